@@ -1,0 +1,62 @@
+# Every verb sets up .venv by itself. `make` alone lists the verbs.
+
+PYTHON ?= python3
+BIN ?= .venv/bin
+STAMP ?= .venv/.ready
+WORKFLOW ?= workflows/Interview
+
+.PHONY: help run test check bench health docs lock clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "run     run $(WORKFLOW)"
+	@echo "test    run the tests and measure their coverage"
+	@echo "check   format, lint, types, import contracts, size budget, residue"
+	@echo "bench   measure speed and memory"
+	@echo "health  the size and shape of the code, beside Starlette's"
+	@echo "docs    execute the snippets of the documentation"
+	@echo "lock    resolve requirements.lock again (LOCK=--upgrade for newer releases)"
+	@echo "clean   remove .venv, caches and results"
+
+run: $(STAMP)
+	@$(BIN)/weft run $(WORKFLOW)
+
+test: $(STAMP)
+	@$(BIN)/coverage erase
+	@$(BIN)/coverage run -m pytest
+	@$(BIN)/coverage combine --quiet
+	@report=$$($(BIN)/coverage report) \
+		&& echo "coverage: $$(echo "$$report" | grep '^TOTAL')" \
+		|| { echo "$$report"; exit 1; }
+
+check: $(STAMP)
+	@$(BIN)/python -m gates
+
+bench: $(STAMP)
+	@$(BIN)/python -m bench
+
+health: $(STAMP)
+	@$(BIN)/python -m gates.health
+
+docs: $(STAMP)
+	@$(BIN)/python -m pytest tests/docs
+
+lock: $(STAMP)
+	@$(BIN)/uv pip compile --quiet --universal --generate-hashes $(LOCK) \
+		--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
+		--group dev --output-file requirements.lock pyproject.toml
+
+clean:
+	@rm -rf .venv .coverage .coverage.* .pytest_cache .ruff_cache .import_linter_cache .hypothesis dist
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/.ready: requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "Weft needs Python 3.11 or newer, and '$(PYTHON)' is not." \
+			"Name one: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@test -x .venv/bin/python || $(PYTHON) -m venv .venv
+	@.venv/bin/python -m pip install -qq --no-input --disable-pip-version-check \
+		--require-hashes -r requirements.lock
+	@.venv/bin/python -m pip install -qq --no-input --disable-pip-version-check \
+		--no-deps --no-build-isolation -e .
+	@touch $@
