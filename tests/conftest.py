@@ -1,0 +1,96 @@
+"""What every test stands on: one backend, no network, no blocking call in the loop, no luck."""
+
+import asyncio
+import ipaddress
+import logging
+import socket
+import sys
+import time
+from collections.abc import AsyncIterator
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("weft", derandomize=True, deadline=None)
+settings.load_profile("weft")
+
+
+class NetworkRefused(RuntimeError):
+    """A test reached for a host that is not this one."""
+
+
+class BlockingCall(RuntimeError):
+    """A call that waits was made on the thread of a running loop."""
+
+
+def refuse_network(address: object) -> None:
+    host = address[0] if isinstance(address, tuple) else None
+    if isinstance(host, str) and not is_loopback(host):
+        raise NetworkRefused(f"Tests have no network, only loopback; this one called {host!r}.")
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host.partition("%")[0]).is_loopback
+    except ValueError:
+        return host in {"localhost", ""}
+
+
+def refuse_blocking(call: str) -> None:
+    if asyncio._get_running_loop() is not None:
+        raise BlockingCall(f"{call} blocks the event loop; await it or give it to a thread.")
+
+
+def watch(event: str, args: tuple[object, ...]) -> None:
+    """Audit hook: sees every call on a socket, from Python and from C, on any thread."""
+    if not event.startswith("socket."):
+        return
+    match event, args:
+        case "socket.connect", (socket.socket() as peer, address):
+            refuse_network(address)
+            if peer.gettimeout() != 0:
+                refuse_blocking("socket.connect")
+        case (("socket.sendto" | "socket.sendmsg"), (_, address)):
+            refuse_network(address)
+        case "socket.getaddrinfo", (host, *_):
+            refuse_network((host.decode() if isinstance(host, bytes) else host,))
+        case _:
+            pass
+
+
+def sleep(seconds: float) -> None:
+    refuse_blocking("time.sleep")
+    blocking_sleep(seconds)
+
+
+blocking_sleep, time.sleep = time.sleep, sleep
+sys.addaudithook(watch)
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+async def strict_loop() -> AsyncIterator[None]:
+    """The loop in debug mode; the test fails when one step of it holds the loop for 0.25 s."""
+    slow: list[str] = []
+
+    class Slow(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if record.getMessage().startswith("Executing "):
+                slow.append(record.getMessage())
+
+    loop = asyncio.get_running_loop()
+    logger, handler = logging.getLogger("asyncio"), Slow()
+    was_debug, was_slow = loop.get_debug(), loop.slow_callback_duration
+    logger.addHandler(handler)
+    loop.set_debug(True)
+    loop.slow_callback_duration = 0.25
+    yield
+    await asyncio.sleep(0)  # the step that ran the test ends here and is measured
+    loop.set_debug(was_debug)
+    loop.slow_callback_duration = was_slow
+    logger.removeHandler(handler)
+    assert not slow, f"The loop was held: {slow}"

@@ -1,0 +1,42 @@
+from tests.gates.conftest import ROOT, Tree
+
+RED_EVERYWHERE = {
+    "src/weft/errors.py": """\
+        '''Not formatted, not typed, not clean.'''
+        import os
+        def give(value):   # TODO type it
+            return value
+    """,
+    "src/weft/helpers.py": '"""No concept, so no layer."""\n',
+    "src/weft/kernel.py": '"""Long."""\n' + "\n" * 600,
+}
+
+
+def test_a_clean_tree_is_green_and_quiet(tree: Tree) -> None:
+    outcome = tree.make("check")
+    assert (outcome.code, outcome.words) == (0, "")
+
+
+def test_every_gate_runs_and_each_can_turn_make_check_red(tree: Tree) -> None:
+    for name, text in RED_EVERYWHERE.items():
+        tree.write(name, text)
+    outcome = tree.make("check")
+    assert outcome.code != 0
+    for name in ["types", "format", "lint", "imports", "size", "residue"]:
+        assert f"--- {name} is red" in outcome.words
+    assert 'Type annotation is missing for parameter "value"' in outcome.words
+    assert "errors.py" in outcome.words.partition("--- format is red")[2]
+
+
+def test_an_unknown_gate_is_refused(tree: Tree) -> None:
+    outcome = tree.gate("beauty")
+    assert outcome.code == 2
+    assert "No gate is called beauty" in outcome.words
+
+
+def test_continuous_integration_fails_when_either_verb_fails(tree: Tree) -> None:
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    tree.write(".ci/run", script)
+    for test, check, code in [("true", "true", 0), ("false", "true", 1), ("true", "false", 1)]:
+        tree.write("Makefile", f"test:\n\t@{test}\ncheck:\n\t@{check}\n")
+        assert tree.run("bash", ".ci/run").code == code
