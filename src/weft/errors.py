@@ -1,0 +1,101 @@
+"""Every error Weft raises, in one tree, and the diagnostics that checks give.
+
+WeftError                 anything Weft says no to; has a stable `code`
+├── DefinitionError       a workflow that does not pass its check; carries all diagnostics
+├── UsageError            a call that cannot mean anything: wrong answer, closed app, bad setting
+│   └── UnknownRun        no run of that id
+├── LogError              the log refused or could not store
+│   ├── Conflict          somebody else wrote at this position
+│   ├── UnknownKind       an event of a kind, version or shape that this release does not know
+│   └── StoreUnavailable  the store cannot be written or read now: full disk, locked, damaged
+├── RunBusy               another process drives the run
+└── EngineError           an engine could not answer
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+class WeftError(Exception):
+    """Anything Weft says no to."""
+
+    code: ClassVar[str] = "WEFT"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Diagnostic:
+    """One numbered problem in a declaration: where it is, what it is, what to do."""
+
+    file: str
+    line: int
+    code: str
+    message: str
+    remedy: str = ""
+    severity: str = "error"
+
+    def __str__(self) -> str:
+        text = f"{self.file}:{self.line}: {self.code} {self.message}"
+        return f"{text} {self.remedy}" if self.remedy else text
+
+
+class DefinitionError(WeftError):
+    """A workflow that does not pass its check."""
+
+    code = "WEFT-DEFINITION"
+
+    def __init__(self, name: str, diagnostics: Iterable[Diagnostic]) -> None:
+        self.diagnostics = tuple(diagnostics)
+        lines = "\n".join(f"  {problem}" for problem in self.diagnostics)
+        super().__init__(f"Workflow {name!r} does not pass its check:\n{lines}")
+
+
+class UsageError(WeftError):
+    """A call that cannot mean anything."""
+
+    code = "WEFT-USAGE"
+
+
+class UnknownRun(UsageError):
+    """No run of that id."""
+
+    code = "WEFT-UNKNOWN-RUN"
+
+    def __init__(self, run: str) -> None:
+        super().__init__(f"There is no run {run!r} in this store. `weft runs` lists what there is.")
+
+
+class LogError(WeftError):
+    """The log refused or could not store."""
+
+    code = "WEFT-LOG"
+
+
+class Conflict(LogError):
+    """Somebody else wrote at this position."""
+
+    code = "WEFT-CONFLICT"
+
+
+class UnknownKind(LogError):
+    """An event of a kind, version or shape that this release does not know."""
+
+    code = "WEFT-UNKNOWN-KIND"
+
+
+class StoreUnavailable(LogError):
+    """The store cannot be written or read right now."""
+
+    code = "WEFT-STORE"
+
+
+class RunBusy(WeftError):
+    """Another process drives the run."""
+
+    code = "WEFT-BUSY"
+
+
+class EngineError(WeftError):
+    """An engine could not answer."""
+
+    code = "WEFT-ENGINE"

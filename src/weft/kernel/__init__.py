@@ -1,0 +1,1 @@
+"""What everything else is made of: JSON values, digests, derived ids, documents with places."""

@@ -1,0 +1,207 @@
+"""Declared things: strict, frozen models, and how a document becomes one or a list of problems."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import ErrorDetails
+
+from weft.errors import Diagnostic
+from weft.kernel.documents import Document, Path
+from weft.kernel.values import as_array, as_object, kind_of, nearest, preview
+
+
+class Declared(BaseModel):
+    """Something a user writes down: unknown keys are refused, and nothing changes afterwards."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+M = TypeVar("M", bound=BaseModel)
+
+
+class Entry(NamedTuple):
+    """A named part of a document: where it stands and what it says."""
+
+    path: Path
+    value: Any
+
+
+@dataclass(slots=True)
+class Report:
+    """The problems found so far, in one document after the other."""
+
+    folder: str
+    problems: list[Diagnostic] = field(default_factory=list[Diagnostic])
+
+    def add(
+        self, document: Document, path: Path, code: str, message: str, remedy: str = ""
+    ) -> None:
+        """Note a problem at a place."""
+        self._note(document, path, code, message, remedy, "error")
+
+    def warn(
+        self, document: Document, path: Path, code: str, message: str, remedy: str = ""
+    ) -> None:
+        """Note something that works but is probably not meant."""
+        self._note(document, path, code, message, remedy, "warning")
+
+    def _note(
+        self, document: Document, path: Path, code: str, message: str, remedy: str, severity: str
+    ) -> None:
+        line = document.place(path).line
+        problem = Diagnostic(document.file, line, code, message, remedy, severity)
+        if problem not in self.problems:
+            self.problems.append(problem)
+
+    def model(self, document: Document, entry: Entry, model: type[M]) -> M | None:
+        """The value at a place as a model, or nothing and a note of every problem with it."""
+        try:
+            return model.model_validate(entry.value)
+        except ValidationError as error:
+            for detail in error.errors(include_url=False):
+                path, code, message, remedy = _explain(entry, detail, model)
+                self.add(document, path, code, message, remedy)
+            return None
+
+    def named(self, document: Document, entry: Entry, what: str) -> dict[str, Entry]:
+        """The entries of a mapping by key, or of a list by their `name`."""
+        if entry.value is None:
+            return {}
+        if (mapping := as_object(entry.value)) is not None:
+            return self._mapping(document, entry.path, mapping, what)
+        if (items := as_array(entry.value)) is not None:
+            return self._list(document, entry.path, items, what)
+        message = f"{what} must be an object or an array, not {preview(entry.value)}."
+        self.add(document, entry.path, "W012", message, "Write one entry per name.")
+        return {}
+
+    def _mapping(
+        self, document: Document, path: Path, mapping: Mapping[str, Any], what: str
+    ) -> dict[str, Entry]:
+        found: dict[str, Entry] = {}
+        for name, item in mapping.items():
+            value, where = as_object(item), (*path, name)
+            if value is None:
+                self.add(document, where, "W012", f"{what} {name!r} must be an object.")
+                continue
+            given = value.get("name", name)
+            if given != name:
+                message = f"{what} {name!r} calls itself {preview(given)}."
+                remedy = "Use one name, or leave `name` out."
+                self.add(document, (*where, "name"), "W012", message, remedy)
+            found[name] = Entry(where, {**value, "name": name})
+        return found
+
+    def _list(
+        self, document: Document, path: Path, items: Sequence[Any], what: str
+    ) -> dict[str, Entry]:
+        found: dict[str, Entry] = {}
+        for index, item in enumerate(items):
+            name = (as_object(item) or {}).get("name")
+            where = (*path, index)
+            if not isinstance(name, str) or not name:
+                self.add(document, where, "W011", f"{what} has no `name`.", "Give it one.")
+            elif name in found:
+                first = document.place(found[name].path).line
+                message = f"{what} {name!r} is declared twice, first in line {first}."
+                self.add(document, where, "W013", message, "Rename one of them or remove it.")
+            else:
+                found[name] = Entry(where, item)
+        return found
+
+
+def part(document: Document, key: str) -> Entry:
+    """The entry under a key that may be left out, or the whole document."""
+    value = as_object(document.value)
+    return Entry((key,), value[key]) if value and key in value else Entry((), document.value)
+
+
+def _explain(
+    entry: Entry, detail: ErrorDetails, model: type[BaseModel]
+) -> tuple[Path, str, str, str]:
+    """One validation error in our words, at the place it is about."""
+    where = _place_of(entry.value, detail["loc"])
+    path = (*entry.path, *where)
+    name = str(where[-1]) if where else "this"
+    match detail["type"]:
+        case "extra_forbidden":
+            known = _keys_at(model, detail["loc"][:-1])
+            hint = nearest(name, known)
+            remedy = f"Did you mean {hint!r}?" if hint else f"Known: {', '.join(known)}."
+            return path, "W010", f"Key {name!r} is not known here.", remedy
+        case "missing":
+            missing = str(detail["loc"][-1])
+            return (*entry.path, *where), "W011", f"Key {missing!r} is missing.", "Add it."
+        case "union_tag_invalid" | "union_tag_not_found":
+            return _about_tag(path, detail)
+        case "literal_error" | "enum":
+            allowed = str(detail.get("ctx", {}).get("expected", ""))
+            words = [word.strip().strip("'") for word in allowed.replace(" or ", ", ").split(",")]
+            given = detail["input"]
+            hint = nearest(given, words) if isinstance(given, str) else None
+            remedy = f"Did you mean {hint!r}?" if hint else ""
+            return path, "W012", f"{name!r} is {preview(given)}; allowed: {allowed}.", remedy
+        case "value_error":
+            return path, "W012", str(detail["ctx"]["error"]), ""  # pyright: ignore[reportTypedDictNotRequiredAccess]
+        case _:
+            given = preview(detail["input"])
+            message = f"{name!r} is {given} ({kind_of(detail['input'])}): {detail['msg'].lower()}."
+            return path, "W012", message, "Correct the value."
+
+
+def _about_tag(path: Path, detail: ErrorDetails) -> tuple[Path, str, str, str]:
+    context: Mapping[str, Any] = detail.get("ctx", {})
+    if detail["type"] == "union_tag_not_found":
+        return path, "W011", "Key 'type' is missing.", "Say which type this is."
+    given, allowed = str(context["tag"]), str(context["expected_tags"])
+    hint = nearest(given, [word.strip().strip("'") for word in allowed.split(",")])
+    remedy = f"Did you mean {hint!r}?" if hint else ""
+    return (*path, "type"), "W012", f"Type {given!r} does not exist; there is {allowed}.", remedy
+
+
+def _place_of(value: Any, loc: tuple[str | int, ...]) -> Path:
+    """The part of a validation location that exists in the document (tags and models do not)."""
+    path: list[str | int] = []
+    for step in loc:
+        mapping, items = as_object(value), as_array(value)
+        if mapping is not None and step in mapping:
+            value = mapping[str(step)]
+        elif items is not None and isinstance(step, int) and step < len(items):
+            value = items[step]
+        else:
+            continue
+        path.append(step)
+    return tuple(path)
+
+
+def _keys_at(model: type[BaseModel], loc: tuple[str | int, ...]) -> list[str]:
+    """The keys that the model at a validation location has."""
+    schema: Any = model.model_json_schema()
+    node, definitions = schema, schema.get("$defs", {})
+    for step in loc:
+        node = _child(_resolve(node, definitions), step, definitions) or node
+    return list(_resolve(node, definitions).get("properties", {}))
+
+
+def _resolve(node: Any, definitions: Mapping[str, Any]) -> Any:
+    while "$ref" in node:
+        node = definitions[node["$ref"].rsplit("/", 1)[-1]]
+    return node
+
+
+def _child(node: Any, step: str | int, definitions: Mapping[str, Any]) -> Any:
+    if isinstance(step, int):
+        return node.get("items")
+    if step in node.get("properties", {}):
+        return node["properties"][step]
+    mapping = node.get("discriminator", {}).get("mapping", {})
+    if step in mapping:
+        return {"$ref": mapping[step]}
+    options = [option for option in node.get("anyOf", ()) if option.get("type") != "null"]
+    for option in options:
+        found = _child(_resolve(option, definitions), step, definitions)
+        if found:
+            return found
+    return as_object(node.get("additionalProperties"))

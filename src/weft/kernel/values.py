@@ -1,0 +1,84 @@
+"""JSON values, and what it means for a Python value to be one."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+# What each declared type is called in a sentence.
+type_names = {
+    "string": "a string",
+    "integer": "an integer",
+    "number": "a number",
+    "boolean": "true or false",
+    "object": "an object",
+    "array": "an array",
+}
+
+# Any JSON value. A recursive alias would say more and cost every caller a cast.
+Json = Any
+
+
+def kind_of(value: Json) -> str:
+    """The JSON type of a value, or its Python type name when it is not JSON."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case int():
+            return "integer"
+        case float():
+            return "number"
+        case str():
+            return "string"
+        case Mapping():
+            return "object"
+        case list() | tuple():
+            return "array"
+        case _:
+            return type(cast(object, value)).__name__
+
+
+def as_object(value: Json) -> dict[str, Any] | None:
+    """The value as an object, if it is one."""
+    return cast(dict[str, Any], value) if isinstance(value, dict) else None
+
+
+def as_array(value: Json) -> list[Any] | None:
+    """The value as an array, if it is one."""
+    return cast(list[Any], value) if isinstance(value, list) else None
+
+
+def preview(value: Json, limit: int = 80) -> str:
+    """A short, one-line picture of a value for messages and logs."""
+    text = repr(value)
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def nearest(word: str, known: Sequence[str] | Mapping[str, object]) -> str | None:
+    """The known word that was probably meant, if one is close enough."""
+    best: tuple[float, str] | None = None
+    for candidate in known:
+        score = _likeness(word.lower(), candidate.lower())
+        if score >= 0.6 and (best is None or score > best[0]):
+            best = (score, candidate)
+    return best[1] if best else None
+
+
+def _likeness(a: str, b: str) -> float:
+    longest = max(len(a), len(b))
+    return 1.0 if longest == 0 else 1 - _distance(a[:64], b[:64]) / longest
+
+
+def _distance(a: str, b: str) -> int:
+    """Edits between two words, a swap of neighbours counting as one."""
+    before: list[int] = []
+    previous = list(range(len(b) + 1))
+    for i, x in enumerate(a, 1):
+        current = [i]
+        for j, y in enumerate(b, 1):
+            cost = min(previous[j] + 1, current[j - 1] + 1, previous[j - 1] + (x != y))
+            if i > 1 and j > 1 and x == b[j - 2] and a[i - 2] == y:
+                cost = min(cost, before[j - 2] + 1)
+            current.append(cost)
+        before, previous = previous, current
+    return previous[-1]
