@@ -1,0 +1,1 @@
+"""The append-only, totally ordered record of one run: the truth."""

@@ -1,0 +1,69 @@
+"""What happened to a run as a whole."""
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from weft.log.spec import Fact
+
+
+class RunStarted(Fact, frozen=True):
+    """A run began, pinned to the definition stored here."""
+
+    kind: ClassVar[str] = "run.started"
+    workflow: str
+    workflow_version: str
+    definition: str
+    root: str
+    files: Mapping[str, str]
+    code: Mapping[str, str]
+    tenant: str = ""
+    user: str = ""
+
+
+class RunPaused(Fact, frozen=True):
+    """The run waits for something from outside."""
+
+    kind: ClassVar[str] = "run.paused"
+    waiting_for: str
+
+
+class RunResumed(Fact, frozen=True):
+    """Another process took the run up where it stood."""
+
+    kind: ClassVar[str] = "run.resumed"
+    changed_code: tuple[str, ...] = ()
+
+
+class RunFinished(Fact, frozen=True):
+    """The run did what it was for."""
+
+    kind: ClassVar[str] = "run.finished"
+    reason: str = ""
+
+
+class RunFailed(Fact, frozen=True):
+    """The run could not go on."""
+
+    kind: ClassVar[str] = "run.failed"
+    error: str
+    message: str
+
+
+class CancelRequested(Fact, frozen=True):
+    """Somebody wants the run to end now."""
+
+    kind: ClassVar[str] = "cancel.requested"
+    by: str
+    reason: str = ""
+
+
+class RunCancelled(Fact, frozen=True):
+    """The run ended because somebody wanted it to."""
+
+    kind: ClassVar[str] = "run.cancelled"
+    by: str
+    reason: str = ""
+
+
+# Nothing follows one of these.
+ENDS = frozenset({RunFinished.kind, RunFailed.kind, RunCancelled.kind})

@@ -1,0 +1,102 @@
+"""Events to bytes and back, with old shapes lifted to today's on the way in."""
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from weft.errors import UnknownKind
+from weft.log.spec import Event, Fact
+
+# Takes the data of an event as one version wrote it and gives it as the next version has it.
+Upcast = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+class _Stored(msgspec.Struct, frozen=True, gc=False):
+    id: str
+    run: str
+    seq: int
+    at: datetime
+    kind: str
+    actor: str
+    data: msgspec.Raw
+    cause: int | None = None
+    v: int = 1
+
+
+class Codec:
+    """The closed union of the facts of this release, as JSON lines."""
+
+    def __init__(
+        self,
+        facts: Iterable[type[Fact]],
+        upcasts: Mapping[tuple[str, int], Upcast] | None = None,
+    ) -> None:
+        self._types = {fact.kind: fact for fact in facts}
+        self._decoders = {kind: msgspec.json.Decoder(fact) for kind, fact in self._types.items()}
+        self._upcasts = dict(upcasts or {})
+        self._envelope = msgspec.json.Decoder(_Stored)
+        self._encode = msgspec.json.Encoder().encode
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Every kind this codec knows."""
+        return tuple(self._types)
+
+    def encode(self, event: Event) -> bytes:
+        """The event as one JSON object.
+
+        Raises:
+            UnknownKind: the event's fact is not one of this codec's.
+        """
+        if type(event.data) is not self._types.get(event.kind):
+            raise UnknownKind(f"Event {event.id!r} is of kind {event.kind!r}, which is not known.")
+        return self._encode(event)
+
+    def decode(self, line: bytes) -> Event:
+        """The event that a JSON object holds, in today's shape.
+
+        Raises:
+            UnknownKind: the kind, its version or its shape is not known to this release.
+        """
+        try:
+            stored = self._envelope.decode(line)
+            return Event(
+                stored.id,
+                stored.run,
+                stored.seq,
+                stored.at,
+                stored.kind,
+                stored.actor,
+                self._data(stored),
+                stored.cause,
+                self._types[stored.kind].version,
+            )
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise UnknownKind(f"An event in the log cannot be read: {error}") from error
+
+    def _data(self, stored: _Stored) -> Fact:
+        fact = self._types.get(stored.kind)
+        if fact is None:
+            raise UnknownKind(
+                f"Run {stored.run!r} holds an event of kind {stored.kind!r} (seq {stored.seq}), "
+                "which this release does not know. Read it with the release that wrote it."
+            )
+        if stored.v == fact.version:
+            return self._decoders[stored.kind].decode(stored.data)
+        return msgspec.convert(self._lift(stored, fact.version), fact)
+
+    def _lift(self, stored: _Stored, version: int) -> dict[str, Any]:
+        data: dict[str, Any] = msgspec.json.decode(stored.data)
+        for v in range(stored.v, version):
+            upcast = self._upcasts.get((stored.kind, v))
+            if upcast is None:
+                raise UnknownKind(f"Nothing lifts {stored.kind!r} from version {v} to {v + 1}.")
+            data = upcast(data)
+        if stored.v > version:
+            raise UnknownKind(
+                f"Event {stored.id!r} is {stored.kind!r} version {stored.v}; "
+                f"this release knows version {version}."
+            )
+        return data
