@@ -1,0 +1,1 @@
+"""Who answers, what makes it answer, and what a run knows while it asks."""

@@ -1,0 +1,1 @@
+"""Everything one turn is shown, piece by piece, each piece with its origin."""

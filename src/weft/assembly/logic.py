@@ -1,0 +1,97 @@
+"""From declarations and values to a frame, and from a recorded frame back to the exact prompt."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from weft.assembly.events import FrameAssembled, Segment, Span, Withheld
+from weft.assembly.spec import Message, Piece
+from weft.kernel.digests import chain, digest
+from weft.kernel.values import Json
+
+COUNTER = "characters/4"
+EMPTY = digest("")
+
+_encode = msgspec.json.Encoder().encode
+
+
+def estimate(text: str) -> int:
+    """How many tokens a text has, about: a quarter of its characters, rounded up."""
+    return (len(text) + 3) // 4
+
+
+def piece(kind: str, origin: str, text: str, reason: str) -> Piece:
+    """A piece of context with its digest and its size."""
+    return Piece(kind, origin, text, digest(text), estimate(text), reason)
+
+
+class View(NamedTuple):
+    """The system text of an agent at a moment, in pieces, and what was left out of it."""
+
+    pieces: tuple[Piece, ...]
+    withheld: tuple[Withheld, ...]
+    text: str
+    tokens: int
+    digest: str
+
+
+def view(pieces: Sequence[Piece], withheld: Sequence[Withheld]) -> View:
+    """Pieces put together once, so that turns in which nothing changed share them."""
+    left_out = (f"{each.origin} {each.reason}" for each in withheld)
+    return View(
+        tuple(pieces),
+        tuple(withheld),
+        "".join(each.text for each in pieces),
+        sum(each.tokens for each in pieces),
+        chain(*(f"{each.origin} {each.digest}" for each in pieces), *left_out),
+    )
+
+
+def spoken(author: str, text: str) -> str:
+    """One message as it stands in a prompt, the separator before it included."""
+    return f"\n\n{author}: {text}"
+
+
+def frame(
+    turn: int, agent: str, shown: View, history: Span, as_in: int, known: Mapping[str, str]
+) -> FrameAssembled:
+    """The frame of a turn; what the run already holds is referred to."""
+    segments = () if as_in else tuple(_segment(each, known) for each in shown.pieces)
+    return FrameAssembled(
+        turn,
+        agent,
+        shown.digest,
+        history,
+        shown.tokens + history.tokens,
+        COUNTER,
+        chain(shown.digest, history.digest),
+        as_in,
+        segments,
+        () if as_in else shown.withheld,
+    )
+
+
+def _segment(each: Piece, known: Mapping[str, str]) -> Segment:
+    text = None if each.digest in known else each.text
+    return Segment(each.kind, each.origin, each.digest, each.tokens, each.reason, text)
+
+
+def system_text(segments: Iterable[Segment], texts: Mapping[str, str]) -> str:
+    """The system text that recorded segments make, from the texts that the run holds."""
+    return "".join(texts[segment.digest] for segment in segments)
+
+
+def prompt_text(system: str, messages: Iterable[Message]) -> str:
+    """The whole prompt as one text: what an engine was given, to the byte."""
+    return system + "".join(spoken(message.author, message.text) for message in messages)
+
+
+def variable_line(name: str, value: Json) -> str:
+    """One variable as a prompt shows it: data between marks, never loose text."""
+    return f"\n- {name}: {render_value(value)}"
+
+
+def render_value(value: Json) -> str:
+    """A value as data: JSON on one line, so that no line break or quote of it can pass for ours."""
+    return _encode(value).decode()

@@ -1,0 +1,1 @@
+"""A roster of agents and handoff rules that decide who speaks next."""

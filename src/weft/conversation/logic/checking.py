@@ -1,0 +1,155 @@
+"""From the documents of a workflow folder to a checked conversation, or to all their problems."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from weft.agents.spec import TERMINATE, USER, WORKFLOW, Agent, Script
+from weft.conversation.logic.reach import check_reach
+from weft.conversation.logic.rules import check_rules
+from weft.conversation.logic.scope import Scope
+from weft.conversation.spec import Conversation, Orchestrator
+from weft.errors import Diagnostic
+from weft.kernel.digests import chain, digest
+from weft.kernel.documents import Document, Folder, Path
+from weft.kernel.models import Entry, Report, part
+from weft.kernel.values import as_object
+from weft.variables.logic.checking import check_variables
+from weft.variables.logic.derivation import Triggers
+
+PARTS = ("orchestrator", "agents", "context_variables", "handoffs", "script")
+
+
+def check(folder: Folder, broken: frozenset[str]) -> tuple[Conversation | None, list[Diagnostic]]:
+    """The conversation that a folder declares, and all that is wrong with it.
+
+    `broken` names the parts that could not be read: nothing that would follow from that is said.
+    """
+    report = Report(folder.name)
+    scope = Scope(report, folder, broken)
+    orchestrator = _orchestrator(scope)
+    agents = _agents(scope)
+    variables = check_variables(
+        report, folder.documents.get("context_variables"), scope.agent_names
+    )
+    scope.know(variables)
+    rules = check_rules(scope, scope.document("handoffs"))
+    script = _script(scope)
+    _check_unused(scope)
+    if orchestrator is not None:
+        _check_start(scope, orchestrator)
+        check_reach(scope, orchestrator, rules)
+    if orchestrator is None or broken or _errors(report):
+        return None, sorted(report.problems)
+    conversation = Conversation(
+        orchestrator.workflow_name or folder.name,
+        orchestrator.version,
+        definition_digest(folder.documents),
+        orchestrator,
+        agents,
+        variables.variables,
+        Triggers(variables.variables.definitions.values()),
+        rules,
+        script,
+        {name: _where(place) for name, place in scope.places.items()},
+    )
+    return conversation, sorted(report.problems)
+
+
+def definition_digest(documents: Mapping[str, Document]) -> str:
+    """One digest for all declarative files of a workflow."""
+    return chain(*(f"{key} {digest(documents[key].text)}" for key in sorted(documents)))
+
+
+def _errors(report: Report) -> bool:
+    return any(problem.severity == "error" for problem in report.problems)
+
+
+def _orchestrator(scope: Scope) -> Orchestrator | None:
+    document = scope.document("orchestrator")
+    return scope.report.model(document, part(document, "orchestrator"), Orchestrator)
+
+
+def _agents(scope: Scope) -> dict[str, Agent]:
+    document = scope.document("agents")
+    entry = part(document, "agents")
+    agents: dict[str, Agent] = {}
+    for name, found in scope.report.named(document, entry, "Agent").items():
+        scope.agent_names.add(name)
+        scope.places[name] = (document, found.path)
+        _check_name(scope, document, found, name)
+        agent = scope.report.model(document, found, Agent)
+        if agent is not None:
+            agents[name] = agent
+    if not scope.agent_names and "agents" not in scope.broken and not _errors(scope.report):
+        scope.report.add(
+            document, entry.path, "W011", "The workflow has no agents.", "Declare at least one."
+        )
+    return agents
+
+
+def _where(place: tuple[Document, Path]) -> tuple[str, int]:
+    document, path = place
+    return document.file, document.place(path).line
+
+
+def _script(scope: Scope) -> Script:
+    document = scope.document("script")
+    script = scope.report.model(document, Entry((), document.value), Script) or Script()
+    for name in script.agents:
+        scope.check_agent(document, ("agents", name), name, "has lines in the script")
+    return script
+
+
+def _check_unused(scope: Scope) -> None:
+    """Refuse what this release would read and not act on."""
+    for part_name, document in scope.folder.documents.items():
+        if part_name not in PARTS and _says_something(document.value):
+            scope.report.add(
+                document,
+                (),
+                "W060",
+                f"This release does nothing with {part_name!r}.",
+                "Remove the file, or empty it.",
+            )
+
+
+def _says_something(value: Any) -> bool:
+    mapping = as_object(value)
+    if mapping is not None:
+        return any(_says_something(each) for each in mapping.values())
+    return bool(value)
+
+
+def _check_name(scope: Scope, document: Document, found: Entry, name: str) -> None:
+    if name in (USER, TERMINATE, WORKFLOW):
+        scope.report.add(
+            document,
+            found.path,
+            "W026",
+            f"An agent cannot be called {name!r}; handoffs use that word.",
+            "Choose another name.",
+        )
+
+
+def _check_start(scope: Scope, orchestrator: Orchestrator) -> None:
+    document = scope.document("orchestrator")
+    initial = orchestrator.initial_agent
+    if initial is not None:
+        scope.check_agent(document, ("initial_agent",), initial, "starts the conversation")
+    if orchestrator.startup_mode == "BackendOnly" and orchestrator.human_in_the_loop:
+        scope.report.add(
+            document,
+            ("human_in_the_loop",),
+            "W033",
+            "BackendOnly runs without people, and human_in_the_loop asks them.",
+            "Drop one of the two.",
+        )
+    if orchestrator.initial_message_to_user and orchestrator.startup_mode != "UserDriven":
+        scope.report.add(
+            document,
+            ("initial_message_to_user",),
+            "W034",
+            f"initial_message_to_user opens a UserDriven run; this one is "
+            f"{orchestrator.startup_mode}.",
+            "Set `startup_mode: UserDriven`, or drop it.",
+        )

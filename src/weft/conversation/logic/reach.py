@@ -1,0 +1,60 @@
+"""Which agents can ever be asked."""
+
+from collections.abc import Mapping
+
+from weft.agents.spec import TERMINATE, USER
+from weft.conversation.logic.scope import Scope
+from weft.conversation.spec import Orchestrator, Rule
+
+
+def check_reach(
+    scope: Scope, orchestrator: Orchestrator, rules: Mapping[str, tuple[Rule, ...]]
+) -> None:
+    """Note agents that no rule leads to, and people asked in a run without people."""
+    if scope.broken or any(problem.severity == "error" for problem in scope.report.problems):
+        return
+    reached = _reached(scope, orchestrator, rules)
+    for name in sorted(scope.agent_names - reached):
+        document, path = scope.places[name]
+        scope.report.warn(
+            document,
+            path,
+            "W030",
+            f"Nothing ever hands over to agent {name!r}.",
+            "Add a handoff to it, or remove it.",
+        )
+    if orchestrator.startup_mode == "BackendOnly":
+        _check_nobody_is_asked(scope, rules)
+
+
+def _reached(
+    scope: Scope, orchestrator: Orchestrator, rules: Mapping[str, tuple[Rule, ...]]
+) -> set[str]:
+    first = orchestrator.initial_agent or next(iter(scope.places))
+    start = USER if orchestrator.startup_mode == "UserDriven" else first
+    waiting, reached = [start], set[str]()
+    while waiting:
+        name = waiting.pop()
+        if name in reached or name == TERMINATE:
+            continue
+        reached.add(name)
+        waiting += [rule.target for rule in rules.get(name, ())]
+        if name == USER:
+            waiting.append(first)
+        elif orchestrator.human_in_the_loop:
+            waiting.append(USER)
+    return reached
+
+
+def _check_nobody_is_asked(scope: Scope, rules: Mapping[str, tuple[Rule, ...]]) -> None:
+    document = scope.document("handoffs")
+    for source, found in rules.items():
+        for rule in found:
+            if rule.target == USER:
+                scope.report.add(
+                    document,
+                    ("handoff_rules", rule.number - 1),
+                    "W033",
+                    f"BackendOnly runs without people, and {source!r} hands over to the user.",
+                    "Hand over to an agent or to `terminate`.",
+                )

@@ -1,0 +1,180 @@
+"""Handoff rules: each word checked, each condition read."""
+
+from weft.agents.spec import TERMINATE, USER
+from weft.conversation.logic.scope import Scope
+from weft.conversation.spec import Handoff, Rule
+from weft.kernel.documents import Document, Path
+from weft.kernel.models import Entry, part
+from weft.kernel.values import as_array, nearest, preview
+from weft.variables.logic.conditions import Condition, Term, parse_condition
+from weft.variables.logic.types import misfit, same
+from weft.variables.spec import BAKED_IN, BASE, Derived, FromEnvironment, Static
+
+_TARGETS = {USER: "RevertToUserTarget", TERMINATE: "TerminateTarget"}
+
+
+def check_rules(scope: Scope, document: Document) -> dict[str, tuple[Rule, ...]]:
+    """The rules of a workflow by who hands over: conditions in declared order, then after_work."""
+    entry = part(document, "handoff_rules")
+    if entry.value is None or entry.value == {}:
+        return {}
+    items = as_array(entry.value)
+    if items is None:
+        scope.report.add(
+            document,
+            entry.path,
+            "W012",
+            "Handoffs must be a list under `handoff_rules`.",
+            "Write one entry per rule, each with `source_agent` and `target_agent`.",
+        )
+        return {}
+    found: dict[str, list[Rule]] = {}
+    for index, value in enumerate(items):
+        path = (*entry.path, index)
+        handoff = scope.report.model(document, Entry(path, value), Handoff)
+        if handoff is not None:
+            rule = _rule(scope, document, path, handoff, index + 1)
+            _check_repeats(scope, document, path, found.setdefault(handoff.source_agent, []), rule)
+            found[handoff.source_agent].append(rule)
+    return {source: tuple(sorted(rules, key=_order)) for source, rules in found.items()}
+
+
+def _order(rule: Rule) -> tuple[int, int]:
+    """Conditions first, then after_work with a condition, then without; each in declared order."""
+    return (0 if rule.kind == "condition" else 1 if rule.condition else 2), rule.number
+
+
+def _rule(scope: Scope, document: Document, path: Path, handoff: Handoff, number: int) -> Rule:
+    if handoff.source_agent != USER:
+        source = (*path, "source_agent")
+        scope.check_agent(document, source, handoff.source_agent, "hands over")
+    target = (*path, "target_agent")
+    scope.check_party(document, target, handoff.target_agent, "takes over")
+    _check_target_word(scope, document, path, handoff)
+    condition = _condition(scope, document, path, handoff)
+    return Rule(
+        number, handoff.target_agent, handoff.handoff_type, condition, handoff.condition or ""
+    )
+
+
+def _check_target_word(scope: Scope, document: Document, path: Path, handoff: Handoff) -> None:
+    expected = _TARGETS.get(handoff.target_agent, "AgentTarget")
+    if handoff.transition_target not in (None, expected):
+        scope.report.add(
+            document,
+            (*path, "transition_target"),
+            "W028",
+            f"{handoff.transition_target} does not go with target {handoff.target_agent!r}.",
+            f"Write {expected}, or leave it out.",
+        )
+
+
+def _condition(scope: Scope, document: Document, path: Path, handoff: Handoff) -> Condition | None:
+    where = (*path, "condition")
+    if handoff.condition is None:
+        if handoff.handoff_type == "condition":
+            scope.report.add(
+                document,
+                path,
+                "W028",
+                "A `condition` handoff has no condition.",
+                "Add one, or make it `after_work`.",
+            )
+        elif handoff.condition_type is not None:
+            scope.report.add(
+                document,
+                (*path, "condition_type"),
+                "W028",
+                "condition_type without a condition says nothing.",
+                "Drop it, or add a condition.",
+            )
+        return None
+    try:
+        condition = parse_condition(handoff.condition)
+    except ValueError as error:
+        scope.report.add(document, where, "W022", str(error))
+        return None
+    for term in condition.terms:
+        _check_term(scope, document, where, term)
+    return condition
+
+
+def _check_term(scope: Scope, document: Document, path: Path, term: Term) -> None:
+    if "context_variables" in scope.broken:
+        return
+    definition = scope.definition(term.name)
+    if definition is None:
+        if term.name not in scope.variable_names and term.name not in BAKED_IN:
+            _unknown_variable(scope, document, path, term.name)
+        return
+    if isinstance(definition.source, Static):
+        scope.report.add(
+            document,
+            path,
+            "W023",
+            f"Variable {term.name!r} is static; conditions use derived and environment variables.",
+            "A constant cannot decide anything: use a derived variable.",
+        )
+    elif problem := misfit(definition, term.value):
+        scope.report.add(document, path, "W024", f"This can never hold: {problem}.")
+    elif isinstance(definition.source, Derived):
+        _check_can_hold(scope, document, path, term, definition.source)
+
+
+def _check_can_hold(
+    scope: Scope, document: Document, path: Path, term: Term, source: Derived
+) -> None:
+    reachable = [source.default, *(trigger.value for trigger in source.triggers)]
+    if not any(same(value, term.value) for value in reachable):
+        scope.report.warn(
+            document,
+            path,
+            "W032",
+            f"No trigger ever sets {term.name!r} to {preview(term.value)}.",
+            "Add a trigger with that value, or drop the rule.",
+        )
+
+
+def _unknown_variable(scope: Scope, document: Document, path: Path, name: str) -> None:
+    if name in BASE:
+        scope.report.add(
+            document,
+            path,
+            "W023",
+            f"{name!r} is an id of the run; conditions cannot use it.",
+            "Use a derived or environment variable.",
+        )
+        return
+    known = sorted(
+        name
+        for name, definition in scope.variables.definitions.items()
+        if isinstance(definition.source, Derived | FromEnvironment)
+    )
+    hint = nearest(name, known)
+    remedy = f"Did you mean {hint!r}?" if hint else "Add it under `definitions`."
+    scope.report.add(
+        document, path, "W021", f"Condition uses variable {name!r}, which is not declared.", remedy
+    )
+
+
+def _check_repeats(
+    scope: Scope, document: Document, path: Path, earlier: list[Rule], rule: Rule
+) -> None:
+    for other in earlier:
+        if other.kind == rule.kind == "after_work" and not (other.condition or rule.condition):
+            scope.report.add(
+                document,
+                path,
+                "W027",
+                f"Rule {rule.number} is a second unconditional after_work; rule {other.number} "
+                "always comes first.",
+                "Keep one.",
+            )
+        elif other.condition is not None and other.condition == rule.condition:
+            scope.report.warn(
+                document,
+                path,
+                "W031",
+                f"Rule {rule.number} has the condition of rule {other.number} and never fires.",
+                "Remove it or change its condition.",
+            )

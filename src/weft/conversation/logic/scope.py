@@ -1,0 +1,58 @@
+"""What the checks of one workflow know of each other: names, places, problems."""
+
+from weft.agents.spec import TERMINATE, USER
+from weft.errors import Diagnostic
+from weft.kernel.documents import Document, Folder, Path
+from weft.kernel.models import Report
+from weft.kernel.values import nearest
+from weft.variables.logic.checking import CheckedVariables
+from weft.variables.spec import Definition, Variables
+
+
+class Scope:
+    """The names that a workflow declares, and the report that its checks share."""
+
+    def __init__(self, report: Report, folder: Folder, broken: frozenset[str]) -> None:
+        self.report = report
+        self.folder = folder
+        self.broken = broken
+        self.agent_names: set[str] = set()
+        self.places: dict[str, tuple[Document, Path]] = {}
+        self.variable_names: frozenset[str] = frozenset()
+        self.variables = Variables()
+
+    def document(self, part: str) -> Document:
+        """The document of a part, or an empty one."""
+        empty = Document(f"{self.folder.name}/{part}.yaml", {}, "")
+        return self.folder.documents.get(part, empty)
+
+    def know(self, checked: CheckedVariables) -> None:
+        """Take in the variables, also the names of those that are not valid."""
+        self.variables = checked.variables
+        self.variable_names = checked.names
+
+    def definition(self, name: str) -> Definition | None:
+        """The definition of a variable, if it is a valid one."""
+        return self.variables.definitions.get(name)
+
+    def check_agent(self, document: Document, path: Path, name: str, role: str) -> bool:
+        """Whether an agent exists; a note if not."""
+        if name in self.agent_names or "agents" in self.broken:
+            return True
+        self.report.problems.append(_unknown_agent(document, path, name, role, self.agent_names))
+        return False
+
+    def check_party(self, document: Document, path: Path, name: str, role: str) -> bool:
+        """Whether a name is an agent, the user or the end; a note if not."""
+        return name in (USER, TERMINATE) or self.check_agent(document, path, name, role)
+
+
+def _unknown_agent(
+    document: Document, path: Path, name: str, role: str, known: set[str]
+) -> Diagnostic:
+    hint = nearest(name, sorted(known))
+    remedy = f"Did you mean {hint!r}?" if hint else f"Declared: {', '.join(sorted(known))}."
+    line = document.place(path).line
+    return Diagnostic(
+        document.file, line, "W020", f"Agent {name!r}, which {role}, is not declared.", remedy
+    )

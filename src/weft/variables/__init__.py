@@ -1,0 +1,1 @@
+"""Declared pieces of context: where their values come from, what changes them, who sees them."""

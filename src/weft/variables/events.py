@@ -1,0 +1,44 @@
+"""What happened to context variables."""
+
+from typing import ClassVar
+
+import msgspec
+
+from weft.kernel.values import Json
+from weft.log.spec import Fact
+
+
+class Loaded(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How one variable got its first value."""
+
+    name: str
+    source: str
+    value: Json = None
+    raw: str | None = None
+    defaulted: bool = False
+    note: str = ""
+
+
+class ContextLoaded(Fact, frozen=True):
+    """The first values of a run, each with where it came from."""
+
+    kind: ClassVar[str] = "context.loaded"
+    values: tuple[Loaded, ...]
+
+
+class ContextChanged(Fact, frozen=True):
+    """A variable took another value."""
+
+    kind: ClassVar[str] = "context.changed"
+    name: str
+    value: Json
+    previous: Json = None
+    writer: str = ""
+
+
+class ContextSuppressed(Fact, frozen=True):
+    """Variables that this deployment does not have, and why."""
+
+    kind: ClassVar[str] = "context.suppressed"
+    names: tuple[str, ...]
+    reason: str
