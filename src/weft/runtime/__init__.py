@@ -1,0 +1,1 @@
+"""How a run moves: one way to take a turn, one driver, one write path."""

@@ -1,0 +1,102 @@
+"""What the runtime needs from the world."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from datetime import datetime
+from typing import Literal, Protocol
+
+from weft.log.events import RunStarted
+from weft.runtime.spec import Loaded, Message
+
+Status = Literal["idle", "queued", "driving", "timer"]
+
+# Drives a run as far as it goes; gives the instant at which it wants to be woken, if any.
+Drive = Callable[[str], Awaitable[datetime | None]]
+
+
+class Inbox(Protocol):
+    """Messages from outside to runs, kept beside the log until their event is in it."""
+
+    async def offer(self, run: str, id: str, message: Message) -> None:
+        """Keep a message for a run; one that was offered before under this id changes nothing."""
+        ...
+
+    async def pending(self, run: str) -> Sequence[tuple[str, Message]]:
+        """The messages of a run whose id is not in its log, oldest first."""
+        ...
+
+    def arrivals(self) -> AsyncIterator[str]:
+        """The ids of runs that got mail from now on, from this or another process; may repeat."""
+        ...
+
+
+class Claims(Protocol):
+    """Which process drives which run. A claim dies with its process."""
+
+    def claim(self, run: str) -> AbstractAsyncContextManager[None]:
+        """Hold the run while the context is open.
+
+        Raises:
+            RunBusy: somebody who is alive holds it.
+        """
+        ...
+
+    async def held(self, run: str) -> bool:
+        """Whether somebody who is alive holds the run."""
+        ...
+
+
+class Snapshots(Protocol):
+    """Folded states of long runs, so that a resume need not begin at the beginning."""
+
+    async def save(self, run: str, seq: int, state: bytes) -> None:
+        """Keep the state of a run as of `seq`, in place of an earlier one."""
+        ...
+
+    async def load(self, run: str) -> tuple[int, bytes] | None:
+        """The last state kept, with its position."""
+        ...
+
+
+class Scheduler(Protocol):
+    """Says when and where runs are driven. At least once; a wake in a drive is never lost."""
+
+    async def wake(self, run: str, *, tenant: str, at: datetime | None = None) -> None:
+        """Drive the run soon, or at an instant: the run's one timer. Idempotent."""
+        ...
+
+    async def cancel(self, run: str) -> None:
+        """Drop what is queued for the run and interrupt its drive."""
+        ...
+
+    async def serve(self, drive: Drive, *, slots: int, limits: Mapping[str, int]) -> None:
+        """Drive what is woken, at most `slots` at once and `limits` per tenant, until cancelled."""
+        ...
+
+    async def status(self, run: str) -> Status:
+        """Where the run stands with this scheduler."""
+        ...
+
+
+class Entropy(Protocol):
+    """Gives chance."""
+
+    def token(self) -> str:
+        """A short word that nobody else has, of letters and digits."""
+        ...
+
+
+class Definitions(Protocol):
+    """Workflows from where they are declared, or as a run has them on record."""
+
+    async def load(self, source: str) -> Loaded:
+        """The workflow declared at a place.
+
+        Raises:
+            DefinitionError: it does not pass its check.
+        """
+        ...
+
+    async def restore(self, started: RunStarted) -> Loaded:
+        """The workflow that a run is pinned to."""
+        ...

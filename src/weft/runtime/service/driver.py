@@ -1,0 +1,159 @@
+"""Moves runs: opens them from their log, takes in what came from outside, decides and acts."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from weft.agents.events import (
+    AnswerRefused,
+    QuestionAnswered,
+    QuestionAsked,
+    TurnFinished,
+    UserText,
+)
+from weft.agents.spec import USER, Ask, Decision, Engine, Finish, TakeTurn
+from weft.errors import UnknownRun
+from weft.log.events import (
+    CancelRequested,
+    RunCancelled,
+    RunFailed,
+    RunFinished,
+    RunPaused,
+    RunResumed,
+    RunStarted,
+)
+from weft.log.ports import Clock, EventLog
+from weft.runtime.logic import fresh
+from weft.runtime.ports import Claims, Definitions, Inbox
+from weft.runtime.service.journal import Journal
+from weft.runtime.service.turn import take_turn
+from weft.runtime.spec import Loaded, Message, Reply, Stop
+
+# Runs at rest that are kept in memory, so that waking one need not read its log again.
+WARM = 256
+
+
+@dataclass(slots=True)
+class Opened:
+    """A run in memory: its journal and the engines of its agents."""
+
+    journal: Journal
+    loaded: Loaded
+
+
+class Driver:
+    """Drives one run at a time per call, as far as it goes without help from outside."""
+
+    def __init__(
+        self, log: EventLog, inbox: Inbox, claims: Claims, clock: Clock, definitions: Definitions
+    ) -> None:
+        self._log = log
+        self._inbox = inbox
+        self._claims = claims
+        self._clock = clock
+        self._definitions = definitions
+        self._warm: OrderedDict[str, Opened] = OrderedDict()
+
+    async def drive(self, run: str) -> datetime | None:
+        """Take in what came, then decide and act until the run ends or must wait.
+
+        Raises:
+            Conflict: another driver won; this one stops.
+            RunBusy: another process holds the run.
+        """
+        async with self._claims.claim(run):
+            opened = await self._open(run)
+            await self._take_in(opened.journal)
+            await self._advance(opened)
+            self._keep_warm(run, opened)
+        return None
+
+    async def take_in(self, run: str) -> None:
+        """Only put on record what came from outside."""
+        async with self._claims.claim(run):
+            opened = await self._open(run, resume=False)
+            await self._take_in(opened.journal)
+
+    async def _open(self, run: str, *, resume: bool = True) -> Opened:
+        """The run as its log has it now; a drive that was cut off is taken up with a mark."""
+        opened = self._warm.pop(run, None)
+        if opened is not None:
+            opened.journal.catch_up(await self._log.read(run, opened.journal.state.position))
+            return opened
+        events = await self._log.read(run)
+        if not events:
+            raise UnknownRun(run)
+        started: RunStarted = events[0].data
+        loaded = await self._definitions.restore(started)
+        journal = Journal(self._log, self._clock, loaded.workflow, fresh(run, loaded.workflow))
+        journal.catch_up(events)
+        if resume and journal.state.status == "running":
+            mark = RunResumed(loaded.changed_code)
+            journal.record(f"resumed@{journal.state.position}", mark)
+            await journal.commit()
+        return Opened(journal, loaded)
+
+    def _keep_warm(self, run: str, opened: Opened) -> None:
+        if opened.journal.state.status == "paused":
+            self._warm[run] = opened
+            while len(self._warm) > WARM:
+                self._warm.popitem(last=False)
+
+    async def _take_in(self, journal: Journal) -> None:
+        for id, message in await self._inbox.pending(journal.state.run):
+            _put_on_record(journal, id, message)
+        await journal.commit()
+
+    async def _advance(self, opened: Opened) -> None:
+        """Decide and act until there is nothing to do."""
+        journal, state = opened.journal, opened.journal.state
+        while state.status not in _AT_REST:
+            if state.cancel is not None:
+                _cancel(journal)
+            else:
+                await _act(journal, opened.loaded.engines, journal.workflow.decide(state))
+        await journal.commit()
+
+
+_ENDED = frozenset({"finished", "failed", "cancelled"})
+_AT_REST = _ENDED | {"paused"}
+
+
+async def _act(journal: Journal, engines: Mapping[str, Engine], decision: Decision) -> None:
+    for id, fact in decision.facts:
+        journal.record(id, fact)
+    match decision:
+        case TakeTurn(agent=agent):
+            turn = await take_turn(journal, engines, agent)
+            await asyncio.sleep(0)  # other runs get their go, however fast the engine is
+            if turn.status == "failed":
+                journal.record("end", RunFailed(f"turn {turn.turn} of {agent} failed", turn.error))
+        case Ask(question=question):
+            journal.record(question.id, QuestionAsked(question.id, question.prompt, question.to))
+            journal.record(f"{question.id}/wait", RunPaused(question.id))
+        case Finish(reason=reason):
+            journal.record("end", RunFinished(reason))
+
+
+def _cancel(journal: Journal) -> None:
+    wish, turn = journal.state.cancel, journal.state.open
+    assert wish is not None
+    if turn is not None:
+        journal.record(f"t{turn.number}/end", TurnFinished(turn.number, turn.agent, "cancelled"))
+    journal.record("end", RunCancelled(wish.by, wish.reason))
+
+
+def _put_on_record(journal: Journal, id: str, message: Message) -> None:
+    state = journal.state
+    match message:
+        case Stop(by=by, reason=reason):
+            if state.status not in _ENDED:
+                journal.record(id, CancelRequested(by, reason), actor=by)
+        case Reply(question=question, value=value, by=by):
+            if state.question is None or state.question.id != question:
+                journal.record(id, AnswerRefused(question, by, "the question is not open"), by)
+            else:
+                journal.record(id, QuestionAnswered(question, value, by), actor=by)
+                journal.record(f"{id}/text", UserText(USER, str(value)), actor=by)

@@ -1,0 +1,262 @@
+"""Runs as their users see them: start, events, answer, resume, cancel."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from weft.agents.events import QuestionAsked, UserText
+from weft.agents.spec import WORKFLOW
+from weft.errors import Conflict, RunBusy, UnknownRun, UsageError
+from weft.kernel.values import Json, preview
+from weft.log.events import ENDS, RunPaused, RunStarted
+from weft.log.ports import Clock, EventLog
+from weft.log.spec import Event
+from weft.runtime.logic import fresh
+from weft.runtime.ports import Claims, Definitions, Entropy, Inbox, Scheduler
+from weft.runtime.service.driver import Driver
+from weft.runtime.service.journal import Journal
+from weft.runtime.spec import Loaded, Message, Reply, Stop, Summary
+from weft.variables.logic.resolution import PRODUCTION, Readings, resolve, wanted
+from weft.variables.ports import Environment
+
+# Seconds that a message waits for whoever attends to the run before it is put on record here.
+GRACE = 1.0
+
+# How soon a run that another process holds is looked at again.
+RETRY = timedelta(milliseconds=200)
+
+log = logging.getLogger("weft.runs")
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Everything outside that runs need, behind ports."""
+
+    log: EventLog
+    inbox: Inbox
+    claims: Claims
+    clock: Clock
+    entropy: Entropy
+    environment: Environment
+    definitions: Definitions
+    scheduler: Scheduler
+
+
+class Runs:
+    """All runs of a store."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._driver = Driver(world.log, world.inbox, world.claims, world.clock, world.definitions)
+        self._troubles: dict[str, asyncio.Future[None]] = {}
+
+    async def serve(self, slots: int) -> None:
+        """Drive what is woken here, and wake what gets mail, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._world.scheduler.serve(self._drive, slots=slots, limits={}))
+            group.create_task(self._watch())
+
+    async def _drive(self, run: str) -> datetime | None:
+        """Drive a run; trouble reaches whoever follows it, and only them."""
+        try:
+            return await self._driver.drive(run)
+        except Conflict:
+            log.info("run %s goes on in another process", run)
+        except RunBusy:
+            return self._world.clock.now() + RETRY
+        except Exception as error:
+            log.debug("run %s stopped", run, exc_info=True)
+            self._trouble(run).set_exception(error)
+        return None
+
+    def _trouble(self, run: str) -> "asyncio.Future[None]":
+        """What fails when driving the run fails here."""
+        known = self._troubles.get(run)
+        if known is None or known.done():
+            known = self._troubles[run] = asyncio.get_running_loop().create_future()
+        return known
+
+    async def start(self, source: str, *, user: str, tenant: str) -> str:
+        """Begin a run of the workflow declared at a place, and give its id.
+
+        Raises:
+            DefinitionError: the workflow does not pass its check; nothing was begun.
+        """
+        world = self._world
+        loaded = await world.definitions.load(source)
+        run = world.entropy.token()
+        journal = Journal(world.log, world.clock, loaded.workflow, fresh(run, loaded.workflow))
+        journal.record("start", _started(loaded, user, tenant))
+        self._load_context(journal, loaded)
+        if loaded.opening:
+            journal.record("opening", UserText(WORKFLOW, loaded.opening))
+        await journal.commit()
+        await world.scheduler.wake(run, tenant=tenant)
+        return run
+
+    def _load_context(self, journal: Journal, loaded: Loaded) -> None:
+        environment, state = self._world.environment, journal.state
+        variables = loaded.workflow.variables
+        readings = Readings(
+            environment.get(PRODUCTION) == "production",
+            {name: environment.get(name) for name in wanted(variables)},
+        )
+        base = {
+            "workflow_name": state.workflow,
+            "chat_id": state.run,
+            "user_id": state.user,
+            "app_id": state.tenant,
+            "enterprise_id": state.tenant,
+        }
+        context, suppressed = resolve(variables, base, readings)
+        journal.record("context", context)
+        if suppressed is not None:
+            journal.record("context/suppressed", suppressed)
+
+    async def resume(self, run: str) -> None:
+        """Go on with a run that is not at its end.
+
+        Raises:
+            RunBusy: another process drives it.
+        """
+        first, last = await self._ends(run)
+        if last.kind not in ENDS:
+            if await self._world.claims.held(run):
+                raise RunBusy(f"Run {run!r} is being driven by another process.")
+            await self._world.scheduler.wake(run, tenant=first.data.tenant)
+
+    async def events(self, run: str, after: int = 0) -> AsyncGenerator[Event]:
+        """The events of a run from a position on, live, up to its end.
+
+        Raises:
+            WeftError: the run cannot be driven here, as when the disk is full.
+        """
+        await self._ends(run)
+        trouble = self._trouble(run)
+        async with aclosing(self._world.log.subscribe(run, after)) as events:
+            while True:
+                coming = asyncio.ensure_future(anext(events))
+                try:
+                    await asyncio.wait({coming, trouble}, return_when=asyncio.FIRST_COMPLETED)
+                    if not coming.done():
+                        trouble.result()
+                    event = coming.result()
+                finally:
+                    coming.cancel()
+                yield event
+                if event.kind in ENDS:
+                    return
+
+    async def answer(self, run: str, question: str | None, value: Json, *, by: str) -> bool:
+        """Answer a question of a run; whether somebody attends to the run and goes on with it.
+
+        Raises:
+            UsageError: the run has no such question, or the answer is not one.
+        """
+        _, last = await self._ends(run)
+        asked = last.data.waiting_for if isinstance(last.data, RunPaused) else None
+        if asked is None or question not in (None, asked):
+            return await self._refuse_or_repeat(run, question)
+        if not isinstance(value, str):
+            raise UsageError(f"Question {asked!r} takes a text, not {preview(value)}.")
+        return await self._deliver(run, f"{asked}/answer", Reply(asked, value, by), last.seq)
+
+    async def _refuse_or_repeat(self, run: str, question: str | None) -> bool:
+        """Say why a question cannot be answered; one that has its answer keeps it."""
+        if question is None:
+            raise UsageError(f"Run {run!r} has no open question.")
+        events = await self._world.log.read(run)
+        if any(event.id == f"{question}/answer" for event in events):
+            return True
+        asked = [event.data.question for event in events if isinstance(event.data, QuestionAsked)]
+        raise UsageError(
+            f"Run {run!r} did not ask {question!r}. It asked: {', '.join(asked) or 'nothing'}."
+        )
+
+    async def cancel(self, run: str, *, by: str, reason: str = "") -> bool:
+        """End a run now; whether it was still going."""
+        _, last = await self._ends(run)
+        if last.kind in ENDS:
+            return False
+        if not await self._deliver(run, "cancel", Stop(by, reason), last.seq):
+            await self._driver.drive(run)
+        return True
+
+    async def _deliver(self, run: str, id: str, message: Message, after: int) -> bool:
+        """Offer a message and wait until its event is in the log; whether a driver took it."""
+        world = self._world
+        await world.inbox.offer(run, id, message)
+        while True:
+            try:
+                async with asyncio.timeout(GRACE):
+                    await self._appears(run, id, after)
+                return True
+            except TimeoutError:
+                if await world.claims.held(run):
+                    continue
+            try:
+                await self._driver.take_in(run)
+                return False
+            except RunBusy:
+                continue
+
+    async def _appears(self, run: str, id: str, after: int) -> None:
+        async with aclosing(self._world.log.subscribe(run, after)) as events:
+            async for event in events:
+                if event.id == id or event.kind in ENDS:
+                    return
+
+    async def summaries(self, limit: int | None = None) -> list[Summary]:
+        """The runs of the store, the one begun last coming first."""
+        ends = await self._world.log.ends(limit)
+        return [_summary(first, last) for first, last in ends]
+
+    async def _ends(self, run: str) -> tuple[Event, Event]:
+        for ends in await self._world.log.ends(run=run):
+            return ends
+        raise UnknownRun(run)
+
+    async def _watch(self) -> None:
+        """Wake runs that get mail; interrupt those that are to end."""
+        world = self._world
+        async for run in world.inbox.arrivals():
+            pending = await world.inbox.pending(run)
+            if any(isinstance(message, Stop) for _, message in pending):
+                await world.scheduler.cancel(run)
+            if pending:
+                await world.scheduler.wake(run, tenant="")
+
+
+def _started(loaded: Loaded, user: str, tenant: str) -> RunStarted:
+    return RunStarted(
+        loaded.workflow.name,
+        loaded.workflow.version,
+        loaded.definition,
+        loaded.root,
+        loaded.files,
+        loaded.code,
+        tenant,
+        user,
+    )
+
+
+_STATUS = {"run.finished": "finished", "run.failed": "failed", "run.cancelled": "cancelled"}
+
+
+def _summary(first: Event, last: Event) -> Summary:
+    started: RunStarted = first.data
+    waiting = isinstance(last.data, RunPaused)
+    status = _STATUS.get(last.kind, "waiting" if waiting else "unfinished")
+    return Summary(
+        first.run,
+        started.workflow,
+        status,
+        started.tenant,
+        started.user,
+        first.at,
+        last.at,
+        last.seq,
+    )

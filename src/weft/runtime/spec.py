@@ -1,0 +1,58 @@
+"""Messages from outside to a run, and workflows as the runtime holds them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+import msgspec
+
+from weft.agents.spec import Engine, Workflow
+from weft.kernel.values import Json
+
+
+class Reply(msgspec.Struct, frozen=True, tag="answer"):
+    """An answer to a question that the run asked."""
+
+    question: str
+    value: Json
+    by: str
+
+
+class Stop(msgspec.Struct, frozen=True, tag="cancel"):
+    """The wish that the run end now."""
+
+    by: str
+    reason: str = ""
+
+
+# What an inbox holds for a run.
+Message = Reply | Stop
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A checked workflow with the engines of its agents, and what a run of it is pinned to."""
+
+    workflow: Workflow
+    engines: Mapping[str, Engine]
+    root: str
+    definition: str
+    files: Mapping[str, str]
+    code: Mapping[str, str]
+    opening: str = ""
+    user_script: tuple[str, ...] = ()
+    changed_code: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A run in one line: what it is, since when, and how it stands."""
+
+    run: str
+    workflow: str
+    status: str
+    tenant: str
+    user: str
+    started: datetime
+    latest: datetime
+    events: int
