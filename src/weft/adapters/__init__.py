@@ -1,0 +1,1 @@
+"""The neighbours of Weft, one folder each; none knows another."""
