@@ -1,0 +1,5 @@
+"""Stores that live and die with their process: for tests, trials and runs that nobody resumes."""
+
+from weft.adapters.memory.store import MemoryStore
+
+__all__ = ["MemoryStore"]

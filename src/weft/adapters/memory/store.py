@@ -1,0 +1,76 @@
+"""One store in memory: log, inbox, claims and snapshots."""
+
+import os
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from weft.adapters.memory.log import MemoryLog
+from weft.adapters.memory.mail import MemoryInbox
+from weft.errors import RunBusy
+from weft.log.logic import Codec
+
+
+class MemoryClaims:
+    """Which runs are being driven in this process."""
+
+    def __init__(self, log: MemoryLog) -> None:
+        self._log = log
+        self._runs: set[str] = set()
+
+    @asynccontextmanager
+    async def claim(self, run: str) -> AsyncGenerator[None, None]:
+        """Hold the run while the context is open.
+
+        Raises:
+            RunBusy: somebody holds it already.
+        """
+        self._log.check_open()
+        if run in self._runs:
+            raise RunBusy(
+                f"Run {run!r} is already driven by this process (pid {os.getpid()}). "
+                "Answer or cancel it with `weft answer` or `weft cancel`, or wait until it parks."
+            )
+        self._runs.add(run)
+        try:
+            yield
+        finally:
+            self._runs.discard(run)
+
+    async def held(self, run: str) -> bool:
+        """Whether somebody holds the run."""
+        self._log.check_open()
+        return run in self._runs
+
+
+class MemorySnapshots:
+    """The last folded state of each run."""
+
+    def __init__(self, log: MemoryLog) -> None:
+        self._log = log
+        self._states: dict[str, tuple[int, bytes]] = {}
+
+    async def save(self, run: str, seq: int, state: bytes) -> None:
+        """Keep the state of a run as of `seq`, in place of an earlier one."""
+        self._log.check_open()
+        if seq >= self._states.get(run, (0, b""))[0]:
+            self._states[run] = (seq, state)
+
+    async def load(self, run: str) -> tuple[int, bytes] | None:
+        """The last state kept, with its position."""
+        self._log.check_open()
+        return self._states.get(run)
+
+
+class MemoryStore:
+    """Log, inbox, claims and snapshots in memory, for one event loop."""
+
+    def __init__(self, codec: Codec) -> None:
+        self.log = MemoryLog(codec)
+        self.inbox = MemoryInbox(self.log)
+        self.claims = MemoryClaims(self.log)
+        self.snapshots = MemorySnapshots(self.log)
+
+    async def aclose(self) -> None:
+        """Refuse everything from now on; a second call changes nothing."""
+        self.log.close()
+        self.inbox.close()

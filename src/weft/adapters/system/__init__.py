@@ -1,0 +1,34 @@
+"""The machine's own clock, chance and environment."""
+
+import os
+import secrets
+from datetime import UTC, datetime
+
+# Digits and letters that nobody mistakes for another: without 0, 1, l and o.
+ALPHABET = "23456789abcdefghijkmnpqrstuvwxyz"
+LENGTH = 10
+
+
+class SystemClock:
+    """The clock of this machine."""
+
+    def now(self) -> datetime:
+        """The present instant, aware, in UTC."""
+        return datetime.now(UTC)
+
+
+class SystemEntropy:
+    """The chance of this machine's operating system."""
+
+    def token(self) -> str:
+        """A word of ten letters and digits, fifty bits of chance."""
+        bits = secrets.randbits(5 * LENGTH)
+        return "".join(ALPHABET[bits >> 5 * place & 31] for place in range(LENGTH))
+
+
+class SystemEnvironment:
+    """The environment variables of this process."""
+
+    def get(self, name: str) -> str | None:
+        """The value of a variable, read now; None when it is not set."""
+        return os.environ.get(name)

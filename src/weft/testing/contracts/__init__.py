@@ -1,0 +1,44 @@
+"""Suites that every adapter of a port must pass: ours, and yours.
+
+A suite is a class of async tests with one method to fill in, `fresh`, that gives what is tested:
+
+    from contextlib import asynccontextmanager
+
+    from weft.testing.contracts import CODEC, EventLogContract
+
+    class TestMyLog(EventLogContract):
+        @asynccontextmanager
+        async def fresh(self):
+            log = await MyLog.open(CODEC)
+            try:
+                yield log
+            finally:
+                await log.aclose()
+
+Every test calls `fresh` once and expects an empty store behind it. The suites need nothing but an
+async test runner that collects the methods of a class, such as pytest with anyio's plugin
+(`anyio_mode = "auto"`); `pytest.register_assert_rewrite("weft.testing.contracts")` in a conftest
+makes failures speak. A log under test is built with `CODEC`, which knows the facts used here.
+"""
+
+from weft.testing.contracts.claims import ClaimsContract
+from weft.testing.contracts.events import EventLogContract
+from weft.testing.contracts.facts import CODEC, Measured, Noted, event, events, refused, until
+from weft.testing.contracts.inbox import InboxContract
+from weft.testing.contracts.scheduler import SchedulerContract
+from weft.testing.contracts.snapshots import SnapshotsContract
+
+__all__ = [
+    "CODEC",
+    "ClaimsContract",
+    "EventLogContract",
+    "InboxContract",
+    "Measured",
+    "Noted",
+    "SchedulerContract",
+    "SnapshotsContract",
+    "event",
+    "events",
+    "refused",
+    "until",
+]

@@ -1,0 +1,100 @@
+"""The store in memory passes every suite."""
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio
+import pytest
+
+from weft.adapters.memory import MemoryStore
+from weft.errors import RunBusy, UsageError
+from weft.log.ports import EventLog
+from weft.runtime.ports import Claims, Inbox, Snapshots
+from weft.runtime.spec import Stop
+from weft.testing.contracts import (
+    CODEC,
+    ClaimsContract,
+    EventLogContract,
+    InboxContract,
+    SnapshotsContract,
+    event,
+    events,
+)
+
+
+class TestLog(EventLogContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[EventLog, None]:
+        yield MemoryStore(CODEC).log
+
+
+class TestInbox(InboxContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[tuple[Inbox, EventLog], None]:
+        store = MemoryStore(CODEC)
+        yield store.inbox, store.log
+
+
+class TestClaims(ClaimsContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[tuple[Claims, Claims], None]:
+        store = MemoryStore(CODEC)
+        yield store.claims, store.claims
+
+
+class TestSnapshots(SnapshotsContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[Snapshots, None]:
+        yield MemoryStore(CODEC).snapshots
+
+
+async def test_an_append_never_lets_go_of_the_loop() -> None:
+    store = MemoryStore(CODEC)
+    append = store.log.append("a", events("a", 7), 0)
+    with pytest.raises(StopIteration) as done:
+        append.send(None)
+    assert len(done.value.value) == 7
+
+
+async def test_an_event_for_another_place_is_refused() -> None:
+    log = MemoryStore(CODEC).log
+    with pytest.raises(UsageError, match="offered to run 'b' at 1"):
+        await log.append("b", [event("a", 1)], 0)
+    with pytest.raises(UsageError, match="seq 5"):
+        await log.append("a", [event("a", 5)], 0)
+    assert not await log.ends()
+
+
+async def test_a_busy_run_says_what_to_do() -> None:
+    claims = MemoryStore(CODEC).claims
+    async with claims.claim("a"):
+        with pytest.raises(RunBusy, match=r"pid \d+.*weft cancel"):
+            async with claims.claim("a"):
+                pass
+
+
+async def test_a_closed_store_refuses_and_tells_who_waits() -> None:
+    store = MemoryStore(CODEC)
+
+    async def wait_for(source: AsyncIterator[object]) -> None:
+        with pytest.raises(UsageError, match="closed"):
+            await anext(source)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(wait_for, store.log.subscribe("a"))
+        tasks.start_soon(wait_for, store.inbox.arrivals())
+        await anyio.sleep(0.01)
+        await store.aclose()
+        await store.aclose()
+    for call in (
+        store.log.append("a", [], 0),
+        store.log.read("a"),
+        store.log.ends(),
+        store.inbox.offer("a", "1", Stop("ann")),
+        store.inbox.pending("a"),
+        store.claims.held("a"),
+        store.snapshots.load("a"),
+        store.snapshots.save("a", 1, b""),
+    ):
+        with pytest.raises(UsageError, match="closed"):
+            await call
