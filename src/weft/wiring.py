@@ -19,6 +19,7 @@ from weft.kernel.documents import Folder
 from weft.kernel.values import nearest
 from weft.log.events import RunStarted
 from weft.runtime.logic import codec
+from weft.runtime.service.driver import Stores
 from weft.runtime.service.runs import World
 from weft.runtime.spec import Loaded
 
@@ -93,9 +94,7 @@ def world(store: Any, definitions: "Folders") -> World:
     system = _adapter("system")
     clock = system.SystemClock()
     return World(
-        store.log,
-        store.inbox,
-        store.claims,
+        Stores(store.log, store.inbox, store.claims, store.snapshots),
         clock,
         system.SystemEntropy(),
         system.SystemEnvironment(),

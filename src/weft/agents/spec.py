@@ -182,6 +182,7 @@ class Workflow(Protocol):
     agents: Mapping[str, Agent]
     variables: Variables
     triggers: Triggers
+    progress: type
 
     def begin(self) -> Any:
         """The workflow's own part of a fresh state."""

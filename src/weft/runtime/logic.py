@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import msgspec
+
 from weft.agents import events as agents
 from weft.agents.logic import FOLDS as AGENT_FOLDS
 from weft.agents.spec import RunState, Workflow
@@ -63,6 +65,31 @@ def evolve(workflow: Workflow, state: RunState, event: Event) -> None:
 def fresh(run: str, workflow: Workflow) -> RunState:
     """The state of a run of which nothing is on record."""
     return RunState(run, progress=workflow.begin())
+
+
+class _Snapshot(msgspec.Struct):
+    release: int
+    state: RunState
+
+
+# Raised whenever a field of the state changes its meaning; other snapshots are folded anew.
+_SNAPSHOT = 1
+
+
+def freeze(state: RunState) -> bytes:
+    """The state between two turns as bytes."""
+    return msgspec.json.encode(_Snapshot(_SNAPSHOT, state))
+
+
+def thaw(workflow: Workflow, frozen: bytes) -> RunState | None:
+    """The state that bytes hold, or nothing when another release wrote them."""
+    try:
+        snapshot = msgspec.json.decode(frozen, type=_Snapshot)
+        state = snapshot.state
+        state.progress = msgspec.convert(state.progress, workflow.progress)
+    except msgspec.MsgspecError:
+        return None
+    return state if snapshot.release == _SNAPSHOT else None
 
 
 def _on_started(state: RunState, event: Event) -> None:

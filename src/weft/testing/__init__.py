@@ -1,1 +1,16 @@
 """What tests stand on: contract suites, fakes and crash tools, for your adapters as for ours."""
+
+from weft.adapters.scripted import ScriptedEngine
+from weft.testing.crashes import CrashingEngine, CrashingLog, Fuse, Killed
+from weft.testing.fakes import FakeClock, FakeEntropy, FakeEnvironment
+
+__all__ = [
+    "CrashingEngine",
+    "CrashingLog",
+    "FakeClock",
+    "FakeEntropy",
+    "FakeEnvironment",
+    "Fuse",
+    "Killed",
+    "ScriptedEngine",
+]

@@ -23,6 +23,8 @@ from weft.variables.logic.conditions import judge
 class Conversing:
     """A conversation as something that decides whose turn it is."""
 
+    progress = Floor
+
     def __init__(self, conversation: Conversation) -> None:
         self.conversation = conversation
         self.name = conversation.name

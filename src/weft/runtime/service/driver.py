@@ -22,17 +22,19 @@ from weft.log.events import (
     RunFinished,
     RunPaused,
     RunResumed,
-    RunStarted,
 )
 from weft.log.ports import Clock, EventLog
-from weft.runtime.logic import fresh
-from weft.runtime.ports import Claims, Definitions, Inbox
+from weft.runtime.logic import freeze, fresh, thaw
+from weft.runtime.ports import Claims, Definitions, Inbox, Snapshots
 from weft.runtime.service.journal import Journal
 from weft.runtime.service.turn import take_turn
 from weft.runtime.spec import Loaded, Message, Reply, Stop
 
 # Runs at rest that are kept in memory, so that waking one need not read its log again.
 WARM = 256
+
+# How many events a run has before its state is kept for the first time.
+FREEZE = 1000
 
 
 @dataclass(slots=True)
@@ -41,17 +43,25 @@ class Opened:
 
     journal: Journal
     loaded: Loaded
+    frozen: int
+    driven: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """Where a driver finds runs and leaves them."""
+
+    log: EventLog
+    inbox: Inbox
+    claims: Claims
+    snapshots: Snapshots
 
 
 class Driver:
     """Drives one run at a time per call, as far as it goes without help from outside."""
 
-    def __init__(
-        self, log: EventLog, inbox: Inbox, claims: Claims, clock: Clock, definitions: Definitions
-    ) -> None:
-        self._log = log
-        self._inbox = inbox
-        self._claims = claims
+    def __init__(self, stores: Stores, clock: Clock, definitions: Definitions) -> None:
+        self._stores = stores
         self._clock = clock
         self._definitions = definitions
         self._warm: OrderedDict[str, Opened] = OrderedDict()
@@ -63,7 +73,7 @@ class Driver:
             Conflict: another driver won; this one stops.
             RunBusy: another process holds the run.
         """
-        async with self._claims.claim(run):
+        async with self._stores.claims.claim(run):
             opened = await self._open(run)
             await self._take_in(opened.journal)
             await self._advance(opened)
@@ -72,28 +82,34 @@ class Driver:
 
     async def take_in(self, run: str) -> None:
         """Only put on record what came from outside."""
-        async with self._claims.claim(run):
+        async with self._stores.claims.claim(run):
             opened = await self._open(run, resume=False)
             await self._take_in(opened.journal)
 
     async def _open(self, run: str, *, resume: bool = True) -> Opened:
         """The run as its log has it now; a drive that was cut off is taken up with a mark."""
-        opened = self._warm.pop(run, None)
-        if opened is not None:
-            opened.journal.catch_up(await self._log.read(run, opened.journal.state.position))
-            return opened
-        events = await self._log.read(run)
-        if not events:
-            raise UnknownRun(run)
-        started: RunStarted = events[0].data
-        loaded = await self._definitions.restore(started)
-        journal = Journal(self._log, self._clock, loaded.workflow, fresh(run, loaded.workflow))
-        journal.catch_up(events)
-        if resume and journal.state.status == "running":
-            mark = RunResumed(loaded.changed_code)
+        opened = self._warm.pop(run, None) or await self._thaw(run)
+        journal = opened.journal
+        journal.catch_up(await self._stores.log.read(run, journal.state.position))
+        if resume and not opened.driven and journal.state.status == "running":
+            mark = RunResumed(opened.loaded.changed_code)
             journal.record(f"resumed@{journal.state.position}", mark)
             await journal.commit()
-        return Opened(journal, loaded)
+        opened.driven = True
+        return opened
+
+    async def _thaw(self, run: str) -> Opened:
+        """The run as its last snapshot has it, or with nothing on record."""
+        ends = await self._stores.log.ends(run=run)
+        if not ends:
+            raise UnknownRun(run)
+        loaded = await self._definitions.restore(ends[0][0].data)
+        kept = await self._stores.snapshots.load(run)
+        state = kept and thaw(loaded.workflow, kept[1])
+        frozen = state.position if state else 0
+        state = state or fresh(run, loaded.workflow)
+        journal = Journal(self._stores.log, self._clock, loaded.workflow, state)
+        return Opened(journal, loaded, frozen)
 
     def _keep_warm(self, run: str, opened: Opened) -> None:
         if opened.journal.state.status == "paused":
@@ -102,7 +118,7 @@ class Driver:
                 self._warm.popitem(last=False)
 
     async def _take_in(self, journal: Journal) -> None:
-        for id, message in await self._inbox.pending(journal.state.run):
+        for id, message in await self._stores.inbox.pending(journal.state.run):
             _put_on_record(journal, id, message)
         await journal.commit()
 
@@ -114,7 +130,16 @@ class Driver:
                 _cancel(journal)
             else:
                 await _act(journal, opened.loaded.engines, journal.workflow.decide(state))
+            if state.position >= max(2 * opened.frozen, FREEZE) and state.open is None:
+                await self._freeze(opened)
         await journal.commit()
+
+    async def _freeze(self, opened: Opened) -> None:
+        """Keep the state; each time at twice the length, so that no turn pays for history."""
+        await opened.journal.commit()
+        state = opened.journal.state
+        await self._stores.snapshots.save(state.run, state.position, freeze(state))
+        opened.frozen = state.position
 
 
 _ENDED = frozenset({"finished", "failed", "cancelled"})

@@ -12,11 +12,11 @@ from weft.agents.spec import WORKFLOW
 from weft.errors import Conflict, RunBusy, UnknownRun, UsageError
 from weft.kernel.values import Json, preview
 from weft.log.events import ENDS, RunPaused, RunStarted
-from weft.log.ports import Clock, EventLog
+from weft.log.ports import Clock
 from weft.log.spec import Event
 from weft.runtime.logic import fresh
-from weft.runtime.ports import Claims, Definitions, Entropy, Inbox, Scheduler
-from weft.runtime.service.driver import Driver
+from weft.runtime.ports import Definitions, Entropy, Scheduler
+from weft.runtime.service.driver import Driver, Stores
 from weft.runtime.service.journal import Journal
 from weft.runtime.spec import Loaded, Message, Reply, Stop, Summary
 from weft.variables.logic.resolution import PRODUCTION, Readings, resolve, wanted
@@ -35,9 +35,7 @@ log = logging.getLogger("weft.runs")
 class World:
     """Everything outside that runs need, behind ports."""
 
-    log: EventLog
-    inbox: Inbox
-    claims: Claims
+    stores: Stores
     clock: Clock
     entropy: Entropy
     environment: Environment
@@ -50,7 +48,7 @@ class Runs:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._driver = Driver(world.log, world.inbox, world.claims, world.clock, world.definitions)
+        self._driver = Driver(world.stores, world.clock, world.definitions)
         self._troubles: dict[str, asyncio.Future[None]] = {}
 
     async def serve(self, slots: int) -> None:
@@ -88,7 +86,9 @@ class Runs:
         world = self._world
         loaded = await world.definitions.load(source)
         run = world.entropy.token()
-        journal = Journal(world.log, world.clock, loaded.workflow, fresh(run, loaded.workflow))
+        journal = Journal(
+            world.stores.log, world.clock, loaded.workflow, fresh(run, loaded.workflow)
+        )
         journal.record("start", _started(loaded, user, tenant))
         self._load_context(journal, loaded)
         if loaded.opening:
@@ -124,7 +124,7 @@ class Runs:
         """
         first, last = await self._ends(run)
         if last.kind not in ENDS:
-            if await self._world.claims.held(run):
+            if await self._world.stores.claims.held(run):
                 raise RunBusy(f"Run {run!r} is being driven by another process.")
             await self._world.scheduler.wake(run, tenant=first.data.tenant)
 
@@ -136,7 +136,7 @@ class Runs:
         """
         await self._ends(run)
         trouble = self._trouble(run)
-        async with aclosing(self._world.log.subscribe(run, after)) as events:
+        async with aclosing(self._world.stores.log.subscribe(run, after)) as events:
             while True:
                 coming = asyncio.ensure_future(anext(events))
                 try:
@@ -168,7 +168,7 @@ class Runs:
         """Say why a question cannot be answered; one that has its answer keeps it."""
         if question is None:
             raise UsageError(f"Run {run!r} has no open question.")
-        events = await self._world.log.read(run)
+        events = await self._world.stores.log.read(run)
         if any(event.id == f"{question}/answer" for event in events):
             return True
         asked = [event.data.question for event in events if isinstance(event.data, QuestionAsked)]
@@ -188,14 +188,14 @@ class Runs:
     async def _deliver(self, run: str, id: str, message: Message, after: int) -> bool:
         """Offer a message and wait until its event is in the log; whether a driver took it."""
         world = self._world
-        await world.inbox.offer(run, id, message)
+        await world.stores.inbox.offer(run, id, message)
         while True:
             try:
                 async with asyncio.timeout(GRACE):
                     await self._appears(run, id, after)
                 return True
             except TimeoutError:
-                if await world.claims.held(run):
+                if await world.stores.claims.held(run):
                     continue
             try:
                 await self._driver.take_in(run)
@@ -204,26 +204,26 @@ class Runs:
                 continue
 
     async def _appears(self, run: str, id: str, after: int) -> None:
-        async with aclosing(self._world.log.subscribe(run, after)) as events:
+        async with aclosing(self._world.stores.log.subscribe(run, after)) as events:
             async for event in events:
                 if event.id == id or event.kind in ENDS:
                     return
 
     async def summaries(self, limit: int | None = None) -> list[Summary]:
         """The runs of the store, the one begun last coming first."""
-        ends = await self._world.log.ends(limit)
+        ends = await self._world.stores.log.ends(limit)
         return [_summary(first, last) for first, last in ends]
 
     async def _ends(self, run: str) -> tuple[Event, Event]:
-        for ends in await self._world.log.ends(run=run):
+        for ends in await self._world.stores.log.ends(run=run):
             return ends
         raise UnknownRun(run)
 
     async def _watch(self) -> None:
         """Wake runs that get mail; interrupt those that are to end."""
         world = self._world
-        async for run in world.inbox.arrivals():
-            pending = await world.inbox.pending(run)
+        async for run in world.stores.inbox.arrivals():
+            pending = await world.stores.inbox.pending(run)
             if any(isinstance(message, Stop) for _, message in pending):
                 await world.scheduler.cancel(run)
             if pending:

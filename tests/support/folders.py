@@ -1,0 +1,65 @@
+"""Workflow folders for tests, written where they are needed."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from textwrap import dedent
+
+INTERVIEW = {
+    "orchestrator.yaml": """
+        initial_agent: Asker
+        initial_message: Begin.
+        human_in_the_loop: true
+        """,
+    "agents.yaml": """
+        agents:
+          Asker: {system_message: Ask until you know enough.}
+          Planner: {system_message: Make a plan.}
+        """,
+    "context_variables.yaml": """
+        definitions:
+          tier: {type: string, source: {type: static, value: beta}}
+          flag: {type: boolean, source: {type: environment, env_var: FLAG, default: false}}
+          known:
+            type: boolean
+            source:
+              type: derived
+              default: false
+              triggers:
+                - {type: agent_text, agent: Asker, match: {contains: NEXT}, hide: true}
+          stage:
+            type: string
+            source:
+              type: derived
+              default: asking
+              triggers:
+                - {type: agent_text, agent: Asker, match: {contains: NEXT}, value: planning}
+                - {type: agent_text, agent: Planner, match: {contains: DONE}, value: done}
+        agents:
+          Asker: {variables: [tier, flag, known]}
+          Planner: {variables: [stage, user_id]}
+        """,
+    "handoffs.yaml": """
+        handoff_rules:
+          - source_agent: Asker
+            target_agent: Planner
+            handoff_type: condition
+            condition: ${known} == True
+          - {source_agent: Asker, target_agent: user, handoff_type: after_work}
+          - source_agent: Planner
+            target_agent: terminate
+            handoff_type: condition
+            condition: ${stage} == "done"
+          - {source_agent: Planner, target_agent: Planner, handoff_type: after_work}
+          - {source_agent: user, target_agent: Asker, handoff_type: after_work}
+        """,
+}
+
+
+def write_folder(where: Path, files: Mapping[str, str], name: str = "Flow") -> str:
+    """A workflow folder with these files."""
+    folder = where / name
+    for file, text in files.items():
+        path = folder / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(dedent(text), "utf-8")
+    return str(folder)

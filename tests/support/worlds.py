@@ -1,0 +1,50 @@
+"""Worlds for tests: real stores, a clock and chance that obey."""
+
+from dataclasses import replace
+from typing import Any
+
+from weft.adapters.inline import InlineScheduler
+from weft.adapters.memory import MemoryStore
+from weft.agents.spec import Engine
+from weft.log.ports import EventLog
+from weft.runtime.logic import codec
+from weft.runtime.service.driver import Driver, Stores
+from weft.runtime.service.runs import Runs, World
+from weft.testing import FakeClock, FakeEntropy, FakeEnvironment
+from weft.wiring import Folders
+
+
+def make_world(
+    engine: Engine | None = None, store: Any = None, env: dict[str, str] | None = None
+) -> World:
+    """A world over a store, in memory unless told otherwise."""
+    store = store or MemoryStore(codec())
+    clock = FakeClock()
+    return World(
+        Stores(store.log, store.inbox, store.claims, store.snapshots),
+        clock,
+        FakeEntropy(),
+        FakeEnvironment(env),
+        Folders(engine),
+        InlineScheduler(clock),
+    )
+
+
+def make_driver(world: World) -> Driver:
+    """A fresh driver, as a process that has just started has one."""
+    return Driver(world.stores, world.clock, world.definitions)
+
+
+def with_engine(world: World, engine: Engine) -> World:
+    """The same stores with another engine, as after a restart."""
+    return replace(world, definitions=Folders(engine))
+
+
+def with_log(world: World, log: EventLog) -> World:
+    """The same world with its log behind another one."""
+    return replace(world, stores=replace(world.stores, log=log))
+
+
+async def begin(world: World, folder: str) -> str:
+    """A run begun and not yet driven."""
+    return await Runs(world).start(folder, user="u1", tenant="acme")
