@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from weft.agents.spec import Usage
 from weft.kernel.values import Json
-from weft.log.spec import Fact
+from weft.log.spec import Fact, Intent
 
 
 class TurnStarted(Fact, frozen=True):
@@ -25,14 +25,13 @@ class TurnFinished(Fact, frozen=True):
     error: str = ""
 
 
-class ModelCalled(Fact, frozen=True):
+class ModelCalled(Intent, frozen=True):
     """An engine is about to be asked; nothing has left the process yet."""
 
     kind: ClassVar[str] = "model.called"
     turn: int
     agent: str
     engine: str
-    request: str
 
 
 class ModelAnswered(Fact, frozen=True):

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from weft.log.spec import Event, Fact
+from weft.log.spec import Event, Fact, Intent
 
 
 class EventLog(Protocol):
@@ -51,7 +51,7 @@ Effect = Callable[[], Awaitable[Sequence[Fact]]]
 class Once(Protocol):
     """Touches the world at most once per key, as far as the log can tell."""
 
-    async def __call__(self, key: str, effect: Effect, *, intent: Fact) -> Sequence[Fact]:
+    async def __call__(self, key: str, effect: Effect, *, intent: Intent) -> Sequence[Fact]:
         """The facts that the log holds under `key`; if none, say the intent, run the effect and
         record what it gives."""
         ...

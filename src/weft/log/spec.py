@@ -13,6 +13,12 @@ class Fact(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     version: ClassVar[int] = 1
 
 
+class Intent(Fact, frozen=True):
+    """Something that is about to be done; `request` is the digest of what exactly."""
+
+    request: str
+
+
 class Event(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """A fact in its place: which run, where in its sequence, when, by whom, and because of what."""
 

@@ -179,6 +179,8 @@ def _put_on_record(journal: Journal, id: str, message: Message) -> None:
         case Reply(question=question, value=value, by=by):
             if state.question is None or state.question.id != question:
                 journal.record(id, AnswerRefused(question, by, "the question is not open"), by)
+                if state.question is not None:
+                    journal.record(f"{id}/wait", RunPaused(state.question.id))
             else:
                 journal.record(id, QuestionAnswered(question, value, by), actor=by)
                 journal.record(f"{id}/text", UserText(USER, str(value)), actor=by)

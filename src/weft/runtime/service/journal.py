@@ -7,7 +7,7 @@ from weft.agents.spec import RunState, Workflow
 from weft.assembly.logic import View
 from weft.errors import Conflict
 from weft.log.ports import Clock, Effect, EventLog
-from weft.log.spec import Event, Fact
+from weft.log.spec import Event, Fact, Intent
 from weft.runtime.logic import derive, evolve
 
 F = TypeVar("F", bound=Fact)
@@ -50,16 +50,16 @@ class Journal:
             return cast(F, turn.recorded[id])
         return self.record(id, make(), actor).data
 
-    async def once(self, key: str, effect: Effect, *, intent: Fact) -> Sequence[Fact]:
+    async def once(self, key: str, effect: Effect, *, intent: Intent) -> Sequence[Fact]:
         """The facts on record under `key`; if none, store the intent, act, and record the outcome.
 
         Raises:
-            Diverged: another intent is on record under this key.
+            Diverged: another request is on record under this key.
         """
         done = self._recorded(key)
         if done:
             return done
-        if self.keep(f"{key}?", lambda: intent) != intent:
+        if self.keep(f"{key}?", lambda: intent).request != intent.request:
             raise Diverged(f"{key} was begun with another request than it is repeated with.")
         await self.commit()
         facts = await effect()

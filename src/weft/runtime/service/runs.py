@@ -49,7 +49,7 @@ class Runs:
     def __init__(self, world: World) -> None:
         self._world = world
         self._driver = Driver(world.stores, world.clock, world.definitions)
-        self._troubles: dict[str, asyncio.Future[None]] = {}
+        self._followers: dict[str, set[asyncio.Future[None]]] = {}
 
     async def serve(self, slots: int) -> None:
         """Drive what is woken here, and wake what gets mail, until cancelled."""
@@ -65,17 +65,17 @@ class Runs:
             log.info("run %s goes on in another process", run)
         except RunBusy:
             return self._world.clock.now() + RETRY
-        except Exception as error:
-            log.debug("run %s stopped", run, exc_info=True)
-            self._trouble(run).set_exception(error)
+        except Exception as error:  # noqa: BLE001 - told to whoever follows the run
+            self._tell(run, error)
         return None
 
-    def _trouble(self, run: str) -> "asyncio.Future[None]":
-        """What fails when driving the run fails here."""
-        known = self._troubles.get(run)
-        if known is None or known.done():
-            known = self._troubles[run] = asyncio.get_running_loop().create_future()
-        return known
+    def _tell(self, run: str, error: Exception) -> None:
+        """Let trouble reach whoever follows the run, or else the program's log."""
+        followers = [each for each in self._followers.get(run, ()) if not each.done()]
+        for follower in followers:
+            follower.set_exception(error)
+        if not followers:
+            log.error("run %s cannot be driven: %s", run, error, exc_info=error)
 
     async def start(self, source: str, *, user: str, tenant: str) -> str:
         """Begin a run of the workflow declared at a place, and give its id.
@@ -135,20 +135,20 @@ class Runs:
             WeftError: the run cannot be driven here, as when the disk is full.
         """
         await self._ends(run)
-        trouble = self._trouble(run)
-        async with aclosing(self._world.stores.log.subscribe(run, after)) as events:
-            while True:
-                coming = asyncio.ensure_future(anext(events))
-                try:
-                    await asyncio.wait({coming, trouble}, return_when=asyncio.FIRST_COMPLETED)
-                    if not coming.done():
-                        trouble.result()
-                    event = coming.result()
-                finally:
-                    coming.cancel()
-                yield event
-                if event.kind in ENDS:
-                    return
+        trouble = asyncio.get_running_loop().create_future()
+        followers = self._followers.setdefault(run, set())
+        followers.add(trouble)
+        try:
+            async with aclosing(self._world.stores.log.subscribe(run, after)) as events:
+                while True:
+                    event = await _next(events, trouble)
+                    yield event
+                    if event.kind in ENDS:
+                        return
+        finally:
+            followers.discard(trouble)
+            if not followers:
+                self._followers.pop(run, None)
 
     async def answer(self, run: str, question: str | None, value: Json, *, by: str) -> bool:
         """Answer a question of a run; whether somebody attends to the run and goes on with it.
@@ -189,6 +189,7 @@ class Runs:
         """Offer a message and wait until its event is in the log; whether a driver took it."""
         world = self._world
         await world.stores.inbox.offer(run, id, message)
+        await self._rouse(run)
         while True:
             try:
                 async with asyncio.timeout(GRACE):
@@ -220,14 +221,32 @@ class Runs:
         raise UnknownRun(run)
 
     async def _watch(self) -> None:
-        """Wake runs that get mail; interrupt those that are to end."""
+        """Rouse runs that get mail from another process."""
+        async for run in self._world.stores.inbox.arrivals():
+            await self._rouse(run)
+
+    async def _rouse(self, run: str) -> None:
+        """Wake a run that has mail; interrupt it first if it is to end."""
         world = self._world
-        async for run in world.stores.inbox.arrivals():
-            pending = await world.stores.inbox.pending(run)
-            if any(isinstance(message, Stop) for _, message in pending):
-                await world.scheduler.cancel(run)
-            if pending:
-                await world.scheduler.wake(run, tenant="")
+        pending = await world.stores.inbox.pending(run)
+        if any(isinstance(message, Stop) for _, message in pending):
+            await world.scheduler.cancel(run)
+        if pending:
+            await world.scheduler.wake(run, tenant="")
+
+
+async def _next(events: AsyncGenerator[Event], trouble: "asyncio.Future[None]") -> Event:
+    """The next event, unless trouble comes first."""
+    coming = asyncio.ensure_future(anext(events))
+    try:
+        await asyncio.wait({coming, trouble}, return_when=asyncio.FIRST_COMPLETED)
+        if not coming.done():
+            trouble.result()
+        return await coming
+    finally:
+        if not coming.done():
+            coming.cancel()
+            await asyncio.wait({coming})
 
 
 def _started(loaded: Loaded, user: str, tenant: str) -> RunStarted:

@@ -82,7 +82,7 @@ async def _ask(journal: Journal, engine: Engine, task: Task, request: str) -> Se
         except Exception as error:  # noqa: BLE001 - whatever an engine raises is recorded
             return (ModelFailed(task.turn, task.agent, type(error).__name__, str(error)),)
 
-    intent = ModelCalled(task.turn, task.agent, type(engine).__name__, request)
+    intent = ModelCalled(request, task.turn, task.agent, type(engine).__name__)
     try:
         return await journal.once(f"t{task.turn}/model", effect, intent=intent)
     except Diverged as error:

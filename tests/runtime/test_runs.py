@@ -1,0 +1,307 @@
+"""Runs as their users see them: answers, cancels, troubles, several at once."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.support.folders import INTERVIEW, write_folder
+from tests.support.worlds import make_driver, make_world, with_log
+from weft.agents.spec import Answer, Task
+from weft.errors import (
+    DefinitionError,
+    RunBusy,
+    StoreUnavailable,
+    UnknownRun,
+    UsageError,
+)
+from weft.log.spec import Event
+from weft.runtime.service.runs import Runs, World
+from weft.runtime.spec import Reply
+
+
+async def talk(task: Task) -> Answer:
+    """Asks twice, then plans once."""
+    if task.agent == "Planner":
+        return Answer("DONE")
+    return Answer("NEXT" if task.number == 3 else f"question {task.number}?")
+
+
+@asynccontextmanager
+async def serving(world: World) -> AsyncIterator[Runs]:
+    runs = Runs(world)
+    task = asyncio.create_task(runs.serve(10))
+    try:
+        yield runs
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+
+
+async def until(runs: Runs, run: str, kind: str, after: int = 0) -> Event:
+    async for event in runs.events(run, after):
+        if event.kind == kind:
+            return event
+    raise AssertionError(f"{kind} never came")
+
+
+def rewrite(folder: str, file: str, text: str) -> None:
+    Path(folder, file).write_text(text, "utf-8")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> str:
+    return write_folder(tmp_path, INTERVIEW)
+
+
+async def test_a_conversation_is_answered_to_its_end(folder: str) -> None:
+    async with serving(make_world(talk)) as runs:
+        run = await runs.start(folder, user="u1", tenant="acme")
+        position = 0
+        for said in ("this", "that"):
+            asked = await until(runs, run, "question.asked", position)
+            assert await runs.answer(run, asked.data.question, said, by="u1")
+            position = asked.seq
+        end = await until(runs, run, "run.finished")
+        events = [event async for event in runs.events(run)]
+        assert events[-1] == end
+        texts = [event.data.text for event in events if event.kind == "user.text"]
+        assert texts == ["Begin.", "this", "that"]
+        (summary,) = await runs.summaries()
+        assert (summary.status, summary.user, summary.tenant) == ("finished", "u1", "acme")
+
+
+async def test_an_answer_counts_once_and_the_first_one_stays(folder: str) -> None:
+    world = make_world(talk)
+    async with serving(world) as runs:
+        run = await runs.start(folder, user="u1", tenant="acme")
+        asked = await until(runs, run, "question.asked")
+        question = asked.data.question
+        assert await runs.answer(run, question, "first", by="u1")
+        assert await runs.answer(run, question, "second", by="u2")
+        await until(runs, run, "question.asked", asked.seq)
+        events = await world.stores.log.read(run)
+        texts = [event.data.text for event in events if event.kind == "user.text"]
+        assert texts == ["Begin.", "first"]
+
+
+async def test_answers_that_cannot_be_are_refused_with_a_reason(folder: str) -> None:
+    async with serving(make_world(talk)) as runs:
+        run = await runs.start(folder, user="u1", tenant="acme")
+        asked = await until(runs, run, "run.paused")
+        with pytest.raises(UsageError, match="did not ask 'nonsense'. It asked: t1.2/ask"):
+            await runs.answer(run, "nonsense", "x", by="u1")
+        with pytest.raises(UsageError, match="takes a text, not 42"):
+            await runs.answer(run, asked.data.waiting_for, 42, by="u1")
+        with pytest.raises(UnknownRun):
+            await runs.answer("nobody", None, "x", by="u1")
+        await runs.cancel(run, by="u1")
+        with pytest.raises(UsageError, match="no open question"):
+            await runs.answer(run, None, "x", by="u1")
+
+
+async def test_a_stale_answer_is_on_record_and_changes_nothing(folder: str) -> None:
+    world = make_world(talk)
+    async with serving(world) as runs:
+        run = await runs.start(folder, user="u1", tenant="acme")
+        await until(runs, run, "run.paused")
+        await world.stores.inbox.offer(run, "stale", Reply("t9.9/ask", "late", "u1"))
+        refused = await until(runs, run, "answer.refused")
+        assert refused.id == "stale"
+        assert refused.data.reason == "the question is not open"
+        assert await runs.answer(run, None, "this", by="u1")
+        await until(runs, run, "user.text", refused.seq)
+
+
+async def test_cancelling_reaches_an_engine_in_mid_call(folder: str) -> None:
+    called, gone = asyncio.Event(), asyncio.Event()
+
+    async def stuck(task: Task) -> Answer:
+        called.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            gone.set()
+        return Answer("never")
+
+    async with serving(make_world(stuck)) as runs:
+        run = await runs.start(folder, user="u1", tenant="acme")
+        await called.wait()
+        assert await runs.cancel(run, by="boss", reason="enough")
+        assert gone.is_set()
+        events = [event async for event in runs.events(run)]
+        assert [event.kind for event in events[-3:]] == [
+            "cancel.requested",
+            "turn.finished",
+            "run.cancelled",
+        ]
+        assert events[-2].data.status == "cancelled"
+        assert (events[-1].data.by, events[-1].data.reason) == ("boss", "enough")
+        assert not await runs.cancel(run, by="boss")
+
+
+async def test_messages_to_a_run_that_nobody_attends_to(folder: str) -> None:
+    """They are put on record at once; the answer waits for a resume, the cancel does not."""
+    world = make_world(talk)
+    async with serving(world) as runs:
+        run = await runs.start(folder, user="u1", tenant="acme")
+        other = await runs.start(folder, user="u1", tenant="acme")
+        await until(runs, run, "run.paused")
+        await until(runs, other, "run.paused")
+    alone = Runs(replace(world, scheduler=make_world().scheduler))
+    assert await alone.answer(run, None, "hello", by="u1") is False
+    last = (await world.stores.log.read(run))[-1]
+    assert (last.kind, last.data.text) == ("user.text", "hello")
+    assert await alone.cancel(other, by="u1")
+    assert (await world.stores.log.read(other))[-1].kind == "run.cancelled"
+    async with serving(replace(world, scheduler=make_world().scheduler)) as runs:
+        await runs.resume(run)
+        asked = await until(runs, run, "question.asked", last.seq)
+        assert asked.data.question != "t1.2/ask"
+
+
+async def test_trouble_with_the_store_reaches_whoever_follows_the_run(folder: str) -> None:
+    """A full disk: a clear error, and the run goes on once there is room."""
+    world = make_world(talk)
+
+    class FullDisk:
+        full = False
+
+        async def append(self, run: str, events: Sequence[Event], expected: int) -> Sequence[Event]:
+            if self.full:
+                raise StoreUnavailable("The disk is full.")
+            return await world.stores.log.append(run, events, expected)
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(world.stores.log, name)
+
+    disk = FullDisk()
+    async with serving(with_log(world, disk)) as runs:
+        run = await runs.start(folder, user="u1", tenant="acme")
+        paused = await until(runs, run, "run.paused")
+        disk.full = True
+        await world.stores.inbox.offer(run, "t1.2/ask/answer", Reply("t1.2/ask", "hi", "u1"))
+        with pytest.raises(StoreUnavailable, match="full"):
+            await until(runs, run, "question.answered", paused.seq)
+        disk.full = False
+        await runs.resume(run)
+        await until(runs, run, "question.asked", paused.seq)
+
+
+async def test_an_engine_that_raises_fails_its_turn_and_the_run(folder: str) -> None:
+    async def broken(task: Task) -> Answer:
+        raise RuntimeError("no model today")
+
+    async def wrong(task: Task) -> str:
+        return "not an Answer"
+
+    for engine, message in ((broken, "no model today"), (wrong, "not an Answer")):
+        async with serving(make_world(engine)) as runs:
+            run = await runs.start(folder, user="u1", tenant="acme")
+            end = await until(runs, run, "run.failed")
+            assert message in end.data.message
+            kinds = [event.kind async for event in runs.events(run)]
+            assert kinds[-3:] == ["model.failed", "turn.finished", "run.failed"]
+
+
+async def test_a_silent_turn_says_nothing_and_the_work_goes_on(folder: str) -> None:
+    async def silent(task: Task) -> Answer:
+        return Answer("")
+
+    world = make_world(silent)
+    async with serving(world) as runs:
+        run = await runs.start(folder, user="u1", tenant="acme")
+        asked = await until(runs, run, "question.asked")
+        assert asked.data.question == "t1.1/ask"
+        kinds = [event.kind for event in await world.stores.log.read(run)]
+        assert "model.answered" in kinds
+        assert "agent.text" not in kinds
+
+
+async def test_a_definition_with_problems_begins_nothing(tmp_path: Path) -> None:
+    broken = write_folder(tmp_path, INTERVIEW | {"handoffs.yaml": "handoff_rules: [{}]"})
+    world = make_world(talk)
+    with pytest.raises(DefinitionError) as caught:
+        await Runs(world).start(broken, user="u1", tenant="acme")
+    assert {problem.code for problem in caught.value.diagnostics} == {"W011"}
+    assert not await world.stores.log.ends()
+
+
+async def test_a_run_is_pinned_to_what_it_began_with(folder: str) -> None:
+    """The files change under a waiting run; it goes on as it began."""
+    world = make_world(talk)
+    async with serving(world) as runs:
+        run = await runs.start(folder, user="u1", tenant="acme")
+        await until(runs, run, "run.paused")
+    rewrite(folder, "agents.yaml", "agents: {Other: {system_message: Hi.}}")
+    fresh_process = replace(make_world(talk), stores=world.stores)
+    async with serving(fresh_process) as runs:
+        assert await runs.answer(run, None, "go on", by="u1")
+        event = await until(runs, run, "turn.started", 14)
+        assert event.data.agent == "Asker"
+
+
+async def test_code_that_changed_is_a_recorded_warning(tmp_path: Path) -> None:
+    files = INTERVIEW | {
+        "agents.yaml": """
+            agents:
+              Asker:
+                system_message: Ask.
+                engine: {type: functions, file: say.py, function: ask}
+              Planner:
+                system_message: Plan.
+                engine: {type: functions, file: say.py, function: plan}
+            """,
+        "say.py": "def ask(task): return 'NEXT'\ndef plan(task): raise SystemExit\n",
+    }
+    folder = write_folder(tmp_path, files)
+    world = make_world()
+    run = await Runs(world).start(folder, user="u1", tenant="acme")
+    with pytest.raises(SystemExit):  # in the engine's thread: a kill of this drive
+        await make_driver(world).drive(run)
+    rewrite(folder, "say.py", files["say.py"].replace("raise SystemExit", "return 'DONE'"))
+    async with serving(replace(make_world(), stores=world.stores)) as runs:
+        await runs.resume(run)
+        resumed = await until(runs, run, "run.resumed")
+        assert resumed.data.changed_code == ("say.py",)
+        await until(runs, run, "run.finished")
+
+
+async def test_a_run_that_another_process_drives_is_not_taken_up(folder: str) -> None:
+    world = make_world(talk)
+    run = await Runs(world).start(folder, user="u1", tenant="acme")
+    async with world.stores.claims.claim(run):
+        with pytest.raises(RunBusy):
+            await Runs(world).resume(run)
+    with pytest.raises(UnknownRun):
+        await Runs(world).resume("nobody")
+
+
+async def test_many_runs_at_once_do_not_meet(folder: str) -> None:
+    seen: dict[str, set[str]] = {}
+
+    async def engine(task: Task) -> Answer:
+        seen.setdefault(task.run, set()).update(
+            line for line in task.prompt.splitlines() if "user_id" in line
+        )
+        await asyncio.sleep(0)
+        return await talk(task)
+
+    async with serving(make_world(engine)) as runs:
+
+        async def whole(number: int) -> str:
+            run = await runs.start(folder, user=f"user-{number}", tenant="acme")
+            position = 0
+            for _ in range(2):
+                asked = await until(runs, run, "question.asked", position)
+                await runs.answer(run, None, f"by {number}", by="u")
+                position = asked.seq
+            await until(runs, run, "run.finished")
+            return run
+
+        done = await asyncio.gather(*(whole(number) for number in range(50)))
+    for number, run in enumerate(done):
+        assert seen[run] == {f'- user_id: "user-{number}"'}
