@@ -8,6 +8,7 @@ WeftError                 anything Weft says no to; has a stable `code`
 │   ├── Conflict          somebody else wrote at this position
 │   ├── UnknownKind       an event of a kind, version or shape that this release does not know
 │   └── StoreUnavailable  the store cannot be written or read now: full disk, locked, damaged
+├── DocumentsUnavailable  a document store does not answer, in time or at all
 ├── RunBusy               another process drives the run
 └── EngineError           an engine could not answer
 """
@@ -87,6 +88,12 @@ class StoreUnavailable(LogError):
     """The store cannot be written or read right now."""
 
     code = "WEFT-STORE"
+
+
+class DocumentsUnavailable(WeftError):
+    """A document store does not answer, in time or at all."""
+
+    code = "WEFT-DOCUMENTS"
 
 
 class RunBusy(WeftError):
