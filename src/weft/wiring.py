@@ -3,7 +3,7 @@
 import os
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -173,13 +173,13 @@ class Folders:
         problems: list[Diagnostic] = []
         makers = _makers(folder, conversation)
         for agent in conversation.agents.values():
+            place = conversation.places[agent.name]
             try:
                 found[agent.name] = self._engine_of(agent, conversation, makers)
             except DefinitionError as error:
-                problems += error.diagnostics
+                problems += [_where_named(problem, *place) for problem in error.diagnostics]
             except UsageError as error:
-                file, line = conversation.places[agent.name]
-                problems.append(Diagnostic(file, line, "W050", str(error)))
+                problems.append(Diagnostic(*place, "W050", str(error)))
         return found, problems
 
     def _engine_of(
@@ -223,3 +223,9 @@ def _makers(
         return _adapter("functions").FunctionEngine(modules.function(choice.file, choice.function))
 
     return {"scripted": scripted, "functions": functions}
+
+
+def _where_named(problem: Diagnostic, file: str, line: int) -> Diagnostic:
+    """A problem with a name of code, at the place that names it; one inside the code stays."""
+    inside = problem.file.endswith(".py")
+    return problem if inside else replace(problem, file=file, line=line)

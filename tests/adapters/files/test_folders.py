@@ -1,4 +1,5 @@
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -176,6 +177,17 @@ def test_a_directory_or_a_pipe_is_no_declaration(tmp_path: Path) -> None:
     path = folder(tmp_path, {"agents.json/x": ""})
     os.mkfifo(path / "hooks.yaml")
     assert problems(path) == [("W/agents.json", 1, "W001"), ("W/hooks.yaml", 1, "W001")]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems allow no such name")
+def test_a_file_name_that_is_no_utf_8_is_refused(tmp_path: Path) -> None:
+    path = folder(tmp_path, {})
+    for name in (b"\xff.py", b"\xfe.yaml"):
+        Path(os.fsdecode(os.fsencode(path) + b"/" + name)).touch()
+    assert problems(path) == [("W", 1, "W001")] * 2
+    found, all_problems = read_folder(path)
+    assert found.code == {}
+    assert "".join(map(str, all_problems)).isascii()
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")

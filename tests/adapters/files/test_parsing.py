@@ -271,6 +271,17 @@ def test_values_nest_to_the_limit_and_no_further(file: str) -> None:
     assert only(file, '{"a":\n' * 100_000).code == "W005"
 
 
+def test_a_tag_on_nothing_is_no_empty_file() -> None:
+    assert problems("a.yaml", "!mine\n") == [(1, "W006")]
+    assert document("a.yaml", "!!str\n").value == ""
+
+
+@pytest.mark.timeout(10)
+@pytest.mark.parametrize("piece", ['"\\', '\\"', '"', "[", '{"a":', "[1,"])
+def test_no_broken_json_takes_long(piece: str) -> None:
+    assert len(problems("a.json", piece * (4_000_000 // len(piece)))) == 1
+
+
 def test_brackets_in_strings_are_no_levels() -> None:
     assert document("a.json", json.dumps(["[{" * 100])).value == ["[{" * 100]
 
@@ -320,6 +331,7 @@ def test_json_values_that_are_none_are_refused_and_kept_as_text(text: str, kept:
         ".nan",
         "1e999",
         "9" * 5000,
+        "0x" + "f" * 5000,
         '"\\ud800"',
         "!!timestamp 2024-01-02",
         "!!binary aGk=",
@@ -343,6 +355,12 @@ def test_yaml_values_that_are_no_json_are_refused(text: str) -> None:
     assert (problem.line, problem.code) == (2, "W006")
     assert found is not None
     assert json.loads(json.dumps(found.value, allow_nan=False)) == found.value
+
+
+def test_messages_stay_short_whatever_they_quote() -> None:
+    long = "x" * 2000
+    for text in (f"!{long} 1", f"? {long}\n: 1\n? {long}\n: 2", f"*{long}", "1e" + "9" * 2000):
+        assert len(str(only("a.yaml", text))) < 300
 
 
 def test_keys_are_strings() -> None:

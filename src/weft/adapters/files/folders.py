@@ -40,7 +40,7 @@ def read_folder(path: str | os.PathLike[str]) -> tuple[Folder, list[Diagnostic]]
     problems += _name_problems(name, names)
     _check_pack(root, name, problems)
     code = {file: digest(text) for file, text in sources.items()}
-    return Folder(name, root, documents, code), sorted(problems)
+    return Folder(name, root, documents, code), sorted(set(problems))
 
 
 def restore_folder(
@@ -50,7 +50,7 @@ def restore_folder(
     problems = _name_problems(name, texts)
     known = {file: text for file, text in texts.items() if _part(file)}
     documents = _documents(name, known, problems)
-    return Folder(name, root, documents, dict(code)), sorted(problems)
+    return Folder(name, root, documents, dict(code)), sorted(set(problems))
 
 
 def texts(folder: Folder) -> dict[str, str]:
@@ -78,11 +78,21 @@ def _listing(root: str, name: str, below: str, problems: list[Diagnostic]) -> li
         problems.append(problem)
         return []
     try:
-        return sorted(file for file in os.listdir(directory) if not file.startswith("."))
+        names = sorted(file for file in os.listdir(directory) if not file.startswith("."))
     except OSError as error:
         message = f"The directory cannot be read: {error.strerror}."
         problems.append(Diagnostic(label, 1, "W001", message, "Check its permissions."))
         return []
+    unreadable = [file for file in names if not _is_text(file)]
+    for file in unreadable:
+        message = f"The file name {file!a} is not UTF-8."
+        problems.append(Diagnostic(label, 1, "W001", message, "Rename the file."))
+    return [file for file in names if file not in unreadable]
+
+
+def _is_text(file: str) -> bool:
+    """Whether a name can be written down: bytes that are no UTF-8 come as lone surrogates."""
+    return file == file.encode("utf-8", "replace").decode("utf-8")
 
 
 def _read(root: str, name: str, files: Iterable[str], problems: list[Diagnostic]) -> dict[str, str]:

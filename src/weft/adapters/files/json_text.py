@@ -15,7 +15,8 @@ from weft.adapters.files.nodes import (
     too_deep,
 )
 
-_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]|[^\s,:{}\[\]"]+', re.DOTALL)
+# A string without an end is a token too, or its end would be looked for from every quote again.
+_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?|[{}\[\]]|[^\s,:{}\[\]"]+', re.DOTALL)
 _WORDS = {"null", "true", "false"}
 _REMEDIES = {
     "property name": "Put keys into double quotes, and no comma after the last entry.",
@@ -36,11 +37,9 @@ def read_json(text: str) -> Node | None:
     try:
         json.loads(text, parse_int=str, parse_float=str)
     except json.JSONDecodeError as error:
-        remedy = next(
-            (hint for words, hint in _REMEDIES.items() if words in error.msg),
-            "Correct the text here.",
-        )
-        raise Refused("W002", error.pos, f"This is not valid JSON: {error.msg}.", remedy) from None
+        hints = (hint for words, hint in _REMEDIES.items() if words in error.msg)
+        message, remedy = f"This is not valid JSON: {error.msg}.", "Correct the text here."
+        raise Refused("W002", error.pos, message, next(hints, remedy)) from None
     tokens = _TOKEN.finditer(text)
     return _node(tokens, next(tokens))
 
@@ -67,10 +66,8 @@ def _node(tokens: Iterator[re.Match[str]], token: re.Match[str]) -> Node:
     if text == "[":
         return Items(offset, [_node(tokens, item) for item in _until("]", tokens)])
     if text == "{":
-        return Entries(
-            offset,
-            [(_node(tokens, key), _node(tokens, next(tokens))) for key in _until("}", tokens)],
-        )
+        keys = _until("}", tokens)
+        return Entries(offset, [(_node(tokens, key), _node(tokens, next(tokens))) for key in keys])
     if text in _WORDS or text.startswith('"'):
         return Scalar(offset, json.loads(text), text)
     return number(offset, text, json.loads)

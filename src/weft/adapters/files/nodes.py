@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from weft.kernel.values import Json
+from weft.kernel.values import Json, preview
 
 MAX_BYTES = 4 * 1024 * 1024
 MAX_DEPTH = 64
@@ -60,27 +60,19 @@ class Refused(Exception):
 
 def too_deep(offset: int) -> Refused:
     """The refusal of a value that is nested beyond the limit."""
-    return Refused(
-        "W005",
-        offset,
-        f"Values are nested more than {MAX_DEPTH} levels deep here.",
-        "Make the structure flatter.",
-    )
+    message = f"Values are nested more than {MAX_DEPTH} levels deep here."
+    return Refused("W005", offset, message, "Make the structure flatter.")
 
 
 def number(offset: int, text: str, read: Callable[[str], Json]) -> Scalar:
-    """The node of a number, flawed when no JSON number can hold it."""
+    """The node of a number, flawed when it cannot be written as JSON again."""
     try:
         value = read(text)
-    except ValueError:  # Python reads no integer of thousands of digits.
-        return Scalar(
-            offset, text, text, Flaw(f"The number has {len(text)} digits.", "Write it as a string.")
-        )
+        repr(value)  # Python neither reads nor writes decimals of thousands of digits.
+    except ValueError:
+        flaw = Flaw(f"A number of {len(text)} digits is too long.", "Write it as a string.")
+        return Scalar(offset, text, text, flaw)
     if isinstance(value, float) and not math.isfinite(value):
-        return Scalar(
-            offset,
-            text,
-            text,
-            Flaw(f"{text} is not a finite number.", "Write a finite number, or null."),
-        )
+        message = f"{preview(text)} is not a finite number."
+        return Scalar(offset, text, text, Flaw(message, "Write a finite number, or null."))
     return Scalar(offset, value, text)

@@ -9,7 +9,6 @@ from weft.adapters.files.nodes import (
     MAX_DEPTH,
     MAX_VALUES,
     Entries,
-    Flaw,
     Items,
     Node,
     Refused,
@@ -19,7 +18,7 @@ from weft.adapters.files.nodes import (
 from weft.adapters.files.yaml_text import read_yaml
 from weft.errors import Diagnostic
 from weft.kernel.documents import Document, Path, Place
-from weft.kernel.values import Json, kind_of, type_names
+from weft.kernel.values import Json, kind_of, preview, type_names
 
 _LINE_END = re.compile(r"\r\n?|\n")
 
@@ -61,7 +60,7 @@ class _Unfolding:
         self.places.setdefault(path, self._place(node.offset))
         self._spend(node.offset, values=1)
         if node.flaw:
-            self._report(node.offset, node.flaw)
+            self._report(node, node.flaw.message, node.flaw.remedy)
         if isinstance(node, Scalar):
             return self._whole(node) if isinstance(node.value, str) else node.value
         if len(path) >= MAX_DEPTH:
@@ -76,31 +75,29 @@ class _Unfolding:
             name = self._name(key)
             if name is None:
                 continue
+            at, place = (*path, name), self._place(key.offset)
             if name in found:
-                first = self.places[(*path, name)].line
-                self._report_double(key.offset, name, first)
-                continue
-            self.places[(*path, name)] = self._place(key.offset)
-            found[name] = self.value(value, (*path, name))
+                lines = f"on line {self.places[at].line} and on line {place.line}"
+                message = f"The key {preview(name)} is given twice, {lines}."
+                self._report(key, message, "Remove one of the two.", "W003")
+            else:
+                self.places[at] = place
+                found[name] = self.value(value, at)
         return found
 
     def _name(self, key: Node) -> str | None:
         """The name that a key gives, or None when it gives none."""
         if key.flaw:
-            self._report(key.offset, key.flaw)
+            self._report(key, key.flaw.message, key.flaw.remedy)
             return None
         if not isinstance(key, Scalar):
-            self._report(
-                key.offset, Flaw("A list or a mapping cannot be a key.", "Use a string as key.")
-            )
+            self._report(key, "A list or a mapping cannot be a key.", "Use a string as key.")
             return None
         if isinstance(key.value, str):
             return self._whole(key)
         kind = type_names.get(kind_of(key.value), "null")
-        self._report(
-            key.offset,
-            Flaw(f"The key {key.text!r} is {kind}; keys are strings.", "Put it into quotes."),
-        )
+        message = f"The key {preview(key.text)} is {kind}; keys are strings."
+        self._report(key, message, "Put it into quotes.")
         return key.text
 
     def _whole(self, node: Scalar) -> str:
@@ -110,10 +107,8 @@ class _Unfolding:
         try:
             return raw.decode("utf-16")
         except UnicodeDecodeError:
-            self._report(
-                node.offset,
-                Flaw("The string holds half of a surrogate pair.", "Write the whole character."),
-            )
+            message = "The string holds half of a surrogate pair."
+            self._report(node, message, "Write the whole character.")
             return raw.decode("utf-16", "replace")
 
     def _spend(self, offset: int, *, values: int = 0, characters: int = 0) -> None:
@@ -127,13 +122,6 @@ class _Unfolding:
         line = bisect_right(self._starts, offset)
         return Place(line, offset - self._starts[line - 1] + 1)
 
-    def _report(self, offset: int, flaw: Flaw) -> None:
-        line = self._place(offset).line
-        self.problems.append(Diagnostic(self._file, line, "W006", flaw.message, flaw.remedy))
-
-    def _report_double(self, offset: int, name: str, first: int) -> None:
-        line = self._place(offset).line
-        message = f"The key {name!r} is given twice, on line {first} and on line {line}."
-        self.problems.append(
-            Diagnostic(self._file, line, "W003", message, "Remove one of the two.")
-        )
+    def _report(self, node: Node, message: str, remedy: str, code: str = "W006") -> None:
+        line = self._place(node.offset).line
+        self.problems.append(Diagnostic(self._file, line, code, message, remedy))

@@ -30,7 +30,7 @@ from weft.adapters.files.nodes import (
     number,
     too_deep,
 )
-from weft.kernel.values import Json
+from weft.kernel.values import Json, preview
 
 _OWN_TAGS = "tag:yaml.org,2002:"
 _WORDS: dict[str, Json] = {
@@ -85,7 +85,7 @@ class _Event:
 
 
 def _events(text: str) -> Iterator[_Event]:
-    loader: Any = YAML(typ="safe", pure=True)
+    loader: Any = YAML(typ="safe", pure=True, plug_ins=[])
     for raw in loader.parse(text):
         tag = getattr(raw, "tag", None)
         yield _Event(
@@ -117,7 +117,7 @@ class _Composition:
             message = "A second YAML document begins here; a file holds one."
             remedy = "Remove the `---` between them, or split the file."
             raise Refused("W002", self.offset, message, remedy)
-        return None if first.plain and first.text == "" else node
+        return None if first.plain and first.tag is None and first.text == "" else node
 
     def _next(self) -> _Event:
         event = next(self._events)
@@ -158,8 +158,8 @@ class _Composition:
         """The value that an alias stands for, placed where the alias stands."""
         name = event.anchor
         if name not in self._anchors:
-            message = f"The alias '*{name}' names nothing that is complete before it."
-            remedy = f"Mark a value above with '&{name}', or put the text into quotes."
+            message = f"The alias {preview(name)} names nothing that is complete before it."
+            remedy = "Mark a value above with '&' and this name, or put the text into quotes."
             raise Refused("W002", event.offset, message, remedy)
         return replace(self._anchors[name], offset=event.offset)
 
@@ -194,7 +194,7 @@ def _shape_flaw(event: _Event, own: str) -> Flaw | None:
 
 def _tag_flaw(tag: str) -> Flaw:
     name = tag if tag.startswith("!") else f"!!{tag}"
-    message = f"The tag {name!r} makes no JSON value of this."
+    message = f"The tag {preview(name)} makes no JSON value of this."
     return Flaw(message, "Remove the tag, or put the text into quotes.")
 
 
