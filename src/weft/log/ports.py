@@ -14,6 +14,7 @@ class EventLog(Protocol):
         """Store events after position `expected`, all or none, and give back what the log holds.
 
         A batch that already stands there whole, under the same ids, is given back as stored.
+        Other tasks get their go meanwhile, however fast the store is.
 
         Raises:
             Conflict: the log is at another position, or one of the ids is taken.

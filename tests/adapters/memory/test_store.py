@@ -18,7 +18,6 @@ from weft.testing.contracts import (
     InboxContract,
     SnapshotsContract,
     event,
-    events,
 )
 
 
@@ -46,14 +45,6 @@ class TestSnapshots(SnapshotsContract):
     @asynccontextmanager
     async def fresh(self) -> AsyncGenerator[Snapshots, None]:
         yield MemoryStore(CODEC).snapshots
-
-
-async def test_an_append_never_lets_go_of_the_loop() -> None:
-    store = MemoryStore(CODEC)
-    append = store.log.append("a", events("a", 7), 0)
-    with pytest.raises(StopIteration) as done:
-        append.send(None)
-    assert len(done.value.value) == 7
 
 
 async def test_an_event_for_another_place_is_refused() -> None:

@@ -1,5 +1,6 @@
 """The event log in this process's memory."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from itertools import islice
 
@@ -52,6 +53,7 @@ class MemoryLog:
         if expected != len(held.events):
             return _standing(run, held, events, expected)
         self._store(run, held, events)
+        await asyncio.sleep(0)
         return events
 
     async def read(self, run: str, after: int = 0) -> Sequence[Event]:

@@ -1,6 +1,5 @@
 """Moves runs: opens them from their log, takes in what came from outside, decides and acts."""
 
-import asyncio
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -152,7 +151,6 @@ async def _act(journal: Journal, engines: Mapping[str, Engine], decision: Decisi
     match decision:
         case TakeTurn(agent=agent):
             turn = await take_turn(journal, engines, agent)
-            await asyncio.sleep(0)  # other runs get their go, however fast the engine is
             if turn.status == "failed":
                 journal.record("end", RunFailed(f"turn {turn.turn} of {agent} failed", turn.error))
         case Ask(question=question):

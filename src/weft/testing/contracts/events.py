@@ -1,5 +1,6 @@
 """What every event log does."""
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
 
@@ -237,6 +238,14 @@ class EventLogContract:
             tasks.start_soon(_write, log, "b", 100)
             await until(lambda: len(seen) == 2)
             assert seen == {0: list(range(1, 201)), 50: list(range(51, 201))}
+
+    async def test_an_append_lets_other_tasks_have_their_go(self) -> None:
+        """A driver that appends again and again starves nobody."""
+        async with self.fresh() as log:
+            other = asyncio.ensure_future(asyncio.sleep(0))
+            for number in range(5):
+                await log.append("a", events("a", 1, number), number)
+            assert other.done()
 
     async def test_ends_gives_first_and_last_newest_run_first(self) -> None:
         """The ends of runs come with the run begun last first, at most as many as asked for."""

@@ -1,0 +1,5 @@
+"""Stores in one SQLite file: the default of a single machine."""
+
+from weft.adapters.sqlite.store import SqliteStore
+
+__all__ = ["SqliteStore"]

@@ -1,0 +1,92 @@
+"""Opening the file: ours, and only ours."""
+
+import sqlite3
+from pathlib import Path
+
+from weft.adapters.sqlite import queries
+from weft.errors import StoreUnavailable
+
+# Enough for every statement of this adapter, the inserts of each batch size included.
+STATEMENTS = 128
+
+
+def connect(path: Path, timeout: float) -> sqlite3.Connection:
+    """A connection that commits by itself unless told otherwise, for one thread at a time."""
+    connection = sqlite3.connect(
+        path,
+        timeout=timeout,
+        isolation_level=None,
+        check_same_thread=False,
+        cached_statements=STATEMENTS,
+    )
+    for setting in queries.SETTINGS:
+        connection.execute(setting)
+    return connection
+
+
+def connect_reader(path: Path, timeout: float) -> sqlite3.Connection:
+    """A connection that cannot write."""
+    connection = connect(path, timeout)
+    connection.execute(queries.READ_ONLY)
+    return connection
+
+
+def prepare(path: Path) -> sqlite3.Connection:
+    """A connection that waits for nobody, to a file of ours; it and its folder are made if missing.
+
+    Raises:
+        StoreUnavailable: the folder cannot be made, or the file is not ours or of a later release.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreUnavailable(
+            f"The folder of {str(path)!r} cannot be made: {error.strerror}. "
+            "Choose another place for the store."
+        ) from error
+    connection = connect(path, 0.0)
+    try:
+        if not _is_ours(connection, path):
+            connection.execute(queries.USE_WAL)
+            _create(connection, path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _create(connection: sqlite3.Connection, path: Path) -> None:
+    """Make the schema, unless another process was faster."""
+    connection.execute(queries.BEGIN)
+    try:
+        if not _is_ours(connection, path):
+            for statement in queries.SCHEMA:
+                connection.execute(statement)
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute(queries.ROLLBACK)
+        raise
+    connection.execute(queries.COMMIT)
+
+
+def _is_ours(connection: sqlite3.Connection, path: Path) -> bool:
+    """Whether the file holds our schema; False for an empty file, an error for anything else."""
+    application = _number(connection, queries.APPLICATION_ID)
+    version = _number(connection, queries.USER_VERSION)
+    if application != queries.APPLICATION:
+        if application or version or not _number(connection, queries.IS_EMPTY):
+            raise StoreUnavailable(
+                f"{str(path)!r} is a database of another program, so it is left alone. "
+                "Choose another file for the store."
+            )
+        return False
+    if version > queries.VERSION:
+        raise StoreUnavailable(
+            f"{str(path)!r} was written by a later release of Weft (schema {version}; this release "
+            f"knows {queries.VERSION}). Upgrade Weft, or choose another file for the store."
+        )
+    return True
+
+
+def _number(connection: sqlite3.Connection, query: str) -> int:
+    return connection.execute(query).fetchone()[0]

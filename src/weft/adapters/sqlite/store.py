@@ -1,0 +1,37 @@
+"""One store in a SQLite file: log, inbox, claims and snapshots."""
+
+from pathlib import Path
+
+from weft.adapters.sqlite.claims import SqliteClaims
+from weft.adapters.sqlite.database import Database
+from weft.adapters.sqlite.inbox import SqliteInbox
+from weft.adapters.sqlite.log import SqliteLog
+from weft.adapters.sqlite.snapshots import SqliteSnapshots
+from weft.log.logic import Codec
+
+
+class SqliteStore:
+    """Log, inbox, claims and snapshots in one file, for one event loop and many processes.
+
+    `patience` is how many seconds a write waits for another process that holds the file's lock;
+    `checkpoint_after` is how many bytes may gather in the WAL before they are copied into the file.
+    """
+
+    def __init__(
+        self,
+        path: Path | str,
+        codec: Codec,
+        *,
+        patience: float = 5.0,
+        checkpoint_after: int = 16 * 2**20,
+    ) -> None:
+        self._database = Database(Path(path), patience, checkpoint_after)
+        self.log = SqliteLog(self._database, codec)
+        self.inbox = SqliteInbox(self._database)
+        self.claims = SqliteClaims(self._database)
+        self.snapshots = SqliteSnapshots(self._database)
+
+    async def aclose(self) -> None:
+        """Finish what is pending and close the file; a second call changes nothing."""
+        await self._database.aclose()
+        self.claims.close()

@@ -1,0 +1,77 @@
+"""What other processes do to a store in these tests. Run as: child.py DEED FILE."""
+
+import asyncio
+import resource
+import sys
+from pathlib import Path
+
+from weft.adapters.sqlite import SqliteStore
+from weft.errors import StoreUnavailable
+from weft.runtime.spec import Stop
+from weft.testing.contracts import CODEC, Noted, event, events
+
+LINE = 7
+
+
+def say(word: object) -> None:
+    print(word, flush=True)
+
+
+async def append_forever(store: SqliteStore) -> None:
+    async with store.claims.claim("a"):
+        position = 0
+        while True:
+            await store.log.append("a", events("a", LINE, after=position), position)
+            position += LINE
+            say(position)
+
+
+async def append_many(store: SqliteStore) -> None:
+    for position in range(0, 200, 2):
+        run = f"run of {sys.argv[3]}"
+        await store.log.append(run, events(run, 2, after=position), position)
+
+
+async def append_and_offer(store: SqliteStore) -> None:
+    await store.log.append("a", events("a", 3), 0)
+    await store.inbox.offer("b", "m1", Stop("child"))
+
+
+async def hold(store: SqliteStore) -> None:
+    async with store.claims.claim("a"):
+        say("held")
+        await asyncio.to_thread(sys.stdin.readline)
+    say("free")
+    await asyncio.to_thread(sys.stdin.readline)
+
+
+async def fill_the_disk(store: SqliteStore) -> None:
+    """Meet a limit on the size of files, stand it, and go on when it is lifted."""
+    await store.log.append("a", events("a", 2), 0)
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, hard))
+    position = 2
+    try:
+        while True:
+            batch = [event("a", position + n, Noted("x" * 5000)) for n in range(1, 8)]
+            await store.log.append("a", batch, position)
+            position += 7
+    except StoreUnavailable as error:
+        say(error)
+    assert len(await store.log.read("a")) == position
+    resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+    await store.log.append("a", batch, position)
+    assert len(await store.log.read("a")) == position + 7
+    say("went on")
+
+
+async def main() -> None:
+    store = SqliteStore(Path(sys.argv[2]), CODEC)
+    try:
+        await globals()[sys.argv[1]](store)
+    finally:
+        await store.aclose()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,82 @@
+"""The store in a SQLite file passes every suite."""
+
+import tempfile
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from weft.adapters.sqlite import SqliteStore
+from weft.log.ports import EventLog
+from weft.runtime.ports import Claims, Inbox, Snapshots
+from weft.testing.contracts import (
+    CODEC,
+    ClaimsContract,
+    EventLogContract,
+    InboxContract,
+    SnapshotsContract,
+)
+
+
+@asynccontextmanager
+async def two_stores() -> AsyncGenerator[tuple[SqliteStore, SqliteStore], None]:
+    with tempfile.TemporaryDirectory() as folder:
+        stores = tuple(SqliteStore(Path(folder, "new", "weft.db"), CODEC) for _ in range(2))
+        try:
+            yield stores[0], stores[1]
+        finally:
+            for store in stores:
+                await store.aclose()
+
+
+class TestLog(EventLogContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[EventLog, None]:
+        async with two_stores() as (store, _):
+            yield store.log
+
+
+class _Across:
+    """Writes through one store and reads through another, as two processes would."""
+
+    def __init__(self, writer: EventLog, reader: EventLog) -> None:
+        self.append = writer.append
+        self.read = reader.read
+        self.subscribe = reader.subscribe
+        self.ends = reader.ends
+
+
+class TestLogAcrossStores(EventLogContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[EventLog, None]:
+        async with two_stores() as (store, other):
+            yield _Across(store.log, other.log)
+
+
+class TestInbox(InboxContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[tuple[Inbox, EventLog], None]:
+        async with two_stores() as (store, _):
+            yield store.inbox, store.log
+
+
+class TestInboxFromAnotherStore(InboxContract):
+    """Mail comes through one store, and events are written through another."""
+
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[tuple[Inbox, EventLog], None]:
+        async with two_stores() as (store, other):
+            yield store.inbox, other.log
+
+
+class TestClaims(ClaimsContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[tuple[Claims, Claims], None]:
+        async with two_stores() as (store, other):
+            yield store.claims, other.claims
+
+
+class TestSnapshots(SnapshotsContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[Snapshots, None]:
+        async with two_stores() as (store, _):
+            yield store.snapshots

@@ -1,0 +1,158 @@
+"""Several processes on one file, and what is left when one is killed."""
+
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+
+import anyio
+import pytest
+from anyio.abc import Process
+from anyio.streams.text import TextReceiveStream
+
+from weft.adapters.sqlite import SqliteStore
+from weft.errors import RunBusy
+from weft.testing.contracts import CODEC, event, events
+from weft.testing.contracts.facts import PATIENCE
+
+CHILD = Path(__file__).with_name("child.py")
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "weft.db"
+
+
+@pytest.fixture
+async def store(path: Path) -> AsyncGenerator[SqliteStore, None]:
+    store = SqliteStore(path, CODEC)
+    yield store
+    await store.aclose()
+
+
+@asynccontextmanager
+async def child(deed: str, path: Path, *more: str) -> AsyncGenerator[Process, None]:
+    command = [sys.executable, str(CHILD), deed, str(path), *more]
+    process = await anyio.open_process(command, stderr=None, env=ENVIRONMENT)
+    try:
+        with anyio.fail_after(PATIENCE):
+            yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.aclose()
+
+
+async def said(process: Process, word: str) -> str:
+    """What the child said, up to a word."""
+    assert process.stdout
+    text = ""
+    async for part in TextReceiveStream(process.stdout):
+        text += part
+        if word in text:
+            return text
+    raise AssertionError(f"The child ended without saying {word!r}: {text}")
+
+
+async def tell(process: Process) -> None:
+    assert process.stdin
+    await process.stdin.send(b"\n")
+
+
+async def test_appends_and_mail_of_another_process_arrive(path: Path, store: SqliteStore) -> None:
+    live, arrivals = store.log.subscribe("a"), store.inbox.arrivals()
+    async with child("append_and_offer", path):
+        assert [(await anext(live)).seq for _ in range(3)] == [1, 2, 3]
+        assert await anext(arrivals) == "b"
+    assert [id for id, _ in await store.inbox.pending("b")] == ["m1"]
+    await store.log.append("a", events("a", 1, after=3), 3)
+    assert (await anext(live)).seq == 4
+
+
+async def test_a_claim_of_another_process(path: Path, store: SqliteStore) -> None:
+    async with child("hold", path) as process:
+        await said(process, "held")
+        assert await store.claims.held("a")
+        with pytest.raises(RunBusy) as busy:
+            async with store.claims.claim("a"):
+                pass
+        assert f"process {process.pid}" in str(busy.value)
+        assert "`weft answer`/`weft cancel`" in str(busy.value)
+        await tell(process)
+        await said(process, "free")
+        assert not await store.claims.held("a")
+        async with store.claims.claim("a"):
+            await tell(process)
+
+
+async def test_a_killed_process_leaves_a_whole_log_and_no_claim(path: Path) -> None:
+    async with child("append_forever", path) as process:
+        await said(process, "\n700\n")
+        process.kill()
+        await process.wait()
+    store = SqliteStore(path, CODEC)
+    assert not await store.claims.held("a")
+    async with store.claims.claim("a"):
+        stored = await store.log.read("a")
+        assert len(stored) >= 700
+        assert len(stored) % 7 == 0
+        assert [e.seq for e in stored] == list(range(1, len(stored) + 1))
+        await store.log.append("a", events("a", 7, after=len(stored)), len(stored))
+        (lock,) = os.listdir(f"{path}.drivers")
+        assert lock.startswith(f"{os.getpid()}-")
+    await store.aclose()
+    assert not os.listdir(f"{path}.drivers")
+    with closing(sqlite3.connect(path)) as database:
+        assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        assert database.execute("SELECT count(*) FROM claims").fetchone() == (0,)
+
+
+async def test_a_killed_holder_frees_its_run_at_once(path: Path, store: SqliteStore) -> None:
+    async with child("hold", path) as process:
+        await said(process, "held")
+        process.kill()
+        await process.wait()
+        assert not await store.claims.held("a")
+        async with store.claims.claim("a"):
+            assert await store.claims.held("a")
+
+
+async def test_processes_that_begin_at_once(path: Path, store: SqliteStore) -> None:
+    command = [sys.executable, str(CHILD), "append_many", str(path)]
+    names = [str(n) for n in range(4)]
+    async with anyio.create_task_group() as tasks:
+        for name in names:
+            tasks.start_soon(lambda name=name: run_child([*command, name]))
+    for name in names:
+        assert len(await store.log.read(f"run of {name}")) == 200
+    assert len(await store.log.ends()) == 4
+
+
+async def run_child(command: list[str]) -> None:
+    await anyio.run_process(command, env=ENVIRONMENT, stderr=None)
+
+
+def test_a_full_disk_is_stood(path: Path) -> None:
+    command = [sys.executable, str(CHILD), "fill_the_disk", str(path)]
+    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=50)
+    assert done.returncode == 0, done.stderr
+    assert "weft resume RUN" in done.stdout
+    assert str(path) in done.stdout
+    assert "went on" in done.stdout
+
+
+async def test_a_stale_memory_of_the_end_is_noticed(path: Path, store: SqliteStore) -> None:
+    other = SqliteStore(path, CODEC)
+    await store.log.append("a", events("a", 1), 0)
+    await other.log.append("a", events("a", 1, after=1), 1)
+    with pytest.raises(Exception, match="position 2, not 1"):
+        await store.log.append("a", [event("a", 2, id="mine")], 1)
+    assert list(await store.log.append("a", events("a", 1, after=1), 1)) == events("a", 1, after=1)
+    await store.log.append("a", events("a", 1, after=2), 2)
+    await other.log.append("a", events("a", 1, after=3), 3)
+    assert [e.seq for e in await store.log.read("a")] == [1, 2, 3, 4]
+    await other.aclose()
