@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from tests.support.folders import INTERVIEW, write_folder
 from tests.support.worlds import begin, make_driver, make_world, with_engine, with_log
+from weft.adapters.sqlite import SqliteStore
 from weft.agents.spec import Answer, Task
-from weft.explain import explain_turn
+from weft.explain.logic.turn import explain_turn
 from weft.log.spec import Event
-from weft.runtime.logic import evolve, fresh
+from weft.runtime.logic import codec, evolve, fresh
 from weft.runtime.service.runs import World
 from weft.runtime.spec import Reply
 from weft.testing import CrashingEngine, CrashingLog, Fuse, Killed
@@ -67,9 +68,11 @@ async def carry_on(world: World, witness: Witness, run: str, fuse: Fuse) -> None
         )
 
 
-async def live(folder: str, kills: Sequence[int], *, fickle: bool) -> tuple[list[Event], Fuse]:
+async def live(
+    folder: str, kills: Sequence[int], *, fickle: bool, store: Any = None
+) -> tuple[list[Event], Fuse]:
     """A run over several lives, each killed after some points, the last one not."""
-    world = make_world()
+    world = make_world(store=store)
     witness = Witness(world, fickle=fickle)
     run = await begin(with_engine(world, witness), folder)
     for points in kills:
@@ -140,6 +143,18 @@ async def test_a_fickle_world_is_asked_again_only_for_what_was_lost(folder: str)
     _, fuse = await live(folder, [], fickle=True)
     for points in range(fuse.passed):
         await live(folder, [points], fickle=True)
+
+
+async def test_a_kill_at_every_single_point_of_a_run_on_disk(folder: str, tmp_path: Path) -> None:
+    """The embedded store: a commit is there whole or not at all."""
+    undisturbed, fuse = await live(folder, [], fickle=False)
+    for points in range(fuse.passed):
+        store = SqliteStore(tmp_path / f"{points}.db", codec())
+        try:
+            events, _ = await live(folder, [points], fickle=False, store=store)
+        finally:
+            await store.aclose()
+        assert essence(events) == essence(undisturbed), f"killed after {points} points"
 
 
 @given(kills=st.lists(st.integers(0, 30), max_size=6), fickle=st.booleans())
