@@ -1,0 +1,65 @@
+"""Measures what is named, or everything, and says how it compares."""
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from bench import crowd, imports, parking, resuming, turns
+from bench.measures import FULL, QUICK, Measure, Scenario, Size
+from bench.report import as_json, show
+
+SCENARIOS: dict[str, Scenario] = {
+    "memory": turns.in_memory,
+    "sqlite": turns.in_sqlite,
+    "import": imports.measure,
+    "parked": parking.measure,
+    "crowd": crowd.measure,
+    "resume": resuming.measure,
+}
+
+# Wide enough for the table where nobody says how wide the screen is.
+WIDTH = 110
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="bench", description=__doc__)
+    parser.add_argument("scenario", nargs="*", help=f"of {', '.join(SCENARIOS)}")
+    parser.add_argument("--quick", action="store_true", help="only see that everything works")
+    parser.add_argument("--json", metavar="FILE", help="write the findings there; - for stdout")
+    parser.add_argument("--strict", action="store_true", help="fail when a target is missed")
+    chosen = parser.parse_args(arguments)
+    unknown = [name for name in chosen.scenario if name not in SCENARIOS]
+    if unknown:
+        parser.error(f"no scenario {', '.join(unknown)}; there is {', '.join(SCENARIOS)}")
+    return chosen
+
+
+def measure(names: Sequence[str], size: Size, console: Console) -> list[Measure]:
+    """Each scenario in a folder of its own."""
+    found: list[Measure] = []
+    for name in names:
+        with console.status(f"measuring {name}"), tempfile.TemporaryDirectory() as folder:
+            found += SCENARIOS[name](size, Path(folder))
+    return found
+
+
+def main(arguments: Sequence[str]) -> int:
+    chosen = parse(arguments)
+    console = Console(stderr=chosen.json == "-")
+    console.width = max(console.width, WIDTH)
+    size = QUICK if chosen.quick else FULL
+    measures = measure(chosen.scenario or list(SCENARIOS), size, console)
+    show(measures, console)
+    if chosen.json == "-":
+        print(as_json(measures, quick=chosen.quick))
+    elif chosen.json:
+        Path(chosen.json).write_text(as_json(measures, quick=chosen.quick) + "\n")
+    return 1 if chosen.strict and any(each.over for each in measures) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

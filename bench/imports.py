@@ -1,0 +1,34 @@
+"""How long importing Weft takes, in a process that has imported nothing."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench.measures import Measure, Rounds, Size
+
+WEFT, PYDANTIC = "from weft import Weft", "from pydantic import BaseModel"
+PROGRAM = "from time import process_time as now; begin = now(); {}; print(now() - begin)"
+TARGET = 2
+
+
+def measure(size: Size, root: Path) -> Iterator[Measure]:
+    """The import of our public face, beside that of what it is declared with."""
+    rounds = Rounds()
+    for statement in (WEFT, PYDANTIC) * size.imports:
+        rounds.add(statement, _time(statement, root))
+    value, ratio = rounds.least(WEFT) * 1e3, rounds.ratio(WEFT, PYDANTIC)
+    yield Measure("import", WEFT, value, "ms", PYDANTIC, ratio, TARGET)
+
+
+def _time(statement: str, root: Path) -> float:
+    """CPU seconds of a statement; from the second time on it finds everything compiled."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM.format(statement)],
+        cwd=root,
+        env=os.environ | {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(root)},
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    return float(done.stdout)

@@ -1,0 +1,89 @@
+"""What a scenario finds out, how often it looks, and how much it does."""
+
+import gc
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+
+
+class Measure(msgspec.Struct, frozen=True):
+    """One number, as a multiple of what it is compared with; over its target, or not."""
+
+    scenario: str
+    case: str
+    value: float
+    unit: str
+    against: str
+    ratio: float
+    target: float | None = None
+
+    @property
+    def over(self) -> bool:
+        return self.target is not None and self.ratio > self.target
+
+
+class Size(msgspec.Struct, frozen=True):
+    """How much is measured: enough to trust, or enough to see that it works."""
+
+    rounds: int
+    window: int
+    histories: tuple[int, ...]
+    idle: tuple[int, ...]
+    plain_turns: int
+    imports: int
+    parked: int
+    crowd: int
+    crowd_turns: int
+    resumed: tuple[int, ...]
+
+
+FULL = Size(
+    rounds=7,
+    window=100,
+    histories=(50, 500, 5000),
+    idle=(10, 100, 1000),
+    plain_turns=500,
+    imports=7,
+    parked=2000,
+    crowd=1000,
+    crowd_turns=20,
+    resumed=(100, 4500, 5000),  # before and after a snapshot is due
+)
+QUICK = Size(
+    rounds=1,
+    window=20,
+    histories=(10, 20, 40),
+    idle=(1, 10, 100),
+    plain_turns=50,
+    imports=2,
+    parked=100,
+    crowd=50,
+    crowd_turns=3,
+    resumed=(10, 20, 40),
+)
+
+# Measures in a scratch folder of its own.
+Scenario = Callable[[Size, Path], Iterator[Measure]]
+
+
+class Rounds:
+    """What each thing cost in each round. The least counts: noise only ever adds."""
+
+    def __init__(self) -> None:
+        self._costs: defaultdict[str, list[float]] = defaultdict(list)
+
+    def add(self, name: str, cost: float) -> None:
+        self._costs[name].append(cost)
+
+    def least(self, name: str) -> float:
+        return min(self._costs[name])
+
+    def ratio(self, name: str, to: str) -> float:
+        return self.least(name) / self.least(to)
+
+
+def settle() -> None:
+    """Begin with no garbage, so that nobody pays for another's; collection itself stays on."""
+    gc.collect()
