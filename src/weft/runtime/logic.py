@@ -1,6 +1,6 @@
 """All facts of this release in one closed union, and how each changes what a run knows."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -15,7 +15,6 @@ from weft.log.logic import Codec, Upcast
 from weft.log.spec import Event
 from weft.variables import events as variables
 from weft.variables.events import ContextChanged
-from weft.variables.logic.types import same
 
 FACTS = (
     runs.RunStarted,
@@ -145,12 +144,13 @@ _FOLDS: dict[type, Callable[[RunState, Any], None]] = {
 }
 
 
-def derive(workflow: Workflow, state: RunState, event: Event) -> Iterator[ContextChanged]:
-    """What an event changes in derived variables, one after the other."""
+def derive(workflow: Workflow, state: RunState, event: Event) -> Sequence[ContextChanged]:
+    """What an event changes in derived variables, in declared order."""
     if event.data.__class__ is not agents.AgentText:
-        return
+        return ()
     said: agents.AgentText = event.data
-    for change in workflow.triggers.on_text(said.agent, said.text, state.values, state.fired):
-        previous = state.values.get(change.name)
-        if not same(previous, change.value):
-            yield ContextChanged(change.name, change.value, previous, change.writer)
+    changes = workflow.triggers.on_text(said.agent, said.text, state.values, state.fired)
+    return [
+        ContextChanged(change.name, change.value, state.values.get(change.name), change.writer)
+        for change in changes
+    ]

@@ -1,6 +1,7 @@
 """The one writer of a run's log, and the state that follows from it."""
 
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import TypeVar, cast
 
 from weft.agents.spec import RunState, Workflow
@@ -21,8 +22,9 @@ class Journal:
     """Records facts of one run and stores them, whole batches at a time.
 
     A fact counts from the moment it is recorded: the state has it, and what is decided from it
-    joins the same batch. `commit` stores the batch; nobody touches the world, and nobody outside
-    sees anything, before that. If the log turns out to hold something else, the journal is void.
+    joins the same batch, at the same instant. `commit` stores the batch; nobody touches the world,
+    and nobody outside sees anything, before that. If the log turns out to hold something else, the
+    journal is void.
     """
 
     def __init__(self, log: EventLog, clock: Clock, workflow: Workflow, state: RunState) -> None:
@@ -33,6 +35,7 @@ class Journal:
         self._clock = clock
         self._stored = state.position
         self._batch: list[Event] = []
+        self._at: datetime | None = None
         self._cause: int | None = state.position or None
 
     def record(self, id: str, fact: Fact, actor: str = "driver") -> Event:
@@ -82,7 +85,7 @@ class Journal:
         """
         if not self._batch:
             return
-        batch, self._batch = self._batch, []
+        batch, self._batch, self._at = self._batch, [], None
         stored = await self._log.append(self.state.run, batch, self._stored)
         if stored is not batch and list(stored) != batch:
             raise Conflict(f"Run {self.state.run!r} went on elsewhere.")
@@ -97,11 +100,13 @@ class Journal:
 
     def _add(self, id: str, fact: Fact, actor: str, cause: int | None) -> Event:
         state = self.state
+        if self._at is None:
+            self._at = self._clock.now()
         event = Event(
             id,
             state.run,
             state.position + 1,
-            self._clock.now(),
+            self._at,
             fact.kind,
             actor,
             fact,

@@ -11,7 +11,7 @@ from weft.agents.events import (
     TurnStarted,
 )
 from weft.agents.logic import view_of
-from weft.agents.spec import Answer, Engine, RunState, Task
+from weft.agents.spec import Answer, Engine, Task
 from weft.assembly.events import FrameAssembled
 from weft.assembly.logic import View, frame, system_text
 from weft.assembly.spec import Transcript
@@ -30,7 +30,7 @@ async def take_turn(journal: Journal, engines: Mapping[str, Engine], agent: str)
     key = f"t{number}"
     journal.keep(key, lambda: TurnStarted(number, agent))
     shown = journal.keep(f"{key}/frame", lambda: _assemble(journal, number, agent))
-    task = _open(state, shown, f"{key}/model")
+    task = _open(journal, shown, f"{key}/model")
     facts = await _ask(journal, engines[agent], task, shown.digest)
     failed = next((fact for fact in facts if isinstance(fact, ModelFailed)), None)
     if failed is None:
@@ -60,18 +60,27 @@ def _view(journal: Journal, agent: str) -> View:
     return made
 
 
-def _open(state: RunState, shown: FrameAssembled, key: str) -> Task:
+def _open(journal: Journal, shown: FrameAssembled, key: str) -> Task:
     """The recorded frame as an engine is given it."""
-    segments = state.views[shown.view][1]
+    state = journal.state
     return Task(
         state.run,
         shown.agent,
         shown.turn,
         state.turns_of.get(shown.agent, 0) + 1,
         f"{state.run}/{key}",
-        system_text(segments, state.texts),
+        _system(journal, shown),
         Transcript(state.messages, shown.history.count),
     )
+
+
+def _system(journal: Journal, shown: FrameAssembled) -> str:
+    """The system text that a recorded frame shows."""
+    kept = journal.views.get(shown.agent)
+    if kept is not None and kept[1].digest == shown.view:
+        return kept[1].text
+    state = journal.state
+    return system_text(state.views[shown.view][1], state.texts)
 
 
 async def _ask(journal: Journal, engine: Engine, task: Task, request: str) -> Sequence[Fact]:
