@@ -1,10 +1,10 @@
 """Agents, tasks and answers; questions; what a run knows; what can be decided next."""
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 import msgspec
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from weft.assembly.events import Segment, Span
 from weft.assembly.logic import EMPTY, prompt_text
@@ -38,13 +38,18 @@ class EngineChoice(Declared):
     function: str | None = None
 
 
+def _by_name(choice: Json) -> Json:
+    """An engine that is given by its name alone."""
+    return {"type": choice} if isinstance(choice, str) else choice
+
+
 class Agent(Declared):
     """Who answers: a name and its instructions."""
 
     name: str = Field(min_length=1)
     system_message: str | None = None
     prompt_sections: tuple[PromptSection, ...] = Field(default=(), strict=False)
-    engine: EngineChoice | str | None = None
+    engine: Annotated[EngineChoice, BeforeValidator(_by_name)] | None = None
 
     @model_validator(mode="after")
     def _has_one_form_of_instructions(self) -> "Agent":
@@ -66,7 +71,7 @@ class Agent(Declared):
 class Script(Declared):
     """What scripted agents say, call by call, and what a scripted user answers."""
 
-    agents: dict[str, tuple[str, ...]] = Field(default={}, strict=False)
+    agents: dict[str, Annotated[tuple[str, ...], Field(strict=False)]] = {}
     user: tuple[str, ...] = Field(default=(), strict=False)
 
 

@@ -7,7 +7,9 @@ import msgspec
 from weft.log.spec import Fact
 
 
-class Segment(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+class Segment(
+    msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_unknown_fields=True
+):
     """One piece of a frame, known by its digest; its text stands where the run first has it."""
 
     kind: str
@@ -18,7 +20,7 @@ class Segment(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     text: str | None = None
 
 
-class Span(msgspec.Struct, frozen=True, gc=False):
+class Span(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     """The history that a frame shows: the events that hold it, and their running digest."""
 
     first: int
@@ -28,7 +30,7 @@ class Span(msgspec.Struct, frozen=True, gc=False):
     digest: str
 
 
-class Withheld(msgspec.Struct, frozen=True, gc=False):
+class Withheld(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     """Something that a declaration names and the frame does not show."""
 
     origin: str

@@ -1,5 +1,7 @@
 """From declarations and values to a frame, and from a recorded frame back to the exact prompt."""
 
+import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -14,6 +16,12 @@ COUNTER = "characters/4"
 EMPTY = digest("")
 
 _encode = msgspec.json.Encoder().encode
+
+# What JSON leaves as it is although it breaks lines, turns the direction of text or is not seen.
+_UNSEEN = re.compile(
+    "[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\U000e0000-\U000e0fff]"
+)
 
 
 def estimate(text: str) -> int:
@@ -94,4 +102,4 @@ def variable_line(name: str, value: Json) -> str:
 
 def render_value(value: Json) -> str:
     """A value as data: JSON on one line, so that no line break or quote of it can pass for ours."""
-    return _encode(value).decode()
+    return _UNSEEN.sub(lambda found: json.dumps(found[0])[1:-1], _encode(value).decode())

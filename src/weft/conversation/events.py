@@ -8,7 +8,7 @@ from weft.kernel.values import Json
 from weft.log.spec import Fact
 
 
-class Considered(msgspec.Struct, frozen=True, omit_defaults=True):
+class Considered(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """One rule at the moment of a decision: the values it saw, its verdict, and why not."""
 
     rule: int

@@ -15,17 +15,24 @@ from weft.kernel.values import as_array, as_object, kind_of, nearest, preview
 class Declared(BaseModel):
     """Something a user writes down: unknown keys are refused, and nothing changes afterwards."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
 
 M = TypeVar("M", bound=BaseModel)
 
 
 class Entry(NamedTuple):
-    """A named part of a document: where it stands and what it says."""
+    """A part of a document: where it stands and what it says."""
 
     path: Path
     value: Any
+
+
+class Named(NamedTuple):
+    """Entries by name, and whether these are all names there are: a nameless one hides another."""
+
+    entries: dict[str, Entry]
+    complete: bool
 
 
 @dataclass(slots=True)
@@ -65,17 +72,32 @@ class Report:
                 self.add(document, path, code, message, remedy)
             return None
 
-    def named(self, document: Document, entry: Entry, what: str) -> dict[str, Entry]:
+    def unknown(self, document: Document, path: Path, known: Sequence[str]) -> None:
+        """Note a key that means nothing where it stands."""
+        message, remedy = _unknown(str(path[-1]), known)
+        self.add(document, path, "W010", message, remedy)
+
+    def part(self, document: Document, key: str) -> Entry:
+        """The entry under a key that may be left out; if it is there, nothing stands beside it."""
+        value = as_object(document.value)
+        if value is None or key not in value:
+            return Entry((), document.value)
+        for other in value:
+            if other != key:
+                self.unknown(document, (other,), (key,))
+        return Entry((key,), value[key])
+
+    def named(self, document: Document, entry: Entry, what: str) -> Named:
         """The entries of a mapping by key, or of a list by their `name`."""
         if entry.value is None:
-            return {}
+            return Named({}, True)
         if (mapping := as_object(entry.value)) is not None:
-            return self._mapping(document, entry.path, mapping, what)
+            return Named(self._mapping(document, entry.path, mapping, what), True)
         if (items := as_array(entry.value)) is not None:
             return self._list(document, entry.path, items, what)
-        message = f"{what} must be an object or an array, not {preview(entry.value)}."
+        message = f"{what}s must be an object or an array, not {preview(entry.value)}."
         self.add(document, entry.path, "W012", message, "Write one entry per name.")
-        return {}
+        return Named({}, False)
 
     def _mapping(
         self, document: Document, path: Path, mapping: Mapping[str, Any], what: str
@@ -84,7 +106,7 @@ class Report:
         for name, item in mapping.items():
             value, where = as_object(item), (*path, name)
             if value is None:
-                self.add(document, where, "W012", f"{what} {name!r} must be an object.")
+                found[name] = Entry(where, item)
                 continue
             given = value.get("name", name)
             if given != name:
@@ -94,14 +116,14 @@ class Report:
             found[name] = Entry(where, {**value, "name": name})
         return found
 
-    def _list(
-        self, document: Document, path: Path, items: Sequence[Any], what: str
-    ) -> dict[str, Entry]:
+    def _list(self, document: Document, path: Path, items: Sequence[Any], what: str) -> Named:
         found: dict[str, Entry] = {}
+        complete = True
         for index, item in enumerate(items):
             name = (as_object(item) or {}).get("name")
             where = (*path, index)
             if not isinstance(name, str) or not name:
+                complete = False
                 self.add(document, where, "W011", f"{what} has no `name`.", "Give it one.")
             elif name in found:
                 first = document.place(found[name].path).line
@@ -109,46 +131,56 @@ class Report:
                 self.add(document, where, "W013", message, "Rename one of them or remove it.")
             else:
                 found[name] = Entry(where, item)
-        return found
-
-
-def part(document: Document, key: str) -> Entry:
-    """The entry under a key that may be left out, or the whole document."""
-    value = as_object(document.value)
-    return Entry((key,), value[key]) if value and key in value else Entry((), document.value)
+        return Named(found, complete)
 
 
 def _explain(
     entry: Entry, detail: ErrorDetails, model: type[BaseModel]
 ) -> tuple[Path, str, str, str]:
     """One validation error in our words, at the place it is about."""
-    where = _place_of(entry.value, detail["loc"])
-    path = (*entry.path, *where)
-    name = str(where[-1]) if where else "this"
+    path = (*entry.path, *_place_of(entry.value, detail["loc"]))
+    name, given = _subject(path), preview(detail["input"])
     match detail["type"]:
         case "extra_forbidden":
             known = _keys_at(model, detail["loc"][:-1])
-            hint = nearest(name, known)
-            remedy = f"Did you mean {hint!r}?" if hint else f"Known: {', '.join(known)}."
-            return path, "W010", f"Key {name!r} is not known here.", remedy
+            return path, "W010", *_unknown(str(path[-1]), known)
         case "missing":
             missing = str(detail["loc"][-1])
-            return (*entry.path, *where), "W011", f"Key {missing!r} is missing.", "Add it."
+            return path, "W011", f"Key {missing!r} is missing.", "Add it."
         case "union_tag_invalid" | "union_tag_not_found":
             return _about_tag(path, detail)
+        case "model_type" | "model_attributes_type":
+            message = f"{name} must be an object, not {given}."
+            return path, "W012", message, "Write its keys below it."
         case "literal_error" | "enum":
             allowed = str(detail.get("ctx", {}).get("expected", ""))
             words = [word.strip().strip("'") for word in allowed.replace(" or ", ", ").split(",")]
-            given = detail["input"]
-            hint = nearest(given, words) if isinstance(given, str) else None
-            remedy = f"Did you mean {hint!r}?" if hint else ""
-            return path, "W012", f"{name!r} is {preview(given)}; allowed: {allowed}.", remedy
+            word = detail["input"]
+            hint = nearest(word, words) if isinstance(word, str) else None
+            remedy = f"Did you mean {hint!r}?" if hint else "Use an allowed value."
+            return path, "W012", f"{name} is {given}; allowed: {allowed}.", remedy
         case "value_error":
             return path, "W012", str(detail["ctx"]["error"]), ""  # pyright: ignore[reportTypedDictNotRequiredAccess]
         case _:
-            given = preview(detail["input"])
-            message = f"{name!r} is {given} ({kind_of(detail['input'])}): {detail['msg'].lower()}."
+            message = f"{name} is {given} ({kind_of(detail['input'])}): {detail['msg'].lower()}."
             return path, "W012", message, "Correct the value."
+
+
+def _subject(path: Path) -> str:
+    """What stands at a path, as the beginning of a sentence."""
+    match path[-1:]:
+        case (int(index),):
+            return f"Entry {index + 1}"
+        case (key,):
+            return repr(key)
+        case _:
+            return "This file"
+
+
+def _unknown(key: str, known: Sequence[str]) -> tuple[str, str]:
+    hint = nearest(key, known)
+    remedy = f"Did you mean {hint!r}?" if hint else f"Known: {', '.join(known)}."
+    return f"Key {key!r} is not known here.", remedy
 
 
 def _about_tag(path: Path, detail: ErrorDetails) -> tuple[Path, str, str, str]:
@@ -157,7 +189,7 @@ def _about_tag(path: Path, detail: ErrorDetails) -> tuple[Path, str, str, str]:
         return path, "W011", "Key 'type' is missing.", "Say which type this is."
     given, allowed = str(context["tag"]), str(context["expected_tags"])
     hint = nearest(given, [word.strip().strip("'") for word in allowed.split(",")])
-    remedy = f"Did you mean {hint!r}?" if hint else ""
+    remedy = f"Did you mean {hint!r}?" if hint else "Use one of these."
     return (*path, "type"), "W012", f"Type {given!r} does not exist; there is {allowed}.", remedy
 
 
@@ -181,17 +213,21 @@ def _keys_at(model: type[BaseModel], loc: tuple[str | int, ...]) -> list[str]:
     schema: Any = model.model_json_schema()
     node, definitions = schema, schema.get("$defs", {})
     for step in loc:
-        node = _child(_resolve(node, definitions), step, definitions) or node
+        node = _child(_resolve(node, definitions), step) or node
     return list(_resolve(node, definitions).get("properties", {}))
 
 
 def _resolve(node: Any, definitions: Mapping[str, Any]) -> Any:
-    while "$ref" in node:
-        node = definitions[node["$ref"].rsplit("/", 1)[-1]]
+    """The schema that a node stands for, references followed and `null` left aside."""
+    options = [option for option in node.get("anyOf", ()) if option.get("type") != "null"]
+    if len(options) == 1:
+        return _resolve(options[0], definitions)
+    if "$ref" in node:
+        return _resolve(definitions[node["$ref"].rsplit("/", 1)[-1]], definitions)
     return node
 
 
-def _child(node: Any, step: str | int, definitions: Mapping[str, Any]) -> Any:
+def _child(node: Any, step: str | int) -> Any:
     if isinstance(step, int):
         return node.get("items")
     if step in node.get("properties", {}):
@@ -199,9 +235,4 @@ def _child(node: Any, step: str | int, definitions: Mapping[str, Any]) -> Any:
     mapping = node.get("discriminator", {}).get("mapping", {})
     if step in mapping:
         return {"$ref": mapping[step]}
-    options = [option for option in node.get("anyOf", ()) if option.get("type") != "null"]
-    for option in options:
-        found = _child(_resolve(option, definitions), step, definitions)
-        if found:
-            return found
     return as_object(node.get("additionalProperties"))

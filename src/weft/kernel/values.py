@@ -65,8 +65,9 @@ def nearest(word: str, known: Sequence[str] | Mapping[str, object]) -> str | Non
 
 
 def _likeness(a: str, b: str) -> float:
+    a, b = a[:64], b[:64]
     longest = max(len(a), len(b))
-    return 1.0 if longest == 0 else 1 - _distance(a[:64], b[:64]) / longest
+    return 1.0 if longest == 0 else 1 - _distance(a, b) / longest
 
 
 def _distance(a: str, b: str) -> int:

@@ -13,7 +13,7 @@ from weft.log.spec import Event, Fact
 Upcast = Callable[[dict[str, Any]], dict[str, Any]]
 
 
-class _Stored(msgspec.Struct, frozen=True, gc=False):
+class _Stored(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     id: str
     run: str
     seq: int
@@ -73,7 +73,7 @@ class Codec:
                 stored.cause,
                 self._types[stored.kind].version,
             )
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise UnknownKind(f"An event in the log cannot be read: {error}") from error
 
     def _data(self, stored: _Stored) -> Fact:

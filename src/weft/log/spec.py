@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import msgspec
 
 
-class Fact(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+class Fact(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_unknown_fields=True):
     """Something that happened, said by one concept. Subclasses name their `kind`."""
 
     kind: ClassVar[str]

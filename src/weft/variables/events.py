@@ -8,7 +8,7 @@ from weft.kernel.values import Json
 from weft.log.spec import Fact
 
 
-class Loaded(msgspec.Struct, frozen=True, omit_defaults=True):
+class Loaded(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """How one variable got its first value."""
 
     name: str

@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from weft.agents.spec import TERMINATE, USER, WORKFLOW, Agent, Script
-from weft.conversation.logic.reach import check_reach
+from weft.conversation.logic.reach import check_nobody_is_asked, check_reach
 from weft.conversation.logic.rules import check_rules
 from weft.conversation.logic.scope import Scope
 from weft.conversation.spec import Conversation, Orchestrator
 from weft.errors import Diagnostic
 from weft.kernel.digests import chain, digest
 from weft.kernel.documents import Document, Folder, Path
-from weft.kernel.models import Entry, Report, part
+from weft.kernel.models import Entry, Report
 from weft.kernel.values import as_object
 from weft.variables.logic.checking import check_variables
 from weft.variables.logic.derivation import Triggers
@@ -24,19 +24,22 @@ def check(folder: Folder, broken: frozenset[str]) -> tuple[Conversation | None, 
 
     `broken` names the parts that could not be read: nothing that would follow from that is said.
     """
+    if not folder.documents and not broken.intersection(PARTS):
+        return None, []  # nothing is there, and whoever looked has said so
     report = Report(folder.name)
     scope = Scope(report, folder, broken)
     orchestrator = _orchestrator(scope)
     agents = _agents(scope)
-    variables = check_variables(
-        report, folder.documents.get("context_variables"), scope.agent_names
-    )
+    roster = scope.agent_names if scope.agents_known else frozenset[str]()
+    variables = check_variables(report, folder.documents.get("context_variables"), roster)
     scope.know(variables)
     rules = check_rules(scope, scope.document("handoffs"))
     script = _script(scope)
     _check_unused(scope)
     if orchestrator is not None:
         _check_start(scope, orchestrator)
+        if orchestrator.startup_mode == "BackendOnly":
+            check_nobody_is_asked(scope, rules)
         check_reach(scope, orchestrator, rules)
     if orchestrator is None or broken or _errors(report):
         return None, sorted(report.problems)
@@ -66,21 +69,25 @@ def _errors(report: Report) -> bool:
 
 def _orchestrator(scope: Scope) -> Orchestrator | None:
     document = scope.document("orchestrator")
-    return scope.report.model(document, part(document, "orchestrator"), Orchestrator)
+    return scope.report.model(document, scope.report.part(document, "orchestrator"), Orchestrator)
 
 
 def _agents(scope: Scope) -> dict[str, Agent]:
     document = scope.document("agents")
-    entry = part(document, "agents")
+    entry = scope.report.part(document, "agents")
+    declared = scope.report.named(document, entry, "Agent")
     agents: dict[str, Agent] = {}
-    for name, found in scope.report.named(document, entry, "Agent").items():
+    for name, found in declared.entries.items():
         scope.agent_names.add(name)
         scope.places[name] = (document, found.path)
         _check_name(scope, document, found, name)
         agent = scope.report.model(document, found, Agent)
         if agent is not None:
             agents[name] = agent
-    if not scope.agent_names and "agents" not in scope.broken and not _errors(scope.report):
+            _check_sections(scope, document, found.path, agent)
+    complete = declared.complete and "agents" not in scope.broken
+    scope.agents_known = complete and bool(declared.entries)
+    if complete and not declared.entries:
         scope.report.add(
             document, entry.path, "W011", "The workflow has no agents.", "Declare at least one."
         )
@@ -131,15 +138,24 @@ def _check_name(scope: Scope, document: Document, found: Entry, name: str) -> No
         )
 
 
+def _check_sections(scope: Scope, document: Document, path: Path, agent: Agent) -> None:
+    ids = [section.id for section in agent.prompt_sections]
+    for number, id in enumerate(ids):
+        if id and id in ids[:number]:
+            where = (*path, "prompt_sections", number, "id")
+            message = f"Agent {agent.name!r} has two sections {id!r}."
+            scope.report.add(document, where, "W013", message, "Rename one of them.")
+
+
 def _check_start(scope: Scope, orchestrator: Orchestrator) -> None:
     document = scope.document("orchestrator")
-    initial = orchestrator.initial_agent
+    root, initial = scope.report.part(document, "orchestrator").path, orchestrator.initial_agent
     if initial is not None:
-        scope.check_agent(document, ("initial_agent",), initial, "starts the conversation")
+        scope.check_agent(document, (*root, "initial_agent"), initial, "starts the conversation")
     if orchestrator.startup_mode == "BackendOnly" and orchestrator.human_in_the_loop:
         scope.report.add(
             document,
-            ("human_in_the_loop",),
+            (*root, "human_in_the_loop"),
             "W033",
             "BackendOnly runs without people, and human_in_the_loop asks them.",
             "Drop one of the two.",
@@ -147,7 +163,7 @@ def _check_start(scope: Scope, orchestrator: Orchestrator) -> None:
     if orchestrator.initial_message_to_user and orchestrator.startup_mode != "UserDriven":
         scope.report.add(
             document,
-            ("initial_message_to_user",),
+            (*root, "initial_message_to_user"),
             "W034",
             f"initial_message_to_user opens a UserDriven run; this one is "
             f"{orchestrator.startup_mode}.",

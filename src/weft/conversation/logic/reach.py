@@ -10,7 +10,7 @@ from weft.conversation.spec import Orchestrator, Rule
 def check_reach(
     scope: Scope, orchestrator: Orchestrator, rules: Mapping[str, tuple[Rule, ...]]
 ) -> None:
-    """Note agents that no rule leads to, and people asked in a run without people."""
+    """Note agents that no rule leads to."""
     if scope.broken or any(problem.severity == "error" for problem in scope.report.problems):
         return
     reached = _reached(scope, orchestrator, rules)
@@ -23,8 +23,6 @@ def check_reach(
             f"Nothing ever hands over to agent {name!r}.",
             "Add a handoff to it, or remove it.",
         )
-    if orchestrator.startup_mode == "BackendOnly":
-        _check_nobody_is_asked(scope, rules)
 
 
 def _reached(
@@ -46,14 +44,16 @@ def _reached(
     return reached
 
 
-def _check_nobody_is_asked(scope: Scope, rules: Mapping[str, tuple[Rule, ...]]) -> None:
+def check_nobody_is_asked(scope: Scope, rules: Mapping[str, tuple[Rule, ...]]) -> None:
+    """Note rules that hand over to people in a run without people."""
     document = scope.document("handoffs")
+    root = scope.report.part(document, "handoff_rules").path
     for source, found in rules.items():
         for rule in found:
             if rule.target == USER:
                 scope.report.add(
                     document,
-                    ("handoff_rules", rule.number - 1),
+                    (*root, rule.number - 1),
                     "W033",
                     f"BackendOnly runs without people, and {source!r} hands over to the user.",
                     "Hand over to an agent or to `terminate`.",

@@ -1,10 +1,12 @@
 """Handoff rules: each word checked, each condition read."""
 
+from collections.abc import Sequence
+
 from weft.agents.spec import TERMINATE, USER
 from weft.conversation.logic.scope import Scope
 from weft.conversation.spec import Handoff, Rule
 from weft.kernel.documents import Document, Path
-from weft.kernel.models import Entry, part
+from weft.kernel.models import Entry
 from weft.kernel.values import as_array, nearest, preview
 from weft.variables.logic.conditions import Condition, Term, parse_condition
 from weft.variables.logic.types import misfit, same
@@ -15,7 +17,7 @@ _TARGETS = {USER: "RevertToUserTarget", TERMINATE: "TerminateTarget"}
 
 def check_rules(scope: Scope, document: Document) -> dict[str, tuple[Rule, ...]]:
     """The rules of a workflow by who hands over: conditions in declared order, then after_work."""
-    entry = part(document, "handoff_rules")
+    entry = scope.report.part(document, "handoff_rules")
     if entry.value is None or entry.value == {}:
         return {}
     items = as_array(entry.value)
@@ -34,9 +36,12 @@ def check_rules(scope: Scope, document: Document) -> dict[str, tuple[Rule, ...]]
         handoff = scope.report.model(document, Entry(path, value), Handoff)
         if handoff is not None:
             rule = _rule(scope, document, path, handoff, index + 1)
-            _check_repeats(scope, document, path, found.setdefault(handoff.source_agent, []), rule)
-            found[handoff.source_agent].append(rule)
-    return {source: tuple(sorted(rules, key=_order)) for source, rules in found.items()}
+            found.setdefault(handoff.source_agent, []).append(rule)
+    ordered = {source: tuple(sorted(rules, key=_order)) for source, rules in found.items()}
+    for rules in ordered.values():
+        for place, rule in enumerate(rules):
+            _check_repeats(scope, document, (*entry.path, rule.number - 1), rules[:place], rule)
+    return ordered
 
 
 def _order(rule: Rule) -> tuple[int, int]:
@@ -100,11 +105,10 @@ def _condition(scope: Scope, document: Document, path: Path, handoff: Handoff) -
 
 
 def _check_term(scope: Scope, document: Document, path: Path, term: Term) -> None:
-    if "context_variables" in scope.broken:
-        return
     definition = scope.definition(term.name)
     if definition is None:
-        if term.name not in scope.variable_names and term.name not in BAKED_IN:
+        known = term.name in scope.variable_names or term.name in BAKED_IN
+        if scope.variables_known and not known:
             _unknown_variable(scope, document, path, term.name)
         return
     if isinstance(definition.source, Static):
@@ -116,7 +120,8 @@ def _check_term(scope: Scope, document: Document, path: Path, term: Term) -> Non
             "A constant cannot decide anything: use a derived variable.",
         )
     elif problem := misfit(definition, term.value):
-        scope.report.add(document, path, "W024", f"This can never hold: {problem}.")
+        message, remedy = f"This can never hold: {problem}.", "Compare with a value it can have."
+        scope.report.add(document, path, "W024", message, remedy)
     elif isinstance(definition.source, Derived):
         _check_can_hold(scope, document, path, term, definition.source)
 
@@ -158,8 +163,9 @@ def _unknown_variable(scope: Scope, document: Document, path: Path, name: str) -
 
 
 def _check_repeats(
-    scope: Scope, document: Document, path: Path, earlier: list[Rule], rule: Rule
+    scope: Scope, document: Document, path: Path, earlier: Sequence[Rule], rule: Rule
 ) -> None:
+    """Note a rule that cannot fire because one that is asked before it always does."""
     for other in earlier:
         if other.kind == rule.kind == "after_work" and not (other.condition or rule.condition):
             scope.report.add(
@@ -170,11 +176,20 @@ def _check_repeats(
                 "always comes first.",
                 "Keep one.",
             )
-        elif other.condition is not None and other.condition == rule.condition:
+        elif other.condition and rule.condition and _covers(other.condition, rule.condition):
             scope.report.warn(
                 document,
                 path,
                 "W031",
-                f"Rule {rule.number} has the condition of rule {other.number} and never fires.",
+                f"Rule {rule.number} never fires: where its condition holds, rule {other.number} "
+                "comes first.",
                 "Remove it or change its condition.",
             )
+
+
+def _covers(first: Condition, second: Condition) -> bool:
+    """Whether the first condition holds wherever the second does."""
+    return all(
+        any(term.name == name and same(term.value, value) for term in second.terms)
+        for name, value in first.terms
+    )

@@ -1,7 +1,6 @@
 """What the checks of one workflow know of each other: names, places, problems."""
 
 from weft.agents.spec import TERMINATE, USER
-from weft.errors import Diagnostic
 from weft.kernel.documents import Document, Folder, Path
 from weft.kernel.models import Report
 from weft.kernel.values import nearest
@@ -17,6 +16,8 @@ class Scope:
         self.folder = folder
         self.broken = broken
         self.agent_names: set[str] = set()
+        self.agents_known = False
+        self.variables_known = False
         self.places: dict[str, tuple[Document, Path]] = {}
         self.variable_names: frozenset[str] = frozenset()
         self.variables = Variables()
@@ -30,6 +31,7 @@ class Scope:
         """Take in the variables, also the names of those that are not valid."""
         self.variables = checked.variables
         self.variable_names = checked.names
+        self.variables_known = checked.complete and "context_variables" not in self.broken
 
     def definition(self, name: str) -> Definition | None:
         """The definition of a variable, if it is a valid one."""
@@ -37,22 +39,15 @@ class Scope:
 
     def check_agent(self, document: Document, path: Path, name: str, role: str) -> bool:
         """Whether an agent exists; a note if not."""
-        if name in self.agent_names or "agents" in self.broken:
+        if name in self.agent_names or not self.agents_known:
             return True
-        self.report.problems.append(_unknown_agent(document, path, name, role, self.agent_names))
+        known = sorted(self.agent_names)
+        hint = nearest(name, known)
+        remedy = f"Did you mean {hint!r}?" if hint else f"Declared: {', '.join(known)}."
+        message = f"Agent {name!r}, which {role}, is not declared."
+        self.report.add(document, path, "W020", message, remedy)
         return False
 
     def check_party(self, document: Document, path: Path, name: str, role: str) -> bool:
         """Whether a name is an agent, the user or the end; a note if not."""
         return name in (USER, TERMINATE) or self.check_agent(document, path, name, role)
-
-
-def _unknown_agent(
-    document: Document, path: Path, name: str, role: str, known: set[str]
-) -> Diagnostic:
-    hint = nearest(name, sorted(known))
-    remedy = f"Did you mean {hint!r}?" if hint else f"Declared: {', '.join(sorted(known))}."
-    line = document.place(path).line
-    return Diagnostic(
-        document.file, line, "W020", f"Agent {name!r}, which {role}, is not declared.", remedy
-    )

@@ -1,10 +1,10 @@
 """From the document that declares variables to checked ones, or to every problem it has."""
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Mapping, Set
 from typing import Any, NamedTuple
 
 from weft.kernel.documents import Document, Path
-from weft.kernel.models import Entry, Report, part
+from weft.kernel.models import Entry, Report
 from weft.kernel.values import Json, as_object, nearest
 from weft.variables.logic.derivation import matcher
 from weft.variables.logic.types import misfit
@@ -24,50 +24,49 @@ _KEYS = ("definitions", "agents")
 
 
 class CheckedVariables(NamedTuple):
-    """What is valid, and every name that was declared, valid or not."""
+    """What is valid, and every name that was declared, valid or not, if they can all be known."""
 
     variables: Variables
     names: frozenset[str]
+    complete: bool = True
 
 
 def check_variables(
     report: Report, document: Document | None, agents: Set[str]
 ) -> CheckedVariables:
-    """The variables of a workflow; problems go to the report."""
+    """The variables of a workflow; problems go to the report. No agents: they are not known."""
     if document is None:
         return CheckedVariables(Variables(), frozenset())
-    root = part(document, "context_variables")
+    root = report.part(document, "context_variables")
     value = as_object(root.value)
     if value is None:
-        report.add(document, root.path, "W012", "Context variables must be an object.")
-        return CheckedVariables(Variables(), frozenset())
-    _check_keys(report, document, root.path, value)
+        remedy = f"Write {' and '.join(f'`{key}`' for key in _KEYS)}."
+        report.add(document, root.path, "W012", "Context variables must be an object.", remedy)
+        return CheckedVariables(Variables(), frozenset(), complete=False)
+    for key in value:
+        if key not in _KEYS:
+            report.unknown(document, (*root.path, key), _KEYS)
     declared = report.named(document, _under(root, value, "definitions"), "Variable")
     definitions = {
         name: definition
-        for name, entry in declared.items()
+        for name, entry in declared.entries.items()
         if (definition := _definition(report, document, entry, name, agents)) is not None
     }
+    names = frozenset(declared.entries)
     views = report.named(document, _under(root, value, "agents"), "Agent")
     exposures = {
         name: exposure
-        for name, entry in views.items()
-        if (exposure := _exposure(report, document, entry, frozenset(declared), agents)) is not None
+        for name, entry in views.entries.items()
+        if (exposure := _exposure(report, document, entry, agents)) is not None
     }
+    if declared.complete:
+        _check_exposed(report, document, exposures.values(), views.entries, names)
     variables = Variables(definitions=definitions, exposures=exposures)
-    return CheckedVariables(variables, frozenset(declared))
+    return CheckedVariables(variables, names, declared.complete)
 
 
 def _under(root: Entry, value: dict[str, Any], key: str) -> Entry:
     return Entry((*root.path, key), value.get(key))
-
-
-def _check_keys(report: Report, document: Document, path: Path, value: Iterable[str]) -> None:
-    for key in value:
-        if key not in _KEYS:
-            hint = nearest(key, _KEYS)
-            remedy = f"Did you mean {hint!r}?" if hint else f"Known: {', '.join(_KEYS)}."
-            report.add(document, (*path, key), "W010", f"Key {key!r} is not known.", remedy)
 
 
 def _definition(
@@ -99,6 +98,9 @@ def _check_source(
             f"Variable {definition.name!r} has no `type`.",
             "Only static variables may leave it out.",
         )
+    untold = definition.model_copy(update={"enum": None})
+    for number, allowed in enumerate(definition.enum or ()):
+        _check_value(report, document, (*path[:-1], "enum", number), untold, allowed)
     match definition.source:
         case Static(value=value):
             _check_value(report, document, (*path, "value"), definition, value)
@@ -141,21 +143,31 @@ def _check_trigger(
 
 
 def _exposure(
-    report: Report, document: Document, entry: Entry, declared: frozenset[str], agents: Set[str]
+    report: Report, document: Document, entry: Entry, agents: Set[str]
 ) -> Exposure | None:
     exposure = report.model(document, entry, Exposure)
-    if exposure is None:
-        return None
-    if exposure.name not in agents and agents:
+    if exposure is not None and exposure.name not in agents and agents:
         hint = nearest(exposure.name, sorted(agents))
         remedy = f"Did you mean {hint!r}?" if hint else f"Declared: {', '.join(sorted(agents))}."
         message = f"Variables are shown to agent {exposure.name!r}, which is not declared."
         report.add(document, entry.path, "W020", message, remedy)
-    known = declared | set(BASE) | set(BAKED_IN)
-    for number, name in enumerate(exposure.variables):
-        if name not in known:
-            hint = nearest(name, sorted(known))
-            remedy = f"Did you mean {hint!r}?" if hint else "Add it under `definitions`."
-            message = f"Agent {exposure.name!r} is shown variable {name!r}, which is not declared."
-            report.add(document, (*entry.path, "variables", number), "W021", message, remedy)
     return exposure
+
+
+def _check_exposed(
+    report: Report,
+    document: Document,
+    exposures: Iterable[Exposure],
+    places: Mapping[str, Entry],
+    declared: Set[str],
+) -> None:
+    """Note what agents are shown and nobody declares."""
+    known = sorted({*declared, *BASE, *BAKED_IN})
+    for exposure in exposures:
+        for number, name in enumerate(exposure.variables):
+            if name not in known:
+                hint = nearest(name, known)
+                remedy = f"Did you mean {hint!r}?" if hint else "Add it under `definitions`."
+                message = f"Agent {exposure.name!r} is shown {name!r}, which is not declared."
+                path = (*places[exposure.name].path, "variables", number)
+                report.add(document, path, "W021", message, remedy)

@@ -11,9 +11,10 @@ from weft.variables.logic.types import same
 FORM = 'Write `${name} == True`, `name is true` or `${a} == True AND ${b} == "x"`.'
 
 _TERM = re.compile(
-    r"""\s*(?:\$\{\s*(?P<braced>[A-Za-z_]\w*)\s*\}|(?P<bare>[A-Za-z_]\w*))\s*
+    r"""\s*(?:\$\{\s*(?P<braced>[^\W\d]\w*)\s*\}|(?P<bare>[^\W\d]\w*))\s*
         (?:==|\bis\b)\s*
-        (?P<value>"[^"]*"|'[^']*'|-?\d+(?:\.\d+)?|[Tt]rue|[Ff]alse|TRUE|FALSE)\s*""",
+        (?P<value>"[^"]*"|'[^']*'|-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,17})?
+                 |[Tt]rue|[Ff]alse|TRUE|FALSE)(?!\w)\s*""",
     re.VERBOSE,
 )
 _WHEN = re.compile(r"\s*when\b", re.IGNORECASE)

@@ -1,7 +1,7 @@
 """Derived variables: which triggers an event can touch, and what it changes."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import re2
 
@@ -42,15 +42,16 @@ class Triggers:
     def on_text(
         self, agent: str, text: str, values: Mapping[str, Json], fired: frozenset[str] | set[str]
     ) -> list[Change]:
-        """The changes that a message of an agent brings, given the values of this moment."""
-        changes: list[Change] = []
+        """The changes that a message of an agent brings, given the values of this moment.
+
+        Of several triggers of one variable that match, the last one declared decides.
+        """
+        found: dict[str, Change] = {}
         for rule in self._by_agent.get(agent, ()):
-            value = rule.trigger.value
-            if rule.trigger.once and rule.writer in fired:
-                continue
-            if not same(values.get(rule.variable), value) and rule.matches(text):
-                changes.append(Change(rule.variable, value, rule.writer))
-        return changes
+            spent = rule.trigger.once and rule.writer in fired
+            if not spent and rule.matches(text):
+                found[rule.variable] = Change(rule.variable, rule.trigger.value, rule.writer)
+        return [each for each in found.values() if not same(values.get(each.name), each.value)]
 
     def hides(self, agent: str, text: str) -> bool:
         """Whether a message is a control word that the user need not see."""
@@ -64,42 +65,29 @@ def matcher(trigger: AgentText) -> Callable[[str], bool]:
     Raises:
         ValueError: the regular expression is not one that RE2 knows.
     """
-    fold = trigger.ignore_case and not trigger.exact
-    trim = trigger.trim and not trigger.exact
-    tests: list[Callable[[str], bool]] = []
-
-    def shape(text: str) -> str:
-        text = text.strip() if trim else text
-        return text.casefold() if fold else text
-
     match = trigger.match
+    fold = str.casefold if trigger.ignore_case and not trigger.exact else str
+    trim = str.strip if trigger.trim and not trigger.exact else str
+    tests: list[Callable[[str], bool]] = []
     if match.equals is not None:
-        tests.append(shape(match.equals).__eq__)
+        whole = fold(trim(match.equals))
+        tests.append(lambda text: fold(text) == whole)
     if match.contains is not None:
-        wanted = shape(match.contains)
-        tests.append(lambda text: wanted in text)
+        part = fold(match.contains)
+        tests.append(lambda text: part in fold(text))
     if match.regex is not None:
-        return _with_pattern(match.regex, fold, trim, shape, tests)
-    return lambda text: all(test(shape(text)) for test in tests)
+        search = _pattern(match.regex, ignore_case=fold is str.casefold).search
+        tests.append(lambda text: search(text) is not None)
+    return lambda text: all(test(trimmed) for trimmed in (trim(text),) for test in tests)
 
 
-def _with_pattern(
-    regex: str,
-    fold: bool,
-    trim: bool,
-    shape: Callable[[str], str],
-    tests: list[Callable[[str], bool]],
-) -> Callable[[str], bool]:
-    """The predicate of a trigger with a pattern, which sees the text before its case is folded."""
+def _pattern(regex: str, *, ignore_case: bool) -> Any:
+    options = re2.Options()
+    options.case_sensitive = not ignore_case
+    options.log_errors = False  # the diagnostic says it
     try:
-        search = re2.compile(f"(?i){regex}" if fold else regex).search
+        return re2.compile(regex, options)
     except re2.error as error:
-        raise ValueError(
-            f"{regex!r} is not a regular expression that RE2 knows: {error}"
-        ) from error
-
-    def holds(text: str) -> bool:
-        bare = text.strip() if trim else text
-        return search(bare) is not None and all(test(shape(text)) for test in tests)
-
-    return holds
+        why = error.args[0].decode("utf-8", "replace")
+        message = f"{regex!r} is not a regular expression that RE2 knows: {why}."
+        raise ValueError(message) from error

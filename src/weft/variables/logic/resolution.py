@@ -65,4 +65,5 @@ def _flag(definition: Definition, source: FromEnvironment, readings: Readings) -
         return Loaded(definition.name, "environment", source.default, defaulted=True)
     coerced = coerce(definition, text)
     value = source.default if coerced.failed else coerced.value
-    return Loaded(definition.name, "environment", value, text, coerced.failed, coerced.note)
+    raw = text.encode("utf-8", "backslashreplace").decode()
+    return Loaded(definition.name, "environment", value, raw, coerced.failed, coerced.note)

@@ -1,9 +1,10 @@
 """Declared types: does a value fit, and what does a text from outside become?"""
 
-import json
 from typing import NamedTuple
 
-from weft.kernel.values import Json, kind_of, preview
+import msgspec
+
+from weft.kernel.values import Json, as_array, as_object, kind_of, preview
 from weft.variables.spec import Definition
 
 TRUE = frozenset({"1", "true", "yes", "on"})
@@ -27,24 +28,35 @@ def misfit(definition: Definition, value: Json) -> str | None:
     if declared and found != declared and not (declared == "number" and found == "integer"):
         return f"{definition.name!r} is declared {definition.type}, and {preview(value)} is {found}"
     if definition.enum is not None and not any(same(value, allowed) for allowed in definition.enum):
-        return f"{definition.name!r} allows {list(definition.enum)!r}, not {preview(value)}"
+        allowed = preview(list(definition.enum))
+        return f"{definition.name!r} allows {allowed}, not {preview(value)}"
     return None
 
 
 def same(a: Json, b: Json) -> bool:
-    """Equality of JSON values: true is not 1."""
+    """Equality of JSON values: true is not 1, however deep."""
+    if (one := as_object(a)) is not None and (other := as_object(b)) is not None:
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    if (ones := as_array(a)) is not None and (others := as_array(b)) is not None:
+        return len(ones) == len(others) and all(map(same, ones, others))
     return a == b and isinstance(a, bool) == isinstance(b, bool)
 
 
 def coerce(definition: Definition, text: str) -> Coerced:
     """The text of an environment variable as the declared type."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return Coerced(None, f"{preview(text)} is not UTF-8; the default is used", True)
     match definition.type:
         case "boolean":
-            return _boolean(text)
-        case "integer" | "number" | "object" | "array" | "document":
-            return _parsed(definition, text)
+            coerced = _boolean(text)
+        case "string":
+            coerced = Coerced(text)
         case _:
-            return Coerced(text)
+            coerced = _parsed(definition, text)
+    problem = misfit(definition, coerced.value)
+    return Coerced(None, f"{problem}; the default is used", True) if problem else coerced
 
 
 def _boolean(text: str) -> Coerced:
@@ -57,8 +69,6 @@ def _boolean(text: str) -> Coerced:
 
 def _parsed(definition: Definition, text: str) -> Coerced:
     try:
-        value = json.loads(text)
-    except ValueError:
+        return Coerced(msgspec.json.decode(text))
+    except (msgspec.MsgspecError, RecursionError):
         return Coerced(None, f"{preview(text)} is not {definition.type}; the default is used", True)
-    problem = misfit(definition, value)
-    return Coerced(None, f"{problem}; the default is used", True) if problem else Coerced(value)

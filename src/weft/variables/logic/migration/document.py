@@ -1,0 +1,64 @@
+"""A whole file of any shape as a file of today's."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from weft.kernel.values import Json
+from weft.variables.logic.migration.definitions import Result, define
+from weft.variables.logic.migration.layout import OUTER, VIEWS, Item, read
+from weft.variables.logic.migration.notes import Migrated, Note
+from weft.variables.logic.migration.views import join, show
+from weft.variables.spec import BAKED_IN, BASE
+
+
+def migrate(value: Json) -> Migrated:
+    """A file of any shape in today's, with a note per entry; today's shape stays as it is."""
+    try:
+        return _migrate(value)
+    except RecursionError:
+        fault = "It is nested too deeply to be read."
+        note = Note("", "", "the whole file", "lost", (fault,))
+        return Migrated({OUTER: {"definitions": {}, "agents": {}}}, True, (note,))
+
+
+def _migrate(value: Json) -> Migrated:
+    layout = read(value)
+    results: list[Result | None] = [
+        None if item.section in VIEWS else define(item, layout.database) for item in layout.items
+    ]
+    definitions, notes = _by_name(layout.items, results)
+    names = frozenset({*definitions, *BASE, *BAKED_IN})
+    results = [show(item, names) if item.section in VIEWS else None for item in layout.items]
+    agents, more = _by_name(layout.items, results)
+    every = tuple(note for pair in zip(notes, more, strict=True) for note in pair if note)
+    if layout.today and all(note.became == "unchanged" for note in every):
+        return Migrated(value, False, every)
+    return Migrated({OUTER: {"definitions": definitions, "agents": agents}}, True, every)
+
+
+def _by_name(
+    items: Sequence[Item], results: Sequence[Result | None]
+) -> tuple[dict[str, dict[str, Any]], list[Note | None]]:
+    """The entries by name and their notes; of two with one name, the later counts."""
+    found: dict[str, dict[str, Any]] = {}
+    places: dict[str, int] = {}
+    notes = [result.note if result else None for result in results]
+    for number, (item, result) in enumerate(zip(items, results, strict=True)):
+        if result is None or result.entry is None:
+            continue
+        entry, earlier = result.entry, places.get(item.name)
+        if earlier is not None:
+            first = items[earlier]
+            if "exposures" in (first.section, item.section) and first.section != item.section:
+                entry = join(first, found[item.name], entry)
+                said = f"It is joined with {first.where!r}."
+                notes[number] = result.note._replace(assumed=(*result.note.assumed, said))
+            else:
+                said = f"It is declared again at {item.where!r}, and that one counts."
+                notes[earlier] = _replaced(notes[earlier], said)
+        found[item.name], places[item.name] = entry, number
+    return found, notes
+
+
+def _replaced(note: Note | None, why: str) -> Note | None:
+    return note and note._replace(became="lost", lost=(*note.lost, why), assumed=())

@@ -1,0 +1,95 @@
+"""Conversations from texts, and what is said in them, without a driver or a store."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from textwrap import dedent
+
+from weft.adapters.files import restore_folder
+from weft.agents.events import AgentText, TurnFinished, TurnStarted, UserText
+from weft.agents.spec import Ask, Decision, Finish, TakeTurn
+from weft.conversation.events import RouteDecided
+from weft.conversation.logic.checking import check
+from weft.conversation.logic.routing import Conversing
+from weft.conversation.spec import Conversation
+from weft.errors import Diagnostic
+from weft.kernel.values import Json
+from weft.log.spec import Event, Fact
+from weft.runtime.logic import derive, evolve, fresh
+from weft.variables.events import ContextLoaded, ContextSuppressed, Loaded
+
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def examine(files: Mapping[str, str]) -> tuple[Conversation | None, list[Diagnostic]]:
+    """The conversation that texts declare, and everything there is to say about them."""
+    texts = {file: dedent(text).strip("\n") for file, text in files.items()}
+    folder, problems = restore_folder("Flow", "Flow", texts, {})
+    broken = frozenset(problem.file.split("/")[-1].split(".")[0] for problem in problems)
+    conversation, found = check(folder, broken)
+    return conversation, sorted([*problems, *found])
+
+
+class Talk:
+    """A conversation as it goes: facts come in, decisions go out."""
+
+    def __init__(self, files: Mapping[str, str], **values: Json) -> None:
+        conversation, problems = examine(files)
+        assert conversation is not None, problems
+        self.workflow = Conversing(conversation)
+        self.state = fresh("r", self.workflow)
+        declared = conversation.variables.definitions.values()
+        defaults = {each.name: getattr(each.source, "default", None) for each in declared}
+        given = {**defaults, **values}
+        self.record(ContextLoaded(tuple(Loaded(name, "", each) for name, each in given.items())))
+
+    def record(self, fact: Fact) -> None:
+        """Put a fact on record with all that is derived from it."""
+        event = self._event(fact)
+        evolve(self.workflow, self.state, event)
+        for change in derive(self.workflow, self.state, event):
+            evolve(self.workflow, self.state, self._event(change))
+
+    def _event(self, fact: Fact) -> Event:
+        seq = self.state.position + 1
+        return Event(f"e{seq}", "r", seq, AT, fact.kind, "test", fact)
+
+    def suppress(self, *names: str) -> None:
+        """Take variables away, as production does."""
+        self.record(ContextSuppressed(names, "production has none"))
+
+    def route(self) -> RouteDecided:
+        """The route that is decided now, on record."""
+        decision = self.workflow.decide(self.state)
+        ((_, route),) = decision.facts
+        assert isinstance(route, RouteDecided)
+        assert to(decision) == route.target
+        self.record(route)
+        return route
+
+    def say(self, agent: str, text: str = "") -> None:
+        """A whole turn of an agent."""
+        turn = self.state.turns + 1
+        self.record(TurnStarted(turn, agent))
+        if text:
+            self.record(AgentText(turn, agent, text))
+        self.record(TurnFinished(turn, agent))
+
+    def answer(self, text: str, author: str = "user") -> None:
+        """The user says something."""
+        self.record(UserText(author, text))
+
+    def after(self, agent: str, text: str = "") -> RouteDecided:
+        """The route that follows a turn."""
+        self.say(agent, text)
+        return self.route()
+
+
+def to(decision: Decision) -> str:
+    """Whom a decision gives the turn."""
+    match decision:
+        case TakeTurn(agent=agent):
+            return agent
+        case Ask():
+            return "user"
+        case Finish():
+            return "terminate"

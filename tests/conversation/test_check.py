@@ -1,0 +1,252 @@
+"""The check: every mistake at its place, all of them at once, and nothing said of what is right."""
+
+import json
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from tests.conversation.mistakes import RIGHT, Mistake, mistakes
+from tests.conversation.talks import examine
+from tests.support.folders import INTERVIEW, write_folder
+from weft.testing import ScriptedEngine
+from weft.wiring import Folders
+
+MISTAKES = mistakes()
+WARNINGS = {"W030", "W031", "W032"}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda each: f"{each.code} {each.says}"[:60])
+def test_a_mistake_is_told_where_it_stands_and_nothing_else_is(mistake: Mistake) -> None:
+    conversation, problems = examine(mistake.files)
+    (problem,) = problems
+    assert (problem.code, problem.file, problem.line) == (
+        mistake.code,
+        f"Flow/{mistake.file}",
+        mistake.line,
+    )
+    assert mistake.says in f"{problem.message} {problem.remedy}"
+    assert problem.severity == ("warning" if mistake.code in WARNINGS else "error")
+    assert (conversation is not None) == (mistake.code in WARNINGS)
+
+
+def test_each_mistake_is_told_with_what_to_do() -> None:
+    """In the remedy, or where the message comes from a model or a parser, as its last sentence."""
+    imperative = re.compile(
+        r"\b(Add|Change|Choose|Compare|Correct|Declare|Drop|Give|Hand|Keep|Remove|Rename|Say|Set|Use|Write)"
+        r"\b|Did you mean|Known:|Declared:|Only static",
+        re.IGNORECASE,
+    )
+    for mistake in MISTAKES:
+        for problem in examine(mistake.files)[1]:
+            assert imperative.search(problem.remedy or problem.message), str(problem)
+
+
+def test_every_code_that_the_checks_can_give_has_a_case() -> None:
+    given: set[str] = set()
+    for concept in ("kernel", "variables", "conversation"):
+        folder = Path(str(import_module(f"weft.{concept}").__file__)).parent
+        for module in folder.rglob("*.py"):
+            given |= set(re.findall(r'"(W0\d\d)"', module.read_text("utf-8")))
+    assert {mistake.code for mistake in MISTAKES} == given
+
+
+def test_what_is_right_is_not_mentioned() -> None:
+    assert examine(RIGHT)[1] == []
+    assert examine(INTERVIEW)[1] == []
+
+
+def test_a_workflow_that_we_ship_is_right() -> None:
+    shipped = Path(__file__).parents[2] / "workflows" / "Interview"
+    loaded, problems = Folders().examine(str(shipped))
+    assert loaded is not None
+    assert problems == []
+
+
+@pytest.mark.parametrize("outer", [True, False])
+def test_what_is_right_may_be_written_in_other_ways(outer: bool) -> None:
+    """Lists with names, outer keys, JSON: the same conversation."""
+    plain, _ = examine(RIGHT)
+    definitions = [
+        {"name": "done", "type": "boolean", "source": {"type": "environment", "env_var": "D"}},
+        {"name": "list", "source": {"type": "static", "value": [1]}},
+    ]
+    variables = {
+        "definitions": definitions,
+        "agents": [{"name": "A", "variables": ["done", "chat_id"]}],
+    }
+    agents = [{"name": "A", "system_message": "You are A."}, {"name": "B", "engine": "scripted"}]
+    rules = [{"source_agent": "A", "target_agent": "B", "handoff_type": "after_work"}]
+    setup = {"initial_agent": "A"}
+    other, problems = examine(
+        {
+            "orchestrator.json": json.dumps({"orchestrator": setup} if outer else setup),
+            "agents.json": json.dumps({"agents": agents} if outer else agents),
+            "context_variables.json": json.dumps(
+                {"context_variables": variables} if outer else variables
+            ),
+            "handoffs.json": json.dumps({"handoff_rules": rules} if outer else rules),
+            "script.json": json.dumps({"agents": {"B": ["Hello."]}, "user": ["Hi."]}),
+            "tools.json": json.dumps({"tools": [], "lifecycle_tools": []}),
+            "hooks.yaml": "hooks:",
+        }
+    )
+    assert problems == []
+    assert plain is not None and other is not None
+    assert other.agents["A"] == plain.agents["A"]
+    assert other.script.agents == {"B": ("Hello.",)}
+    assert other.digest != plain.digest
+
+
+def test_all_mistakes_of_a_folder_are_told_at_once() -> None:
+    files = {
+        "orchestrator.yaml": """
+            startup_mode: BackendOnly
+            human_in_the_loop: true   # W033
+            initial_agent: Nobody     # W020
+            """,
+        "agents.yaml": """
+            A: {system_message: 5}    # W012
+            B: {promt: x}             # W010
+            user: {}                  # W026
+            """,
+        "context_variables.yaml": """
+            definitions:
+              done: {type: bool, source: {type: derived}}                        # W012
+              n: {type: integer, source: {type: static, value: x}}               # W024
+              chat_id: {source: {type: static, value: 1}}                        # W026
+              r:
+                type: boolean
+                source:
+                  type: derived
+                  triggers:
+                    - {type: agent_text, agent: C, match: {equals: x}}           # W020
+                    - {type: agent_text, agent: A, match: {regex: "("}}          # W025
+            agents:
+              A: {variables: [done, nn]}                                         # W021
+              Z: {variables: [done]}                                             # W020
+            """,
+        "handoffs.yaml": """
+            - {source_agent: A, target_agent: B, handoff_type: condition}  # W028
+            - {source_agent: A, target_agent: Q, handoff_type: after_work}  # W020
+            - {source_agent: A, target_agent: B, handoff_type: after_work}  # W027
+            - {source_agent: B, target_agent: A, handoff_type: condition, condition: r > 1}  # W022
+            - {source_agent: B, target_agent: A, handoff_type: condition, condition: n is 1}  # W023
+            - {source_agent: B, target_agent: A, handoff_type: condition, condition: q is 1}  # W021
+            - {source_agent: B, target_agent: A, handoff_type: wrk}  # W012
+            """,
+        "tools.yaml": "- tool   # W060",
+        "script.yaml": "lines: []   # W010",
+    }
+    _, problems = examine(files)
+    told = [(problem.file, problem.line, problem.code) for problem in problems]
+    assert told == sorted(
+        (f"Flow/{file}", number, code)
+        for file, text in files.items()
+        for number, line in enumerate(text.strip("\n").split("\n"), 1)
+        for code in re.findall(r"# (W\d\d\d)", line)
+    )
+    assert len(told) == 21
+
+
+def test_people_asked_in_a_run_without_people_are_told_with_the_rest() -> None:
+    files = {
+        **RIGHT,
+        "orchestrator.yaml": "startup_mode: BackendOnly\ninitial_agent: Nobody",
+        "tools.yaml": "- x",
+    }
+    told = [(problem.file, problem.line, problem.code) for problem in examine(files)[1]]
+    assert told == [
+        ("Flow/handoffs.yaml", 2, "W033"),
+        ("Flow/orchestrator.yaml", 2, "W020"),
+        ("Flow/tools.yaml", 1, "W060"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [
+        "definitions: {done: 5}",
+        "definitions: {done: }",
+        "definitions: {done: {type: boolean, source: {type: runtime}}}",
+        "definitions: {done: {type: boolean}}",
+        "definitions: [{name: done, type: boolean, source: {type: static}}]",
+        "definitions: [{nam: done, type: boolean, source: {type: derived}}]",
+        "definitions: done",
+    ],
+)
+def test_an_invalid_variable_may_be_named_elsewhere(definition: str) -> None:
+    variables = f"agents: {{A: {{variables: [done]}}}}\n{definition}"
+    (problem,) = examine({**RIGHT, "context_variables.yaml": variables})[1]
+    assert (problem.file, problem.line) == ("Flow/context_variables.yaml", 2)
+
+
+@pytest.mark.parametrize(
+    "agents",
+    [
+        "{A: 5, B: {}}",
+        "{A: {system_mesage: x}, B: {}}",
+        "[{name: A}, {nam: B}]",
+        "agents: A and B",
+        "agents:",
+        "[]",
+        "A: {}\nB: [",
+        "A: {}\n? [1]\n: {}",
+    ],
+)
+def test_broken_agents_cause_no_other_problem(agents: str) -> None:
+    problems = examine({**RIGHT, "agents.yaml": agents, "script.yaml": "agents: {B: [x]}"})[1]
+    assert problems
+    assert {problem.file for problem in problems} == {"Flow/agents.yaml"}
+    assert "W020" not in {problem.code for problem in problems}
+
+
+@pytest.mark.parametrize("file", sorted(RIGHT))
+def test_a_file_that_cannot_be_read_causes_no_other_problem(file: str) -> None:
+    conversation, problems = examine({**RIGHT, file: "a: [\n"})
+    assert conversation is None
+    assert {(problem.file, problem.code) for problem in problems} == {(f"Flow/{file}", "W002")}
+
+
+def test_a_folder_in_which_nothing_is_has_one_problem(tmp_path: Path) -> None:
+    for folder in (tmp_path / "absent", tmp_path):
+        loaded, problems = Folders().examine(str(folder))
+        assert loaded is None
+        assert [problem.code for problem in problems] == ["W000"]
+
+
+def test_a_folder_without_agents_and_with_another_problem_says_both() -> None:
+    rules = "- {source_agent: A, target_agent: B, handoff_type: after_work}"
+    _, problems = examine({"orchestrator.yaml": "max_turn: 1", "handoffs.yaml": rules})
+    assert [(problem.file, problem.code) for problem in problems] == [
+        ("Flow/agents.yaml", "W011"),
+        ("Flow/orchestrator.yaml", "W010"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("agents", "says"),
+    [
+        ("A: {}", "Agent 'A' has no engine."),
+        ("A: {engine: scriptd}", "Did you mean 'scripted'?"),
+        ("A: {engine: {type: oracle}}", "There is: scripted, functions."),
+        ("A: {engine: {type: functions, file: a.py}}", "needs `file` and `function`"),
+        ("A: {engine: {type: scripted, file: a.py}}", "takes no file or function"),
+    ],
+)
+def test_an_agent_that_nothing_makes_answer_is_refused(
+    agents: str, says: str, tmp_path: Path
+) -> None:
+    folder = write_folder(tmp_path, {"agents.yaml": f"# roster\n{agents}"})
+    loaded, (problem,) = Folders().examine(folder)
+    assert loaded is None
+    assert (problem.code, problem.file, problem.line) == ("W050", "Flow/agents.yaml", 2)
+    assert says in str(problem)
+
+
+def test_a_warning_does_not_stop_a_workflow(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path, {"agents.yaml": "A: {}\nB: {}"})
+    loaded, (problem,) = Folders(ScriptedEngine({})).examine(folder)
+    assert loaded is not None
+    assert (problem.code, problem.severity) == ("W030", "warning")

@@ -1,0 +1,29 @@
+"""Digests: the same everywhere, and different for everything that differs."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from weft.kernel.digests import chain, digest
+
+any_text = st.text(st.characters(exclude_categories=()), max_size=30)
+
+
+def test_digests_are_the_same_on_every_machine() -> None:
+    assert digest("") == "b8e1dda3ac0aa3820ad2990b"
+    assert chain("a", "b") == "b86b2f5329381ca012c73c10"
+
+
+@given(any_text, any_text)
+def test_texts_have_equal_digests_only_if_they_are_equal(a: str, b: str) -> None:
+    assert (digest(a) == digest(b)) == (a == b)
+
+
+@given(st.lists(any_text, max_size=4), st.lists(any_text, max_size=4))
+def test_chains_are_equal_only_if_every_part_and_the_order_are(a: list[str], b: list[str]) -> None:
+    assert (chain(*a) == chain(*b)) == (a == b)
+
+
+def test_where_one_part_ends_and_the_next_begins_matters() -> None:
+    assert chain("a\nb") != chain("a", "b")
+    assert chain("a", "") != chain("a")
+    assert chain("1:a") != chain("a")

@@ -1,0 +1,53 @@
+"""Today's check, asked about what a migration gives."""
+
+import json
+from typing import Any
+
+from weft.kernel.documents import Document
+from weft.kernel.models import Report
+from weft.kernel.values import Json
+from weft.variables.logic.checking import check_variables
+from weft.variables.spec import Definition, Exposure
+
+_SCHEMA = json.dumps(Definition.model_json_schema())
+
+
+def problems(value: Json) -> list[str]:
+    """What today's check says about a file, its agents being unknown."""
+    report = Report("Flow")
+    document = Document("context_variables.json", value, "")
+    check_variables(report, document, frozenset())
+    return [problem.message for problem in report.problems]
+
+
+def declarable(value: Json) -> Json:
+    """The parts of a migrated file that the models know: what they lack is left out."""
+    parts = value["context_variables"]
+    definitions = {
+        name: _trimmed(entry, Definition)
+        for name, entry in parts["definitions"].items()
+        if f'"const": "{entry["source"]["type"]}"' in _SCHEMA
+    }
+    known = {*definitions} | ({*_shown(parts)} - {*parts["definitions"]})
+    agents = {
+        name: {
+            key: [each for each in said if each in known] if key == "variables" else said
+            for key, said in _trimmed(entry, Exposure).items()
+        }
+        for name, entry in parts["agents"].items()
+    }
+    return {"context_variables": {"definitions": definitions, "agents": agents}}
+
+
+def _shown(parts: Json) -> list[str]:
+    return [name for view in parts["agents"].values() for name in view.get("variables", ())]
+
+
+def _trimmed(entry: dict[str, Any], model: type[Definition] | type[Exposure]) -> dict[str, Any]:
+    kept = {key: said for key, said in entry.items() if key in model.model_fields}
+    if "triggers" in kept.get("source", {}):
+        triggers = [
+            each for each in kept["source"]["triggers"] if f'"const": "{each["type"]}"' in _SCHEMA
+        ]
+        kept["source"] = {**kept["source"], "triggers": triggers}
+    return kept

@@ -1,0 +1,438 @@
+"""What single entries become, what is lost of them and what is said about it."""
+
+from typing import Any
+
+import pytest
+
+from tests.variables.migration.generations import answers, concepts, derived, says
+from weft.kernel.values import Json
+from weft.variables.logic.migration import Migrated, Note, migrate
+
+
+def declare(entry: Json) -> Migrated:
+    return migrate({"definitions": {"x": entry}})
+
+
+def entry_of(migrated: Migrated) -> Json:
+    return migrated.value["context_variables"]["definitions"].get("x")
+
+
+def note_of(migrated: Migrated) -> Note:
+    (note,) = migrated.notes
+    return note
+
+
+def state(**said: Any) -> dict[str, Any]:
+    return {"type": "boolean", "source": {"type": "state", "default": False, **said}}
+
+
+def reference(**said: Any) -> dict[str, Any]:
+    source = {"type": "data_reference", "collection": "Concepts", "fields": ["Overview"], **said}
+    return {"type": "string", "source": source}
+
+
+# ------------------------------------------------------------------------------ today's shape
+
+TODAY = [
+    {},
+    {"definitions": {}, "agents": {}},
+    {"definitions": None, "agents": None},
+    {"context_variables": {"definitions": []}},
+    {"definitions": {"x": derived("boolean", False, says("A", "NEXT", hide=True, once=True))}},
+    {"definitions": {"x": derived("string", "open", answers("plan", "verdict"))}},
+    {"definitions": [{"name": "x", "source": {"type": "static", "value": [1]}}]},
+    {"definitions": {"x": {"name": "x", "source": {"type": "static", "value": None}}}},
+    {"definitions": {"x": {"type": "string", "source": concepts(default=None)}}},
+    {"definitions": {"x": derived("object", None)}, "agents": {"A": {"variables": ["x"]}}},
+    {"agents": [{"name": "A", "variables": ["app_id", "context_aware"]}]},
+    {"agents": {"A": {"variables": ["app_id"], "template": "{app_id}", "placement": "replace"}}},
+    {"definitions": {"x": {"type": "string", "secret": True, "source": concepts()}}},
+]
+
+
+@pytest.mark.parametrize("value", TODAY)
+def test_todays_shape_is_the_same_afterwards(value):
+    found = migrate(value)
+    assert found.value is value
+    assert not found.changed
+    assert {note.became for note in found.notes} <= {"unchanged"}
+    assert all(not note.lost and not note.assumed for note in found.notes)
+
+
+# ------------------------------------------------------------------------------ databases
+
+
+@pytest.mark.parametrize(
+    ("query", "search_by"),
+    [
+        ({"app_id": "{{runtime.app_id}}"}, "app_id"),
+        ({"user_id": "{{ runtime.user_id }}"}, "user_id"),
+        ({"chat_id": "{{chat_id}}"}, "chat_id"),
+        ({"user_id": "${user_id}"}, "user_id"),
+        ({"enterprise_id": "{{runtime.app_id}}"}, "enterprise_id"),
+        ({}, "app_id"),
+        (None, "app_id"),
+        ({"owner": "{{runtime.user_id}}"}, None),
+        ({"user_id": "{{runtime.chat_id}}"}, None),
+        ({"user_id": "u-{{runtime.user_id}}"}, None),
+        ({"app_id": "{{runtime.app_id}}", "kind": "frontend"}, None),
+        ({"app_id": {"$ne": None}}, None),
+        ({"kind": "frontend"}, None),
+        ("app_id", None),
+    ],
+)
+def test_a_query_is_kept_when_it_is_one_equality_with_an_id(query, search_by):
+    found = declare(reference(query_template=query))
+    if search_by is None:
+        assert entry_of(found) is None
+        assert "is not one equality with an id of the run" in note_of(found).lost[0]
+    else:
+        expected = {"collection": "Concepts", "search_by": search_by, "field": "Overview"}
+        assert entry_of(found)["source"] == {"type": "database", **expected}
+
+
+@pytest.mark.parametrize(
+    ("said", "lost"),
+    [
+        ({"fields": ["a", "b"]}, "It does not name exactly one field"),
+        ({"fields": []}, "It does not name exactly one field"),
+        ({"fields": [3]}, "It does not name exactly one field"),
+        ({"collection": ""}, "It names no collection."),
+        ({"search_by": "owner"}, "It searches by 'owner', which is not an id of the run."),
+        ({"search_by": ["app_id"]}, "It searches by ['app_id']"),
+    ],
+)
+def test_what_a_database_cannot_be_asked_is_lost(said, lost):
+    found = declare(reference(**said))
+    assert entry_of(found) is None
+    assert note_of(found).lost[0].startswith(lost)
+
+
+def test_what_a_source_says_beyond_today_is_named():
+    found = declare(reference(db_type="mongodb", refresh_strategy="per_phase", indexes=[]))
+    assert note_of(found).lost == (
+        "Key 'db_type' of the source ('mongodb') is dropped: the store is chosen in the settings.",
+        "Key 'refresh_strategy' of the source ('per_phase') is dropped: "
+        "a value is read once, when the run starts.",
+    )
+
+
+# ------------------------------------------------------------------------------ constants
+
+
+@pytest.mark.parametrize(
+    ("source", "became"),
+    [
+        ({"type": "config", "default": 3}, {"type": "static", "value": 3}),
+        ({"type": "static", "value": 3, "default": None}, {"type": "static", "value": 3}),
+        ({"type": "static"}, {"type": "static", "value": None}),
+        ({"type": "declarative", "value": 3}, {"type": "static", "value": 3}),
+        ({"type": "config"}, None),
+        ({"type": "content"}, None),
+    ],
+)
+def test_constants(source, became):
+    found = entry_of(declare({"type": "integer", "source": source}))
+    assert found == (became and {"type": "integer", "source": became})
+
+
+def test_a_required_setting_is_a_required_variable():
+    source = {"type": "config", "env_var": "KEY", "required": True}
+    found = entry_of(declare({"type": "string", "source": source}))
+    assert found == {
+        "type": "string",
+        "required": True,
+        "source": {"type": "environment", "env_var": "KEY"},
+    }
+
+
+# ------------------------------------------------------------------------------ triggers
+
+
+@pytest.mark.parametrize(
+    ("trigger", "became"),
+    [
+        (says("A", "NEXT"), [says("A", "NEXT")]),
+        (says("A", "NEXT", ui_hidden=True), [says("A", "NEXT", hide=True)]),
+        ({"type": "agent_text", "agent": "A", "equals": "NEXT"}, [says("A", "NEXT")]),
+        (
+            {"type": "agent_text", "agent": "A", "match": None, "contains": "x", "equals": None},
+            [{"type": "agent_text", "agent": "A", "match": {"contains": "x"}}],
+        ),
+        (
+            {"type": "agent_text", "agent": "A", "match": {"equals": "a", "regex": "b+"}},
+            [says("A", "a"), {"type": "agent_text", "agent": "A", "match": {"regex": "b+"}}],
+        ),
+        (answers("plan", "verdict"), [answers("plan", "verdict")]),
+    ],
+)
+def test_triggers(trigger, became):
+    found = declare(state(triggers=[trigger]))
+    assert entry_of(found)["source"]["triggers"] == became
+    assert note_of(found).lost == ()
+
+
+@pytest.mark.parametrize(
+    ("trigger", "lost"),
+    [
+        (says("", "NEXT"), "it names no agent"),
+        ({"type": "agent_text", "agent": "A"}, "it says no `equals`, `contains` or `regex`"),
+        (
+            {"type": "agent_text", "agent": "A", "match": {"regex": "(?=x)"}},
+            "'(?=x)' is not a regular expression that RE2 knows",
+        ),
+        (says("A", "NEXT", value="open"), "'x' is declared boolean, and 'open' is string"),
+        (answers("", "verdict"), "it says no `tool`"),
+        (answers("plan", ""), "it says no `response_key`"),
+        ({"type": "full_moon"}, "type 'full_moon' is not known here"),
+        ("NEXT", "'NEXT' is not an object"),
+    ],
+)
+def test_a_trigger_that_cannot_be_is_dropped_with_the_reason(trigger, lost):
+    found = declare(state(triggers=[trigger]))
+    assert entry_of(found) == derived("boolean", False)
+    (sentence,) = note_of(found).lost
+    assert lost in sentence
+
+
+def test_a_trigger_that_set_true_where_a_text_belongs_is_dropped():
+    source = {"type": "state", "default": "pending", "triggers": [says("A", "NEXT")]}
+    found = declare({"type": "string", "source": source})
+    assert entry_of(found)["source"]["triggers"] == []
+    assert "'x' is declared string, and True is boolean" in note_of(found).lost[0]
+
+
+def test_a_transition_loses_where_it_comes_from():
+    found = declare(state(transitions=[{"from": "a", "to": False, "trigger": says("A", "X")}]))
+    assert entry_of(found)["source"]["triggers"] == [says("A", "X", value=False)]
+    assert "fired from 'a' only" in note_of(found).lost[0]
+
+
+def test_a_transition_on_an_answer_takes_the_answer():
+    found = declare(state(transitions=[{"to": False, "trigger": answers("plan", "verdict")}]))
+    assert entry_of(found)["source"]["triggers"] == [answers("plan", "verdict")]
+    assert "led to False" in note_of(found).lost[0]
+
+
+# ------------------------------------------------------------------------------ types
+
+
+@pytest.mark.parametrize(
+    ("word", "default", "type"),
+    [
+        ("str", None, "string"),
+        ("Boolean", False, "boolean"),
+        ("bool", None, "boolean"),
+        ("int", 1, "integer"),
+        ("int", 1.5, "number"),
+        ("float", 1, "number"),
+        ("dict", None, "object"),
+        ("Dict[str, Any]", None, "object"),
+        ("list", [], "array"),
+        ("list[str]", None, "array"),
+        ("Optional[int]", None, "integer"),
+        (["string", "null"], None, "string"),
+        ("json", {}, "object"),
+        ("json", [], "array"),
+        ("json", None, "object"),
+        ("document", None, "document"),
+        ("wat", 3, "integer"),
+        ("wat", None, "string"),
+        (7, None, "string"),
+        (None, "open", "string"),
+        (None, None, "string"),
+    ],
+)
+def test_free_text_types(word, default, type):
+    found = declare({"type": word, "source": {"type": "runtime", "default": default}})
+    assert entry_of(found) == derived(type, default)
+    said = (*note_of(found).lost, *note_of(found).assumed)
+    assert bool(said) == (word != type)
+
+
+@pytest.mark.parametrize(
+    ("type", "default", "became"),
+    [
+        ("boolean", "true", True),
+        ("boolean", 0, False),
+        ("integer", "12", 12),
+        ("string", 12, "12"),
+        ("array", "[1]", [1]),
+        ("boolean", "maybe", None),
+        ("integer", "many", None),
+        ("string", ["a"], None),
+    ],
+)
+def test_a_default_fits_its_type(type, default, became):
+    found = declare({"type": type, "source": {"type": "state", "default": default}})
+    assert entry_of(found) == derived(type, became)
+    assert bool(note_of(found).lost) == (became is None)
+    assert bool(note_of(found).assumed) == (became is not None)
+
+
+def test_a_constant_keeps_its_value_and_changes_its_type():
+    found = declare({"type": "int", "source": {"type": "static", "value": "25"}})
+    assert entry_of(found) == {"type": "string", "source": {"type": "static", "value": "25"}}
+
+
+@pytest.mark.parametrize("enum", ["open", ["open", 3], ["shut"]])
+def test_an_enum_that_does_not_hold_is_dropped(enum):
+    found = declare({"type": "str", "enum": enum, "source": {"type": "state", "default": "open"}})
+    assert entry_of(found) == derived("string", "open")
+    assert note_of(found).lost == (f"Key 'enum' cannot be {enum!r}; it is dropped.",)
+
+
+# ------------------------------------------------------------------------------ entries
+
+
+@pytest.mark.parametrize(
+    ("value", "lost"),
+    [
+        (None, "The file holds null, not an object; nothing could be read from it."),
+        ("variables", "The file holds string, not an object; nothing could be read from it."),
+        ({"definitions": 3}, "3 is neither an object nor an array."),
+        ({"definitions": {"x": 3}}, "3 is not an object."),
+        ({"definitions": ["x"]}, "'x' is not an object."),
+        ({"definitions": [{"type": "string"}]}, "It has no name: {'type': 'string'}."),
+        ({"definitions": {"": {}}}, "'' is not a name."),
+        ({"definitions": {"\ud800": {}}}, "'\\ud800' is not a name."),
+        ({"definitions": {"app_id": {}}}, "It is an id of the run, which every run has and no"),
+        ({"agents": {"A": 3}}, "3 does not say what the agent is shown."),
+        ({"version": 3}, "3 is not understood."),
+        ({"default_database": "ideas"}, "'ideas' is written into the variables that name no"),
+    ],
+)
+def test_what_cannot_be_read_is_a_note(value, lost):
+    found = migrate(value)
+    assert found.value == {"context_variables": {"definitions": {}, "agents": {}}}
+    assert found.changed
+    (note,) = found.notes
+    assert note.became == "lost"
+    assert note.lost[0].startswith(lost)
+
+
+def test_a_file_nested_beyond_reading_is_a_note():
+    value: Json = {}
+    for _ in range(5000):
+        value = {"context_variables": value}
+    assert migrate(value).notes[0].lost == ("It is nested too deeply to be read.",)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        [{"name": "x", "type": "state", "description": "y"}],
+        {"context_variables": [{"name": "x", "type": "state", "description": "y"}]},
+        {"variables": {"derived_variables": [], "x": {"type": "state", "description": "y"}}},
+        {"definitions": [{"key": "x", "source": "state", "description": "y"}]},
+    ],
+)
+def test_other_ways_to_say_the_same(value):
+    source = {"type": "derived", "triggers": []}
+    expected = {"type": "string", "description": "y", "source": source}
+    assert entry_of(migrate(value)) == expected
+
+
+def test_a_name_declared_twice_is_noted_and_the_later_counts():
+    one = {"name": "x", "source": {"type": "static", "value": 1}}
+    two = {"name": "x", "source": {"type": "static", "value": 2}}
+    found = migrate({"definitions": [one, two]})
+    assert entry_of(found)["source"]["value"] == 2
+    assert [note.became for note in found.notes] == ["lost", "unchanged"]
+    assert found.notes[0].lost == (
+        "It is declared again at 'definitions[1]', and that one counts.",
+    )
+
+
+def test_a_later_one_that_is_lost_does_not_count():
+    one = {"name": "x", "source": {"type": "static", "value": 1}}
+    two = {"name": "x", "source": {"type": "computed"}}
+    found = migrate({"definitions": [one, two]})
+    assert entry_of(found)["source"]["value"] == 1
+    assert [note.became for note in found.notes] == ["unchanged", "lost"]
+
+
+def test_keys_without_counterpart_are_named():
+    found = declare({**state(persist=True), "ui": {"label": "X"}, "icon": None, "name": "y"})
+    assert note_of(found).lost == (
+        "It called itself 'y'; 'x' counts.",
+        "Key 'persist' of the source (True) is dropped: every value of a run is in its log.",
+        "Key 'ui' of the variable ({'label': 'X'}) is dropped: it has no counterpart.",
+    )
+
+
+def test_what_is_computed_says_what_to_do_instead():
+    found = declare({"type": "boolean", "source": {"type": "computed", "default": False}})
+    assert note_of(found).lost == (
+        "Source type 'computed' has no counterpart. "
+        "If a tool or a hook sets it, declare it as `derived` without triggers.",
+        "Its default was False.",
+    )
+
+
+# ------------------------------------------------------------------------------ agents
+
+
+def shown(view: Json, **sections: Json) -> tuple[Json, Note]:
+    found = migrate({"agents": {"A": view}, **sections})
+    return found.value.get("context_variables", found.value)["agents"].get("A"), found.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("view", "became"),
+    [
+        (["app_id"], {"variables": ["app_id"]}),
+        ("app_id", {"variables": ["app_id"]}),
+        ({"variables": "app_id"}, {"variables": ["app_id"]}),
+        ({"variables": None}, {"variables": []}),
+        (None, {}),
+        ({"exposures": []}, {}),
+        ({"exposures": {"variables": ["app_id"]}}, {"variables": ["app_id"]}),
+    ],
+)
+def test_views(view, became):
+    entry, note = shown(view)
+    assert entry == became
+    assert (note.became, note.lost) == ("exposure", ())
+
+
+def test_several_exposures_become_one():
+    one = {"header": "Now", "variables": ["app_id"], "placement": "append"}
+    two = {"header": "Then", "variables": ["user_id", "app_id"], "placement": "append"}
+    entry, note = shown({"variables": ["app_id", "chat_id"], "exposures": [one, two, 3]})
+    assert entry == {
+        "variables": ["app_id", "user_id"],
+        "header": "Now",
+        "placement": "append",
+    }
+    assert note.assumed == ("Its 2 exposures are one now, in their order.",)
+    assert note.lost == (
+        "An exposure is dropped: 3 is not an object.",
+        "'chat_id' was listed but in no exposure; it is not shown.",
+        "Key 'header' of an exposure ('Then') is dropped: it has no counterpart.",
+    )
+
+
+def test_what_a_view_cannot_say_is_named():
+    entry, note = shown({"variables": [3, "y"], "placement": "middle", "name": "B", "ui": 1})
+    assert entry == {"variables": []}
+    assert note.lost == (
+        "It called itself something else; 'A' counts.",
+        "3 is not the name of a variable.",
+        "'y' is no longer shown: no variable of that name is declared.",
+        "Key 'placement' cannot be 'middle'; it is dropped.",
+        "Key 'ui' of the agent (1) is dropped: it has no counterpart.",
+    )
+
+
+def test_exposures_beside_agents_are_joined_in_either_order():
+    exposures, agents = {"A": [{"header": "Now", "variables": ["app_id"]}]}, {"A": ["user_id"]}
+    for value in (
+        {"exposures": exposures, "agents": agents},
+        {"agents": agents, "exposures": exposures},
+    ):
+        found = migrate(value)
+        assert found.value["context_variables"]["agents"] == {
+            "A": {"variables": ["app_id"], "header": "Now"}
+        }
+        assert "It is joined with" in found.notes[1].assumed[-1]
