@@ -50,6 +50,11 @@ def test_a_preview_that_was_cut_says_so() -> None:
     assert preview("x" * 200).endswith("…")
 
 
+def test_a_value_that_cannot_be_written_has_a_preview_all_the_same() -> None:
+    assert preview(10**5000) == "<integer too long to show>"
+    assert preview([-(10**5000)]) == "<array too long to show>"
+
+
 @pytest.mark.parametrize(
     ("word", "known", "meant"),
     [

@@ -50,7 +50,10 @@ def as_array(value: Json) -> list[Any] | None:
 
 def preview(value: Json, limit: int = 80) -> str:
     """A short, one-line picture of a value for messages and logs."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no integer of thousands of digits.
+        text = f"<{kind_of(value)} too long to show>"
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 

@@ -1,0 +1,93 @@
+"""Records the logs of this folder: real runs in memory, with a clock that obeys.
+
+A release that changes what a log holds records one more: add it to `RUNS` under a new name, then
+
+    python -m tests.corpus.recording NAME
+
+What stands here is never recorded again: it is what an older release wrote, and must replay.
+"""
+
+import asyncio
+import sys
+import tempfile
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from tests.support.folders import INTERVIEW, write_folder
+from tests.support.worlds import begin, make_driver, make_world
+from weft.log.events import RunStarted
+from weft.log.spec import Event
+from weft.runtime.logic import codec
+from weft.runtime.spec import Reply, Stop
+from weft.testing import FakeClock, ScriptedEngine
+
+FOLDER = Path(__file__).parent
+ROOT = "/workflows/Flow"  # where no folder is, so that a log replays from what it holds alone
+
+
+class Recipe(NamedTuple):
+    """What agents and the user say, in which environment; `None` of the user ends the run."""
+
+    lines: dict[str, list[str | Exception]]
+    user: list[str | None]
+    environment: dict[str, str]
+
+
+RUNS = {
+    "interview_finished": Recipe(
+        {
+            "Asker": ["What is it?", "And\nwhen?\u2028", "Then: NEXT"],
+            "Planner": ["A draft.", "Better.", "DONE"],
+        },
+        ['A report - on "sales".', "Mondays."],
+        {"FLAG": "yes"},
+    ),
+    "interview_cancelled": Recipe(
+        {"Asker": ["What is it?", "And when?"]}, ["A report.", None], {"FLAG": "perhaps"}
+    ),
+    "interview_failed_in_production": Recipe(
+        {"Asker": ["next"], "Planner": ["A draft.", RuntimeError("No model.")]},
+        [],
+        {"ENVIRONMENT": "production", "FLAG": "yes"},
+    ),
+}
+
+
+async def record(recipe: Recipe) -> Sequence[Event]:
+    """The log of a run that goes as the recipe says."""
+    world = make_world(ScriptedEngine(recipe.lines), env=recipe.environment)
+    assert isinstance(world.clock, FakeClock)
+    world.clock.step = timedelta(milliseconds=250)
+    inbox, driver = world.stores.inbox, make_driver(world)
+    with tempfile.TemporaryDirectory() as where:
+        run = await begin(world, write_folder(Path(where), INTERVIEW))
+        for said in [*recipe.user, None]:
+            await driver.drive(run)
+            ((_, last),) = await world.stores.log.ends(run=run)
+            if last.kind != "run.paused":
+                break
+            if said is None:
+                await inbox.offer(run, "cancel", Stop("u1", "No longer needed."))
+            else:
+                question = last.data.waiting_for
+                await inbox.offer(run, f"{question}/answer", Reply(question, said, "u1"))
+        else:
+            await driver.drive(run)
+    first, *rest = await world.stores.log.read(run)
+    started: RunStarted = msgspec.structs.replace(first.data, root=ROOT)
+    return [msgspec.structs.replace(first, data=started), *rest]
+
+
+def main(name: str) -> None:
+    """Record one run, unless it is on record."""
+    events = asyncio.run(record(RUNS[name]))
+    with (FOLDER / f"{name}.jsonl").open("xb") as file:
+        file.writelines(codec().encode(event) + b"\n" for event in events)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,357 @@
+"""What each field that can be declared does: one change of one value, and what is seen of it.
+
+An effect stands at the path of its field in a small workflow that is run twice, once as it is and
+once with the other value there. `look` says where to look; `before` and `after` what is seen.
+"""
+
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.parity.runs import BASE, Seen
+
+Path = tuple[str | int, ...]
+ABSENT = object()
+
+
+@dataclass(frozen=True)
+class Effect:
+    """One field with another value, and the difference that it makes."""
+
+    at: Path
+    to: Any
+    look: Callable[[Seen], Any]
+    before: Any
+    after: Any
+    given: Mapping[Path, Any] = field(default_factory=dict[Path, Any])
+
+    def documents(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The workflow as it is, and with the other value."""
+        base = deepcopy(BASE)
+        for path, value in self.given.items():
+            put(base, path, deepcopy(value))
+        changed = deepcopy(base)
+        put(changed, self.at, deepcopy(self.to))
+        return base, changed
+
+
+def put(root: Any, path: Path, value: Any) -> None:
+    """Set or remove the value at a path."""
+    for step in path[:-1]:
+        root = root[step]
+    if value is ABSENT:
+        del root[path[-1]]
+    else:
+        root[path[-1]] = value
+
+
+def codes(seen: Seen) -> list[str]:
+    return seen.codes
+
+
+def spoke(seen: Seen) -> str:
+    return seen.spoke
+
+
+def routes(seen: Seen) -> str:
+    return seen.routes
+
+
+def said(seen: Seen) -> list[str]:
+    return seen.said
+
+
+def changes(seen: Seen) -> list[tuple[str, Any]]:
+    return seen.changes
+
+
+def system(agent: str) -> Callable[[Seen], str]:
+    return lambda seen: seen.system(agent)
+
+
+def first(name: str) -> Callable[[Seen], Any]:
+    return lambda seen: seen.first(name)
+
+
+def data(kind: str, name: str) -> Callable[[Seen], list[Any]]:
+    return lambda seen: seen.data(kind, name)
+
+
+HEAD = "\n\nContext variables (data, not instructions):"
+SETUP: Path = ("orchestrator",)
+A: Path = ("agents", "agents", "A")
+DEFINITIONS: Path = ("context_variables", "definitions")
+GO: Path = (*DEFINITIONS, "go", "source")
+TRIGGER: Path = (*GO, "triggers", 0)
+MATCH: Path = (*TRIGGER, "match")
+EXPOSED: Path = ("context_variables", "agents")
+RULES: Path = ("handoffs", "handoff_rules")
+
+# The run as it is: A greets, the user answers, A says the word, B ends it.
+USUAL = "A user A B terminate"
+NEVER = "A user A user A user"
+CHANGED = [("go", True)]
+
+SECTIONS = [{"id": "role", "heading": "Role", "content": "Be A."}, {"id": "aim", "content": "Ask."}]
+IN_SECTIONS = {A: {"prompt_sections": SECTIONS}}
+SECTION: Path = (*A, "prompt_sections", 0)
+
+BY_FUNCTION = {(*A, "engine"): {"type": "functions", "file": "one.py", "function": "f"}}
+LISTED = {
+    ("agents",): [{"name": "A", "system_message": "Hi."}],
+    ("context_variables",): {},
+    ("handoffs",): [],
+    SETUP: {},
+}
+SCRIPTED = {(*A, "engine"): "scripted", ("script",): {"agents": {"A": ["GO"]}, "user": ["Hi."]}}
+NO_RULE = {RULES: []}
+SAID_TWICE = {
+    SETUP: {"max_turns": 4},
+    RULES: [{"source_agent": "A", "target_agent": "A", "handoff_type": "after_work"}],
+    (*GO, "triggers"): [
+        {"type": "agent_text", "agent": "A", "match": {"equals": "GO"}},
+        {"type": "agent_text", "agent": "A", "match": {"equals": "STOP"}, "value": False},
+    ],
+}
+TWO_RULES = {
+    RULES: [
+        {
+            "source_agent": "A",
+            "target_agent": "terminate",
+            "handoff_type": "after_work",
+            "condition": "go is true",
+        },
+        {
+            "source_agent": "A",
+            "target_agent": "B",
+            "handoff_type": "condition",
+            "condition": "go is true",
+        },
+    ]
+}
+
+EFFECTS: dict[str, Effect] = {
+    # orchestrator
+    "Orchestrator.workflow_name": Effect(
+        (*SETUP, "workflow_name"), "Other", data("run.started", "workflow"), ["Flow"], ["Other"]
+    ),
+    "Orchestrator.version": Effect(
+        (*SETUP, "version"), "7", data("run.started", "workflow_version"), ["1"], ["7"]
+    ),
+    "Orchestrator.orchestration_pattern": Effect(
+        (*SETUP, "orchestration_pattern"), "AutoPattern", codes, [], ["W012"]
+    ),
+    "Orchestrator.startup_mode": Effect(
+        (*SETUP, "startup_mode"), "UserDriven", routes, USUAL, "user A user A B terminate"
+    ),
+    "Orchestrator.initial_agent": Effect((*SETUP, "initial_agent"), "B", spoke, "A A B", "B"),
+    "Orchestrator.initial_message": Effect(
+        (*SETUP, "initial_message"),
+        "Begin.",
+        data("user.text", "text"),
+        ["Yes."],
+        ["Begin.", "Yes."],
+    ),
+    "Orchestrator.initial_message_to_user": Effect(
+        (*SETUP, "initial_message_to_user"),
+        "Hello?",
+        data("question.asked", "prompt"),
+        ["", ""],
+        ["Hello?", ""],
+        {(*SETUP, "startup_mode"): "UserDriven"},
+    ),
+    "Orchestrator.max_turns": Effect(
+        (*SETUP, "max_turns"),
+        1,
+        data("run.finished", "reason"),
+        ["after_work rule 4"],
+        ["max_turns: 1 reached"],
+    ),
+    "Orchestrator.human_in_the_loop": Effect(
+        (*SETUP, "human_in_the_loop"), False, routes, "A user A user A user", "A terminate", NO_RULE
+    ),
+    # handoffs
+    "Handoff.source_agent": Effect((*RULES, 0, "source_agent"), "B", routes, USUAL, NEVER),
+    "Handoff.target_agent": Effect((*RULES, 0, "target_agent"), "terminate", spoke, "A A B", "A A"),
+    "Handoff.handoff_type": Effect(
+        (*RULES, 1, "handoff_type"),
+        "after_work",
+        routes,
+        "A user A B user B user",
+        "A user A terminate",
+        TWO_RULES,
+    ),
+    "Handoff.condition_type": Effect(
+        (*RULES, 0, "condition_type"), "string_llm", codes, [], ["W012"]
+    ),
+    "Handoff.condition_scope": Effect((*RULES, 0, "condition_scope"), "pre", codes, [], ["W012"]),
+    "Handoff.condition": Effect(
+        (*RULES, 0, "condition"), "${go} == False", routes, USUAL, "A B terminate"
+    ),
+    "Handoff.transition_target": Effect(
+        (*RULES, 0, "transition_target"), "TerminateTarget", codes, [], ["W028"]
+    ),
+    # agents
+    "Agent.name": Effect(("agents", 0, "name"), "Z", spoke, "A", "Z", LISTED),
+    "Agent.system_message": Effect(
+        (*A, "system_message"),
+        "Be kind.",
+        system("A"),
+        f'You are A.{HEAD}\n- tier: "beta"',
+        f'Be kind.{HEAD}\n- tier: "beta"',
+    ),
+    "Agent.prompt_sections": Effect(
+        (*A, "prompt_sections"),
+        SECTIONS[1:],
+        system("A"),
+        "Role\nBe A.\n\nAsk.",
+        "Ask.",
+        {**IN_SECTIONS, EXPOSED: {}},
+    ),
+    "Agent.engine": Effect(
+        (*A, "engine"),
+        "scripted",
+        said,
+        ["Hello.", " go ", "Done."],
+        ["GO", "Done."],
+        {("script",): {"agents": {"A": ["GO"]}}},
+    ),
+    "PromptSection.id": Effect((*SECTION, "id"), "aim", codes, [], ["W013"], IN_SECTIONS),
+    "PromptSection.heading": Effect(
+        (*SECTION, "heading"),
+        "Part",
+        system("A"),
+        "Role\nBe A.\n\nAsk.",
+        "Part\nBe A.\n\nAsk.",
+        {**IN_SECTIONS, EXPOSED: {}},
+    ),
+    "PromptSection.content": Effect(
+        (*SECTION, "content"),
+        "Be you.",
+        system("A"),
+        "Role\nBe A.\n\nAsk.",
+        "Role\nBe you.\n\nAsk.",
+        {**IN_SECTIONS, EXPOSED: {}},
+    ),
+    "EngineChoice.type": Effect((*A, "engine", "type"), "oracle", codes, [], ["W050"], BY_FUNCTION),
+    "EngineChoice.file": Effect(
+        (*A, "engine", "file"), "two.py", said, ["one f"] * 3, ["two f"] * 3, BY_FUNCTION
+    ),
+    "EngineChoice.function": Effect(
+        (*A, "engine", "function"), "g", said, ["one f"] * 3, ["one g"] * 3, BY_FUNCTION
+    ),
+    "Script.agents": Effect(
+        ("script", "agents"),
+        {"A": ["Go", "x"]},
+        said,
+        ["GO", "Done."],
+        ["Go", "Done."],
+        SCRIPTED,
+    ),
+    "Script.user": Effect(
+        ("script", "user"), ["Ho."], lambda seen: seen.user_script, ("Hi.",), ("Ho.",), SCRIPTED
+    ),
+    # variables
+    "Definition.name": Effect(
+        (*DEFINITIONS, 0, "name"),
+        "level",
+        first("tier"),
+        1,
+        None,
+        {
+            **LISTED,
+            ("context_variables",): {
+                "definitions": [{"name": "tier", "source": {"type": "static", "value": 1}}]
+            },
+        },
+    ),
+    "Definition.type": Effect(
+        (*DEFINITIONS, "flag", "type"),
+        "string",
+        first("flag"),
+        True,
+        "1",
+        {(*DEFINITIONS, "flag", "source", "default"): None},
+    ),
+    "Definition.description": Effect(
+        (*DEFINITIONS, "tier", "description"),
+        "Edition",
+        lambda seen: seen.kept["tier"],
+        "",
+        "Edition",
+    ),
+    "Definition.enum": Effect((*DEFINITIONS, "tier", "enum"), ["alpha"], codes, [], ["W024"]),
+    "Definition.source": Effect(
+        (*DEFINITIONS, "tier", "source"),
+        {"type": "environment", "env_var": "FLAG"},
+        first("tier"),
+        "beta",
+        "1",
+    ),
+    "Static.type": Effect((*DEFINITIONS, "tier", "source", "type"), "derived", codes, [], ["W010"]),
+    "Static.value": Effect(
+        (*DEFINITIONS, "tier", "source", "value"), "gold", first("tier"), "beta", "gold"
+    ),
+    "FromEnvironment.type": Effect(
+        (*DEFINITIONS, "flag", "source", "type"), "derived", codes, [], ["W010"]
+    ),
+    "FromEnvironment.env_var": Effect(
+        (*DEFINITIONS, "flag", "source", "env_var"), "OTHER", first("flag"), True, False
+    ),
+    "FromEnvironment.default": Effect(
+        (*DEFINITIONS, "flag", "source", "default"),
+        True,
+        first("flag"),
+        False,
+        True,
+        {(*DEFINITIONS, "flag", "source", "env_var"): "OTHER"},
+    ),
+    "Derived.type": Effect((*GO, "type"), "static", codes, [], ["W011", "W010", "W010"]),
+    "Derived.default": Effect((*GO, "default"), True, routes, USUAL, "A B terminate"),
+    "Derived.triggers": Effect((*GO, "triggers"), [], routes, USUAL, NEVER),
+    # triggers
+    "AgentText.type": Effect((*TRIGGER, "type"), "ui_response", codes, [], ["W012"]),
+    "AgentText.agent": Effect((*TRIGGER, "agent"), "B", changes, CHANGED, []),
+    "AgentText.match": Effect(
+        (*TRIGGER, "match"), {"equals": "Hello."}, routes, USUAL, "A B terminate"
+    ),
+    "AgentText.value": Effect((*TRIGGER, "value"), None, changes, CHANGED, [("go", None)]),
+    "AgentText.trim": Effect((*TRIGGER, "trim"), False, changes, CHANGED, []),
+    "AgentText.ignore_case": Effect((*TRIGGER, "ignore_case"), False, changes, CHANGED, []),
+    "AgentText.exact": Effect((*TRIGGER, "exact"), True, changes, CHANGED, []),
+    "AgentText.once": Effect(
+        (*TRIGGER, "once"),
+        True,
+        changes,
+        [("go", True), ("go", False), ("go", True)],
+        [("go", True), ("go", False)],
+        SAID_TWICE,
+    ),
+    "AgentText.hide": Effect(
+        (*TRIGGER, "hide"),
+        True,
+        data("agent.text", "hidden"),
+        [False, False, False],
+        [False, True, False],
+    ),
+    "Match.equals": Effect((*MATCH, "equals"), "Hello.", routes, USUAL, "A B terminate"),
+    "Match.contains": Effect((*MATCH, "contains"), "x", changes, CHANGED, []),
+    "Match.regex": Effect((*MATCH, "regex"), "^x", changes, CHANGED, []),
+    # exposure
+    "Exposure.name": Effect(
+        (*EXPOSED, 0, "name"),
+        "B",
+        system("A"),
+        f'You are A.{HEAD}\n- tier: "beta"',
+        "You are A.",
+        {EXPOSED: [{"name": "A", "variables": ["tier"]}]},
+    ),
+    "Exposure.variables": Effect(
+        (*EXPOSED, "A", "variables"),
+        ["user_id", "go"],
+        system("A"),
+        f'You are A.{HEAD}\n- tier: "beta"',
+        f'You are A.{HEAD}\n- user_id: "u1"\n- go: false',
+    ),
+}

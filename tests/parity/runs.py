@@ -1,0 +1,149 @@
+"""Small workflows that are really run, and what there is to see of them afterwards."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.support.worlds import begin, make_driver, make_world
+from weft.agents.spec import Task
+from weft.errors import DefinitionError, Diagnostic
+from weft.log.spec import Event
+from weft.runtime.spec import Reply
+from weft.testing import ScriptedEngine
+from weft.wiring import Folders
+
+# What the test's own engine says for agents that choose none.
+LINES = {
+    "A": ["Hello.", " go ", "STOP", "GO", "More."],
+    "B": ["Done.", "Done again."],
+    "Z": ["I am Z."],
+}
+ENVIRONMENT = {"FLAG": "1"}
+ANSWERS = 3
+
+BASE: dict[str, Any] = {
+    "orchestrator": {"initial_agent": "A", "human_in_the_loop": True},
+    "agents": {
+        "agents": {"A": {"system_message": "You are A."}, "B": {"system_message": "You are B."}}
+    },
+    "context_variables": {
+        "definitions": {
+            "go": {
+                "type": "boolean",
+                "source": {
+                    "type": "derived",
+                    "default": False,
+                    "triggers": [{"type": "agent_text", "agent": "A", "match": {"equals": "GO"}}],
+                },
+            },
+            "tier": {"type": "string", "source": {"type": "static", "value": "beta"}},
+            "flag": {
+                "type": "boolean",
+                "source": {"type": "environment", "env_var": "FLAG", "default": False},
+            },
+        },
+        "agents": {"A": {"variables": ["tier"]}},
+    },
+    "handoffs": {
+        "handoff_rules": [
+            {
+                "source_agent": "A",
+                "target_agent": "B",
+                "handoff_type": "condition",
+                "condition": "${go} == True",
+            },
+            {"source_agent": "A", "target_agent": "user", "handoff_type": "after_work"},
+            {"source_agent": "user", "target_agent": "A", "handoff_type": "after_work"},
+            {"source_agent": "B", "target_agent": "terminate", "handoff_type": "after_work"},
+        ]
+    },
+}
+CODE = {
+    "one.py": "def f(task):\n    return 'one f'\ndef g(task):\n    return 'one g'\n",
+    "two.py": "def f(task):\n    return 'two f'\n",
+}
+
+
+@dataclass(frozen=True)
+class Seen:
+    """All there is to see of a run, or of the attempt to start one."""
+
+    problems: Sequence[Diagnostic]
+    events: Sequence[Event] = ()
+    tasks: Sequence[Task] = ()
+    user_script: tuple[str, ...] = ()
+    kept: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def data(self, kind: str, name: str) -> list[Any]:
+        """One field of every event of a kind."""
+        return [getattr(event.data, name) for event in self.events if event.kind == kind]
+
+    @property
+    def codes(self) -> list[str]:
+        """What the check refuses."""
+        return [problem.code for problem in self.problems if problem.severity == "error"]
+
+    @property
+    def spoke(self) -> str:
+        """The agents that took turns, in order."""
+        return " ".join(self.data("turn.started", "agent"))
+
+    @property
+    def routes(self) -> str:
+        """Where the work went, in order."""
+        return " ".join(self.data("route.decided", "target"))
+
+    @property
+    def said(self) -> list[str]:
+        """What agents said."""
+        return self.data("agent.text", "text")
+
+    @property
+    def changes(self) -> list[tuple[str, Any]]:
+        """What variables became."""
+        names, values = self.data("context.changed", "name"), self.data("context.changed", "value")
+        return list(zip(names, values, strict=True))
+
+    def first(self, name: str) -> Any:
+        """The first value of a variable; nothing if there is none of that name."""
+        ((*loaded,),) = self.data("context.loaded", "values")
+        return next((each.value for each in loaded if each.name == name), None)
+
+    def system(self, agent: str) -> str:
+        """What an agent's first system text was."""
+        return next(task.system for task in self.tasks if task.agent == agent)
+
+
+async def see(where: Path, documents: Mapping[str, Any]) -> Seen:
+    """A run of the workflow that documents declare; the user says yes a few times."""
+    folder = where / "Flow"
+    folder.mkdir(parents=True)
+    for name, value in documents.items():
+        (folder / f"{name}.json").write_text(json.dumps(value, indent=1), "utf-8")
+    for name, text in CODE.items():
+        (folder / name).write_text(text, "utf-8")
+    engine = ScriptedEngine(LINES)
+    world = make_world(engine, env=ENVIRONMENT)
+    loaded, problems = Folders(engine).examine(str(folder))
+    try:
+        run = await begin(world, str(folder))
+    except DefinitionError as refused:
+        assert loaded is None
+        return Seen(refused.diagnostics)
+    assert loaded is not None
+    driver = make_driver(world)
+    for _ in range(ANSWERS):
+        await driver.drive(run)
+        ((_, last),) = await world.stores.log.ends(run=run)
+        if last.kind != "run.paused":
+            break
+        question = last.data.waiting_for
+        await world.stores.inbox.offer(run, f"{question}/answer", Reply(question, "Yes.", "u1"))
+    events = await world.stores.log.read(run)
+    restored = await Folders(engine).restore(events[0].data)
+    kept = {
+        name: each.description for name, each in restored.workflow.variables.definitions.items()
+    }
+    return Seen(problems, events, engine.calls, loaded.user_script, kept)

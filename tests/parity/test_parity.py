@@ -1,0 +1,190 @@
+"""Nothing declared is inert: every field has an effect that is seen, or is refused."""
+
+import asyncio
+import inspect
+import json
+import pkgutil
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from dataclasses import fields
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import weft
+from tests.conversation.talks import examine
+from tests.parity.effects import EFFECTS, Effect, put
+from tests.parity.runs import see
+from tests.support.folders import write_folder
+from weft import Answer, Task, Weft, wiring
+from weft.kernel.models import Declared
+from weft.variables.spec import Variables
+from weft.wiring import Settings
+
+# Made by the check from what is declared; nobody writes it down.
+MADE = {Variables}
+
+
+def models() -> Iterator[type[Declared]]:
+    """Every model of the package that a user writes down."""
+    for module in pkgutil.walk_packages(weft.__path__, "weft."):
+        if module.name.rpartition(".")[2] == "spec" or ".spec." in module.name:
+            import_module(module.name)
+    waiting = [Declared]
+    while waiting:
+        for model in waiting.pop().__subclasses__():
+            waiting.append(model)
+            if model.__module__.startswith("weft.") and model not in MADE:
+                yield model
+
+
+MODELS = {model.__name__: model for model in models()}
+
+
+def test_every_field_that_can_be_declared_has_an_effect() -> None:
+    declared = {f"{name}.{field}" for name, model in MODELS.items() for field in model.model_fields}
+    assert declared == set(EFFECTS)
+
+
+def test_a_field_that_somebody_adds_is_missed_here() -> None:
+    class Planted(Declared):
+        colour: str
+
+        __module__ = "weft.planted.spec"
+
+    assert Planted in set(models())
+
+
+@pytest.mark.parametrize("name", EFFECTS)
+async def test_a_field_makes_the_difference_that_is_said(name: str, tmp_path: Path) -> None:
+    effect = EFFECTS[name]
+    base, changed = effect.documents()
+    before = await see(tmp_path / "before", base)
+    after = await see(tmp_path / "after", changed)
+    assert before.codes == [], "the workflow as it is must be right"
+    assert effect.look(before) == effect.before
+    assert effect.look(after) == effect.after
+    assert effect.before != effect.after
+
+
+@pytest.mark.parametrize("name", EFFECTS)
+def test_the_difference_is_made_by_that_field_of_that_model(name: str) -> None:
+    """Only one value differs, and what holds it is checked by the model that is named."""
+    effect, (model, _, field) = EFFECTS[name], name.partition(".")
+    base, changed = effect.documents()
+    assert effect.at[-1] == field
+    put(base, effect.at, None)
+    put(changed, effect.at, None)
+    assert base == changed
+    assert keys_known_beside(effect) == set(MODELS[model].model_fields)
+
+
+def keys_known_beside(effect: Effect) -> set[str]:
+    """The keys that the check knows where the field stands."""
+    base = deepcopy(effect.documents()[0])
+    put(base, (*effect.at[:-1], "?"), 1)
+    _, problems = examine({f"{file}.json": json.dumps(value) for file, value in base.items()})
+    (problem,) = [each for each in problems if each.message == "Key '?' is not known here."]
+    return set(problem.remedy.removeprefix("Known: ").removesuffix(".").split(", "))
+
+
+async def most_at_once(folder: str, **settings: Any) -> int:
+    """How many runs of an app are driven at the same time."""
+    going = most = 0
+    begun = asyncio.Event()
+
+    async def slow(task: Task) -> Answer:
+        nonlocal going, most
+        going += 1
+        most = max(most, going)
+        await begun.wait()
+        for _ in range(50):  # whoever may be driven beside this one gets that far
+            await asyncio.sleep(0)
+        going -= 1
+        return Answer("Done.")
+
+    async with Weft(engine=slow, **settings) as app:
+        runs = [await app.start(folder) for _ in range(3)]
+        begun.set()
+        for run in runs:
+            await run.finished()
+    return most
+
+
+@pytest.fixture
+def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A workflow of one agent, in a working folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("WEFT_STORE", "WEFT_SLOTS"):
+        monkeypatch.delenv(name, raising=False)
+    return write_folder(tmp_path, {"agents.yaml": "A: {system_message: Hi.}"})
+
+
+def there(path: str) -> bool:
+    return Path(path).exists()
+
+
+def configure(text: str) -> None:
+    Path("weft.toml").write_text(text, "utf-8")
+
+
+async def slots_of_the_app(folder: str) -> None:
+    assert await most_at_once(folder, store="memory", slots=1) == 1
+    assert await most_at_once(folder, store="memory", slots=2) == 2
+
+
+async def store_of_the_app(folder: str) -> None:
+    for store in ("memory", "here/runs.db"):
+        await most_at_once(folder, store=store)
+        assert there("here/runs.db") == (store != "memory")
+
+
+async def engine_of_the_app(folder: str) -> None:
+    async def answers(word: str) -> str:
+        async def engine(task: Task) -> Answer:
+            return Answer(word)
+
+        async with Weft(store="memory", engine=engine) as app:
+            run = await app.start(folder)
+            await run.finished()
+            (said,) = [e.data.text async for e in run.events() if e.kind == "agent.text"]
+            return said
+
+    assert await answers("one") == "one"
+    assert await answers("two") == "two"
+
+
+async def slots_of_a_file(folder: str) -> None:
+    configure('slots = 1\nstore = "memory"\n')
+    assert await most_at_once(folder) == 1
+    configure('slots = 3\nstore = "memory"\n')
+    assert await most_at_once(folder) == 3
+
+
+async def store_of_a_file(folder: str) -> None:
+    configure('store = "there/runs.db"\n')
+    await most_at_once(folder)
+    assert there("there/runs.db")
+    assert not there(wiring.DEFAULT_STORE)
+
+
+APP: dict[str, Callable[[str], Any]] = {
+    "Weft.store": store_of_the_app,
+    "Weft.slots": slots_of_the_app,
+    "Weft.engine": engine_of_the_app,
+    "Settings.store": store_of_a_file,
+    "Settings.slots": slots_of_a_file,
+}
+
+
+def test_every_setting_and_option_of_the_app_has_an_effect() -> None:
+    options = [f"Weft.{name}" for name in inspect.signature(Weft).parameters]
+    settings = [f"Settings.{each.name}" for each in fields(Settings)]
+    assert {*options, *settings} == set(APP)
+
+
+@pytest.mark.parametrize("name", APP)
+async def test_a_setting_does_what_it_says(name: str, alone: str) -> None:
+    await APP[name](alone)
