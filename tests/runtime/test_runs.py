@@ -94,8 +94,9 @@ async def test_answers_that_cannot_be_are_refused_with_a_reason(folder: str) -> 
         asked = await until(runs, run, "run.paused")
         with pytest.raises(UsageError, match="did not ask 'nonsense'. It asked: t1.2/ask"):
             await runs.answer(run, "nonsense", "x", by="u1")
-        with pytest.raises(UsageError, match="takes a text, not 42"):
-            await runs.answer(run, asked.data.waiting_for, 42, by="u1")
+        for nonsense in (42, None, "\ud800"):
+            with pytest.raises(UsageError, match="takes a text, not"):
+                await runs.answer(run, asked.data.waiting_for, nonsense, by="u1")
         with pytest.raises(UnknownRun):
             await runs.answer("nobody", None, "x", by="u1")
         await runs.cancel(run, by="u1")
@@ -198,7 +199,22 @@ async def test_an_engine_that_raises_fails_its_turn_and_the_run(folder: str) -> 
     async def wrong(task: Task) -> str:
         return "not an Answer"
 
-    for engine, message in ((broken, "no model today"), (wrong, "not an Answer")):
+    async def unreadable(task: Task) -> Answer:
+        return Answer("half a character: \ud800")
+
+    async def numeric(task: Task) -> Answer:
+        return Answer(5)
+
+    async def speechless(task: Task) -> Answer:
+        raise RuntimeError("\udcff")
+
+    for engine, message in (
+        (broken, "no model today"),
+        (wrong, "not an Answer"),
+        (unreadable, "not an Answer with a text"),
+        (numeric, "not an Answer with a text"),
+        (speechless, "udcff"),
+    ):
         async with serving(make_world(engine)) as runs:
             run = await runs.start(folder, user="u1", tenant="acme")
             end = await until(runs, run, "run.failed")

@@ -48,6 +48,22 @@ def as_array(value: Json) -> list[Any] | None:
     return cast(list[Any], value) if isinstance(value, list) else None
 
 
+def is_text(value: object) -> bool:
+    """Whether a value is a text that can be written down: a string without half characters."""
+    if not isinstance(value, str):
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def said(error: BaseException) -> str:
+    """What an error says, as a text that can be written down."""
+    return str(error).encode("utf-8", "backslashreplace").decode()
+
+
 def preview(value: Json, limit: int = 80) -> str:
     """A short, one-line picture of a value for messages and logs."""
     try:

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from weft.agents.events import QuestionAsked, UserText
 from weft.agents.spec import WORKFLOW
 from weft.errors import Conflict, RunBusy, UnknownRun, UsageError
-from weft.kernel.values import Json, preview
+from weft.kernel.values import Json, is_text, preview
 from weft.log.events import ENDS, RunPaused, RunStarted
 from weft.log.ports import Clock
 from weft.log.spec import Event
@@ -160,7 +160,7 @@ class Runs:
         asked = last.data.waiting_for if isinstance(last.data, RunPaused) else None
         if asked is None or question not in (None, asked):
             return await self._refuse_or_repeat(run, question)
-        if not isinstance(value, str):
+        if not is_text(value):
             raise UsageError(f"Question {asked!r} takes a text, not {preview(value)}.")
         return await self._deliver(run, f"{asked}/answer", Reply(asked, value, by), last.seq)
 

@@ -16,6 +16,7 @@ from weft.assembly.events import FrameAssembled
 from weft.assembly.logic import View, frame, system_text
 from weft.assembly.spec import Transcript
 from weft.errors import EngineError
+from weft.kernel.values import is_text, preview, said
 from weft.log.spec import Fact
 from weft.runtime.service.journal import Diverged, Journal
 
@@ -89,7 +90,7 @@ async def _ask(journal: Journal, engine: Engine, task: Task, request: str) -> Se
             answer = await engine(task)
             return _interpret(journal, task, answer)
         except Exception as error:  # noqa: BLE001 - whatever an engine raises is recorded
-            return (ModelFailed(task.turn, task.agent, type(error).__name__, str(error)),)
+            return (ModelFailed(task.turn, task.agent, type(error).__name__, said(error)),)
 
     intent = ModelCalled(request, task.turn, task.agent, type(engine).__name__)
     try:
@@ -100,8 +101,9 @@ async def _ask(journal: Journal, engine: Engine, task: Task, request: str) -> Se
 
 def _interpret(journal: Journal, task: Task, answer: Answer) -> Sequence[Fact]:
     """What the run makes of an answer."""
-    if type(answer) is not Answer:
-        raise EngineError(f"The engine of {task.agent!r} gave {answer!r}, not an Answer.")
+    if type(answer) is not Answer or not is_text(answer.text):
+        given = preview(answer)
+        raise EngineError(f"The engine of {task.agent!r} gave {given}, not an Answer with a text.")
     answered = ModelAnswered(task.turn, task.agent, answer.usage)
     if not answer.text:
         return (answered,)
