@@ -1,0 +1,9 @@
+"""The engineer of the help desk, as a plain function."""
+
+from weft import Task
+
+
+def fix(task: Task) -> str:
+    """What the engineer did about what the user said last."""
+    said = [message.text for message in task.transcript if message.author == "user"]
+    return f"FIXED. I restarted it: {said[-1]}"

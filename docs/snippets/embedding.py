@@ -1,0 +1,39 @@
+"""A run that outlives the program: started, left waiting, resumed and answered."""
+
+import asyncio
+
+from weft import DefinitionError, Run, Weft
+
+
+async def until_it_asks(run: Run) -> str:
+    async for event in run.events():
+        if event.kind == "question.asked":
+            return event.data.question
+    raise RuntimeError("It ended without a question.")
+
+
+async def main() -> None:
+    async with Weft(store="embedded.db") as app:
+        run = await app.start("workflows/Interview", user_id="ann", app_id="acme")
+        print("asked:", await until_it_asks(run))
+
+    # Another program, later.
+    async with Weft(store="embedded.db") as app:
+        (summary,) = await app.runs()
+        print(summary.workflow, summary.status, summary.user)
+        run = await app.resume(summary.run)
+        went_on = await run.answer(None, "Invoices.", by="ann")
+        print("went on here:", went_on)
+        print("cancelled:", await run.cancel(by="ann", reason="later"))
+        end = await run.finished()
+        print(end.kind, end.data.reason)
+
+    async with Weft(store="memory") as app:
+        try:
+            await app.start("workflows")
+        except DefinitionError as error:
+            for problem in error.diagnostics:
+                print(problem.code, problem.message)
+
+
+asyncio.run(main())

@@ -1,0 +1,21 @@
+"""Explanations are values: what a turn was shown, segment by segment."""
+
+import asyncio
+
+from weft import Weft
+from weft.explain.spec.turn import TurnExplained
+
+
+async def main() -> None:
+    async with Weft(store="memory") as app:
+        run = await app.start("examples/Relay")
+        await run.finished()
+        turn = await app.explain(run.id, turn=2)
+        assert isinstance(turn, TurnExplained)
+        for segment in turn.segments:
+            print(segment.kind, segment.origin, f"{segment.share} %")
+        print("the whole prompt:", turn.prompt == "".join(each.text for each in turn.segments))
+        print("sound:", turn.verified)
+
+
+asyncio.run(main())

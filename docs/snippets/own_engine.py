@@ -1,0 +1,32 @@
+"""An engine of one's own: here it calls no model and tells how much it was given."""
+
+import asyncio
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from weft import Answer, Task, Weft
+from weft.agents.spec import Usage
+
+
+class Measuring:
+    """Answers with the size of what it was given."""
+
+    async def __call__(self, task: Task) -> Answer:
+        """Call your model here: `task.system` is its system prompt."""
+        said = [f"{message.author} said {message.text!r}" for message in task.transcript]
+        text = f"My instructions: {task.system!r}; {', '.join(said)}"
+        return Answer(text, Usage(input_tokens=len(task.prompt.split()), output_tokens=1))
+
+
+async def converse(folder: str) -> str:
+    """What the log says about the first turn of a run."""
+    async with Weft(store="memory", engine=Measuring()) as app:
+        run = await app.start(folder)
+        await run.finished()
+        return str(await app.explain(run.id, turn=1))
+
+
+with TemporaryDirectory() as folder:
+    Path(folder, "orchestrator.yaml").write_text("initial_message: Hello.\n", "utf-8")
+    Path(folder, "agents.yaml").write_text("Echo: {system_message: Repeat.}\n", "utf-8")
+    print("\n".join(asyncio.run(converse(folder)).splitlines()[4:7]))

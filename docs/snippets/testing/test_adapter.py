@@ -1,0 +1,29 @@
+"""An adapter of one's own, under the suite that every adapter of its port must pass."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from weft.runtime.ports import Snapshots
+from weft.testing.contracts import SnapshotsContract
+
+
+class DictSnapshots:
+    """Snapshots in a dict."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, tuple[int, bytes]] = {}
+
+    async def save(self, run: str, seq: int, state: bytes) -> None:
+        """Keep a state, unless a later one is there."""
+        if seq >= self._kept.get(run, (0, b""))[0]:
+            self._kept[run] = (seq, state)
+
+    async def load(self, run: str) -> tuple[int, bytes] | None:
+        """The last state kept."""
+        return self._kept.get(run)
+
+
+class TestDictSnapshots(SnapshotsContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncIterator[Snapshots]:
+        yield DictSnapshots()

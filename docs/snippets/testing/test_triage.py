@@ -1,0 +1,43 @@
+"""A workflow under test: its agents say what the test wants, in memory."""
+
+from pathlib import Path
+
+import pytest
+
+from weft import Weft
+from weft.errors import EngineError
+from weft.testing import ScriptedEngine
+
+TRIAGE = str(Path(__file__).parents[1] / "Triage")
+
+
+async def converse(engine: ScriptedEngine, *answers: str) -> list[str]:
+    """The routes of a run in which the user gives these answers."""
+    given = iter(answers)
+    async with Weft(store="memory", engine=engine) as app:
+        run = await app.start(TRIAGE)
+        async for event in run.events():
+            if event.kind == "question.asked":
+                await run.answer(event.data.question, next(given))
+        events = await app.log(run.id)
+    return [event.data.target for event in events if event.kind == "route.decided"]
+
+
+async def test_the_desk_asks_until_it_knows() -> None:
+    engine = ScriptedEngine({"Desk": ["Which one?", "  route  "]})
+    routes = await converse(engine, "It is broken.", "The printer.")
+    assert routes == ["user", "Desk", "user", "Desk", "Engineer", "terminate"]
+    engine.assert_complete()
+
+
+async def test_the_desk_is_shown_what_the_user_said() -> None:
+    engine = ScriptedEngine({"Desk": ["ROUTE"]})
+    await converse(engine, "The printer.")
+    (call,) = engine.calls
+    assert call.prompt.endswith("user: The printer.")
+    assert "known" not in call.system
+
+
+def test_lines_that_nobody_asked_for_are_noticed() -> None:
+    with pytest.raises(EngineError, match="Desk: 1"):
+        ScriptedEngine({"Desk": ["ROUTE"]}).assert_complete()

@@ -1,0 +1,22 @@
+"""The interview from Python: start it, answer it, explain it."""
+
+import asyncio
+
+from weft import Weft
+
+ANSWERS = ["Invoices.", "Kim types them in.", "When they are booked.", "Yes."]
+
+
+async def main() -> None:
+    async with Weft(store="memory") as app:
+        run = await app.start("workflows/Interview")
+        answers = iter(ANSWERS)
+        async for event in run.events():
+            if event.kind == "agent.text":
+                print(f"{event.data.agent}: {event.data.text}")
+            elif event.kind == "question.asked":
+                await run.answer(event.data.question, next(answers))
+        print(await app.explain(run.id, variable="plan_accepted"))
+
+
+asyncio.run(main())

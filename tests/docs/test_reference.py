@@ -1,0 +1,197 @@
+"""Reference pages say what the code has: no more, no less."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from pydantic import BaseModel
+from typer.main import get_command
+
+from tests.docs.markdown import DOCS, ROOT, code, rows, section
+from weft import errors
+from weft.agents.spec import Agent, EngineChoice, PromptSection, Script, Task
+from weft.cli import entry
+from weft.conversation.spec import Handoff, Orchestrator
+from weft.log.spec import Event
+from weft.runtime.logic import FACTS
+from weft.variables.logic.conditions import parse_condition
+from weft.variables.logic.types import coerce
+from weft.variables.spec import (
+    AgentText,
+    Definition,
+    Derived,
+    Exposure,
+    FromEnvironment,
+    Match,
+    Static,
+    Type,
+)
+from weft.wiring import DEFAULT_STORE, Settings
+
+WRITE = DOCS / "write-a-workflow.md"
+
+
+def first_codes(text: str) -> list[str]:
+    """The first word set as code in each row."""
+    return [words[0] for row in rows(text) if (words := code(row[0]))]
+
+
+# ------------------------------------------------------------------ diagnostics
+
+
+def emitted() -> set[str]:
+    sources = (ROOT / "src").rglob("*.py")
+    return {
+        found for path in sources for found in re.findall(r'"(W\d{3})"', path.read_text("utf-8"))
+    }
+
+
+def test_every_code_is_listed_once_and_exists() -> None:
+    listed = [row[0] for row in rows((DOCS / "diagnostics.md").read_text("utf-8"))]
+    codes = [word.strip("`") for word in listed if re.fullmatch(r"`W\d{3}`", word)]
+    assert codes == sorted(emitted())
+
+
+def test_pages_name_only_codes_that_exist() -> None:
+    for page in DOCS.glob("*.md"):
+        assert set(re.findall(r"\bW\d{3}\b", page.read_text("utf-8"))) <= emitted()
+
+
+def test_errors_have_the_codes_that_are_listed() -> None:
+    for name, listed, _ in rows(section(DOCS / "diagnostics.md", "## Errors in Python")):
+        assert getattr(errors, code(name)[0]).code == code(listed)[0]
+
+
+# ------------------------------------------------------------------ command line
+
+
+def options(command: Any) -> set[str]:
+    named = [word for each in command.params for word in each.opts if word.startswith("--")]
+    return {*named, "--help"}
+
+
+@pytest.mark.parametrize("name", ["", *entry.COMMANDS])
+def test_every_option_is_listed_and_exists(name: str) -> None:
+    program: Any = get_command(entry._application)
+    said = section(DOCS / "command-line.md", f"## weft {name}".rstrip())
+    listed = {found.split(" ")[0] for found in first_codes(said)}
+    assert listed == options(program.commands[name] if name else program)
+
+
+def test_every_command_has_its_section_and_says_its_arguments() -> None:
+    program: Any = get_command(entry._application)
+    text = (DOCS / "command-line.md").read_text("utf-8")
+    assert set(re.findall(r"^## weft (\w+)$", text, re.MULTILINE)) == set(entry.COMMANDS)
+    for name in entry.COMMANDS:
+        arguments = [
+            each.metavar
+            for each in program.commands[name].params
+            if not each.opts[0].startswith("-")
+        ]
+        assert (
+            section(DOCS / "command-line.md", f"## weft {name}")
+            .lstrip()
+            .startswith(f"`{' '.join(['weft', name, *arguments])}`:")
+        )
+
+
+# ------------------------------------------------------------------ the log
+
+
+def test_every_kind_of_event_is_listed_with_its_fields() -> None:
+    found = [row for row in rows((DOCS / "log.md").read_text("utf-8")) if len(row) == 3]
+    listed = {code(kind)[0]: tuple(code(fields)) for kind, fields, _ in found}
+    assert listed == {fact.kind: fact.__struct_fields__ for fact in FACTS}
+
+
+def test_the_envelope_is_listed() -> None:
+    assert (
+        tuple(first_codes(section(DOCS / "log.md", "## The envelope"))) == Event.__struct_fields__
+    )
+
+
+# ------------------------------------------------------------------ keys and values
+
+
+def tables(heading: str) -> list[list[str]]:
+    """The keys of each table under a heading."""
+    parts = re.split(r"^\| key \|.*$", section(WRITE, heading), flags=re.MULTILINE)[1:]
+    return [first_codes(part.split("\n\n")[0]) for part in parts]
+
+
+KEYS: dict[str, list[type[BaseModel]]] = {
+    "### orchestrator": [Orchestrator],
+    "### agents": [Agent, PromptSection, EngineChoice],
+    "### context_variables": [
+        Definition,
+        Static,
+        FromEnvironment,
+        Derived,
+        AgentText,
+        Match,
+        Exposure,
+    ],
+    "### handoffs": [Handoff],
+    "### script": [Script],
+}
+
+
+@pytest.mark.parametrize("heading", KEYS)
+def test_every_key_is_listed_and_accepted(heading: str) -> None:
+    assert tables(heading) == [list(model.model_fields) for model in KEYS[heading]]
+
+
+def test_every_type_is_named() -> None:
+    said = section(WRITE, "### context_variables")
+    assert set(get_args(Type)) <= set(
+        code(next(row for row in rows(said) if row[0] == "`type`")[2])
+    )
+
+
+def texts(cell: str) -> list[str]:
+    """The texts of a cell, the empty one included."""
+    return [*code(cell), *([""] if cell.endswith("empty") else [])]
+
+
+def test_the_environment_is_read_as_the_page_says() -> None:
+    found = rows(section(DOCS / "context-variables.md", "## How the environment is read"))
+    assert len(found) > 10
+    for type, said, value, noted in found:
+        source = FromEnvironment(type="environment", env_var="V")
+        definition = Definition.model_validate(
+            {"name": "v", "type": code(type)[0], "source": source}
+        )
+        for text in texts(said):
+            coerced = coerce(definition, text)
+            assert coerced.failed == (value == "the default"), (type, text)
+            assert coerced.failed or coerced.value == json.loads(code(value)[0]), (type, text)
+            assert bool(coerced.note) == bool(noted) and noted in coerced.note, (type, text)
+
+
+def test_conditions_are_allowed_as_the_page_says() -> None:
+    for row in rows(section(DOCS / "handoffs.md", "## Conditions")):
+        (condition,), allowed = code(row[0]), row[1]
+        try:
+            parse_condition(condition)
+            assert allowed == "yes", condition
+        except ValueError:
+            assert allowed == "no", condition
+
+
+def test_the_fields_of_a_task_are_listed() -> None:
+    fields = first_codes(section(DOCS / "engines.md", "## The task"))
+    assert fields == [*Task.__struct_fields__, "prompt"]
+
+
+def test_settings_are_listed_with_their_defaults() -> None:
+    found = rows(section(DOCS / "runs.md", "## Settings"))
+    defaults = {code(row[2])[0]: code(row[3])[0] for row in found}
+    assert defaults == {"store": DEFAULT_STORE, "slots": str(Settings().slots)}
+    assert [code(row[1])[0] for row in found] == ["WEFT_STORE", "WEFT_SLOTS"]
+
+
+def test_pages_name_no_place_of_a_machine() -> None:
+    for page in (ROOT / "README.md", *DOCS.glob("*.md")):
+        assert not re.search(r"(?<![\w.])/(home|root|work|Users)/", Path(page).read_text("utf-8"))
