@@ -395,7 +395,7 @@ GENERATIONS = [
             ("done", "older shape 'derived_variables'", "derived"),
             ("tier", "source type 'static'", "unchanged"),
             ("A", "older shape 'exposures'", "exposure"),
-            ("A", "'agents'", "unchanged"),
+            ("A", "'agents'", "exposure"),
             ("version", "key 'version'", "lost"),
         ],
     ),

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.variables.migration.checked import problems
 from tests.variables.migration.generations import answers, concepts, derived, says
 from weft.kernel.values import Json
 from weft.variables.logic.migration import Migrated, Note, migrate
@@ -57,6 +58,23 @@ def test_todays_shape_is_the_same_afterwards(value):
     assert not found.changed
     assert {note.became for note in found.notes} <= {"unchanged"}
     assert all(not note.lost and not note.assumed for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("entry", "became"),
+    [
+        ({"source": {"type": "derived", "default": 3}}, "integer"),
+        ({"type": "string", "enum": [3], "source": {"type": "derived"}}, "string"),
+        ({"type": "integer", "source": {"type": "derived", "default": "3"}}, "integer"),
+        ({"type": "string", "source": {"type": "derived"}, "max_chars": 0}, "string"),
+    ],
+)
+def test_todays_shape_that_todays_check_refuses_is_mended(entry, became):
+    found = declare(entry)
+    assert found.changed
+    assert entry_of(found)["type"] == became
+    assert note_of(found).lost or note_of(found).assumed
+    assert problems(found.value) == []
 
 
 # ------------------------------------------------------------------------------ databases
@@ -164,6 +182,10 @@ def test_a_required_setting_is_a_required_variable():
             [says("A", "a"), {"type": "agent_text", "agent": "A", "match": {"regex": "b+"}}],
         ),
         (answers("plan", "verdict"), [answers("plan", "verdict")]),
+        (
+            {**answers("plan", "verdict"), "apply": "auto", "ui_hidden": None},
+            [{**answers("plan", "verdict"), "apply": "auto"}],
+        ),
     ],
 )
 def test_triggers(trigger, became):
@@ -193,6 +215,17 @@ def test_a_trigger_that_cannot_be_is_dropped_with_the_reason(trigger, lost):
     assert entry_of(found) == derived("boolean", False)
     (sentence,) = note_of(found).lost
     assert lost in sentence
+
+
+def test_what_a_trigger_says_beyond_today_is_named():
+    trigger = says("A", "NEXT", ui_hidden="yes", priority=3)
+    found = declare(state(triggers=[trigger, {**answers("plan", "verdict"), "ui_hidden": True}]))
+    assert entry_of(found)["source"]["triggers"] == [says("A", "NEXT"), answers("plan", "verdict")]
+    assert note_of(found).lost == (
+        "Key 'priority' of a trigger (3) is dropped: it has no counterpart.",
+        "Key 'hide' of a trigger ('yes') is dropped: it has no counterpart.",
+        "Key 'ui_hidden' of a trigger (True) is dropped: only a text of an agent can be hidden.",
+    )
 
 
 def test_a_trigger_that_set_true_where_a_text_belongs_is_dropped():
@@ -426,7 +459,8 @@ def test_what_a_view_cannot_say_is_named():
 
 
 def test_exposures_beside_agents_are_joined_in_either_order():
-    exposures, agents = {"A": [{"header": "Now", "variables": ["app_id"]}]}, {"A": ["user_id"]}
+    exposures = {"A": [{"header": "Now", "variables": ["app_id"]}]}
+    agents = {"A": {"variables": ["user_id"], "header": "Then"}}
     for value in (
         {"exposures": exposures, "agents": agents},
         {"agents": agents, "exposures": exposures},
@@ -436,3 +470,7 @@ def test_exposures_beside_agents_are_joined_in_either_order():
             "A": {"variables": ["app_id"], "header": "Now"}
         }
         assert "It is joined with" in found.notes[1].assumed[-1]
+        assert found.notes[1].lost == (
+            "'user_id' was listed but in no exposure; it is not shown.",
+            "Key 'header' ('Then') is dropped: an exposure says more.",
+        )

@@ -161,11 +161,9 @@ def test_a_key_that_nothing_knows_is_named(entry):
     assert note.became == "lost" or any("'quagga'" in sentence for sentence in note.lost)
 
 
-@given(st.lists(st.tuples(words.filter(bool), entries), max_size=4))
-def test_names_keep_their_order(pairs):
-    wanted = [{**entry, "name": name} for name, entry in pairs]
-    found = migrate({"variables": wanted})
-    kept = [note.name for note in found.notes if note.became != "lost"]
-    first_places = [note.name for note in found.notes if note.name in kept]
-    definitions = found.value.get("context_variables", {}).get("definitions", {})
-    assert [*definitions] == [name for name in dict.fromkeys(first_places) if name in definitions]
+@given(st.dictionaries(words.filter(bool), entries, max_size=4))
+def test_names_keep_their_order(wanted):
+    found = migrate({"variables": [{**entry, "name": name} for name, entry in wanted.items()]})
+    definitions = found.value["context_variables"]["definitions"]
+    assert [note.name for note in found.notes] == [*wanted]
+    assert [*definitions] == [name for name in wanted if name in definitions]

@@ -46,19 +46,27 @@ def _by_name(
     for number, (item, result) in enumerate(zip(items, results, strict=True)):
         if result is None or result.entry is None:
             continue
-        entry, earlier = result.entry, places.get(item.name)
+        entry, note, earlier = result.entry, result.note, places.get(item.name)
         if earlier is not None:
             first = items[earlier]
-            if "exposures" in (first.section, item.section) and first.section != item.section:
-                entry = join(first, found[item.name], entry)
-                said = f"It is joined with {first.where!r}."
-                notes[number] = result.note._replace(assumed=(*result.note.assumed, said))
+            if {first.section, item.section} == {"agents", "exposures"}:
+                entry, notes[number] = _joined(first, found[item.name], entry, note)
             else:
-                said = f"It is declared again at {item.where!r}, and that one counts."
-                notes[earlier] = _replaced(notes[earlier], said)
+                notes[earlier] = _replaced(notes[earlier], item.where)
         found[item.name], places[item.name] = entry, number
     return found, notes
 
 
-def _replaced(note: Note | None, why: str) -> Note | None:
+def _joined(
+    first: Item, one: dict[str, Any], other: dict[str, Any], note: Note
+) -> tuple[dict[str, Any], Note]:
+    """One entry of two about the same agent, and the note of the later."""
+    listed, exposed = (other, one) if first.section == "exposures" else (one, other)
+    entry, lost = join(listed, exposed)
+    assumed = (*note.assumed, f"It is joined with {first.where!r}.")
+    return entry, note._replace(became="exposure", lost=(*note.lost, *lost), assumed=assumed)
+
+
+def _replaced(note: Note | None, where: str) -> Note | None:
+    why = f"It is declared again at {where!r}, and that one counts."
     return note and note._replace(became="lost", lost=(*note.lost, why), assumed=())

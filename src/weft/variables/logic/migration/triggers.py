@@ -137,7 +137,7 @@ def _ui_response(draft: Draft, trigger: dict[str, Any]) -> tuple[list[dict[str, 
         kept[key] = rest.pop(key, None)
         if not is_text(kept[key]):
             return [], f"it says no `{key}`"
-    if is_text(rest.get("apply")):
+    if rest.get("apply") == "auto":
         kept["apply"] = rest.pop("apply")
     draft.remarks.drop(rest, "a trigger")
     return [kept], ""

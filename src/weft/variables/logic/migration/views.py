@@ -37,9 +37,15 @@ def show(item: Item, names: Set[str]) -> Result:
     return Result(note_of(item, was, "exposure", remarks), entry)
 
 
-def join(first: Item, one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """One entry out of what `agents` and `exposures` say of the same agent."""
-    return {**other, **one} if first.section == "exposures" else {**one, **other}
+def join(listed: dict[str, Any], exposed: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """One entry out of what `agents` and `exposures` say of one agent, and what that loses."""
+    entry = {**listed, **exposed}
+    unshown = [name for name in listed.get("variables", ()) if name not in entry["variables"]]
+    lost = [_unexposed(name) for name in unshown]
+    for key in _LOOKS:
+        if key in listed and listed[key] != entry[key]:
+            lost.append(f"Key {key!r} ({preview(listed[key])}) is dropped: an exposure says more.")
+    return entry, lost
 
 
 def _body(item: Item) -> dict[str, Any] | None:
@@ -75,11 +81,15 @@ def _rewrite(body: dict[str, Any], names: Set[str], remarks: Remarks) -> dict[st
         entry["variables"] = [name for name in variables if _is_known(name, names, remarks)]
         for name in listed or ():
             if name not in variables:
-                remarks.lost.append(f"{name!r} was listed but in no exposure; it is not shown.")
+                remarks.lost.append(_unexposed(name))
     for number, each in enumerate([body, *exposures]):
         _look(each, entry, remarks)
         remarks.drop(each, "an exposure" if number else "the agent")
     return entry
+
+
+def _unexposed(name: str) -> str:
+    return f"{name!r} was listed but in no exposure; it is not shown."
 
 
 def _exposures(value: Json, remarks: Remarks) -> list[dict[str, Any]]:
