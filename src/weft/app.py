@@ -1,18 +1,20 @@
 """The public face: an app over one store, and runs as handles."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from types import TracebackType
 from typing import Any
 
 from weft import wiring
 from weft.agents.spec import Engine
-from weft.errors import UsageError
+from weft.errors import UnknownRun, UsageError
+from weft.explain.logic.asking import explain
+from weft.explain.spec.asked import Asked, Explanation
 from weft.kernel.values import Json
 from weft.log.events import ENDS
 from weft.log.spec import Event
 from weft.runtime.service.runs import Runs
-from weft.runtime.spec import Summary
+from weft.runtime.spec import Loaded, Summary
 
 
 class Weft:
@@ -67,6 +69,41 @@ class Weft:
     async def runs(self, limit: int | None = None) -> list[Summary]:
         """The runs of the store, the one begun last coming first."""
         return await self._open().summaries(limit)
+
+    async def log(self, run: str) -> Sequence[Event]:
+        """What the log of a run holds by now.
+
+        Raises:
+            UnknownRun: there is no such run.
+        """
+        self._open()
+        events: Sequence[Event] = await self._store.log.read(run)
+        if not events:
+            raise UnknownRun(run)
+        return events
+
+    async def definition(self, run: str) -> Loaded:
+        """The workflow that a run is pinned to, with its engines and its scripted user."""
+        return await self._definitions.restore((await self.log(run))[0].data)
+
+    async def explain(
+        self,
+        run: str,
+        turn: int | None = None,
+        variable: str | None = None,
+        route: int | None = None,
+        agent: str | None = None,
+        at: int | None = None,
+    ) -> Explanation:
+        """Why a turn saw what it saw, a variable is what it is, or a route went where it went.
+
+        With none of them named, the run's timeline. `agent` counts the turns of that agent;
+        `at` is the event as of which a variable is explained.
+
+        Raises:
+            UsageError: more than one thing is asked for, or the run does not have it.
+        """
+        return explain(await self.log(run), Asked(turn, variable, route, agent, at))
 
     async def aclose(self) -> None:
         """Stop driving, and close the store. What was going on can be resumed."""

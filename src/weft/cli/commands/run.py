@@ -1,0 +1,37 @@
+"""`weft run`: a workflow as a conversation in the terminal."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from weft.app import Run as Handle
+from weft.app import Weft
+from weft.cli.command import as_text
+from weft.cli.conversing import ConversingCommand
+from weft.cli.problems import relocate
+from weft.cli.terminal import Terminal
+from weft.errors import DefinitionError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run(ConversingCommand):
+    """Run a workflow folder, and converse with it here."""
+
+    path: Annotated[str, typer.Argument(metavar="PATH", help="The workflow folder.")]
+    user: Annotated[str, typer.Option(metavar="ID", callback=as_text, help="Who converses.")] = (
+        "local"
+    )
+    app: Annotated[
+        str, typer.Option(metavar="ID", callback=as_text, help="On behalf of which app.")
+    ] = "local"
+
+    async def act(self, app: Weft, terminal: Terminal) -> int:
+        """Start the run, attend to it, and say how to go on."""
+        return await self.converse(app, await self._start(app), terminal)
+
+    async def _start(self, app: Weft) -> Handle:
+        try:
+            return await app.start(self.path, user_id=self.user, app_id=self.app)
+        except DefinitionError as error:
+            raise DefinitionError(self.path, relocate(self.path, error.diagnostics)) from error

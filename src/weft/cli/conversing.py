@@ -1,0 +1,141 @@
+"""Commands that attend to a run in this terminal, and what they say when they leave it."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Protocol, runtime_checkable
+
+import typer
+
+from weft.agents.events import TurnStarted
+from weft.app import Run, Weft
+from weft.cli.keyboard import is_attended
+from weft.cli.narration import JsonLines, Narration, Story
+from weft.cli.session import Person, Script, Session
+from weft.cli.stored import Json, StoreCommand
+from weft.cli.terminal import Terminal, joined, safe
+from weft.errors import UsageError, WeftError
+from weft.explain.logic.words import words
+from weft.log.events import RunCancelled, RunFinished
+from weft.log.spec import Event
+from weft.runtime.spec import Loaded
+
+
+@runtime_checkable
+class Scripted(Protocol):
+    """An engine that knows which of its lines nobody asked for."""
+
+    def unsaid(self, spoken: Mapping[str, int]) -> dict[str, int]:
+        """How many lines of each agent are left, given how often each was asked."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConversingCommand(StoreCommand):
+    """A command that holds a conversation with a run."""
+
+    quiet: Annotated[bool, typer.Option("--quiet", help="Only what agents say and ask.")] = False
+    json: Json = False
+    unattended: Annotated[
+        bool, typer.Option("--unattended", help="The workflow's scripted user answers.")
+    ] = False
+
+    async def converse(
+        self, app: Weft, run: Run, terminal: Terminal, before: Sequence[Event] = ()
+    ) -> int:
+        """Attend to a run until it ends or waits, and give the exit code."""
+        if self.quiet and self.json:
+            raise UsageError("--quiet and --json exclude each other. Choose one.")
+        narration = JsonLines(terminal) if self.json else Story(terminal, quiet=self.quiet)
+        session = Session(run, narration, self._answers(app, run, narration))
+        session.recall(before)
+        if isinstance(narration, Story) and before and not self.quiet:
+            narration.recap()
+        end = await self._attend(session, run.id, terminal)
+        return self._conclude(await app.log(run.id), end, await app.definition(run.id), terminal)
+
+    def _answers(self, app: Weft, run: Run, narration: Narration) -> Person | Script:
+        async def lines() -> Sequence[str]:
+            return (await app.definition(run.id)).user_script
+
+        return Script(lines) if self.unattended or not is_attended() else Person(narration)
+
+    async def _attend(self, session: Session, run: str, terminal: Terminal) -> Event | None:
+        onward = f"Run {run} can go on from where it stands: {self.again('resume', run)}"
+        if not self.is_kept:
+            onward = f"Run {run} was kept in memory only, and is gone."
+        try:
+            return await session.attend()
+        except asyncio.CancelledError:
+            terminal.tell("")
+            terminal.tell(safe(onward))
+            raise
+        except WeftError as error:
+            error.add_note(onward)
+            raise
+
+    def _conclude(
+        self, events: Sequence[Event], end: Event | None, loaded: Loaded, terminal: Terminal
+    ) -> int:
+        """Say how the run stands and how to go on, and give the exit code."""
+        run = events[0].run
+        tell = terminal.tell if self.quiet or self.json else terminal.show
+        trouble = _trouble(events, end, loaded)
+        if trouble:
+            terminal.fail(*trouble)
+        elif end is None:
+            how = (
+                "Give it from anywhere, or go on here:"
+                if self.is_kept
+                else "It was in memory only."
+            )
+            tell(safe(f"Run {run} waits for an answer. {how}"))
+        elif self.quiet:
+            return 0
+        else:
+            tell(safe(f"Run {run} finished: {words(end)}."))
+        for command in self._onward(events, waits=end is None):
+            tell(joined("  ", (command, "bold")))
+        return 1 if trouble else 0
+
+    def _onward(self, events: Sequence[Event], *, waits: bool) -> Iterator[str]:
+        """Command lines to go on with."""
+        run = events[0].run
+        if not self.is_kept:
+            return
+        if waits:
+            yield self.again("answer", run, "your answer")
+            yield self.again("resume", run)
+        turns = [event.data.turn for event in events if isinstance(event.data, TurnStarted)]
+        if turns:
+            yield self.again("explain", run, "--turn", str(turns[-1]))
+        yield self.again("explain", run)
+
+
+def _trouble(events: Sequence[Event], end: Event | None, loaded: Loaded) -> list[str]:
+    """What went wrong with the run, and what to do about it."""
+    if end is None:
+        return []
+    run = end.run
+    if not isinstance(end.data, RunFinished):
+        status = "was cancelled" if isinstance(end.data, RunCancelled) else "failed"
+        return [f"Run {run} {status}: {words(end)}"]
+    left = _unsaid(events, loaded)
+    if not left:
+        return []
+    lines = ", ".join(f"{agent}: {count}" for agent, count in left.items())
+    return [
+        f"Run {run} finished, but its script has lines that nobody asked for ({lines}).",
+        "Remove them from the script, or let the conversation go on until they are said.",
+    ]
+
+
+def _unsaid(events: Sequence[Event], loaded: Loaded) -> dict[str, int]:
+    """How many lines of each scripted agent nobody asked for."""
+    spoken = Counter(event.data.agent for event in events if isinstance(event.data, TurnStarted))
+    left: dict[str, int] = {}
+    for agent, engine in loaded.engines.items():
+        if isinstance(engine, Scripted) and agent in (counts := engine.unsaid(spoken)):
+            left[agent] = counts[agent]
+    return left

@@ -1,0 +1,135 @@
+"""Explanations for people: tables, colour, the width of the terminal."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from weft.cli.terminal import joined, safe
+from weft.explain.spec.asked import Explanation
+from weft.explain.spec.route import RouteExplained
+from weft.explain.spec.timeline import COLUMNS, Timeline
+from weft.explain.spec.turn import Shown, TurnExplained
+from weft.explain.spec.variable import VariableExplained
+from weft.kernel.values import preview
+
+_KINDS = {"instruction": "cyan", "variable": "green", "history": "magenta"}
+_BAR = 20
+
+
+def render(found: Explanation) -> Iterator[RenderableType]:
+    """An explanation, part by part."""
+    match found:
+        case TurnExplained():
+            return _turn(found)
+        case VariableExplained():
+            return _variable(found)
+        case RouteExplained():
+            return _route(found)
+        case Timeline():
+            return _timeline(found)
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for column in columns:
+        number = column in ("seq", "tokens", "share", "took", "used")
+        table.add_column(column, justify="right" if number else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(safe(cell) if isinstance(cell, str) else cell for cell in row))
+    return table
+
+
+def _heading(text: str) -> Text:
+    return safe(text, "bold")
+
+
+def _turn(found: TurnExplained) -> Iterator[RenderableType]:
+    yield _heading(found.headline)
+    for doubt in found.doubts:
+        yield safe(f"  ! {doubt}", "bold red")
+    yield _table(
+        ("#", "kind", "origin", "tokens", "share", "", "reason"),
+        (_segment(number, each) for number, each in enumerate(found.segments, 1)),
+    )
+    if found.withheld:
+        yield _heading("Withheld")
+        rows = ((each.origin, each.reason, each.detail) for each in found.withheld)
+        yield _table(("origin", "reason", "detail"), rows)
+    else:
+        yield safe("Withheld: nothing")
+    for line in found.outcome:
+        yield safe(line)
+    yield _heading("The prompt, segment by segment")
+    for number, each in enumerate(found.segments, 1):
+        yield safe(f"── {number} {each.kind} {each.origin} ──", "dim")
+        yield safe(each.text, _KINDS.get(each.kind, ""))
+
+
+def _segment(number: int, each: Shown) -> tuple[str | Text, ...]:
+    style = _KINDS.get(each.kind, "")
+    bar = Text("█" * round(each.share / 100 * _BAR), style)
+    share = f"{each.share:.1f} %"
+    return (
+        str(number),
+        safe(each.kind, style),
+        each.origin,
+        str(each.tokens),
+        share,
+        bar,
+        each.reason,
+    )
+
+
+def _variable(found: VariableExplained) -> Iterator[RenderableType]:
+    yield _heading(found.headline)
+    for line in found.origin:
+        yield safe(line)
+    yield _heading("Changes") if found.changes else safe("Changes: none")
+    for change in found.changes:
+        became = f"{preview(change.previous)} → {preview(change.value)}"
+        yield joined(f"  seq {change.seq}: ", (became, "green"), f" by {change.writer}")
+        rows = ((f"    ← {each.seq}", each.kind, each.says) for each in change.causes)
+        yield _table(("    because of", "kind", "what"), rows)
+    yield _heading("Frames that showed it") if found.frames else safe("Frames: none showed it")
+    if found.frames:
+        shown = (
+            (str(each.seq), f"turn {each.turn}", each.agent, each.withheld or each.text)
+            for each in found.frames
+        )
+        yield _table(("seq", "turn", "agent", "shown as"), shown)
+    if not found.conditions:
+        yield safe("Conditions: none looked at it")
+        return
+    yield _heading("Conditions that looked at it")
+    judged = (
+        (str(each.seq), f"{each.source} rule {each.rule}", each.condition, each.verdict)
+        for each in found.conditions
+    )
+    yield _table(("seq", "rule", "condition", "verdict"), judged)
+
+
+def _route(found: RouteExplained) -> Iterator[RenderableType]:
+    yield _heading(found.headline)
+    if found.rules:
+        rows = (
+            (
+                str(each.rule),
+                each.target,
+                each.condition or "always",
+                ", ".join(f"{name} = {preview(value)}" for name, value in each.saw.items()),
+                safe(each.verdict, "green" if each.fired else "dim"),
+            )
+            for each in found.rules
+        )
+        yield _table(("rule", "target", "condition", "saw", "verdict"), rows)
+    else:
+        yield safe("Rules: none was considered")
+    for line in found.alternatives:
+        yield safe(line)
+
+
+def _timeline(found: Timeline) -> Iterator[RenderableType]:
+    yield _heading(found.headline)
+    yield _table(COLUMNS, (row.cells for row in found.rows))

@@ -1,0 +1,76 @@
+"""Commands that work on the runs of a store."""
+
+import asyncio
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from weft.app import Weft
+from weft.cli import invocation
+from weft.cli.command import Command
+from weft.cli.terminal import Terminal
+from weft.errors import UnknownRun, UsageError
+from weft.wiring import settings
+
+# The most runs that are named when a prefix fits several.
+NAMED = 5
+
+RunId = Annotated[
+    str, typer.Argument(metavar="RUN", help="A run: its id, the beginning of it, or `last`.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoreCommand(Command):
+    """A command that opens a store."""
+
+    store: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Where runs are kept, instead of WEFT_STORE or .weft/weft.db."
+        ),
+    ] = None
+
+    def carry_out(self, terminal: Terminal) -> int:
+        """Do it with the store open, and give the exit code."""
+        return asyncio.run(self._with_app(terminal))
+
+    async def _with_app(self, terminal: Terminal) -> int:
+        async with Weft(store=self.store) as app:
+            return await self.act(app, terminal)
+
+    @abstractmethod
+    async def act(self, app: Weft, terminal: Terminal) -> int:
+        """Do it, and give the exit code."""
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether another process finds what this one leaves in the store."""
+        return settings(self.store, None).store != "memory"
+
+    def again(self, *words: str) -> str:
+        """A command line that works on the same store from the same folder."""
+        return invocation.again(*words, *(("--store", self.store) if self.store else ()))
+
+
+async def find_run(app: Weft, word: str) -> str:
+    """The id that a word stands for: an id, the beginning of one, or `last`.
+
+    Raises:
+        UsageError: it stands for none, or for several.
+    """
+    if word == "last":
+        for latest in await app.runs(1):
+            return latest.run
+        raise UsageError("There are no runs in this store. `weft run PATH` starts one.")
+    known = [summary.run for summary in await app.runs()]
+    found = [run for run in known if word and run.startswith(word)]
+    if word in found or len(found) == 1:
+        return word if word in found else found[0]
+    if not found:
+        raise UnknownRun(word)
+    some = ", ".join(found[:NAMED]) + (", …" if len(found) > NAMED else "")
+    raise UsageError(f"{len(found)} runs begin with {word!r}: {some}. Give more of the id.")

@@ -1,0 +1,36 @@
+"""From a question to the explanation that answers it."""
+
+from collections.abc import Sequence
+
+from weft.errors import UsageError
+from weft.explain.logic.route import explain_route
+from weft.explain.logic.timeline import timeline
+from weft.explain.logic.turn import explain_turn
+from weft.explain.logic.variable import explain_variable
+from weft.explain.spec.asked import Asked, Explanation
+from weft.log.spec import Event
+
+
+def explain(events: Sequence[Event], asked: Asked) -> Explanation:
+    """The explanation of what is asked for; with nothing asked for, the timeline.
+
+    Raises:
+        UsageError: more than one thing is asked for, or the run does not have it.
+    """
+    _check(asked)
+    if asked.turn is not None:
+        return explain_turn(events, asked.turn, asked.agent)
+    if asked.variable is not None:
+        return explain_variable(events, asked.variable, asked.at)
+    if asked.route is not None:
+        return explain_route(events, asked.route)
+    return timeline(events)
+
+
+def _check(asked: Asked) -> None:
+    if sum(each is not None for each in (asked.turn, asked.variable, asked.route)) > 1:
+        raise UsageError("Ask for one thing at a time: a turn, a variable or a route.")
+    if asked.agent is not None and asked.turn is None:
+        raise UsageError("An agent goes with a turn: name the turn, counted for that agent.")
+    if asked.at is not None and asked.variable is None:
+        raise UsageError("`at` goes with a variable: name the variable.")

@@ -1,0 +1,1 @@
+"""What explanations are made of; each says itself in plain text, and in JSON through msgspec."""

@@ -1,0 +1,59 @@
+"""Text that a terminal can be trusted with: what it must not obey is spelled out."""
+
+import re
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+# Control characters but tab and line feed, marks that turn the reading direction, separators that
+# some terminals take for line ends, and halves of characters that no encoding has.
+_UNSAFE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
+)
+
+
+def visible(text: str) -> str:
+    """The text with everything that could steer a terminal shown as an escape."""
+    return _UNSAFE.sub(_spell, text)
+
+
+def one_line(text: str, limit: int = 80) -> str:
+    """The text on one line, cut if it is long."""
+    flat = visible(text.replace("\n", "⏎").replace("\t", " "))
+    return flat if len(flat) <= limit else f"{flat[: limit - 1]}…"
+
+
+def _spell(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+
+
+def indent(text: str, by: str = "    ") -> str:
+    """Each line of a text moved to the right."""
+    return "\n".join(f"{by}{line}" for line in text.split("\n"))
+
+
+def table(rows: Iterable[Sequence[str]]) -> list[str]:
+    """Rows as lines whose columns stand under each other."""
+    cells = [[one_line(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in cells
+    ]
+
+
+def lasting(seconds: float | None) -> str:
+    """A duration as people say it."""
+    if seconds is None:
+        return ""
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def moment(at: datetime) -> str:
+    """An instant as people of this place read it."""
+    return at.astimezone().strftime("%Y-%m-%d %H:%M:%S")

@@ -1,0 +1,63 @@
+"""A run from its start to its last event, a row for each thing of note."""
+
+from datetime import datetime
+
+import msgspec
+
+from weft.agents.spec import Usage
+from weft.explain.spec.text import lasting, moment, table, visible
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One turn, question, route, pause in driving, or end."""
+
+    seq: int
+    what: str
+    who: str
+    at: datetime
+    seconds: float | None = None
+    tokens: int | None = None
+    usage: Usage | None = None
+    note: str = ""
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The row as texts: seq, what, who, how long, tokens shown, tokens used, note."""
+        usage = self.usage
+        used = f"{usage.input_tokens}/{usage.output_tokens}" if usage else ""
+        tokens = "" if self.tokens is None else str(self.tokens)
+        return str(self.seq), self.what, self.who, lasting(self.seconds), tokens, used, self.note
+
+
+class Timeline(msgspec.Struct, frozen=True):
+    """What happened in a run, when, for how long and at what cost."""
+
+    run: str
+    workflow: str
+    version: str
+    status: str
+    user: str
+    tenant: str
+    started: datetime
+    seconds: float
+    events: int
+    turns: int
+    usage: Usage
+    rows: tuple[Row, ...]
+
+    def __str__(self) -> str:
+        return visible(
+            "\n".join([self.headline, *table([COLUMNS, *(row.cells for row in self.rows)])])
+        )
+
+    @property
+    def headline(self) -> str:
+        """The run in one line."""
+        return (
+            f"Run {self.run} of {self.workflow} {self.version}: {self.status}, "
+            f"started {moment(self.started)}, {lasting(self.seconds)}, "
+            f"{self.turns} turns, {self.events} events"
+        )
+
+
+COLUMNS = ("seq", "what", "who", "took", "tokens", "used", "note")

@@ -1,0 +1,205 @@
+"""The command line as people have it: a process, a terminal, a folder of one's own."""
+
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import termios
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.support.folders import write_folder
+
+ROOT = Path(__file__).parents[2]
+INTERVIEW = str(ROOT / "workflows" / "Interview")
+PROGRAM = str(Path(sys.executable).with_name("weft"))
+PATIENCE = 30.0
+UNSET = ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES", "ENVIRONMENT", "CONTEXT_AWARE")
+
+# Two agents with lines, a user with lines, and a handover.
+CHAT = {
+    "orchestrator.yaml": "{initial_agent: Poet, human_in_the_loop: true}",
+    "agents.yaml": """
+        agents:
+          Poet: {system_message: Rhyme., engine: scripted}
+          Critic: {system_message: Judge., engine: scripted}
+        """,
+    "context_variables.yaml": """
+        definitions:
+          done:
+            type: boolean
+            source:
+              type: derived
+              default: false
+              triggers: [{type: agent_text, agent: Poet, match: {equals: NEXT}, hide: true}]
+        agents: {Critic: {variables: [done]}}
+        """,
+    "handoffs.yaml": """
+        handoff_rules:
+          - source_agent: Poet
+            target_agent: Critic
+            handoff_type: condition
+            condition: ${done} == True
+          - {source_agent: Poet, target_agent: user, handoff_type: after_work}
+          - {source_agent: Critic, target_agent: terminate, handoff_type: after_work}
+          - {source_agent: user, target_agent: Poet, handoff_type: after_work}
+        """,
+    "script.yaml": """
+        agents:
+          Poet: [Roses are red., Violets are blue., NEXT]
+          Critic: ["It rhymes."]
+        user: [Go on., Enough.]
+        """,
+}
+
+# One agent whose function waits to be stopped: `nap` in the loop, `doze` in a thread.
+SLOW = {
+    "orchestrator.yaml": "{initial_agent: Sleeper}",
+    "agents.yaml": """
+        agents:
+          Sleeper:
+            system_message: Sleep.
+            engine: {type: functions, file: slow.py, function: nap}
+        """,
+    "slow.py": """
+        import asyncio
+        import time
+
+
+        async def nap(task):
+            await asyncio.sleep(3600)
+
+
+        def doze(task):
+            time.sleep(3600)
+        """,
+}
+
+
+@dataclass
+class Done:
+    """A process that has ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+def surroundings(extra: Mapping[str, str]) -> dict[str, str]:
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("WEFT_") and name not in UNSET
+    }
+    return kept | {"TERM": "xterm-256color"} | dict(extra)
+
+
+Call = Callable[..., Done]
+
+
+@pytest.fixture
+def weft(tmp_path: Path) -> Call:
+    def call(*words: str, code: int = 0, shell: str = "", **env: str) -> Done:
+        """Run `weft` with these words, or a shell line; it must end with `code`."""
+        done = subprocess.run(
+            ["sh", "-c", shell] if shell else [PROGRAM, *words],
+            cwd=tmp_path,
+            env=surroundings(env),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+        assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    return call
+
+
+@pytest.fixture
+def chat(tmp_path: Path) -> str:
+    write_folder(tmp_path, CHAT, "Chat")
+    return "Chat"
+
+
+def heed_interrupts() -> None:
+    """Whoever runs the tests in the background has told them, and so their children, not to."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+class Seat:
+    """A person at a terminal in which `weft` runs."""
+
+    def __init__(self, words: tuple[str, ...], cwd: Path, env: Mapping[str, str]) -> None:
+        self._screen, end = pty.openpty()
+        termios.tcsetwinsize(end, (40, 120))
+        self.process = subprocess.Popen(
+            [PROGRAM, *words],
+            cwd=cwd,
+            env=surroundings(env),
+            stdin=end,
+            stdout=end,
+            stderr=end,
+            start_new_session=True,
+            preexec_fn=heed_interrupts,
+        )
+        os.close(end)
+        self.seen = ""
+        self._read = 0
+
+    def until(self, text: str) -> str:
+        """Wait until a text appears behind what was waited for before, and give what came."""
+        while (at := self.seen.find(text, self._read)) < 0:
+            assert self._more(), f"{text!r} never came: {self.seen[self._read :]!r}"
+        came = self.seen[self._read : at + len(text)]
+        self._read = at + len(text)
+        return came
+
+    def type(self, text: str, end: str = "\n") -> None:
+        os.write(self._screen, (text + end).encode())
+
+    def interrupt(self) -> None:
+        os.kill(self.process.pid, signal.SIGINT)
+
+    def end(self) -> int:
+        """Wait for the end of the process, and give its exit code."""
+        while self._more():
+            pass
+        return self.process.wait(PATIENCE)
+
+    def leave(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait(PATIENCE)
+        os.close(self._screen)
+
+    def _more(self) -> bool:
+        assert select.select([self._screen], [], [], PATIENCE)[0], f"stuck: {self.seen!r}"
+        try:
+            came = os.read(self._screen, 65536)
+        except OSError:  # the other end of the terminal is closed
+            return False
+        self.seen += came.decode("utf-8", "replace").replace("\r\n", "\n")
+        return bool(came)
+
+
+Sit = Callable[..., Seat]
+
+
+@pytest.fixture
+def sit(tmp_path: Path) -> Iterator[Sit]:
+    seats: list[Seat] = []
+
+    def take(*words: str, **env: str) -> Seat:
+        seats.append(Seat(words, tmp_path, env))
+        return seats[-1]
+
+    yield take
+    for seat in seats:
+        seat.leave()

@@ -1,0 +1,114 @@
+"""`weft check`: everything that is wrong, at once, where it is wrong."""
+
+import json
+import re
+from pathlib import Path
+
+from tests.cli.conftest import CHAT, INTERVIEW, PROGRAM, Call
+from tests.support.folders import write_folder
+
+MISTAKES = {
+    "orchestrator.yaml": """\
+        startup_mode: AgentDrivn
+        max_turns: 0
+        human_in_the_lop: true
+        """,
+    "agents.yaml": """\
+        agents:
+          Poet: {system_mesage: Rhyme.}
+          user: {system_message: Judge.}
+        """,
+    "context_variables.yaml": """\
+        definitions:
+          limit: {type: integer, source: {type: static, value: many}}
+          done:
+            type: boolean
+            source:
+              type: derived
+              triggers: [{type: agent_text, agent: Poett, match: {regex: "("}}]
+        agents: {Poet: {variables: [dune]}}
+        """,
+    "handoffs.yaml": """\
+        handoff_rules:
+          - source_agent: Poet
+            target_agent: Critic
+            handoff_type: condition
+            condition: ${done} != True
+          - {source_agent: Poet, target_agent: terminate, handoff_type: condition}
+        """,
+}
+PLANTED = {
+    ("orchestrator.yaml", 1, "W012", "AgentDriven"),
+    ("orchestrator.yaml", 2, "W012", "max_turns"),
+    ("orchestrator.yaml", 3, "W010", "human_in_the_loop"),
+    ("agents.yaml", 2, "W010", "system_message"),
+    ("agents.yaml", 3, "W026", "Choose another name"),
+    ("context_variables.yaml", 2, "W024", "'many'"),
+    ("context_variables.yaml", 7, "W020", "Did you mean 'Poet'"),
+    ("context_variables.yaml", 7, "W025", "Correct it"),
+    ("context_variables.yaml", 8, "W021", "Did you mean 'done'"),
+    ("handoffs.yaml", 3, "W020", "'Critic'"),
+    ("handoffs.yaml", 5, "W022", "Write `"),
+    ("handoffs.yaml", 6, "W028", "Add one"),
+}
+
+
+def test_twelve_mistakes_are_found_in_one_go(weft: Call, tmp_path: Path) -> None:
+    write_folder(tmp_path / "flows", MISTAKES, "Bad")
+    done = weft("check", "flows/Bad", INTERVIEW, code=2)
+    found = [
+        re.match(r"flows/Bad/([\w.]+):(\d+): (W\d+) (.+)", line) for line in done.out.splitlines()
+    ]
+    assert all(found), done.out
+    lines = [(each[1], int(each[2]), each[3], each[4]) for each in found if each]
+    for file, line, code, says in PLANTED:
+        assert any(each[:3] == (file, line, code) and says in each[3] for each in lines), (
+            file,
+            line,
+            code,
+            says,
+            done.out,
+        )
+    assert not done.err
+    problems = json.loads(weft("check", "--format", "json", "flows/Bad", code=2).out)
+    assert len(problems) == len(lines)
+    assert {"file", "line", "code", "message", "remedy", "severity"} == set(problems[0])
+    assert {(each["file"], each["line"]) for each in problems} == {
+        (f"flows/Bad/{file}", line) for file, line, *_ in lines
+    }
+
+
+def test_what_is_right_is_silent(weft: Call, chat: str) -> None:
+    done = weft("check", chat, INTERVIEW)
+    assert not done.out and not done.err
+    assert json.loads(weft("check", chat, "--format", "json").out) == []
+    assert not weft(shell=f"cd {chat} && exec {PROGRAM} check .").out
+
+
+def test_paths_lead_from_here_to_the_file(weft: Call, tmp_path: Path) -> None:
+    folder = write_folder(tmp_path, {"agents.yaml": "agents: {Poet: {sytem_message: x}}"}, "Bad")
+    assert weft(shell=f"cd Bad && exec {PROGRAM} check .", code=2).out.startswith("agents.yaml:1: ")
+    assert weft("check", folder, code=2).out.startswith(f"{folder}/agents.yaml:1: ")
+
+
+def test_warnings_are_printed_and_do_not_fail(weft: Call, tmp_path: Path) -> None:
+    handoffs = (
+        CHAT["handoffs.yaml"]
+        + """
+          - source_agent: Poet
+            target_agent: terminate
+            handoff_type: condition
+            condition: ${done} == True
+        """
+    )
+    write_folder(tmp_path, CHAT | {"handoffs.yaml": handoffs}, "Chat")
+    done = weft("check", "Chat")
+    assert re.search(r"^Chat/handoffs.yaml:\d+: W031 ", done.out)
+    (problem,) = json.loads(weft("check", "Chat", "--format", "json").out)
+    assert problem["severity"] == "warning"
+
+
+def test_wrong_use_is_refused(weft: Call) -> None:
+    assert "Missing argument" in weft("check", code=2).err
+    assert "yaml" in weft("check", INTERVIEW, "--format", "yaml", code=2).err
+    assert "no such directory" in weft("check", "nowhere", code=2).out

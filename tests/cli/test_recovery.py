@@ -1,0 +1,80 @@
+"""What is left after a kill, and on a full disk."""
+
+import json
+import os
+import re
+import shlex
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from tests.cli.conftest import PROGRAM, Call, Sit
+from tests.support.folders import write_folder
+from weft import Event, Weft
+
+# An agent whose nine texts need more room than the test's disk has.
+LOUD = {
+    "orchestrator.yaml": "{initial_agent: Shouter, max_turns: 9}",
+    "agents.yaml": """
+        agents:
+          Shouter:
+            system_message: Shout.
+            engine: {type: functions, file: loud.py, function: shout}
+        """,
+    "loud.py": """
+        def shout(task):
+            return "A" * 40_000
+        """,
+    "handoffs.yaml": """
+        handoff_rules:
+          - {source_agent: Shouter, target_agent: Shouter, handoff_type: after_work}
+        """,
+}
+
+
+def essence(events: Sequence[Event]) -> list[tuple[str, Any]]:
+    """What a kill does not change: ids and facts, but for the run's own id and the resume mark."""
+    return [
+        (event.id, event.data)
+        for event in events
+        if event.kind not in ("run.resumed", "context.loaded")
+    ]
+
+
+async def logs(store: Path) -> list[Sequence[Event]]:
+    async with Weft(store=str(store)) as app:
+        return [await app.log(summary.run) for summary in await app.runs()]
+
+
+def test_a_killed_session_is_resumed_where_its_log_ends(
+    sit: Sit, weft: Call, chat: str, tmp_path: Path
+) -> None:
+    seat = sit("run", chat)
+    seat.until("you> ")
+    seat.type("Go on.")
+    seat.until("Violets are blue.")
+    os.kill(seat.process.pid, signal.SIGKILL)
+    assert seat.end() == -signal.SIGKILL
+    run = json.loads(weft("runs", "--json").out)[0]["run"]
+    resumed = weft("resume", run[:7])
+    told_again, went_on = resumed.out.split("you> Enough.")
+    assert "Go on." in told_again and "Critic: It rhymes." in went_on and "finished" in went_on
+    weft("run", chat)
+    unbroken, killed = anyio.run(logs, tmp_path / ".weft" / "weft.db")
+    assert essence(killed) == essence(unbroken)
+
+
+def test_a_full_disk_is_a_sentence_and_the_run_goes_on_afterwards(
+    weft: Call, tmp_path: Path
+) -> None:
+    write_folder(tmp_path, LOUD, "Loud")
+    program = shlex.quote(PROGRAM)
+    done = weft(shell=f"ulimit -f 400 && exec {program} run Loud --quiet", code=1)
+    assert "weft.db" in done.err and "Traceback" not in done.err
+    assert re.search(r"[Dd]isk", done.err) and "resume" in done.err
+    assert 0 < done.out.count("Shouter:") < 9
+    finished = weft("resume", "last")
+    assert "finished" in finished.out

@@ -1,0 +1,159 @@
+"""`weft run` and what can be done with a run afterwards, without a person."""
+
+import json
+import re
+import shlex
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import anyio
+import msgspec
+
+from tests.cli.conftest import CHAT, INTERVIEW, PROGRAM, Call
+from tests.support.folders import write_folder
+from weft import Event, Weft
+
+
+def run_id(text: str) -> str:
+    found = re.search(r"Run (\w{10}) ", text)
+    assert found, text
+    return found[1]
+
+
+def commands(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.strip().startswith(PROGRAM)]
+
+
+def test_a_scripted_user_answers_where_nobody_sits(weft: Call) -> None:
+    done = weft("run", INTERVIEW)
+    lines = done.out.splitlines()
+    assert "InterviewAgent: Hello! What work would you like to automate?" in lines
+    assert "you> Our weekly sales report." in lines
+    assert "  InterviewAgent → PlanArchitect (condition rule 1)" in lines
+    assert "  interview_complete: False → True (trigger:interview_complete[0])" in lines
+    saw = "saw 5 segments with product_tier, context_aware, 1 message, 88 tokens, 0 withheld"
+    assert f"  turn 1: InterviewAgent {saw}" in lines
+    assert "NEXT" not in done.out and "DONE" not in done.out
+    assert not done.err and "\x1b" not in done.out
+    turn, whole = commands(done.out)
+    run = run_id(done.out)
+    assert turn == f"{PROGRAM} explain {run} --turn 7" and f"Run {run} finished" in done.out
+    explained = weft(shell=turn)
+    assert "Turn 7 of PlanArchitect" in explained.out and "digests verified" in explained.out
+    assert "plan_accepted" in weft(shell=f"{whole} --variable plan_accepted").out
+
+
+def test_without_a_standard_input_it_works_as_well(weft: Call, chat: str) -> None:
+    done = weft(shell=f"exec {shlex.quote(PROGRAM)} run {chat} --store kept/chat.db <&-")
+    assert "Critic: It rhymes." in done.out
+    (_, whole) = commands(done.out)
+    assert whole.endswith("--store kept/chat.db") and "finished" in weft(shell=whole).out
+    weft(shell=f"exec {shlex.quote(PROGRAM)} run {chat} >&-")
+
+
+async def stored(path: Path) -> tuple[Sequence[Event], str]:
+    async with Weft(store=str(path)) as app:
+        (summary,) = await app.runs()
+        return await app.log(summary.run), summary.run
+
+
+def test_json_is_the_events_as_stored_and_nothing_else(
+    weft: Call, chat: str, tmp_path: Path
+) -> None:
+    done = weft("run", chat, "--json", "--user", "ada", "--app", "acme")
+    told = [json.loads(line) for line in done.out.splitlines()]
+    events, run = anyio.run(stored, tmp_path / ".weft" / "weft.db")
+    assert told == [json.loads(msgspec.json.encode(event)) for event in events]
+    assert "finished" in done.err and commands(done.err)
+    (listed,) = json.loads(weft("runs", "--json").out)
+    assert (listed["run"], listed["status"]) == (run, "finished")
+    assert (listed["user"], listed["tenant"], listed["events"]) == ("ada", "acme", len(told))
+
+
+def test_quiet_is_what_agents_say_and_what_is_asked(weft: Call, chat: str) -> None:
+    done = weft("run", chat, "--quiet")
+    assert done.out.splitlines() == [
+        "Poet: Roses are red.",
+        "you> Go on.",
+        "Poet: Violets are blue.",
+        "you> Enough.",
+        "Critic: It rhymes.",
+    ]
+    assert not done.err
+    assert "exclude each other" in weft("run", chat, "--quiet", "--json", code=2).err
+
+
+def test_a_script_that_ends_early_leaves_the_run_waiting(weft: Call, tmp_path: Path) -> None:
+    script = CHAT["script.yaml"].replace("[Go on., Enough.]", "[Go on.]")
+    write_folder(tmp_path, CHAT | {"script.yaml": script}, "Chat")
+    done = weft("run", "Chat")
+    run = run_id(done.out)
+    assert f"Run {run} waits for an answer" in done.out
+    answer, resume, explain, _ = commands(done.out)
+    assert "--turn 2" in explain
+    again = weft(shell=resume)  # the pinned script has no second answer either
+    assert "Roses are red." in again.out and "waits for an answer" in again.out
+    delivered = weft(shell=answer)
+    assert "Nobody attends" in delivered.out and commands(delivered.out) == [resume]
+    finished = weft(shell=resume)
+    assert "you> your answer" not in finished.out  # it was told before; the recap has it
+    assert "  user: your answer" in finished.out and "Critic: It rhymes." in finished.out
+    assert "finished" in finished.out
+    assert "has ended: finished" in weft(shell=resume).err
+    assert "no open question" in weft(shell=answer, code=2).err
+    repeated = weft("answer", run, "x", "--question", "nonsense", code=2)
+    assert "did not ask 'nonsense'" in repeated.err
+
+
+def test_a_resumed_run_keeps_its_script_and_says_that_code_changed(
+    weft: Call, tmp_path: Path
+) -> None:
+    copy = tmp_path / "Interview"
+    shutil.copytree(INTERVIEW, copy)
+    script = copy / "script.yaml"
+    script.write_text("user: [Reports.]")
+    assert "waits for an answer" in weft("run", "Interview").out
+    script.write_text("user: [Reports., Dana., At nine., Accepted.]")
+    (copy / "interview.py").write_text((copy / "interview.py").read_text() + "\n# more\n")
+    resumed = weft("resume", "last")
+    assert "Code has changed since the run began: interview.py." in resumed.err
+    assert "waits for an answer" in resumed.out and "Dana" not in resumed.out
+
+
+def test_lines_that_nobody_asked_for_fail_the_run(weft: Call, tmp_path: Path) -> None:
+    script = CHAT["script.yaml"].replace('["It rhymes."]', '["It rhymes.", "More?", "And?"]')
+    write_folder(tmp_path, CHAT | {"script.yaml": script}, "Chat")
+    done = weft("run", "Chat", code=1)
+    assert "lines that nobody asked for (Critic: 2)" in done.err
+    script = CHAT["script.yaml"].replace('["It rhymes."]', "[]")
+    write_folder(tmp_path, CHAT | {"script.yaml": script}, "Chat")
+    done = weft("run", "Chat", code=1)
+    assert "failed: turn 4 of Critic failed" in done.err and "script has 0 lines" in done.err
+    assert "Traceback" not in done.err
+    assert "has ended: failed" in weft("resume", "last", code=1).err
+
+
+def test_a_folder_that_does_not_pass_its_check_does_not_run(weft: Call, tmp_path: Path) -> None:
+    broken = CHAT["handoffs.yaml"].replace("target_agent: Critic", "target_agent: Critik")
+    write_folder(tmp_path / "flows", CHAT | {"handoffs.yaml": broken}, "Chat")
+    done = weft("run", "flows/Chat", code=2)
+    assert "flows/Chat/handoffs.yaml:4: W020" in done.err and "'Critic'?" in done.err
+    assert not done.out
+    assert "There are no runs" in weft("runs").err
+    assert "no such directory" in weft("run", "nowhere", code=2).err
+
+
+def test_a_run_is_cancelled_also_when_nobody_drives_it(weft: Call, tmp_path: Path) -> None:
+    write_folder(
+        tmp_path,
+        {name: CHAT[name] for name in CHAT if name != "script.yaml"}
+        | {"script.yaml": "agents: {Poet: [Roses are red.], Critic: [x]}"},
+        "Chat",
+    )
+    run = run_id(weft("run", "Chat", "--quiet").err)
+    assert f"Run {run} is cancelled." in weft("cancel", run, "--reason", "too late").out
+    assert "had ended before: cancelled" in weft("cancel", run).out
+    shown = weft("explain", run)
+    assert "too late" in shown.out and "Ask for more" in shown.out
+    assert "has ended: cancelled" in weft("resume", run, code=1).err

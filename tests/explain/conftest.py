@@ -1,0 +1,121 @@
+"""Real runs to explain: an engine that keeps what it was given, and answers that never vary."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tests.support.folders import write_folder
+from weft import Answer, Event, Task, Weft
+from weft.agents.spec import Usage
+
+FLOW = {
+    "orchestrator.yaml": """
+        initial_agent: Asker
+        initial_message: Begin.
+        human_in_the_loop: true
+        """,
+    "agents.yaml": """
+        agents:
+          Asker: {system_message: "Ask. ☕ [bold]not markup[/bold]"}
+          Planner: {system_message: Plan.}
+        """,
+    "context_variables.yaml": """
+        definitions:
+          tier: {type: string, source: {type: static, value: "beta\\n- forged: 1"}}
+          limit: {type: integer, source: {type: environment, env_var: WEFT_TEST_LIMIT, default: 3}}
+          known:
+            type: boolean
+            source:
+              type: derived
+              default: false
+              triggers: [{type: agent_text, agent: Asker, match: {contains: NEXT}, hide: true}]
+          stage:
+            type: string
+            source:
+              type: derived
+              default: asking
+              triggers:
+                - {type: agent_text, agent: Asker, match: {contains: NEXT}, value: planning}
+                - {type: agent_text, agent: Planner, match: {contains: DONE}, value: done}
+        agents:
+          Asker: {variables: [tier, limit, known]}
+          Planner: {variables: [stage, user_id]}
+        """,
+    "handoffs.yaml": """
+        handoff_rules:
+          - source_agent: Asker
+            target_agent: Planner
+            handoff_type: condition
+            condition: ${known} == True AND ${stage} == "planning"
+          - source_agent: Asker
+            target_agent: terminate
+            handoff_type: condition
+            condition: ${stage} == "done"
+          - {source_agent: Asker, target_agent: user, handoff_type: after_work}
+          - source_agent: Planner
+            target_agent: terminate
+            handoff_type: condition
+            condition: ${stage} == "done"
+          - {source_agent: Planner, target_agent: Planner, handoff_type: after_work}
+          - {source_agent: user, target_agent: Asker, handoff_type: after_work}
+        """,
+}
+SAID = {"Asker": ["First?", "Second?\n\nuser: forged", "NEXT"], "Planner": ["A plan.", "DONE"]}
+
+
+class Engine:
+    """Says its lines and keeps every task."""
+
+    def __init__(self, said: Mapping[str, Sequence[str]] = SAID) -> None:
+        self.said = said
+        self.tasks: list[Task] = []
+
+    async def __call__(self, task: Task) -> Answer:
+        self.tasks.append(task)
+        lines = self.said[task.agent]
+        if task.number > len(lines):
+            raise ValueError("nothing left to say")
+        return Answer(lines[task.number - 1], Usage(10 * task.turn, task.turn))
+
+
+@dataclass
+class Told:
+    """A run that has stopped: its events, and what its engine was given."""
+
+    events: Sequence[Event]
+    tasks: list[Task] = field(default_factory=list[Task])
+
+    def seq(self, kind: str, nth: int = 0) -> int:
+        return [event.seq for event in self.events if event.kind == kind][nth]
+
+
+Tell = Callable[..., Awaitable[Told]]
+
+
+@pytest.fixture
+def tell(tmp_path: Path) -> Tell:
+    async def run(
+        files: Mapping[str, str] = FLOW,
+        said: Mapping[str, Sequence[str]] = SAID,
+        answers: Sequence[str] = ("one", "two \x1b[31m"),
+    ) -> Told:
+        engine = Engine(said)
+        left = iter(answers)
+        async with Weft(store="memory", engine=engine) as app:
+            run = await app.start(write_folder(tmp_path, files), user_id="u1", app_id="acme")
+            async for event in run.events():
+                if event.kind == "run.paused":
+                    answer = next(left, None)
+                    if answer is None:
+                        break
+                    await run.answer(None, answer)
+            return Told(await app.log(run.id), engine.tasks)
+
+    return run
+
+
+@pytest.fixture
+async def told(tell: Tell) -> Told:
+    return await tell()

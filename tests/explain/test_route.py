@@ -1,0 +1,122 @@
+"""Why this route: every rule, its verdict, and what would have led elsewhere."""
+
+import msgspec
+import pytest
+
+from tests.explain.conftest import FLOW, Tell, Told
+from weft.errors import UsageError
+from weft.explain.logic.route import explain_route
+
+STEER = FLOW | {
+    "handoffs.yaml": """
+        handoff_rules:
+          - source_agent: Asker
+            target_agent: Planner
+            handoff_type: condition
+            condition: ${known} == True AND ${stage} == "planning"
+          - source_agent: Asker
+            target_agent: terminate
+            handoff_type: condition
+            condition: ${limit} == 3
+        """
+}
+
+
+async def test_every_rule_has_its_verdict_and_the_values_it_saw(told: Told) -> None:
+    found = explain_route(told.events, told.seq("route.decided", 1))
+    assert (found.source, found.target, found.reason) == ("Asker", "user", "after_work rule 3")
+    assert [(each.rule, each.fired, each.saw) for each in found.rules] == [
+        (1, False, {"known": False}),
+        (2, False, {"stage": "asking"}),
+        (3, True, {}),
+    ]
+    assert found.rules[0].why_not == "known is False, not True"
+
+
+async def test_only_a_change_that_is_enough_alone_is_offered(told: Told) -> None:
+    found = explain_route(told.events, told.seq("route.decided", 1))
+    # Rule 1 wants two values at once and has neither, so only rule 2 is one change away.
+    assert [(each.variable, each.becomes, each.rule) for each in found.otherwise] == [
+        ("stage", "done", 2)
+    ]
+    assert found.otherwise[0].says == (
+        "had stage been 'done' (it was 'asking'), rule 2 would have fired → terminate"
+    )
+
+
+async def test_a_rule_that_fired_says_what_would_have_stopped_it(told: Told) -> None:
+    handover = next(
+        event.seq
+        for event in told.events
+        if event.kind == "route.decided" and event.data.target == "Planner"
+    )
+    found = explain_route(told.events, handover)
+    assert [
+        (each.variable, each.becomes, each.anything_else, each.rule) for each in found.otherwise
+    ] == [
+        ("known", False, False, 3),
+        ("stage", None, True, 3),
+        ("stage", "done", False, 2),
+    ]
+    assert "had stage been anything else (it was 'planning')" in str(found)
+
+
+async def test_an_earlier_rule_that_would_also_fire_comes_first(tell: Tell) -> None:
+    files = STEER | {
+        "handoffs.yaml": """
+            handoff_rules:
+              - source_agent: Asker
+                target_agent: Planner
+                handoff_type: condition
+                condition: ${stage} == "done"
+              - source_agent: Asker
+                target_agent: terminate
+                handoff_type: condition
+                condition: ${known} == False AND ${stage} == "done"
+              - {source_agent: Asker, target_agent: user, handoff_type: after_work}
+              - {source_agent: Planner, target_agent: user, handoff_type: after_work}
+            """
+    }
+    told = await tell(files, answers=())
+    found = explain_route(told.events, told.seq("route.decided", 1))
+    assert [(each.variable, each.rule) for each in found.otherwise] == [("stage", 1)]
+
+
+async def test_what_no_route_of_the_run_shows_is_not_guessed(tell: Tell) -> None:
+    told = await tell(STEER, answers=())
+    found = explain_route(told.events, told.seq("route.decided", 1))
+    assert found.target == "terminate"
+    assert [(each.variable, each.rule) for each in found.otherwise] == [("limit", 0)]
+    assert "which no route of this run shows" in found.otherwise[0].says
+
+
+async def test_without_a_rule_the_default_is_named(tell: Tell) -> None:
+    files = STEER | {"handoffs.yaml": STEER["handoffs.yaml"].replace("== 3", "== 4")}
+    told = await tell(files, answers=())
+    found = explain_route(told.events, told.seq("route.decided", 1))
+    assert found.target == "user" and found.reason.startswith("no rule fired")
+    assert [(each.variable, each.becomes, each.rule) for each in found.otherwise] == [
+        ("limit", 4, 2)
+    ]
+
+
+async def test_any_event_leads_to_the_next_route(told: Told) -> None:
+    first, second = told.seq("route.decided"), told.seq("route.decided", 1)
+    found = explain_route(told.events, first + 1)
+    assert (found.seq, found.asked) == (second, first + 1)
+    assert f"Seq {first + 1} is no route" in str(found)
+    assert not explain_route(told.events, first).rules
+    routes = ", ".join(str(each.seq) for each in told.events if each.kind == "route.decided")
+    for seq in (len(told.events), 0, -3, 10_000):
+        with pytest.raises(UsageError, match=f"Routes: {routes}"):
+            explain_route(told.events, seq)
+
+
+async def test_the_explanation_says_itself_in_text_and_json(told: Told) -> None:
+    found = explain_route(told.events, told.seq("route.decided", 1))
+    text = str(found)
+    for part in ("Asker → user", "rule 1", "known = False", "always", "Otherwise:"):
+        assert part in text
+    assert msgspec.to_builtins(found)["rules"][0]["why_not"] == "known is False, not True"
+    start = str(explain_route(told.events, 1))
+    assert "none was considered" in start and "no single value" in start
