@@ -1,7 +1,7 @@
 """The public face: an app over one store, and runs as handles."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -14,7 +14,7 @@ from weft.kernel.values import Json
 from weft.log.events import ENDS
 from weft.log.spec import Event
 from weft.runtime.service.runs import Runs
-from weft.runtime.spec import Loaded, Summary
+from weft.runtime.spec import Delivery, Loaded, Summary
 
 
 class Weft:
@@ -137,12 +137,12 @@ class Run:
         self.id = id
         self._runs = runs
 
-    def events(self, after: int = 0) -> AsyncIterator[Event]:
+    def events(self, after: int = 0) -> AsyncGenerator[Event]:
         """Its events from a position on, live, up to its end."""
         return self._runs.events(self.id, after)
 
-    async def answer(self, question: str | None, value: Json, *, by: str = "local") -> bool:
-        """Answer one of its questions (`None`: the open one); whether somebody goes on with it."""
+    async def answer(self, question: str | None, value: Json, *, by: str = "local") -> Delivery:
+        """Answer one of its questions (`None`: the open one), and say what became of it."""
         return await self._runs.answer(self.id, question, value, by=by)
 
     async def cancel(self, *, by: str = "local", reason: str = "") -> bool:

@@ -20,7 +20,7 @@ from weft.errors import (
 )
 from weft.log.spec import Event
 from weft.runtime.service.runs import Runs, World
-from weft.runtime.spec import Reply
+from weft.runtime.spec import Delivery, Reply
 
 
 async def talk(task: Task) -> Answer:
@@ -63,7 +63,7 @@ async def test_a_conversation_is_answered_to_its_end(folder: str) -> None:
         position = 0
         for said in ("this", "that"):
             asked = await until(runs, run, "question.asked", position)
-            assert await runs.answer(run, asked.data.question, said, by="u1")
+            assert await runs.answer(run, asked.data.question, said, by="u1") is Delivery.TAKEN
             position = asked.seq
         end = await until(runs, run, "run.finished")
         events = [event async for event in runs.events(run)]
@@ -80,8 +80,8 @@ async def test_an_answer_counts_once_and_the_first_one_stays(folder: str) -> Non
         run = await runs.start(folder, user="u1", tenant="acme")
         asked = await until(runs, run, "question.asked")
         question = asked.data.question
-        assert await runs.answer(run, question, "first", by="u1")
-        assert await runs.answer(run, question, "second", by="u2")
+        assert await runs.answer(run, question, "first", by="u1") is Delivery.TAKEN
+        assert await runs.answer(run, question, "second", by="u2") is Delivery.REPEATED
         await until(runs, run, "question.asked", asked.seq)
         events = await world.stores.log.read(run)
         texts = [event.data.text for event in events if event.kind == "user.text"]
@@ -113,7 +113,7 @@ async def test_a_stale_answer_is_on_record_and_changes_nothing(folder: str) -> N
         refused = await until(runs, run, "answer.refused")
         assert refused.id == "stale"
         assert refused.data.reason == "the question is not open"
-        assert await runs.answer(run, None, "this", by="u1")
+        assert await runs.answer(run, None, "this", by="u1") is Delivery.TAKEN
         await until(runs, run, "user.text", refused.seq)
 
 
@@ -141,6 +141,7 @@ async def test_cancelling_reaches_an_engine_in_mid_call(folder: str) -> None:
         ]
         assert events[-2].data.status == "cancelled"
         assert (events[-1].data.by, events[-1].data.reason) == ("boss", "enough")
+        assert "run.resumed" not in [event.kind for event in events]
         assert not await runs.cancel(run, by="boss")
 
 
@@ -153,7 +154,7 @@ async def test_messages_to_a_run_that_nobody_attends_to(folder: str) -> None:
         await until(runs, run, "run.paused")
         await until(runs, other, "run.paused")
     alone = Runs(replace(world, scheduler=make_world().scheduler))
-    assert await alone.answer(run, None, "hello", by="u1") is False
+    assert await alone.answer(run, None, "hello", by="u1") is Delivery.RECORDED
     last = (await world.stores.log.read(run))[-1]
     assert (last.kind, last.data.text) == ("user.text", "hello")
     assert await alone.cancel(other, by="u1")
@@ -187,6 +188,8 @@ async def test_trouble_with_the_store_reaches_whoever_follows_the_run(folder: st
         await world.stores.inbox.offer(run, "t1.2/ask/answer", Reply("t1.2/ask", "hi", "u1"))
         with pytest.raises(StoreUnavailable, match="full"):
             await until(runs, run, "question.answered", paused.seq)
+        with pytest.raises(StoreUnavailable, match="full"):  # also for who follows it later
+            await until(runs, run, "question.answered")
         disk.full = False
         await runs.resume(run)
         await until(runs, run, "question.asked", paused.seq)
@@ -255,7 +258,7 @@ async def test_a_run_is_pinned_to_what_it_began_with(folder: str) -> None:
     rewrite(folder, "agents.yaml", "agents: {Other: {system_message: Hi.}}")
     fresh_process = replace(make_world(talk), stores=world.stores)
     async with serving(fresh_process) as runs:
-        assert await runs.answer(run, None, "go on", by="u1")
+        assert await runs.answer(run, None, "go on", by="u1") is Delivery.TAKEN
         event = await until(runs, run, "turn.started", 14)
         assert event.data.agent == "Asker"
 

@@ -1,9 +1,9 @@
 """A run attended to in this terminal: what happens is told, what is asked is answered."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
-from typing import Protocol, cast
+from typing import Protocol
 
 from weft.agents.events import QuestionAnswered, QuestionAsked
 from weft.agents.spec import Question
@@ -92,8 +92,7 @@ class Session:
         """The event that ended the run, or nothing when it waits for an answer from elsewhere."""
         if not await self._ask(self._question):
             return None
-        stream = cast("AsyncGenerator[Event, None]", self._run.events(self._position))
-        async with aclosing(stream) as events:
+        async with aclosing(self._run.events(self._position)) as events:
             async for event in events:
                 self._tell(event)
                 if event.kind in ENDS:
@@ -154,8 +153,7 @@ class Session:
 
     async def _closed(self, after: int) -> None:
         """Wait until the open question is answered, or the run is to end."""
-        stream = cast("AsyncGenerator[Event, None]", self._run.events(after))
-        async with aclosing(stream) as events:
+        async with aclosing(self._run.events(after)) as events:
             async for event in events:
                 if isinstance(event.data, QuestionAnswered | CancelRequested):
                     return

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 
 import msgspec
 
@@ -23,6 +24,14 @@ class Stop(msgspec.Struct, frozen=True, tag="cancel"):
 
     by: str
     reason: str = ""
+
+
+class Delivery(StrEnum):
+    """What became of a message to a run."""
+
+    TAKEN = "taken by whoever attends to the run"
+    RECORDED = "on record; nobody attends to the run"
+    REPEATED = "the same as before; the first one counts"
 
 
 # What an inbox holds for a run.

@@ -9,6 +9,7 @@ from weft.app import Weft
 from weft.cli.command import as_text
 from weft.cli.stored import RunId, StoreCommand, find_run
 from weft.cli.terminal import Terminal, safe
+from weft.runtime.spec import Delivery
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,8 +25,11 @@ class Answer(StoreCommand):
     async def act(self, app: Weft, terminal: Terminal) -> int:
         """Deliver the answer, and say who goes on with the run."""
         run = await find_run(app, self.run)
-        if await app.run(run).answer(self.question, self.text):
+        delivery = await app.run(run).answer(self.question, self.text)
+        if delivery is Delivery.TAKEN:
             terminal.show(safe(f"Answered. Run {run} goes on where it is attended to."))
+        elif delivery is Delivery.REPEATED:
+            terminal.show(safe(f"Run {run} had that answer before; the first one counts."))
         else:
             terminal.show(safe(f"Answered. Nobody attends to run {run}; go on with it here:"))
             terminal.show(safe(f"  {self.again('resume', run)}"))

@@ -1,5 +1,6 @@
 """Moves runs: opens them from their log, takes in what came from outside, decides and acts."""
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -64,6 +65,7 @@ class Driver:
         self._clock = clock
         self._definitions = definitions
         self._warm: OrderedDict[str, Opened] = OrderedDict()
+        self._interrupted: set[str] = set()
 
     async def drive(self, run: str) -> datetime | None:
         """Take in what came, then decide and act until the run ends or must wait.
@@ -73,9 +75,13 @@ class Driver:
             RunBusy: another process holds the run.
         """
         async with self._stores.claims.claim(run):
-            opened = await self._open(run)
-            await self._take_in(opened.journal)
-            await self._advance(opened)
+            try:
+                opened = await self._open(run)
+                await self._take_in(opened.journal)
+                await self._advance(opened)
+            except asyncio.CancelledError:
+                self._interrupted.add(run)
+                raise
             self._keep_warm(run, opened)
         return None
 
@@ -90,7 +96,9 @@ class Driver:
         opened = self._warm.pop(run, None) or await self._thaw(run)
         journal = opened.journal
         journal.catch_up(await self._stores.log.read(run, journal.state.position))
-        if resume and not opened.driven and journal.state.status == "running":
+        ours = opened.driven or run in self._interrupted
+        self._interrupted.discard(run)
+        if resume and not ours and journal.state.status == "running":
             mark = RunResumed(opened.loaded.changed_code)
             journal.record(f"resumed@{journal.state.position}", mark)
             await journal.commit()

@@ -18,7 +18,7 @@ from weft.runtime.logic import fresh
 from weft.runtime.ports import Definitions, Entropy, Scheduler
 from weft.runtime.service.driver import Driver, Stores
 from weft.runtime.service.journal import Journal
-from weft.runtime.spec import Loaded, Message, Reply, Stop, Summary
+from weft.runtime.spec import Delivery, Loaded, Message, Reply, Stop, Summary
 from weft.variables.logic.resolution import PRODUCTION, Readings, resolve, wanted
 from weft.variables.ports import Environment
 
@@ -50,6 +50,7 @@ class Runs:
         self._world = world
         self._driver = Driver(world.stores, world.clock, world.definitions)
         self._followers: dict[str, set[asyncio.Future[None]]] = {}
+        self._troubles: dict[str, Exception] = {}
 
     async def serve(self, slots: int) -> None:
         """Drive what is woken here, and wake what gets mail, until cancelled."""
@@ -59,6 +60,7 @@ class Runs:
 
     async def _drive(self, run: str) -> datetime | None:
         """Drive a run; trouble reaches whoever follows it, and only them."""
+        self._troubles.pop(run, None)
         try:
             return await self._driver.drive(run)
         except Conflict:
@@ -70,7 +72,8 @@ class Runs:
         return None
 
     def _tell(self, run: str, error: Exception) -> None:
-        """Let trouble reach whoever follows the run, or else the program's log."""
+        """Let trouble reach whoever follows the run, now or later, or else the program's log."""
+        self._troubles[run] = error
         followers = [each for each in self._followers.get(run, ()) if not each.done()]
         for follower in followers:
             follower.set_exception(error)
@@ -124,9 +127,13 @@ class Runs:
         """
         first, last = await self._ends(run)
         if last.kind not in ENDS:
-            if await self._world.stores.claims.held(run):
-                raise RunBusy(f"Run {run!r} is being driven by another process.")
+            await self._check_free(run)
             await self._world.scheduler.wake(run, tenant=first.data.tenant)
+
+    async def _check_free(self, run: str) -> None:
+        """Refuse a run that somebody else drives, with a word on who it is."""
+        async with self._world.stores.claims.claim(run):
+            return
 
     async def events(self, run: str, after: int = 0) -> AsyncGenerator[Event]:
         """The events of a run from a position on, live, up to its end.
@@ -134,24 +141,40 @@ class Runs:
         Raises:
             WeftError: the run cannot be driven here, as when the disk is full.
         """
-        await self._ends(run)
-        trouble = asyncio.get_running_loop().create_future()
-        followers = self._followers.setdefault(run, set())
-        followers.add(trouble)
+        trouble = self._follow(run)
+        stored = self._world.stores.log
         try:
-            async with aclosing(self._world.stores.log.subscribe(run, after)) as events:
-                while True:
-                    event = await _next(events, trouble)
+            await self._ends(run)
+            async with aclosing(stored.subscribe(run, after)) as events:
+                while event := await _next(events, trouble):
+                    after = event.seq
                     yield event
                     if event.kind in ENDS:
                         return
+            for event in await stored.read(run, after):
+                yield event
+            trouble.result()
         finally:
-            followers.discard(trouble)
-            if not followers:
-                self._followers.pop(run, None)
+            self._unfollow(run, trouble)
 
-    async def answer(self, run: str, question: str | None, value: Json, *, by: str) -> bool:
-        """Answer a question of a run; whether somebody attends to the run and goes on with it.
+    def _follow(self, run: str) -> "asyncio.Future[None]":
+        """What fails when the run cannot be driven here, if that is not known already."""
+        trouble: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._followers.setdefault(run, set()).add(trouble)
+        if run in self._troubles:
+            trouble.set_exception(self._troubles[run])
+        return trouble
+
+    def _unfollow(self, run: str, trouble: "asyncio.Future[None]") -> None:
+        followers = self._followers[run]
+        followers.discard(trouble)
+        if trouble.done():
+            trouble.exception()
+        if not followers:
+            del self._followers[run]
+
+    async def answer(self, run: str, question: str | None, value: Json, *, by: str) -> Delivery:
+        """Answer a question of a run, and say what became of the answer.
 
         Raises:
             UsageError: the run has no such question, or the answer is not one.
@@ -164,13 +187,13 @@ class Runs:
             raise UsageError(f"Question {asked!r} takes a text, not {preview(value)}.")
         return await self._deliver(run, f"{asked}/answer", Reply(asked, value, by), last.seq)
 
-    async def _refuse_or_repeat(self, run: str, question: str | None) -> bool:
+    async def _refuse_or_repeat(self, run: str, question: str | None) -> Delivery:
         """Say why a question cannot be answered; one that has its answer keeps it."""
         if question is None:
             raise UsageError(f"Run {run!r} has no open question.")
         events = await self._world.stores.log.read(run)
         if any(event.id == f"{question}/answer" for event in events):
-            return True
+            return Delivery.REPEATED
         asked = [event.data.question for event in events if isinstance(event.data, QuestionAsked)]
         raise UsageError(
             f"Run {run!r} did not ask {question!r}. It asked: {', '.join(asked) or 'nothing'}."
@@ -181,12 +204,12 @@ class Runs:
         _, last = await self._ends(run)
         if last.kind in ENDS:
             return False
-        if not await self._deliver(run, "cancel", Stop(by, reason), last.seq):
+        if await self._deliver(run, "cancel", Stop(by, reason), last.seq) is Delivery.RECORDED:
             await self._driver.drive(run)
         return True
 
-    async def _deliver(self, run: str, id: str, message: Message, after: int) -> bool:
-        """Offer a message and wait until its event is in the log; whether a driver took it."""
+    async def _deliver(self, run: str, id: str, message: Message, after: int) -> Delivery:
+        """Offer a message and wait until its event is in the log."""
         world = self._world
         await world.stores.inbox.offer(run, id, message)
         await self._rouse(run)
@@ -194,13 +217,13 @@ class Runs:
             try:
                 async with asyncio.timeout(GRACE):
                     await self._appears(run, id, after)
-                return True
+                return Delivery.TAKEN
             except TimeoutError:
                 if await world.stores.claims.held(run):
                     continue
             try:
                 await self._driver.take_in(run)
-                return False
+                return Delivery.RECORDED
             except RunBusy:
                 continue
 
@@ -235,14 +258,12 @@ class Runs:
             await world.scheduler.wake(run, tenant="")
 
 
-async def _next(events: AsyncGenerator[Event], trouble: "asyncio.Future[None]") -> Event:
-    """The next event, unless trouble comes first."""
+async def _next(events: AsyncGenerator[Event], trouble: "asyncio.Future[None]") -> Event | None:
+    """The next event, or nothing when trouble comes first."""
     coming = asyncio.ensure_future(anext(events))
     try:
         await asyncio.wait({coming, trouble}, return_when=asyncio.FIRST_COMPLETED)
-        if not coming.done():
-            trouble.result()
-        return await coming
+        return await coming if coming.done() else None
     finally:
         if not coming.done():
             coming.cancel()
