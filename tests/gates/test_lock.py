@@ -14,7 +14,9 @@ CORE = {"anyio", "google-re2", "msgspec", "pydantic", "rich", "ruamel.yaml", "ty
 
 def asked() -> list[Requirement]:
     project, build = CONFIG["project"], CONFIG["build-system"]
-    lines = [*project["dependencies"], *CONFIG["dependency-groups"]["dev"], *build["requires"]]
+    extras = [line for lines in project["optional-dependencies"].values() for line in lines]
+    lines = [*project["dependencies"], *extras, *CONFIG["dependency-groups"]["dev"]]
+    lines += build["requires"]
     return [Requirement(line) for line in lines]
 
 

@@ -2,12 +2,13 @@
 
 from weft.adapters.scripted import ScriptedEngine
 from weft.testing.crashes import CrashingEngine, CrashingLog, Fuse, Killed
-from weft.testing.fakes import FakeClock, FakeEntropy, FakeEnvironment
+from weft.testing.fakes import FakeClock, FakeDocuments, FakeEntropy, FakeEnvironment
 
 __all__ = [
     "CrashingEngine",
     "CrashingLog",
     "FakeClock",
+    "FakeDocuments",
     "FakeEntropy",
     "FakeEnvironment",
     "Fuse",

@@ -1,7 +1,13 @@
 """Stand-ins for the world that do as they are told."""
 
+from collections import defaultdict
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+
+from weft.errors import UsageError
+from weft.kernel.values import Json
+from weft.variables.logic.paths import belongs, steps, value_at
+from weft.variables.ports import TENANT_FIELDS, Lookup
 
 
 class FakeClock:
@@ -43,3 +49,37 @@ class FakeEnvironment:
     def get(self, name: str) -> str | None:
         """The value of a variable, or nothing when it is unset."""
         return self.values.get(name)
+
+
+class FakeDocuments:
+    """Documents in memory, the last added being the newest."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[str | None, str], list[Mapping[str, Json]]] = defaultdict(list)
+        self._closed = False
+
+    def add(
+        self, collection: str, *documents: Mapping[str, Json], database: str | None = None
+    ) -> None:
+        """Put documents into a collection."""
+        self._kept[database, collection] += documents
+
+    async def newest(self, lookup: Lookup) -> Mapping[str, Json] | None:
+        """The document last added that fits, or none."""
+        await self.index(lookup)
+        names = steps(lookup.key)
+        for document in reversed(self._kept.get((lookup.database, lookup.collection), ())):
+            if value_at(document, names) == lookup.value:
+                if belongs(document, TENANT_FIELDS, lookup.tenant):
+                    return document
+        return None
+
+    async def index(self, lookup: Lookup) -> None:
+        """Refuse what every store refuses; there is nothing to index."""
+        if self._closed:
+            raise UsageError("The documents are closed, so nothing can be looked up any more.")
+        steps(lookup.key)
+
+    async def aclose(self) -> None:
+        """Refuse everything from now on; a second call changes nothing."""
+        self._closed = True

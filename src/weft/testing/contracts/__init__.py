@@ -22,6 +22,7 @@ makes failures speak. A log under test is built with `CODEC`, which knows the fa
 """
 
 from weft.testing.contracts.claims import ClaimsContract
+from weft.testing.contracts.documents import DocumentStoreContract
 from weft.testing.contracts.events import EventLogContract
 from weft.testing.contracts.facts import CODEC, Measured, Noted, event, events, refused, until
 from weft.testing.contracts.inbox import InboxContract
@@ -31,6 +32,7 @@ from weft.testing.contracts.snapshots import SnapshotsContract
 __all__ = [
     "CODEC",
     "ClaimsContract",
+    "DocumentStoreContract",
     "EventLogContract",
     "InboxContract",
     "Measured",

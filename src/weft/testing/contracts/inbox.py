@@ -8,7 +8,7 @@ import anyio
 from weft.log.ports import EventLog
 from weft.runtime.ports import Inbox
 from weft.runtime.spec import Reply, Stop
-from weft.testing.contracts.facts import PATIENCE, event
+from weft.testing.contracts.facts import PATIENCE, event, events
 
 STOP = Stop("ann", "enough")
 REPLY = Reply("q1", {"plan": ["ü", None, 1.5]}, "ann")
@@ -61,6 +61,21 @@ class InboxContract:
             await log.append("a", [event("a", 1, id="1")], 0)
             await inbox.offer("a", "1", STOP)
             assert not await inbox.pending("a")
+
+    async def test_a_message_is_consumed_among_many_events(self) -> None:
+        """A message is consumed wherever its event stands behind it, and by no other event."""
+        async with self.fresh() as (inbox, log):
+            await log.append("a", events("a", 5), 0)
+            for id in ("kept", "taken", "a/500x"):
+                await inbox.offer("a", id, STOP)
+            for after in range(5, 1005, 100):
+                await log.append("a", events("a", 100, after), after)
+            assert len(await inbox.pending("a")) == 3
+            batch = [event("a", 1006), event("a", 1007, id="taken"), event("a", 1008)]
+            await log.append("a", batch, 1005)
+            assert [id for id, _ in await inbox.pending("a")] == ["kept", "a/500x"]
+            await inbox.offer("a", "a/500", STOP)
+            assert [id for id, _ in await inbox.pending("a")] == ["kept", "a/500x"]
 
     async def test_odd_ids(self) -> None:
         """Any text names a run or a message."""

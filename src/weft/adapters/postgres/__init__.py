@@ -1,0 +1,15 @@
+"""Documents in PostgreSQL. Needs the extra `postgres`."""
+
+from weft.errors import UsageError
+
+try:
+    from weft.adapters.postgres.documents import PostgresDocuments
+except ModuleNotFoundError as error:
+    if error.name != "psycopg":
+        raise
+    raise UsageError(
+        "PostgreSQL needs the package 'psycopg', which is not installed. "
+        'Install it with: pip install "weft[postgres]"'
+    ) from error
+
+__all__ = ["PostgresDocuments"]
