@@ -43,7 +43,7 @@ async def test_no_thread_is_started_for_short_work(tmp_path: Path) -> None:
     await store.log.append("a", events("a", 7), 0)
     await store.log.read("a")
     async with store.claims.claim("a"):
-        assert threading.active_count() == threads
+        assert threading.active_count() <= threads
     await store.aclose()
 
 

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from weft.adapters.sqlite import queries
-from weft.adapters.sqlite.connections import connect
+from weft.adapters.sqlite.connections import connect, connect_writer
 from weft.adapters.sqlite.faults import is_busy, unavailable
-from weft.adapters.sqlite.writer import Write, Writer
+from weft.adapters.sqlite.places import Place
+from weft.adapters.sqlite.writer import Write, Writer, runs_of
 
 # Seconds for which a reader may hold up the beginning of a new WAL.
 CHECKPOINT_WAIT = 0.05
@@ -33,9 +34,12 @@ class Background:
         """Do a piece of work."""
         return asyncio.get_running_loop().run_in_executor(self._thread, work)
 
-    def commit(self, writes: list[Write[Any]]) -> "asyncio.Future[None]":
-        """Commit writes when the file's lock is free; a failure is recorded in each of them."""
-        return self.run(lambda: self._commit(writes))
+    def commit(self, writes: list[Write[Any]], places: dict[str, Place]) -> "asyncio.Future[None]":
+        """Commit writes when the file's lock is free; a failure is recorded in each of them.
+
+        `places` is what is known of their runs, and afterwards what is known then.
+        """
+        return self.run(lambda: self._commit(writes, places))
 
     def checkpoint(self) -> None:
         """Bring the WAL into the file, some time soon."""
@@ -46,11 +50,11 @@ class Background:
         await self.run(lambda: self._close(work))
         self._thread.shutdown(wait=False)
 
-    def _commit(self, writes: list[Write[Any]]) -> None:
+    def _commit(self, writes: list[Write[Any]], places: dict[str, Place]) -> None:
         try:
             if self._writer is None:
-                self._writer = Writer(connect(self._path, self._patience))
-            self._writer.commit(writes)
+                self._writer = Writer(connect_writer(self._path, self._patience))
+            _commit_with(self._writer, writes, places)
         except Exception as error:  # noqa: BLE001 - given to each who waits
             for write in writes:
                 write.error = unavailable(error, self._path)
@@ -71,3 +75,13 @@ class Background:
         if self._writer:
             self._writer.connection.close()
         work()
+
+
+def _commit_with(writer: Writer, writes: list[Write[Any]], places: dict[str, Place]) -> None:
+    """Commit writes with what somebody else knows of their runs, and tell what is known then."""
+    writer.places.put(places)
+    try:
+        writer.commit(writes)
+    finally:
+        places.clear()
+        places.update(writer.places.take(runs_of(writes)))

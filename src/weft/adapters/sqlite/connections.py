@@ -6,9 +6,6 @@ from pathlib import Path
 from weft.adapters.sqlite import queries
 from weft.errors import StoreUnavailable
 
-# Enough for every statement of this adapter, the inserts of each batch size included.
-STATEMENTS = 128
-
 
 def connect(path: Path, timeout: float) -> sqlite3.Connection:
     """A connection that commits by itself unless told otherwise, for one thread at a time."""
@@ -17,10 +14,16 @@ def connect(path: Path, timeout: float) -> sqlite3.Connection:
         timeout=timeout,
         isolation_level=None,
         check_same_thread=False,
-        cached_statements=STATEMENTS,
     )
     for setting in queries.SETTINGS:
         connection.execute(setting)
+    return connection
+
+
+def connect_writer(path: Path, timeout: float) -> sqlite3.Connection:
+    """A connection that writes."""
+    connection = connect(path, timeout)
+    connection.execute(queries.ROOMY)
     return connection
 
 
@@ -44,7 +47,7 @@ def prepare(path: Path) -> sqlite3.Connection:
             f"The folder of {str(path)!r} cannot be made: {error.strerror}. "
             "Choose another place for the store."
         ) from error
-    connection = connect(path, 0.0)
+    connection = connect_writer(path, 0.0)
     try:
         if not _is_ours(connection, path):
             connection.execute(queries.USE_WAL)

@@ -20,8 +20,9 @@ from weft.adapters.sqlite import queries
 from weft.adapters.sqlite.background import Background
 from weft.adapters.sqlite.connections import connect_reader, prepare
 from weft.adapters.sqlite.faults import is_busy, unavailable
+from weft.adapters.sqlite.places import Places
 from weft.adapters.sqlite.signals import Signals
-from weft.adapters.sqlite.writer import Write, Writer
+from weft.adapters.sqlite.writer import Write, Writer, runs_of
 from weft.errors import StoreUnavailable, UsageError
 
 T = TypeVar("T")
@@ -35,20 +36,10 @@ Page = Callable[[sqlite3.Connection, int], tuple[list[Row], int | None]]
 PAUSE = 0.02
 # Seconds that a short read waits, on the loop's thread, for another process that opens or closes.
 GLANCE = 1.0
-# About what a commit adds beside its data: the pages of two trees.
-COMMIT_COST = 3 * 4096
+# About what a commit adds beside its data: the rest of the page, and sometimes those above it.
+COMMIT_COST = 2 * 4096
 
 _log = logging.getLogger("weft.sqlite")
-
-
-class _Group:
-    """The writes of one tick of the loop."""
-
-    __slots__ = ("outcome", "writes")
-
-    def __init__(self) -> None:
-        self.writes: list[Write[Any]] = []
-        self.outcome: asyncio.Future[None] | None = None
 
 
 class Database:
@@ -63,7 +54,8 @@ class Database:
         self._writer: Writer | None = None
         self._reader: sqlite3.Connection | None = None
         self._opening: asyncio.Future[None] | None = None
-        self._group = _Group()
+        # The writes of this tick of the loop.
+        self._gathered: list[Write[Any]] = []
         self._grown = 0
         self._closed = False
 
@@ -82,40 +74,53 @@ class Database:
         """
         if self._writer is None or self._closed:
             await self.ready()
-        group = self._group
-        group.writes.append(write)
+        gathered = self._gathered
+        gathered.append(write)
         try:
             await asyncio.sleep(0)
         except asyncio.CancelledError:
-            if group is self._group:
-                group.writes.remove(write)
+            if gathered is self._gathered:
+                gathered.remove(write)
             raise
-        if group is self._group:
+        if gathered is self._gathered:
             self._flush()
-        if group.outcome:
-            await asyncio.shield(group.outcome)
+        if write.outcome:
+            await asyncio.shield(write.outcome)
         if write.error:
             raise write.error
         return write.result
 
     def _flush(self) -> None:
         """Commit the writes that have gathered: whoever of them comes first does it for all."""
-        group, self._group = self._group, _Group()
+        writes, self._gathered = self._gathered, []
         writer = self._writer
         assert writer is not None
         try:
-            writer.commit(group.writes)
+            writer.commit(writes)
         except sqlite3.Error as error:
             if is_busy(error):
-                group.outcome = self._background.commit(group.writes)
-                group.outcome.add_done_callback(lambda _: self._committed(group.writes))
+                self._hand_over(writes, writer.places)
             else:
-                _fail(group.writes, unavailable(error, self.path))
+                _fail(writes, unavailable(error, self.path))
         except BaseException:
-            _fail(group.writes, StoreUnavailable("The write was interrupted; try it again."))
+            writer.forget(writes)
+            _fail(writes, StoreUnavailable("The write was interrupted; try it again."))
             raise
         else:
-            self._committed(group.writes)
+            self._committed(writes)
+
+    def _hand_over(self, writes: list[Write[Any]], places: Places) -> None:
+        """Let the background wait for the lock, with what is remembered of the runs concerned."""
+        lent = places.take(runs_of(writes))
+
+        def done(_: "asyncio.Future[None]") -> None:
+            places.put(lent)
+            self._committed(writes)
+
+        outcome = self._background.commit(writes, lent)
+        outcome.add_done_callback(done)
+        for write in writes:
+            write.outcome = outcome
 
     def _committed(self, writes: list[Write[Any]]) -> None:
         """Tell those who wait, and see to the size of the WAL."""
@@ -225,7 +230,7 @@ class Database:
         if self._closed:
             return
         self._closed = True
-        if self._group.writes:
+        if self._gathered:
             self._flush()
         self.signals.stop()
         self.signals.ring_all()

@@ -48,11 +48,11 @@ def unavailable(error: Exception, path: Path) -> StoreUnavailable:
     return StoreUnavailable(text.format(path=str(path), name=name, error=error))
 
 
-def is_busy(error: Exception) -> bool:
+def is_busy(error: BaseException) -> bool:
     """Whether another connection holds the lock, so that waiting may help."""
     return _primary(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
-def _primary(error: Exception) -> int:
+def _primary(error: BaseException) -> int:
     """The result code without its extension; 0 when the error did not come from the library."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF

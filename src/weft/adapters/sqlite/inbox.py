@@ -2,10 +2,13 @@
 
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
+from functools import partial
 
 import msgspec
 
 from weft.adapters.sqlite import queries
+from weft.adapters.sqlite.batches import ids_of, page_after
 from weft.adapters.sqlite.database import Database
 from weft.adapters.sqlite.writer import Write, Writer
 from weft.runtime.spec import Message
@@ -25,8 +28,15 @@ class _Offer(Write[None]):
         self._message = message
 
     def apply(self, writer: Writer) -> None:
-        writer.execute(queries.DROP_CONSUMED_MAIL, (self._run,))
-        writer.execute(queries.ADD_MAIL, (self._run, self._id, self._message))
+        run, position, ids = self._run, 0, set[str]()
+        place = writer.locate(run)
+        if place:
+            position, ids = place.position, writer.ids(run, place)
+        for (id,) in writer.execute(queries.MAIL_IDS, (run,)).fetchall():
+            if id in ids:
+                writer.execute(queries.DROP_MAIL, (run, id))
+        if self._id not in ids:
+            writer.execute(queries.ADD_MAIL, (run, self._id, position, self._message))
 
 
 class SqliteInbox:
@@ -44,13 +54,24 @@ class SqliteInbox:
     async def pending(self, run: str) -> Sequence[tuple[str, Message]]:
         """The messages of a run whose id is not in its log, oldest first."""
         await self._database.ready()
-        rows = self._database.rows(queries.PENDING_MAIL, run)
-        return [(id, self._decode(message)) for id, message in rows]
+        mail = self._database.rows(queries.MAIL_OF, run)
+        if not mail:
+            return ()
+        consumed = await self._ids_behind(run, min(position for _, position, _ in mail))
+        return [(id, self._decode(message)) for id, _, message in mail if id not in consumed]
 
     def arrivals(self) -> AsyncIterator[str]:
         """The ids of runs that got mail from now on, from this or another process; may repeat."""
         last = self._database.rows(queries.LAST_MAIL)
         return _Arrivals(self._database, last[0][0] if last else 0)
+
+    async def _ids_behind(self, run: str, position: int) -> set[str]:
+        """The ids of the events behind a position: mail is consumed by events that came later."""
+        ids: set[str] = set()
+        async with aclosing(self._database.pages(partial(page_after, run=run), position)) as pages:
+            async for lines in pages:
+                ids.update(ids_of(b"\n".join(lines)))
+        return ids
 
 
 class _Arrivals:

@@ -5,83 +5,83 @@ import sqlite3
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, closing
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 
 from weft.adapters.sqlite import queries
+from weft.adapters.sqlite.batches import SEQ_BITS, lines_after, page_after
 from weft.adapters.sqlite.database import Database
-from weft.adapters.sqlite.writer import SEQ_BITS, Place, Write, Writer
+from weft.adapters.sqlite.places import Place
+from weft.adapters.sqlite.writer import Write, Writer
 from weft.errors import Conflict, UsageError
 from weft.log.logic import Codec
 from weft.log.spec import Event
 
-# The most that is read, and decoded, before the loop gets its turn: rows, and bytes.
-PAGE_ROWS = 200
-PAGE_BYTES = 2**20
-# The most events that one statement inserts, and the values that each of them has.
-STATEMENT_ROWS = 16
-COLUMNS = 4
+PAGE_RUNS = 100
 # Behind every run.
 END = 2**62
 
 
 class _Append(Write[Sequence[Event]]):
-    __slots__ = ("_codec", "_events", "_expected", "_rows", "_run")
+    __slots__ = ("_codec", "_data", "_events", "_expected", "_ids", "_run")
 
     def __init__(self, run: str, events: Sequence[Event], expected: int, codec: Codec) -> None:
-        encode = codec.encode
-        self._rows = [encode(event) for event in events]
-        for seq, event in enumerate(events, expected + 1):
+        seq = expected
+        for event in events:
+            seq += 1
             if event.seq != seq or event.run != run:
                 raise UsageError(
                     f"Event {event.id!r} says run {event.run!r}, seq {event.seq}, "
                     f"but was offered to run {run!r} at {seq}. Make it for the place it goes to."
                 )
+        # JSON has no line breaks of its own: those inside texts are escaped.
+        self._data = b"\n".join(map(codec.encode, events))
+        self._ids = {event.id for event in events}
+        if len(self._ids) < len(events):
+            raise Conflict(f"Two events that were offered to run {run!r} have the same id.")
         self._run = run
         self._events = events
         self._expected = expected
         self._codec = codec
         self.topic = run
-        self.size = sum(map(len, self._rows))
-        self.error = None
+        self.size = len(self._data)
+        self.error = self.outcome = None
 
-    def is_one_statement(self, writer: Writer) -> bool:
+    def apply_alone(self, writer: Writer) -> bool:
         place = writer.places.get(self._run)
-        return (
-            place is not None
-            and place.position == self._expected
-            and len(self._rows) <= STATEMENT_ROWS
-        )
+        if (
+            place is None
+            or not place.position == place.known == self._expected
+            or not place.ids.isdisjoint(self._ids)
+        ):
+            return False
+        self._insert(writer, place)
+        self.result = self._events
+        return True
 
     def apply(self, writer: Writer) -> Sequence[Event]:
         place = writer.places.get(self._run)
         if place is None or place.position != self._expected:
             place = writer.locate(self._run)
-            if (place.position if place else 0) != self._expected:
-                return self._standing(writer, place)
-        self._insert(writer, place or writer.begin_run(self._run))
+        if (place.position if place else 0) != self._expected:
+            return self._standing(writer, place)
+        if place is None:
+            place = writer.begin_run(self._run)
+        elif taken := self._ids & writer.ids(self._run, place):
+            raise Conflict(f"Run {self._run!r} already holds an event {min(taken)!r}.")
+        self._insert(writer, place)
         return self._events
 
     def _insert(self, writer: Writer, place: Place) -> None:
-        n = place.n
-        pos = (n << SEQ_BITS) + self._expected
-        values: list[int | str | bytes] = []
-        for event, row in zip(self._events, self._rows, strict=True):
-            pos += 1
-            values += (pos, n, event.id, row)
-        count = len(self._rows)
-        if count <= STATEMENT_ROWS:
-            writer.execute(queries.add_events(count), values)
-        else:
-            for start in range(0, len(values), STATEMENT_ROWS * COLUMNS):
-                some = values[start : start + STATEMENT_ROWS * COLUMNS]
-                writer.execute(queries.add_events(len(some) // COLUMNS), some)
-        place.position += count
+        before = (place.n << SEQ_BITS) + self._expected
+        last = before + len(self._events)
+        writer.execute(queries.ADD_BATCH, (before + 1, last, self._data))
+        writer.places.extend(self._run, place, self._ids)
 
     def _standing(self, writer: Writer, place: Place | None) -> Sequence[Event]:
         """What stands where the batch belongs, if it is the same batch."""
-        base = ((place.n if place else 0) << SEQ_BITS) + self._expected
-        found = writer.execute(queries.EVENTS_BETWEEN, (base + 1, base + len(self._events)))
-        stored = tuple(self._codec.decode(data) for (data,) in found.fetchall())
+        with closing(lines_after(writer.connection, self._run, self._expected)) as batches:
+            lines = islice(chain.from_iterable(batches), len(self._events))
+            stored = tuple(map(self._codec.decode, lines))
         if [event.id for event in stored] != [event.id for event in self._events]:
             raise Conflict(
                 f"Run {self._run!r} is at position {place.position if place else 0}, not "
@@ -115,7 +115,7 @@ class SqliteLog:
         """The events of a run behind position `after`, in order; none for an unknown run."""
         decode = self._codec.decode
         events: list[Event] = []
-        async with aclosing(self._database.pages(partial(_events_page, run=run), after)) as pages:
+        async with aclosing(self._database.pages(partial(page_after, run=run), after)) as pages:
             async for rows in pages:
                 events += [decode(row) for row in rows]
         return events
@@ -124,7 +124,7 @@ class SqliteLog:
         """Every event behind `after`, those to come included, each once and in order."""
         await self._database.ready()
         while True:
-            rows, more = self._database.look(_events_page, after, run)
+            rows, more = self._database.look(page_after, after, run)
             for row in rows:
                 after += 1
                 yield self._codec.decode(row)
@@ -141,7 +141,7 @@ class SqliteLog:
         if run is not None:
             await self._database.ready()
             rows = self._database.rows(queries.ENDS_OF, run)
-            return [(decode(first), decode(last)) for first, last in rows]
+            return [(decode(first), decode(last)) for first, last in map(_ends, rows)]
         ends: list[tuple[Event, Event]] = []
         async with aclosing(self._database.pages(_ends_page, END)) as pages:
             async for rows in pages:
@@ -152,24 +152,15 @@ class SqliteLog:
         return ends
 
 
-def _events_page(
-    reader: sqlite3.Connection, after: int, run: str
-) -> tuple[list[bytes], int | None]:
-    rows: list[bytes] = []
-    size = 0
-    with closing(reader.execute(queries.EVENTS_AFTER, (run, after, PAGE_ROWS))) as found:
-        for (data,) in found:
-            rows.append(data)
-            size += len(data)
-            if size >= PAGE_BYTES:
-                break
-    more = len(rows) == PAGE_ROWS or size >= PAGE_BYTES
-    return rows, after + len(rows) if more else None
-
-
 def _ends_page(
     reader: sqlite3.Connection, before: int
 ) -> tuple[list[tuple[bytes, bytes]], int | None]:
-    rows = reader.execute(queries.ENDS_BEFORE, (before, PAGE_ROWS // 2)).fetchall()
-    more = rows[-1][0] if len(rows) == PAGE_ROWS // 2 else None
-    return [(first, last) for _, first, last in rows], more
+    rows = reader.execute(queries.ENDS_BEFORE, (before, PAGE_RUNS)).fetchall()
+    more = rows[-1][0] if len(rows) == PAGE_RUNS else None
+    return list(map(_ends, rows)), more
+
+
+def _ends(row: tuple[int, bytes, bytes]) -> tuple[bytes, bytes]:
+    """The first event of a run's first batch, and the last of its last one."""
+    _, first, last = row
+    return first.partition(b"\n")[0], last.rpartition(b"\n")[2]

@@ -1,10 +1,10 @@
 """Every statement that this adapter runs.
 
-An event's key is `run number << 32 | seq`, so the events of a run stand beside each other in order,
-and the first and the last of a run are found without an index of their own.
+What one append stored is one row: its events as lines of JSON. The row's key is `run number << 32 |
+seq of the first event`, and `last` is the same of the last event, so the batches of a run stand
+beside each other in order, and any position of a run is found without an index of its own. No index
+of the ids either: writers remember them, and `ids` has those of long runs up to a position.
 """
-
-from functools import cache
 
 # Marks a file as ours ("WEFT"), and tells which schema it holds.
 APPLICATION = 0x57454654
@@ -12,23 +12,25 @@ VERSION = 1
 
 SCHEMA = (
     "CREATE TABLE runs (n INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE)",
-    """CREATE TABLE events (
-        pos INTEGER PRIMARY KEY, run INTEGER NOT NULL, id TEXT NOT NULL, data BLOB NOT NULL
+    """CREATE TABLE batches (
+        pos INTEGER PRIMARY KEY, last INTEGER NOT NULL, data BLOB NOT NULL
     )""",
-    "CREATE UNIQUE INDEX events_id ON events (run, id)",
+    "CREATE TABLE ids (n INTEGER PRIMARY KEY, known INTEGER NOT NULL, data BLOB NOT NULL)",
     """CREATE TABLE inbox (
         n INTEGER PRIMARY KEY AUTOINCREMENT, run TEXT NOT NULL, id TEXT NOT NULL,
-        message BLOB NOT NULL, UNIQUE (run, id)
+        position INTEGER NOT NULL, message BLOB NOT NULL, UNIQUE (run, id)
     )""",
     "CREATE TABLE claims (run TEXT PRIMARY KEY, owner TEXT NOT NULL) WITHOUT ROWID",
     "CREATE TABLE snapshots (run TEXT PRIMARY KEY, seq INTEGER NOT NULL, state BLOB NOT NULL)",
     """CREATE VIEW log AS
-        SELECT runs.id AS run, events.pos & 0xffffffff AS seq, events.id AS id,
-            json_extract(CAST(data AS TEXT), '$.at') AS at,
-            json_extract(CAST(data AS TEXT), '$.kind') AS kind,
-            json_extract(CAST(data AS TEXT), '$.actor') AS actor,
-            json_extract(CAST(data AS TEXT), '$.data') AS data
-        FROM runs JOIN events ON events.run = runs.n ORDER BY events.pos""",
+        SELECT runs.id AS run, json_extract(value, '$.seq') AS seq,
+            json_extract(value, '$.id') AS id, json_extract(value, '$.at') AS at,
+            json_extract(value, '$.kind') AS kind, json_extract(value, '$.actor') AS actor,
+            json_extract(value, '$.data') AS data
+        FROM runs
+        JOIN batches ON pos > n << 32 AND pos < (n + 1) << 32
+        JOIN json_each('[' || replace(CAST(batches.data AS TEXT), char(10), ',') || ']')
+        ORDER BY pos, key""",
     f"PRAGMA application_id = {APPLICATION}",
     f"PRAGMA user_version = {VERSION}",
 )
@@ -46,6 +48,8 @@ IS_EMPTY = "SELECT count(*) = 0 FROM sqlite_master"
 
 # What every connection is told. Checkpoints are the background thread's, never a commit's.
 SETTINGS = ("PRAGMA synchronous = NORMAL", "PRAGMA wal_autocheckpoint = 0")
+# For a connection that writes: kibibytes of pages, enough for the ends of a crowd of runs.
+ROOMY = "PRAGMA cache_size = -32000"
 READ_ONLY = "PRAGMA query_only = 1"
 
 BEGIN = "BEGIN IMMEDIATE"
@@ -56,40 +60,34 @@ RELEASE = "RELEASE one"
 ROLLBACK_ONE = "ROLLBACK TO one"
 
 LOCATE_RUN = """
-    SELECT n, (SELECT max(pos) FROM events WHERE pos > n << 32 AND pos < (n + 1) << 32)
+    SELECT n, (SELECT last FROM batches WHERE pos > n << 32 AND pos < (n + 1) << 32
+        ORDER BY pos DESC LIMIT 1)
     FROM runs WHERE id = ?"""
 ADD_RUN = "INSERT INTO runs (id) VALUES (?)"
-ADD_EVENT = "INSERT INTO events VALUES (?, ?, ?, ?)"
-EVENTS_BETWEEN = "SELECT data FROM events WHERE pos BETWEEN ? AND ? ORDER BY pos"
-EVENTS_AFTER = """
-    SELECT e.data FROM runs r
-    CROSS JOIN events e ON e.pos > (r.n << 32) + ?2 AND e.pos < (r.n + 1) << 32
-    WHERE r.id = ?1 ORDER BY e.pos LIMIT ?3"""
-ENDS_BEFORE = """
+ADD_BATCH = "INSERT INTO batches VALUES (?, ?, ?)"
+BATCHES_BETWEEN = "SELECT data FROM batches WHERE pos > ? AND pos <= ? ORDER BY pos"
+# From the batch that holds the event behind the position; none when the run ends before.
+BATCHES_AFTER = """
+    SELECT b.pos & 0xffffffff, b.data FROM runs r
+    CROSS JOIN batches b ON b.pos < (r.n + 1) << 32 AND b.pos >= (
+        SELECT max(pos) FROM batches WHERE pos > r.n << 32 AND pos <= (r.n << 32) + ?2 + 1)
+    WHERE r.id = ?1 AND b.last > (r.n << 32) + ?2 ORDER BY b.pos"""
+KEEP_IDS = "INSERT OR REPLACE INTO ids VALUES (?, ?, ?)"
+KEPT_IDS = "SELECT known, data FROM ids WHERE n = ?"
+_ENDS = """
     SELECT r.n, f.data, l.data FROM runs r
-    CROSS JOIN events f ON f.pos = (r.n << 32) + 1
-    CROSS JOIN events l ON l.pos = (
-        SELECT max(pos) FROM events WHERE pos > r.n << 32 AND pos < (r.n + 1) << 32)
-    WHERE r.n < ?1 ORDER BY r.n DESC LIMIT ?2"""
-ENDS_OF = """
-    SELECT f.data, l.data FROM runs r
-    CROSS JOIN events f ON f.pos = (r.n << 32) + 1
-    CROSS JOIN events l ON l.pos = (
-        SELECT max(pos) FROM events WHERE pos > r.n << 32 AND pos < (r.n + 1) << 32)
-    WHERE r.id = ?"""
+    CROSS JOIN batches f ON f.pos = (r.n << 32) + 1
+    CROSS JOIN batches l ON l.pos = (
+        SELECT max(pos) FROM batches WHERE pos > r.n << 32 AND pos < (r.n + 1) << 32)"""
+ENDS_BEFORE = f"{_ENDS} WHERE r.n < ?1 ORDER BY r.n DESC LIMIT ?2"
+ENDS_OF = f"{_ENDS} WHERE r.id = ?"
 
 ADD_MAIL = """
-    INSERT INTO inbox (run, id, message) SELECT ?1, ?2, ?3
-    WHERE NOT EXISTS (
-        SELECT 1 FROM runs r JOIN events e ON e.run = r.n AND e.id = ?2 WHERE r.id = ?1)
+    INSERT INTO inbox (run, id, position, message) VALUES (?, ?, ?, ?)
     ON CONFLICT (run, id) DO NOTHING"""
-DROP_CONSUMED_MAIL = """
-    DELETE FROM inbox WHERE run = ?1 AND EXISTS (
-        SELECT 1 FROM runs r JOIN events e ON e.run = r.n AND e.id = inbox.id WHERE r.id = ?1)"""
-PENDING_MAIL = """
-    SELECT id, message FROM inbox WHERE run = ?1 AND NOT EXISTS (
-        SELECT 1 FROM runs r JOIN events e ON e.run = r.n AND e.id = inbox.id WHERE r.id = ?1)
-    ORDER BY n"""
+DROP_MAIL = "DELETE FROM inbox WHERE run = ? AND id = ?"
+MAIL_IDS = "SELECT id FROM inbox WHERE run = ?"
+MAIL_OF = "SELECT id, position, message FROM inbox WHERE run = ? ORDER BY n"
 LAST_MAIL = "SELECT seq FROM sqlite_sequence WHERE name = 'inbox'"
 MAIL_AFTER = "SELECT n, run FROM inbox WHERE n > ? ORDER BY n LIMIT ?"
 
@@ -103,9 +101,3 @@ SAVE_STATE = """
     ON CONFLICT (run) DO UPDATE SET seq = excluded.seq, state = excluded.state
     WHERE excluded.seq >= snapshots.seq"""
 LOAD_STATE = "SELECT seq, state FROM snapshots WHERE run = ?"
-
-
-@cache
-def add_events(count: int) -> str:
-    """The statement that inserts so many events at once."""
-    return f"{ADD_EVENT}{', (?, ?, ?, ?)' * (count - 1)}"

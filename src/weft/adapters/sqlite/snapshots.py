@@ -14,9 +14,7 @@ class _Save(Write[None]):
 
     def apply(self, writer: Writer) -> None:
         writer.execute(queries.SAVE_STATE, self._values)
-
-    def is_one_statement(self, writer: Writer) -> bool:
-        return True
+        writer.keep_ids(self._values[0])
 
 
 class SqliteSnapshots:
