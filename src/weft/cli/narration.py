@@ -10,6 +10,7 @@ from weft.agents.events import (
     AgentText,
     AnswerRefused,
     QuestionAnswered,
+    QuestionAsked,
     TurnFinished,
     UserText,
 )
@@ -82,16 +83,21 @@ class Story:
         self._quiet = quiet
         self._frames = Frames()
         self._colours: dict[str, str] = {}
+        self._asked = ""
 
     def recall(self, event: Event) -> None:
-        """Take note of what later frames may refer to."""
+        """Take note of what later frames may refer to, and of what was asked last."""
         self._frames.take(event)
+        if isinstance(event.data, QuestionAsked):
+            self._asked = event.data.prompt
 
     def recap(self) -> None:
         """Repeat what was said last."""
         for message in self._frames.messages[-RECAP:]:
             said = f"{message.author}: {one_line(message.text, 200)}"
             self._terminal.show(safe(f"  {said}", "dim"))
+        if self._asked:
+            self._say(self._asked)
 
     def tell(self, event: Event, *, typed_here: bool = False) -> None:
         """Show the event, if it is one that people want to see."""
@@ -101,14 +107,15 @@ class Story:
                 self._say((PROMPT, "bold"), str(event.data.value))
         elif isinstance(event.data, AgentText):
             self._agent(event.data)
+        elif isinstance(event.data, QuestionAsked):
+            if event.data.prompt:
+                self._say(event.data.prompt)
         elif not self._quiet and (aside := _ASIDES.get(event.kind)):
             if line := aside(self, event.data):
                 self._terminal.show(safe(line, "dim"))
 
     def prompt(self, question: Question) -> None:
-        """Ask on standard output."""
-        if question.prompt:
-            self._say(question.prompt)
+        """Ask on standard output; what is asked stands there already."""
         self._terminal.show(Text(PROMPT, "bold"), end="")
 
     def withdraw(self) -> None:
