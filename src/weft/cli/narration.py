@@ -88,8 +88,8 @@ class Story:
     def recall(self, event: Event) -> None:
         """Take note of what later frames may refer to, and of what was asked last."""
         self._frames.take(event)
-        if isinstance(event.data, QuestionAsked):
-            self._asked = event.data.prompt
+        if isinstance(event.data, QuestionAsked | QuestionAnswered):
+            self._asked = getattr(event.data, "prompt", "")
 
     def recap(self) -> None:
         """Repeat what was said last."""
