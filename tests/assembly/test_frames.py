@@ -19,15 +19,13 @@ from weft.assembly.logic import (
     frame,
     piece,
     prompt_text,
-    render_value,
     system_text,
-    variable_line,
     view,
 )
 from weft.assembly.spec import Piece, Transcript
-from weft.kernel.values import Json
+from weft.kernel.values import Json, as_data
 from weft.variables.logic.types import same
-from weft.variables.spec import Exposure
+from weft.variables.spec import Exposure, Variables
 
 NOTHING_SAID = Span(0, 0, 0, 0, EMPTY)
 
@@ -35,6 +33,10 @@ NOTHING_SAID = Span(0, 0, 0, 0, EMPTY)
 def some_view(*texts: str, withheld: tuple[Withheld, ...] = ()) -> View:
     pieces = [piece("instruction", f"part {n}", text, "why") for n, text in enumerate(texts)]
     return view(pieces, withheld)
+
+
+def exposing(**said: Any) -> Variables:
+    return Variables(exposures={"A": Exposure(name="A", **said)})
 
 
 def digest_of(shown: View, history: Span = NOTHING_SAID, **other: Any) -> str:
@@ -139,30 +141,31 @@ def test_every_byte_of_a_prompt_belongs_to_a_segment_or_to_a_message(
     for seq, (author, text) in enumerate(said, 1):
         hear(state, seq, author, text)
     agent = Agent(name="A", system_message=instructions)
-    shown = view_of(agent, Exposure(name="A", variables=tuple(exposed)), state)
+    shown = view_of(agent, exposing(variables=tuple(exposed)), state)
     fact = frame(1, "A", shown, state.history, 0, {})
     task = Task("r", "A", 1, 1, "k", shown.text, Transcript(state.messages))
     from_segments = "".join(segment.text or "" for segment in fact.segments)
     from_messages = "".join(f"\n\n{author}: {text}" for author, text in said)
     assert task.prompt == from_segments + from_messages == prompt_text(task.system, task.transcript)
-    assert len(fact.segments) + len(fact.withheld) == 1 + bool(exposed) + len(exposed)
+    told = bool(instructions or not exposed)
+    assert len(fact.segments) + len(fact.withheld) == told + bool(exposed) + len(exposed)
 
 
 def test_what_is_left_out_of_a_view_is_said_with_its_reason() -> None:
     state = RunState("r", values={"a": 1}, absent={"gone": "production has none"})
     agent = Agent(name="A", system_message="Hi.")
-    shown = view_of(agent, Exposure(name="A", variables=("a", "gone", "never")), state)
+    shown = view_of(agent, exposing(variables=("a", "gone", "never")), state)
     assert shown.withheld == (
         Withheld("context_variables.gone", "suppressed", "production has none"),
-        Withheld("context_variables.never", "empty", "it has no value"),
     )
-    assert "gone" not in shown.text and "never" not in shown.text
+    assert "gone" not in shown.text
+    assert shown.text.endswith("\n- a: 1\n- never: null")
 
 
 def test_an_agent_that_is_shown_nothing_has_its_instructions_only() -> None:
     agent, state = Agent(name="A", system_message="Hi."), RunState("r", values={"a": 1})
-    assert view_of(agent, None, state).text == "Hi."
-    assert view_of(agent, Exposure(name="A"), state).text == "Hi."
+    assert view_of(agent, Variables(), state).text == "Hi."
+    assert view_of(agent, exposing(), state).text == "Hi."
 
 
 HOSTILE = [
@@ -181,7 +184,9 @@ HOSTILE = [
 
 @pytest.mark.parametrize("hostile", [*HOSTILE, {h: [h] for h in HOSTILE}], ids=range(11))
 def test_no_value_can_pass_for_instructions(hostile: Json) -> None:
-    line = variable_line("name", hostile)
+    state = RunState("r", values={"name": hostile})
+    shown = view_of(Agent(name="A"), exposing(variables=("name",)), state)
+    line = shown.pieces[-1].text
     assert line.startswith("\n- name: ")
     shown = line.removeprefix("\n- name: ")
     assert len(shown.splitlines()) == 1, "it broke out of its line"
@@ -193,13 +198,13 @@ def test_no_value_can_pass_for_instructions(hostile: Json) -> None:
 
 @given(json_values)
 def test_every_value_stays_on_its_line_and_says_what_it_is(value: Json) -> None:
-    shown = render_value(value)
+    shown = as_data(value)
     assert len(shown.splitlines()) == 1
     assert same(msgspec.json.decode(shown), value)
 
 
 def test_letters_of_all_languages_stay_readable() -> None:
-    assert render_value("größer 東京 Ж 🙂") == '"größer 東京 Ж 🙂"'
+    assert as_data("größer 東京 Ж 🙂") == '"größer 東京 Ж 🙂"'
 
 
 def test_a_piece_knows_its_size_and_digest() -> None:

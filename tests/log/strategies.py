@@ -25,6 +25,7 @@ PLAIN: dict[Any, st.SearchStrategy[Any]] = {
     bool: st.booleans(),
     int: st.integers(-(2**63), 2**63 - 1),
     NoneType: st.none(),
+    datetime: st.integers(0, 2**52).map(lambda each: EPOCH + timedelta(microseconds=each)),
 }
 
 
@@ -54,13 +55,12 @@ def structs_of(kind: type[msgspec.Struct]) -> st.SearchStrategy[Any]:
 
 def events_of(kind: type[Fact]) -> st.SearchStrategy[Event]:
     """Any event that holds a fact of this kind."""
-    moments = st.integers(0, 2**52).map(lambda each: EPOCH + timedelta(microseconds=each))
     return st.builds(
         Event,
         id=texts,
         run=texts,
         seq=st.integers(1, 2**53),
-        at=moments,
+        at=PLAIN[datetime],
         kind=st.just(kind.kind),
         actor=texts,
         data=structs_of(kind),

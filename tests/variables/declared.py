@@ -1,10 +1,24 @@
-"""Variables as tests declare them."""
+"""Variables as tests declare them, and triggers asked about one fact."""
 
-from typing import Any
+from collections.abc import Set
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
 
+from weft.agents.events import AgentText as Said
 from weft.kernel.values import Json
-from weft.variables.logic.derivation import Triggers
+from weft.log.spec import Fact
+from weft.variables.logic.derivation import Change, Triggers
+from weft.variables.logic.triggers import definition_model
 from weft.variables.spec import AgentText, Definition
+
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class Moment(NamedTuple):
+    """What a run knows, as far as triggers look at it."""
+
+    values: dict[str, Json]
+    turns_of: dict[str, int] = {}
 
 
 def environment(type: str, default: Json = None, **other: Any) -> Definition:
@@ -24,12 +38,31 @@ def checked(raw: dict[str, Any]) -> AgentText:
     return AgentText.model_validate(raw)
 
 
-def derived(name: str, *triggers: dict[str, Any], default: Json = False) -> Definition:
+def derived(
+    name: str, *triggers: dict[str, Any], default: Json = False, **other: Any
+) -> Definition:
     """A derived variable."""
     source = {"type": "derived", "default": default, "triggers": list(triggers)}
-    return Definition.model_validate({"name": name, "source": source})
+    return definition_model().model_validate({"name": name, "source": source, **other})
 
 
 def triggers_of(*definitions: Definition) -> Triggers:
     """The index of the triggers of these variables."""
-    return Triggers(definitions)
+    return Triggers({each.name: each for each in definitions})
+
+
+def ask(
+    index: Triggers,
+    fact: Fact,
+    values: dict[str, Json] | None = None,
+    fired: Set[str] = frozenset(),
+) -> list[Change]:
+    """What a fact brings."""
+    return index.derive(fact.kind, fact, Moment(values or {}), fired, AT)
+
+
+def hear(
+    index: Triggers, agent: str, text: str, values: dict[str, Json], fired: Set[str] = frozenset()
+) -> list[Change]:
+    """What a message of an agent brings."""
+    return ask(index, Said(1, agent, text), values, fired)

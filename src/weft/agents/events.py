@@ -87,6 +87,7 @@ class QuestionAnswered(Fact, frozen=True):
     question: str
     value: Json
     by: str
+    tool: str = ""
 
 
 class AnswerRefused(Fact, frozen=True):

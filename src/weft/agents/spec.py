@@ -1,6 +1,7 @@
 """Agents, tasks and answers; questions; what a run knows; what can be decided next."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Annotated, Any, Protocol
 
 import msgspec
@@ -12,7 +13,7 @@ from weft.assembly.spec import Message, Transcript
 from weft.kernel.models import Declared
 from weft.kernel.values import Json
 from weft.log.events import CancelRequested
-from weft.log.spec import Event, Fact
+from weft.log.spec import Fact
 from weft.variables.logic.derivation import Triggers
 from weft.variables.spec import Variables
 
@@ -143,6 +144,7 @@ class RunState(msgspec.Struct):
     revision: int = 0
     absent: dict[str, str] = {}
     fired: set[str] = set()
+    timers: dict[str, datetime] = {}
     messages: list[Message] = []
     history: Span = Span(0, 0, 0, 0, EMPTY)
     texts: dict[str, str] = {}
@@ -180,7 +182,10 @@ Decision = TakeTurn | Ask | Finish
 
 
 class Workflow(Protocol):
-    """What decides whose turn it is: a conversation, a set of reactions or a flow."""
+    """What decides whose turn it is: a conversation, a set of reactions or a flow.
+
+    `progress` is the type of its own part of the state, and `folds` how facts change that part.
+    """
 
     name: str
     version: str
@@ -188,6 +193,7 @@ class Workflow(Protocol):
     variables: Variables
     triggers: Triggers
     progress: type
+    folds: Mapping[type, Callable[[Any, Any], None]]
 
     def begin(self) -> Any:
         """The workflow's own part of a fresh state."""
@@ -195,8 +201,4 @@ class Workflow(Protocol):
 
     def decide(self, state: RunState) -> Decision:
         """What comes next, from the state alone."""
-        ...
-
-    def evolve(self, state: RunState, event: Event) -> None:
-        """Fold an event into the workflow's own part of the state."""
         ...

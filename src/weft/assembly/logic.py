@@ -1,27 +1,14 @@
 """From declarations and values to a frame, and from a recorded frame back to the exact prompt."""
 
-import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
-
-import msgspec
 
 from weft.assembly.events import FrameAssembled, Segment, Span, Withheld
 from weft.assembly.spec import Message, Piece
 from weft.kernel.digests import chain, digest
-from weft.kernel.values import Json
 
 COUNTER = "characters/4"
 EMPTY = digest("")
-
-_encode = msgspec.json.Encoder().encode
-
-# What JSON leaves as it is although it breaks lines, turns the direction of text or is not seen.
-_UNSEEN = re.compile(
-    "[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-    "\U000e0000-\U000e0fff]"
-)
 
 
 def estimate(text: str) -> int:
@@ -32,6 +19,11 @@ def estimate(text: str) -> int:
 def piece(kind: str, origin: str, text: str, reason: str) -> Piece:
     """A piece of context with its digest and its size."""
     return Piece(kind, origin, text, digest(text), estimate(text), reason)
+
+
+def apart(each: Piece) -> Piece:
+    """A piece that begins a paragraph of its own."""
+    return piece(each.kind, each.origin, f"\n\n{each.text}", each.reason)
 
 
 class View(NamedTuple):
@@ -93,13 +85,3 @@ def system_text(segments: Iterable[Segment], texts: Mapping[str, str]) -> str:
 def prompt_text(system: str, messages: Iterable[Message]) -> str:
     """The whole prompt as one text: what an engine was given, to the byte."""
     return system + "".join(spoken(message.author, message.text) for message in messages)
-
-
-def variable_line(name: str, value: Json) -> str:
-    """One variable as a prompt shows it: data between marks, never loose text."""
-    return f"\n- {name}: {render_value(value)}"
-
-
-def render_value(value: Json) -> str:
-    """A value as data: JSON on one line, so that no line break or quote of it can pass for ours."""
-    return _UNSEEN.sub(lambda found: json.dumps(found[0])[1:-1], _encode(value).decode())

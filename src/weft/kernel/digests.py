@@ -12,4 +12,4 @@ def digest(text: str) -> str:
 
 def chain(*parts: str) -> str:
     """The digest of texts in order: equal only if every part and the order are equal."""
-    return digest("".join(f"{len(part)}:{part}" for part in parts))
+    return digest("".join([f"{len(part)}:{part}" for part in parts]))

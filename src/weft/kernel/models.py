@@ -138,7 +138,7 @@ def _explain(
     entry: Entry, detail: ErrorDetails, model: type[BaseModel]
 ) -> tuple[Path, str, str, str]:
     """One validation error in our words, at the place it is about."""
-    path = (*entry.path, *_place_of(entry.value, detail["loc"]))
+    path = (*entry.path, *_place_of(entry.value, _untagged(model, detail["loc"])))
     name, given = _subject(path), preview(detail["input"])
     match detail["type"]:
         case "extra_forbidden":
@@ -193,8 +193,20 @@ def _about_tag(path: Path, detail: ErrorDetails) -> tuple[Path, str, str, str]:
     return (*path, "type"), "W012", f"Type {given!r} does not exist; there is {allowed}.", remedy
 
 
+def _untagged(model: type[BaseModel], loc: tuple[str | int, ...]) -> Path:
+    """A validation location without the tags that say which model of several was meant."""
+    schema: Any = model.model_json_schema()
+    node, path = schema, list[str | int]()
+    for step in loc:
+        node = _resolve(node, schema.get("$defs", {}))
+        if step not in node.get("discriminator", {}).get("mapping", {}):
+            path.append(step)
+        node = _child(node, step) or node
+    return tuple(path)
+
+
 def _place_of(value: Any, loc: tuple[str | int, ...]) -> Path:
-    """The part of a validation location that exists in the document (tags and models do not)."""
+    """The part of a validation location that exists in the document (names of models do not)."""
     path: list[str | int] = []
     for step in loc:
         mapping, items = as_object(value), as_array(value)

@@ -1,7 +1,11 @@
 """JSON values, and what it means for a Python value to be one."""
 
+import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
+
+import msgspec
 
 # What each declared type is called in a sentence.
 type_names = {
@@ -12,6 +16,13 @@ type_names = {
     "object": "an object",
     "array": "an array",
 }
+
+# What JSON leaves as it is although it breaks lines, turns the direction of text or is not seen.
+_UNSEEN = re.compile(
+    "[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\U000e0000-\U000e0fff]"
+)
+_encode = msgspec.json.Encoder().encode
 
 # Any JSON value. A recursive alias would say more and cost every caller a cast.
 Json = Any
@@ -62,6 +73,11 @@ def is_text(value: object) -> bool:
 def said(error: BaseException) -> str:
     """What an error says, as a text that can be written down."""
     return str(error).encode("utf-8", "backslashreplace").decode()
+
+
+def as_data(value: Json) -> str:
+    """A value as data: JSON on one line, so that no line break or quote of it can pass for ours."""
+    return _UNSEEN.sub(lambda found: json.dumps(found[0])[1:-1], _encode(value).decode())
 
 
 def preview(value: Json, limit: int = 80) -> str:

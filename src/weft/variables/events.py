@@ -1,5 +1,6 @@
 """What happened to context variables."""
 
+from datetime import datetime
 from typing import ClassVar
 
 import msgspec
@@ -9,7 +10,7 @@ from weft.log.spec import Fact
 
 
 class Loaded(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """How one variable got its first value."""
+    """How one variable got its first value; `origin` is where exactly it was looked for."""
 
     name: str
     source: str
@@ -17,6 +18,7 @@ class Loaded(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     raw: str | None = None
     defaulted: bool = False
     note: str = ""
+    origin: str = ""
 
 
 class ContextLoaded(Fact, frozen=True):
@@ -36,9 +38,33 @@ class ContextChanged(Fact, frozen=True):
     writer: str = ""
 
 
+class ContextRefused(Fact, frozen=True):
+    """Somebody wanted a variable to take a value that it cannot have."""
+
+    kind: ClassVar[str] = "context.refused"
+    name: str
+    writer: str
+    reason: str
+
+
 class ContextSuppressed(Fact, frozen=True):
     """Variables that this deployment does not have, and why."""
 
     kind: ClassVar[str] = "context.suppressed"
     names: tuple[str, ...]
     reason: str
+
+
+class TimerSet(Fact, frozen=True):
+    """A trigger will fire at an instant; a timer that is set again starts again."""
+
+    kind: ClassVar[str] = "timer.set"
+    timer: str
+    due: datetime
+
+
+class TimerExpired(Fact, frozen=True):
+    """The instant has come."""
+
+    kind: ClassVar[str] = "timer.expired"
+    timer: str

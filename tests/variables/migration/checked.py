@@ -7,9 +7,10 @@ from weft.kernel.documents import Document
 from weft.kernel.models import Report
 from weft.kernel.values import Json
 from weft.variables.logic.checking import check_variables
+from weft.variables.logic.triggers import definition_model
 from weft.variables.spec import Definition, Exposure
 
-_SCHEMA = json.dumps(Definition.model_json_schema())
+_SCHEMA = json.dumps(definition_model().model_json_schema())
 
 
 def problems(value: Json) -> list[str]:

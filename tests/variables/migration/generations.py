@@ -196,7 +196,7 @@ GENERATIONS = [
         },
         {
             "A": {
-                "variables": ["overview", "done"],
+                "variables": ["overview"],
                 "header": "Context",
                 "template": "About {overview}",
                 "placement": "append",

@@ -3,20 +3,26 @@
 from collections.abc import Iterable, Mapping, Set
 from typing import Any, NamedTuple
 
+from weft.errors import UsageError
 from weft.kernel.documents import Document, Path
 from weft.kernel.models import Entry, Report
 from weft.kernel.values import Json, as_object, nearest
-from weft.variables.logic.derivation import matcher
+from weft.variables.logic.cycles import cycle_of
+from weft.variables.logic.exposure import names_of
+from weft.variables.logic.options import faults
+from weft.variables.logic.paths import steps
+from weft.variables.logic.triggers import TRIGGER_LOADERS, definition_model
 from weft.variables.logic.types import misfit
 from weft.variables.spec import (
     BAKED_IN,
     BASE,
-    AgentText,
+    Database,
     Definition,
     Derived,
     Exposure,
     FromEnvironment,
     Static,
+    Trigger,
     Variables,
 )
 
@@ -61,6 +67,7 @@ def check_variables(
     }
     if declared.complete:
         _check_exposed(report, document, exposures.values(), views.entries, names)
+        _check_heard(report, document, definitions, declared.entries, names)
     variables = Variables(definitions=definitions, exposures=exposures)
     return CheckedVariables(variables, names, declared.complete)
 
@@ -81,8 +88,11 @@ def _definition(
             "Choose another name.",
         )
         return None
-    definition = report.model(document, entry, Definition)
+    definition = report.model(document, entry, definition_model())
     if definition is not None:
+        for fault in faults(definition):
+            where = (*entry.path, fault.key)
+            report.add(document, where, "W029", fault.why, fault.remedy)
         _check_source(report, document, (*entry.path, "source"), definition, agents)
     return definition
 
@@ -106,6 +116,9 @@ def _check_source(
             _check_value(report, document, (*path, "value"), definition, value)
         case FromEnvironment(default=default):
             _check_value(report, document, (*path, "default"), definition, default)
+        case Database(default=default, field=field):
+            _check_value(report, document, (*path, "default"), definition, default)
+            _check_field(report, document, (*path, "field"), field)
         case Derived(default=default, triggers=triggers):
             _check_value(report, document, (*path, "default"), definition, default)
             for number, trigger in enumerate(triggers):
@@ -120,26 +133,81 @@ def _check_value(
         report.add(document, path, "W024", f"{problem}.", "Change the value or the type.")
 
 
+def _check_field(report: Report, document: Document, path: Path, field: str) -> None:
+    try:
+        steps(field)
+    except UsageError as error:
+        report.add(document, path, "W012", str(error), "Correct the name.")
+
+
 def _check_trigger(
     report: Report,
     document: Document,
     path: Path,
     definition: Definition,
-    trigger: AgentText,
+    trigger: Trigger,
     agents: Set[str],
 ) -> None:
-    if trigger.agent not in agents and agents:
-        hint = nearest(trigger.agent, sorted(agents))
+    agent = _agent_of(trigger)
+    if agent is not None and agent not in agents and agents:
+        hint = nearest(agent, sorted(agents))
         remedy = f"Did you mean {hint!r}?" if hint else f"Declared: {', '.join(sorted(agents))}."
-        message = f"Trigger listens to agent {trigger.agent!r}, which is not declared."
-        report.add(document, (*path, "agent"), "W020", message, remedy)
-    if problem := misfit(definition, trigger.value):
-        remedy = "Say which `value` the trigger sets."
-        report.add(document, (*path, "value"), "W024", f"{problem}.", remedy)
+        message = f"Trigger listens to agent {agent!r}, which is not declared."
+        key = "agent" if hasattr(trigger, "agent") else "since"
+        report.add(document, (*path, key), "W020", message, remedy)
+    for value in trigger.values or ():
+        if problem := misfit(definition, value):
+            remedy = "Say which `value` the trigger sets."
+            report.add(document, (*path, "value"), "W024", f"{problem}.", remedy)
     try:
-        matcher(trigger)
+        TRIGGER_LOADERS[trigger.type].listen(trigger, "")
     except ValueError as error:
         report.add(document, (*path, "match", "regex"), "W025", str(error), "Correct it.")
+
+
+def _agent_of(trigger: Trigger) -> str | None:
+    since: str = getattr(trigger, "since", "")
+    if since.startswith("agent:"):
+        return since.removeprefix("agent:")
+    return getattr(trigger, "agent", None)
+
+
+def _variable_of(trigger: Trigger) -> str | None:
+    since: str = getattr(trigger, "since", "")
+    if since.startswith("variable:"):
+        return since.removeprefix("variable:")
+    return getattr(trigger, "variable", None)
+
+
+def _check_heard(
+    report: Report,
+    document: Document,
+    definitions: Mapping[str, Definition],
+    places: Mapping[str, Entry],
+    declared: Set[str],
+) -> None:
+    """Note triggers that listen to variables nobody declares, and circles of them."""
+    hears: dict[str, set[str]] = {}
+    for name, definition in definitions.items():
+        source = definition.source
+        for number, trigger in enumerate(source.triggers if isinstance(source, Derived) else ()):
+            other = _variable_of(trigger)
+            if other is None:
+                continue
+            hears.setdefault(name, set()).add(other)
+            path = (*places[name].path, "source", "triggers", number)
+            if other not in declared:
+                hint = nearest(other, sorted(declared))
+                remedy = f"Did you mean {hint!r}?" if hint else "Add it under `definitions`."
+                message = f"Trigger listens to variable {other!r}, which is not declared."
+                report.add(document, path, "W021", message, remedy)
+            elif other in definitions and not isinstance(definitions[other].source, Derived):
+                message = f"Trigger listens to variable {other!r}, which never changes."
+                report.warn(document, path, "W038", message, "Use a derived variable.")
+    circle = cycle_of(hears)
+    if circle:
+        message = f"Variables change each other in a circle: {' → '.join(circle)}."
+        report.add(document, places[circle[0]].path, "W036", message, "Drop one of these triggers.")
 
 
 def _exposure(
@@ -161,13 +229,30 @@ def _check_exposed(
     places: Mapping[str, Entry],
     declared: Set[str],
 ) -> None:
-    """Note what agents are shown and nobody declares."""
+    """Note what agents are shown and nobody declares, and templates that say other than lists."""
     known = sorted({*declared, *BASE, *BAKED_IN})
     for exposure in exposures:
-        for number, name in enumerate(exposure.variables):
+        path = places[exposure.name].path
+        for name in names_of(exposure):
             if name not in known:
                 hint = nearest(name, known)
                 remedy = f"Did you mean {hint!r}?" if hint else "Add it under `definitions`."
                 message = f"Agent {exposure.name!r} is shown {name!r}, which is not declared."
-                path = (*places[exposure.name].path, "variables", number)
-                report.add(document, path, "W021", message, remedy)
+                report.add(document, _place_of(path, exposure, name), "W021", message, remedy)
+        if exposure.template is not None and exposure.variables:
+            _check_template(report, document, path, exposure)
+
+
+def _place_of(path: Path, exposure: Exposure, name: str) -> Path:
+    if exposure.template is not None:
+        return (*path, "template")
+    return (*path, "variables", exposure.variables.index(name))
+
+
+def _check_template(report: Report, document: Document, path: Path, exposure: Exposure) -> None:
+    shown, listed = set(names_of(exposure)), set(exposure.variables)
+    for name in sorted(shown ^ listed):
+        says = "shows" if name in shown else "leaves out"
+        message = f"The template of {exposure.name!r} {says} {name!r}; `variables` says otherwise."
+        remedy = "Make both say the same, or drop `variables`."
+        report.add(document, (*path, "template"), "W037", message, remedy)

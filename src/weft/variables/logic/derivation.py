@@ -1,93 +1,170 @@
-"""Derived variables: which triggers an event can touch, and what it changes."""
+"""Derived variables: which triggers a fact can touch, and what it changes."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterator, Mapping, Set
+from datetime import datetime
 from typing import Any, NamedTuple
 
-import re2
-
 from weft.kernel.values import Json
-from weft.variables.logic.types import same
-from weft.variables.spec import AgentText, Definition, Derived
+from weft.variables.events import ContextChanged, ContextRefused, TimerSet
+from weft.variables.logic.matching import Patterns, Shape
+from weft.variables.logic.triggers import SUBJECTS, Listener, Seen, Topic, listeners, topic_of
+from weft.variables.logic.types import coerce, misfit, same
+from weft.variables.spec.definitions import Definition
+from weft.variables.spec.triggers import UNCHANGED, Function, TimerExpired, Trigger
 
-
-class Change(NamedTuple):
-    """What a trigger wants a variable to be."""
-
-    name: str
-    value: Json
-    writer: str
+Change = ContextChanged | ContextRefused | TimerSet
 
 
 class Rule(NamedTuple):
-    """One trigger of one variable, ready to be asked."""
+    """One trigger of one variable, ready to be asked; `number` is its place among all."""
 
-    variable: str
-    trigger: AgentText
+    number: int
+    definition: Definition
+    trigger: Trigger
     writer: str
-    matches: Callable[[str], bool]
+    listener: Listener
+
+    def is_spent(self, fired: Set[str]) -> bool:
+        """Whether it was to fire once, and did."""
+        return self.trigger.once and self.writer in fired
+
+
+# How many patterns are looked for at once.
+TOGETHER = 32
+
+
+def _regex(rule: Rule) -> str:
+    reading = rule.listener.reading
+    assert reading is not None and reading.regex is not None
+    return reading.regex
 
 
 class Triggers:
-    """All triggers by the agent they listen to, so that an event costs what it can touch."""
+    """All triggers by what they listen to, so that a fact costs what it can touch.
 
-    def __init__(self, definitions: Iterable[Definition]) -> None:
-        self._by_agent: dict[str, list[Rule]] = {}
-        for definition in definitions:
-            if isinstance(definition.source, Derived):
-                for number, trigger in enumerate(definition.source.triggers):
-                    writer = f"trigger:{definition.name}[{number}]"
-                    rule = Rule(definition.name, trigger, writer, matcher(trigger))
-                    self._by_agent.setdefault(trigger.agent, []).append(rule)
+    Triggers that wait for a certain text are found by that text, and those that wait for a pattern
+    by looking for many patterns at once, not by trying each.
+    """
 
-    def on_text(
-        self, agent: str, text: str, values: Mapping[str, Json], fired: frozenset[str] | set[str]
-    ) -> list[Change]:
-        """The changes that a message of an agent brings, given the values of this moment.
+    def __init__(self, definitions: Mapping[str, Definition]) -> None:
+        self.functions: list[Rule] = []
+        self._asked: dict[Topic, list[Rule]] = {}
+        self._texts: dict[str, dict[Shape, dict[str, list[Rule]]]] = {}
+        self._restarts: dict[Topic, list[Rule]] = {}
+        self._hiding: set[str] = set()
+        patterned: dict[tuple[str, Shape], list[Rule]] = {}
+        for number, found in enumerate(listeners(definitions)):
+            self._add(Rule(number, *found), patterned)
+        self._patterns: dict[str, list[tuple[Patterns, list[Rule]]]] = {}
+        for (agent, shape), rules in patterned.items():
+            for start in range(0, len(rules), TOGETHER):
+                some = rules[start : start + TOGETHER]
+                patterns = Patterns(shape, (_regex(rule) for rule in some))
+                self._patterns.setdefault(agent, []).append((patterns, some))
 
-        Of several triggers of one variable that match, the last one declared decides.
-        """
-        found: dict[str, Change] = {}
-        for rule in self._by_agent.get(agent, ()):
-            spent = rule.trigger.once and rule.writer in fired
-            if not spent and rule.matches(text):
-                found[rule.variable] = Change(rule.variable, rule.trigger.value, rule.writer)
-        return [each for each in found.values() if not same(values.get(each.name), each.value)]
+        self.kinds = self._kinds()
+
+    def _kinds(self) -> frozenset[str]:
+        """The kinds of facts that anything listens to; functions listen to all there are."""
+        if self.functions:
+            return frozenset(SUBJECTS)
+        heard = {kind for kind, _ in (*self._asked, *self._restarts)}
+        return frozenset(heard | ({"agent.text"} if self._texts or self._patterns else set()))
+
+    def _add(self, rule: Rule, patterned: dict[tuple[str, Shape], list[Rule]]) -> None:
+        listener, trigger = rule.listener, rule.trigger
+        if isinstance(trigger, Function):
+            self.functions.append(rule)
+        if listener.restarts is not None:
+            self._restarts.setdefault(listener.restarts, []).append(rule)
+        if getattr(trigger, "hide", False):
+            self._hiding.add(listener.topics[0][1])
+        reading = listener.reading
+        if reading is not None and reading.whole is not None:
+            shapes = self._texts.setdefault(listener.topics[0][1], {})
+            shapes.setdefault(reading.shape, {}).setdefault(reading.whole, []).append(rule)
+            return
+        if reading is not None and reading.regex is not None:
+            patterned.setdefault((listener.topics[0][1], reading.shape), []).append(rule)
+            return
+        for topic in listener.topics:
+            self._asked.setdefault(topic, []).append(rule)
 
     def hides(self, agent: str, text: str) -> bool:
         """Whether a message is a control word that the user need not see."""
-        rules = self._by_agent.get(agent, ())
-        return any(rule.trigger.hide and rule.matches(text) for rule in rules)
+        if agent not in self._hiding:
+            return False
+        rules = [*self._worded(agent, text), *self._asked.get(("agent.text", agent), ())]
+        return any(_hides(rule, text) for rule in rules)
+
+    def derive(
+        self, kind: str, fact: Any, seen: Seen, fired: Set[str], at: datetime
+    ) -> list[Change]:
+        """What a fact brings, given the values of this moment: changes, refusals and timers.
+
+        Of several triggers of one variable that match, the last one declared decides.
+        """
+        topic = topic_of(kind, fact)
+        if topic is None:
+            return []
+        found: dict[str, tuple[Rule, Json]] = {}
+        for rule in self._hearing(topic, fact):
+            value = UNCHANGED if rule.is_spent(fired) else rule.listener.read(fact, seen)
+            if value is not UNCHANGED:
+                found[rule.definition.name] = rule, _read(rule, value)
+        changes = [
+            change
+            for rule, value in found.values()
+            if (change := settle(rule.definition, value, rule.writer, seen.values)) is not None
+        ]
+        return [*changes, *self._timers(topic, fired, at)]
+
+    def _hearing(self, topic: Topic, fact: Any) -> list[Rule]:
+        asked = self._asked.get(topic, [])
+        if topic[0] != "agent.text":
+            return asked
+        worded = list(self._worded(topic[1], fact.text))
+        return sorted([*asked, *worded]) if worded else asked
+
+    def _worded(self, agent: str, text: str) -> Iterator[Rule]:
+        """The rules that a text can be meant by: those of this text, and of patterns it holds."""
+        for shape, rules in self._texts.get(agent, {}).items():
+            yield from rules.get(shape.of(text), ())
+        for patterns, rules in self._patterns.get(agent, ()):
+            for number in patterns.found_in(text):
+                yield rules[number]
+
+    def _timers(self, topic: Topic, fired: Set[str], at: datetime) -> list[TimerSet]:
+        rules = self._restarts.get(topic)
+        if not rules:
+            return []
+        return [
+            TimerSet(rule.writer, at + rule.trigger.delay)
+            for rule in rules
+            if isinstance(rule.trigger, TimerExpired) and not rule.is_spent(fired)
+        ]
 
 
-def matcher(trigger: AgentText) -> Callable[[str], bool]:
-    """The predicate of a trigger; every part of its `match` must hold.
-
-    Raises:
-        ValueError: the regular expression is not one that RE2 knows.
-    """
-    match = trigger.match
-    fold = str.casefold if trigger.ignore_case and not trigger.exact else str
-    trim = str.strip if trigger.trim and not trigger.exact else str
-    tests: list[Callable[[str], bool]] = []
-    if match.equals is not None:
-        whole = fold(trim(match.equals))
-        tests.append(lambda text: fold(text) == whole)
-    if match.contains is not None:
-        part = fold(match.contains)
-        tests.append(lambda text: part in fold(text))
-    if match.regex is not None:
-        search = _pattern(match.regex, ignore_case=fold is str.casefold).search
-        tests.append(lambda text: search(text) is not None)
-    return lambda text: all(test(trimmed) for trimmed in (trim(text),) for test in tests)
+def settle(
+    definition: Definition, value: Json, writer: str, values: Mapping[str, Json]
+) -> ContextChanged | ContextRefused | None:
+    """What a wish for a value comes to: a change, a refusal, or nothing when it is the case."""
+    name = definition.name
+    if problem := misfit(definition, value):
+        return ContextRefused(name, writer, problem)
+    previous = values.get(name)
+    return None if same(previous, value) else ContextChanged(name, value, previous, writer)
 
 
-def _pattern(regex: str, *, ignore_case: bool) -> Any:
-    options = re2.Options()
-    options.case_sensitive = not ignore_case
-    options.log_errors = False  # the diagnostic says it
-    try:
-        return re2.compile(regex, options)
-    except re2.error as error:
-        why = error.args[0].decode("utf-8", "replace")
-        message = f"{regex!r} is not a regular expression that RE2 knows: {why}."
-        raise ValueError(message) from error
+def _read(rule: Rule, value: Json) -> Json:
+    """What a trigger read; a captured text is read as the variable's type, if it can be."""
+    if not isinstance(value, str) or getattr(rule.trigger, "capture", None) is None:
+        return value
+    coerced = coerce(rule.definition, value)
+    return value if coerced.failed or coerced.note else coerced.value
+
+
+def _hides(rule: Rule, text: str) -> bool:
+    reading = rule.listener.reading
+    hiding = getattr(rule.trigger, "hide", False)
+    return hiding and reading is not None and reading.find(text) is not None

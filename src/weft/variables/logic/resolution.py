@@ -1,55 +1,191 @@
-"""First values: what each declaration gives, from readings of the environment taken before."""
+"""First values: what each declaration gives, from readings of the world taken before."""
 
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from weft.kernel.values import Json
 from weft.variables.events import ContextLoaded, ContextSuppressed, Loaded
-from weft.variables.logic.types import coerce
-from weft.variables.spec import BAKED_IN, Definition, Derived, FromEnvironment, Static, Variables
+from weft.variables.logic.paths import steps, value_at
+from weft.variables.logic.secrets import mark
+from weft.variables.logic.types import FALSE, Coerced, coerce, misfit
+from weft.variables.spec import (
+    BAKED_IN,
+    Database,
+    Definition,
+    Derived,
+    FromEnvironment,
+    Static,
+    Variables,
+)
 
 PRODUCTION = "ENVIRONMENT"
+INCLUDE_SCHEMA = "CONTEXT_INCLUDE_SCHEMA"
+
+
+class Gates(NamedTuple):
+    """What this deployment leaves out."""
+
+    production: bool
+    no_databases: bool
+
+
+class Found(NamedTuple):
+    """What a document store gave for a variable: a document, or why there is none."""
+
+    document: Mapping[str, Json] | None
+    problem: str = ""
 
 
 class Readings(NamedTuple):
-    """What the environment said: is this production, and the variables that were asked for."""
+    """What the world said: gates, environment variables by name, documents by variable."""
 
-    production: bool
-    values: Mapping[str, str | None]
-
-
-def wanted(variables: Variables) -> tuple[str, ...]:
-    """The environment variables that a workflow asks for."""
-    return tuple(source.env_var for _, source in _from_environment(variables))
+    gates: Gates
+    environment: Mapping[str, str | None]
+    documents: Mapping[str, Found]
 
 
-def resolve(
-    variables: Variables, base: Mapping[str, Json], readings: Readings
-) -> tuple[ContextLoaded, ContextSuppressed | None]:
-    """The first value of everything: ids, then definitions in declared order."""
-    loaded = [Loaded(name, "base", value) for name, value in base.items()]
-    flagged = [] if readings.production else list(_from_environment(variables))
-    loaded += [_flag(definition, source, readings) for definition, source in flagged]
+class Resolved(NamedTuple):
+    """The first values of a run: on record, and the secrets among them in memory."""
+
+    loaded: ContextLoaded
+    suppressed: tuple[ContextSuppressed, ...]
+    secrets: Mapping[str, Json]
+
+
+def gates(production: str | None, include_schema: str | None) -> Gates:
+    """The gates that two environment variables set."""
+    excluded = include_schema is not None and include_schema.strip().lower() in FALSE
+    return Gates(production == "production", excluded)
+
+
+def flags(variables: Variables, closed: Gates) -> Iterator[tuple[Definition, FromEnvironment]]:
+    """The flags to read: declared ones, and those baked in that no definition replaces."""
+    return iter(()) if closed.production else _flags(variables)
+
+
+def lookups(variables: Variables, closed: Gates) -> Iterator[tuple[Definition, Database]]:
+    """The variables to look up in databases."""
     for definition in variables.definitions.values():
-        match definition.source:
-            case Static(value=value):
-                loaded.append(Loaded(definition.name, "static", value))
-            case Derived(default=default):
-                loaded.append(Loaded(definition.name, "derived", default, defaulted=True))
-            case FromEnvironment():
-                pass
-    return ContextLoaded(tuple(loaded)), _suppressed(variables, readings)
+        if isinstance(definition.source, Database) and not closed.no_databases:
+            yield definition, definition.source
 
 
-def _suppressed(variables: Variables, readings: Readings) -> ContextSuppressed | None:
-    names = tuple(definition.name for definition, _ in _from_environment(variables))
-    if not (readings.production and names):
-        return None
-    return ContextSuppressed(names, "ENVIRONMENT=production has no environment variables")
+def resolve(variables: Variables, base: Mapping[str, Json], readings: Readings) -> Resolved:
+    """The first value of everything: ids, flags, then definitions in declared order."""
+    found = [Loaded(name, "base", value) for name, value in base.items()]
+    baked = [(d, s) for d, s in flags(variables, readings.gates) if d.name in BAKED_IN]
+    found += [_flag(d, s, readings) for d, s in baked if d.name not in variables.definitions]
+    secrets: dict[str, Json] = {}
+    for definition in variables.definitions.values():
+        each = _resolve(definition, readings)
+        if each is not None:
+            found.append(_hidden(each, secrets) if definition.secret else each)
+    suppressed = tuple(_suppressed(variables, readings))
+    return Resolved(ContextLoaded(tuple(found)), suppressed, secrets)
 
 
-def _from_environment(variables: Variables) -> Iterator[tuple[Definition, FromEnvironment]]:
-    """Declared flags and those baked in that no definition replaces."""
+def purge(resolved: Resolved) -> tuple[Resolved, list[str]]:
+    """What may be handed out: once more, nothing that is suppressed; and what was found."""
+    closed = {name for each in resolved.suppressed for name in each.names}
+    kept = [each for each in resolved.loaded.values if each.name not in closed]
+    found = [each.name for each in resolved.loaded.values if each.name in closed]
+    return resolved._replace(loaded=ContextLoaded(tuple(kept))), found
+
+
+def missing(variables: Variables, resolved: Resolved) -> list[str]:
+    """Why required variables have no value."""
+    values = {each.name: each for each in resolved.loaded.values}
+    return [
+        f"{name!r} is required and has no value: {_reason(values.get(name))}"
+        for name, definition in variables.definitions.items()
+        if definition.required and _is_missing(values.get(name))
+    ]
+
+
+def _is_missing(found: Loaded | None) -> bool:
+    return found is None or found.value is None
+
+
+def _reason(found: Loaded | None) -> str:
+    if found is None:
+        return "this deployment does not have it"
+    return f"{found.note or 'unset'} ({found.origin or found.source})"
+
+
+def _hidden(found: Loaded, secrets: dict[str, Json]) -> Loaded:
+    """A secret as it may be written."""
+    secrets[found.name] = found.value
+    value = None if found.value is None else mark(found.name)
+    return Loaded(found.name, found.source, value, None, found.defaulted, found.note, found.origin)
+
+
+def _resolve(definition: Definition, readings: Readings) -> Loaded | None:
+    match definition.source:
+        case Static(value=value):
+            return Loaded(definition.name, "static", value)
+        case Derived(default=default):
+            return Loaded(definition.name, "derived", default, defaulted=True)
+        case FromEnvironment():
+            closed = readings.gates.production
+            return None if closed else _flag(definition, definition.source, readings)
+        case Database():
+            closed = readings.gates.no_databases
+            return None if closed else _stored(definition, definition.source, readings)
+
+
+def _flag(definition: Definition, source: FromEnvironment, readings: Readings) -> Loaded:
+    text, origin = readings.environment.get(source.env_var), f"env {source.env_var}"
+    name = definition.name
+    if text is None:
+        return Loaded(name, "environment", source.default, None, True, "", origin)
+    coerced = coerce(definition, text)
+    value = source.default if coerced.failed else coerced.value
+    raw = text.encode("utf-8", "backslashreplace").decode()
+    return Loaded(name, "environment", value, raw, coerced.failed, coerced.note, origin)
+
+
+def _stored(definition: Definition, source: Database, readings: Readings) -> Loaded:
+    found = readings.documents.get(definition.name, Found(None, "not_found"))
+    place = f"{source.database_name}." if source.database_name else ""
+    origin = f"{place}{source.collection}.{source.field} by {source.search_by}"
+    if found.document is None:
+        return _default(definition, source, found.problem or "not_found", origin)
+    value = value_at(found.document, steps(source.field))
+    if value is None:
+        return _default(definition, source, "not_found", origin)
+    fitting = _fit(definition, value)
+    if fitting.failed:
+        return _default(definition, source, fitting.note, origin)
+    return Loaded(definition.name, "database", fitting.value, None, False, fitting.note, origin)
+
+
+def _default(definition: Definition, source: Database, note: str, origin: str) -> Loaded:
+    return Loaded(definition.name, "database", source.default, None, True, note, origin)
+
+
+def _fit(definition: Definition, value: Json) -> Coerced:
+    problem = misfit(definition, value)
+    if not problem:
+        return Coerced(value)
+    if isinstance(value, str):
+        return coerce(definition, value)
+    return Coerced(None, f"{problem}; the default is used", True)
+
+
+def _suppressed(variables: Variables, readings: Readings) -> Iterator[ContextSuppressed]:
+    closed = tuple(definition.name for definition, _ in _flags(variables))
+    if readings.gates.production and closed:
+        yield ContextSuppressed(closed, "ENVIRONMENT=production has no environment variables")
+    stored = tuple(
+        name
+        for name, definition in variables.definitions.items()
+        if isinstance(definition.source, Database)
+    )
+    if readings.gates.no_databases and stored:
+        yield ContextSuppressed(stored, "CONTEXT_INCLUDE_SCHEMA leaves database variables out")
+
+
+def _flags(variables: Variables) -> Iterator[tuple[Definition, FromEnvironment]]:
     for name, env_var in BAKED_IN.items():
         if name not in variables.definitions:
             source = FromEnvironment(type="environment", env_var=env_var, default=False)
@@ -57,13 +193,3 @@ def _from_environment(variables: Variables) -> Iterator[tuple[Definition, FromEn
     for definition in variables.definitions.values():
         if isinstance(definition.source, FromEnvironment):
             yield definition, definition.source
-
-
-def _flag(definition: Definition, source: FromEnvironment, readings: Readings) -> Loaded:
-    text = readings.values.get(source.env_var)
-    if text is None:
-        return Loaded(definition.name, "environment", source.default, defaulted=True)
-    coerced = coerce(definition, text)
-    value = source.default if coerced.failed else coerced.value
-    raw = text.encode("utf-8", "backslashreplace").decode()
-    return Loaded(definition.name, "environment", value, raw, coerced.failed, coerced.note)

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import msgspec
 
 from weft.kernel.values import Json, as_array, as_object, kind_of, preview
+from weft.variables.logic.secrets import mark
 from weft.variables.spec import Definition
 
 TRUE = frozenset({"1", "true", "yes", "on"})
@@ -26,11 +27,26 @@ def misfit(definition: Definition, value: Json) -> str | None:
     declared = "object" if definition.type == "document" else definition.type
     found = kind_of(value)
     if declared and found != declared and not (declared == "number" and found == "integer"):
-        return f"{definition.name!r} is declared {definition.type}, and {preview(value)} is {found}"
+        shown = _shown(definition, value)
+        return f"{definition.name!r} is declared {definition.type}, and {shown} is {found}"
     if definition.enum is not None and not any(same(value, allowed) for allowed in definition.enum):
         allowed = preview(list(definition.enum))
-        return f"{definition.name!r} allows {allowed}, not {preview(value)}"
+        return f"{definition.name!r} allows {allowed}, not {_shown(definition, value)}"
+    if not is_json(value):
+        return f"{definition.name!r} takes JSON, and {_shown(definition, value)} is not"
     return None
+
+
+def _shown(definition: Definition, value: Json) -> str:
+    return mark(definition.name) if definition.secret else preview(value)
+
+
+def is_json(value: Json) -> bool:
+    """Whether a value is JSON as it stands: written down and read again, it is the same."""
+    try:
+        return same(msgspec.json.decode(msgspec.json.encode(value)), value)
+    except (msgspec.MsgspecError, TypeError, ValueError, RecursionError):
+        return False
 
 
 def same(a: Json, b: Json) -> bool:
@@ -47,10 +63,11 @@ def coerce(definition: Definition, text: str) -> Coerced:
     try:
         text.encode()
     except UnicodeEncodeError:
-        return Coerced(None, f"{preview(text)} is not UTF-8; the default is used", True)
+        shown = _shown(definition, text)
+        return Coerced(None, f"{shown} is not UTF-8; the default is used", True)
     match definition.type:
         case "boolean":
-            coerced = _boolean(text)
+            coerced = _boolean(definition, text)
         case "string":
             coerced = Coerced(text)
         case _:
@@ -59,16 +76,19 @@ def coerce(definition: Definition, text: str) -> Coerced:
     return Coerced(None, f"{problem}; the default is used", True) if problem else coerced
 
 
-def _boolean(text: str) -> Coerced:
+def _boolean(definition: Definition, text: str) -> Coerced:
     word = text.strip().lower()
     if word in TRUE:
         return Coerced(True)
-    note = "" if word in FALSE else f"{preview(text)} is neither true nor false; taken as false"
-    return Coerced(False, note)
+    if word in FALSE:
+        return Coerced(False)
+    shown = _shown(definition, text)
+    return Coerced(False, f"{shown} is neither true nor false; taken as false")
 
 
 def _parsed(definition: Definition, text: str) -> Coerced:
     try:
         return Coerced(msgspec.json.decode(text))
     except (msgspec.MsgspecError, RecursionError):
-        return Coerced(None, f"{preview(text)} is not {definition.type}; the default is used", True)
+        shown = _shown(definition, text)
+        return Coerced(None, f"{shown} is not {definition.type}; the default is used", True)

@@ -8,6 +8,7 @@ from weft.variables.logic.migration.layout import SECTIONS, Item
 from weft.variables.logic.migration.notes import Became, Note, Remarks
 from weft.variables.logic.migration.sources import SOURCE_TYPES, convert_source
 from weft.variables.logic.migration.triggers import fault_of
+from weft.variables.logic.options import faults
 from weft.variables.logic.types import misfit, same
 from weft.variables.spec import BASE
 
@@ -74,7 +75,7 @@ def _passes(name: str, entry: dict[str, Any]) -> bool:
         return False
     plain = probe(name, definition.type)
     values = (source.get("value"), source.get("default"))
-    if any(misfit(plain, allowed) for allowed in definition.enum or ()):
+    if any(misfit(plain, allowed) for allowed in definition.enum or ()) or any(faults(definition)):
         return False
     return not any(misfit(definition, value) for value in values) and not any(
         fault_of(definition, trigger) for trigger in source.get("triggers") or ()
@@ -160,4 +161,8 @@ def _rewrite(draft: Draft) -> dict[str, Any] | None:
         source["triggers"] = triggers
     draft.remarks.drop(draft.source, "the source")
     draft.remarks.drop(draft.body, "the variable")
+    found = accepted(draft.name, {**entry, "source": source})
+    for fault in faults(found) if found else ():
+        draft.remarks.lost.append(f"Key {fault.key!r} is dropped: {fault.why}")
+        del entry[fault.key]
     return {**entry, "source": source}

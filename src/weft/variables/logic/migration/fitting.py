@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from weft.kernel.values import Json, as_array, kind_of, preview, type_names
 from weft.variables.logic.migration.layout import is_text
 from weft.variables.logic.migration.notes import Remarks
+from weft.variables.logic.triggers import definition_model
 from weft.variables.logic.types import coerce, misfit
 from weft.variables.spec import Definition
 
@@ -72,7 +73,7 @@ def probe(name: str, declared: str | None, enum: Json = None) -> Definition:
 def accepted(name: str, entry: Json) -> Definition | None:
     """The entry as today's model, if it is one."""
     try:
-        return Definition.model_validate({**entry, "name": name})
+        return definition_model().model_validate({**entry, "name": name})
     except ValidationError:
         return None
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from weft.kernel.values import Json, as_array, as_object, preview
-from weft.variables.logic.derivation import matcher
+from weft.variables.logic.matching import reader
 from weft.variables.logic.migration.fitting import Draft, accepted
 from weft.variables.logic.migration.layout import is_text
 from weft.variables.logic.migration.notes import Remarks
@@ -30,7 +30,7 @@ def fault_of(definition: Definition, trigger: dict[str, Any]) -> str | None:
     if trigger["type"] == "agent_text":
         plain = {"type": "agent_text", "agent": "x", "match": trigger["match"]}
         try:
-            matcher(AgentText.model_validate(plain))
+            reader(AgentText.model_validate(plain))
         except ValueError as error:
             return str(error).rstrip(".")
     if trigger["type"] in _VALUELESS or "from" in trigger or "capture" in trigger:

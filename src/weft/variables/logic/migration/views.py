@@ -6,6 +6,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from weft.kernel.values import Json, as_array, as_object, preview
+from weft.variables.logic.exposure import names_in, names_of
 from weft.variables.logic.migration.definitions import Result, note_of, unread
 from weft.variables.logic.migration.layout import Item, is_text, name_keys
 from weft.variables.logic.migration.notes import Note, Remarks
@@ -45,6 +46,7 @@ def join(listed: dict[str, Any], exposed: dict[str, Any]) -> tuple[dict[str, Any
     for key in _LOOKS:
         if key in listed and listed[key] != entry[key]:
             lost.append(f"Key {key!r} ({preview(listed[key])}) is dropped: an exposure says more.")
+    _agree(entry, lost)
     return entry, lost
 
 
@@ -68,6 +70,8 @@ def _passes(name: str, body: dict[str, Any], names: Set[str]) -> bool:
         exposure = Exposure.model_validate({**body, "name": name})
     except ValidationError:
         return False
+    if exposure.template is not None and {*names_of(exposure)} != {*exposure.variables}:
+        return False
     return all(variable in names for variable in exposure.variables)
 
 
@@ -85,7 +89,25 @@ def _rewrite(body: dict[str, Any], names: Set[str], remarks: Remarks) -> dict[st
     for number, each in enumerate([body, *exposures]):
         _look(each, entry, remarks)
         remarks.drop(each, "an exposure" if number else "the agent")
+    _agree(entry, remarks.lost)
     return entry
+
+
+def _agree(entry: dict[str, Any], lost: list[str]) -> None:
+    """Let the list say what the template shows; a template that shows more is dropped."""
+    if "template" not in entry:
+        return
+    shown, listed = names_in(entry["template"]), entry.get("variables", [])
+    more = [name for name in shown if name not in listed]
+    if more or not shown:
+        why = f"it shows {more[0]!r}, which is not listed" if more else "it shows no variable"
+        lost.append(f"Key 'template' is dropped: {why}.")
+        del entry["template"]
+        return
+    lost += [
+        f"{name!r} is dropped: the template leaves it out." for name in listed if name not in shown
+    ]
+    entry["variables"] = [name for name in listed if name in shown]
 
 
 def _unexposed(name: str) -> str:

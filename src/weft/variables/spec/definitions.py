@@ -2,10 +2,11 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, SerializeAsAny
 
 from weft.kernel.models import Declared
 from weft.kernel.values import Json
+from weft.variables.spec.triggers import Trigger
 
 Type = Literal["string", "integer", "number", "boolean", "object", "array", "document"]
 
@@ -31,32 +32,15 @@ class FromEnvironment(Declared):
     default: Json = None
 
 
-class Match(Declared):
-    """What a text must be like; all that is said must hold."""
+class Database(Declared):
+    """A field of the newest document of a collection that belongs to the run."""
 
-    equals: str | None = None
-    contains: str | None = None
-    regex: str | None = None
-
-    @model_validator(mode="after")
-    def _says_something(self) -> "Match":
-        if self.equals is None and self.contains is None and self.regex is None:
-            raise ValueError("'match' is empty. Say `equals`, `contains` or `regex`.")
-        return self
-
-
-class AgentText(Declared):
-    """Fires when a message of an agent matches."""
-
-    type: Literal["agent_text"]
-    agent: str
-    match: Match
-    value: Json = True
-    trim: bool = True
-    ignore_case: bool = True
-    exact: bool = False
-    once: bool = False
-    hide: bool = False
+    type: Literal["database"]
+    database_name: str | None = Field(default=None, min_length=1)
+    collection: str = Field(min_length=1)
+    search_by: Literal["workflow_name", "chat_id", "user_id", "app_id", "enterprise_id"]
+    field: str = Field(min_length=1)
+    default: Json = None
 
 
 class Derived(Declared):
@@ -64,10 +48,10 @@ class Derived(Declared):
 
     type: Literal["derived"]
     default: Json = None
-    triggers: tuple[AgentText, ...] = Field(default=(), strict=False)
+    triggers: tuple[SerializeAsAny[Trigger], ...] = Field(default=(), strict=False)
 
 
-Source = Annotated[Static | FromEnvironment | Derived, Field(discriminator="type")]
+Source = Static | FromEnvironment | Database | Derived
 
 
 class Definition(Declared):
@@ -77,14 +61,22 @@ class Definition(Declared):
     type: Type | None = None
     description: str = ""
     enum: tuple[Any, ...] | None = Field(default=None, strict=False)
-    source: Source
+    required: bool = False
+    secret: bool = False
+    gate: bool = False
+    max_chars: int | None = Field(default=None, ge=1)
+    source: Annotated[Source, Field(discriminator="type")]
 
 
 class Exposure(Declared):
-    """Which variables an agent's prompt shows."""
+    """Which variables an agent's prompt shows, and how."""
 
     name: str
     variables: tuple[str, ...] = Field(default=(), strict=False)
+    template: str | None = None
+    header: str | None = None
+    placement: Literal["append", "prepend", "replace"] = "append"
+    null_label: str = "null"
 
 
 class Variables(Declared):

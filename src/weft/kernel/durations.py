@@ -1,0 +1,24 @@
+"""Durations as people write them."""
+
+import re
+
+_ISO = re.compile(
+    r"P(?:(?P<W>\d+(?:\.\d+)?)W)?(?:(?P<D>\d+(?:\.\d+)?)D)?"
+    r"(?:T(?=\d)(?:(?P<H>\d+(?:\.\d+)?)H)?(?:(?P<M>\d+(?:\.\d+)?)M)?(?:(?P<S>\d+(?:\.\d+)?)S)?)?"
+)
+_LENGTHS = {"W": 604800, "D": 86400, "H": 3600, "M": 60, "S": 1}
+
+
+def seconds(text: str) -> float:
+    """The seconds of an ISO 8601 duration such as `PT1H30M`; months and years have no length.
+
+    Raises:
+        ValueError: it is not one.
+    """
+    found = _ISO.fullmatch(text.strip().upper())
+    given = {unit: part for unit, part in found.groupdict().items() if part} if found else {}
+    if not given:
+        raise ValueError(
+            f"{text!r} is not a duration. Write seconds (90) or ISO 8601 (PT1M30S, P1D)."
+        )
+    return sum(float(part) * _LENGTHS[unit] for unit, part in given.items())

@@ -1,0 +1,93 @@
+"""Secrets: known to the run's memory, and to nothing that is written."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar, cast
+
+import msgspec
+
+from weft.kernel.values import Json, as_array, as_data, as_object
+
+# Shorter texts are not looked for inside other texts: they would stand there by chance.
+SHORTEST = 4
+
+# Fields that name declared things and people, or stand for bytes that hold no value of a secret.
+# A secret that is found in one stands there by chance, and the run would lose its way without it.
+NAMES = frozenset(
+    (
+        "workflow workflow_version definition root files code changed_code tenant user by author "
+        "to agent tool name names source target writer timer question waiting_for status kind "
+        "origin condition engine request digest view counter history segments"
+    ).split()
+)
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+def mark(name: str) -> str:
+    """What is written in place of a secret."""
+    return f"⟨secret:{name}⟩"
+
+
+class Secrets:
+    """The secret values of one run by name."""
+
+    def __init__(self, values: Mapping[str, Json]) -> None:
+        self._values = {name: value for name, value in values.items() if value is not None}
+        self._marks = {
+            form: mark(name)
+            for name, value in self._values.items()
+            for text in _texts(value)
+            for form in (text, as_data(text)[1:-1])
+            if len(form) >= SHORTEST
+        }
+        # Marks stand first, so that a secret that is part of a mark does not spoil it.
+        forms = [*map(mark, self._values), *sorted(self._marks, key=len, reverse=True)]
+        self._find = re.compile("|".join(map(re.escape, forms)))
+
+    def __bool__(self) -> bool:
+        return bool(self._values)
+
+    def masked(self, text: str) -> str:
+        """A text with every secret in it replaced by its mark."""
+        return self._find.sub(lambda found: self._marks.get(found[0], found[0]), text)
+
+    def mask(self, fact: T) -> T:
+        """A fact with every secret in it replaced by its mark."""
+        said = {name: getattr(fact, name) for name in fact.__struct_fields__ if name not in NAMES}
+        masked = {name: self._mask(value) for name, value in said.items()}
+        return fact if masked == said else msgspec.structs.replace(fact, **masked)
+
+    def _mask(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self.masked(value)
+        if isinstance(value, msgspec.Struct):
+            return self.mask(value)
+        if isinstance(value, tuple):
+            return tuple(map(self._mask, cast(tuple[Any, ...], value)))
+        if (mapping := as_object(value)) is not None:
+            return {self.masked(key): self._mask(each) for key, each in mapping.items()}
+        if (items := as_array(value)) is not None:
+            return [self._mask(each) for each in items]
+        return value
+
+    def reveal(self, text: str, names: Iterable[str]) -> str:
+        """A prompt with the secrets of these names put in."""
+        for name in names:
+            if name in self._values:
+                text = text.replace(as_data(mark(name)), as_data(self._values[name]))
+        return text
+
+
+def _texts(value: Json) -> Iterable[str]:
+    """Every text inside a value."""
+    if isinstance(value, str):
+        yield value
+    elif (mapping := as_object(value)) is not None:
+        for each in mapping.values():
+            yield from _texts(each)
+    elif (items := as_array(value)) is not None:
+        for each in items:
+            yield from _texts(each)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield str(value)

@@ -1,0 +1,101 @@
+"""Reading first values from the world: the environment, and documents, all at once."""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+
+from weft.errors import DocumentsUnavailable, MissingContext
+from weft.kernel.values import Json
+from weft.variables.logic.resolution import (
+    INCLUDE_SCHEMA,
+    PRODUCTION,
+    Found,
+    Readings,
+    Resolved,
+    flags,
+    gates,
+    lookups,
+    missing,
+    purge,
+    resolve,
+)
+from weft.variables.logic.types import TRUE
+from weft.variables.ports import DocumentStore, Environment, Lookup
+from weft.variables.spec import Database, Variables
+
+VERBOSE = "CONTEXT_VERBOSE_DEBUG"
+
+log = logging.getLogger("weft.context")
+
+
+class ContextSource:
+    """Where the first values of runs come from."""
+
+    def __init__(self, environment: Environment, documents: DocumentStore) -> None:
+        self._environment = environment
+        self._documents = documents
+
+    @property
+    def is_verbose(self) -> bool:
+        """Whether every change of a value is to be told in the program's log."""
+        said = self._environment.get(VERBOSE)
+        return said is not None and said.strip().lower() in TRUE
+
+    async def load(
+        self, variables: Variables, base: Mapping[str, Json], database: str | None
+    ) -> Resolved:
+        """The first values of a run.
+
+        Raises:
+            MissingContext: a required variable has no value.
+        """
+        resolved, late = purge(
+            resolve(variables, base, await self._read(variables, base, database))
+        )
+        if late:
+            log.warning("suppressed only at the last moment: %s", ", ".join(late))
+        problems = missing(variables, resolved)
+        if problems:
+            raise MissingContext(problems)
+        for each in resolved.suppressed:
+            log.info("%s: %s", each.reason, ", ".join(each.names))
+        return resolved
+
+    async def secrets(
+        self, variables: Variables, base: Mapping[str, Json], database: str | None
+    ) -> Mapping[str, Json]:
+        """The secrets of a run that goes on, read again from their sources."""
+        kept = {n: d for n, d in variables.definitions.items() if d.secret}
+        if not kept:
+            return {}
+        secret = Variables(definitions=kept)
+        return resolve(secret, base, await self._read(secret, base, database)).secrets
+
+    async def _read(
+        self, variables: Variables, base: Mapping[str, Json], database: str | None
+    ) -> Readings:
+        get = self._environment.get
+        closed = gates(get(PRODUCTION), get(INCLUDE_SCHEMA))
+        environment = {
+            source.env_var: get(source.env_var) for _, source in flags(variables, closed)
+        }
+        wanted = list(lookups(variables, closed))
+        found = await asyncio.gather(*(self._find(source, base, database) for _, source in wanted))
+        names = [definition.name for definition, _ in wanted]
+        return Readings(closed, environment, dict(zip(names, found, strict=True)))
+
+    async def _find(
+        self, source: Database, base: Mapping[str, Json], database: str | None
+    ) -> Found:
+        lookup = Lookup(
+            source.database_name or database,
+            source.collection,
+            source.search_by,
+            str(base[source.search_by]),
+            str(base["app_id"]),
+        )
+        try:
+            return Found(await self._documents.newest(lookup))
+        except DocumentsUnavailable as error:
+            log.warning("%s", error)
+            return Found(None, f"unavailable: {error}")

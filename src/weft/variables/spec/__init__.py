@@ -1,0 +1,53 @@
+"""What a user declares about context variables."""
+
+from weft.variables.spec.definitions import (
+    BAKED_IN,
+    BASE,
+    Database,
+    Definition,
+    Derived,
+    Exposure,
+    FromEnvironment,
+    Source,
+    Static,
+    Type,
+    Variables,
+)
+from weft.variables.spec.triggers import (
+    UNCHANGED,
+    AgentText,
+    AgentTurnCount,
+    ContextChange,
+    Function,
+    Match,
+    TimerExpired,
+    ToolResponse,
+    Trigger,
+    UiResponse,
+    derivation,
+)
+
+__all__ = [
+    "BAKED_IN",
+    "BASE",
+    "UNCHANGED",
+    "AgentText",
+    "AgentTurnCount",
+    "ContextChange",
+    "Database",
+    "Definition",
+    "Derived",
+    "Exposure",
+    "FromEnvironment",
+    "Function",
+    "Match",
+    "Source",
+    "Static",
+    "TimerExpired",
+    "ToolResponse",
+    "Trigger",
+    "Type",
+    "UiResponse",
+    "Variables",
+    "derivation",
+]

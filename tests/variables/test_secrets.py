@@ -1,0 +1,78 @@
+"""Secrets are masked by value, wherever a fact says something, and nowhere else."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from weft.agents.events import AgentText, QuestionAnswered, TurnStarted
+from weft.assembly.events import FrameAssembled, Segment, Span
+from weft.conversation.events import Considered, RouteDecided
+from weft.variables.events import ContextLoaded, Loaded, TimerSet
+from weft.variables.logic.secrets import SHORTEST, Secrets, mark
+
+
+def test_a_secret_is_masked_wherever_something_is_said() -> None:
+    secrets = Secrets({"pin": "hunter2", "all": {"a": ["deep-inside"]}})
+    value = {"hunter2": ["x deep-inside y", 5, None, {"k": "hunter2"}]}
+    assert secrets.mask(QuestionAnswered("q", value, "u1")).value == {
+        "⟨secret:pin⟩": ["x ⟨secret:all⟩ y", 5, None, {"k": "⟨secret:pin⟩"}]
+    }
+    loaded = ContextLoaded((Loaded("note", "environment", "hunter2!", "hunter2!"),))
+    (masked,) = secrets.mask(loaded).values
+    assert (masked.value, masked.raw) == ("⟨secret:pin⟩!", "⟨secret:pin⟩!")
+
+
+def test_names_and_what_stands_for_bytes_stay_what_they_are() -> None:
+    """A secret like a name, a year or a part of a digest must not lead the run astray."""
+    secrets = Secrets({"a": "Asker", "y": "2026", "d": "beef"})
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    span = Span(1, 1, 1, 1, "beef")
+    segments = (Segment("variable", "x", "beef", 1, "", "2026"),)
+    for fact in (
+        TurnStarted(1, "Asker"),
+        TimerSet("2026", at),
+        FrameAssembled(1, "Asker", "dead-beef", span, 1, "c", "beef", 0, segments),
+        RouteDecided("user", "Asker", "why", (Considered(1, "Asker", True),)),
+    ):
+        assert secrets.mask(fact) == fact
+    said = secrets.mask(AgentText(1, "Asker", "Asker met 2026"))
+    assert (said.agent, said.text) == ("Asker", "⟨secret:a⟩ met ⟨secret:y⟩")
+
+
+def test_a_secret_that_is_part_of_a_mark_does_not_spoil_it() -> None:
+    secrets = Secrets({"word": "secret", "name": "word"})
+    assert secrets.masked("⟨secret:word⟩ and secret") == "⟨secret:word⟩ and ⟨secret:word⟩"
+    assert secrets.reveal('say "⟨secret:word⟩"', ["word"]) == 'say "secret"'
+
+
+def test_of_two_secrets_the_longer_one_is_masked() -> None:
+    secrets = Secrets({"short": "pass", "long": "password"})
+    assert secrets.masked("password pass") == "⟨secret:long⟩ ⟨secret:short⟩"
+
+
+def test_only_the_secrets_that_are_asked_for_are_revealed() -> None:
+    secrets = Secrets({"a": "aaaa", "b": {"k": 1}})
+    text = f'- a: "{mark("a")}"\n- b: "{mark("b")}"'
+    assert secrets.reveal(text, ["b"]) == '- a: "⟨secret:a⟩"\n- b: {"k":1}'
+
+
+def test_a_run_without_secrets_has_none() -> None:
+    assert not Secrets({}) and not Secrets({"a": None})
+    assert Secrets({}).masked("text") == "text"
+
+
+texts = st.text(max_size=30)
+
+
+@given(st.text(min_size=SHORTEST, max_size=10), texts, texts)
+def test_no_text_holds_a_secret_once_it_is_masked(secret: str, before: str, after: str) -> None:
+    masked = Secrets({"x": secret}).masked(before + secret + after)
+    assert secret not in masked.replace(mark("x"), "")
+    assert Secrets({"x": secret}).masked(masked).count(mark("x")) >= 1
+
+
+@given(st.recursive(st.none() | st.integers() | texts, lambda each: st.lists(each)))
+def test_any_secret_can_be_kept(value: Any) -> None:
+    Secrets({"x": value}).masked("text")
