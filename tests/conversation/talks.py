@@ -44,10 +44,11 @@ class Talk:
 
     def record(self, fact: Fact) -> None:
         """Put a fact on record with all that is derived from it."""
-        event = self._event(fact)
-        evolve(self.workflow, self.state, event)
-        for change in derive(self.workflow, self.state, event):
-            evolve(self.workflow, self.state, self._event(change))
+        facts = [fact]
+        while facts:
+            event = self._event(facts.pop(0))
+            evolve(self.workflow, self.state, event)
+            facts += derive(self.workflow, self.state, event)
 
     def _event(self, fact: Fact) -> Event:
         seq = self.state.position + 1

@@ -14,7 +14,7 @@ from weft.testing import ScriptedEngine
 from weft.wiring import Folders
 
 MISTAKES = mistakes()
-WARNINGS = {"W030", "W031", "W032"}
+WARNINGS = {"W030", "W031", "W032", "W038"}
 
 
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda each: f"{each.code} {each.says}"[:60])

@@ -126,7 +126,10 @@ def told(files: dict[str, str]) -> list[str]:
 
 def test_hello_world_uses_what_this_release_does_not_have_and_a_source_that_never_was() -> None:
     unknown = "W010 Key '{}' is not known here.".format
-    runtime = "W012 Type 'runtime' does not exist; there is 'static', 'environment', 'derived'."
+    runtime = (
+        "W012 Type 'runtime' does not exist; "
+        "there is 'static', 'environment', 'database', 'derived'."
+    )
     assert told(HELLO_WORLD) == [
         f"Flow/agents.yaml:12 {unknown('max_consecutive_auto_reply')}",
         f"Flow/agents.yaml:13 {unknown('auto_tool_mode')}",

@@ -162,9 +162,7 @@ class Again:
 
 
 def _frame_again(workflow: Any, state: RunState, fact: FrameAssembled) -> FrameAssembled:
-    shown = view_of(
-        workflow.agents[fact.agent], workflow.variables.exposures.get(fact.agent), state
-    )
+    shown = view_of(workflow.agents[fact.agent], workflow.variables, state)
     seen = state.views.get(shown.digest)
     made = frame(fact.turn, fact.agent, shown, state.history, seen[0] if seen else 0, state.texts)
     held = {**state.texts, **{s.digest: s.text for s in made.segments if s.text is not None}}

@@ -3,15 +3,21 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from tests.support.worlds import begin, make_driver, make_world
+from tests.variables.declared import ask
+from weft.agents.events import QuestionAnswered
 from weft.agents.spec import Task
-from weft.errors import DefinitionError, Diagnostic
-from weft.log.spec import Event
+from weft.errors import DefinitionError, Diagnostic, MissingContext
+from weft.kernel.values import Json
+from weft.log.spec import Event, Fact
 from weft.runtime.spec import Reply
-from weft.testing import ScriptedEngine
+from weft.testing import FakeClock, FakeDocuments, ScriptedEngine
+from weft.variables.events import ContextChanged
+from weft.variables.logic.derivation import Triggers
 from weft.wiring import Folders
 
 # What the test's own engine says for agents that choose none.
@@ -22,6 +28,7 @@ LINES = {
 }
 ENVIRONMENT = {"FLAG": "1"}
 ANSWERS = 3
+MINUTE = timedelta(minutes=1)  # passes with each answer
 
 BASE: dict[str, Any] = {
     "orchestrator": {"initial_agent": "A", "human_in_the_loop": True},
@@ -60,10 +67,55 @@ BASE: dict[str, Any] = {
         ]
     },
 }
+DERIVATIONS = """
+from weft.variables.spec import UNCHANGED, derivation
+
+@derivation
+def on_go(event, values):
+    said = event.kind == "agent.text" and event.data.text.strip() == "go"
+    return True if said else UNCHANGED
+
+@derivation
+def turn_over(event, values):
+    return not values["go"] if event.kind == "agent.text" else UNCHANGED
+"""
 CODE = {
+    "derivations.py": DERIVATIONS,
     "one.py": "def f(task):\n    return 'one f'\ndef g(task):\n    return 'one g'\n",
     "two.py": "def f(task):\n    return 'two f'\n",
 }
+
+
+DOCUMENTS = {
+    None: {"user_id": "u1", "f": "one", "g": {"h": "two"}},
+    "other": {"user_id": "u1", "f": "3"},
+}
+
+
+class Returned(Fact, frozen=True):
+    """What a tool gave."""
+
+    kind: ClassVar[str] = "tool.returned"
+    tool: str
+    result: Json = None
+
+
+class Failed(Fact, frozen=True):
+    """A tool that gave nothing."""
+
+    kind: ClassVar[str] = "tool.failed"
+    tool: str
+
+
+# What tools say. No run has tools, so triggers that hear them are asked after the run.
+OF_TOOLS = (
+    Returned("T", {"state": "ready now", "n": 1, "flag": False}),
+    Failed("T"),
+    Returned("T", {"state": "no"}),
+    Returned("U"),
+    QuestionAnswered("q1", {"ok": True, "form": {"ok": False}}, "u1", "T"),
+    QuestionAnswered("q2", {"ok": True, "form": {"ok": False}}, "u1", "T"),
+)
 
 
 @dataclass(frozen=True)
@@ -75,6 +127,8 @@ class Seen:
     tasks: Sequence[Task] = ()
     user_script: tuple[str, ...] = ()
     kept: Mapping[str, str] = field(default_factory=dict[str, str])
+    by_tools: Sequence[tuple[str, Json]] = ()
+    missing: tuple[str, ...] = ()
 
     def data(self, kind: str, name: str) -> list[Any]:
         """One field of every event of a kind."""
@@ -125,13 +179,16 @@ async def see(where: Path, documents: Mapping[str, Any]) -> Seen:
     for name, text in CODE.items():
         (folder / name).write_text(text, "utf-8")
     engine = ScriptedEngine(LINES)
-    world = make_world(engine, env=ENVIRONMENT)
+    world = make_world(engine, env=ENVIRONMENT, documents=documents_of_the_user())
+    assert isinstance(world.clock, FakeClock)
     loaded, problems = Folders(engine).examine(str(folder))
     try:
         run = await begin(world, str(folder))
     except DefinitionError as refused:
         assert loaded is None
         return Seen(refused.diagnostics)
+    except MissingContext as refused:
+        return Seen(problems, missing=refused.problems)
     assert loaded is not None
     driver = make_driver(world)
     for _ in range(ANSWERS):
@@ -141,9 +198,31 @@ async def see(where: Path, documents: Mapping[str, Any]) -> Seen:
             break
         question = last.data.waiting_for
         await world.stores.inbox.offer(run, f"{question}/answer", Reply(question, "Yes.", "u1"))
+        world.clock.advance(MINUTE)
     events = await world.stores.log.read(run)
     restored = await Folders(engine).restore(events[0].data)
     kept = {
         name: each.description for name, each in restored.workflow.variables.definitions.items()
     }
-    return Seen(problems, events, engine.calls, loaded.user_script, kept)
+    by_tools = heard(loaded.workflow.triggers)
+    return Seen(problems, events, engine.calls, loaded.user_script, kept, by_tools)
+
+
+def documents_of_the_user() -> FakeDocuments:
+    """A collection in two databases."""
+    documents = FakeDocuments()
+    for database, document in DOCUMENTS.items():
+        documents.add("users", document, database=database)
+    return documents
+
+
+def heard(triggers: Triggers) -> list[tuple[str, Json]]:
+    """What variables become by what tools say."""
+    fired: set[str] = set()
+    found: list[tuple[str, Json]] = []
+    for fact in OF_TOOLS:
+        for change in ask(triggers, fact, {}, fired):
+            assert isinstance(change, ContextChanged)
+            found.append((change.name, change.value))
+            fired.add(change.writer)
+    return found

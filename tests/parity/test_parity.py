@@ -4,7 +4,9 @@ import asyncio
 import inspect
 import json
 import pkgutil
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from copy import deepcopy
 from dataclasses import fields
 from importlib import import_module
@@ -20,11 +22,15 @@ from tests.parity.runs import see
 from tests.support.folders import write_folder
 from weft import Answer, Task, Weft, wiring
 from weft.kernel.models import Declared
-from weft.variables.spec import Variables
+from weft.variables.spec import Trigger, Variables
+from weft.variables.spec.triggers import Setting
 from weft.wiring import Settings
 
-# Made by the check from what is declared; nobody writes it down.
-MADE = {Variables}
+# Made by the check from what is declared, or what others are made from; nobody writes them down.
+MADE = {Variables, Trigger, Setting}
+
+# What can be said and is so anyway: an agent takes its n-th turn once.
+TRUE_ANYWAY = {"AgentTurnCount.once"}
 
 
 def models() -> Iterator[type[Declared]]:
@@ -36,7 +42,7 @@ def models() -> Iterator[type[Declared]]:
     while waiting:
         for model in waiting.pop().__subclasses__():
             waiting.append(model)
-            if model.__module__.startswith("weft.") and model not in MADE:
+            if ".spec" in model.__module__ and model not in MADE:
                 yield model
 
 
@@ -44,8 +50,13 @@ MODELS = {model.__name__: model for model in models()}
 
 
 def test_every_field_that_can_be_declared_has_an_effect() -> None:
-    declared = {f"{name}.{field}" for name, model in MODELS.items() for field in model.model_fields}
-    assert declared == set(EFFECTS)
+    declared = {f"{name}.{key}" for name, model in MODELS.items() for key in keys_of(model)}
+    assert declared - TRUE_ANYWAY == set(EFFECTS)
+
+
+def keys_of(model: type[Declared]) -> set[str]:
+    """The keys that are written down for a model."""
+    return {each.alias or name for name, each in model.model_fields.items()}
 
 
 def test_a_field_that_somebody_adds_is_missed_here() -> None:
@@ -78,7 +89,7 @@ def test_the_difference_is_made_by_that_field_of_that_model(name: str) -> None:
     put(base, effect.at, None)
     put(changed, effect.at, None)
     assert base == changed
-    assert keys_known_beside(effect) == set(MODELS[model].model_fields)
+    assert keys_known_beside(effect) == keys_of(MODELS[model])
 
 
 def keys_known_beside(effect: Effect) -> set[str]:
@@ -100,8 +111,7 @@ async def most_at_once(folder: str, **settings: Any) -> int:
         going += 1
         most = max(most, going)
         await begun.wait()
-        for _ in range(50):  # whoever may be driven beside this one gets that far
-            await asyncio.sleep(0)
+        await asyncio.sleep(0.1)  # whoever may be driven beside this one gets that far
         going -= 1
         return Answer("Done.")
 
@@ -117,8 +127,8 @@ async def most_at_once(folder: str, **settings: Any) -> int:
 def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A workflow of one agent, in a working folder of its own."""
     monkeypatch.chdir(tmp_path)
-    for name in ("WEFT_STORE", "WEFT_SLOTS"):
-        monkeypatch.delenv(name, raising=False)
+    for each in fields(Settings):
+        monkeypatch.delenv(f"WEFT_{each.name.upper()}", raising=False)
     return write_folder(tmp_path, {"agents.yaml": "A: {system_message: Hi.}"})
 
 
@@ -170,12 +180,82 @@ async def store_of_a_file(folder: str) -> None:
     assert not there(wiring.DEFAULT_STORE)
 
 
+STORED = """
+definitions:
+  word:
+    type: string
+    source: {type: database, collection: users, search_by: user_id, field: word}
+"""
+
+
+def keep(folder: str, word: str) -> str:
+    """A database of documents in a folder."""
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    with closing(sqlite3.connect(Path(folder, "documents.db"))) as file, file:
+        file.execute("CREATE TABLE users (id INTEGER PRIMARY KEY, doc TEXT)")
+        document = json.dumps({"user_id": "local", "word": word})
+        file.execute("INSERT INTO users (doc) VALUES (?)", (document,))
+    return f"sqlite:{folder}"
+
+
+async def first_word(folder: str, **settings: Any) -> tuple[Any, str]:
+    """What a variable that is read from a database begins with, and what is noted of it."""
+    declared = {"agents.yaml": "A: {system_message: Hi.}", "context_variables.yaml": STORED}
+    folder = write_folder(Path(folder), declared, "Stored")
+
+    async def engine(task: Task) -> Answer:
+        return Answer("Done.")
+
+    async with Weft(store="memory", engine=engine, **settings) as app:
+        run = await app.start(folder)
+        (loaded,) = [e.data.values async for e in run.events() if e.kind == "context.loaded"]
+    (word,) = [each for each in loaded if each.name == "word"]
+    return word.value, word.note
+
+
+async def documents_of_the_app(folder: str) -> None:
+    for name in ("one", "two"):
+        assert await first_word(folder, documents=keep(name, name)) == (name, "")
+
+
+async def documents_of_a_file(folder: str) -> None:
+    for name in ("one", "two"):
+        configure(f'documents = "{keep(name, name)}"\n')
+        assert await first_word(folder) == (name, "")
+
+
+@contextmanager
+def locked(folder: str) -> Iterator[None]:
+    """A database that somebody else writes to."""
+    with closing(sqlite3.connect(Path(folder, "documents.db"), isolation_level=None)) as file:
+        file.execute("BEGIN EXCLUSIVE")
+        yield
+
+
+async def patience_of_the_app(folder: str) -> None:
+    keep("here", "one")
+    with locked("here"):
+        value, note = await first_word(folder, documents="sqlite:here", documents_timeout=0.01)
+    assert value is None and note.startswith("unavailable: ") and "0.01" in note
+
+
+async def patience_of_a_file(folder: str) -> None:
+    configure(f'documents = "{keep("here", "one")}"\ndocuments_timeout = 0.02\n')
+    with locked("here"):
+        value, note = await first_word(folder)
+    assert value is None and "0.02" in note
+
+
 APP: dict[str, Callable[[str], Any]] = {
     "Weft.store": store_of_the_app,
     "Weft.slots": slots_of_the_app,
     "Weft.engine": engine_of_the_app,
     "Settings.store": store_of_a_file,
     "Settings.slots": slots_of_a_file,
+    "Weft.documents": documents_of_the_app,
+    "Weft.documents_timeout": patience_of_the_app,
+    "Settings.documents": documents_of_a_file,
+    "Settings.documents_timeout": patience_of_a_file,
 }
 
 

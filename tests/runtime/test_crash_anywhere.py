@@ -5,16 +5,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.folders import INTERVIEW, write_folder
+from tests.support.logs import essence
+from tests.support.prompts import prompt_of
 from tests.support.worlds import begin, make_driver, make_world, with_engine, with_log
 from weft.adapters.sqlite import SqliteStore
 from weft.agents.spec import Answer, Task
-from weft.explain.logic.turn import explain_turn
 from weft.log.spec import Event
 from weft.runtime.logic import codec, evolve, fresh
 from weft.runtime.service.runs import World
@@ -45,7 +45,7 @@ class Witness:
         key = task.key.removeprefix(f"{task.run}/")
         assert not any(event.id == f"{key}.0" for event in events), "a completed effect ran again"
         assert any(event.id == f"{key}?" for event in events), "acted before saying so"
-        assert explain_turn(events, task.turn).prompt == task.prompt
+        assert prompt_of(events, task.turn) == task.prompt
         text = SAYS[task.agent, task.number]
         self.given[f"{key}.1"] = f"{text} ({self.count})" if self.fickle else text
         return Answer(self.given[f"{key}.1"])
@@ -101,27 +101,6 @@ async def check_fold(world: World, run: str, events: list[Event]) -> None:
     assert whole == halves
     assert whole.status == "finished"
     assert whole.values["stage"] == "done"
-
-
-def essence(events: Sequence[Event]) -> list[Any]:
-    """A log without times, marks of resumption, and numbers that those marks shift."""
-    names = {event.seq: event.id for event in events}
-    resumed = {event.seq: event.cause for event in events if event.kind == "run.resumed"}
-
-    def name(seq: int | None) -> str | None:
-        while seq in resumed:
-            seq = resumed[seq]
-        return names.get(seq) if seq else None
-
-    def plain(event: Event) -> Any:
-        data = msgspec.to_builtins(event.data)
-        for at in (data, data.get("history", {})):
-            for field in ("as_in", "first", "last"):
-                if isinstance(at.get(field), int):
-                    at[field] = name(at[field])
-        return event.id, event.kind, event.actor, name(event.cause), data
-
-    return [plain(event) for event in events if event.kind != "run.resumed"]
 
 
 @pytest.fixture(scope="module")

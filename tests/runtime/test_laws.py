@@ -155,7 +155,7 @@ async def test_law_5_a_repeated_request_that_differs_is_a_divergence(tmp_path: P
     run = await begin(world, write_folder(tmp_path, INTERVIEW))
     events = await world.stores.log.read(run)
     loaded = await world.definitions.restore(events[0].data)
-    journal = Journal(world.stores.log, world.clock, loaded.workflow, fresh(run, loaded.workflow))
+    journal = Journal(world.stores.log, world.clock, loaded, fresh(run, loaded.workflow))
     journal.catch_up(events)
     journal.record("t1", TurnStarted(1, "Asker"))
     done: list[str] = []

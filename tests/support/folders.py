@@ -54,6 +54,58 @@ INTERVIEW = {
         """,
 }
 
+# Everything that derives: words, cascades, counts, timers and functions.
+GARDEN = {
+    "orchestrator.yaml": "initial_agent: Gardener",
+    "agents.yaml": "Gardener: {system_message: Grow it.}\nCook: {system_message: Cook it.}",
+    "context_variables.yaml": """
+        definitions:
+          seeds: {type: string, source: {type: derived, triggers: [
+            {type: agent_text, agent: Gardener, match: {regex: 'sow (\\w+)'}, capture: 1}]}}
+          sown: {type: boolean, source: {type: derived, default: false, triggers: [
+            {type: context_changed, variable: seeds, equals: peas}]}}
+          watched: {type: boolean, source: {type: derived, default: false, triggers: [
+            {type: context_changed, variable: sown, equals: true}]}}
+          dry: {type: boolean, source: {type: derived, default: false, triggers: [
+            {type: timer_expired, after: PT90S, since: 'variable:sown'}]}}
+          alarmed: {type: boolean, source: {type: derived, default: false, triggers: [
+            {type: context_changed, variable: dry, equals: true}]}}
+          tired: {type: boolean, source: {type: derived, default: false, triggers: [
+            {type: agent_turn_count, agent: Gardener, count: 3}]}}
+          words: {type: integer, source: {type: derived, default: 0, triggers: [
+            {type: function, function: count_words}]}}
+          chatty: {type: boolean, source: {type: derived, default: false, triggers: [
+            {type: function, function: many}]}}
+        agents:
+          Gardener: {variables: [seeds, sown, watched, dry]}
+          Cook: {variables: [words, chatty, alarmed, tired]}
+        """,
+    "handoffs.yaml": """
+        handoff_rules:
+          - source_agent: Gardener
+            target_agent: Cook
+            handoff_type: condition
+            condition: alarmed is true
+          - {source_agent: Gardener, target_agent: user, handoff_type: after_work}
+          - {source_agent: user, target_agent: Gardener, handoff_type: after_work}
+          - {source_agent: Cook, target_agent: terminate, handoff_type: after_work}
+        """,
+    "derivations.py": """
+        from weft.variables.spec import UNCHANGED, derivation
+
+        @derivation
+        def count_words(event, values):
+            if event.kind != "agent.text":
+                return UNCHANGED
+            return values["words"] + len(event.data.text.split())
+
+        @derivation
+        def many(event, values):
+            changed = event.kind == "context.changed" and event.data.name == "words"
+            return event.data.value > 4 if changed else UNCHANGED
+        """,
+}
+
 
 def write_folder(where: Path, files: Mapping[str, str], name: str = "Flow") -> str:
     """A workflow folder with these files."""

@@ -10,12 +10,17 @@ from weft.log.ports import EventLog
 from weft.runtime.logic import codec
 from weft.runtime.service.driver import Driver, Stores
 from weft.runtime.service.runs import Runs, World
-from weft.testing import FakeClock, FakeEntropy, FakeEnvironment
+from weft.testing import FakeClock, FakeDocuments, FakeEntropy, FakeEnvironment
+from weft.variables.ports import DocumentStore
+from weft.variables.service import ContextSource
 from weft.wiring import Folders
 
 
 def make_world(
-    engine: Engine | None = None, store: Any = None, env: dict[str, str] | None = None
+    engine: Engine | None = None,
+    store: Any = None,
+    env: dict[str, str] | None = None,
+    documents: DocumentStore | None = None,
 ) -> World:
     """A world over a store, in memory unless told otherwise."""
     store = store or MemoryStore(codec())
@@ -25,6 +30,7 @@ def make_world(
         clock,
         FakeEntropy(),
         FakeEnvironment(env),
+        documents or FakeDocuments(),
         Folders(engine),
         InlineScheduler(clock),
     )
@@ -32,7 +38,8 @@ def make_world(
 
 def make_driver(world: World) -> Driver:
     """A fresh driver, as a process that has just started has one."""
-    return Driver(world.stores, world.clock, world.definitions)
+    context = ContextSource(world.environment, world.documents)
+    return Driver(world.stores, world.clock, world.definitions, context)
 
 
 def with_engine(world: World, engine: Engine) -> World:

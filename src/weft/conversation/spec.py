@@ -28,6 +28,7 @@ class Orchestrator(Declared):
     initial_message_to_user: str | None = None
     max_turns: int | None = Field(default=None, ge=1)
     human_in_the_loop: bool = False
+    database_name: str | None = Field(default=None, min_length=1)
 
 
 class Handoff(Declared):
@@ -65,7 +66,6 @@ class Conversation:
     triggers: Triggers
     rules: Mapping[str, tuple[Rule, ...]]
     script: Script
-    places: Mapping[str, tuple[str, int]]
 
 
 class Floor(msgspec.Struct):

@@ -1,6 +1,6 @@
 """Events to bytes and back, with old shapes lifted to today's on the way in."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -37,7 +37,7 @@ class Codec:
         self._decoders = {kind: msgspec.json.Decoder(fact) for kind, fact in self._types.items()}
         self._upcasts = dict(upcasts or {})
         self._envelope = msgspec.json.Decoder(_Stored)
-        self._encode = msgspec.json.Encoder().encode
+        self._encoder = msgspec.json.Encoder()
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -50,9 +50,20 @@ class Codec:
         Raises:
             UnknownKind: the event's fact is not one of this codec's.
         """
-        if type(event.data) is not self._types.get(event.kind):
-            raise UnknownKind(f"Event {event.id!r} is of kind {event.kind!r}, which is not known.")
-        return self._encode(event)
+        return self.encode_lines((event,))
+
+    def encode_lines(self, events: Sequence[Event]) -> bytes:
+        """The events as JSON objects, one a line.
+
+        Raises:
+            UnknownKind: the fact of an event is not one of this codec's.
+        """
+        types = self._types
+        for event in events:
+            if type(event.data) is not types.get(event.kind):
+                kind = f"Event {event.id!r} is of kind {event.kind!r}"
+                raise UnknownKind(f"{kind}, which is not known.")
+        return self._encoder.encode_lines(events)[:-1]
 
     def decode(self, line: bytes) -> Event:
         """The event that a JSON object holds, in today's shape.

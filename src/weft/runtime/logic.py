@@ -14,7 +14,7 @@ from weft.log import events as runs
 from weft.log.logic import Codec, Upcast
 from weft.log.spec import Event
 from weft.variables import events as variables
-from weft.variables.events import ContextChanged
+from weft.variables.logic.derivation import Change
 
 FACTS = (
     runs.RunStarted,
@@ -26,7 +26,10 @@ FACTS = (
     runs.RunCancelled,
     variables.ContextLoaded,
     variables.ContextChanged,
+    variables.ContextRefused,
     variables.ContextSuppressed,
+    variables.TimerSet,
+    variables.TimerExpired,
     FrameAssembled,
     agents.TurnStarted,
     agents.TurnFinished,
@@ -53,17 +56,35 @@ def codec() -> Codec:
 def evolve(workflow: Workflow, state: RunState, event: Event) -> None:
     """Fold an event into the state, in place: the driver owns it alone."""
     state.position = event.seq
-    fold = _FOLDS.get(event.data.__class__)
+    kind = event.data.__class__
+    fold = _FOLDS.get(kind)
     if fold is not None:
         fold(state, event)
-    workflow.evolve(state, event)
+    own = workflow.folds.get(kind)
+    if own is not None:
+        own(state.progress, event.data)
     if state.open is not None:
         state.open.recorded[event.id] = event.data
+
+
+def base_context(run: str, started: runs.RunStarted) -> dict[str, str]:
+    """The ids of a run, which every context begins with."""
+    return {
+        "workflow_name": started.workflow,
+        "chat_id": run,
+        "user_id": started.user,
+        "app_id": started.tenant,
+        "enterprise_id": started.tenant,
+    }
 
 
 def fresh(run: str, workflow: Workflow) -> RunState:
     """The state of a run of which nothing is on record."""
     return RunState(run, progress=workflow.begin())
+
+
+# How a run stands after which nothing happens to it.
+ENDED = frozenset({"finished", "failed", "cancelled"})
 
 
 class _Snapshot(msgspec.Struct):
@@ -110,6 +131,16 @@ def _on_changed(state: RunState, event: Event) -> None:
     state.revision += 1
 
 
+def _on_timer_set(state: RunState, event: Event) -> None:
+    fact: variables.TimerSet = event.data
+    state.timers[fact.timer] = fact.due
+
+
+def _on_timer_expired(state: RunState, event: Event) -> None:
+    fact: variables.TimerExpired = event.data
+    state.timers.pop(fact.timer, None)
+
+
 def _on_suppressed(state: RunState, event: Event) -> None:
     fact: variables.ContextSuppressed = event.data
     for name in fact.names:
@@ -141,16 +172,11 @@ _FOLDS: dict[type, Callable[[RunState, Any], None]] = {
     variables.ContextLoaded: _on_loaded,
     variables.ContextChanged: _on_changed,
     variables.ContextSuppressed: _on_suppressed,
+    variables.TimerSet: _on_timer_set,
+    variables.TimerExpired: _on_timer_expired,
 }
 
 
-def derive(workflow: Workflow, state: RunState, event: Event) -> Sequence[ContextChanged]:
+def derive(workflow: Workflow, state: RunState, event: Event) -> Sequence[Change]:
     """What an event changes in derived variables, in declared order."""
-    if event.data.__class__ is not agents.AgentText:
-        return ()
-    said: agents.AgentText = event.data
-    changes = workflow.triggers.on_text(said.agent, said.text, state.values, state.fired)
-    return [
-        ContextChanged(change.name, change.value, state.values.get(change.name), change.writer)
-        for change in changes
-    ]
+    return workflow.triggers.derive(event.kind, event.data, state, state.fired, event.at)

@@ -1,9 +1,10 @@
 """Messages from outside to a run, and workflows as the runtime holds them."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 import msgspec
 
@@ -49,6 +50,8 @@ class Loaded:
     files: Mapping[str, str]
     code: Mapping[str, str]
     opening: str = ""
+    database: str | None = None
+    functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict[str, Any])
     user_script: tuple[str, ...] = ()
     changed_code: tuple[str, ...] = ()
 

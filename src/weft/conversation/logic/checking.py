@@ -1,7 +1,7 @@
 """From the documents of a workflow folder to a checked conversation, or to all their problems."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from weft.agents.spec import TERMINATE, USER, WORKFLOW, Agent, Script
 from weft.conversation.logic.reach import check_nobody_is_asked, check_reach
@@ -50,12 +50,29 @@ def check(folder: Folder, broken: frozenset[str]) -> tuple[Conversation | None, 
         orchestrator,
         agents,
         variables.variables,
-        Triggers(variables.variables.definitions.values()),
+        Triggers(variables.variables.definitions),
         rules,
         script,
-        {name: _where(place) for name, place in scope.places.items()},
     )
     return conversation, sorted(report.problems)
+
+
+class Roster(NamedTuple):
+    """The agents of a folder that are valid, where each stands, and the script if it is valid."""
+
+    agents: Mapping[str, Agent]
+    places: Mapping[str, tuple[str, int]]
+    script: Script | None
+
+
+def roster(folder: Folder, broken: frozenset[str]) -> Roster:
+    """Who is there to be given an engine, also in a folder that has problems elsewhere."""
+    scope = Scope(Report(folder.name), folder, broken)
+    agents = _agents(scope)
+    document = scope.document("script")
+    script = scope.report.model(document, Entry((), document.value), Script)
+    places = {name: _where(place) for name, place in scope.places.items()}
+    return Roster(agents, places, None if "script" in broken else script)
 
 
 def definition_digest(documents: Mapping[str, Document]) -> str:

@@ -1,6 +1,6 @@
 """Whose turn it is: rules in declared order, then the pattern's default."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from weft.agents.events import TurnFinished, UserText
@@ -16,14 +16,35 @@ from weft.agents.spec import (
 )
 from weft.conversation.events import Considered, RouteDecided
 from weft.conversation.spec import Conversation, Floor, Rule
-from weft.log.spec import Event, Fact
+from weft.log.spec import Fact
 from weft.variables.logic.conditions import judge
+
+
+def _on_route(floor: Floor, fact: RouteDecided) -> None:
+    floor.next, floor.reason = fact.target, fact.reason
+
+
+def _on_turn(floor: Floor, fact: TurnFinished) -> None:
+    floor.last, floor.agent, floor.next = fact.agent, fact.agent, None
+
+
+def _on_user(floor: Floor, fact: UserText) -> None:
+    if fact.author == USER:
+        floor.last, floor.next = USER, None
+
+
+_FOLDS: dict[type, Callable[[Floor, Any], None]] = {
+    RouteDecided: _on_route,
+    TurnFinished: _on_turn,
+    UserText: _on_user,
+}
 
 
 class Conversing:
     """A conversation as something that decides whose turn it is."""
 
     progress = Floor
+    folds: Mapping[type, Callable[[Any, Any], None]] = _FOLDS
 
     def __init__(self, conversation: Conversation) -> None:
         self.conversation = conversation
@@ -86,32 +107,6 @@ class Conversing:
 
     def _first(self) -> str:
         return self.conversation.orchestrator.initial_agent or next(iter(self.agents))
-
-    def evolve(self, state: RunState, event: Event) -> None:
-        """Keep track of who has spoken and who is next."""
-        fold = _FOLDS.get(event.data.__class__)
-        if fold is not None:
-            fold(state.progress, event.data)
-
-
-def _on_route(floor: Floor, fact: RouteDecided) -> None:
-    floor.next, floor.reason = fact.target, fact.reason
-
-
-def _on_turn(floor: Floor, fact: TurnFinished) -> None:
-    floor.last, floor.agent, floor.next = fact.agent, fact.agent, None
-
-
-def _on_user(floor: Floor, fact: UserText) -> None:
-    if fact.author == USER:
-        floor.last, floor.next = USER, None
-
-
-_FOLDS: dict[type, Callable[[Floor, Any], None]] = {
-    RouteDecided: _on_route,
-    TurnFinished: _on_turn,
-    UserText: _on_user,
-}
 
 
 def _consider(rule: Rule, state: RunState) -> Considered:

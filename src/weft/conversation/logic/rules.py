@@ -10,7 +10,15 @@ from weft.kernel.models import Entry
 from weft.kernel.values import as_array, nearest, preview
 from weft.variables.logic.conditions import Condition, Term, parse_condition
 from weft.variables.logic.types import misfit, same
-from weft.variables.spec import BAKED_IN, BASE, Derived, FromEnvironment, Static
+from weft.variables.spec import (
+    BAKED_IN,
+    BASE,
+    Database,
+    Definition,
+    Derived,
+    FromEnvironment,
+    Static,
+)
 
 _TARGETS = {USER: "RevertToUserTarget", TERMINATE: "TerminateTarget"}
 
@@ -111,14 +119,8 @@ def _check_term(scope: Scope, document: Document, path: Path, term: Term) -> Non
         if scope.variables_known and not known:
             _unknown_variable(scope, document, path, term.name)
         return
-    if isinstance(definition.source, Static):
-        scope.report.add(
-            document,
-            path,
-            "W023",
-            f"Variable {term.name!r} is static; conditions use derived and environment variables.",
-            "A constant cannot decide anything: use a derived variable.",
-        )
+    if problem := _unfit(definition):
+        scope.report.add(document, path, "W023", *problem)
     elif problem := misfit(definition, term.value):
         message, remedy = f"This can never hold: {problem}.", "Compare with a value it can have."
         scope.report.add(document, path, "W024", message, remedy)
@@ -126,11 +128,26 @@ def _check_term(scope: Scope, document: Document, path: Path, term: Term) -> Non
         _check_can_hold(scope, document, path, term, definition.source)
 
 
+def _unfit(definition: Definition) -> tuple[str, str] | None:
+    """Why a variable cannot decide a route, and what to do instead."""
+    name, source = definition.name, definition.source
+    if isinstance(source, Static):
+        message = f"Variable {name!r} is static; conditions use derived and environment variables."
+        return message, "A constant cannot decide anything: use a derived variable."
+    if isinstance(source, Database) and not definition.gate:
+        message = f"Variable {name!r} comes from a database, and is not a gate."
+        return message, "Set `gate: true` on a boolean or an enum, or use a derived variable."
+    if definition.secret:
+        return f"Variable {name!r} is secret; a route would tell.", "Use another variable."
+    return None
+
+
 def _check_can_hold(
     scope: Scope, document: Document, path: Path, term: Term, source: Derived
 ) -> None:
-    reachable = [source.default, *(trigger.value for trigger in source.triggers)]
-    if not any(same(value, term.value) for value in reachable):
+    open_ended = any(trigger.values is None for trigger in source.triggers)
+    reachable = [source.default, *(v for t in source.triggers for v in t.values or ())]
+    if not open_ended and not any(same(value, term.value) for value in reachable):
         scope.report.warn(
             document,
             path,

@@ -22,13 +22,17 @@ from weft.log.events import (
     RunFinished,
     RunPaused,
     RunResumed,
+    RunStarted,
 )
 from weft.log.ports import Clock, EventLog
-from weft.runtime.logic import freeze, fresh, thaw
+from weft.runtime.logic import ENDED, base_context, freeze, fresh, thaw
 from weft.runtime.ports import Claims, Definitions, Inbox, Snapshots
 from weft.runtime.service.journal import Journal
 from weft.runtime.service.turn import take_turn
 from weft.runtime.spec import Loaded, Message, Reply, Stop
+from weft.variables.events import TimerExpired
+from weft.variables.logic.secrets import Secrets
+from weft.variables.service import ContextSource
 
 # Runs at rest that are kept in memory, so that waking one need not read its log again.
 WARM = 256
@@ -60,10 +64,13 @@ class Stores:
 class Driver:
     """Drives one run at a time per call, as far as it goes without help from outside."""
 
-    def __init__(self, stores: Stores, clock: Clock, definitions: Definitions) -> None:
+    def __init__(
+        self, stores: Stores, clock: Clock, definitions: Definitions, context: ContextSource
+    ) -> None:
         self._stores = stores
         self._clock = clock
         self._definitions = definitions
+        self._context = context
         self._warm: OrderedDict[str, Opened] = OrderedDict()
         self._interrupted: set[str] = set()
 
@@ -83,7 +90,8 @@ class Driver:
                 self._interrupted.add(run)
                 raise
             self._keep_warm(run, opened)
-        return None
+        state = opened.journal.state
+        return None if state.status in ENDED else min(state.timers.values(), default=None)
 
     async def take_in(self, run: str) -> None:
         """Only put on record what came from outside."""
@@ -115,8 +123,15 @@ class Driver:
         state = kept and thaw(loaded.workflow, kept[1])
         frozen = state.position if state else 0
         state = state or fresh(run, loaded.workflow)
-        journal = Journal(self._stores.log, self._clock, loaded.workflow, state)
+        secrets = await self._secrets(run, loaded, ends[0][0].data)
+        verbose = self._context.is_verbose
+        journal = Journal(self._stores.log, self._clock, loaded, state, secrets, verbose=verbose)
         return Opened(journal, loaded, frozen)
+
+    async def _secrets(self, run: str, loaded: Loaded, started: RunStarted) -> Secrets:
+        base = base_context(run, started)
+        variables = loaded.workflow.variables
+        return Secrets(await self._context.secrets(variables, base, loaded.database))
 
     def _keep_warm(self, run: str, opened: Opened) -> None:
         if opened.journal.state.status == "paused":
@@ -132,14 +147,24 @@ class Driver:
     async def _advance(self, opened: Opened) -> None:
         """Decide and act until there is nothing to do."""
         journal, state = opened.journal, opened.journal.state
+        await self._settle(opened)
         while state.status not in _AT_REST:
             if state.cancel is not None:
                 _cancel(journal)
             else:
                 await _act(journal, opened.loaded.engines, journal.workflow.decide(state))
+            await self._settle(opened)
             if state.position >= max(2 * opened.frozen, FREEZE) and state.open is None:
                 await self._freeze(opened)
+        _rest(journal)
         await journal.commit()
+
+    async def _settle(self, opened: Opened) -> None:
+        """Let timers expire that are due, and functions say what they derive."""
+        journal = opened.journal
+        if journal.state.timers and journal.state.status not in ENDED:
+            _expire(journal, self._clock.now())
+        await journal.settle()
 
     async def _freeze(self, opened: Opened) -> None:
         """Keep the state; each time at twice the length, so that no turn pays for history."""
@@ -149,8 +174,7 @@ class Driver:
         opened.frozen = state.position
 
 
-_ENDED = frozenset({"finished", "failed", "cancelled"})
-_AT_REST = _ENDED | {"paused"}
+_AT_REST = ENDED | {"paused"}
 
 
 async def _act(journal: Journal, engines: Mapping[str, Engine], decision: Decision) -> None:
@@ -168,6 +192,19 @@ async def _act(journal: Journal, engines: Mapping[str, Engine], decision: Decisi
             journal.record("end", RunFinished(reason))
 
 
+def _expire(journal: Journal, now: datetime) -> None:
+    due = sorted((at, timer) for timer, at in journal.state.timers.items() if at <= now)
+    for at, timer in due:
+        journal.record(f"{timer}@{at.isoformat()}", TimerExpired(timer), actor="clock")
+
+
+def _rest(journal: Journal) -> None:
+    """Say what a run waits for, if something came in between that did not end its waiting."""
+    question = journal.state.question
+    if question is not None and journal.state.status == "paused" and journal.is_open:
+        journal.record(f"{question.id}/wait@{journal.state.position}", RunPaused(question.id))
+
+
 def _cancel(journal: Journal) -> None:
     wish, turn = journal.state.cancel, journal.state.open
     assert wish is not None
@@ -180,13 +217,11 @@ def _put_on_record(journal: Journal, id: str, message: Message) -> None:
     state = journal.state
     match message:
         case Stop(by=by, reason=reason):
-            if state.status not in _ENDED:
+            if state.status not in ENDED:
                 journal.record(id, CancelRequested(by, reason), actor=by)
         case Reply(question=question, value=value, by=by):
             if state.question is None or state.question.id != question:
                 journal.record(id, AnswerRefused(question, by, "the question is not open"), by)
-                if state.question is not None:
-                    journal.record(f"{id}/wait", RunPaused(state.question.id))
             else:
                 journal.record(id, QuestionAnswered(question, value, by), actor=by)
                 journal.record(f"{id}/text", UserText(USER, str(value)), actor=by)

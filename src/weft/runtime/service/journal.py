@@ -1,17 +1,33 @@
 """The one writer of a run's log, and the state that follows from it."""
 
+import logging
+from collections import deque
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TypeVar, cast
 
-from weft.agents.spec import RunState, Workflow
+from weft.agents.spec import RunState
 from weft.assembly.logic import View
 from weft.errors import Conflict
+from weft.kernel.values import preview
+from weft.log.events import RunPaused
 from weft.log.ports import Clock, Effect, EventLog
 from weft.log.spec import Event, Fact, Intent
-from weft.runtime.logic import derive, evolve
+from weft.runtime.logic import ENDED, derive, evolve
+from weft.runtime.service.functions import ask_function
+from weft.runtime.spec import Loaded
+from weft.variables.events import ContextChanged, TimerSet
+from weft.variables.logic.derivation import Change
+from weft.variables.logic.secrets import Secrets
 
 F = TypeVar("F", bound=Fact)
+
+NOTHING_SECRET = Secrets({})
+
+# How many characters of a value the program's log shows, unless its definition says.
+PREVIEW = 80
+
+log = logging.getLogger("weft.context")
 
 
 class Diverged(Exception):
@@ -27,24 +43,71 @@ class Journal:
     journal is void.
     """
 
-    def __init__(self, log: EventLog, clock: Clock, workflow: Workflow, state: RunState) -> None:
-        self.workflow = workflow
+    def __init__(
+        self,
+        log: EventLog,
+        clock: Clock,
+        loaded: Loaded,
+        state: RunState,
+        secrets: Secrets = NOTHING_SECRET,
+        *,
+        verbose: bool = False,
+    ) -> None:
+        self.workflow = loaded.workflow
         self.state = state
+        self.secrets = secrets
+        self._functions = loaded.functions
+        self._verbose = verbose
         self.views: dict[str, tuple[int, View]] = {}
         self._log = log
         self._clock = clock
         self._stored = state.position
+        self._unsettled: deque[tuple[Event, set[str]]] = deque()
         self._batch: list[Event] = []
         self._at: datetime | None = None
+        self._last = ""
         self._cause: int | None = state.position or None
 
     def record(self, id: str, fact: Fact, actor: str = "driver") -> Event:
         """Put a fact and everything derived from it on record."""
         event = self._add(id, fact, actor, self._cause)
         self._cause = event.seq
-        for change in derive(self.workflow, self.state, event):
-            self._add(f"{id}>{change.name}", change, change.writer, event.seq)
+        if event.kind in self.workflow.triggers.kinds:
+            self._derive(event, set())
         return event
+
+    def _derive(self, event: Event, spoke: set[str]) -> None:
+        """Put on record what follows from an event, and then what follows from that.
+
+        `spoke` holds the functions that had their say since the fact that all this follows from:
+        each has it once, so that two of them cannot go on answering each other.
+        """
+        causes = deque([event])
+        while causes:
+            cause = causes.popleft()
+            for change in derive(self.workflow, self.state, cause):
+                follower = change.timer if isinstance(change, TimerSet) else change.name
+                causes.append(self._follow(cause, change, follower))
+            if self.workflow.triggers.functions and cause.kind in self.workflow.triggers.kinds:
+                self._unsettled.append((cause, spoke))
+
+    def _follow(self, cause: Event, change: Change, follower: str) -> Event:
+        writer = change.timer if isinstance(change, TimerSet) else change.writer
+        return self._add(f"{cause.id}>{follower}", change, writer, cause.seq)
+
+    async def settle(self) -> None:
+        """Ask functions about what was recorded since they were asked last."""
+        while self._unsettled:
+            event, spoke = self._unsettled.popleft()
+            if self.state.status in ENDED:
+                continue  # nothing follows the end of a run
+            for rule in self.workflow.triggers.functions:
+                if rule.writer in spoke or rule.is_spent(self.state.fired):
+                    continue
+                change = await ask_function(rule, self._functions, event, self.state.values)
+                if change is not None:
+                    spoke.add(rule.writer)
+                    self._derive(self._follow(event, change, rule.writer), spoke)
 
     def keep(self, id: str, make: Callable[[], F], actor: str = "driver") -> F:
         """The fact on record under an id in this turn; if there is none, the one made now."""
@@ -77,12 +140,18 @@ class Journal:
             found.append(fact)
         return found
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the last thing on record is something else than that the run waits."""
+        return self._last != RunPaused.kind
+
     async def commit(self) -> None:
         """Store what was recorded since the last time.
 
         Raises:
             Conflict: the log holds something else at this place; the journal is void.
         """
+        await self.settle()
         if not self._batch:
             return
         batch, self._batch, self._at = self._batch, [], None
@@ -96,12 +165,15 @@ class Journal:
         for event in events:
             evolve(self.workflow, self.state, event)
             self._cause = event.seq
+            self._last = event.kind
         self._stored = self.state.position
 
     def _add(self, id: str, fact: Fact, actor: str, cause: int | None) -> Event:
         state = self.state
         if self._at is None:
             self._at = self._clock.now()
+        if self.secrets:
+            fact = self.secrets.mask(fact)
         event = Event(
             id,
             state.run,
@@ -114,5 +186,16 @@ class Journal:
             fact.version,
         )
         evolve(self.workflow, state, event)
+        if self._verbose and isinstance(fact, ContextChanged):
+            self._tell(fact)
+        self._last = event.kind
         self._batch.append(event)
         return event
+
+    def _tell(self, fact: ContextChanged) -> None:
+        definition = self.workflow.variables.definitions.get(fact.name)
+        limit = (definition and definition.max_chars) or PREVIEW
+        before, now = preview(fact.previous, limit), preview(fact.value, limit)
+        log.info(
+            "run %s: %s was %s, is %s (%s)", self.state.run, fact.name, before, now, fact.writer
+        )

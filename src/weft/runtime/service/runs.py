@@ -14,13 +14,14 @@ from weft.kernel.values import Json, is_text, preview
 from weft.log.events import ENDS, RunPaused, RunStarted
 from weft.log.ports import Clock
 from weft.log.spec import Event
-from weft.runtime.logic import fresh
+from weft.runtime.logic import base_context, fresh
 from weft.runtime.ports import Definitions, Entropy, Scheduler
 from weft.runtime.service.driver import Driver, Stores
 from weft.runtime.service.journal import Journal
 from weft.runtime.spec import Delivery, Loaded, Message, Reply, Stop, Summary
-from weft.variables.logic.resolution import PRODUCTION, Readings, resolve, wanted
-from weft.variables.ports import Environment
+from weft.variables.logic.secrets import Secrets
+from weft.variables.ports import DocumentStore, Environment
+from weft.variables.service import ContextSource
 
 # Seconds that a message waits for whoever attends to the run before it is put on record here.
 GRACE = 1.0
@@ -39,6 +40,7 @@ class World:
     clock: Clock
     entropy: Entropy
     environment: Environment
+    documents: DocumentStore
     definitions: Definitions
     scheduler: Scheduler
 
@@ -48,7 +50,8 @@ class Runs:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._driver = Driver(world.stores, world.clock, world.definitions)
+        self._context = ContextSource(world.environment, world.documents)
+        self._driver = Driver(world.stores, world.clock, world.definitions, self._context)
         self._followers: dict[str, set[asyncio.Future[None]]] = {}
         self._troubles: dict[str, Exception] = {}
 
@@ -85,39 +88,26 @@ class Runs:
 
         Raises:
             DefinitionError: the workflow does not pass its check; nothing was begun.
+            MissingContext: a variable that it requires has no value; nothing was begun.
         """
         world = self._world
         loaded = await world.definitions.load(source)
         run = world.entropy.token()
-        journal = Journal(
-            world.stores.log, world.clock, loaded.workflow, fresh(run, loaded.workflow)
-        )
-        journal.record("start", _started(loaded, user, tenant))
-        self._load_context(journal, loaded)
+        started = _started(loaded, user, tenant)
+        base = base_context(run, started)
+        context = await self._context.load(loaded.workflow.variables, base, loaded.database)
+        state, secrets = fresh(run, loaded.workflow), Secrets(context.secrets)
+        verbose = self._context.is_verbose
+        journal = Journal(world.stores.log, world.clock, loaded, state, secrets, verbose=verbose)
+        journal.record("start", started)
+        journal.record("context", context.loaded)
+        for number, each in enumerate(context.suppressed):
+            journal.record(f"context/suppressed.{number}", each)
         if loaded.opening:
             journal.record("opening", UserText(WORKFLOW, loaded.opening))
         await journal.commit()
         await world.scheduler.wake(run, tenant=tenant)
         return run
-
-    def _load_context(self, journal: Journal, loaded: Loaded) -> None:
-        environment, state = self._world.environment, journal.state
-        variables = loaded.workflow.variables
-        readings = Readings(
-            environment.get(PRODUCTION) == "production",
-            {name: environment.get(name) for name in wanted(variables)},
-        )
-        base = {
-            "workflow_name": state.workflow,
-            "chat_id": state.run,
-            "user_id": state.user,
-            "app_id": state.tenant,
-            "enterprise_id": state.tenant,
-        }
-        context, suppressed = resolve(variables, base, readings)
-        journal.record("context", context)
-        if suppressed is not None:
-            journal.record("context/suppressed", suppressed)
 
     async def resume(self, run: str) -> None:
         """Go on with a run that is not at its end.

@@ -19,6 +19,7 @@ from weft.errors import EngineError
 from weft.kernel.values import is_text, preview, said
 from weft.log.spec import Fact
 from weft.runtime.service.journal import Diverged, Journal
+from weft.variables.logic.exposure import names_of
 
 
 async def take_turn(journal: Journal, engines: Mapping[str, Engine], agent: str) -> TurnFinished:
@@ -55,8 +56,7 @@ def _view(journal: Journal, agent: str) -> View:
     if kept is not None and kept[0] == revision:
         return kept[1]
     workflow = journal.workflow
-    exposure = workflow.variables.exposures.get(agent)
-    made = view_of(workflow.agents[agent], exposure, journal.state)
+    made = view_of(workflow.agents[agent], workflow.variables, journal.state)
     journal.views[agent] = (revision, made)
     return made
 
@@ -70,9 +70,18 @@ def _open(journal: Journal, shown: FrameAssembled, key: str) -> Task:
         shown.turn,
         state.turns_of.get(shown.agent, 0) + 1,
         f"{state.run}/{key}",
-        _system(journal, shown),
+        _revealed(journal, shown),
         Transcript(state.messages, shown.history.count),
     )
+
+
+def _revealed(journal: Journal, shown: FrameAssembled) -> str:
+    """The system text with the secrets put in that are exposed to this agent."""
+    text = _system(journal, shown)
+    exposure = journal.workflow.variables.exposures.get(shown.agent)
+    if exposure is None or not journal.secrets:
+        return text
+    return journal.secrets.reveal(text, names_of(exposure))
 
 
 def _system(journal: Journal, shown: FrameAssembled) -> str:

@@ -1,0 +1,42 @@
+"""Functions that derive variables: asked off the loop and in bounded time."""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import anyio
+from anyio import to_thread
+
+from weft.kernel.values import Json, said
+from weft.log.spec import Event
+from weft.variables.events import ContextChanged, ContextRefused
+from weft.variables.logic.derivation import Rule, settle
+from weft.variables.spec import UNCHANGED, Function
+
+# Gives a value for its variable from an event and the values of the moment, or UNCHANGED.
+Derivation = Callable[[Event, Mapping[str, Json]], Any]
+
+# Seconds that a function may take.
+DEADLINE = 1.0
+
+
+async def ask_function(
+    rule: Rule, functions: Mapping[str, Derivation], event: Event, values: Mapping[str, Json]
+) -> ContextChanged | ContextRefused | None:
+    """What a function makes of an event: a change, a refusal, or nothing."""
+    trigger = rule.trigger
+    assert isinstance(trigger, Function)
+    name = rule.definition.name
+    given: Any = UNCHANGED
+    try:
+        with anyio.move_on_after(DEADLINE) as scope:
+            given = await to_thread.run_sync(
+                functions[trigger.function], event, MappingProxyType(values), abandon_on_cancel=True
+            )
+        if given is not UNCHANGED:
+            return settle(rule.definition, given, rule.writer, values)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - all of it is recorded
+        return ContextRefused(name, rule.writer, f"{type(error).__name__}: {said(error)}")
+    if scope.cancelled_caught:
+        return ContextRefused(name, rule.writer, f"{trigger.function!r} took over {DEADLINE} s")
+    return None

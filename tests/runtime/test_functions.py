@@ -1,0 +1,172 @@
+"""Functions that derive variables: asked in bounded time, and whatever they do, the run goes on."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.folders import write_folder
+from tests.support.worlds import begin, make_driver, make_world
+from weft.errors import DefinitionError
+from weft.log.spec import Event
+from weft.runtime.service.functions import DEADLINE
+from weft.testing import ScriptedEngine
+
+HEAD = "from weft.variables.spec import UNCHANGED, derivation\n"
+PLAIN = {
+    "orchestrator.yaml": "human_in_the_loop: true",
+    "agents.yaml": "A: {system_message: Hi.}",
+}
+
+
+def files(code: str, **types: str) -> dict[str, str]:
+    """A workflow whose variables are derived by functions of their name."""
+    definitions = {
+        name: {
+            "type": type,
+            "source": {"type": "derived", "triggers": [{"type": "function", "function": name}]},
+        }
+        for name, type in types.items()
+    }
+    variables = json.dumps({"definitions": definitions}, indent=1)
+    return {**PLAIN, "context_variables.json": variables, "derivations.py": HEAD + code}
+
+
+async def run_to_rest(where: Path, code: str, **types: str) -> list[Event]:
+    """The log of a run in which A says one thing and the user is asked."""
+    world = make_world(ScriptedEngine({"A": ["Hello."]}))
+    run = await begin(world, write_folder(where, files(code, **types)))
+    await make_driver(world).drive(run)
+    return list(await world.stores.log.read(run))
+
+
+def data(events: Sequence[Event], kind: str) -> list[Any]:
+    return [event.data for event in events if event.kind == kind]
+
+
+async def refusal(where: Path, body: str, type: str = "boolean") -> str:
+    """Why what a function does is refused; the run goes on in any case."""
+    code = f"""
+@derivation
+def x(event, values):
+    if event.kind != "agent.text":
+        return UNCHANGED
+    {body}
+"""
+    events = await run_to_rest(where, code, x=type)
+    assert events[-1].kind == "run.paused"
+    assert data(events, "context.changed") == []
+    (refused,) = data(events, "context.refused")
+    assert (refused.name, refused.writer) == ("x", "trigger:x[0]")
+    said = next(event for event in events if event.kind == "agent.text")
+    told = next(event for event in events if event.kind == "context.refused")
+    assert (told.cause, told.actor) == (said.seq, "trigger:x[0]")
+    return refused.reason
+
+
+@pytest.mark.parametrize(
+    ("body", "type", "says"),
+    [
+        ("raise RuntimeError('No idea.')", "boolean", "RuntimeError: No idea."),
+        ("raise TimeoutError('Too slow.')", "boolean", "TimeoutError: Too slow."),
+        ("raise SystemExit(3)", "boolean", "SystemExit: 3"),
+        ("values['x'] = True", "boolean", "TypeError: "),
+        ("return 'yes'", "boolean", "'x' is declared boolean, and 'yes' is string"),
+        ("return 5", "string", "'x' is declared string, and 5 is integer"),
+        ("return {1, 2}", "array", "and {1, 2} is set"),
+        ("return object", "object", "is type"),
+        ("return {'at': __import__('datetime').date(2026, 1, 1)}", "object", "takes JSON"),
+        ("return {1: 2}", "object", "'x' takes JSON, and {1: 2} is not"),
+        ("return [(1, 2)]", "array", "takes JSON"),
+        ("return float('nan')", "number", "takes JSON"),
+        ("return chr(0xd800)", "string", "takes JSON"),
+        ("a = []; a.append(a); return a", "array", "takes JSON"),
+    ],
+)
+async def test_what_a_function_may_not_do_is_a_recorded_refusal(
+    body: str, type: str, says: str, tmp_path: Path
+) -> None:
+    assert says in await refusal(tmp_path, body, type)
+
+
+async def test_a_function_that_does_not_come_back_is_left_behind(tmp_path: Path) -> None:
+    body = f"""from time import monotonic
+    end = monotonic() + {DEADLINE + 0.5}
+    while monotonic() < end:
+        pass"""
+    assert await refusal(tmp_path, body) == f"'x' took over {DEADLINE} s"
+
+
+async def test_a_function_is_asked_of_what_happens_and_sees_the_values_of_the_moment(
+    tmp_path: Path,
+) -> None:
+    code = """
+@derivation
+def n(event, values):
+    return (values["n"] or 0) + 1
+
+@derivation
+def heard(event, values):
+    return [*(values["heard"] or []), event.kind]
+"""
+    events = await run_to_rest(tmp_path, code, n="integer", heard="array")
+    assert events[-1].kind == "run.paused", "something follows the last thing that is said"
+    last = data(events, "context.changed")[-2:]
+    assert {change.name: change.value for change in last} == {
+        "n": 3,
+        "heard": ["run.started", "agent.text", "turn.finished"],
+    }
+
+
+async def test_functions_that_answer_each_other_come_to_rest(tmp_path: Path) -> None:
+    code = """
+@derivation
+def a(event, values):
+    return (values["b"] or 0) + 1 if event.kind != "run.started" else UNCHANGED
+
+@derivation
+def b(event, values):
+    return (values["a"] or 0) + 1 if event.kind != "run.started" else UNCHANGED
+"""
+    events = await run_to_rest(tmp_path, code, a="integer", b="integer")
+    assert events[-1].kind == "run.paused"
+    changes = [(change.name, change.value) for change in data(events, "context.changed")]
+    assert changes == [("a", 1), ("b", 2), ("a", 3), ("b", 4)]
+
+
+async def test_a_trigger_and_a_function_may_set_one_variable_by_one_event(tmp_path: Path) -> None:
+    code = "@derivation\ndef x(event, values):\n    return event.kind\n"
+    declared = files(code, x="string")
+    word = {"type": "agent_text", "agent": "A", "match": {"contains": "Hello"}, "value": "word"}
+    declared["context_variables.json"] = declared["context_variables.json"].replace(
+        '"triggers": [', f'"triggers": [{json.dumps(word)}, '
+    )
+    world = make_world(ScriptedEngine({"A": ["Hello."]}))
+    run = await begin(world, write_folder(tmp_path, declared))
+    await make_driver(world).drive(run)
+    events = await world.stores.log.read(run)
+    values = [change.value for change in data(events, "context.changed")]
+    assert values == ["run.started", "word", "agent.text", "turn.finished"]
+
+
+async def test_nothing_follows_the_end(tmp_path: Path) -> None:
+    """A run that fails, with a function that always has something to say."""
+    code = "@derivation\ndef x(event, values):\n    return (values['x'] or 0) + 1\n"
+    world = make_world(ScriptedEngine({"A": [RuntimeError("No.")]}))
+    run = await begin(world, write_folder(tmp_path, files(code, x="integer")))
+    await make_driver(world).drive(run)
+    assert (await world.stores.log.read(run))[-1].kind == "run.failed"
+
+
+async def test_a_function_must_be_there_and_be_registered(tmp_path: Path) -> None:
+    with pytest.raises(DefinitionError) as missing:
+        await run_to_rest(tmp_path / "1", "", x="boolean")
+    (problem,) = missing.value.diagnostics
+    assert (problem.code, problem.file) == ("W043", "Flow/derivations.py")
+    with pytest.raises(DefinitionError) as unregistered:
+        await run_to_rest(tmp_path / "2", "def x(event, values):\n    return True\n", x="boolean")
+    (problem,) = unregistered.value.diagnostics
+    assert (problem.code, problem.line) == ("W044", 10)
+    assert "@derivation" in problem.remedy

@@ -1,0 +1,202 @@
+"""A secret is in prompts that expose it, and nowhere else: no log, event, error, snapshot, file."""
+
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.folders import write_folder
+from tests.support.worlds import begin, make_driver, make_world
+from weft.adapters.sqlite import SqliteStore
+from weft.agents.spec import Answer, Task
+from weft.errors import DocumentsUnavailable, MissingContext
+from weft.runtime.logic import codec, evolve, freeze, fresh
+from weft.runtime.service.runs import World
+from weft.testing import FakeDocuments, FakeEnvironment
+from weft.variables.ports import Lookup
+from weft.wiring import Folders
+
+TOKEN = 'tok-"7\n\u2028ü'
+PASSWORD = "correct horse"
+NESTED = {"user": "root-of-all", "keys": ["key-number-one", 424242]}
+SECRETS = (TOKEN, PASSWORD, "root-of-all", "key-number-one", "424242")
+
+FILES = {
+    "orchestrator.yaml": "initial_agent: Teller\nmax_turns: 4",
+    "agents.yaml": "Teller: {system_message: Use it.}\nOther: {system_message: You may not.}",
+    "context_variables.yaml": """
+        definitions:
+          token: {type: string, secret: true, source: {type: environment, env_var: TOKEN}}
+          word: {type: string, secret: true, source:
+            {type: database, collection: users, search_by: user_id, field: word}}
+          nested: {type: object, secret: true, source:
+            {type: database, collection: users, search_by: user_id, field: nested}}
+          note: {type: string, source:
+            {type: database, collection: users, search_by: user_id, field: note}}
+          echo: {type: string, source: {type: derived, triggers: [
+            {type: agent_text, agent: Other, match: {regex: '(?s)I heard (.*)'}, capture: 1}]}}
+          asked: {type: string, source: {type: derived, triggers: [
+            {type: function, function: peek}]}}
+        agents:
+          Teller: {variables: [token, word, nested, note]}
+          Other: {variables: [note, echo]}
+        """,
+    "handoffs.yaml": """
+        - {source_agent: Teller, target_agent: Other, handoff_type: after_work}
+        - {source_agent: Other, target_agent: Teller, handoff_type: after_work}
+        """,
+    "derivations.py": """
+        from weft.variables.spec import UNCHANGED, derivation
+
+        @derivation
+        def peek(event, values):
+            return f"{values} {event}" if event.kind == "agent.text" else UNCHANGED
+        """,
+}
+
+
+class Echo:
+    """An engine that says what it was shown, and at last fails with it."""
+
+    def __init__(self) -> None:
+        self.tasks: list[Task] = []
+
+    async def __call__(self, task: Task) -> Answer:
+        self.tasks.append(task)
+        if len(self.tasks) == 4:
+            raise RuntimeError(f"{task.prompt} {TOKEN} {PASSWORD}")
+        return Answer(f"I heard {TOKEN} and {PASSWORD!r} and {task.prompt}")
+
+
+def documents() -> FakeDocuments:
+    found = FakeDocuments()
+    note = f"as I said: {TOKEN}"
+    document = {"user_id": "u1", "word": PASSWORD, "nested": NESTED, "note": note}
+    found.add("users", document)
+    return found
+
+
+def leaks(text: str) -> list[str]:
+    forms = {secret: (secret, repr(secret)[1:-1], as_json(secret)) for secret in SECRETS}
+    return [secret for secret, each in forms.items() if any(form in text for form in each)]
+
+
+def written(where: Path) -> str:
+    """All that the store's files hold."""
+    files = [path for path in where.rglob("store.db*") if path.is_file()]
+    assert files
+    return "".join(path.read_bytes().decode("utf-8", "replace") for path in files)
+
+
+def as_json(text: str) -> str:
+    return text.replace('"', '\\"').replace("\n", "\\n")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> str:
+    return write_folder(tmp_path, FILES)
+
+
+@pytest.fixture(autouse=True)
+def all_is_logged(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """Whatever a test does, no line of the program's log holds a secret."""
+    caplog.set_level(logging.DEBUG)
+    yield
+    assert leaks(caplog.text) == []
+
+
+async def test_a_secret_is_in_the_prompts_that_expose_it_and_nowhere_else(
+    folder: str, tmp_path: Path
+) -> None:
+    store = SqliteStore(tmp_path / "store.db", codec())
+    engine = Echo()
+    world = make_world(engine, store, {"TOKEN": TOKEN}, documents())
+    run = await begin(world, folder)
+    await make_driver(world).drive(run)
+    events = await store.log.read(run)
+    loaded = await world.definitions.restore(events[0].data)
+    state = fresh(run, loaded.workflow)
+    for event in events:
+        evolve(loaded.workflow, state, event)
+        assert leaks(codec().encode(event).decode()) == [], event.kind
+        assert leaks(repr(event)) == [], event.kind
+    await store.snapshots.save(run, state.position, freeze(state))
+    assert leaks(freeze(state).decode()) == []
+    await store.aclose()
+    assert leaks(written(tmp_path)) == []
+
+    assert [event.kind for event in events].count("run.failed") == 1
+    teller, other = engine.tasks[0], engine.tasks[1]
+    assert '- token: "tok-\\"7\\n\\u2028ü"' in teller.system
+    assert f'- word: "{PASSWORD}"' in teller.system
+    assert '- nested: {"user":"root-of-all","keys":["key-number-one",424242]}' in teller.system
+    assert '- note: "as I said: ⟨secret:token⟩"' in teller.system
+    assert leaks(other.prompt) == []
+
+
+async def test_a_secret_is_read_again_after_a_restart(folder: str) -> None:
+    first = make_world(Echo(), env={"TOKEN": TOKEN}, documents=documents())
+    run = await begin(first, folder)
+    engine = Echo()
+    world = replace(first, definitions=Folders(engine))
+    await make_driver(world).drive(run)
+    assert '- token: "tok-' in engine.tasks[0].system
+    assert all(leaks(repr(event)) == [] for event in await world.stores.log.read(run))
+
+
+@pytest.mark.parametrize("production", [True, False])
+async def test_a_secret_that_is_gone_when_the_run_goes_on_is_not_shown(
+    production: bool, folder: str
+) -> None:
+    """Unset, or suppressed because the run goes on in production: its mark stands in the prompt."""
+    first = make_world(Echo(), env={"TOKEN": TOKEN}, documents=documents())
+    run = await begin(first, folder)
+    engine = Echo()
+    left = {"TOKEN": TOKEN, "ENVIRONMENT": "production"} if production else {}
+    world = replace(first, definitions=Folders(engine), environment=FakeEnvironment(left))
+    await make_driver(world).drive(run)
+    assert '- token: "⟨secret:token⟩"' in engine.tasks[0].system
+
+
+async def start(world: World, where: Path, definition: str) -> str:
+    files = {
+        "agents.yaml": "A: {system_message: Hi.}",
+        "context_variables.yaml": f"definitions: {{x: {definition}}}",
+    }
+    return await begin(world, write_folder(where, files))
+
+
+@pytest.mark.parametrize("type", ["integer", "object", "array", "number"])
+async def test_a_secret_that_cannot_be_read_is_not_told_in_the_error(
+    type: str, tmp_path: Path
+) -> None:
+    world = make_world(Echo(), env={"X": PASSWORD})
+    source = "{type: environment, env_var: X}"
+    with pytest.raises(MissingContext) as refused:
+        await start(
+            world, tmp_path, f"{{type: {type}, secret: true, required: true, source: {source}}}"
+        )
+    assert leaks(str(refused.value)) == []
+    assert "⟨secret:x⟩ is not" in str(refused.value)
+
+
+class Locked(FakeDocuments):
+    """Documents that do not answer."""
+
+    async def newest(self, lookup: Lookup) -> Any:
+        raise DocumentsUnavailable(f"The database of {lookup.collection!r} is locked.")
+
+
+async def test_a_required_variable_without_a_value_begins_nothing(tmp_path: Path) -> None:
+    world = make_world(Echo(), documents=Locked())
+    source = "{type: database, collection: C, search_by: user_id, field: f}"
+    with pytest.raises(MissingContext) as refused:
+        await start(world, tmp_path, f"{{type: string, required: true, source: {source}}}")
+    assert refused.value.problems == (
+        "'x' is required and has no value: "
+        "unavailable: The database of 'C' is locked. (C.f by user_id)",
+    )
+    assert await world.stores.log.ends() == []
