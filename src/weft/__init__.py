@@ -7,35 +7,50 @@ if TYPE_CHECKING:
     from weft.agents.spec import Answer as Answer
     from weft.agents.spec import Engine as Engine
     from weft.agents.spec import Task as Task
+    from weft.agents.spec import Usage as Usage
     from weft.app import Run as Run
     from weft.app import Weft as Weft
     from weft.errors import DefinitionError as DefinitionError
     from weft.errors import Diagnostic as Diagnostic
+    from weft.errors import MissingContext as MissingContext
     from weft.errors import WeftError as WeftError
     from weft.log.spec import Event as Event
+    from weft.runtime.spec import Delivery as Delivery
+    from weft.variables.spec import UNCHANGED as UNCHANGED
+    from weft.variables.spec import derivation as derivation
 
 _HOMES = {
+    "UNCHANGED": "weft.variables.spec",
     "Answer": "weft.agents.spec",
     "DefinitionError": "weft.errors",
+    "Delivery": "weft.runtime.spec",
     "Diagnostic": "weft.errors",
     "Engine": "weft.agents.spec",
     "Event": "weft.log.spec",
+    "MissingContext": "weft.errors",
     "Run": "weft.app",
     "Task": "weft.agents.spec",
+    "Usage": "weft.agents.spec",
     "Weft": "weft.app",
     "WeftError": "weft.errors",
+    "derivation": "weft.variables.spec",
 }
 
 __all__ = [
+    "UNCHANGED",
     "Answer",
     "DefinitionError",
+    "Delivery",
     "Diagnostic",
     "Engine",
     "Event",
+    "MissingContext",
     "Run",
     "Task",
+    "Usage",
     "Weft",
     "WeftError",
+    "derivation",
 ]
 
 

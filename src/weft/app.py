@@ -1,32 +1,49 @@
-"""The public face: an app over one store, and runs as handles."""
+"""The public face: an app over one store, and runs as handles.
+
+It is light to import: what an app consists of is imported when the app is first used.
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
+from importlib import import_module
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from weft import wiring
-from weft.agents.spec import Engine
 from weft.errors import UnknownRun, UsageError
-from weft.explain.logic.asking import explain
-from weft.explain.spec.asked import Asked, Explanation
-from weft.kernel.values import Json
-from weft.log.events import ENDS
-from weft.log.spec import Event
-from weft.runtime.service.runs import Runs
-from weft.runtime.spec import Delivery, Loaded, Summary
+
+if TYPE_CHECKING:
+    from weft.agents.spec import Engine
+    from weft.explain.spec.asked import Explanation
+    from weft.log.spec import Event
+    from weft.runtime.service.runs import Runs
+    from weft.runtime.spec import Delivery, Loaded, Summary
+    from weft.wiring import Parts
 
 
 class Weft:
-    """An app: runs in one store, driven in this process. Opens nothing before it is used."""
+    """An app: runs in one store, driven in this process. Opens nothing before it is used.
+
+    `store` and `documents` are where runs are kept and where database variables are looked up;
+    `engine` answers for agents that choose none.
+    """
 
     def __init__(
-        self, *, store: str | None = None, slots: int | None = None, engine: Engine | None = None
+        self,
+        *,
+        store: str | None = None,
+        slots: int | None = None,
+        documents: str | None = None,
+        documents_timeout: float | None = None,
+        engine: "Engine | None" = None,
     ) -> None:
-        self._asked = (store, slots)
-        self._definitions = wiring.Folders(engine)
-        self._store: Any = None
-        self._runs: Runs | None = None
+        self._asked = {
+            "store": store,
+            "slots": slots,
+            "documents": documents,
+            "documents_timeout": documents_timeout,
+        }
+        self._engine = engine
+        self._parts: Parts | None = None
         self._serving: asyncio.Task[None] | None = None
         self._closed = False
 
@@ -46,10 +63,10 @@ class Weft:
 
         Raises:
             DefinitionError: the workflow does not pass its check; nothing was begun.
+            MissingContext: a variable that it requires has no value; nothing was begun.
         """
-        self._serve()
-        run = await self._open().start(workflow, user=user_id, tenant=app_id)
-        return Run(run, self._open())
+        runs = self._serve()
+        return Run(await runs.start(workflow, user=user_id, tenant=app_id), runs)
 
     async def resume(self, run: str) -> "Run":
         """Go on with a run where its log ends, in this process.
@@ -58,33 +75,32 @@ class Weft:
             UnknownRun: there is no such run.
             RunBusy: another process drives it.
         """
-        self._serve()
-        await self._open().resume(run)
-        return Run(run, self._open())
+        runs = self._serve()
+        await runs.resume(run)
+        return Run(run, runs)
 
     def run(self, run: str) -> "Run":
         """The handle of a run that is in the store, without driving it here."""
-        return Run(run, self._open())
+        return Run(run, self._open().runs)
 
-    async def runs(self, limit: int | None = None) -> list[Summary]:
+    async def runs(self, limit: int | None = None) -> "list[Summary]":
         """The runs of the store, the one begun last coming first."""
-        return await self._open().summaries(limit)
+        return await self._open().runs.summaries(limit)
 
-    async def log(self, run: str) -> Sequence[Event]:
+    async def log(self, run: str) -> "Sequence[Event]":
         """What the log of a run holds by now.
 
         Raises:
             UnknownRun: there is no such run.
         """
-        self._open()
-        events: Sequence[Event] = await self._store.log.read(run)
+        events: Sequence[Event] = await self._open().store.log.read(run)
         if not events:
             raise UnknownRun(run)
         return events
 
-    async def definition(self, run: str) -> Loaded:
+    async def definition(self, run: str) -> "Loaded":
         """The workflow that a run is pinned to, with its engines and its scripted user."""
-        return await self._definitions.restore((await self.log(run))[0].data)
+        return await self._open().definitions.restore((await self.log(run))[0].data)
 
     async def explain(
         self,
@@ -94,7 +110,7 @@ class Weft:
         route: int | None = None,
         agent: str | None = None,
         at: int | None = None,
-    ) -> Explanation:
+    ) -> "Explanation":
         """Why a turn saw what it saw, a variable is what it is, or a route went where it went.
 
         With none of them named, the run's timeline. `agent` counts the turns of that agent;
@@ -103,7 +119,9 @@ class Weft:
         Raises:
             UsageError: more than one thing is asked for, or the run does not have it.
         """
-        return explain(await self.log(run), Asked(turn, variable, route, agent, at))
+        events = await self.log(run)
+        asking: Any = import_module("weft.explain.logic.asking")
+        return asking.explain(events, asking.Asked(turn, variable, route, agent, at))
 
     async def aclose(self) -> None:
         """Stop driving, and close the store. What was going on can be resumed."""
@@ -111,37 +129,41 @@ class Weft:
         if self._serving is not None:
             self._serving.cancel()
             await asyncio.wait({self._serving})
-        if self._store is not None:
-            await self._store.aclose()
+        if self._parts is not None:
+            await self._parts.aclose()
 
-    def _open(self) -> Runs:
+    def _open(self) -> "Parts":
         if self._closed:
             raise UsageError("This app is closed. Make another one.")
-        if self._runs is None:
-            self._settings = wiring.settings(*self._asked)
-            self._store = wiring.open_store(self._settings)
-            self._runs = Runs(wiring.world(self._store, self._definitions))
-        return self._runs
+        parts = self._parts
+        if parts is None:
+            parts = self._parts = _wiring().assemble(self._asked, self._engine)
+        return parts
 
-    def _serve(self) -> None:
+    def _serve(self) -> "Runs":
         """Drive runs in this process from now on."""
-        runs = self._open()
+        parts = self._open()
         if self._serving is None:
-            self._serving = asyncio.create_task(runs.serve(self._settings.slots))
+            self._serving = asyncio.create_task(parts.runs.serve(parts.settings.slots))
+        return parts.runs
+
+
+def _wiring() -> Any:
+    return import_module("weft.wiring")
 
 
 class Run:
     """One execution of a workflow."""
 
-    def __init__(self, id: str, runs: Runs) -> None:
+    def __init__(self, id: str, runs: "Runs") -> None:
         self.id = id
         self._runs = runs
 
-    def events(self, after: int = 0) -> AsyncGenerator[Event]:
+    def events(self, after: int = 0) -> "AsyncGenerator[Event]":
         """Its events from a position on, live, up to its end."""
         return self._runs.events(self.id, after)
 
-    async def answer(self, question: str | None, value: Json, *, by: str = "local") -> Delivery:
+    async def answer(self, question: str | None, value: Any, *, by: str = "local") -> "Delivery":
         """Answer one of its questions (`None`: the open one), and say what became of it."""
         return await self._runs.answer(self.id, question, value, by=by)
 
@@ -149,9 +171,6 @@ class Run:
         """End it now; whether it was still going."""
         return await self._runs.cancel(self.id, by=by, reason=reason)
 
-    async def finished(self) -> Event:
+    async def finished(self) -> "Event":
         """The event that ended it, once it is there."""
-        async for event in self.events():
-            if event.kind in ENDS:
-                return event
-        raise UsageError(f"Run {self.id!r} has no end.")
+        return [event async for event in self.events()][-1]

@@ -5,71 +5,88 @@ import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib import import_module
-from pathlib import Path
+from pathlib import Path as FilePath
 from typing import Any
 
 from anyio import to_thread
 
-from weft.agents.spec import Agent, Engine, EngineChoice
-from weft.conversation.logic.checking import check
+from weft.agents.spec import Agent, Engine, EngineChoice, Script
+from weft.conversation.logic.checking import Roster, check, roster
 from weft.conversation.logic.routing import Conversing
 from weft.conversation.spec import Conversation
 from weft.errors import DefinitionError, Diagnostic, UsageError
-from weft.kernel.documents import Folder
+from weft.kernel.documents import Document, Folder, Path
 from weft.kernel.values import nearest
 from weft.log.events import RunStarted
 from weft.runtime.logic import codec
 from weft.runtime.service.driver import Stores
-from weft.runtime.service.runs import World
+from weft.runtime.service.runs import Runs, World
 from weft.runtime.spec import Loaded
+from weft.variables.ports import DocumentStore
 
 DEFAULT_STORE = ".weft/weft.db"
+DEFAULT_DOCUMENTS = "sqlite:.weft/documents"
 ENGINES = ("scripted", "functions")
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Where runs are kept (`memory` or a file), and how many are driven at once."""
+    """Where runs are kept (`memory` or a file), how many are driven at once, and where the
+    documents of database variables are found: a URL, and the seconds to wait for an answer."""
 
     store: str = DEFAULT_STORE
     slots: int = 1000
+    documents: str = DEFAULT_DOCUMENTS
+    documents_timeout: float = 5.0
 
 
-def settings(store: str | None, slots: int | None) -> Settings:
+_KINDS: dict[str, type] = {"store": str, "slots": int, "documents": str, "documents_timeout": float}
+
+
+def settings(asked: Mapping[str, Any]) -> Settings:
     """What was asked for, else `WEFT_*` of the environment, else `weft.toml`, else the defaults.
 
     Raises:
         UsageError: a setting does not exist or is not of its type.
     """
-    found: dict[str, Any] = _from_file() | _from_environment()
-    found |= {"store": store} if store is not None else {}
-    found |= {"slots": slots} if slots is not None else {}
-    for name, value in found.items():
-        _check_setting(name, value)
-    return Settings(**found)
+    given = {name: value for name, value in asked.items() if value is not None}
+    found: dict[str, Any] = {**_from_file(), **_from_environment(), **given}
+    return Settings(**{name: _setting(name, value) for name, value in found.items()})
 
 
-def _check_setting(name: str, value: Any) -> None:
-    kinds = {"store": str, "slots": int}
-    if name not in kinds:
-        hint = nearest(name, tuple(kinds))
-        remedy = f"Did you mean {hint!r}?" if hint else f"Known: {', '.join(kinds)}."
+def _setting(name: str, value: Any) -> Any:
+    kind = _KINDS.get(name)
+    if kind is None:
+        hint = nearest(name, tuple(_KINDS))
+        remedy = f"Did you mean {hint!r}?" if hint else f"Known: {', '.join(_KINDS)}."
         raise UsageError(f"There is no setting {name!r}. {remedy}")
-    if not isinstance(value, kinds[name]) or value in ("", 0):
-        raise UsageError(f"Setting {name!r} is {value!r}; it takes a {kinds[name].__name__}.")
+    if kind is float and type(value) is int:
+        value = float(value)
+    if type(value) is not kind or value in ("", 0) or (kind is not str and value < 0):
+        word = {str: "a text", int: "a whole number above 0", float: "seconds above 0"}[kind]
+        raise UsageError(f"Setting {name!r} is {value!r}; it takes {word}.")
+    return value
 
 
 def _from_environment() -> dict[str, Any]:
     found: dict[str, Any] = {}
-    if store := os.environ.get("WEFT_STORE"):
-        found["store"] = store
-    if slots := os.environ.get("WEFT_SLOTS"):
-        found["slots"] = int(slots) if slots.isdecimal() else slots
+    for name, kind in _KINDS.items():
+        text = os.environ.get(f"WEFT_{name.upper()}")
+        if text:
+            found[name] = text if kind is str else _number(text)
     return found
 
 
+def _number(text: str) -> Any:
+    """A number that an environment variable holds, or the text itself for the error to show."""
+    try:
+        return float(text) if "." in text else int(text)
+    except ValueError:
+        return text
+
+
 def _from_file() -> dict[str, Any]:
-    path = Path("weft.toml")
+    path = FilePath("weft.toml")
     if not path.is_file():
         return {}
     try:
@@ -89,8 +106,52 @@ def open_store(chosen: Settings) -> Any:
     return _adapter("sqlite").SqliteStore(chosen.store, codec())
 
 
-def world(store: Any, definitions: "Folders") -> World:
-    """The world of an app: its store, the system's clock and chance, tasks of this process."""
+def open_documents(chosen: Settings) -> DocumentStore:
+    """The document store that the settings name; it connects to nothing before it is used.
+
+    Raises:
+        UsageError: no store has such a URL.
+    """
+    url, timeout = chosen.documents, chosen.documents_timeout
+    scheme = url.partition(":")[0]
+    if scheme == "sqlite":
+        return _adapter("sqlite.documents").SqliteDocuments(url.removeprefix("sqlite:"), timeout)
+    if scheme in ("postgresql", "postgres"):
+        return _adapter("postgres").PostgresDocuments(url, timeout)
+    if scheme in ("mongodb", "mongodb+srv"):
+        return _adapter("mongo").MongoDocuments(url, timeout)
+    raise UsageError(
+        f"No document store is reached by {scheme!r}. Write `sqlite:FOLDER`, `postgresql://…` or "
+        "`mongodb://…`."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What an app consists of."""
+
+    settings: Settings
+    store: Any
+    documents: DocumentStore
+    definitions: "Folders"
+    runs: Runs
+
+    async def aclose(self) -> None:
+        """Close the stores."""
+        await self.store.aclose()
+        await self.documents.aclose()
+
+
+def assemble(asked: Mapping[str, Any], engine: Engine | None) -> Parts:
+    """The parts of an app as it was asked for; nothing is opened yet."""
+    chosen = settings(asked)
+    store, documents, definitions = open_store(chosen), open_documents(chosen), Folders(engine)
+    runs = Runs(world(store, documents, definitions))
+    return Parts(chosen, store, documents, definitions, runs)
+
+
+def world(store: Any, documents: DocumentStore, definitions: "Folders") -> World:
+    """The world of an app: its stores, the system's clock and chance, tasks of this process."""
     system = _adapter("system")
     clock = system.SystemClock()
     return World(
@@ -98,6 +159,7 @@ def world(store: Any, definitions: "Folders") -> World:
         clock,
         system.SystemEntropy(),
         system.SystemEnvironment(),
+        documents,
         definitions,
         _adapter("inline").InlineScheduler(clock),
     )
@@ -114,7 +176,7 @@ class Folders:
         """The workflow declared in a folder."""
         loaded, problems = await to_thread.run_sync(self.examine, source)
         if loaded is None:
-            raise DefinitionError(Path(source).name, problems)
+            raise DefinitionError(FilePath(source).name, problems)
         return loaded
 
     async def restore(self, started: RunStarted) -> Loaded:
@@ -131,7 +193,7 @@ class Folders:
 
     def _restore(self, started: RunStarted) -> Loaded:
         files = _adapter("files")
-        name = Path(started.root).name
+        name = FilePath(started.root).name
         folder, problems = files.restore_folder(name, started.root, started.files, started.code)
         current, _ = files.read_folder(started.root)
         changed = tuple(
@@ -145,14 +207,16 @@ class Folders:
     def _make(
         self, folder: Folder, problems: list[Diagnostic], changed: tuple[str, ...]
     ) -> tuple[Loaded | None, list[Diagnostic]]:
-        broken = frozenset(Path(problem.file).stem for problem in problems)
+        broken = frozenset(FilePath(problem.file).stem for problem in problems)
         conversation, found = check(folder, broken)
-        problems = [*problems, *found]
+        modules = _adapter("files").Modules(folder.root)
+        engines, unasked = self._engines(modules, roster(folder, broken))
+        problems = [*problems, *found, *unasked]
         if conversation is None:
             return None, problems
-        engines, found = self._engines(folder, conversation)
-        if found:
-            return None, [*problems, *found]
+        functions, missing = _functions(modules, folder, conversation)
+        if unasked or missing:
+            return None, [*problems, *missing]
         loaded = Loaded(
             Conversing(conversation),
             engines,
@@ -161,68 +225,106 @@ class Folders:
             _adapter("files").texts(folder),
             folder.code,
             conversation.orchestrator.initial_message or "",
+            conversation.orchestrator.database_name,
+            functions,
             conversation.script.user,
             changed,
         )
         return loaded, problems
 
-    def _engines(
-        self, folder: Folder, conversation: Conversation
-    ) -> tuple[dict[str, Engine], list[Diagnostic]]:
+    def _engines(self, modules: Any, known: Roster) -> tuple[dict[str, Engine], list[Diagnostic]]:
         found: dict[str, Engine] = {}
         problems: list[Diagnostic] = []
-        makers = _makers(folder, conversation)
-        for agent in conversation.agents.values():
-            place = conversation.places[agent.name]
+        for agent in known.agents.values():
+            place = known.places[agent.name]
             try:
-                found[agent.name] = self._engine_of(agent, conversation, makers)
+                engine = self._engine_of(agent, modules, known.script)
             except DefinitionError as error:
                 problems += [_where_named(problem, *place) for problem in error.diagnostics]
-            except UsageError as error:
-                problems.append(Diagnostic(*place, "W050", str(error)))
+            except Unanswered as error:
+                problems.append(Diagnostic(*place, "W050", error.message, error.remedy))
+            else:
+                found |= {agent.name: engine} if engine else {}
         return found, problems
 
-    def _engine_of(
-        self,
-        agent: Agent,
-        conversation: Conversation,
-        makers: Mapping[str, Callable[[EngineChoice], Engine]],
-    ) -> Engine:
+    def _engine_of(self, agent: Agent, modules: Any, script: Script | None) -> Engine | None:
+        """The engine of an agent; none when the script that may have it cannot be read."""
         choice = agent.engine
-        if choice is None:
-            if self._engine is not None:
-                return self._engine
-            if agent.name not in conversation.script.agents:
-                raise UsageError(
-                    f"Agent {agent.name!r} has no engine. Name one with `engine`, or write its "
-                    "lines into script.yaml."
-                )
-            choice = "scripted"
-        if isinstance(choice, str):
-            choice = EngineChoice(type=choice)
-        if choice.type not in makers:
-            hint = nearest(choice.type, ENGINES)
-            remedy = f"Did you mean {hint!r}?" if hint else f"There is: {', '.join(ENGINES)}."
-            raise UsageError(f"Engine {choice.type!r} does not exist. {remedy}")
-        return makers[choice.type](choice)
+        if choice is None and self._engine is not None:
+            return self._engine
+        if choice is None and script is not None and agent.name not in script.agents:
+            raise Unanswered(
+                f"Agent {agent.name!r} has no engine.",
+                "Name one with `engine`, write its lines into script.yaml, or pass "
+                "`Weft(engine=…)` in Python.",
+            )
+        match choice.type if choice else "scripted":
+            case "scripted":
+                return _scripted(choice, script)
+            case "functions":
+                return _function(choice, modules)
+            case other:
+                hint = nearest(other, ENGINES)
+                remedy = f"Did you mean {hint!r}?" if hint else f"There is: {', '.join(ENGINES)}."
+                raise Unanswered(f"Engine {other!r} does not exist.", remedy)
 
 
-def _makers(
-    folder: Folder, conversation: Conversation
-) -> dict[str, Callable[[EngineChoice], Engine]]:
-    modules = _adapter("files").Modules(folder.root)
+class Unanswered(Exception):
+    """An agent that nothing makes answer."""
 
-    def scripted(choice: EngineChoice) -> Engine:
-        if choice.file or choice.function:
-            raise UsageError("The scripted engine reads script.yaml; it takes no file or function.")
-        return _adapter("scripted").ScriptedEngine(conversation.script.agents)
+    def __init__(self, message: str, remedy: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedy = remedy
 
-    def functions(choice: EngineChoice) -> Engine:
-        if not (choice.file and choice.function):
-            raise UsageError("The functions engine needs `file` and `function`.")
-        return _adapter("functions").FunctionEngine(modules.function(choice.file, choice.function))
 
-    return {"scripted": scripted, "functions": functions}
+def _scripted(choice: EngineChoice | None, script: Script | None) -> Engine | None:
+    if choice is not None and (choice.file or choice.function):
+        message = "The scripted engine reads script.yaml; it takes no file or function."
+        raise Unanswered(message, "Drop them, or choose the functions engine.")
+    return None if script is None else _adapter("scripted").ScriptedEngine(script.agents)
+
+
+def _function(choice: EngineChoice | None, modules: Any) -> Engine:
+    if choice is None or not (choice.file and choice.function):
+        message = "The functions engine needs `file` and `function`."
+        raise Unanswered(message, "Say which function of which file answers.")
+    return _adapter("functions").FunctionEngine(modules.function(choice.file, choice.function))
+
+
+def _functions(
+    modules: Any, folder: Folder, conversation: Conversation
+) -> tuple[dict[str, Callable[..., Any]], list[Diagnostic]]:
+    """The functions that derive variables, from the workflow's `derivations.py`."""
+    found: dict[str, Callable[..., Any]] = {}
+    problems: list[Diagnostic] = []
+    for rule in conversation.triggers.functions:
+        name: str = getattr(rule.trigger, "function", "")
+        document = folder.documents["context_variables"]
+        place = (document.file, _line_of(document, "function", name))
+        try:
+            found[name] = modules.function("derivations.py", name)
+        except DefinitionError as error:
+            problems += [_where_named(problem, *place) for problem in error.diagnostics]
+            continue
+        if not getattr(found[name], "is_derivation", False):
+            message = f"Function {name!r} of derivations.py is not registered."
+            problems.append(Diagnostic(*place, "W044", message, "Put `@derivation` above it."))
+    return found, problems
+
+
+def _line_of(document: Document, key: str, value: str) -> int:
+    """The line that says `key: value`."""
+    for path, place in document.places.items():
+        if path and path[-1] == key and _at(document.value, path) == value:
+            return place.line
+    return 1
+
+
+def _at(value: Any, path: Path) -> Any:
+    for step in path:
+        value = value[step]
+    return value
 
 
 def _where_named(problem: Diagnostic, file: str, line: int) -> Diagnostic:

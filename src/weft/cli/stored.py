@@ -49,7 +49,7 @@ class StoreCommand(Command):
     @property
     def is_kept(self) -> bool:
         """Whether another process finds what this one leaves in the store."""
-        return settings(self.store, None).store != "memory"
+        return settings({"store": self.store}).store != "memory"
 
     def again(self, *words: str) -> str:
         """A command line that works on the same store from the same folder."""

@@ -34,7 +34,7 @@ class _Append(Write[Sequence[Event]]):
                     f"but was offered to run {run!r} at {seq}. Make it for the place it goes to."
                 )
         # JSON has no line breaks of its own: those inside texts are escaped.
-        self._data = b"\n".join(map(codec.encode, events))
+        self._data = codec.encode_lines(events)
         self._ids = {event.id for event in events}
         if len(self._ids) < len(events):
             raise Conflict(f"Two events that were offered to run {run!r} have the same id.")
