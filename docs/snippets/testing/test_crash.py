@@ -14,11 +14,13 @@ from weft.testing import (
     CrashingEngine,
     CrashingLog,
     FakeClock,
+    FakeDocuments,
     FakeEntropy,
     FakeEnvironment,
     Fuse,
     Killed,
 )
+from weft.variables.service import ContextSource
 from weft.wiring import Folders
 
 
@@ -41,9 +43,16 @@ def life(store: MemoryStore, mail: Mail, fuse: Fuse) -> World:
         clock,
         FakeEntropy(),
         FakeEnvironment(),
+        FakeDocuments(),
         Folders(CrashingEngine(mail, fuse)),
         InlineScheduler(clock),
     )
+
+
+def driver(world: World) -> Driver:
+    """What drives runs in a process."""
+    context = ContextSource(world.environment, world.documents)
+    return Driver(world.stores, world.clock, world.definitions, context)
 
 
 @pytest.mark.parametrize("points", range(6))
@@ -55,8 +64,8 @@ async def test_a_mail_is_sent_again_only_if_its_answer_was_lost(
     run = await Runs(life(store, mail, Fuse())).start(str(tmp_path), user="ann", tenant="acme")
     first, second = life(store, mail, Fuse(points)), life(store, mail, Fuse())
     with pytest.raises(Killed):
-        await Driver(first.stores, first.clock, first.definitions).drive(run)
-    await Driver(second.stores, second.clock, second.definitions).drive(run)
+        await driver(first).drive(run)
+    await driver(second).drive(run)
 
     events = await store.log.read(run)
     assert events[-1].kind == "run.finished"
