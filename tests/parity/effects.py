@@ -78,10 +78,6 @@ def data(kind: str, name: str) -> Callable[[Seen], list[Any]]:
     return lambda seen: seen.data(kind, name)
 
 
-def by_tools(seen: Seen) -> list[tuple[str, Any]]:
-    return list(seen.by_tools)
-
-
 def missing(seen: Seen) -> tuple[str, ...]:
     return seen.missing
 
@@ -165,9 +161,6 @@ TIMER_AGAIN = {
 }
 ASKED = {TRIGGER: {"type": "function", "function": "on_go"}}
 TURNED = {TRIGGER: {"type": "function", "function": "turn_over"}}
-TOOL = {TRIGGER: {"type": "tool_response", "tool": "T"}}
-TOOL_STATE = {TRIGGER: {"type": "tool_response", "tool": "T", "path": "state"}}
-ANSWER = {TRIGGER: {"type": "ui_response", "tool": "T", "response_key": "ok", "apply": "auto"}}
 ONCE, TWICE = [("go", True)], [("go", True)] * 2
 STORED: Path = (*DEFINITIONS, "deep", "source")
 IN_DATABASE = {
@@ -518,28 +511,6 @@ EFFECTS: dict[str, Effect] = {
     "Function.once": Effect(
         (*TRIGGER, "once"), True, changes, [("go", True), ("go", False)], CHANGED, TURNED
     ),
-    "ToolResponse.type": Effect((*TRIGGER, "type"), "function", codes, [], ["W011", "W010"], TOOL),
-    "ToolResponse.tool": Effect((*TRIGGER, "tool"), "U", by_tools, TWICE, ONCE, TOOL),
-    "ToolResponse.status": Effect((*TRIGGER, "status"), "error", by_tools, TWICE, ONCE, TOOL),
-    "ToolResponse.path": Effect((*TRIGGER, "path"), "n", by_tools, TWICE, ONCE, TOOL),
-    "ToolResponse.equals": Effect((*TRIGGER, "equals"), "no", by_tools, TWICE, ONCE, TOOL_STATE),
-    "ToolResponse.contains": Effect(
-        (*TRIGGER, "contains"), "ready", by_tools, TWICE, ONCE, TOOL_STATE
-    ),
-    "ToolResponse.from": Effect((*TRIGGER, "from"), "flag", by_tools, TWICE, [("go", False)], TOOL),
-    "ToolResponse.value": Effect(
-        (*TRIGGER, "value"), False, by_tools, TWICE, [("go", False)] * 2, TOOL
-    ),
-    "ToolResponse.once": Effect((*TRIGGER, "once"), True, by_tools, TWICE, ONCE, TOOL),
-    "UiResponse.type": Effect(
-        (*TRIGGER, "type"), "function", codes, [], ["W011", "W010", "W010", "W010"], ANSWER
-    ),
-    "UiResponse.tool": Effect((*TRIGGER, "tool"), "U", by_tools, TWICE, [], ANSWER),
-    "UiResponse.response_key": Effect(
-        (*TRIGGER, "response_key"), "form.ok", by_tools, TWICE, [("go", False)] * 2, ANSWER
-    ),
-    "UiResponse.apply": Effect((*TRIGGER, "apply"), "tool", by_tools, TWICE, [], ANSWER),
-    "UiResponse.once": Effect((*TRIGGER, "once"), True, by_tools, TWICE, ONCE, ANSWER),
     "Match.equals": Effect((*MATCH, "equals"), "Hello.", routes, USUAL, "A B terminate"),
     "Match.contains": Effect((*MATCH, "contains"), "x", changes, CHANGED, []),
     "Match.regex": Effect((*MATCH, "regex"), "^x", changes, CHANGED, []),

@@ -8,16 +8,12 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from tests.support.worlds import begin, make_driver, make_world
-from tests.variables.declared import ask
-from weft.agents.events import QuestionAnswered
 from weft.agents.spec import Task
 from weft.errors import DefinitionError, Diagnostic, MissingContext
 from weft.kernel.values import Json
 from weft.log.spec import Event, Fact
 from weft.runtime.spec import Reply
 from weft.testing import FakeClock, FakeDocuments, ScriptedEngine
-from weft.variables.events import ContextChanged
-from weft.variables.logic.derivation import Triggers
 from weft.wiring import Folders
 
 # What the test's own engine says for agents that choose none.
@@ -108,14 +104,6 @@ class Failed(Fact, frozen=True):
 
 
 # What tools say. No run has tools, so triggers that hear them are asked after the run.
-OF_TOOLS = (
-    Returned("T", {"state": "ready now", "n": 1, "flag": False}),
-    Failed("T"),
-    Returned("T", {"state": "no"}),
-    Returned("U"),
-    QuestionAnswered("q1", {"ok": True, "form": {"ok": False}}, "u1", "T"),
-    QuestionAnswered("q2", {"ok": True, "form": {"ok": False}}, "u1", "T"),
-)
 
 
 @dataclass(frozen=True)
@@ -127,7 +115,6 @@ class Seen:
     tasks: Sequence[Task] = ()
     user_script: tuple[str, ...] = ()
     kept: Mapping[str, str] = field(default_factory=dict[str, str])
-    by_tools: Sequence[tuple[str, Json]] = ()
     missing: tuple[str, ...] = ()
 
     def data(self, kind: str, name: str) -> list[Any]:
@@ -204,8 +191,7 @@ async def see(where: Path, documents: Mapping[str, Any]) -> Seen:
     kept = {
         name: each.description for name, each in restored.workflow.variables.definitions.items()
     }
-    by_tools = heard(loaded.workflow.triggers)
-    return Seen(problems, events, engine.calls, loaded.user_script, kept, by_tools)
+    return Seen(problems, events, engine.calls, loaded.user_script, kept)
 
 
 def documents_of_the_user() -> FakeDocuments:
@@ -214,15 +200,3 @@ def documents_of_the_user() -> FakeDocuments:
     for database, document in DOCUMENTS.items():
         documents.add("users", document, database=database)
     return documents
-
-
-def heard(triggers: Triggers) -> list[tuple[str, Json]]:
-    """What variables become by what tools say."""
-    fired: set[str] = set()
-    found: list[tuple[str, Json]] = []
-    for fact in OF_TOOLS:
-        for change in ask(triggers, fact, {}, fired):
-            assert isinstance(change, ContextChanged)
-            found.append((change.name, change.value))
-            fired.add(change.writer)
-    return found

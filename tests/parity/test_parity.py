@@ -11,7 +11,7 @@ from copy import deepcopy
 from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -22,12 +22,15 @@ from tests.parity.runs import see
 from tests.support.folders import write_folder
 from weft import Answer, Task, Weft, wiring
 from weft.kernel.models import Declared
-from weft.variables.spec import Trigger, Variables
+from weft.variables.spec import ToolResponse, Trigger, UiResponse, Variables
 from weft.variables.spec.triggers import Setting
-from weft.wiring import Settings
+from weft.wiring import Folders, Settings
 
 # Made by the check from what is declared, or what others are made from; nobody writes them down.
 MADE = {Variables, Trigger, Setting}
+
+# What every workflow is refused with as long as it can declare no tools.
+REFUSED = {ToolResponse: {"tool": "T"}, UiResponse: {"tool": "T", "response_key": "ok"}}
 
 # What can be said and is so anyway: an agent takes its n-th turn once.
 TRUE_ANYWAY = {"AgentTurnCount.once"}
@@ -42,7 +45,7 @@ def models() -> Iterator[type[Declared]]:
     while waiting:
         for model in waiting.pop().__subclasses__():
             waiting.append(model)
-            if ".spec" in model.__module__ and model not in MADE:
+            if ".spec" in model.__module__ and model not in MADE | REFUSED.keys():
                 yield model
 
 
@@ -52,6 +55,18 @@ MODELS = {model.__name__: model for model in models()}
 def test_every_field_that_can_be_declared_has_an_effect() -> None:
     declared = {f"{name}.{key}" for name, model in MODELS.items() for key in keys_of(model)}
     assert declared - TRUE_ANYWAY == set(EFFECTS)
+
+
+@pytest.mark.parametrize("model", REFUSED, ids=lambda model: model.__name__)
+def test_triggers_that_nothing_can_pull_are_refused(model: type[Trigger], tmp_path: Path) -> None:
+    (kind,) = get_args(model.model_fields["type"].annotation)
+    trigger = {"type": kind, **REFUSED[model]}
+    source = {"type": "derived", "triggers": [trigger]}
+    variables = {"definitions": {"x": {"type": "boolean", "source": source}}}
+    files = {"agents.yaml": "A: {}", "context_variables.json": json.dumps(variables)}
+    loaded, problems = Folders().examine(write_folder(tmp_path, files))
+    assert loaded is None
+    assert "W045" in [problem.code for problem in problems]
 
 
 def keys_of(model: type[Declared]) -> set[str]:

@@ -289,6 +289,25 @@ async def test_code_that_changed_is_a_recorded_warning(tmp_path: Path) -> None:
         await until(runs, run, "run.finished")
 
 
+async def test_code_that_changed_under_a_waiting_run_is_recorded_too(tmp_path: Path) -> None:
+    say = {"type": "functions", "file": "say.py", "function": "ask"}
+    agents = f"agents: {{Asker: {{engine: {say}}}, Planner: {{engine: {say}}}}}"
+    files = INTERVIEW | {"agents.yaml": agents, "say.py": "def ask(task): return 'What?'\n"}
+    folder = write_folder(tmp_path, files)
+    world = make_world()
+    async with serving(world) as runs:
+        run = await runs.start(folder, user="u1", tenant="acme")
+        await until(runs, run, "run.paused")
+    rewrite(folder, "say.py", "def ask(task): return 'What else?'\n")
+    async with serving(replace(make_world(), stores=world.stores)) as runs:
+        await runs.resume(run)
+        resumed = await until(runs, run, "run.resumed")
+        assert resumed.data.changed_code == ("say.py",)
+        await until(runs, run, "run.paused", resumed.seq)
+        assert await runs.answer(run, None, "this", by="u1") is Delivery.TAKEN
+        await until(runs, run, "question.asked", resumed.seq)
+
+
 async def test_a_run_that_another_process_drives_is_not_taken_up(folder: str) -> None:
     world = make_world(talk)
     run = await Runs(world).start(folder, user="u1", tenant="acme")

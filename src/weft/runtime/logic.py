@@ -153,6 +153,10 @@ def _on_cancel(state: RunState, event: Event) -> None:
     state.status = "running"
 
 
+def _on_resumed(state: RunState, event: Event) -> None:
+    state.status = "running" if state.question is None else "paused"
+
+
 def _status(status: str) -> Callable[[RunState, Event], None]:
     def fold(state: RunState, event: Event) -> None:
         state.status = status
@@ -164,7 +168,7 @@ _FOLDS: dict[type, Callable[[RunState, Any], None]] = {
     **AGENT_FOLDS,
     runs.RunStarted: _on_started,
     runs.RunPaused: _status("paused"),
-    runs.RunResumed: _status("running"),
+    runs.RunResumed: _on_resumed,
     runs.RunFinished: _status("finished"),
     runs.RunFailed: _status("failed"),
     runs.RunCancelled: _status("cancelled"),

@@ -6,7 +6,7 @@ from typing import Any
 from weft.kernel.documents import Document
 from weft.kernel.models import Report
 from weft.kernel.values import Json
-from weft.variables.logic.checking import check_variables
+from weft.variables.logic.checking import Known, check_variables
 from weft.variables.logic.triggers import definition_model
 from weft.variables.spec import Definition, Exposure
 
@@ -17,7 +17,7 @@ def problems(value: Json) -> list[str]:
     """What today's check says about a file, its agents being unknown."""
     report = Report("Flow")
     document = Document("context_variables.json", value, "")
-    check_variables(report, document, frozenset())
+    check_variables(report, document, Known(frozenset()))
     return [problem.message for problem in report.problems]
 
 

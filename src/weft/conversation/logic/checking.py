@@ -13,7 +13,7 @@ from weft.kernel.digests import chain, digest
 from weft.kernel.documents import Document, Folder, Path
 from weft.kernel.models import Entry, Report
 from weft.kernel.values import as_object
-from weft.variables.logic.checking import check_variables
+from weft.variables.logic.checking import Known, check_variables
 from weft.variables.logic.derivation import Triggers
 
 PARTS = ("orchestrator", "agents", "context_variables", "handoffs", "script")
@@ -30,8 +30,9 @@ def check(folder: Folder, broken: frozenset[str]) -> tuple[Conversation | None, 
     scope = Scope(report, folder, broken)
     orchestrator = _orchestrator(scope)
     agents = _agents(scope)
-    roster = scope.agent_names if scope.agents_known else frozenset[str]()
-    variables = check_variables(report, folder.documents.get("context_variables"), roster)
+    agent_names = scope.agent_names if scope.agents_known else frozenset[str]()
+    known = Known(agent_names, frozenset())
+    variables = check_variables(report, folder.documents.get("context_variables"), known)
     scope.know(variables)
     rules = check_rules(scope, scope.document("handoffs"))
     script = _script(scope)

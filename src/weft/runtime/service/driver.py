@@ -106,7 +106,8 @@ class Driver:
         journal.catch_up(await self._stores.log.read(run, journal.state.position))
         ours = opened.driven or run in self._interrupted
         self._interrupted.discard(run)
-        if resume and not ours and journal.state.status == "running":
+        changed = opened.loaded.changed_code if journal.state.status == "paused" else ()
+        if resume and not ours and (journal.state.status == "running" or changed):
             mark = RunResumed(opened.loaded.changed_code)
             journal.record(f"resumed@{journal.state.position}", mark)
             await journal.commit()

@@ -37,10 +37,16 @@ class CheckedVariables(NamedTuple):
     complete: bool = True
 
 
-def check_variables(
-    report: Report, document: Document | None, agents: Set[str]
-) -> CheckedVariables:
-    """The variables of a workflow; problems go to the report. No agents: they are not known."""
+class Known(NamedTuple):
+    """The agents and tools that a workflow declares; no agents, or None: they are not known."""
+
+    agents: Set[str]
+    tools: Set[str] | None = None
+
+
+def check_variables(report: Report, document: Document | None, known: Known) -> CheckedVariables:
+    """The variables of a workflow; problems go to the report."""
+    agents = known.agents
     if document is None:
         return CheckedVariables(Variables(), frozenset())
     root = report.part(document, "context_variables")
@@ -56,7 +62,7 @@ def check_variables(
     definitions = {
         name: definition
         for name, entry in declared.entries.items()
-        if (definition := _definition(report, document, entry, name, agents)) is not None
+        if (definition := _definition(report, document, entry, name, known)) is not None
     }
     names = frozenset(declared.entries)
     views = report.named(document, _under(root, value, "agents"), "Agent")
@@ -77,7 +83,7 @@ def _under(root: Entry, value: dict[str, Any], key: str) -> Entry:
 
 
 def _definition(
-    report: Report, document: Document, entry: Entry, name: str, agents: Set[str]
+    report: Report, document: Document, entry: Entry, name: str, known: Known
 ) -> Definition | None:
     if name in BASE:
         report.add(
@@ -93,12 +99,12 @@ def _definition(
         for fault in faults(definition):
             where = (*entry.path, fault.key)
             report.add(document, where, "W029", fault.why, fault.remedy)
-        _check_source(report, document, (*entry.path, "source"), definition, agents)
+        _check_source(report, document, (*entry.path, "source"), definition, known)
     return definition
 
 
 def _check_source(
-    report: Report, document: Document, path: Path, definition: Definition, agents: Set[str]
+    report: Report, document: Document, path: Path, definition: Definition, known: Known
 ) -> None:
     if definition.type is None and not isinstance(definition.source, Static):
         report.add(
@@ -123,7 +129,7 @@ def _check_source(
             _check_value(report, document, (*path, "default"), definition, default)
             for number, trigger in enumerate(triggers):
                 where = (*path, "triggers", number)
-                _check_trigger(report, document, where, definition, trigger, agents)
+                _check_trigger(report, document, where, definition, trigger, known)
 
 
 def _check_value(
@@ -146,9 +152,14 @@ def _check_trigger(
     path: Path,
     definition: Definition,
     trigger: Trigger,
-    agents: Set[str],
+    known: Known,
 ) -> None:
-    agent = _agent_of(trigger)
+    agent, agents = _agent_of(trigger), known.agents
+    tool: str | None = getattr(trigger, "tool", None)
+    if tool is not None and known.tools is not None and tool not in known.tools:
+        message = f"Trigger listens to tool {tool!r}, which is not declared; it would never fire."
+        remedy = "This release has no tools: use another trigger."
+        report.add(document, (*path, "tool"), "W045", message, remedy)
     if agent is not None and agent not in agents and agents:
         hint = nearest(agent, sorted(agents))
         remedy = f"Did you mean {hint!r}?" if hint else f"Declared: {', '.join(sorted(agents))}."
