@@ -5,13 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from tests.support.worlds import begin, make_driver, make_world
 from weft.agents.spec import Task
 from weft.errors import DefinitionError, Diagnostic, MissingContext
-from weft.kernel.values import Json
-from weft.log.spec import Event, Fact
+from weft.log.spec import Event
 from weft.runtime.spec import Reply
 from weft.testing import FakeClock, FakeDocuments, ScriptedEngine
 from weft.wiring import Folders
@@ -86,24 +85,6 @@ DOCUMENTS = {
     None: {"user_id": "u1", "f": "one", "g": {"h": "two"}},
     "other": {"user_id": "u1", "f": "3"},
 }
-
-
-class Returned(Fact, frozen=True):
-    """What a tool gave."""
-
-    kind: ClassVar[str] = "tool.returned"
-    tool: str
-    result: Json = None
-
-
-class Failed(Fact, frozen=True):
-    """A tool that gave nothing."""
-
-    kind: ClassVar[str] = "tool.failed"
-    tool: str
-
-
-# What tools say. No run has tools, so triggers that hear them are asked after the run.
 
 
 @dataclass(frozen=True)

@@ -154,7 +154,8 @@ def _on_cancel(state: RunState, event: Event) -> None:
 
 
 def _on_resumed(state: RunState, event: Event) -> None:
-    state.status = "running" if state.question is None else "paused"
+    waits = state.question is not None and state.cancel is None
+    state.status = "paused" if waits else "running"
 
 
 def _status(status: str) -> Callable[[RunState, Event], None]:
