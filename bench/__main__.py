@@ -8,13 +8,14 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import crowd, imports, parking, resuming, turns
+from bench import crowd, imports, parking, resuming, triggers, turns
 from bench.measures import FULL, QUICK, Measure, Scenario, Size
 from bench.report import as_json, show
 
 SCENARIOS: dict[str, Scenario] = {
     "memory": turns.in_memory,
     "sqlite": turns.in_sqlite,
+    "derive": triggers.measure,
     "import": imports.measure,
     "parked": parking.measure,
     "crowd": crowd.measure,

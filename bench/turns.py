@@ -68,9 +68,10 @@ def _findings(store: Store, size: Size, rounds: Rounds) -> Iterator[Measure]:
 
     histories = [_history(turns) for turns in size.histories]
     yield compare(store.plain, LOOP)
-    for case in (*histories, WHOLE, CHANGING):
+    for case in (*histories, WHOLE):
         yield compare(case, store.plain, store.target)
-    yield compare(FOLLOWED, store.plain)
+    for case in (CHANGING, FOLLOWED):
+        yield compare(case, store.plain)
     for less, more in combinations(histories, 2):
         yield compare(more, less, GROWTH)
     for more in size.idle[1:]:

@@ -1,0 +1,56 @@
+"""What an event costs that changes one derived variable, among few of them and among many."""
+
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bench.measures import Measure, Rounds, Size, settle
+from weft.agents.events import AgentText
+from weft.agents.spec import RunState
+from weft.variables.logic.derivation import Triggers
+from weft.variables.logic.triggers import definition_model
+from weft.variables.spec import Definition
+
+AGENT = "A"
+FEW, MANY = 10, 10_000
+LIMIT = 2.0
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def measure(size: Size, root: Path) -> Iterator[Measure]:
+    """A message that sets one of ten variables, and one of ten thousand, all of which listen."""
+    indexes = {count: Triggers(_definitions(count)) for count in (FEW, MANY)}
+    rounds = Rounds()
+    for _ in range(size.rounds):
+        for count, triggers in indexes.items():
+            settle()
+            rounds.add(_case(count), _cost(triggers, count, size.plain_turns))
+    value, ratio = rounds.least(_case(MANY)) * 1e6, rounds.ratio(_case(MANY), _case(FEW))
+    yield Measure("derive", _case(MANY), value, "µs/event", _case(FEW), ratio, LIMIT)
+
+
+def _case(count: int) -> str:
+    return f"one of {count:,} derived"
+
+
+def _definitions(count: int) -> dict[str, Definition]:
+    model = definition_model()
+    return {f"v{n}": model.model_validate(_definition(n)) for n in range(count)}
+
+
+def _definition(number: int) -> dict[str, object]:
+    match = {"equals": f"word {number}"}
+    trigger = {"type": "agent_text", "agent": AGENT, "match": match}
+    source = {"type": "derived", "default": False, "triggers": [trigger]}
+    return {"name": f"v{number}", "type": "boolean", "source": source}
+
+
+def _cost(triggers: Triggers, count: int, events: int) -> float:
+    """The CPU seconds of an event."""
+    state = RunState("bench", values={f"v{n}": False for n in range(count)})
+    facts = [AgentText(1, AGENT, f"Word {n % count} ") for n in range(events)]
+    begin = time.process_time()
+    for fact in facts:
+        triggers.derive(fact.kind, fact, state, state.fired, AT)
+    return (time.process_time() - begin) / events
