@@ -8,7 +8,7 @@ WeftError                 anything Weft says no to; has a stable `code`
 │   ├── Conflict          somebody else wrote at this position
 │   ├── UnknownKind       an event of a kind, version or shape that this release does not know
 │   └── StoreUnavailable  the store cannot be written or read now: full disk, locked, damaged
-├── MissingContext        a run cannot start: variables that it requires have no value
+├── MissingContext        a run cannot start or go on: values that it needs are missing
 ├── DocumentsUnavailable  a document store does not answer, in time or at all
 ├── RunBusy               another process drives the run
 └── EngineError           an engine could not answer
@@ -92,14 +92,14 @@ class StoreUnavailable(LogError):
 
 
 class MissingContext(WeftError):
-    """A run cannot start: variables that it requires have no value."""
+    """A run cannot start or go on: values that it needs are missing."""
 
     code = "WEFT-CONTEXT"
 
-    def __init__(self, problems: Iterable[str]) -> None:
+    def __init__(self, problems: Iterable[str], what: str = "The run was not started") -> None:
         self.problems = tuple(problems)
         lines = "\n".join(f"  {problem}" for problem in self.problems)
-        super().__init__(f"The run was not started:\n{lines}")
+        super().__init__(f"{what}:\n{lines}")
 
 
 class DocumentsUnavailable(WeftError):

@@ -147,18 +147,29 @@ async def test_a_secret_is_read_again_after_a_restart(folder: str) -> None:
     assert all(leaks(repr(event)) == [] for event in await world.stores.log.read(run))
 
 
-@pytest.mark.parametrize("production", [True, False])
-async def test_a_secret_that_is_gone_when_the_run_goes_on_is_not_shown(
-    production: bool, folder: str
-) -> None:
-    """Unset, or suppressed because the run goes on in production: its mark stands in the prompt."""
+async def test_a_secret_that_is_gone_stops_the_run_until_it_is_back(folder: str) -> None:
+    """A mark is not the value: nobody is asked with it."""
     first = make_world(Echo(), env={"TOKEN": TOKEN}, documents=documents())
     run = await begin(first, folder)
     engine = Echo()
-    left = {"TOKEN": TOKEN, "ENVIRONMENT": "production"} if production else {}
-    world = replace(first, definitions=Folders(engine), environment=FakeEnvironment(left))
+    world = replace(first, definitions=Folders(engine), environment=FakeEnvironment({}))
+    with pytest.raises(MissingContext, match="cannot go on:\n  'token' is secret"):
+        await make_driver(world).drive(run)
+    assert not engine.tasks
+    back = replace(world, environment=FakeEnvironment({"TOKEN": TOKEN}))
+    await make_driver(back).drive(run)
+    assert '- token: "tok-' in engine.tasks[0].system
+
+
+async def test_what_the_run_has_was_decided_when_it_began(folder: str) -> None:
+    """Going on in production does not take a secret away that the run began with."""
+    first = make_world(Echo(), env={"TOKEN": TOKEN}, documents=documents())
+    run = await begin(first, folder)
+    engine = Echo()
+    now = FakeEnvironment({"TOKEN": TOKEN, "ENVIRONMENT": "production"})
+    world = replace(first, definitions=Folders(engine), environment=now)
     await make_driver(world).drive(run)
-    assert '- token: "⟨secret:token⟩"' in engine.tasks[0].system
+    assert '- token: "tok-' in engine.tasks[0].system
 
 
 async def start(world: World, where: Path, definition: str) -> str:

@@ -10,6 +10,7 @@ from weft.variables.logic.resolution import (
     INCLUDE_SCHEMA,
     PRODUCTION,
     Found,
+    Gates,
     Readings,
     Resolved,
     flags,
@@ -49,9 +50,10 @@ class ContextSource:
         Raises:
             MissingContext: a required variable has no value.
         """
-        resolved, late = purge(
-            resolve(variables, base, await self._read(variables, base, database))
-        )
+        get = self._environment.get
+        closed = gates(get(PRODUCTION), get(INCLUDE_SCHEMA))
+        readings = await self._read(variables, base, database, closed)
+        resolved, late = purge(resolve(variables, base, readings))
         if late:
             log.warning("suppressed only at the last moment: %s", ", ".join(late))
         problems = missing(variables, resolved)
@@ -64,18 +66,21 @@ class ContextSource:
     async def secrets(
         self, variables: Variables, base: Mapping[str, Json], database: str | None
     ) -> Mapping[str, Json]:
-        """The secrets of a run that goes on, read again from their sources."""
+        """The secrets of a run that goes on, read again from their sources.
+
+        Which of them the run has was decided when it began; no gate decides it again.
+        """
         kept = {n: d for n, d in variables.definitions.items() if d.secret}
         if not kept:
             return {}
         secret = Variables(definitions=kept)
-        return resolve(secret, base, await self._read(secret, base, database)).secrets
+        readings = await self._read(secret, base, database, Gates(False, False))
+        return resolve(secret, base, readings).secrets
 
     async def _read(
-        self, variables: Variables, base: Mapping[str, Json], database: str | None
+        self, variables: Variables, base: Mapping[str, Json], database: str | None, closed: Gates
     ) -> Readings:
         get = self._environment.get
-        closed = gates(get(PRODUCTION), get(INCLUDE_SCHEMA))
         environment = {
             source.env_var: get(source.env_var) for _, source in flags(variables, closed)
         }

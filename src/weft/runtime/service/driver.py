@@ -14,7 +14,7 @@ from weft.agents.events import (
     UserText,
 )
 from weft.agents.spec import USER, Ask, Decision, Engine, Finish, TakeTurn
-from weft.errors import UnknownRun
+from weft.errors import MissingContext, UnknownRun
 from weft.log.events import (
     CancelRequested,
     RunCancelled,
@@ -104,6 +104,8 @@ class Driver:
         opened = self._warm.pop(run, None) or await self._thaw(run)
         journal = opened.journal
         journal.catch_up(await self._stores.log.read(run, journal.state.position))
+        if not opened.driven:
+            _check_secrets(journal)
         ours = opened.driven or run in self._interrupted
         self._interrupted.discard(run)
         changed = opened.loaded.changed_code if journal.state.status == "paused" else ()
@@ -173,6 +175,21 @@ class Driver:
         state = opened.journal.state
         await self._stores.snapshots.save(state.run, state.position, freeze(state))
         opened.frozen = state.position
+
+
+def _check_secrets(journal: Journal) -> None:
+    """Refuse to go on with a secret that cannot be read any more: a mark is not its value.
+
+    Raises:
+        MissingContext: a source does not give its secret.
+    """
+    lost = [
+        f"{name!r} is secret, and its source does not give it now"
+        for name, definition in journal.workflow.variables.definitions.items()
+        if definition.secret and journal.state.values.get(name) and name not in journal.secrets
+    ]
+    if lost:
+        raise MissingContext(lost, f"Run {journal.state.run!r} cannot go on")
 
 
 _AT_REST = ENDED | {"paused"}

@@ -45,6 +45,9 @@ class Secrets:
         forms = [*map(mark, self._values), *sorted(self._marks, key=len, reverse=True)]
         self._find = re.compile("|".join(map(re.escape, forms)))
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._values
+
     def __bool__(self) -> bool:
         return bool(self._values)
 
