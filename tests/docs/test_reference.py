@@ -2,16 +2,19 @@
 
 import json
 import re
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 from pydantic import BaseModel
+from ruamel.yaml import YAML
 from typer.main import get_command
 
 from tests.docs.markdown import DOCS, ROOT, code, rows, section
 from weft import errors
-from weft.agents.spec import Agent, EngineChoice, PromptSection, Script, Task
+from weft.agents.logic import view_of
+from weft.agents.spec import Agent, EngineChoice, PromptSection, RunState, Script, Task
 from weft.cli import entry
 from weft.conversation.spec import Handoff, Orchestrator
 from weft.log.spec import Event
@@ -20,15 +23,21 @@ from weft.variables.logic.conditions import parse_condition
 from weft.variables.logic.types import coerce
 from weft.variables.spec import (
     AgentText,
+    AgentTurnCount,
+    ContextChange,
+    Database,
     Definition,
     Derived,
     Exposure,
     FromEnvironment,
+    Function,
     Match,
     Static,
+    TimerExpired,
     Type,
+    Variables,
 )
-from weft.wiring import DEFAULT_STORE, Settings
+from weft.wiring import Settings, open_documents
 
 WRITE = DOCS / "write-a-workflow.md"
 
@@ -128,9 +137,14 @@ KEYS: dict[str, list[type[BaseModel]]] = {
         Definition,
         Static,
         FromEnvironment,
+        Database,
         Derived,
         AgentText,
         Match,
+        AgentTurnCount,
+        TimerExpired,
+        ContextChange,
+        Function,
         Exposure,
     ],
     "### handoffs": [Handoff],
@@ -188,8 +202,31 @@ def test_the_fields_of_a_task_are_listed() -> None:
 def test_settings_are_listed_with_their_defaults() -> None:
     found = rows(section(DOCS / "runs.md", "## Settings"))
     defaults = {code(row[2])[0]: code(row[3])[0] for row in found}
-    assert defaults == {"store": DEFAULT_STORE, "slots": str(Settings().slots)}
-    assert [code(row[1])[0] for row in found] == ["WEFT_STORE", "WEFT_SLOTS"]
+    assert defaults == {name: str(value) for name, value in asdict(Settings()).items()}
+    assert [code(row[1])[0] for row in found] == [f"WEFT_{name.upper()}" for name in defaults]
+    assert [code(row[0])[0] for row in found] == list(defaults)
+
+
+def test_the_database_stores_are_listed_by_their_urls() -> None:
+    found = rows(section(DOCS / "context-variables.md", "## Databases"))
+    urls = [url for row in found for url in code(row[0])]
+    assert len(urls) == 4
+    for url in urls:
+        if "…" not in url:
+            open_documents(Settings(documents=url))
+
+
+def test_exposures_are_shown_as_the_page_says() -> None:
+    told = section(DOCS / "context-variables.md", "## Exposure")
+    found = [row for row in rows(told) if re.match(r"`(variables|template):", row[0])]
+    assert len(found) == 7
+    for said, prompt in found:
+        declared = {"name": "A", **YAML(typ="safe").load(f"{{{code(said)[0]}}}")}
+        variables = Variables(exposures={"A": Exposure.model_validate(declared)})
+        state = RunState("r", values={"team": "hardware", "role": None})
+        shown = view_of(Agent(name="A", system_message="Hi."), variables, state).text
+        lines = re.findall(r"`([^`]*)`|(an empty line)", prompt)
+        assert shown == "\n".join(line for line, _ in lines), said
 
 
 def test_pages_name_no_place_of_a_machine() -> None:

@@ -16,8 +16,10 @@ SNIPPETS = DOCS / "snippets"
 MISTAKEN = {"Mistakes"}
 CODE = ("python", "yaml", "toml", "json")
 # Files that no page shows because a page names their folder.
-UNSHOWN = {"Orders/agents.yaml", "Orders/orchestrator.yaml"} | {
-    f"Mistakes/{file}" for file in ("agents.yaml", "handoffs.yaml")
+UNSHOWN = {
+    *("Orders/agents.yaml", "Orders/orchestrator.yaml"),
+    *("Mistakes/agents.yaml", "Mistakes/handoffs.yaml"),
+    *(f"Support/{file}" for file in ("agents.yaml", "desk.py", "handoffs.yaml")),
 }
 
 

@@ -1,0 +1,14 @@
+"""What is derived from a letter."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from weft import UNCHANGED, Event, derivation
+
+
+@derivation
+def is_upset(event: Event, values: Mapping[str, Any]) -> Any:
+    """Whether somebody shouts."""
+    if event.kind != "user.text":
+        return UNCHANGED
+    return event.data.text.count("!") >= 3

@@ -1,0 +1,56 @@
+"""A kind of trigger of one's own: it fires when an agent shouts."""
+
+import asyncio
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal
+
+from weft import UNCHANGED, Weft
+from weft.testing import ScriptedEngine
+from weft.variables.logic.triggers import Listener, register
+from weft.variables.spec.triggers import Setting
+
+
+class Shouted(Setting):
+    """Fires when an agent says nothing but capitals; `Setting` gives it `value` and `once`."""
+
+    type: Literal["shouted"]
+    agent: str
+
+
+def listen(trigger: Shouted, writer: str) -> Listener:
+    """What it hears, and what it makes of it."""
+
+    def read(fact: Any, seen: Any) -> Any:
+        return trigger.value if fact.text.isupper() else UNCHANGED
+
+    return Listener((("agent.text", trigger.agent),), read)
+
+
+register(Shouted, listen)
+
+VARIABLES = """
+definitions:
+  loud:
+    type: boolean
+    source:
+      type: derived
+      default: false
+      triggers: [{ type: shouted, agent: Crier }]
+"""
+
+
+async def main() -> None:
+    with TemporaryDirectory() as folder:
+        (Path(folder) / "agents.yaml").write_text("Crier: { system_message: Cry. }\n", "utf-8")
+        (Path(folder) / "context_variables.yaml").write_text(VARIABLES, "utf-8")
+        engine = ScriptedEngine({"Crier": ["HEAR YE"]})
+        async with Weft(store="memory", engine=engine) as app:
+            run = await app.start(folder)
+            await run.finished()
+            for event in await app.log(run.id):
+                if event.kind == "context.changed":
+                    print(event.data.name, event.data.value, event.data.writer)
+
+
+asyncio.run(main())
