@@ -3,20 +3,21 @@
 import os
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from importlib import import_module
 from pathlib import Path as FilePath
-from typing import Any
+from typing import Any, NamedTuple
 
 from anyio import to_thread
 
 from weft.agents.spec import Agent, Engine, EngineChoice, Script
 from weft.conversation.logic.checking import Roster, check, roster
+from weft.conversation.logic.production import check_production
 from weft.conversation.logic.routing import Conversing
 from weft.conversation.spec import Conversation
 from weft.errors import DefinitionError, Diagnostic, UsageError
 from weft.kernel.documents import Document, Folder, Path
-from weft.kernel.values import nearest
+from weft.kernel.values import Json, nearest
 from weft.log.events import RunStarted
 from weft.runtime.logic import codec
 from weft.runtime.service.driver import Stores
@@ -49,9 +50,34 @@ def settings(asked: Mapping[str, Any]) -> Settings:
     Raises:
         UsageError: a setting does not exist or is not of its type.
     """
-    given = {name: value for name, value in asked.items() if value is not None}
-    found: dict[str, Any] = {**_from_file(), **_from_environment(), **given}
-    return Settings(**{name: _setting(name, value) for name, value in found.items()})
+    return Settings(**{name: chosen.value for name, chosen in in_force(asked).items()})
+
+
+class Chosen(NamedTuple):
+    """The value of a setting, and where it came from."""
+
+    value: Any
+    origin: str
+
+
+def in_force(asked: Mapping[str, Any]) -> dict[str, Chosen]:
+    """Every setting by name.
+
+    Raises:
+        UsageError: a setting does not exist or is not of its type.
+    """
+    layers = {
+        "default": asdict(Settings()),
+        "weft.toml": _from_file(),
+        "environment": _from_environment(),
+        "argument": {name: value for name, value in asked.items() if value is not None},
+    }
+    found = {
+        name: Chosen(value, origin)
+        for origin, values in layers.items()
+        for name, value in values.items()
+    }
+    return {name: each._replace(value=_setting(name, each.value)) for name, each in found.items()}
 
 
 def _setting(name: str, value: Any) -> Any:
@@ -165,11 +191,33 @@ def world(store: Any, documents: DocumentStore, definitions: "Folders") -> World
     )
 
 
-class Folders:
-    """Workflow folders as definitions; `engine` answers for agents that choose none."""
+def read_part(path: str, part: str) -> tuple[Document | None, list[Diagnostic]]:
+    """One part of a workflow, from its folder or from its own file, and the problems of reading.
 
-    def __init__(self, engine: Engine | None = None) -> None:
+    Raises:
+        UsageError: nothing is there, or two files declare the part.
+    """
+    return _adapter("files").read_part(path, part)
+
+
+def write_back(path: str, value: Json) -> str:
+    """Write a file again in its own format, and give the path of a copy of the former one.
+
+    Raises:
+        OSError: it cannot be written; the file is as it was.
+    """
+    return _adapter("files").write_back(path, value)
+
+
+class Folders:
+    """Workflow folders as definitions; `engine` answers for agents that choose none.
+
+    With `production`, what will not happen there is said as well.
+    """
+
+    def __init__(self, engine: Engine | None = None, *, production: bool = False) -> None:
         self._engine = engine
+        self._production = production
         self._restored: dict[tuple[str, ...], Loaded] = {}
 
     async def load(self, source: str) -> Loaded:
@@ -214,6 +262,8 @@ class Folders:
         problems = [*problems, *found, *unasked]
         if conversation is None:
             return None, problems
+        if self._production:
+            problems += check_production(folder, conversation)
         functions, missing = _functions(modules, folder, conversation)
         if unasked or missing:
             return None, [*problems, *missing]

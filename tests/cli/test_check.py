@@ -2,6 +2,7 @@
 
 import json
 import re
+from importlib import metadata
 from pathlib import Path
 
 from tests.cli.conftest import CHAT, INTERVIEW, PROGRAM, Call
@@ -106,6 +107,38 @@ def test_warnings_are_printed_and_do_not_fail(weft: Call, tmp_path: Path) -> Non
     assert re.search(r"^Chat/handoffs.yaml:\d+: W031 ", done.out)
     (problem,) = json.loads(weft("check", "Chat", "--format", "json").out)
     assert problem["severity"] == "warning"
+
+
+def test_sarif_has_a_result_per_problem(weft: Call, tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "my flows", MISTAKES, "Bad")
+    problems = json.loads(weft("check", "my flows/Bad", "--format", "json", code=2).out)
+    found = json.loads(weft("check", folder, "--format", "sarif", code=2).out)
+    assert found["version"] == "2.1.0" and "sarif-schema-2.1.0" in found["$schema"]
+    (run,) = found["runs"]
+    driver = run["tool"]["driver"]
+    assert driver["name"] == "Weft" and driver["version"] == metadata.version("weft")
+    rules = [rule["id"] for rule in driver["rules"]]
+    assert rules == sorted({each["code"] for each in problems})
+    for problem, result in zip(problems, run["results"], strict=True):
+        assert result["ruleId"] == problem["code"] == rules[result["ruleIndex"]]
+        assert result["level"] == problem["severity"]
+        assert result["message"]["text"].startswith(problem["message"])
+        (location,) = result["locations"]
+        place = location["physicalLocation"]
+        assert place["artifactLocation"]["uri"] == problem["file"].replace(" ", "%20")
+        assert place["region"]["startLine"] == problem["line"] >= 1
+    (clean,) = json.loads(weft("check", INTERVIEW, "--format", "sarif").out)["runs"]
+    assert clean["results"] == clean["tool"]["driver"]["rules"] == []
+
+
+def test_production_is_judged_when_asked_for(weft: Call, tmp_path: Path) -> None:
+    handoffs = CHAT["handoffs.yaml"].replace("${done}", "${context_aware}")
+    write_folder(tmp_path, CHAT | {"handoffs.yaml": handoffs}, "Chat")
+    assert not weft("check", "Chat").out
+    agent, rule = weft("check", "Chat", "--production").out.splitlines()
+    assert agent.startswith("Chat/agents.yaml:4: W030 In production ") and "'Critic'" in agent
+    assert rule.startswith("Chat/handoffs.yaml:6: W070 Rule 1, from 'Poet' to 'Critic', never ")
+    assert "'context_aware'" in rule
 
 
 def test_wrong_use_is_refused(weft: Call) -> None:

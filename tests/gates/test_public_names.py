@@ -96,7 +96,10 @@ PLANTS = {
     "os.listdir ": "import pathlib\nlist(pathlib.Path('.').iterdir())",
     "logging of the root": "import logging\nlogging.basicConfig()",
     "logging of weft": "import logging\nlogging.getLogger('weft').setLevel(10)",
-    "thread ": "import threading\nthreading.Thread(target=input, daemon=True).start()",
+    "thread ": (
+        "import threading\nstop = threading.Event()\n"
+        "threading.Thread(target=stop.wait, daemon=True).start()"
+    ),
     "socket.": "import socket\nsocket.socket().close()",
     "sqlite3.connect": "import sqlite3\nsqlite3.connect(':memory:').close()",
     "subprocess.Popen": "import subprocess\nsubprocess.run(['true'])",

@@ -31,6 +31,8 @@ COMMANDS = {
     "resume": "Resume",
     "answer": "Answer",
     "cancel": "Cancel",
+    "migrate": "Migrate",
+    "show": "Show",
 }
 
 

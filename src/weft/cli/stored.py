@@ -20,6 +20,12 @@ NAMED = 5
 RunId = Annotated[
     str, typer.Argument(metavar="RUN", help="A run: its id, the beginning of it, or `last`.")
 ]
+StoreFile = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE", help="Where runs are kept, instead of WEFT_STORE or .weft/weft.db."
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 
@@ -27,12 +33,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 class StoreCommand(Command):
     """A command that opens a store."""
 
-    store: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE", help="Where runs are kept, instead of WEFT_STORE or .weft/weft.db."
-        ),
-    ] = None
+    store: StoreFile = None
 
     def carry_out(self, terminal: Terminal) -> int:
         """Do it with the store open, and give the exit code."""

@@ -1,7 +1,17 @@
 """Workflow folders as documents with line numbers, and their code, loaded afresh and path-safe."""
 
-from weft.adapters.files.folders import read_folder, restore_folder, texts
+from weft.adapters.files.folders import read_folder, read_part, restore_folder, texts
 from weft.adapters.files.modules import Modules
 from weft.adapters.files.parsing import parse
+from weft.adapters.files.writing import dump, write_back
 
-__all__ = ["Modules", "parse", "read_folder", "restore_folder", "texts"]
+__all__ = [
+    "Modules",
+    "dump",
+    "parse",
+    "read_folder",
+    "read_part",
+    "restore_folder",
+    "texts",
+    "write_back",
+]

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from weft.adapters.files.parsing import parse
 from weft.adapters.files.reading import link_problem, read_text
-from weft.errors import Diagnostic
+from weft.errors import Diagnostic, UsageError
 from weft.kernel.digests import digest
 from weft.kernel.documents import Document, Folder
 from weft.kernel.values import nearest
@@ -41,6 +41,31 @@ def read_folder(path: str | os.PathLike[str]) -> tuple[Folder, list[Diagnostic]]
     _check_pack(root, name, problems)
     code = {file: digest(text) for file, text in sources.items()}
     return Folder(name, root, documents, code), sorted(set(problems))
+
+
+def read_part(path: str, part: str) -> tuple[Document | None, list[Diagnostic]]:
+    """The document of one part alone, from a folder or from its own file, and its problems.
+
+    Raises:
+        UsageError: nothing is there, or two files declare the part.
+    """
+    file = path if os.path.isfile(path) else _file_of(path, part)
+    if not file.endswith(SUFFIXES):
+        raise UsageError(f"{file!r} is neither JSON nor YAML. Name a file that ends so.")
+    text = read_text(os.path.dirname(os.path.abspath(file)), file, file)
+    return (None, [text]) if isinstance(text, Diagnostic) else parse(file, text)
+
+
+def _file_of(path: str, part: str) -> str:
+    if not os.path.isdir(path):
+        raise UsageError(f"{path!r} does not exist. Name a workflow folder, or a file of one.")
+    files = [os.path.normpath(os.path.join(path, f"{part}{suffix}")) for suffix in SUFFIXES]
+    found = [file for file in files if os.path.lexists(file)]
+    if not found:
+        raise UsageError(f"{path!r} has no {part} file. Name the folder that holds one.")
+    if len(found) > 1:
+        raise UsageError(f"{found[0]!r} and {found[1]!r} both declare {part!r}. Keep one of them.")
+    return found[0]
 
 
 def restore_folder(

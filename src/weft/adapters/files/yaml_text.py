@@ -184,6 +184,11 @@ def _plain(offset: int, text: str) -> Scalar:
     return Scalar(offset, text, text)
 
 
+def is_plain(text: str) -> bool:
+    """Whether an unquoted text stands for itself: neither a word of YAML nor a number."""
+    return _plain(0, text) == Scalar(0, text, text)
+
+
 def _is(value: Json, tag: str) -> bool:
     return isinstance(value, _TYPES[tag]) and (tag == "bool") == isinstance(value, bool)
 

@@ -2,6 +2,7 @@
 
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from importlib import metadata
 from typing import Annotated
 
 import msgspec
@@ -9,6 +10,7 @@ import typer
 
 from weft.cli.command import Command
 from weft.cli.problems import line, relocate
+from weft.cli.sarif import sarif
 from weft.cli.terminal import Terminal
 from weft.errors import Diagnostic
 from weft.wiring import Folders
@@ -19,6 +21,7 @@ class Format(StrEnum):
 
     text = "text"
     json = "json"
+    sarif = "sarif"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,18 +29,25 @@ class Check(Command):
     """Check workflow folders: silent when all is right, else every problem with its place."""
 
     paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Workflow folders.")]
-    format: Annotated[Format, typer.Option(help="For people, or a JSON array.")] = Format.text
+    production: Annotated[
+        bool, typer.Option("--production", help="Also say what will not happen in production.")
+    ] = False
+    format: Annotated[Format, typer.Option(help="For people, a JSON array, or SARIF 2.1.0.")] = (
+        Format.text
+    )
 
     def carry_out(self, terminal: Terminal) -> int:
         """Check every folder; 2 if one has an error."""
-        problems = [problem for path in self.paths for problem in _problems(path)]
-        if self.format is Format.json:
-            terminal.emit(msgspec.json.encode([asdict(problem) for problem in problems]))
-        else:
-            for problem in problems:
-                terminal.show(line(problem))
+        problems = [problem for path in self.paths for problem in self._problems(path)]
+        match self.format:
+            case Format.json:
+                terminal.emit(msgspec.json.encode([asdict(problem) for problem in problems]))
+            case Format.sarif:
+                terminal.emit(msgspec.json.encode(sarif(problems, metadata.version("weft"))))
+            case Format.text:
+                for problem in problems:
+                    terminal.show(line(problem))
         return 2 if any(problem.severity == "error" for problem in problems) else 0
 
-
-def _problems(path: str) -> list[Diagnostic]:
-    return relocate(path, sorted(Folders().examine(path)[1]))
+    def _problems(self, path: str) -> list[Diagnostic]:
+        return relocate(path, sorted(Folders(production=self.production).examine(path)[1]))

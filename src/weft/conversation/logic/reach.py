@@ -1,6 +1,6 @@
 """Which agents can ever be asked."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from weft.agents.spec import TERMINATE, USER
 from weft.conversation.logic.scope import Scope
@@ -13,8 +13,7 @@ def check_reach(
     """Note agents that no rule leads to."""
     if scope.broken or any(problem.severity == "error" for problem in scope.report.problems):
         return
-    reached = _reached(scope, orchestrator, rules)
-    for name in sorted(scope.agent_names - reached):
+    for name in sorted(scope.agent_names - reached(scope.places, orchestrator, rules)):
         document, path = scope.places[name]
         scope.report.warn(
             document,
@@ -25,23 +24,24 @@ def check_reach(
         )
 
 
-def _reached(
-    scope: Scope, orchestrator: Orchestrator, rules: Mapping[str, tuple[Rule, ...]]
+def reached(
+    agents: Iterable[str], orchestrator: Orchestrator, rules: Mapping[str, tuple[Rule, ...]]
 ) -> set[str]:
-    first = orchestrator.initial_agent or next(iter(scope.places))
+    """Whom the rules lead to, from whoever begins; `agents` in declared order."""
+    first = orchestrator.initial_agent or next(iter(agents))
     start = USER if orchestrator.startup_mode == "UserDriven" else first
-    waiting, reached = [start], set[str]()
+    waiting, found = [start], set[str]()
     while waiting:
         name = waiting.pop()
-        if name in reached or name == TERMINATE:
+        if name in found or name == TERMINATE:
             continue
-        reached.add(name)
+        found.add(name)
         waiting += [rule.target for rule in rules.get(name, ())]
         if name == USER:
             waiting.append(first)
         elif orchestrator.human_in_the_loop:
             waiting.append(USER)
-    return reached
+    return found
 
 
 def check_nobody_is_asked(scope: Scope, rules: Mapping[str, tuple[Rule, ...]]) -> None:
