@@ -25,6 +25,7 @@ test: $(STAMP)
 	@$(BIN)/coverage erase
 	@$(BIN)/coverage run -m pytest
 	@$(BIN)/coverage combine --quiet > /dev/null 2>&1    # a child that was killed left half a file
+	@rm -f .coverage.*
 	@report=$$($(BIN)/coverage report) \
 		&& echo "coverage: $$(echo "$$report" | grep '^TOTAL')" \
 		|| { echo "$$report"; exit 1; }
