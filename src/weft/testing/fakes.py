@@ -33,11 +33,17 @@ class FakeEntropy:
     def __init__(self, prefix: str = "run") -> None:
         self._prefix = prefix
         self._count = 0
+        self._draws = 0
 
     def token(self) -> str:
         """The next word."""
         self._count += 1
         return f"{self._prefix}{self._count}"
+
+    def below(self, limit: int) -> int:
+        """The numbers below the limit, one after the other."""
+        self._draws += 1
+        return (self._draws - 1) % limit
 
 
 class FakeEnvironment:

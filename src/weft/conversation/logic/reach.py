@@ -37,15 +37,24 @@ def reached(
             continue
         found.add(name)
         waiting += [rule.target for rule in rules.get(name, ())]
-        if name == USER:
-            waiting.append(first)
-        elif orchestrator.human_in_the_loop:
-            waiting.append(USER)
+        waiting += _usually(name, first, agents, orchestrator)
     return found
 
 
+def _usually(name: str, first: str, agents: Iterable[str], orchestrator: Orchestrator) -> list[str]:
+    """Who may follow somebody when no rule fires."""
+    if orchestrator.orchestration_pattern != "DefaultPattern":
+        return [*agents, *([USER] if orchestrator.human_in_the_loop else [])]
+    if name == USER:
+        return [first]
+    return [USER] if orchestrator.human_in_the_loop else []
+
+
 def check_nobody_is_asked(scope: Scope, rules: Mapping[str, tuple[Rule, ...]]) -> None:
-    """Note rules that hand over to people in a run without people."""
+    """Note whatever asks people in a run without people: rules here, tools where they stand."""
+    for document, path, title in scope.asking:
+        message = f"BackendOnly runs without people, and tool {title!r} asks them."
+        scope.report.add(document, path, "W033", message, "Make it an Agent_Tool, or drop it.")
     document = scope.document("handoffs")
     root = scope.report.part(document, "handoff_rules").path
     for source, found in rules.items():

@@ -21,6 +21,7 @@ class Scope:
         self.places: dict[str, tuple[Document, Path]] = {}
         self.variable_names: frozenset[str] = frozenset()
         self.variables = Variables()
+        self.asking: list[tuple[Document, Path, str]] = []
 
     def document(self, part: str) -> Document:
         """The document of a part, or an empty one."""
