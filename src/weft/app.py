@@ -122,7 +122,8 @@ class Weft:
         """
         events = await self.log(run)
         asking: Any = import_module("weft.explain.logic.asking")
-        return asking.explain(events, asking.Asked(turn, variable, route, agent, at))
+        asked = asking.Asked(turn, variable, route, agent, at)
+        return asking.explain(events, asked, await _wiring().descriptions(events[0].data))
 
     async def index(self, workflow: str) -> "AsyncGenerator[Index]":
         """Make the indexes that the database variables of a workflow are looked up by.
