@@ -110,7 +110,7 @@ def test_a_server_that_is_not_there_is_told_in_a_sentence(
     weft: Call, desk: str, scheme: str
 ) -> None:
     url = f"{scheme}://ann:s3cr3t@127.0.0.1:{free_port()}/x"
-    done = weft(*("index", desk, "--documents", url), code=1, WEFT_DOCUMENTS_TIMEOUT="0.5")
+    done = weft("index", desk, "--documents", url, code=1, WEFT_DOCUMENTS_TIMEOUT="0.5")
     assert done.out == "" and "Traceback" not in done.err and "s3cr3t" not in done.err
     assert done.err.startswith("Error: ") and "Check that the server runs" in done.err
 

@@ -145,9 +145,8 @@ async def test_a_run_is_the_same_whichever_database_it_reads(
         f'- region: "south"\n- token: "{TOKEN}"\n- vip: true'
     )
     assert f'"Ann Lee" from "south" has "{TOKEN}".' in senior
-    assert [each["target"] for each in facts(first, "route.decided")] == [
-        *("Desk", "Senior", "terminate")
-    ]
+    routes = [each["target"] for each in facts(first, "route.decided")]
+    assert routes == ["Desk", "Senior", "terminate"]
     assert TOKEN not in repr(first.explained) and TOKEN not in repr(first.events)
     explained = first.explained["{'variable': 'visits'}"]
     assert (explained["defaulted"], explained["note"]) == (
