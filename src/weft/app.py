@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from weft.log.spec import Event
     from weft.runtime.service.runs import Runs
     from weft.runtime.spec import Delivery, Delta, Loaded, Summary
+    from weft.variables.service import Index
     from weft.wiring import Parts
 
 
@@ -122,7 +123,24 @@ class Weft:
         """
         events = await self.log(run)
         asking: Any = import_module("weft.explain.logic.asking")
-        return asking.explain(events, asking.Asked(turn, variable, route, agent, at))
+        asked = asking.Asked(turn, variable, route, agent, at)
+        return asking.explain(events, asked, await _wiring().descriptions(events[0].data))
+
+    async def index(self, workflow: str) -> "AsyncGenerator[Index]":
+        """Make the indexes that the database variables of a workflow are looked up by.
+
+        Each is given once it is there; one that was there before stays as it is.
+
+        Raises:
+            DefinitionError: the workflow does not pass its check; nothing was made.
+            DocumentsUnavailable: the documents do not answer, in time or at all.
+        """
+        parts = self._open()
+        loaded = await parts.definitions.load(workflow)
+        indexing: Any = import_module("weft.variables.service")
+        variables = loaded.workflow.variables
+        async for index in indexing.index(parts.documents, variables, loaded.database):
+            yield index
 
     async def aclose(self) -> None:
         """Stop driving, and close the store. What was going on can be resumed."""

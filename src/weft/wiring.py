@@ -42,6 +42,7 @@ from weft.runtime.logic import codec
 from weft.runtime.service.driver import Stores
 from weft.runtime.service.runs import Runs, World
 from weft.runtime.spec import Loaded
+from weft.variables.logic.descriptions import describe
 from weft.variables.ports import DocumentStore
 
 DEFAULT_STORE = ".weft/weft.db"
@@ -218,6 +219,16 @@ def read_part(path: str, part: str) -> tuple[Document | None, list[Diagnostic]]:
         UsageError: nothing is there, or two files declare the part.
     """
     return _adapter("files").read_part(path, part)
+
+
+async def descriptions(started: RunStarted) -> Mapping[str, str]:
+    """What each variable of a run is for, by the declarations that the run began with."""
+    restore = _adapter("files").restore_folder
+    folder, _ = await to_thread.run_sync(
+        restore, started.workflow, started.root, started.files, started.code
+    )
+    document = folder.documents.get("context_variables")
+    return {} if document is None else describe(document)
 
 
 def write_back(path: str, value: Json) -> str:

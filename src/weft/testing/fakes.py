@@ -80,11 +80,12 @@ class FakeDocuments:
                     return document
         return None
 
-    async def index(self, lookup: Lookup) -> None:
-        """Refuse what every store refuses; there is nothing to index."""
+    async def index(self, lookup: Lookup) -> bool:
+        """Refuse what every store refuses; whether there is something to index."""
         if self._closed:
             raise UsageError("The documents are closed, so nothing can be looked up any more.")
         steps(lookup.key)
+        return (lookup.database, lookup.collection) in self._kept
 
     async def aclose(self) -> None:
         """Refuse everything from now on; a second call changes nothing."""

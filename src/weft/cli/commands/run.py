@@ -5,13 +5,11 @@ from typing import Annotated
 
 import typer
 
-from weft.app import Run as Handle
 from weft.app import Weft
 from weft.cli.command import as_text
 from weft.cli.conversing import ConversingCommand
-from weft.cli.problems import relocate
+from weft.cli.problems import located
 from weft.cli.terminal import Terminal
-from weft.errors import DefinitionError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,10 +26,6 @@ class Run(ConversingCommand):
 
     async def act(self, app: Weft, terminal: Terminal) -> int:
         """Start the run, attend to it, and say how to go on."""
-        return await self.converse(app, await self._start(app), terminal)
-
-    async def _start(self, app: Weft) -> Handle:
-        try:
-            return await app.start(self.path, user_id=self.user, app_id=self.app)
-        except DefinitionError as error:
-            raise DefinitionError(self.path, relocate(self.path, error.diagnostics)) from error
+        with located(self.path):
+            run = await app.start(self.path, user_id=self.user, app_id=self.app)
+        return await self.converse(app, run, terminal)
