@@ -25,6 +25,7 @@ class Turns:
         self._journal = journal
         self._loaded = loaded
         self._hooks = hooks
+        self._hooked = bool(journal.workflow.hooks)
 
     async def take(self, agent: str, say: Say) -> TurnFinished:
         """An agent's go: hooks, the frame recorded and shown, the answer with its tools, hooks.
@@ -37,9 +38,11 @@ class Turns:
         journal, state = self._journal, self._journal.state
         number = state.open.number if state.open else state.turns + 1
         journal.keep(f"t{number}", lambda: TurnStarted(number, agent))
-        await self._hooks.before_agent(number, agent)
+        if self._hooked:
+            await self._hooks.before_agent(number, agent)
         error = await self._answer(number, agent, say)
-        await self._hooks.after_agent(number, agent)
+        if self._hooked:
+            await self._hooks.after_agent(number, agent)
         status = "failed" if error else "done"
         return journal.keep(f"t{number}/end", lambda: TurnFinished(number, agent, status, error))
 
