@@ -15,6 +15,7 @@ class LifecycleToolCall(Intent, frozen=True):
     function: str
     file: str
     hook: str
+    description: str = ""
     restored: bool = False
 
 
