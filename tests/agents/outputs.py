@@ -3,8 +3,8 @@
 from textwrap import dedent
 
 from weft.adapters.files import parse
-from weft.agents.outputs.checking import check_outputs
-from weft.agents.outputs.spec import OutputModel, Outputs
+from weft.agents.logic.outputs.checking import check_outputs
+from weft.agents.spec.outputs import OutputModel, Outputs
 from weft.errors import Diagnostic
 from weft.kernel.documents import Document
 from weft.kernel.models import Report

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.agents.outputs import declared, model_of, right, written
-from weft.agents.outputs.checking import check_outputs
-from weft.agents.outputs.spec import OutputModel
+from weft.agents.logic.outputs.checking import check_outputs
+from weft.agents.spec.outputs import OutputModel
 from weft.kernel.models import Report
 
 GREETING = """

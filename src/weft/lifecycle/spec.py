@@ -45,7 +45,9 @@ class LifecycleTool(Declared):
                 f"{self.agent!r}. Write `agent: null`, or use an agent's trigger."
             )
         if self.trigger != "after_chat" and "on" in self.model_fields_set:
-            raise ValueError(f"'on' is for `after_chat`; {self.title!r} runs {self.trigger!r}.")
+            raise ValueError(
+                f"'on' is for `after_chat`, and {self.title!r} runs {self.trigger!r}. Drop it."
+            )
         return self
 
     @property

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from weft.agents.logic.outputs.variants import is_null
 from weft.agents.spec.outputs import (
     ArrayOf,
     Either,
@@ -17,7 +18,6 @@ from weft.agents.spec.outputs import (
     Record,
     Reference,
 )
-from weft.agents.logic.outputs.variants import is_null
 from weft.kernel.documents import Document, Path
 from weft.kernel.models import Entry, Report
 from weft.kernel.values import Json, as_array, as_object, nearest, preview

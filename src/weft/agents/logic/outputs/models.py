@@ -25,6 +25,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError, core_schema
 
 from weft.agents.logic.outputs.problems import size_of, told, unusable
+from weft.agents.logic.outputs.variants import candidates, is_null, labels_of
 from weft.agents.spec.outputs import (
     ArrayOf,
     Either,
@@ -37,7 +38,6 @@ from weft.agents.spec.outputs import (
     Reference,
     Validated,
 )
-from weft.agents.logic.outputs.variants import candidates, is_null, labels_of
 from weft.kernel.documents import Path
 from weft.kernel.values import Json, kind_of, preview
 from weft.variables.logic.types import same

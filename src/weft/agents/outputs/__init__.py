@@ -1,1 +1,0 @@
-"""What agents answer with when an answer is more than text."""
