@@ -1,9 +1,10 @@
 """An agent's answer: its engine is asked and tools are called, until the agent is done."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from itertools import count
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -33,6 +34,8 @@ MISTAKES = 3
 
 # How many characters of an error an engine is told.
 TOLD = 2000
+
+T = TypeVar("T")
 
 
 class Job(NamedTuple):
@@ -65,6 +68,9 @@ class Rounds:
             facts = await self._ask(key, number, frame, exchanges)
             if isinstance(facts[0], ModelFailed):
                 return f"{facts[0].error}: {facts[0].message}"
+            if self._has_called_enough(facts[0], exchanges):
+                most = self._agent.max_tool_rounds
+                return f"TooManyRounds: it called tools again after {most} rounds of calls"
             exchange = await self._follow(key, facts)
             if exchange is None:
                 return ""
@@ -73,9 +79,18 @@ class Rounds:
             mistakes += bool(problem)
             if mistakes > MISTAKES:
                 return f"TooManyMistakes: {problem}"
-            if number + 1 == self._agent.max_tool_rounds and exchange.calls:
-                return f"TooManyRounds: it called tools in {number + 1} rounds without an answer"
         raise AssertionError("counting has no end")
+
+    def _has_called_enough(self, answered: Fact, exchanges: Sequence[Exchange]) -> bool:
+        """Whether an answer calls tools after all the rounds of calls that the agent has.
+
+        A handoff can always be chosen: it ends the turn.
+        """
+        assert isinstance(answered, ModelAnswered)
+        rounds = sum(bool(each.calls) for each in exchanges)
+        called = [self._offers.get(call.tool) for call in answered.calls]
+        handed_over = any(offer is not None and offer.transfer for offer in called)
+        return bool(called) and not handed_over and rounds >= self._agent.max_tool_rounds
 
     async def _ask(
         self, key: str, number: int, frame: str, exchanges: Sequence[Exchange]
@@ -168,15 +183,13 @@ class Rounds:
             Waiting: one of them asked a person.
         """
         journal = self._journal
-        left = [job for job in jobs if not journal.outcome(job.key)]
+        left = [self._begin(job) for job in jobs if not journal.outcome(job.key)]
         if not left:
             return
-        for job in left:
-            journal.begin(job.key, _tool_called(self._task, job))
         await journal.commit()
         questions: list[Question] = []
-        async with asyncio.TaskGroup() as group:
-            for job, going in [(job, group.create_task(self._carry_out(job))) for job in left]:
+        async with side_by_side(map(self._carry_out, left)) as calls:
+            for job, going in zip(left, calls, strict=True):
                 call, fact = await going
                 if fact is not None:
                     journal.complete(job.key, [*call.facts(), fact])
@@ -185,6 +198,11 @@ class Rounds:
                     questions.append(call.question)
         if questions:
             park(journal, questions[0])
+
+    def _begin(self, job: Job) -> Job:
+        """The call as it is on record: code that changed since does not change its arguments."""
+        called = self._journal.keep(f"{job.key}?", lambda: _tool_called(self._task, job))
+        return job._replace(arguments=called.arguments)
 
     def _opened(self, job: Job) -> dict[str, Json]:
         """The arguments of a call; a secret that the agent was shown is itself again."""
@@ -203,9 +221,33 @@ class Rounds:
             return call, ToolReturned(turn, agent, name, await call.carry_out(self._opened(job)))
         except Parked:
             return call, None
-        except Exception as error:  # noqa: BLE001 - whatever a tool raises is told to the engine
+        except asyncio.CancelledError as error:
+            if is_cancelled():
+                raise
+            return call, ToolFailed(turn, agent, name, type(error).__name__, "It gave up.")
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - all of it is told to the engine
             message = said(error)[:TOLD]
             return call, ToolFailed(turn, agent, name, type(error).__name__, message)
+
+
+@asynccontextmanager
+async def side_by_side(
+    calls: Iterable[Coroutine[Any, Any, T]],
+) -> AsyncGenerator[list["asyncio.Task[T]"]]:
+    """Calls that go on at the same time; none is left behind when the context closes."""
+    going = [asyncio.create_task(call) for call in calls]
+    try:
+        yield going
+    finally:
+        for each in going:
+            each.cancel()
+        await asyncio.gather(*going, return_exceptions=True)
+
+
+def is_cancelled() -> bool:
+    """Whether somebody wants this task to end."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def model_key(turn: int, number: int) -> str:
@@ -234,5 +276,7 @@ def _arguments(offer: Offer, output: Json) -> dict[str, Json]:
     """The arguments that an output gives a tool: by name, or the whole for its only one."""
     wanted = list(offer.schema.parameters.get("properties", {}))
     given = as_object(output) or {}
+    if offer.schema.parameters.get("additionalProperties") is True:
+        return given
     found = {name: given[name] for name in wanted if name in given}
     return found or ({wanted[0]: output} if len(wanted) == 1 else {})
