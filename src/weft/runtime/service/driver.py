@@ -114,6 +114,8 @@ class Driver:
         async with self._stores.claims.claim(run):
             opened = await self._open(run, resume=False)
             await self._take_in(opened.journal)
+            _rest(opened.journal)
+            await opened.journal.commit()
 
     async def _open(self, run: str, *, resume: bool = True) -> Opened:
         """The run as its log has it now; a drive that was cut off is taken up with a mark."""
@@ -163,6 +165,8 @@ class Driver:
             idle = (run for run, each in self._warm.items() if not each.journal.objects)
 
     async def _take_in(self, journal: Journal) -> None:
+        """Put messages on record; an answer that comes when its time is over comes too late."""
+        self._expire(journal)
         for id, message in await self._stores.inbox.pending(journal.state.run):
             _put_on_record(journal, id, message)
         await journal.commit()
@@ -234,11 +238,13 @@ class Driver:
 
     async def _settle(self, opened: Opened) -> None:
         """Let timers expire that are due, and functions say what they derive."""
-        journal = opened.journal
+        self._expire(opened.journal)
+        await opened.journal.settle()
+
+    def _expire(self, journal: Journal) -> None:
         state = journal.state
         if (state.timers or state.question) and state.status not in ENDED:
             _expire(journal, self._clock.now())
-        await journal.settle()
 
     async def _freeze(self, opened: Opened) -> None:
         """Keep the state; each time at twice the length, so that no turn pays for history."""
@@ -324,10 +330,11 @@ async def _cancel(journal: Journal, hooks: HookRunner) -> None:
 
 def _put_on_record(journal: Journal, id: str, message: Message) -> None:
     state = journal.state
+    if state.status in ENDED:
+        return  # nothing follows the end of a run
     match message:
         case Stop(by=by, reason=reason):
-            if state.status not in ENDED:
-                journal.record(id, CancelRequested(by, reason), actor=by)
+            journal.record(id, CancelRequested(by, reason), actor=by)
         case Reply(question=question, value=value, by=by):
             asked = state.question
             if asked is None or asked.id != question:

@@ -7,7 +7,7 @@ from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from weft.agents.events import QuestionAsked, UserText
+from weft.agents.events import QuestionAnswered, QuestionAsked, UserText
 from weft.agents.logic.answers import misanswer
 from weft.agents.logic.folding import question_of
 from weft.agents.spec import WORKFLOW, Question
@@ -20,7 +20,7 @@ from weft.runtime.logic import base_context, fresh
 from weft.runtime.ports import Definitions, Entropy, Scheduler
 from weft.runtime.service.driver import Driver, Stores
 from weft.runtime.service.journal import Journal
-from weft.runtime.spec import Delivery, Delta, Identity, Loaded, Message, Reply, Stop, Summary
+from weft.runtime.spec import Delivery, Delta, Identity, Loaded, Reply, Stop, Summary
 from weft.variables.logic.secrets import Secrets
 from weft.variables.ports import DocumentStore, Environment
 from weft.variables.service import ContextSource
@@ -211,18 +211,23 @@ class Runs:
             return await self._refuse_or_repeat(run, question)
         if problem := misanswer(asked, value):
             raise UsageError(f"This does not answer {asked.id!r}: {problem}.")
-        return await self._deliver(run, f"{asked.id}/answer", Reply(asked.id, value, by), last.seq)
+        id, reply = f"{asked.id}/answer", Reply(asked.id, value, by)
+        is_first = await self._world.stores.inbox.offer(run, id, reply)
+        delivery = await self._deliver(run, id, last.seq)
+        events = await self._world.stores.log.read(run, last.seq)
+        counts = any(event.id == id and event.kind == QuestionAnswered.kind for event in events)
+        return delivery if is_first and counts else await self._refuse_or_repeat(run, asked.id)
 
     async def _refuse_or_repeat(self, run: str, question: str | None) -> Delivery:
         """Say why a question cannot be answered; one that has its answer keeps it."""
         if question is None:
             raise UsageError(f"Run {run!r} has no open question.")
         events = await self._world.stores.log.read(run)
-        ids = {event.id for event in events}
-        if f"{question}/expired" in ids:
-            raise UsageError(f"Question {question!r} expired before; the answer changes nothing.")
-        if f"{question}/answer" in ids:
+        kinds = {event.id: event.kind for event in events}
+        if kinds.get(f"{question}/answer") == QuestionAnswered.kind:
             return Delivery.REPEATED
+        if f"{question}/expired" in kinds:
+            raise UsageError(f"Question {question!r} expired before; the answer changes nothing.")
         asked = [event.data.question for event in events if isinstance(event.data, QuestionAsked)]
         if question in asked:
             raise UsageError(f"Question {question!r} is not open any more.")
@@ -235,14 +240,14 @@ class Runs:
         _, last = await self._ends(run)
         if last.kind in ENDS:
             return False
-        if await self._deliver(run, "cancel", Stop(by, reason), last.seq) is Delivery.RECORDED:
+        await self._world.stores.inbox.offer(run, "cancel", Stop(by, reason))
+        if await self._deliver(run, "cancel", last.seq) is Delivery.RECORDED:
             await self._driver.drive(run)
         return True
 
-    async def _deliver(self, run: str, id: str, message: Message, after: int) -> Delivery:
-        """Offer a message and wait until its event is in the log."""
+    async def _deliver(self, run: str, id: str, after: int) -> Delivery:
+        """Wait until the event of a message that was offered is in the log."""
         world = self._world
-        await world.stores.inbox.offer(run, id, message)
         await self._rouse(run)
         while True:
             try:
