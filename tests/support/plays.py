@@ -29,7 +29,8 @@ def solo(code: str, *tools: str | Mapping[str, Any], **parts: Any) -> dict[str, 
         "tools": {"tools": [{"agent": "A", "file": "code.py", **tool} for tool in declared]},
         **parts,
     }
-    return {"code.py": code, **{f"{part}.json": json.dumps(said) for part, said in files.items()}}
+    written = {f"{part}.json": json.dumps(said) for part, said in files.items()}
+    return written | ({"code.py": code} if code else {})
 
 
 def call(tool: str, **arguments: Any) -> dict[str, Any]:

@@ -70,7 +70,7 @@ def _otherwise(
     fact: RouteDecided = found.data
     if not fact.considered:
         return
-    rules, complete = _rules_of(fact.source, routes)
+    rules, complete = _rules_of(fact, routes)
     values = _values_at(events, found.seq)
     fired = _first(rules, values)
     for change in _candidates(rules, fired):
@@ -81,15 +81,27 @@ def _otherwise(
             yield _told(change, values, instead, complete)
 
 
-def _rules_of(source: str, routes: Sequence[Event]) -> tuple[list[_Rule], bool]:
+def _rules_of(fact: RouteDecided, routes: Sequence[Event]) -> tuple[list[_Rule], bool]:
     """The rules of who handed over, as far as the run shows them, and whether those are all."""
-    facts: list[RouteDecided] = [route.data for route in routes if route.data.source == source]
-    longest = max((fact.considered for fact in facts), key=len)
+    asked = [_asked(route.data) for route in routes if route.data.source == fact.source]
+    longest = max((each for before, each in asked if before == _asked(fact)[0]), key=len)
+    chosen = {rule.rule for rule in fact.considered if rule.by_model and rule.fired}
     rules = [
-        _Rule(rule.rule, rule.target, parse_condition(rule.condition) if rule.condition else None)
+        _Rule(rule.rule, rule.target, None if rule.by_model else _condition(rule))
         for rule in longest
+        if not rule.by_model or rule.rule in chosen
     ]
-    return rules, not longest[-1].fired or rules[-1].condition is None
+    return rules, not longest or not longest[-1].fired or not longest[-1].condition
+
+
+def _asked(fact: RouteDecided) -> tuple[bool, list[Considered]]:
+    """The rules of who handed over that were asked, and whether that was before their reply."""
+    before = [rule for rule in fact.considered if rule.before == fact.source]
+    return bool(before), before or [rule for rule in fact.considered if not rule.before]
+
+
+def _condition(rule: Considered) -> Condition | None:
+    return parse_condition(rule.condition) if rule.condition else None
 
 
 def _values_at(events: Sequence[Event], seq: int) -> dict[str, Json]:
