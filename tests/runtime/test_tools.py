@@ -12,6 +12,7 @@ from tests.support.worlds import begin, make_driver, make_world
 from weft.agents.spec import Answer, Task, ToolCall
 from weft.log.spec import Event
 from weft.testing import ScriptedEngine
+from weft.wiring import Folders
 
 TYPED = '''
     from __future__ import annotations
@@ -142,6 +143,20 @@ async def test_what_goes_wrong_is_told_to_the_engine_and_the_turn_goes_on(
     assert result.error == f"{error}: {failed.message}"
     assert only(events, "tool.returned").result == 3
     assert (ended(events), events[-1].kind) == ("", "run.finished")
+
+
+async def test_only_what_is_given_from_outside_needs_a_type_that_is_there(tmp_path: Path) -> None:
+    code = """
+        def typed(a: "int", context_variables: "Nothing") -> "Nobody":
+            return a + len(context_variables["user_id"])
+        """
+    events = await play(tmp_path, solo(code, "typed", script=lines(call("typed", a="1"), "Done.")))
+    assert only(events, "tool.returned").result == 3
+    loaded, (problem,) = Folders().examine(
+        write_folder(tmp_path, solo("def typed(a: 'Nothing'): pass", "typed"), "Wrong")
+    )
+    assert loaded is None and problem.code == "W049"
+    assert "name 'Nothing' is not defined" in problem.message
 
 
 async def test_an_engine_that_makes_too_many_mistakes_ends_its_turn(tmp_path: Path) -> None:
