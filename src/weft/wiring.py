@@ -253,8 +253,10 @@ class Folders:
         self._connected: dict[str, ToolServer] = {}
 
     async def load(self, source: str) -> Loaded:
-        """The workflow declared in a folder."""
-        loaded, problems = await to_thread.run_sync(self.examine, source)
+        """The workflow declared in a folder, ready to run."""
+        read = _adapter("files").read_folder
+        folder, problems = await to_thread.run_sync(read, source)
+        loaded, problems = await to_thread.run_sync(self._make, folder, problems)
         if loaded is None:
             raise DefinitionError(FilePath(source).name, problems)
         return loaded
@@ -267,9 +269,12 @@ class Folders:
         return self._restored[key]
 
     def examine(self, source: str) -> tuple[Loaded | None, list[Diagnostic]]:
-        """The workflow in a folder, if it can run, and everything there is to say about it."""
+        """The workflow in a folder, if it is right, and everything there is to say about it.
+
+        Who answers for agents that choose no engine is not asked: a deployment says that.
+        """
         folder, problems = _adapter("files").read_folder(source)
-        return self._make(folder, problems, ())
+        return self._make(folder, problems, to_run=False)
 
     def _restore(self, started: RunStarted) -> Loaded:
         files = _adapter("files")
@@ -285,12 +290,18 @@ class Folders:
         return loaded
 
     def _make(
-        self, folder: Folder, problems: list[Diagnostic], changed: tuple[str, ...]
+        self,
+        folder: Folder,
+        problems: list[Diagnostic],
+        changed: tuple[str, ...] = (),
+        *,
+        to_run: bool = True,
     ) -> tuple[Loaded | None, list[Diagnostic]]:
         broken = frozenset(FilePath(problem.file).stem for problem in problems)
         conversation, found = check(folder, broken)
         code = Code(_adapter("files").Modules(folder.root), folder, broken)
-        engines, unasked = self._engines(code, roster(folder, broken))
+        known = roster(folder, broken)
+        engines, unasked = self._engines(code, known if to_run else self._answered(known))
         tools, hooks = code.tools(), code.hooks()
         problems = [*problems, *found, *unasked]
         if conversation is None:
@@ -343,6 +354,17 @@ class Folders:
         while self._connected:
             await self._connected.popitem()[1].aclose()
 
+    def _answered(self, known: Roster) -> Roster:
+        """The roster without the agents that are left to a deployment."""
+        left = {name for name, agent in known.agents.items() if self._is_left(agent, known.script)}
+        agents = {name: agent for name, agent in known.agents.items() if name not in left}
+        return known._replace(agents=agents)
+
+    def _is_left(self, agent: Agent, script: Script | None) -> bool:
+        """Whether an agent chooses no engine, and nobody here answers for it."""
+        scripted = script is None or agent.name in script.agents
+        return agent.engine is None and self._engine is None and not scripted
+
     def _engines(self, code: "Code", known: Roster) -> tuple[dict[str, Engine], list[Diagnostic]]:
         found: dict[str, Engine] = {}
         problems: list[Diagnostic] = []
@@ -363,7 +385,7 @@ class Folders:
         choice = agent.engine
         if choice is None and self._engine is not None:
             return self._engine
-        if choice is None and script is not None and agent.name not in script.agents:
+        if self._is_left(agent, script):
             raise Unanswered(
                 f"Agent {agent.name!r} has no engine.",
                 "Name one with `engine`, write its lines into script.yaml, or pass "
