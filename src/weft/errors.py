@@ -11,7 +11,8 @@ WeftError                 anything Weft says no to; has a stable `code`
 ├── MissingContext        a run cannot start or go on: values that it needs are missing
 ├── DocumentsUnavailable  a document store does not answer, in time or at all
 ├── RunBusy               another process drives the run
-└── EngineError           an engine could not answer
+├── EngineError           an engine could not answer
+└── ToolServerError       a tool of another program gave nothing: it failed, or the program did
 """
 
 from collections.abc import Iterable
@@ -118,3 +119,9 @@ class EngineError(WeftError):
     """An engine could not answer."""
 
     code = "WEFT-ENGINE"
+
+
+class ToolServerError(WeftError):
+    """A tool of another program gave nothing: it failed, or the program did."""
+
+    code = "WEFT-TOOL-SERVER"
