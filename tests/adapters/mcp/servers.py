@@ -85,6 +85,8 @@ class Stub:
     ) -> None:
         self.answer = answer
         self.greets = greets
+        # Seconds that it takes to part.
+        self.slow = 0.0
         self.session = session
         self.seen: list[str] = []
         self.heads: list[str] = []
@@ -100,12 +102,12 @@ class Stub:
                 length = head.lower().partition("content-length: ")[2].partition("\r")[0]
                 body = await incoming.receive_exactly(int(length or 0))
                 self.heads.append(head)
-                reply = self._reply(head.partition(" ")[0], json.loads(body or b"{}"))
+                reply = await self._reply(head.partition(" ")[0], json.loads(body or b"{}"))
                 if reply is None:
                     return
                 await stream.send(_response(reply))
 
-    def _reply(self, verb: str, message: Any) -> Reply | None:
+    async def _reply(self, verb: str, message: Any) -> Reply | None:
         method = message.get("method", verb)
         self.seen.append(method)
         match method:
@@ -120,7 +122,8 @@ class Stub:
                 return Reply(answering(message, result), headers=session)
             case "notifications/initialized" | "notifications/cancelled":
                 return Reply(status=202)
-            case "DELETE":
+            case "DELETE" if self.session:
+                await anyio.sleep(self.slow)
                 return Reply()
             case _:
                 return self.answer(message)

@@ -15,6 +15,7 @@ from tests.adapters.mcp.servers import HttpServer, Reply, Stub, answering, used
 from tests.support.loopback import listening, stay_silent
 from tests.support.servers import free_port
 from weft.adapters.mcp import McpServer
+from weft.adapters.mcp.connection import LEAVING
 from weft.errors import ToolServerError
 
 TIMEOUT = 10.0
@@ -173,6 +174,15 @@ async def test_a_session_that_was_forgotten() -> None:
     async with stubbed(forget, session="s1") as (server, stub):
         assert await server.call("say", {}) == "fine"
     assert stub.seen.count("initialize") == 2
+    assert stub.seen[-1] == "DELETE"
+
+
+async def test_a_server_that_does_not_let_go() -> None:
+    async with stubbed(fine, session="s1") as (server, stub):
+        assert await server.call("say", {}) == "fine"
+        stub.slow = 60
+        with anyio.fail_after(LEAVING + 2):
+            await server.aclose()
     assert stub.seen[-1] == "DELETE"
 
 

@@ -15,8 +15,8 @@ from mcp import Client, ClientSession
 from mcp.client import Transport
 from mcp.types import Implementation
 
-# Seconds that leaving may take before it is forced.
-LEAVING = 10.0
+# Seconds that leaving may take before it is forced; more than a stubborn program is given.
+LEAVING = 6.0
 _WHO = Implementation(name="weft", version=version("weft"))
 
 
