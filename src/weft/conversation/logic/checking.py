@@ -8,6 +8,7 @@ from weft.agents.logic.outputs.checking import check_outputs
 from weft.agents.spec import SELECTOR, TERMINATE, USER, WORKFLOW, Agent, Outputs, Script, Tool
 from weft.conversation.logic.reach import check_nobody_is_asked, check_reach
 from weft.conversation.logic.rules import check_rules
+from weft.conversation.logic.schemas import SCHEMAS
 from weft.conversation.logic.scope import Scope
 from weft.conversation.logic.tooling import (
     check_hooks,
@@ -175,7 +176,7 @@ def _outputs(scope: Scope, agents: Mapping[str, Agent]) -> Outputs:
     """The forms of outputs, and which agent answers in which."""
     document = scope.folder.documents.get("structured_outputs")
     known = scope.agent_names if scope.agents_known else None
-    outputs = check_outputs(scope.report, document, known)
+    outputs = check_outputs(scope.report, document, known, SCHEMAS)
     registry = dict(outputs.registry)
     for agent in agents.values():
         where, path = scope.places[agent.name]
