@@ -11,10 +11,11 @@ from tests.conversation.mistakes import RIGHT, Mistake, mistakes
 from tests.conversation.talks import examine
 from tests.support.folders import INTERVIEW, write_folder
 from weft.testing import ScriptedEngine
+from weft.variables.logic.migration.layout import OLDER
 from weft.wiring import Folders
 
 MISTAKES = mistakes()
-WARNINGS = {"W030", "W031", "W032", "W038"}
+WARNINGS = {"W014", "W030", "W031", "W032", "W038"}
 
 # Given only when production is asked about; `test_production` has their cases.
 ASKED_FOR = {"W070"}
@@ -165,6 +166,23 @@ def test_people_asked_in_a_run_without_people_are_told_with_the_rest() -> None:
         ("Flow/orchestrator.yaml", 2, "W020"),
         ("Flow/tools.yaml", 1, "W060"),
     ]
+
+
+def test_every_key_that_migration_reads_is_a_warning_and_ignored() -> None:
+    entry = {"name": "x", "type": "string", "value": "y"}
+    for key in OLDER:
+        for whole in ({key: [entry]}, {"context_variables": {}, key: [entry]}):
+            files = {"agents.yaml": "A: {}", "context_variables.json": json.dumps(whole)}
+            conversation, (problem,) = examine(files)
+            assert (problem.code, problem.severity) == ("W014", "warning")
+            assert f"{key!r}" in problem.message
+            assert conversation is not None and not conversation.variables.definitions
+
+
+def test_what_only_an_older_shape_declares_is_not_declared() -> None:
+    older = {**RIGHT, "context_variables.yaml": "variables: [{name: done, type: boolean}]"}
+    told = [(problem.file, problem.code) for problem in examine(older)[1]]
+    assert told == [("Flow/context_variables.yaml", "W014"), ("Flow/handoffs.yaml", "W021")]
 
 
 @pytest.mark.parametrize(
