@@ -15,7 +15,7 @@ from weft.variables.logic.migration.layout import OLDER
 from weft.wiring import Folders
 
 MISTAKES = mistakes()
-WARNINGS = {"W014", "W030", "W031", "W032", "W038"}
+WARNINGS = {"W014", "W030", "W031", "W032", "W035", "W038", "W039"}
 
 # Given only when production is asked about; `test_production` has their cases.
 ASKED_FOR = {"W070"}
@@ -38,7 +38,7 @@ def test_a_mistake_is_told_where_it_stands_and_nothing_else_is(mistake: Mistake)
 def test_each_mistake_is_told_with_what_to_do() -> None:
     """In the remedy, or where the message comes from a model or a parser, as its last sentence."""
     imperative = re.compile(
-        r"\b(Add|Change|Choose|Compare|Correct|Declare|Drop|Give|Hand|Keep|Remove|Rename|Say|Set|Use|Write)"
+        r"\b(Add|Change|Choose|Compare|Correct|Declare|Drop|Give|Hand|Keep|Remove|Rename|Say|Set|Show|Use|Write)"
         r"\b|Did you mean|Known:|Declared:|Only static",
         re.IGNORECASE,
     )
@@ -78,7 +78,7 @@ def test_what_is_right_may_be_written_in_other_ways(outer: bool) -> None:
     ]
     variables = {
         "definitions": definitions,
-        "agents": [{"name": "A", "variables": ["done", "chat_id"]}],
+        "agents": [{"name": "A", "variables": ["done", "chat_id", "list"]}],
     }
     agents = [{"name": "A", "system_message": "You are A."}, {"name": "B", "engine": "scripted"}]
     rules = [{"source_agent": "A", "target_agent": "B", "handoff_type": "after_work"}]

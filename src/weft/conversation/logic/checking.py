@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from weft.agents.spec import TERMINATE, USER, WORKFLOW, Agent, Script
+from weft.conversation.logic.dataflow import check_flow
 from weft.conversation.logic.reach import check_nobody_is_asked, check_reach
 from weft.conversation.logic.rules import check_rules
 from weft.conversation.logic.scope import Scope
@@ -17,6 +18,9 @@ from weft.variables.logic.checking import Known, check_variables
 from weft.variables.logic.derivation import Triggers
 
 PARTS = ("orchestrator", "agents", "context_variables", "handoffs", "script")
+
+# The parts that name code which may set variables.
+WRITERS = ("tools", "hooks")
 
 
 def check(folder: Folder, broken: frozenset[str]) -> tuple[Conversation | None, list[Diagnostic]]:
@@ -42,6 +46,8 @@ def check(folder: Folder, broken: frozenset[str]) -> tuple[Conversation | None, 
         if orchestrator.startup_mode == "BackendOnly":
             check_nobody_is_asked(scope, rules)
         check_reach(scope, orchestrator, rules)
+        others_write = any(_says_something(scope.document(part).value) for part in WRITERS)
+        check_flow(scope, orchestrator, rules, others_write=others_write)
     if orchestrator is None or broken or _errors(report):
         return None, sorted(report.problems)
     conversation = Conversation(

@@ -1,4 +1,4 @@
-"""Which agents can ever be asked."""
+"""Who can follow whom, and which agents can ever be asked."""
 
 from collections.abc import Iterable, Mapping
 
@@ -6,12 +6,15 @@ from weft.agents.spec import TERMINATE, USER
 from weft.conversation.logic.scope import Scope
 from weft.conversation.spec import Orchestrator, Rule
 
+# Whom the first speaker follows, as `route.decided` has it.
+START = ""
+
 
 def check_reach(
     scope: Scope, orchestrator: Orchestrator, rules: Mapping[str, tuple[Rule, ...]]
 ) -> None:
     """Note agents that no rule leads to."""
-    if scope.broken or any(problem.severity == "error" for problem in scope.report.problems):
+    if not scope.is_sound:
         return
     for name in sorted(scope.agent_names - reached(scope.places, orchestrator, rules)):
         document, path = scope.places[name]
@@ -28,19 +31,42 @@ def reached(
     agents: Iterable[str], orchestrator: Orchestrator, rules: Mapping[str, tuple[Rule, ...]]
 ) -> set[str]:
     """Whom the rules lead to, from whoever begins; `agents` in declared order."""
-    first = orchestrator.initial_agent or next(iter(agents))
-    start = USER if orchestrator.startup_mode == "UserDriven" else first
-    waiting, found = [start], set[str]()
+    return beyond(START, followers(agents, orchestrator, rules))
+
+
+def followers(
+    agents: Iterable[str], orchestrator: Orchestrator, rules: Mapping[str, tuple[Rule, ...]]
+) -> dict[str, set[str]]:
+    """Who can come after each agent and at the start, whatever the conditions say.
+
+    Where the user comes, so does whoever can follow the user's answer: by the rules, or as whom
+    the user answered.
+    """
+    roster = list(agents)
+    first = orchestrator.initial_agent or roster[0]
+    default = USER if orchestrator.human_in_the_loop else TERMINATE
+    found = {name: _targets(rules.get(name, ()), default) for name in roster}
+    found[START] = {USER if orchestrator.startup_mode == "UserDriven" else first}
+    for name, targets in found.items():
+        if USER in targets:
+            targets |= _targets(rules.get(USER, ()), name or first)
+    return found
+
+
+def _targets(rules: tuple[Rule, ...], default: str) -> set[str]:
+    """Whom rules can lead to; the default follows unless one of them always fires."""
+    found = {rule.target for rule in rules}
+    return found if any(rule.condition is None for rule in rules) else {*found, default}
+
+
+def beyond(name: str, follows: Mapping[str, Iterable[str]]) -> set[str]:
+    """Everybody who can come after somebody, sooner or later."""
+    waiting, found = list(follows.get(name, ())), set[str]()
     while waiting:
-        name = waiting.pop()
-        if name in found or name == TERMINATE:
-            continue
-        found.add(name)
-        waiting += [rule.target for rule in rules.get(name, ())]
-        if name == USER:
-            waiting.append(first)
-        elif orchestrator.human_in_the_loop:
-            waiting.append(USER)
+        other = waiting.pop()
+        if other not in found:
+            found.add(other)
+            waiting += follows.get(other, ())
     return found
 
 

@@ -1,8 +1,10 @@
 """What the checks of one workflow know of each other: names, places, problems."""
 
+from collections.abc import Mapping
+
 from weft.agents.spec import TERMINATE, USER
 from weft.kernel.documents import Document, Folder, Path
-from weft.kernel.models import Report
+from weft.kernel.models import Entry, Report
 from weft.kernel.values import nearest
 from weft.variables.logic.checking import CheckedVariables
 from weft.variables.spec import Definition, Variables
@@ -21,6 +23,13 @@ class Scope:
         self.places: dict[str, tuple[Document, Path]] = {}
         self.variable_names: frozenset[str] = frozenset()
         self.variables = Variables()
+        self.declared: Mapping[str, Entry] = {}
+        self.views: Mapping[str, Entry] = {}
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether all parts could be read and nothing wrong has been found so far."""
+        return not self.broken and all(each.severity != "error" for each in self.report.problems)
 
     def document(self, part: str) -> Document:
         """The document of a part, or an empty one."""
@@ -30,6 +39,7 @@ class Scope:
     def know(self, checked: CheckedVariables) -> None:
         """Take in the variables, also the names of those that are not valid."""
         self.variables = checked.variables
+        self.declared, self.views = checked.declared, checked.views
         self.variable_names = checked.names
         self.variables_known = checked.complete and "context_variables" not in self.broken
 

@@ -1,6 +1,7 @@
 """From the document that declares variables to checked ones, or to every problem it has."""
 
 from collections.abc import Iterable, Mapping, Set
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from weft.errors import UsageError
@@ -32,11 +33,14 @@ _KEYS = ("definitions", "agents")
 
 
 class CheckedVariables(NamedTuple):
-    """What is valid, and every name that was declared, valid or not, if they can all be known."""
+    """What is valid, and every name that was declared, valid or not, if they can all be known;
+    and where variables and exposures stand."""
 
     variables: Variables
     names: frozenset[str]
     complete: bool = True
+    declared: Mapping[str, Entry] = MappingProxyType({})
+    views: Mapping[str, Entry] = MappingProxyType({})
 
 
 class Known(NamedTuple):
@@ -78,7 +82,7 @@ def check_variables(report: Report, document: Document | None, known: Known) -> 
         _check_exposed(report, document, exposures.values(), views.entries, names)
         _check_heard(report, document, definitions, declared.entries, names)
     variables = Variables(definitions=definitions, exposures=exposures)
-    return CheckedVariables(variables, names, declared.complete)
+    return CheckedVariables(variables, names, declared.complete, declared.entries, views.entries)
 
 
 def _under(root: Entry, value: dict[str, Any], key: str) -> Entry:
