@@ -10,6 +10,7 @@ import msgspec
 
 from weft.agents.spec import Engine, Workflow
 from weft.kernel.values import Json
+from weft.variables.events import ContextSuppressed
 
 
 class Reply(msgspec.Struct, frozen=True, tag="answer"):
@@ -41,7 +42,10 @@ Message = Reply | Stop
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A checked workflow with the engines of its agents, and what a run of it is pinned to."""
+    """A checked workflow with the engines of its agents, and what a run of it is pinned to.
+
+    `set_aside` names the parts that do not pass their check and count as empty.
+    """
 
     workflow: Workflow
     engines: Mapping[str, Engine]
@@ -54,6 +58,8 @@ class Loaded:
     functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict[str, Any])
     user_script: tuple[str, ...] = ()
     changed_code: tuple[str, ...] = ()
+    set_aside: tuple[str, ...] = ()
+    suppressed: tuple[ContextSuppressed, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

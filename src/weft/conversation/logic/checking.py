@@ -23,20 +23,25 @@ PARTS = ("orchestrator", "agents", "context_variables", "handoffs", "script")
 WRITERS = ("tools", "hooks")
 
 
-def check(folder: Folder, broken: frozenset[str]) -> tuple[Conversation | None, list[Diagnostic]]:
+def check(
+    folder: Folder, broken: frozenset[str], set_aside: frozenset[str] = frozenset()
+) -> tuple[Conversation | None, list[Diagnostic]]:
     """The conversation that a folder declares, and all that is wrong with it.
 
     `broken` names the parts that could not be read: nothing that would follow from that is said.
+    Nor is it of context variables that are set aside, which count as empty.
     """
     if not folder.documents and not broken.intersection(PARTS):
         return None, []  # nothing is there, and whoever looked has said so
     report = Report(folder.name)
-    scope = Scope(report, folder, broken)
+    scope = Scope(report, folder, broken | set_aside)
     orchestrator = _orchestrator(scope)
     agents = _agents(scope)
     agent_names = scope.agent_names if scope.agents_known else frozenset[str]()
     known = Known(agent_names, frozenset())
-    variables = check_variables(report, folder.documents.get("context_variables"), known)
+    ignored = "context_variables" in set_aside
+    declared = None if ignored else folder.documents.get("context_variables")
+    variables = check_variables(report, declared, known)
     scope.know(variables)
     rules = check_rules(scope, scope.document("handoffs"))
     script = _script(scope)

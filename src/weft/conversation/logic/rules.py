@@ -116,7 +116,7 @@ def _check_term(scope: Scope, document: Document, path: Path, term: Term) -> Non
     definition = scope.definition(term.name)
     if definition is None:
         known = term.name in scope.variable_names or term.name in BAKED_IN
-        if scope.variables_known and not known:
+        if term.name in BASE or (scope.variables_known and not known):
             _unknown_variable(scope, document, path, term.name)
         return
     if problem := _unfit(definition):
