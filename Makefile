@@ -5,7 +5,7 @@ BIN ?= .venv/bin
 STAMP ?= .venv/.ready
 WORKFLOW ?= workflows/Interview
 
-.PHONY: help run test check bench health docs lock clean
+.PHONY: help run test check bench health docs schemas lock clean
 .DEFAULT_GOAL := help
 
 help:
@@ -15,6 +15,7 @@ help:
 	@echo "bench   measure speed and memory"
 	@echo "health  the size and shape of the code, beside Starlette's"
 	@echo "docs    execute the snippets of the documentation"
+	@echo "schemas write the JSON Schemas of src/weft/schemas again, from the models"
 	@echo "lock    resolve requirements.lock again (LOCK=--upgrade for newer releases)"
 	@echo "clean   remove .venv, caches and results"
 
@@ -41,6 +42,9 @@ health: $(STAMP)
 
 docs: $(STAMP)
 	@$(BIN)/python -m pytest tests/docs
+
+schemas: $(STAMP)
+	@$(BIN)/python -m gates.schemas
 
 lock: $(STAMP)
 	@$(BIN)/uv pip compile --quiet --universal --generate-hashes $(LOCK) \

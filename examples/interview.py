@@ -40,7 +40,7 @@ async def converse(run: Run, answers: Iterator[str], user: str) -> int:
         if event.kind == "turn.started":
             last = event.data.turn
         elif event.kind == "question.asked":
-            await run.answer(event.data.question, next(answers), by=user)
+            await run.answer(event.data.question, next(answers))
     return last
 
 

@@ -24,4 +24,3 @@ with closing(sqlite3.connect(folder / "crm.db")) as database, database:
     database.execute("CREATE TABLE customers (id INTEGER PRIMARY KEY, doc TEXT)")
     rows = [(json.dumps(customer),) for customer in CUSTOMERS]
     database.executemany("INSERT INTO customers (doc) VALUES (?)", rows)
-    database.execute("CREATE INDEX by_user ON customers (json_extract(doc, '$.\"user_id\"'))")

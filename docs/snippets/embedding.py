@@ -22,7 +22,7 @@ async def main() -> None:
         (summary,) = await app.runs()
         print(summary.workflow, summary.status, summary.user)
         run = await app.resume(summary.run)
-        delivery = await run.answer(None, "Invoices.", by="ann")
+        delivery = await run.answer(None, "Invoices.")
         print("answer:", delivery)
         print("cancelled:", await run.cancel(by="ann", reason="later"))
         end = await run.finished()

@@ -7,7 +7,10 @@ if TYPE_CHECKING:
     from weft.agents.spec import Answer as Answer
     from weft.agents.spec import Engine as Engine
     from weft.agents.spec import Task as Task
+    from weft.agents.spec import ToolCall as ToolCall
+    from weft.agents.spec import ToolSchema as ToolSchema
     from weft.agents.spec import Usage as Usage
+    from weft.agents.spec import use_ui_tool as use_ui_tool
     from weft.app import Run as Run
     from weft.app import Weft as Weft
     from weft.errors import DefinitionError as DefinitionError
@@ -17,11 +20,13 @@ if TYPE_CHECKING:
     from weft.log.spec import Event as Event
     from weft.runtime.spec import Delivery as Delivery
     from weft.variables.spec import UNCHANGED as UNCHANGED
+    from weft.variables.spec import Context as Context
     from weft.variables.spec import derivation as derivation
 
 _HOMES = {
     "UNCHANGED": "weft.variables.spec",
     "Answer": "weft.agents.spec",
+    "Context": "weft.variables.spec",
     "DefinitionError": "weft.errors",
     "Delivery": "weft.runtime.spec",
     "Diagnostic": "weft.errors",
@@ -30,15 +35,19 @@ _HOMES = {
     "MissingContext": "weft.errors",
     "Run": "weft.app",
     "Task": "weft.agents.spec",
+    "ToolCall": "weft.agents.spec",
+    "ToolSchema": "weft.agents.spec",
     "Usage": "weft.agents.spec",
     "Weft": "weft.app",
     "WeftError": "weft.errors",
     "derivation": "weft.variables.spec",
+    "use_ui_tool": "weft.agents.spec",
 }
 
 __all__ = [
     "UNCHANGED",
     "Answer",
+    "Context",
     "DefinitionError",
     "Delivery",
     "Diagnostic",
@@ -47,10 +56,13 @@ __all__ = [
     "MissingContext",
     "Run",
     "Task",
+    "ToolCall",
+    "ToolSchema",
     "Usage",
     "Weft",
     "WeftError",
     "derivation",
+    "use_ui_tool",
 ]
 
 

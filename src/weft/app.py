@@ -4,7 +4,8 @@ It is light to import: what an app consists of is imported when the app is first
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AbstractContextManager
 from importlib import import_module
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -12,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 from weft.errors import UnknownRun, UsageError
 
 if TYPE_CHECKING:
-    from weft.agents.spec import Engine
+    from weft.agents.spec import Engine, Question
     from weft.explain.spec.asked import Explanation
     from weft.log.spec import Event
     from weft.runtime.service.runs import Runs
-    from weft.runtime.spec import Delivery, Loaded, Summary
+    from weft.runtime.spec import Delivery, Delta, Loaded, Summary
+    from weft.variables.service import Index
     from weft.wiring import Parts
 
 
@@ -124,7 +126,24 @@ class Weft:
         """
         events = await self.log(run)
         asking: Any = import_module("weft.explain.logic.asking")
-        return asking.explain(events, asking.Asked(turn, variable, route, agent, at))
+        asked = asking.Asked(turn, variable, route, agent, at)
+        return asking.explain(events, asked, await _wiring().descriptions(events[0].data))
+
+    async def index(self, workflow: str) -> "AsyncGenerator[Index]":
+        """Make the indexes that the database variables of a workflow are looked up by.
+
+        Each is given once it is there; one that was there before stays as it is.
+
+        Raises:
+            DefinitionError: the workflow does not pass its check; nothing was made.
+            DocumentsUnavailable: the documents do not answer, in time or at all.
+        """
+        parts = self._open()
+        loaded = await parts.definitions.load(workflow)
+        indexing: Any = import_module("weft.variables.service")
+        variables = loaded.workflow.variables
+        async for index in indexing.index(parts.documents, variables, loaded.database):
+            yield index
 
     async def aclose(self) -> None:
         """Stop driving, and close the store. What was going on can be resumed."""
@@ -151,6 +170,11 @@ class Weft:
         return parts.runs
 
 
+def _identity(user: str | None, tenant: str | None) -> Any:
+    spec: Any = import_module("weft.runtime.spec")
+    return spec.Identity(user, tenant)
+
+
 def _wiring() -> Any:
     return import_module("weft.wiring")
 
@@ -166,9 +190,32 @@ class Run:
         """Its events from a position on, live, up to its end."""
         return self._runs.events(self.id, after)
 
-    async def answer(self, question: str | None, value: Any, *, by: str = "local") -> "Delivery":
-        """Answer one of its questions (`None`: the open one), and say what became of it."""
-        return await self._runs.answer(self.id, question, value, by=by)
+    async def question(self) -> "Question | None":
+        """What it asks and waits for, if it does."""
+        return await self._runs.question(self.id)
+
+    async def answer(
+        self,
+        question: str | None,
+        value: Any,
+        *,
+        user_id: str | None = None,
+        app_id: str | None = None,
+    ) -> "Delivery":
+        """Answer one of its questions (`None`: the open one), and say what became of it.
+
+        `user_id` and `app_id` say who answers, where that is not settled otherwise.
+
+        Raises:
+            NotYours: the run belongs to somebody else.
+            UsageError: there is no such question, or this is no answer to it.
+        """
+        who = _identity(user_id, app_id)
+        return await self._runs.answer(self.id, question, value, who=who)
+
+    def listening(self, listener: "Callable[[Delta], None]") -> "AbstractContextManager[None]":
+        """Let a listener hear answers while they are made in this process, piece by piece."""
+        return self._runs.listening(self.id, listener)
 
     async def cancel(self, *, by: str = "local", reason: str = "") -> bool:
         """End it now; whether it was still going."""

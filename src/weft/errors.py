@@ -3,7 +3,8 @@
 WeftError                 anything Weft says no to; has a stable `code`
 ├── DefinitionError       a workflow that does not pass its check; carries all diagnostics
 ├── UsageError            a call that cannot mean anything: wrong answer, closed app, bad setting
-│   └── UnknownRun        no run of that id
+│   ├── UnknownRun        no run of that id
+│   └── NotYours          a question of another user or tenant
 ├── LogError              the log refused or could not store
 │   ├── Conflict          somebody else wrote at this position
 │   ├── UnknownKind       an event of a kind, version or shape that this release does not know
@@ -11,6 +12,9 @@ WeftError                 anything Weft says no to; has a stable `code`
 ├── MissingContext        a run cannot start or go on: values that it needs are missing
 ├── DocumentsUnavailable  a document store does not answer, in time or at all
 ├── RunBusy               another process drives the run
+├── WriteRefused          a variable cannot be written, or not with this value
+├── QuestionExpired       nobody answered a question in time
+├── ToolServerError       a server of tools cannot be reached, or a tool of it failed
 └── EngineError           an engine could not answer
 """
 
@@ -67,6 +71,12 @@ class UnknownRun(UsageError):
         super().__init__(f"There is no run {run!r} in this store. `weft runs` lists what there is.")
 
 
+class NotYours(UsageError):
+    """A question that belongs to another user or tenant."""
+
+    code = "WEFT-NOT-YOURS"
+
+
 class LogError(WeftError):
     """The log refused or could not store."""
 
@@ -112,6 +122,24 @@ class RunBusy(WeftError):
     """Another process drives the run."""
 
     code = "WEFT-BUSY"
+
+
+class WriteRefused(WeftError):
+    """A variable cannot be written, or not with this value."""
+
+    code = "WEFT-WRITE"
+
+
+class QuestionExpired(WeftError, TimeoutError):
+    """Nobody answered a question in time."""
+
+    code = "WEFT-EXPIRED"
+
+
+class ToolServerError(WeftError):
+    """A server of tools cannot be reached, or a tool of it failed."""
+
+    code = "WEFT-TOOL-SERVER"
 
 
 class EngineError(WeftError):

@@ -11,9 +11,28 @@ from typing import Any, NamedTuple
 
 from anyio import to_thread
 
-from weft.agents.spec import Agent, Engine, EngineChoice, Script
+from weft.agents.spec import (
+    SELECTOR,
+    Agent,
+    Answer,
+    Callee,
+    Engine,
+    EngineChoice,
+    Line,
+    Script,
+    Server,
+    ToolCall,
+    ToolServer,
+    Usage,
+)
 from weft.conversation.logic import leniency
-from weft.conversation.logic.checking import Roster, check, roster
+from weft.conversation.logic.checking import (
+    Roster,
+    check,
+    declared_hooks,
+    declared_tools,
+    roster,
+)
 from weft.conversation.logic.production import check_production
 from weft.conversation.logic.routing import Conversing
 from weft.conversation.spec import Conversation
@@ -25,6 +44,7 @@ from weft.runtime.logic import codec
 from weft.runtime.service.driver import Stores
 from weft.runtime.service.runs import Runs, World
 from weft.runtime.spec import Loaded
+from weft.variables.logic.descriptions import describe
 from weft.variables.logic.types import FALSE, TRUE
 from weft.variables.ports import DocumentStore
 
@@ -186,6 +206,7 @@ class Parts:
 
     async def aclose(self) -> None:
         """Close the stores."""
+        await self.definitions.aclose()
         await self.store.aclose()
         await self.documents.aclose()
 
@@ -223,6 +244,16 @@ def read_part(path: str, part: str) -> tuple[Document | None, list[Diagnostic]]:
     return _adapter("files").read_part(path, part)
 
 
+async def descriptions(started: RunStarted) -> Mapping[str, str]:
+    """What each variable of a run is for, by the declarations that the run began with."""
+    restore = _adapter("files").restore_folder
+    folder, _ = await to_thread.run_sync(
+        restore, started.workflow, started.root, started.files, started.code
+    )
+    document = folder.documents.get("context_variables")
+    return {} if document is None else describe(document)
+
+
 def write_back(path: str, value: Json) -> str:
     """Write a file again in its own format, and give the path of a copy of the former one.
 
@@ -246,6 +277,7 @@ class Folders:
         self._production = production
         self._strict = strict
         self._restored: dict[tuple[Any, ...], Loaded] = {}
+        self._connected: dict[str, ToolServer] = {}
 
     async def load(self, source: str) -> Loaded:
         """The workflow declared in a folder; what there is to say about it goes to the log."""
@@ -296,16 +328,18 @@ class Folders:
         unread = [each for each in problems if not (set_aside and leniency.is_about(each))]
         broken = frozenset(FilePath(problem.file).stem for problem in unread)
         conversation, found = check(folder, broken, frozenset(set_aside))
-        modules = _adapter("files").Modules(folder.root)
-        engines, unasked = self._engines(modules, roster(folder, broken))
+        code = Code(_adapter("files").Modules(folder.root), folder, broken)
+        engines, unasked = self._engines(code, roster(folder, broken))
+        tools, hooks = code.tools(), code.hooks()
         problems = [*problems, *found, *unasked]
         if conversation is None:
-            return None, problems
+            return None, [*problems, *code.problems]
         if self._production:
             problems += check_production(folder, conversation)
-        functions, missing = _functions(modules, folder, conversation)
-        if unasked or missing:
-            return None, [*problems, *missing]
+        functions = code.derivations(conversation)
+        if unasked or code.problems:
+            return None, [*problems, *code.problems]
+        setup, script = conversation.orchestrator, conversation.script
         loaded = Loaded(
             Conversing(conversation),
             engines,
@@ -313,23 +347,50 @@ class Folders:
             conversation.digest,
             _adapter("files").texts(folder),
             folder.code,
-            conversation.orchestrator.initial_message or "",
-            conversation.orchestrator.database_name,
+            setup.initial_message or "",
+            setup.database_name,
             functions,
-            conversation.script.user,
+            tools,
+            hooks,
+            self._servers(conversation),
+            self._selector(conversation, engines),
+            setup.model,
+            script.user,
             changed,
             set_aside,
             leniency.suppressed(conversation) if set_aside else (),
         )
         return loaded, problems
 
-    def _engines(self, modules: Any, known: Roster) -> tuple[dict[str, Engine], list[Diagnostic]]:
+    def _selector(self, conversation: Conversation, engines: Mapping[str, Engine]) -> Engine | None:
+        """Who picks speakers: the script if it has lines for that, else whoever starts."""
+        if SELECTOR in conversation.script.agents:
+            return _scripted(None, conversation.script)
+        first = conversation.orchestrator.initial_agent or next(iter(conversation.agents))
+        return self._engine or engines.get(first)
+
+    def _servers(self, conversation: Conversation) -> dict[str, ToolServer]:
+        """The servers of tools of a workflow; one that is declared the same is shared."""
+        found: dict[str, ToolServer] = {}
+        for server in conversation.toolkit.servers:
+            key = server.model_dump_json()
+            if key not in self._connected:
+                self._connected[key] = _connect(server)
+            found[server.name] = self._connected[key]
+        return found
+
+    async def aclose(self) -> None:
+        """Part from the servers of tools."""
+        while self._connected:
+            await self._connected.popitem()[1].aclose()
+
+    def _engines(self, code: "Code", known: Roster) -> tuple[dict[str, Engine], list[Diagnostic]]:
         found: dict[str, Engine] = {}
         problems: list[Diagnostic] = []
         for agent in known.agents.values():
             place = known.places[agent.name]
             try:
-                engine = self._engine_of(agent, modules, known.script)
+                engine = self._engine_of(agent, code.modules, known.script)
             except DefinitionError as error:
                 problems += [_where_named(problem, *place) for problem in error.diagnostics]
             except Unanswered as error:
@@ -379,7 +440,33 @@ def _scripted(choice: EngineChoice | None, script: Script | None) -> Engine | No
     if choice is not None and (choice.file or choice.function):
         message = "The scripted engine reads script.yaml; it takes no file or function."
         raise Unanswered(message, "Drop them, or choose the functions engine.")
-    return None if script is None else _adapter("scripted").ScriptedEngine(script.agents)
+    if script is None:
+        return None
+    lines = {agent: [_answer(line) for line in lines] for agent, lines in script.agents.items()}
+    return _adapter("scripted").ScriptedEngine(lines)
+
+
+def _answer(line: Line) -> Answer:
+    calls = tuple(ToolCall(call.tool, call.arguments) for call in line.calls)
+    return Answer(line.text, Usage(), calls, line.output)
+
+
+def _connect(server: Server) -> ToolServer:
+    """The server that is declared; it is started or reached when it is first used."""
+    environment = _adapter("system").SystemEnvironment()
+
+    def values(names: Mapping[str, str]) -> dict[str, str]:
+        return {key: environment.get(name) or "" for key, name in names.items()}
+
+    return _adapter("mcp").McpServer(
+        server.name,
+        command=server.command or None,
+        env=values(server.env),
+        cwd=None,
+        url=server.url,
+        headers=values(server.headers),
+        timeout=server.timeout_s,
+    )
 
 
 def _function(choice: EngineChoice | None, modules: Any) -> Engine:
@@ -389,25 +476,79 @@ def _function(choice: EngineChoice | None, modules: Any) -> Engine:
     return _adapter("functions").FunctionEngine(modules.function(choice.file, choice.function))
 
 
-def _functions(
-    modules: Any, folder: Folder, conversation: Conversation
-) -> tuple[dict[str, Callable[..., Any]], list[Diagnostic]]:
-    """The functions that derive variables, from the workflow's `derivations.py`."""
-    found: dict[str, Callable[..., Any]] = {}
-    problems: list[Diagnostic] = []
-    for rule in conversation.triggers.functions:
-        name: str = getattr(rule.trigger, "function", "")
-        document = folder.documents["context_variables"]
-        place = (document.file, _line_of(document, "function", name))
+class Code:
+    """The functions that a workflow names, from its code; what cannot be had is a problem."""
+
+    def __init__(self, modules: Any, folder: Folder, broken: frozenset[str]) -> None:
+        self.modules = modules
+        self.problems: list[Diagnostic] = []
+        self._folder = folder
+        self._broken = broken
+
+    def tools(self) -> dict[str, Callee]:
+        """The tools by name."""
+        found: dict[str, Callee] = {}
+        for place, tool in declared_tools(self._folder, self._broken):
+            function = self._function(tool.file, tool.function, place)
+            callee = function and self._callee(function, tool.title, tool.description, place)
+            if callee is not None:
+                found[tool.title] = callee
+        return found
+
+    def hooks(self) -> dict[int, Callee]:
+        """The hooks by their place."""
+        found: dict[int, Callee] = {}
+        for number, (place, hook) in enumerate(declared_hooks(self._folder, self._broken)):
+            function = self._function(hook.file, hook.function, place)
+            callee = function and self._callee(function, hook.title, hook.description, place)
+            if callee is not None:
+                found[number] = self._unasked(callee, hook.title, place)
+        return found
+
+    def derivations(self, conversation: Conversation) -> dict[str, Callable[..., Any]]:
+        """The functions that derive variables, from the workflow's `derivations.py`."""
+        found: dict[str, Callable[..., Any]] = {}
+        for rule in conversation.triggers.functions:
+            name: str = getattr(rule.trigger, "function", "")
+            document = self._folder.documents["context_variables"]
+            place = (document.file, _line_of(document, "function", name))
+            function = self._function("derivations.py", name, place)
+            if function is None:
+                continue
+            if not getattr(function, "is_derivation", False):
+                message = f"Function {name!r} of derivations.py is not registered."
+                remedy = "Put `@derivation` above it."
+                self.problems.append(Diagnostic(*place, "W044", message, remedy))
+            found[name] = function
+        return found
+
+    def _function(self, file: str, name: str, place: tuple[str, int]) -> Callable[..., Any] | None:
         try:
-            found[name] = modules.function("derivations.py", name)
+            return self.modules.function(file, name)
         except DefinitionError as error:
-            problems += [_where_named(problem, *place) for problem in error.diagnostics]
-            continue
-        if not getattr(found[name], "is_derivation", False):
-            message = f"Function {name!r} of derivations.py is not registered."
-            problems.append(Diagnostic(*place, "W044", message, "Put `@derivation` above it."))
-    return found, problems
+            named = [_where_named(problem, *place) for problem in error.diagnostics]
+            self.problems += [problem for problem in named if problem not in self.problems]
+            return None
+
+    def _callee(
+        self, function: Callable[..., Any], name: str, description: str, place: tuple[str, int]
+    ) -> Callee | None:
+        try:
+            return _adapter("functions").FunctionCallee(function, name, description)
+        except TypeError as error:
+            message = f"Function {name!r} cannot be called with JSON: {error}."
+            remedy = "Give its parameters types that JSON can have."
+            self.problems.append(Diagnostic(*place, "W049", message, remedy))
+            return None
+
+    def _unasked(self, callee: Callee, name: str, place: tuple[str, int]) -> Callee:
+        """Note a hook that wants arguments: nobody gives it any."""
+        wanted = ", ".join(callee.schema.parameters.get("required", ()))
+        if wanted:
+            message = f"Hook {name!r} wants {wanted}; hooks are given the context alone."
+            remedy = "Take `context_variables`, or nothing."
+            self.problems.append(Diagnostic(*place, "W049", message, remedy))
+        return callee
 
 
 def _line_of(document: Document, key: str, value: str) -> int:

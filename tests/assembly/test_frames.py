@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.log.strategies import json_values
-from weft.agents.logic import hear, view_of
+from weft.agents.logic.folding import hear
+from weft.agents.logic.views import view_of
 from weft.agents.spec import Agent, RunState, Task
 from weft.assembly.events import Segment, Span, Withheld
 from weft.assembly.logic import (

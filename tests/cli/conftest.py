@@ -14,6 +14,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.folders import write_folder
+from tests.support.servers import mongo_server, mongo_url, postgres_server, postgres_url
+
+__all__ = ["mongo_server", "mongo_url", "postgres_server", "postgres_url"]
 
 ROOT = Path(__file__).parents[2]
 INTERVIEW = str(ROOT / "workflows" / "Interview")

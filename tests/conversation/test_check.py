@@ -10,12 +10,13 @@ import pytest
 from tests.conversation.mistakes import RIGHT, Mistake, mistakes
 from tests.conversation.talks import examine
 from tests.support.folders import INTERVIEW, write_folder
+from weft.agents.spec import Line
 from weft.testing import ScriptedEngine
 from weft.variables.logic.migration.layout import OLDER
 from weft.wiring import Folders
 
 MISTAKES = mistakes()
-WARNINGS = {"W014", "W030", "W031", "W032", "W035", "W038", "W039"}
+WARNINGS = {"W014", "W030", "W031", "W032", "W038", "W046", "W065", "W066"}
 
 # Given only when production is asked about; `test_production` has their cases.
 ASKED_FOR = {"W070"}
@@ -49,7 +50,7 @@ def test_each_mistake_is_told_with_what_to_do() -> None:
 
 def test_every_code_that_the_checks_can_give_has_a_case() -> None:
     given: set[str] = set()
-    for concept in ("kernel", "variables", "conversation"):
+    for concept in ("kernel", "variables", "lifecycle", "agents", "conversation"):
         folder = Path(str(import_module(f"weft.{concept}").__file__)).parent
         for module in folder.rglob("*.py"):
             given |= set(re.findall(r'"(W0\d\d)"', module.read_text("utf-8")))
@@ -99,7 +100,7 @@ def test_what_is_right_may_be_written_in_other_ways(outer: bool) -> None:
     assert problems == []
     assert plain is not None and other is not None
     assert other.agents["A"] == plain.agents["A"]
-    assert other.script.agents == {"B": ("Hello.",)}
+    assert other.script.agents == {"B": (Line(text="Hello."),)}
     assert other.digest != plain.digest
 
 
@@ -140,7 +141,7 @@ def test_all_mistakes_of_a_folder_are_told_at_once() -> None:
             - {source_agent: B, target_agent: A, handoff_type: condition, condition: q is 1}  # W021
             - {source_agent: B, target_agent: A, handoff_type: wrk}  # W012
             """,
-        "tools.yaml": "- tool   # W060",
+        "tools.yaml": "- tool   # W012",
         "script.yaml": "lines: []   # W010",
     }
     _, problems = examine(files)
@@ -164,7 +165,7 @@ def test_people_asked_in_a_run_without_people_are_told_with_the_rest() -> None:
     assert told == [
         ("Flow/handoffs.yaml", 2, "W033"),
         ("Flow/orchestrator.yaml", 2, "W020"),
-        ("Flow/tools.yaml", 1, "W060"),
+        ("Flow/tools.yaml", 1, "W012"),
     ]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.corpus.recording import FOLDER, ROOT, RUNS, record
 from weft.agents.events import QuestionAsked, TurnStarted
-from weft.agents.logic import view_of
+from weft.agents.logic.views import view_of
 from weft.agents.spec import Ask, Decision, Finish, RunState, TakeTurn
 from weft.assembly.events import FrameAssembled
 from weft.assembly.logic import frame, system_text

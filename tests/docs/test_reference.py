@@ -13,7 +13,7 @@ from typer.main import get_command
 
 from tests.docs.markdown import DOCS, ROOT, code, rows, section
 from weft import errors
-from weft.agents.logic import view_of
+from weft.agents.logic.views import view_of
 from weft.agents.spec import Agent, EngineChoice, PromptSection, RunState, Script, Task
 from weft.cli import entry
 from weft.conversation.spec import Handoff, Orchestrator

@@ -1,11 +1,47 @@
 """Why this value: where it is from, what changed it, who read it."""
 
+import shutil
+from pathlib import Path
+from typing import Any
+
 import msgspec
 import pytest
 
-from tests.explain.conftest import Tell, Told
+from tests.explain.conftest import Engine, Tell, Told
+from tests.support.folders import write_folder
+from weft import Weft
+from weft.adapters.files import parse
+from weft.cli.explanations import render
 from weft.errors import UsageError
 from weft.explain.logic.variable import explain_variable
+from weft.explain.spec.variable import Change, Refusal, VariableExplained
+from weft.variables.events import ContextRefused
+from weft.variables.logic.descriptions import describe
+
+# What an agent says decides whether its length, in letters, may be taken.
+COUNT = {
+    "agents.yaml": "Asker: {system_message: Ask.}",
+    "orchestrator.yaml": "max_turns: 3",
+    "handoffs.yaml": "[{source_agent: Asker, target_agent: Asker, handoff_type: after_work}]",
+    "context_variables.yaml": """
+        definitions:
+          letters:
+            type: integer
+            enum: [2, 5]
+            description: How much was said.
+            source: {type: derived, default: 2, triggers: [{type: function, function: count}]}
+          silent: {type: boolean, source: {type: derived, default: true, triggers: []}}
+        """,
+    "derivations.py": """
+        from weft import UNCHANGED, derivation
+
+        @derivation
+        def count(event, values):
+            return len(event.data.text) if event.kind == "agent.text" else UNCHANGED
+        """,
+}
+COUNTED = {"Asker": ["Three", "One", "No"]}
+REFUSED = "'letters' allows [2, 5], not 3"
 
 
 async def test_a_derived_value_names_its_trigger_and_what_led_to_it(told: Told) -> None:
@@ -100,3 +136,71 @@ async def test_the_explanation_says_itself_in_text_and_json(told: Told) -> None:
         assert part in text
     assert msgspec.to_builtins(found)["changes"][1]["value"] == "done"
     assert "none showed it" in str(explain_variable(told.events, "chat_id"))
+
+
+async def test_refused_writes_stand_among_the_changes(tell: Tell) -> None:
+    told = await tell(COUNT, COUNTED)
+    found = explain_variable(told.events, "letters")
+    assert found.value == 2
+    assert [type(write) for write in found.history] == [Change, Refusal, Change]
+    (refused,) = found.refused
+    assert refused.seq == told.seq("context.refused")
+    assert (refused.writer, refused.reason) == ("trigger:letters[0]", REFUSED)
+    assert refused.causes[0].says == "Asker said 'One'"
+    text = str(found)
+    assert f"seq {refused.seq}: refused to trigger:letters[0]: {REFUSED}" in text
+    assert [str(part) for part in render(found) if "refused to" in str(part)] == [
+        f"  seq {refused.seq}: {refused.says}"
+    ]
+    assert text.index("2 → 5") < text.index("refused to") < text.index("5 → 2")
+    assert msgspec.to_builtins(found)["refused"][0]["writer"] == "trigger:letters[0]"
+    before = explain_variable(told.events, "letters", refused.seq - 1)
+    assert before.refused == () and explain_variable(told.events, "silent").history == []
+
+
+async def test_a_name_that_was_only_refused_is_known(told: Told) -> None:
+    last = told.events[-1]
+    fact = ContextRefused("stray", "tool:t", "it cannot be written")
+    event = msgspec.structs.replace(last, seq=last.seq + 1, kind=fact.kind, data=fact)
+    found = explain_variable([*told.events, event], "stray")
+    assert not found.present and [each.writer for each in found.refused] == ["tool:t"]
+
+
+async def described(app: Weft, run: str, variable: str, **more: Any) -> str:
+    found = await app.explain(run, variable=variable, **more)
+    assert isinstance(found, VariableExplained)
+    assert found.description in str(found)
+    assert msgspec.to_builtins(found)["description"] == found.description
+    return found.description
+
+
+async def test_what_a_variable_is_for_is_told_by_what_the_run_began_with(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path, COUNT)
+    async with Weft(store="memory", engine=Engine(COUNTED)) as app:
+        run = (await app.start(folder)).id
+        await app.run(run).finished()
+        for text in ("definitions: {letters: {description: Another.}}", "no: yaml: at all"):
+            write_folder(tmp_path, {"context_variables.yaml": text})
+            assert await described(app, run, "letters") == "How much was said."
+        shutil.rmtree(folder)
+        assert await described(app, run, "letters", at=1) == "How much was said."
+        assert await described(app, run, "silent") == ""
+        assert await described(app, run, "chat_id") == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "definitions: {x: {description: Why., source: {type: derived, triggers: [{type: own}]}}}",
+        "context_variables: {definitions: [{name: x, description: Why.}, {}, 5]}",
+    ],
+)
+def test_a_description_needs_no_definition_that_passes_the_check(text: str) -> None:
+    document, _ = parse("context_variables.yaml", text)
+    assert document and describe(document) == {"x": "Why."}
+
+
+@pytest.mark.parametrize("text", ["[]", "definitions: 5", "definitions: {x: {description: 5}}"])
+def test_what_describes_nothing_says_nothing(text: str) -> None:
+    document, _ = parse("context_variables.yaml", text)
+    assert document and describe(document) == {}

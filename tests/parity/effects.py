@@ -4,6 +4,7 @@ An effect stands at the path of its field in a small workflow that is run twice,
 once with the other value there. `look` says where to look; `before` and `after` what is seen.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -342,9 +343,9 @@ EFFECTS: dict[str, Effect] = {
     "Definition.description": Effect(
         (*DEFINITIONS, "tier", "description"),
         "Edition",
-        lambda seen: seen.kept["tier"],
-        "",
-        "Edition",
+        lambda seen: re.findall("Description: .*", seen.explained("tier")),
+        [],
+        ["Description: Edition"],
     ),
     "Definition.enum": Effect((*DEFINITIONS, "tier", "enum"), ["alpha"], codes, [], ["W024"]),
     "Definition.source": Effect(

@@ -10,10 +10,12 @@ from typing import Any
 from tests.support.worlds import begin, make_driver, make_world
 from weft.agents.spec import Task
 from weft.errors import DefinitionError, Diagnostic, MissingContext
+from weft.explain.logic.asking import explain
+from weft.explain.spec.asked import Asked
 from weft.log.spec import Event
 from weft.runtime.spec import Reply
 from weft.testing import FakeClock, FakeDocuments, ScriptedEngine
-from weft.wiring import Folders
+from weft.wiring import Folders, descriptions
 
 # What the test's own engine says for agents that choose none.
 LINES = {
@@ -95,7 +97,7 @@ class Seen:
     events: Sequence[Event] = ()
     tasks: Sequence[Task] = ()
     user_script: tuple[str, ...] = ()
-    kept: Mapping[str, str] = field(default_factory=dict[str, str])
+    descriptions: Mapping[str, str] = field(default_factory=dict[str, str])
     missing: tuple[str, ...] = ()
 
     def data(self, kind: str, name: str) -> list[Any]:
@@ -133,6 +135,10 @@ class Seen:
         ((*loaded,),) = self.data("context.loaded", "values")
         return next((each.value for each in loaded if each.name == name), None)
 
+    def explained(self, name: str) -> str:
+        """Why a variable has its value."""
+        return str(explain(self.events, Asked(variable=name), self.descriptions))
+
     def system(self, agent: str) -> str:
         """What an agent's first system text was."""
         return next(task.system for task in self.tasks if task.agent == agent)
@@ -168,11 +174,8 @@ async def see(where: Path, documents: Mapping[str, Any]) -> Seen:
         await world.stores.inbox.offer(run, f"{question}/answer", Reply(question, "Yes.", "u1"))
         world.clock.advance(MINUTE)
     events = await world.stores.log.read(run)
-    restored = await Folders(engine).restore(events[0].data)
-    kept = {
-        name: each.description for name, each in restored.workflow.variables.definitions.items()
-    }
-    return Seen(problems, events, engine.calls, loaded.user_script, kept)
+    described = await descriptions(events[0].data)
+    return Seen(problems, events, engine.calls, loaded.user_script, described)
 
 
 def documents_of_the_user() -> FakeDocuments:

@@ -63,7 +63,7 @@ async def test_a_conversation_is_answered_to_its_end(folder: str) -> None:
         position = 0
         for said in ("this", "that"):
             asked = await until(runs, run, "question.asked", position)
-            assert await runs.answer(run, asked.data.question, said, by="u1") is Delivery.TAKEN
+            assert await runs.answer(run, asked.data.question, said) is Delivery.TAKEN
             position = asked.seq
         end = await until(runs, run, "run.finished")
         events = [event async for event in runs.events(run)]
@@ -80,8 +80,8 @@ async def test_an_answer_counts_once_and_the_first_one_stays(folder: str) -> Non
         run = await runs.start(folder, user="u1", tenant="acme")
         asked = await until(runs, run, "question.asked")
         question = asked.data.question
-        assert await runs.answer(run, question, "first", by="u1") is Delivery.TAKEN
-        assert await runs.answer(run, question, "second", by="u2") is Delivery.REPEATED
+        assert await runs.answer(run, question, "first") is Delivery.TAKEN
+        assert await runs.answer(run, question, "second") is Delivery.REPEATED
         await until(runs, run, "question.asked", asked.seq)
         events = await world.stores.log.read(run)
         texts = [event.data.text for event in events if event.kind == "user.text"]
@@ -93,15 +93,15 @@ async def test_answers_that_cannot_be_are_refused_with_a_reason(folder: str) -> 
         run = await runs.start(folder, user="u1", tenant="acme")
         asked = await until(runs, run, "run.paused")
         with pytest.raises(UsageError, match="did not ask 'nonsense'. It asked: t1.2/ask"):
-            await runs.answer(run, "nonsense", "x", by="u1")
+            await runs.answer(run, "nonsense", "x")
         for nonsense in (42, None, "\ud800"):
             with pytest.raises(UsageError, match="takes a text, not"):
-                await runs.answer(run, asked.data.waiting_for, nonsense, by="u1")
+                await runs.answer(run, asked.data.waiting_for, nonsense)
         with pytest.raises(UnknownRun):
-            await runs.answer("nobody", None, "x", by="u1")
+            await runs.answer("nobody", None, "x")
         await runs.cancel(run, by="u1")
         with pytest.raises(UsageError, match="no open question"):
-            await runs.answer(run, None, "x", by="u1")
+            await runs.answer(run, None, "x")
 
 
 async def test_a_stale_answer_is_on_record_and_changes_nothing(folder: str) -> None:
@@ -113,7 +113,7 @@ async def test_a_stale_answer_is_on_record_and_changes_nothing(folder: str) -> N
         refused = await until(runs, run, "answer.refused")
         assert refused.id == "stale"
         assert refused.data.reason == "the question is not open"
-        assert await runs.answer(run, None, "this", by="u1") is Delivery.TAKEN
+        assert await runs.answer(run, None, "this") is Delivery.TAKEN
         await until(runs, run, "user.text", refused.seq)
 
 
@@ -154,7 +154,7 @@ async def test_messages_to_a_run_that_nobody_attends_to(folder: str) -> None:
         await until(runs, run, "run.paused")
         await until(runs, other, "run.paused")
     alone = Runs(replace(world, scheduler=make_world().scheduler))
-    assert await alone.answer(run, None, "hello", by="u1") is Delivery.RECORDED
+    assert await alone.answer(run, None, "hello") is Delivery.RECORDED
     last = (await world.stores.log.read(run))[-1]
     assert (last.kind, last.data.text) == ("user.text", "hello")
     assert await alone.cancel(other, by="u1")
@@ -258,7 +258,7 @@ async def test_a_run_is_pinned_to_what_it_began_with(folder: str) -> None:
     rewrite(folder, "agents.yaml", "agents: {Other: {system_message: Hi.}}")
     fresh_process = replace(make_world(talk), stores=world.stores)
     async with serving(fresh_process) as runs:
-        assert await runs.answer(run, None, "go on", by="u1") is Delivery.TAKEN
+        assert await runs.answer(run, None, "go on") is Delivery.TAKEN
         event = await until(runs, run, "turn.started", 14)
         assert event.data.agent == "Asker"
 
@@ -304,7 +304,7 @@ async def test_code_that_changed_under_a_waiting_run_is_recorded_too(tmp_path: P
         resumed = await until(runs, run, "run.resumed")
         assert resumed.data.changed_code == ("say.py",)
         await until(runs, run, "run.paused", resumed.seq)
-        assert await runs.answer(run, None, "this", by="u1") is Delivery.TAKEN
+        assert await runs.answer(run, None, "this") is Delivery.TAKEN
         await until(runs, run, "question.asked", resumed.seq)
 
 
@@ -335,7 +335,7 @@ async def test_many_runs_at_once_do_not_meet(folder: str) -> None:
             position = 0
             for _ in range(2):
                 asked = await until(runs, run, "question.asked", position)
-                await runs.answer(run, None, f"by {number}", by="u")
+                await runs.answer(run, None, f"by {number}")
                 position = asked.seq
             await until(runs, run, "run.finished")
             return run

@@ -132,7 +132,7 @@ async def test_a_secret_is_in_the_prompts_that_expose_it_and_nowhere_else(
     teller, other = engine.tasks[0], engine.tasks[1]
     assert '- token: "tok-\\"7\\n\\u2028ü"' in teller.system
     assert f'- word: "{PASSWORD}"' in teller.system
-    assert '- nested: {"user":"root-of-all","keys":["key-number-one",424242]}' in teller.system
+    assert '- nested: {"keys":["key-number-one",424242],"user":"root-of-all"}' in teller.system
     assert '- note: "as I said: ⟨secret:token⟩"' in teller.system
     assert leaks(other.prompt) == []
 

@@ -39,7 +39,7 @@ def make_world(
 def make_driver(world: World) -> Driver:
     """A fresh driver, as a process that has just started has one."""
     context = ContextSource(world.environment, world.documents)
-    return Driver(world.stores, world.clock, world.definitions, context)
+    return Driver(world.stores, (world.clock, world.entropy), world.definitions, context)
 
 
 def with_engine(world: World, engine: Engine) -> World:

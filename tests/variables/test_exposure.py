@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.log.strategies import json_values
-from weft.agents.logic import view_of
+from weft.agents.logic.views import view_of
 from weft.agents.spec import Agent, RunState
 from weft.assembly.events import Withheld
 from weft.assembly.logic import View

@@ -52,7 +52,7 @@ def life(store: MemoryStore, mail: Mail, fuse: Fuse) -> World:
 def driver(world: World) -> Driver:
     """What drives runs in a process."""
     context = ContextSource(world.environment, world.documents)
-    return Driver(world.stores, world.clock, world.definitions, context)
+    return Driver(world.stores, (world.clock, world.entropy), world.definitions, context)
 
 
 @pytest.mark.parametrize("points", range(6))

@@ -1,8 +1,9 @@
 """What happened in turns, and between the run and people."""
 
+from datetime import datetime
 from typing import ClassVar
 
-from weft.agents.spec import Usage
+from weft.agents.spec import ToolCall, ToolSchema, Usage
 from weft.kernel.values import Json
 from weft.log.spec import Fact, Intent
 
@@ -35,12 +36,17 @@ class ModelCalled(Intent, frozen=True):
 
 
 class ModelAnswered(Fact, frozen=True):
-    """An engine answered; what it said follows as the agent's text."""
+    """An engine answered; what it said follows as the agent's text or output.
+
+    `calls` are the tools it wants called; `raw` is a text that became neither.
+    """
 
     kind: ClassVar[str] = "model.answered"
     turn: int
     agent: str
     usage: Usage = Usage()
+    calls: tuple[ToolCall, ...] = ()
+    raw: str = ""
 
 
 class ModelFailed(Fact, frozen=True):
@@ -63,6 +69,102 @@ class AgentText(Fact, frozen=True):
     hidden: bool = False
 
 
+class AgentOutput(Fact, frozen=True):
+    """An agent gave an output of the form it was asked for."""
+
+    kind: ClassVar[str] = "agent.output"
+    turn: int
+    agent: str
+    model: str
+    output: Json
+    hidden: bool = False
+
+
+class OutputRefused(Fact, frozen=True):
+    """An answer was not of the form that was asked for; the engine is told."""
+
+    kind: ClassVar[str] = "output.refused"
+    turn: int
+    agent: str
+    model: str
+    problem: str
+
+
+class TransferChosen(Fact, frozen=True):
+    """An agent's model chose a handoff that was offered to it."""
+
+    kind: ClassVar[str] = "transfer.chosen"
+    turn: int
+    agent: str
+    rule: int
+    target: str
+
+
+class ToolCalled(Intent, frozen=True):
+    """A tool is about to be called; it has not begun yet."""
+
+    kind: ClassVar[str] = "tool.called"
+    turn: int
+    agent: str
+    tool: str
+    arguments: Json = None
+
+
+class ToolReturned(Fact, frozen=True):
+    """A tool gave a result."""
+
+    kind: ClassVar[str] = "tool.returned"
+    turn: int
+    agent: str
+    tool: str
+    result: Json = None
+
+
+class ToolFailed(Fact, frozen=True):
+    """A tool failed; the engine is told."""
+
+    kind: ClassVar[str] = "tool.failed"
+    turn: int
+    agent: str
+    tool: str
+    error: str
+    message: str
+
+
+class ToolsOffered(Fact, frozen=True):
+    """What a server of tools offers to this run, or why it offers nothing."""
+
+    kind: ClassVar[str] = "tools.offered"
+    server: str
+    tools: tuple[ToolSchema, ...] = ()
+    error: str = ""
+
+
+class EffectDone(Fact, frozen=True):
+    """An effect inside a call of a tool or hook was done, and is not repeated."""
+
+    kind: ClassVar[str] = "effect.done"
+    call: str
+    name: str
+    result: Json = None
+
+
+class ChanceDrawn(Fact, frozen=True):
+    """Chance picked one of several."""
+
+    kind: ClassVar[str] = "chance.drawn"
+    among: tuple[str, ...]
+    drawn: str
+
+
+class SpeakerPicked(Fact, frozen=True):
+    """A model picked who speaks next."""
+
+    kind: ClassVar[str] = "speaker.picked"
+    among: tuple[str, ...]
+    picked: str
+
+
 class UserText(Fact, frozen=True):
     """The user, or the workflow in their place, said something."""
 
@@ -78,6 +180,12 @@ class QuestionAsked(Fact, frozen=True):
     question: str
     prompt: str = ""
     to: str = ""
+    tool: str = ""
+    payload: Json = None
+    component: str = ""
+    display: str = "inline"
+    schema: Json = None
+    due: datetime | None = None
 
 
 class QuestionAnswered(Fact, frozen=True):
@@ -90,8 +198,15 @@ class QuestionAnswered(Fact, frozen=True):
     tool: str = ""
 
 
+class QuestionExpired(Fact, frozen=True):
+    """Nobody answered in time."""
+
+    kind: ClassVar[str] = "question.expired"
+    question: str
+
+
 class AnswerRefused(Fact, frozen=True):
-    """An answer that came for no open question; it changes nothing."""
+    """An answer to no open question, or not of its form; it changes nothing."""
 
     kind: ClassVar[str] = "answer.refused"
     question: str

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from weft.assembly.events import FrameAssembled, Segment, Span, Withheld
 from weft.assembly.spec import Message, Piece
 from weft.kernel.digests import chain, digest
@@ -19,6 +21,15 @@ def estimate(text: str) -> int:
 def piece(kind: str, origin: str, text: str, reason: str) -> Piece:
     """A piece of context with its digest and its size."""
     return Piece(kind, origin, text, digest(text), estimate(text), reason)
+
+
+# Kinds of pieces that are given beside the system text: they describe tools and outputs.
+SCHEMAS = frozenset({"tool", "output"})
+
+
+def rendered(schema: msgspec.Struct) -> str:
+    """A schema as it stands in a prompt, the separator before it included."""
+    return f"\n\n{msgspec.json.encode(schema, order='deterministic').decode()}"
 
 
 def apart(each: Piece) -> Piece:
@@ -42,7 +53,7 @@ def view(pieces: Sequence[Piece], withheld: Sequence[Withheld]) -> View:
     return View(
         tuple(pieces),
         tuple(withheld),
-        "".join(each.text for each in pieces),
+        "".join(each.text for each in pieces if each.kind not in SCHEMAS),
         sum(each.tokens for each in pieces),
         chain(*(f"{each.origin} {each.digest}" for each in pieces), *left_out),
     )
@@ -79,7 +90,7 @@ def _segment(each: Piece, known: Mapping[str, str]) -> Segment:
 
 def system_text(segments: Iterable[Segment], texts: Mapping[str, str]) -> str:
     """The system text that recorded segments make, from the texts that the run holds."""
-    return "".join(texts[segment.digest] for segment in segments)
+    return "".join(texts[each.digest] for each in segments if each.kind not in SCHEMAS)
 
 
 def prompt_text(system: str, messages: Iterable[Message]) -> str:

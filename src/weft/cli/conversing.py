@@ -4,11 +4,11 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Protocol, runtime_checkable
+from typing import Annotated, Any, Protocol, runtime_checkable
 
 import typer
 
-from weft.agents.events import TurnStarted
+from weft.agents.events import ModelCalled, TurnStarted
 from weft.app import Run, Weft
 from weft.cli.keyboard import is_attended
 from weft.cli.narration import JsonLines, Narration, Story
@@ -56,7 +56,7 @@ class ConversingCommand(StoreCommand):
         return self._conclude(await app.log(run.id), end, await app.definition(run.id), terminal)
 
     def _answers(self, app: Weft, run: Run, narration: Narration) -> Person | Script:
-        async def lines() -> Sequence[str]:
+        async def lines() -> Sequence[Any]:
             return (await app.definition(run.id)).user_script
 
         return Script(lines) if self.unattended or not is_attended() else Person(narration)
@@ -133,7 +133,7 @@ def _trouble(events: Sequence[Event], end: Event | None, loaded: Loaded) -> list
 
 def _unsaid(events: Sequence[Event], loaded: Loaded) -> dict[str, int]:
     """How many lines of each scripted agent nobody asked for."""
-    spoken = Counter(event.data.agent for event in events if isinstance(event.data, TurnStarted))
+    spoken = Counter(event.data.agent for event in events if isinstance(event.data, ModelCalled))
     left: dict[str, int] = {}
     for agent, engine in loaded.engines.items():
         if isinstance(engine, Scripted) and agent in (counts := engine.unsaid(spoken)):

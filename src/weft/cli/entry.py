@@ -31,6 +31,7 @@ COMMANDS = {
     "resume": "Resume",
     "answer": "Answer",
     "cancel": "Cancel",
+    "index": "Index",
     "migrate": "Migrate",
     "show": "Show",
 }

@@ -11,7 +11,7 @@ from weft.explain.spec.asked import Explanation
 from weft.explain.spec.route import RouteExplained
 from weft.explain.spec.timeline import COLUMNS, Timeline
 from weft.explain.spec.turn import Shown, TurnExplained
-from weft.explain.spec.variable import VariableExplained
+from weft.explain.spec.variable import Change, VariableExplained
 from weft.kernel.values import preview
 
 _KINDS = {"instruction": "cyan", "variable": "green", "history": "magenta"}
@@ -86,11 +86,11 @@ def _variable(found: VariableExplained) -> Iterator[RenderableType]:
     yield _heading(found.headline)
     for line in found.origin:
         yield safe(line)
-    yield _heading("Changes") if found.changes else safe("Changes: none")
-    for change in found.changes:
-        became = f"{preview(change.previous)} → {preview(change.value)}"
-        yield joined(f"  seq {change.seq}: ", (became, "green"), f" by {change.writer}")
-        rows = ((f"    ← {each.seq}", each.kind, each.says) for each in change.causes)
+    yield _heading("Changes") if found.history else safe("Changes: none")
+    for write in found.history:
+        style = "green" if isinstance(write, Change) else "red"
+        yield joined(f"  seq {write.seq}: ", (write.says, style))
+        rows = ((f"    ← {each.seq}", each.kind, each.says) for each in write.causes)
         yield _table(("    because of", "kind", "what"), rows)
     yield _heading("Frames that showed it") if found.frames else safe("Frames: none showed it")
     if found.frames:

@@ -1,13 +1,14 @@
 """Diagnostics of workflow folders, with paths that work from here."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 from dataclasses import replace
 
 from rich.text import Text
 
 from weft.cli.terminal import joined
-from weft.errors import Diagnostic
+from weft.errors import DefinitionError, Diagnostic
 
 _STYLES = {"error": "bold red", "warning": "yellow"}
 
@@ -20,6 +21,15 @@ def relocate(path: str, problems: Iterable[Diagnostic]) -> list[Diagnostic]:
         file = os.path.join(parent, problem.file)
         found.append(replace(problem, file=file if os.path.isabs(path) else os.path.relpath(file)))
     return found
+
+
+@contextmanager
+def located(path: str) -> Generator[None, None, None]:
+    """Work on the folder at `path`, whose problems are told with files as reached from here."""
+    try:
+        yield
+    except DefinitionError as error:
+        raise DefinitionError(path, relocate(path, error.diagnostics)) from error
 
 
 def line(problem: Diagnostic) -> Text:

@@ -5,11 +5,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from typing import Protocol
 
-from weft.agents.events import QuestionAnswered, QuestionAsked
+from weft.agents.events import QuestionAnswered, QuestionAsked, QuestionExpired
+from weft.agents.logic.folding import question_of
 from weft.agents.spec import Question
 from weft.app import Run
 from weft.cli.keyboard import Keyboard
 from weft.cli.narration import Narration
+from weft.kernel.values import Json
 from weft.log.events import ENDS, CancelRequested, RunPaused
 from weft.log.spec import Event
 
@@ -19,7 +21,7 @@ class Answers(Protocol):
 
     typed: bool
 
-    async def answer(self, question: Question, number: int) -> str | None:
+    async def answer(self, question: Question, number: int) -> Json:
         """The answer to the run's question of that number, from 0, or nothing."""
         ...
 
@@ -57,10 +59,10 @@ class Script:
 
     typed = False
 
-    def __init__(self, lines: Callable[[], Awaitable[Sequence[str]]]) -> None:
+    def __init__(self, lines: Callable[[], Awaitable[Sequence[Json]]]) -> None:
         self._lines = lines
 
-    async def answer(self, question: Question, number: int) -> str | None:
+    async def answer(self, question: Question, number: int) -> Json:
         """The line of that number, if there is one."""
         lines = await self._lines()
         return lines[number] if number < len(lines) else None
@@ -80,7 +82,7 @@ class Session:
         self._answered = 0
         self._question: Question | None = None
         self._settled = ""
-        self._typed: tuple[str, str] | None = None
+        self._typed: tuple[str, Json] | None = None
 
     def recall(self, events: Sequence[Event]) -> None:
         """Take in what happened before."""
@@ -104,11 +106,13 @@ class Session:
     def _note(self, event: Event) -> None:
         self._position = event.seq
         match event.data:
-            case QuestionAsked(question=id, prompt=prompt, to=to):
-                self._question = Question(id, prompt, to)
+            case QuestionAsked() as asked:
+                self._question = question_of(asked, event.seq)
             case QuestionAnswered():
                 self._question = None
                 self._answered += 1
+            case QuestionExpired():
+                self._question = None
             case CancelRequested():
                 self._question = None
             case _:
@@ -141,21 +145,21 @@ class Session:
                 task.cancel()
             await asyncio.wait({closed, answer})
 
-    async def _give(self, question: Question, text: str | None) -> bool:
+    async def _give(self, question: Question, value: Json) -> bool:
         """Deliver an answer; whether there is one."""
-        if text is None:
+        if value is None:
             return False
         self._settled = question.id
         if self._answers.typed:
-            self._typed = (question.id, text)
-        await self._run.answer(question.id, text, by=question.to)
+            self._typed = (question.id, value)
+        await self._run.answer(question.id, value)
         return True
 
     async def _closed(self, after: int) -> None:
         """Wait until the open question is answered, or the run is to end."""
         async with aclosing(self._run.events(after)) as events:
             async for event in events:
-                if isinstance(event.data, QuestionAnswered | CancelRequested):
+                if isinstance(event.data, QuestionAnswered | QuestionExpired | CancelRequested):
                     return
                 if event.kind in ENDS:
                     return

@@ -22,7 +22,7 @@ class RunStarted(Fact, frozen=True):
 
 
 class RunPaused(Fact, frozen=True):
-    """The run waits for something from outside."""
+    """The run waits for a question to be answered; its cause is where that was asked."""
 
     kind: ClassVar[str] = "run.paused"
     waiting_for: str

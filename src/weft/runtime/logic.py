@@ -6,10 +6,11 @@ from typing import Any
 import msgspec
 
 from weft.agents import events as agents
-from weft.agents.logic import FOLDS as AGENT_FOLDS
+from weft.agents.logic.folding import FOLDS as AGENT_FOLDS
 from weft.agents.spec import RunState, Workflow
 from weft.assembly.events import FrameAssembled
 from weft.conversation.events import RouteDecided
+from weft.lifecycle import events as lifecycle
 from weft.log import events as runs
 from weft.log.logic import Codec, Upcast
 from weft.log.spec import Event
@@ -27,6 +28,7 @@ FACTS = (
     variables.ContextLoaded,
     variables.ContextChanged,
     variables.ContextRefused,
+    variables.ContextMissed,
     variables.ContextSuppressed,
     variables.TimerSet,
     variables.TimerExpired,
@@ -37,9 +39,23 @@ FACTS = (
     agents.ModelAnswered,
     agents.ModelFailed,
     agents.AgentText,
+    agents.AgentOutput,
+    agents.OutputRefused,
+    agents.TransferChosen,
+    agents.ToolCalled,
+    agents.ToolReturned,
+    agents.ToolFailed,
+    agents.ToolsOffered,
+    agents.EffectDone,
+    agents.ChanceDrawn,
+    agents.SpeakerPicked,
+    lifecycle.LifecycleToolCall,
+    lifecycle.LifecycleToolResult,
+    lifecycle.LifecycleToolError,
     agents.UserText,
     agents.QuestionAsked,
     agents.QuestionAnswered,
+    agents.QuestionExpired,
     agents.AnswerRefused,
     RouteDecided,
 )
@@ -65,6 +81,8 @@ def evolve(workflow: Workflow, state: RunState, event: Event) -> None:
         own(state.progress, event.data)
     if state.open is not None:
         state.open.recorded[event.id] = event.data
+    elif event.id.startswith("chat/"):
+        state.chat[event.id] = event.data
 
 
 def base_context(run: str, started: runs.RunStarted) -> dict[str, str]:
@@ -93,12 +111,15 @@ class _Snapshot(msgspec.Struct):
 
 
 # Raised whenever a field of the state changes its meaning; other snapshots are folded anew.
-_SNAPSHOT = 1
+_SNAPSHOT = 2
+
+_KINDS = {fact.kind: fact for fact in FACTS}
 
 
 def freeze(state: RunState) -> bytes:
     """The state between two turns as bytes."""
-    return msgspec.json.encode(_Snapshot(_SNAPSHOT, state))
+    chat = {id: (fact.kind, fact) for id, fact in state.chat.items()}
+    return msgspec.json.encode(_Snapshot(_SNAPSHOT, msgspec.structs.replace(state, chat=chat)))
 
 
 def thaw(workflow: Workflow, frozen: bytes) -> RunState | None:
@@ -107,7 +128,10 @@ def thaw(workflow: Workflow, frozen: bytes) -> RunState | None:
         snapshot = msgspec.json.decode(frozen, type=_Snapshot)
         state = snapshot.state
         state.progress = msgspec.convert(state.progress, workflow.progress)
-    except msgspec.MsgspecError:
+        state.chat = {
+            id: msgspec.convert(fact, _KINDS[kind]) for id, (kind, fact) in state.chat.items()
+        }
+    except (msgspec.MsgspecError, KeyError):
         return None
     return state if snapshot.release == _SNAPSHOT else None
 
@@ -127,6 +151,11 @@ def _on_loaded(state: RunState, event: Event) -> None:
 def _on_changed(state: RunState, event: Event) -> None:
     fact: variables.ContextChanged = event.data
     state.values[fact.name] = fact.value
+    state.ephemeral.pop(fact.name, None)
+    if fact.removed:
+        del state.values[fact.name]
+    elif fact.ephemeral:
+        state.ephemeral[fact.name] = event.id.rpartition(".")[0].partition("@")[0]
     state.fired.add(fact.writer)
     state.revision += 1
 
@@ -150,12 +179,12 @@ def _on_suppressed(state: RunState, event: Event) -> None:
 
 def _on_cancel(state: RunState, event: Event) -> None:
     state.cancel = event.data
+    state.question = None
     state.status = "running"
 
 
 def _on_resumed(state: RunState, event: Event) -> None:
-    waits = state.question is not None and state.cancel is None
-    state.status = "paused" if waits else "running"
+    state.status = "paused" if state.question is not None else "running"
 
 
 def _status(status: str) -> Callable[[RunState, Event], None]:

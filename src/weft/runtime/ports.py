@@ -85,6 +85,10 @@ class Entropy(Protocol):
         """A short word that nobody else has, of letters and digits."""
         ...
 
+    def below(self, limit: int) -> int:
+        """A number from 0 on, below the limit, each as likely as the others."""
+        ...
+
 
 class Definitions(Protocol):
     """Workflows from where they are declared, or as a run has them on record."""

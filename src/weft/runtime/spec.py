@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
-from weft.agents.spec import Engine, Workflow
+from weft.agents.spec import Callee, Engine, ToolServer, Workflow
 from weft.kernel.values import Json
 from weft.variables.events import ContextSuppressed
 
@@ -28,6 +28,13 @@ class Stop(msgspec.Struct, frozen=True, tag="cancel"):
     reason: str = ""
 
 
+class Identity(NamedTuple):
+    """Who answers: a user of a tenant; what is not said is taken to be right."""
+
+    user: str | None = None
+    tenant: str | None = None
+
+
 class Delivery(StrEnum):
     """What became of a message to a run."""
 
@@ -40,12 +47,25 @@ class Delivery(StrEnum):
 Message = Reply | Stop
 
 
+class Delta(msgspec.Struct, frozen=True, gc=False):
+    """A piece of an answer while it is made, beside the log; one at offset 0 begins again."""
+
+    run: str
+    turn: int
+    agent: str
+    offset: int
+    text: str
+
+
+# Takes pieces of an answer while it is made.
+Say = Callable[[str], None]
+
+
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A checked workflow with the engines of its agents, and what a run of it is pinned to.
-
-    `set_aside` names the parts that do not pass their check and count as empty.
-    """
+    """A checked workflow with the code of its agents, tools and hooks, and what a run of it is
+    pinned to. Tools are known by name, hooks by their place; parts that are set aside do not pass
+    their check and count as empty."""
 
     workflow: Workflow
     engines: Mapping[str, Engine]
@@ -56,7 +76,12 @@ class Loaded:
     opening: str = ""
     database: str | None = None
     functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict[str, Any])
-    user_script: tuple[str, ...] = ()
+    tools: Mapping[str, Callee] = field(default_factory=dict[str, Callee])
+    hooks: Mapping[int, Callee] = field(default_factory=dict[int, Callee])
+    servers: Mapping[str, ToolServer] = field(default_factory=dict[str, ToolServer])
+    selector: Engine | None = None
+    model: str | None = None
+    user_script: tuple[Json, ...] = ()
     changed_code: tuple[str, ...] = ()
     set_aside: tuple[str, ...] = ()
     suppressed: tuple[ContextSuppressed, ...] = ()

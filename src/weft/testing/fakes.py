@@ -33,11 +33,17 @@ class FakeEntropy:
     def __init__(self, prefix: str = "run") -> None:
         self._prefix = prefix
         self._count = 0
+        self._draws = 0
 
     def token(self) -> str:
         """The next word."""
         self._count += 1
         return f"{self._prefix}{self._count}"
+
+    def below(self, limit: int) -> int:
+        """The numbers below the limit, one after the other."""
+        self._draws += 1
+        return (self._draws - 1) % limit
 
 
 class FakeEnvironment:
@@ -74,11 +80,12 @@ class FakeDocuments:
                     return document
         return None
 
-    async def index(self, lookup: Lookup) -> None:
-        """Refuse what every store refuses; there is nothing to index."""
+    async def index(self, lookup: Lookup) -> bool:
+        """Refuse what every store refuses; whether there is something to index."""
         if self._closed:
             raise UsageError("The documents are closed, so nothing can be looked up any more.")
         steps(lookup.key)
+        return (lookup.database, lookup.collection) in self._kept
 
     async def aclose(self) -> None:
         """Refuse everything from now on; a second call changes nothing."""

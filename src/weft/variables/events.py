@@ -29,13 +29,20 @@ class ContextLoaded(Fact, frozen=True):
 
 
 class ContextChanged(Fact, frozen=True):
-    """A variable took another value."""
+    """A variable took another value, or lost it (`removed`).
+
+    `undeclared` says that no definition has the name; `ephemeral` that the value is no JSON and
+    lives in the memory of the process alone.
+    """
 
     kind: ClassVar[str] = "context.changed"
     name: str
     value: Json
     previous: Json = None
     writer: str = ""
+    undeclared: bool = False
+    ephemeral: bool = False
+    removed: bool = False
 
 
 class ContextRefused(Fact, frozen=True):
@@ -45,6 +52,16 @@ class ContextRefused(Fact, frozen=True):
     name: str
     writer: str
     reason: str
+
+
+class ContextMissed(Fact, frozen=True):
+    """An answer held a value for a variable, and the tool that asked did not set it."""
+
+    kind: ClassVar[str] = "context.missed"
+    name: str
+    tool: str
+    key: str
+    value: Json
 
 
 class ContextSuppressed(Fact, frozen=True):

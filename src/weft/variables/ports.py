@@ -32,8 +32,14 @@ class DocumentStore(Protocol):
         """
         ...
 
-    async def index(self, lookup: Lookup) -> None:
-        """See to it that such a lookup costs the same in a large collection as in a small one."""
+    async def index(self, lookup: Lookup) -> bool:
+        """See to it that such a lookup costs the same in a large collection as in a small one.
+
+        Gives whether there is such a collection; none is made.
+
+        Raises:
+            DocumentsUnavailable: the store does not answer, in time or at all.
+        """
         ...
 
     async def aclose(self) -> None:

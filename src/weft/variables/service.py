@@ -1,8 +1,9 @@
-"""Reading first values from the world: the environment, and documents, all at once."""
+"""Reading first values from the world: the environment, and documents, all at once; indexes."""
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from typing import NamedTuple
 
 from weft.errors import DocumentsUnavailable, MissingContext
 from weft.kernel.values import Json
@@ -27,6 +28,18 @@ from weft.variables.spec import Database, Variables
 VERBOSE = "CONTEXT_VERBOSE_DEBUG"
 
 log = logging.getLogger("weft.context")
+
+
+class Index(NamedTuple):
+    """The index that lookups of database variables use; `made` unless its collection is missing.
+
+    Where no database is named, the store's default one is meant.
+    """
+
+    database: str | None
+    collection: str
+    field: str
+    made: bool
 
 
 class ContextSource:
@@ -92,15 +105,28 @@ class ContextSource:
     async def _find(
         self, source: Database, base: Mapping[str, Json], database: str | None
     ) -> Found:
-        lookup = Lookup(
-            source.database_name or database,
-            source.collection,
-            source.search_by,
-            str(base[source.search_by]),
-            str(base["app_id"]),
-        )
+        lookup = _lookup(source, database, str(base[source.search_by]), str(base["app_id"]))
         try:
             return Found(await self._documents.newest(lookup))
         except DocumentsUnavailable as error:
             log.warning("%s", error)
             return Found(None, f"unavailable: {error}")
+
+
+async def index(
+    documents: DocumentStore, variables: Variables, database: str | None
+) -> AsyncGenerator[Index, None]:
+    """See to every index that the database variables of a workflow use, one after the other.
+
+    Raises:
+        DocumentsUnavailable: the store does not answer, in time or at all.
+    """
+    sources = [source for _, source in lookups(variables, Gates(False, False))]
+    for wanted in dict.fromkeys(_lookup(source, database) for source in sources):
+        made = await documents.index(wanted)
+        yield Index(wanted.database, wanted.collection, wanted.key, made)
+
+
+def _lookup(source: Database, database: str | None, value: str = "", tenant: str = "") -> Lookup:
+    name = source.database_name or database
+    return Lookup(name, source.collection, source.search_by, value, tenant)

@@ -11,7 +11,7 @@ from anyio import to_thread
 from psycopg import AsyncConnection
 from psycopg.sql import SQL
 
-from tests.adapters.postgres.test_documents import add
+from tests.support.documents import into_postgres as add
 from tests.support.loopback import Relay, listening, stay_silent
 from tests.support.servers import PASSWORD, PostgresServer, free_port
 from weft.adapters.postgres import PostgresDocuments, queries

@@ -1,6 +1,5 @@
 """Documents in SQLite files: the suite, and files that are locked, damaged, strange."""
 
-import json
 import os
 import sqlite3
 import tempfile
@@ -13,6 +12,7 @@ import anyio
 import pytest
 from anyio import to_thread
 
+from tests.support.documents import into_sqlite as add
 from weft.adapters.sqlite import SqliteDocuments, lookups
 from weft.errors import DocumentsUnavailable, UsageError
 from weft.testing.contracts import DocumentStoreContract
@@ -27,16 +27,6 @@ LATE = 3.0
 def opened(folder: Path, name: str = "documents") -> Generator[sqlite3.Connection, None, None]:
     with closing(sqlite3.connect(folder / f"{name}.db")) as connection, connection:
         yield connection
-
-
-def add(folder: Path, name: str | None, table: str, documents: Sequence[Mapping[str, Any]]) -> None:
-    quoted = '"' + table.replace('"', '""') + '"'
-    with opened(folder, name or "documents") as connection:
-        connection.execute(
-            f"CREATE TABLE IF NOT EXISTS {quoted} (id INTEGER PRIMARY KEY, doc TEXT NOT NULL)"
-        )
-        texts = [(json.dumps(document),) for document in documents]
-        connection.executemany(f"INSERT INTO {quoted} (doc) VALUES (?)", texts)
 
 
 class TestDocuments(DocumentStoreContract):

@@ -54,18 +54,20 @@ class MongoDocuments:
             return None
         return await self._run(read, lookup, self._timeout)
 
-    async def index(self, lookup: Lookup) -> None:
+    async def index(self, lookup: Lookup) -> bool:
         """Index the key in its collection, if there is such a collection."""
 
-        async def build() -> None:
+        async def build() -> bool:
             with pymongo.timeout(self._timeout):
                 present = await collection.database.list_collection_names()
             # To index a collection that is not there would make it.
-            if lookup.collection in present:
+            exists = lookup.collection in present
+            if exists:
                 await reading.index(collection, lookup)
+            return exists
 
         collection = self._collection(lookup)
-        await self._run(build, lookup, BUILDING)
+        return await self._run(build, lookup, BUILDING)
 
     async def aclose(self) -> None:
         """Close the connections and refuse everything from now on; again changes nothing."""

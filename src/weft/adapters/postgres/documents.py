@@ -57,13 +57,14 @@ class PostgresDocuments:
                 f"{error}. Repair it."
             ) from error
 
-    async def index(self, lookup: Lookup) -> None:
+    async def index(self, lookup: Lookup) -> bool:
         """Index the key in its table, if there is such a table; writers wait meanwhile."""
         if not self._can_hold(lookup):
-            return
+            return False
         [(exists,)] = await self._run(queries.exists(lookup), lookup, self._timeout)
         if exists:
             await self._run(queries.index(lookup), lookup, BUILDING)
+        return exists
 
     async def aclose(self) -> None:
         """Close the connections and refuse everything from now on; again changes nothing."""

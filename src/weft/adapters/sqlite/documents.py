@@ -65,10 +65,10 @@ class SqliteDocuments:
         read = partial(_read, lookup=lookup, statement=statement, values=values)
         return await self._run(lookup, "ro", read, self._timeout + GRACE)
 
-    async def index(self, lookup: Lookup) -> None:
+    async def index(self, lookup: Lookup) -> bool:
         """Index the key in its table, if there is such a table; writers wait meanwhile."""
         build = partial(_build, statement=lookups.index(lookup))
-        await self._run(lookup, "rw", build, BUILDING)
+        return await self._run(lookup, "rw", build, BUILDING) or False
 
     async def aclose(self) -> None:
         """Refuse everything from now on; a second call changes nothing."""
@@ -172,7 +172,8 @@ def _read(
     return None
 
 
-def _build(connection: sqlite3.Connection, statement: str) -> None:
+def _build(connection: sqlite3.Connection, statement: str) -> bool:
     with connection:
         connection.execute("BEGIN IMMEDIATE")
         connection.execute(statement)
+    return True

@@ -25,6 +25,10 @@ class SystemEntropy:
         bits = secrets.randbits(5 * LENGTH)
         return "".join(ALPHABET[bits >> 5 * place & 31] for place in range(LENGTH))
 
+    def below(self, limit: int) -> int:
+        """A number from 0 on, below the limit."""
+        return secrets.randbelow(limit)
+
 
 class SystemEnvironment:
     """The environment variables of this process."""

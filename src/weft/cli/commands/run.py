@@ -5,14 +5,12 @@ from typing import Annotated
 
 import typer
 
-from weft.app import Run as Handle
 from weft.app import Weft
 from weft.cli.command import as_text
 from weft.cli.conversing import ConversingCommand
 from weft.cli.invocation import again
-from weft.cli.problems import relocate
+from weft.cli.problems import located
 from weft.cli.terminal import Terminal, safe
-from weft.errors import DefinitionError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,14 +37,9 @@ class Run(ConversingCommand):
 
     async def act(self, app: Weft, terminal: Terminal) -> int:
         """Start the run, attend to it, and say how to go on."""
-        run = await self._start(app)
+        with located(self.path):
+            run = await app.start(self.path, user_id=self.user, app_id=self.app)
         if (await app.log(run.id))[0].data.set_aside:
             told = "The run begins without its context variables, which do not pass their check"
             terminal.tell(safe(f"{told}: {again('check', self.path)}", "yellow"))
         return await self.converse(app, run, terminal)
-
-    async def _start(self, app: Weft) -> Handle:
-        try:
-            return await app.start(self.path, user_id=self.user, app_id=self.app)
-        except DefinitionError as error:
-            raise DefinitionError(self.path, relocate(self.path, error.diagnostics)) from error

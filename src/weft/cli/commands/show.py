@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated
 
-import msgspec
 import typer
 
 from weft.cli.command import Command
 from weft.cli.masking import masked
 from weft.cli.stored import StoreFile
 from weft.cli.terminal import Terminal, joined
-from weft.conversation.logic.schemas import schema_of
+from weft.conversation.logic.schemas import FILES, schema_of, written
 from weft.errors import UsageError
 from weft.wiring import in_force
 
@@ -24,23 +23,13 @@ class Subject(StrEnum):
     config = "config"
 
 
-class Part(StrEnum):
-    """The files that have a schema."""
-
-    context_variables = "context_variables"
-    orchestrator = "orchestrator"
-    agents = "agents"
-    handoffs = "handoffs"
-    script = "script"
-
-
 @dataclass(frozen=True, kw_only=True)
 class Show(Command):
     """Show the JSON Schema of a workflow's file, or the settings and where each came from."""
 
     subject: Annotated[Subject, typer.Argument(metavar="WHAT", help="`schema` or `config`.")]
     name: Annotated[
-        Part | None, typer.Argument(metavar="NAME", help=f"Schema of: {', '.join(Part)}.")
+        str | None, typer.Argument(metavar="NAME", help=f"Schema of: {', '.join(FILES)}.")
     ] = None
     store: StoreFile = None
 
@@ -54,18 +43,15 @@ class Show(Command):
 
     def _show_schema(self, terminal: Terminal) -> None:
         if self.name is None:
-            raise UsageError(f"Say of which file: `weft show schema NAME`. Names: {_names()}.")
+            names = ", ".join(FILES)
+            raise UsageError(f"Say of which file: `weft show schema NAME`. Names: {names}.")
         if self.store is not None:
             raise UsageError("A schema has no store. Leave `--store` out.")
-        terminal.emit(msgspec.json.format(msgspec.json.encode(schema_of(self.name)), indent=2))
+        terminal.emit(written(schema_of(self.name)))
 
     def _show_config(self, terminal: Terminal) -> None:
         if self.name is not None:
-            raise UsageError(f"`weft show config` takes no name. Leave {str(self.name)!r} out.")
+            raise UsageError(f"`weft show config` takes no name. Leave {self.name!r} out.")
         for name, chosen in in_force({"store": self.store}).items():
             value = json.dumps(masked(chosen.value), ensure_ascii=False)
             terminal.show(joined((name, "bold"), f" = {value}", (f"  # {chosen.origin}", "dim")))
-
-
-def _names() -> str:
-    return ", ".join(Part)

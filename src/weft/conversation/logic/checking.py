@@ -1,26 +1,41 @@
 """From the documents of a workflow folder to a checked conversation, or to all their problems."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
-from weft.agents.spec import TERMINATE, USER, WORKFLOW, Agent, Script
+from weft.agents.logic.outputs.checking import check_outputs
+from weft.agents.spec import SELECTOR, TERMINATE, USER, WORKFLOW, Agent, Outputs, Script, Tool
 from weft.conversation.logic.dataflow import check_flow
 from weft.conversation.logic.reach import check_nobody_is_asked, check_reach
 from weft.conversation.logic.rules import check_rules
 from weft.conversation.logic.scope import Scope
-from weft.conversation.spec import Conversation, Orchestrator
+from weft.conversation.logic.tooling import (
+    check_hooks,
+    check_toolkit,
+    read_lifecycle,
+    read_tooling,
+)
+from weft.conversation.spec import Conversation, Orchestrator, UiConfig
 from weft.errors import Diagnostic
 from weft.kernel.digests import chain, digest
 from weft.kernel.documents import Document, Folder, Path
 from weft.kernel.models import Entry, Report
-from weft.kernel.values import as_object
+from weft.kernel.values import as_object, nearest
+from weft.lifecycle.spec import LifecycleTool
 from weft.variables.logic.checking import Known, check_variables
 from weft.variables.logic.derivation import Triggers
 
-PARTS = ("orchestrator", "agents", "context_variables", "handoffs", "script")
-
-# The parts that name code which may set variables.
-WRITERS = ("tools", "hooks")
+PARTS = (
+    "orchestrator",
+    "agents",
+    "context_variables",
+    "handoffs",
+    "tools",
+    "structured_outputs",
+    "ui_config",
+    "script",
+)
 
 
 def check(
@@ -38,12 +53,17 @@ def check(
     orchestrator = _orchestrator(scope)
     agents = _agents(scope)
     agent_names = scope.agent_names if scope.agents_known else frozenset[str]()
-    known = Known(agent_names, frozenset())
+    tooling = read_tooling(scope)
+    outputs = _outputs(scope, agents)
+    known = Known(agent_names, tooling.words if tooling.complete else None)
     ignored = "context_variables" in set_aside
     declared = None if ignored else folder.documents.get("context_variables")
     variables = check_variables(report, declared, known)
     scope.know(variables)
+    toolkit = check_toolkit(scope, tooling, agents, outputs)
     rules = check_rules(scope, scope.document("handoffs"))
+    hooks = check_hooks(scope, tooling)
+    visible = _visible(scope)
     script = _script(scope)
     _check_unused(scope)
     if orchestrator is not None:
@@ -51,8 +71,7 @@ def check(
         if orchestrator.startup_mode == "BackendOnly":
             check_nobody_is_asked(scope, rules)
         check_reach(scope, orchestrator, rules)
-        others_write = any(_says_something(scope.document(part).value) for part in WRITERS)
-        check_flow(scope, orchestrator, rules, others_write=others_write)
+        check_flow(scope, orchestrator, rules)
     if orchestrator is None or broken or _errors(report):
         return None, sorted(report.problems)
     conversation = Conversation(
@@ -62,9 +81,13 @@ def check(
         orchestrator,
         agents,
         variables.variables,
-        Triggers(variables.variables.definitions),
+        Triggers(variables.variables.definitions, toolkit.aliases),
         rules,
         script,
+        toolkit,
+        {agent: outputs.models[name] for agent, name in outputs.registry.items()},
+        hooks,
+        visible,
     )
     return conversation, sorted(report.problems)
 
@@ -85,6 +108,21 @@ def roster(folder: Folder, broken: frozenset[str]) -> Roster:
     script = scope.report.model(document, Entry((), document.value), Script)
     places = {name: _where(place) for name, place in scope.places.items()}
     return Roster(agents, places, None if "script" in broken else script)
+
+
+def declared_tools(folder: Folder, broken: frozenset[str]) -> list[tuple[tuple[str, int], Tool]]:
+    """The valid tools of a folder and where each stands, also if it has problems elsewhere."""
+    tooling = read_tooling(Scope(Report(folder.name), folder, broken))
+    return [(_where((tooling.document, path)), tool) for path, tool in tooling.tools.values()]
+
+
+def declared_hooks(
+    folder: Folder, broken: frozenset[str]
+) -> list[tuple[tuple[str, int], LifecycleTool]]:
+    """The valid hooks of a folder and where each stands, also if it has problems elsewhere."""
+    scope = Scope(Report(folder.name), folder, broken)
+    document = scope.document("tools")
+    return [(_where((document, path)), hook) for path, hook in read_lifecycle(scope, document)]
 
 
 def definition_digest(documents: Mapping[str, Document]) -> str:
@@ -128,10 +166,45 @@ def _where(place: tuple[Document, Path]) -> tuple[str, int]:
     return document.file, document.place(path).line
 
 
+def _outputs(scope: Scope, agents: Mapping[str, Agent]) -> Outputs:
+    """The forms of outputs, and which agent answers in which."""
+    document = scope.folder.documents.get("structured_outputs")
+    known = scope.agent_names if scope.agents_known else None
+    outputs = check_outputs(scope.report, document, known)
+    registry = dict(outputs.registry)
+    for agent in agents.values():
+        where, path = scope.places[agent.name]
+        name = agent.structured_outputs
+        if name is not None and name not in outputs.models and outputs.complete:
+            hint = nearest(name, list(outputs.models))
+            remedy = f"Did you mean {hint!r}?" if hint else "Declare it in `structured_outputs`."
+            message = f"Agent {agent.name!r} answers with {name!r}, which is no declared model."
+            scope.report.add(where, (*path, "structured_outputs"), "W039", message, remedy)
+        elif name is not None and registry.setdefault(agent.name, name) != name:
+            message = f"The registry lets {agent.name!r} answer with {registry[agent.name]!r}."
+            scope.report.add(where, (*path, "structured_outputs"), "W039", message, "Keep one.")
+    return replace(outputs, registry=registry)
+
+
+def _visible(scope: Scope) -> frozenset[str] | None:
+    """The agents whose messages the user sees; nothing when it is everybody's."""
+    document = scope.document("ui_config")
+    config = scope.report.model(document, Entry((), document.value or {}), UiConfig)
+    if config is None or "visual_agents" not in config.model_fields_set:
+        return None
+    for number, name in enumerate(config.visual_agents):
+        where = ("visual_agents", number)
+        if name != USER:
+            scope.check_agent(document, where, name, "is shown to the user")
+    return frozenset(config.visual_agents)
+
+
 def _script(scope: Scope) -> Script:
     document = scope.document("script")
     script = scope.report.model(document, Entry((), document.value), Script) or Script()
     for name in script.agents:
+        if name == SELECTOR:
+            continue
         scope.check_agent(document, ("agents", name), name, "has lines in the script")
     return script
 
@@ -157,7 +230,7 @@ def _says_something(value: Any) -> bool:
 
 
 def _check_name(scope: Scope, document: Document, found: Entry, name: str) -> None:
-    if name in (USER, TERMINATE, WORKFLOW):
+    if name in (USER, TERMINATE, WORKFLOW, SELECTOR):
         scope.report.add(
             document,
             found.path,
@@ -181,6 +254,14 @@ def _check_start(scope: Scope, orchestrator: Orchestrator) -> None:
     root, initial = scope.report.part(document, "orchestrator").path, orchestrator.initial_agent
     if initial is not None:
         scope.check_agent(document, (*root, "initial_agent"), initial, "starts the conversation")
+    if orchestrator.startup_mode == "BackendOnly" and _is_manual(orchestrator):
+        scope.report.add(
+            document,
+            (*root, "orchestration_pattern"),
+            "W033",
+            "BackendOnly runs without people, and ManualPattern asks them who speaks.",
+            "Choose another pattern.",
+        )
     if orchestrator.startup_mode == "BackendOnly" and orchestrator.human_in_the_loop:
         scope.report.add(
             document,
@@ -198,3 +279,7 @@ def _check_start(scope: Scope, orchestrator: Orchestrator) -> None:
             f"{orchestrator.startup_mode}.",
             "Set `startup_mode: UserDriven`, or drop it.",
         )
+
+
+def _is_manual(orchestrator: Orchestrator) -> bool:
+    return orchestrator.orchestration_pattern == "ManualPattern"

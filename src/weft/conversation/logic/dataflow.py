@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Set
 
 from weft.conversation.logic.reach import START, beyond, followers
 from weft.conversation.logic.scope import Scope
+from weft.conversation.logic.transfers import names_in
 from weft.conversation.spec import Orchestrator, Rule
 from weft.kernel.values import preview
 from weft.variables.logic.conditions import Term
@@ -18,16 +19,11 @@ Rules = Mapping[str, tuple[Rule, ...]]
 _TURNS = ("agent.text", "turn.finished")
 
 
-def check_flow(
-    scope: Scope, orchestrator: Orchestrator, rules: Rules, *, others_write: bool
-) -> None:
-    """Note uses of variables that nothing can have set by then, and variables without a use.
-
-    With `others_write`, tools or hooks may set any derived variable at any time.
-    """
+def check_flow(scope: Scope, orchestrator: Orchestrator, rules: Rules) -> None:
+    """Note uses of variables that nothing can have set by then, and variables without a use."""
     if not scope.is_sound:
         return
-    if not others_write:
+    if not scope.others_write:
         follows = followers(scope.places, orchestrator, rules)
         order = Order(follows, scope.variables.definitions)
         _check_shown(scope, order)
@@ -103,7 +99,7 @@ def _check_shown(scope: Scope, order: Order) -> None:
                 scope.report.warn(
                     document,
                     (*scope.views[agent].path, *place_in(exposure, name)),
-                    "W035",
+                    "W065",
                     f"Agent {agent!r} is shown {name!r}, which nothing can have set by then.",
                     "Give it a default or an earlier trigger, or show it to a later agent.",
                 )
@@ -118,7 +114,7 @@ def _check_conditions(scope: Scope, order: Order, rules: Rules) -> None:
             scope.report.warn(
                 document,
                 (*root, rule.number - 1, "condition"),
-                "W035",
+                "W065",
                 f"Rule {rule.number} never fires: when {source!r} hands over, nothing can have "
                 f"set {term.name!r} to {preview(term.value)}.",
                 "Add an earlier trigger, or drop the rule.",
@@ -146,13 +142,14 @@ def _check_unused(scope: Scope, rules: Rules) -> None:
     variables = scope.variables
     used = {name for exposure in variables.exposures.values() for name in names_of(exposure)}
     used |= {term.name for _, _, term in _terms(rules)}
+    used |= {name for found in rules.values() for rule in found for name in names_in(rule.said)}
     used |= {name for each in variables.definitions.values() for name in _heard(each)}
     for name in variables.definitions:
         if name not in used:
             scope.report.warn(
                 scope.document("context_variables"),
                 scope.declared[name].path,
-                "W039",
+                "W066",
                 f"Nothing uses variable {name!r}: no agent is shown it, nothing depends on it.",
                 "Show it to an agent, use it in a condition, or remove it.",
             )

@@ -1,11 +1,12 @@
 """What becomes of a workflow whose context variables do not pass their check and are set aside."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
+from weft.conversation.logic.transfers import names_in
 from weft.conversation.spec import Conversation
 from weft.errors import Diagnostic
 from weft.variables.events import ContextSuppressed
-from weft.variables.spec import BAKED_IN
+from weft.variables.spec import BAKED_IN, BASE
 
 # The part without which a workflow can begin.
 OPTIONAL = "context_variables"
@@ -25,8 +26,16 @@ def is_invalid(problems: Iterable[Diagnostic]) -> bool:
 
 def suppressed(conversation: Conversation) -> tuple[ContextSuppressed, ...]:
     """The variables that conditions name and that nobody has, with the reason."""
-    rules = [rule for found in conversation.rules.values() for rule in found]
-    terms = [term for rule in rules if rule.condition for term in rule.condition.terms]
-    names = tuple(dict.fromkeys(term.name for term in terms if term.name not in BAKED_IN))
+    named = dict.fromkeys(_names(conversation))
+    names = tuple(name for name in named if name not in BAKED_IN and name not in BASE)
     reason = "the context variables do not pass their check, and strict is off"
     return (ContextSuppressed(names, reason),) if names else ()
+
+
+def _names(conversation: Conversation) -> Iterator[str]:
+    """The variables that handoffs and hooks depend on."""
+    rules = [rule for found in conversation.rules.values() for rule in found]
+    hooks = [hook for found in conversation.hooks.values() for hook in found]
+    for condition in (*(rule.condition for rule in rules), *(hook.when for hook in hooks)):
+        yield from (term.name for term in condition.terms) if condition else ()
+    yield from (name for rule in rules if rule.llm for name in names_in(rule.said))

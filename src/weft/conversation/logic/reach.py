@@ -2,17 +2,17 @@
 
 from collections.abc import Iterable, Mapping
 
-from weft.agents.spec import TERMINATE, USER
+from weft.agents.spec import USER
 from weft.conversation.logic.scope import Scope
 from weft.conversation.spec import Orchestrator, Rule
+
+Rules = Mapping[str, tuple[Rule, ...]]
 
 # Whom the first speaker follows, as `route.decided` has it.
 START = ""
 
 
-def check_reach(
-    scope: Scope, orchestrator: Orchestrator, rules: Mapping[str, tuple[Rule, ...]]
-) -> None:
+def check_reach(scope: Scope, orchestrator: Orchestrator, rules: Rules) -> None:
     """Note agents that no rule leads to."""
     if not scope.is_sound:
         return
@@ -27,36 +27,50 @@ def check_reach(
         )
 
 
-def reached(
-    agents: Iterable[str], orchestrator: Orchestrator, rules: Mapping[str, tuple[Rule, ...]]
-) -> set[str]:
+def reached(agents: Iterable[str], orchestrator: Orchestrator, rules: Rules) -> set[str]:
     """Whom the rules lead to, from whoever begins; `agents` in declared order."""
     return beyond(START, followers(agents, orchestrator, rules))
 
 
 def followers(
-    agents: Iterable[str], orchestrator: Orchestrator, rules: Mapping[str, tuple[Rule, ...]]
+    agents: Iterable[str], orchestrator: Orchestrator, rules: Rules
 ) -> dict[str, set[str]]:
     """Who can come after each agent and at the start, whatever the conditions say.
 
-    Where the user comes, so does whoever can follow the user's answer: by the rules, or as whom
-    the user answered.
+    Where the user comes, so does whoever can follow the user's answer.
     """
     roster = list(agents)
+    people = {USER} if orchestrator.human_in_the_loop else set[str]()
+    usual = orchestrator.orchestration_pattern == "DefaultPattern"
+    picked = set[str]() if usual else {*roster, *people}
     first = orchestrator.initial_agent or roster[0]
-    default = USER if orchestrator.human_in_the_loop else TERMINATE
-    found = {name: _targets(rules.get(name, ()), default) for name in roster}
+    # People come in also where a rule always fires: its target may have replied too often.
+    found = {name: _after(name, rules, picked) | people for name in roster}
     found[START] = {USER if orchestrator.startup_mode == "UserDriven" else first}
     for name, targets in found.items():
+        _pass_on(targets, rules)
         if USER in targets:
-            targets |= _targets(rules.get(USER, ()), name or first)
+            # With no rule that fires, the user's answer goes back to whom it is for.
+            targets |= _after(USER, rules, picked or {name or first})
+            _pass_on(targets, rules)
     return found
 
 
-def _targets(rules: tuple[Rule, ...], default: str) -> set[str]:
-    """Whom rules can lead to; the default follows unless one of them always fires."""
-    found = {rule.target for rule in rules}
-    return found if any(rule.condition is None for rule in rules) else {*found, default}
+def _after(name: str, rules: Rules, default: set[str]) -> set[str]:
+    """Whom the rules of somebody lead to; the default too, unless one of them always fires."""
+    asked = [rule for rule in rules.get(name, ()) if not rule.pre]
+    found = {rule.target for rule in asked}
+    always = any(rule.condition is None and not rule.llm for rule in asked)
+    return found if always else found | default
+
+
+def _pass_on(targets: set[str], rules: Rules) -> None:
+    """Add those who get the turn of a target before it replies."""
+    waiting = list(targets)
+    while waiting:
+        before = {rule.target for rule in rules.get(waiting.pop(), ()) if rule.pre}
+        waiting += before - targets
+        targets |= before
 
 
 def beyond(name: str, follows: Mapping[str, Iterable[str]]) -> set[str]:
@@ -70,8 +84,11 @@ def beyond(name: str, follows: Mapping[str, Iterable[str]]) -> set[str]:
     return found
 
 
-def check_nobody_is_asked(scope: Scope, rules: Mapping[str, tuple[Rule, ...]]) -> None:
-    """Note rules that hand over to people in a run without people."""
+def check_nobody_is_asked(scope: Scope, rules: Rules) -> None:
+    """Note whatever asks people in a run without people: rules here, tools where they stand."""
+    for document, path, title in scope.asking:
+        message = f"BackendOnly runs without people, and tool {title!r} asks them."
+        scope.report.add(document, path, "W033", message, "Make it an Agent_Tool, or drop it.")
     document = scope.document("handoffs")
     root = scope.report.part(document, "handoff_rules").path
     for source, found in rules.items():

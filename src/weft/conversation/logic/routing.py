@@ -1,43 +1,87 @@
 """Whose turn it is: rules in declared order, then the pattern's default."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from weft.agents.events import TurnFinished, UserText
+import msgspec
+
+from weft.agents.events import (
+    ChanceDrawn,
+    QuestionAnswered,
+    SpeakerPicked,
+    TransferChosen,
+    TurnFinished,
+    UserText,
+)
 from weft.agents.spec import (
+    SELECTOR,
     TERMINATE,
     USER,
     Ask,
     Decision,
+    Draw,
     Finish,
+    Pick,
     Question,
     RunState,
     TakeTurn,
+    Transfer,
 )
 from weft.conversation.events import Considered, RouteDecided
+from weft.conversation.logic.transfers import transfer
 from weft.conversation.spec import Conversation, Floor, Rule
 from weft.log.spec import Fact
 from weft.variables.logic.conditions import judge
 
 
 def _on_route(floor: Floor, fact: RouteDecided) -> None:
-    floor.next, floor.reason = fact.target, fact.reason
+    floor.next, floor.reason, floor.choice, floor.picked = fact.target, fact.reason, 0, ""
 
 
 def _on_turn(floor: Floor, fact: TurnFinished) -> None:
     floor.last, floor.agent, floor.next = fact.agent, fact.agent, None
+    floor.streak[fact.agent] = floor.streak.get(fact.agent, 0) + 1
 
 
 def _on_user(floor: Floor, fact: UserText) -> None:
     if fact.author == USER:
         floor.last, floor.next = USER, None
+        floor.streak.clear()
+
+
+def _on_transfer(floor: Floor, fact: TransferChosen) -> None:
+    floor.choice = fact.rule
+
+
+def _on_drawn(floor: Floor, fact: ChanceDrawn) -> None:
+    floor.picked = fact.drawn
+
+
+def _on_picked(floor: Floor, fact: SpeakerPicked) -> None:
+    floor.picked = fact.picked
+
+
+def _on_answered(floor: Floor, fact: QuestionAnswered) -> None:
+    if fact.tool == SELECTOR:
+        floor.picked = str(fact.value)
 
 
 _FOLDS: dict[type, Callable[[Floor, Any], None]] = {
     RouteDecided: _on_route,
     TurnFinished: _on_turn,
     UserText: _on_user,
+    TransferChosen: _on_transfer,
+    ChanceDrawn: _on_drawn,
+    SpeakerPicked: _on_picked,
+    QuestionAnswered: _on_answered,
 }
+
+
+class Way(NamedTuple):
+    """Where the work goes next, and why."""
+
+    target: str
+    reason: str
 
 
 class Conversing:
@@ -53,63 +97,174 @@ class Conversing:
         self.agents = conversation.agents
         self.variables = conversation.variables
         self.triggers = conversation.triggers
+        self.toolkit = conversation.toolkit
+        self.outputs = conversation.outputs
+        self.hooks = conversation.hooks
+        self._setup = conversation.orchestrator
+        self._roster = list(self.agents)
+        self._before_reply = _some(conversation, lambda rule: rule.pre)
+        self._after_reply = _some(conversation, lambda rule: not rule.pre)
+        self._by_model = _some(conversation, lambda rule: rule.llm)
 
     def begin(self) -> Floor:
         """Nobody has spoken."""
         return Floor()
 
+    def shows(self, agent: str) -> bool:
+        """Whether the user sees what this agent says."""
+        visible = self.conversation.visible
+        return visible is None or agent in visible
+
+    def transfers(self, agent: str, state: RunState) -> Sequence[Transfer]:
+        """The handoffs that the agent's model may choose at this moment."""
+        rules = self._by_model.get(agent, ())
+        return [transfer(rule, state.values, state.absent) for rule in rules]
+
     def decide(self, state: RunState) -> Decision:
-        """The next speaker, with the route on record."""
+        """The next speaker, with the route on record; or who is to pick one."""
         floor: Floor = state.progress
         if floor.next is not None:
-            return self._go(state, floor.next, floor.reason, ())
+            return self._go(state, Way(floor.next, floor.reason), ())
         route = self._route(state, floor)
-        fact = (f"{_moment(state)}/route", route)
-        return self._go(state, route.target, route.reason, (fact,))
+        if not isinstance(route, RouteDecided):
+            return route
+        routes = self._before(state, route)
+        moment = _moment(state)
+        facts = tuple(
+            (f"{moment}/pre.{n}" if n else f"{moment}/route", each) for n, each in enumerate(routes)
+        )
+        return self._go(state, Way(routes[-1].target, routes[-1].reason), facts)
 
-    def _go(
-        self, state: RunState, target: str, reason: str, facts: tuple[tuple[str, Fact], ...]
-    ) -> Decision:
-        if target == TERMINATE:
-            return Finish(reason, facts)
-        if target == USER:
+    def _go(self, state: RunState, way: Way, facts: tuple[tuple[str, Fact], ...]) -> Decision:
+        if way.target == TERMINATE:
+            return Finish(way.reason, facts)
+        if way.target == USER:
             return Ask(self._question(state), facts)
-        return TakeTurn(target, facts)
+        return TakeTurn(way.target, facts)
 
     def _question(self, state: RunState) -> Question:
-        opening = self.conversation.orchestrator.initial_message_to_user
+        opening = self._setup.initial_message_to_user
         prompt = opening if opening and not state.turns and not state.progress.last else ""
         return Question(f"{_moment(state)}/ask", prompt or "", state.user)
 
-    def _route(self, state: RunState, floor: Floor) -> RouteDecided:
-        setup = self.conversation.orchestrator
+    def _route(self, state: RunState, floor: Floor) -> RouteDecided | Decision:
+        setup = self._setup
         if not floor.last:
             target = USER if setup.startup_mode == "UserDriven" else self._first()
             return RouteDecided("", target, f"startup: {setup.startup_mode}")
         if setup.max_turns is not None and state.turns >= setup.max_turns:
             return RouteDecided(floor.last, TERMINATE, f"max_turns: {setup.max_turns} reached")
         considered: list[Considered] = []
-        for rule in self.conversation.rules.get(floor.last, ()):
-            entry = _consider(rule, state)
+        for rule in self._after_reply.get(floor.last, ()):
+            entry = _consider(rule, state, floor.choice)
             considered.append(entry)
             if entry.fired:
-                reason = f"{rule.kind} rule {rule.number}"
-                return RouteDecided(floor.last, rule.target, reason, tuple(considered))
-        target, reason = self._default(floor)
-        return RouteDecided(floor.last, target, reason, tuple(considered))
+                way = Way(rule.target, _named(rule))
+                return self._decided(floor, way, considered)
+        way = self._default(state, floor)
+        return self._decided(floor, way, considered) if isinstance(way, Way) else way
 
-    def _default(self, floor: Floor) -> tuple[str, str]:
+    def _decided(self, floor: Floor, way: Way, considered: Sequence[Considered]) -> RouteDecided:
+        """The route, unless its target has replied as often in a row as it may."""
+        agent = self.agents.get(way.target)
+        most = agent.max_consecutive_auto_reply if agent else None
+        if most is not None and floor.streak.get(way.target, 0) >= most:
+            end = USER if self._setup.human_in_the_loop else TERMINATE
+            way = Way(end, f"max_consecutive_auto_reply: {way.target} replied {most} times")
+        return RouteDecided(floor.last, way.target, way.reason, tuple(considered))
+
+    def _before(self, state: RunState, route: RouteDecided) -> list[RouteDecided]:
+        """The route, and those that rules judged before a reply make of it."""
+        routes, met = [route], {route.source}
+        while (agent := routes[-1].target) in self._before_reply and agent not in met:
+            met.add(agent)
+            rules = self._before_reply[agent]
+            entries = [_consider(rule, state, 0) for rule in rules]
+            fired = next((n for n, entry in enumerate(entries) if entry.fired), None)
+            if fired is None:
+                considered = (*routes[-1].considered, *entries)
+                routes[-1] = msgspec.structs.replace(routes[-1], considered=considered)
+                break
+            rule = rules[fired]
+            reason = f"{_named(rule)}, before {agent} would reply"
+            routes.append(RouteDecided(agent, rule.target, reason, tuple(entries[: fired + 1])))
+        return routes
+
+    def _default(self, state: RunState, floor: Floor) -> Way | Decision:
+        """What the pattern says when no rule fires."""
+        match self._setup.orchestration_pattern:
+            case "DefaultPattern":
+                return self._usual(floor)
+            case "RoundRobinPattern":
+                ring = [*self._roster, *self._people()]
+                place = ring.index(floor.last) if floor.last in ring else -1
+                return Way(ring[(place + 1) % len(ring)], "no rule fired: the next in the round")
+            case pattern:
+                among = self._others(floor)
+                if len(among) == 1:
+                    return Way(among[0], "no rule fired: the only one there is")
+                if floor.picked:
+                    return Way(floor.picked, f"no rule fired: {_WHO_PICKS[pattern]} picked")
+                return _picking(pattern, state, among)
+
+    def _usual(self, floor: Floor) -> Way:
         if floor.last == USER:
-            return floor.agent or self._first(), "no rule fired: back to whom the user answered"
-        if self.conversation.orchestrator.human_in_the_loop:
-            return USER, "no rule fired: the user, as human_in_the_loop is set"
-        return TERMINATE, "no rule fired: the end"
+            back = floor.agent or self._first()
+            return Way(back, "no rule fired: back to whom the user answered")
+        if self._setup.human_in_the_loop:
+            return Way(USER, "no rule fired: the user, as human_in_the_loop is set")
+        return Way(TERMINATE, "no rule fired: the end")
+
+    def _people(self) -> list[str]:
+        return [USER] if self._setup.human_in_the_loop else []
+
+    def _others(self, floor: Floor) -> tuple[str, ...]:
+        """Who can be picked: everybody but the one who spoke last, if there is somebody else."""
+        everybody = [*self._roster, *self._people()]
+        if self._setup.orchestration_pattern == "ManualPattern":
+            return (*everybody, TERMINATE)
+        others = [name for name in everybody if name != floor.last]
+        return tuple(others or everybody)
 
     def _first(self) -> str:
-        return self.conversation.orchestrator.initial_agent or next(iter(self.agents))
+        return self._setup.initial_agent or self._roster[0]
 
 
-def _consider(rule: Rule, state: RunState) -> Considered:
+def _some(
+    conversation: Conversation, wanted: Callable[[Rule], bool]
+) -> dict[str, tuple[Rule, ...]]:
+    """Some of the rules, by whoever has any."""
+    found = {source: tuple(filter(wanted, rules)) for source, rules in conversation.rules.items()}
+    return {source: rules for source, rules in found.items() if rules}
+
+
+_WHO_PICKS = {"RandomPattern": "chance", "AutoPattern": "the model", "ManualPattern": "the user"}
+
+
+def _picking(pattern: str, state: RunState, among: tuple[str, ...]) -> Decision:
+    """What has to happen before it is known who speaks next."""
+    moment = _moment(state)
+    match pattern:
+        case "RandomPattern":
+            return Draw(f"{moment}/draw", among)
+        case "AutoPattern":
+            return Pick(f"chat/pick/{moment}", among)
+        case _:
+            schema = {"enum": list(among)}
+            prompt = "Who speaks next?"
+            question = Question(f"{moment}/pick", prompt, state.user, SELECTOR, None, schema=schema)
+            return Ask(question)
+
+
+def _named(rule: Rule) -> str:
+    return f"{'string_llm' if rule.llm else rule.kind} rule {rule.number}"
+
+
+def _consider(rule: Rule, state: RunState, choice: int) -> Considered:
+    if rule.llm:
+        chosen = rule.number == choice
+        why_not = "" if chosen else "the agent's model did not choose it"
+        return Considered(rule.number, rule.target, chosen, rule.said, {}, why_not)
     if rule.condition is None:
         return Considered(rule.number, rule.target, True)
     verdict = judge(rule.condition, state.values, state.absent)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from weft.agents.spec import TERMINATE, USER
 from weft.conversation.logic.scope import Scope
+from weft.conversation.logic.transfers import names_in
 from weft.conversation.spec import Handoff, Rule
 from weft.kernel.documents import Document, Path
 from weft.kernel.models import Entry
@@ -53,8 +54,10 @@ def check_rules(scope: Scope, document: Document) -> dict[str, tuple[Rule, ...]]
 
 
 def _order(rule: Rule) -> tuple[int, int]:
-    """Conditions first, then after_work with a condition, then without; each in declared order."""
-    return (0 if rule.kind == "condition" else 1 if rule.condition else 2), rule.number
+    """Conditions, the model's choice, after_work with a condition, then without; as declared."""
+    if rule.kind == "condition":
+        return int(rule.llm), rule.number
+    return (2 if rule.condition else 3), rule.number
 
 
 def _rule(scope: Scope, document: Document, path: Path, handoff: Handoff, number: int) -> Rule:
@@ -64,10 +67,49 @@ def _rule(scope: Scope, document: Document, path: Path, handoff: Handoff, number
     target = (*path, "target_agent")
     scope.check_party(document, target, handoff.target_agent, "takes over")
     _check_target_word(scope, document, path, handoff)
-    condition = _condition(scope, document, path, handoff)
-    return Rule(
-        number, handoff.target_agent, handoff.handoff_type, condition, handoff.condition or ""
-    )
+    llm = handoff.condition_type == "string_llm"
+    _check_moment(scope, document, path, handoff)
+    if llm:
+        _check_words(scope, document, path, handoff)
+    condition = None if llm else _condition(scope, document, path, handoff)
+    pre = handoff.condition_scope == "pre"
+    said = handoff.condition or ""
+    return Rule(number, handoff.target_agent, handoff.handoff_type, condition, said, llm, pre)
+
+
+def _check_moment(scope: Scope, document: Document, path: Path, handoff: Handoff) -> None:
+    """Note words that do not go together: when a rule is judged, by whom, and whose it is."""
+    if handoff.condition_type == "string_llm":
+        if handoff.handoff_type != "condition" or handoff.condition_scope is not None:
+            message = "A `string_llm` handoff is chosen in the reply, neither after nor before."
+            remedy = "Use `handoff_type: condition` without `condition_scope`."
+            scope.report.add(document, (*path, "condition_type"), "W028", message, remedy)
+        elif handoff.source_agent == USER:
+            message = "The user has no model that could judge a `string_llm` condition."
+            remedy = "Use an expression, or let an agent hand over."
+            scope.report.add(document, (*path, "condition_type"), "W028", message, remedy)
+    elif handoff.condition_scope is not None and (
+        handoff.handoff_type != "condition" or handoff.source_agent == USER
+    ):
+        message = "`condition_scope: pre` is for conditions judged before an agent replies."
+        remedy = "Drop it, or make this a `condition` handoff of an agent."
+        scope.report.add(document, (*path, "condition_scope"), "W028", message, remedy)
+
+
+def _check_words(scope: Scope, document: Document, path: Path, handoff: Handoff) -> None:
+    """Check a condition that a model judges: it says something, of variables that exist."""
+    where = (*path, "condition")
+    if not (handoff.condition or "").strip():
+        message = "A `string_llm` handoff has no condition."
+        scope.report.add(document, path, "W028", message, "Say in words when to hand over.")
+    for name in names_in(handoff.condition or ""):
+        definition = scope.definition(name)
+        known = name in scope.variable_names or name in BAKED_IN or name in BASE
+        if scope.variables_known and not known:
+            _unknown_variable(scope, document, where, name)
+        elif definition is not None and definition.secret:
+            message = f"Variable {name!r} is secret; a condition would tell."
+            scope.report.add(document, where, "W023", message, "Use another variable.")
 
 
 def _check_target_word(scope: Scope, document: Document, path: Path, handoff: Handoff) -> None:
@@ -102,10 +144,18 @@ def _condition(scope: Scope, document: Document, path: Path, handoff: Handoff) -
                 "Drop it, or add a condition.",
             )
         return None
+    remedy = "If a model is to judge it, say `condition_type: string_llm`."
+    return check_condition(scope, document, where, handoff.condition, remedy)
+
+
+def check_condition(
+    scope: Scope, document: Document, where: Path, text: str, remedy: str = ""
+) -> Condition | None:
+    """The condition that a text says of variables that may decide something."""
     try:
-        condition = parse_condition(handoff.condition)
+        condition = parse_condition(text)
     except ValueError as error:
-        scope.report.add(document, where, "W022", str(error))
+        scope.report.add(document, where, "W022", str(error), remedy)
         return None
     for term in condition.terms:
         _check_term(scope, document, where, term)
@@ -145,7 +195,7 @@ def _unfit(definition: Definition) -> tuple[str, str] | None:
 def _check_can_hold(
     scope: Scope, document: Document, path: Path, term: Term, source: Derived
 ) -> None:
-    open_ended = any(trigger.values is None for trigger in source.triggers)
+    open_ended = scope.others_write or any(each.values is None for each in source.triggers)
     reachable = [source.default, *(v for t in source.triggers for v in t.values or ())]
     if not open_ended and not any(same(value, term.value) for value in reachable):
         scope.report.warn(

@@ -1,62 +1,113 @@
-"""JSON Schemas of the files of a workflow, so that editors and generators know what is allowed."""
+"""JSON Schemas of the files of a workflow, so that editors and generators know what is allowed.
 
-from typing import Any
+A file is described by its models and the shape that they make, in `FILES`: the one place where
+another is added.
+"""
 
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import msgspec
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from weft.agents.spec import Agent, Script
 from weft.conversation.spec import Handoff, Orchestrator
+from weft.errors import UsageError
+from weft.kernel.values import nearest
 from weft.variables.logic.triggers import definition_model
 from weft.variables.spec import Exposure, TimerExpired
 
+Schema = dict[str, Any]
+
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
-_TEXT = {"type": "string"}
+
+# Keys that also take a text, which the model reads into what it declares.
+_TEXTS = ((Agent, "engine"), (TimerExpired, "after"))
 
 
-def schema_of(part: str) -> dict[str, Any]:
-    """The schema of what a file declares, its outer key left out and its entries by name."""
-    match part:
-        case "orchestrator":
-            found = Orchestrator.model_json_schema()
-        case "script":
-            found = Script.model_json_schema()
-        case "handoffs":
-            found = _made({"type": "array", "items": _ref(Handoff)}, Handoff)
-        case "agents":
-            found = _made(_by_name(Agent), Agent)
-        case "context_variables":
-            definition = definition_model()
-            parts = {"definitions": _by_name(definition), "agents": _by_name(Exposure)}
-            root = {"type": "object", "properties": parts, "additionalProperties": False}
-            found = _made(root, definition, Exposure)
-        case _:
-            raise ValueError(f"There is no schema of {part!r}.")
-    return {"$schema": _DIALECT, **found, "title": part}
+class File(NamedTuple):
+    """What a file holds: models, the shape they make, and the outer key that may be left out."""
+
+    models: tuple[type[BaseModel], ...]
+    shape: Schema
+    key: str | None = None
 
 
-def _made(root: dict[str, Any], *models: type[BaseModel]) -> dict[str, Any]:
-    """A schema about models; those that are entries by name may leave their `name` out."""
+def _variables() -> File:
+    definition = definition_model()
+    keys = {"definitions": _named(definition), "agents": _named(Exposure)}
+    shape = {"type": "object", "properties": keys, "additionalProperties": False}
+    return File((definition, Exposure), shape, "context_variables")
+
+
+def _handoffs() -> File:
+    # An object that is empty is what is left of a file whose last rule is gone.
+    shape = {"type": ["array", "object", "null"], "items": _ref(Handoff), "maxProperties": 0}
+    return File((Handoff,), shape, "handoff_rules")
+
+
+FILES: dict[str, Callable[[], File]] = {
+    "context_variables": _variables,
+    "orchestrator": lambda: File((Orchestrator,), _ref(Orchestrator), "orchestrator"),
+    "agents": lambda: File((Agent,), _named(Agent, at_least=1), "agents"),
+    "handoffs": _handoffs,
+    "script": lambda: File((Script,), _ref(Script)),
+}
+
+
+def schema_of(name: str) -> Schema:
+    """The schema of a file: what it may hold, with its outer key and without it.
+
+    Raises:
+        UsageError: no file has this name.
+    """
+    if name not in FILES:
+        hint = nearest(name, FILES)
+        remedy = f"Did you mean {hint!r}?" if hint else f"Names: {', '.join(FILES)}."
+        raise UsageError(f"There is no schema of {name!r}. {remedy}")
+    file = FILES[name]()
+    inner = {"$ref": f"#/$defs/{name}"}
+    root = inner if file.key is None else _enclosed(file.key, inner)
+    definitions = {name: file.shape, **_definitions(file.models)}
+    return {"$schema": _DIALECT, "title": name, **root, "$defs": definitions}
+
+
+def written(schema: Schema) -> bytes:
+    """A schema as the text of a file, without the end of its last line."""
+    return msgspec.json.format(msgspec.json.encode(schema), indent=2)
+
+
+def _enclosed(key: str, inner: Schema) -> Schema:
+    """Something under a key that may be left out; if it is there, nothing stands beside it."""
+    within = {"properties": {key: inner}, "additionalProperties": False}
+    return {"if": {"type": "object", "required": [key]}, "then": within, "else": inner}
+
+
+def _named(model: type[BaseModel], at_least: int = 0) -> Schema:
+    """Entries by name, or a list of entries with `name`."""
+    return {
+        "type": ["object", "array"] if at_least else ["object", "array", "null"],
+        "propertyNames": {"minLength": 1},
+        "additionalProperties": _ref(model),
+        "items": {**_ref(model), "required": ["name"]},
+        **({"minProperties": at_least, "minItems": at_least} if at_least else {}),
+    }
+
+
+def _ref(model: type[BaseModel]) -> Schema:
+    return {"$ref": f"#/$defs/{model.__name__}"}
+
+
+def _definitions(models: tuple[type[BaseModel], ...]) -> Schema:
+    """The schemas of models and of what they hold; entries by name may leave their `name` out."""
     _, found = models_json_schema([(model, "validation") for model in models])
-    definitions = found["$defs"]
+    definitions: Schema = found["$defs"]
     for model in models:
         entry = definitions[model.__name__]
         entry["required"] = [key for key in entry.get("required", ()) if key != "name"]
-    _widen(definitions, Agent, "engine")
-    _widen(definitions, TimerExpired, "after")
-    return root | {"$defs": definitions}
-
-
-def _widen(definitions: dict[str, Any], model: type[BaseModel], key: str) -> None:
-    """Allow the text that a model reads into what it declares."""
-    if model.__name__ in definitions:
-        keys = definitions[model.__name__]["properties"]
-        keys[key] = {"anyOf": [keys[key], _TEXT]}
-
-
-def _by_name(model: type[BaseModel]) -> dict[str, Any]:
-    return {"type": "object", "additionalProperties": _ref(model)}
-
-
-def _ref(model: type[BaseModel]) -> dict[str, Any]:
-    return {"$ref": f"#/$defs/{model.__name__}"}
+    for model, key in _TEXTS:
+        if model.__name__ in definitions:
+            keys = definitions[model.__name__]["properties"]
+            keys[key] = {"anyOf": [keys[key], {"type": "string"}]}
+    return definitions

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from weft.agents.spec import TERMINATE, USER
 from weft.kernel.documents import Document, Folder, Path
 from weft.kernel.models import Entry, Report
-from weft.kernel.values import nearest
+from weft.kernel.values import as_object, nearest
 from weft.variables.logic.checking import CheckedVariables
 from weft.variables.spec import Definition, Variables
 
@@ -25,11 +25,18 @@ class Scope:
         self.variables = Variables()
         self.declared: Mapping[str, Entry] = {}
         self.views: Mapping[str, Entry] = {}
+        self.asking: list[tuple[Document, Path, str]] = []
 
     @property
     def is_sound(self) -> bool:
         """Whether all parts could be read and nothing wrong has been found so far."""
         return not self.broken and all(each.severity != "error" for each in self.report.problems)
+
+    @property
+    def others_write(self) -> bool:
+        """Whether tools or hooks are there, which may set any derived variable at any time."""
+        declared = as_object(self.document("tools").value) or {}
+        return any(declared.get(key) for key in ("tools", "lifecycle_tools"))
 
     def document(self, part: str) -> Document:
         """The document of a part, or an empty one."""

@@ -1,6 +1,6 @@
 """From a question to the explanation that answers it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from weft.errors import UsageError
 from weft.explain.logic.route import explain_route
@@ -11,8 +11,10 @@ from weft.explain.spec.asked import Asked, Explanation
 from weft.log.spec import Event
 
 
-def explain(events: Sequence[Event], asked: Asked) -> Explanation:
+def explain(events: Sequence[Event], asked: Asked, descriptions: Mapping[str, str]) -> Explanation:
     """The explanation of what is asked for; with nothing asked for, the timeline.
+
+    `descriptions` say what variables are for, by name.
 
     Raises:
         UsageError: more than one thing is asked for, or the run does not have it.
@@ -21,7 +23,8 @@ def explain(events: Sequence[Event], asked: Asked) -> Explanation:
     if asked.turn is not None:
         return explain_turn(events, asked.turn, asked.agent)
     if asked.variable is not None:
-        return explain_variable(events, asked.variable, asked.at)
+        described = descriptions.get(asked.variable, "")
+        return explain_variable(events, asked.variable, asked.at, described)
     if asked.route is not None:
         return explain_route(events, asked.route)
     return timeline(events)

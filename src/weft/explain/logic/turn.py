@@ -11,7 +11,7 @@ from weft.agents.events import (
     TurnFinished,
     TurnStarted,
 )
-from weft.agents.logic import hear
+from weft.agents.logic.folding import hear
 from weft.agents.spec import RunState
 from weft.assembly.events import FrameAssembled, Segment, Withheld
 from weft.assembly.logic import COUNTER, frame, piece, spoken, view

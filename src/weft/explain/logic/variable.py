@@ -7,16 +7,24 @@ from weft.conversation.events import Considered, RouteDecided
 from weft.errors import UsageError
 from weft.explain.logic.frames import Frames
 from weft.explain.logic.words import causes, numbered
-from weft.explain.spec.variable import Change, Judged, Sight, VariableExplained
+from weft.explain.spec.variable import Change, Judged, Refusal, Sight, VariableExplained
 from weft.kernel.values import nearest
 from weft.log.spec import Event
-from weft.variables.events import ContextChanged, ContextLoaded, ContextSuppressed, Loaded
+from weft.variables.events import (
+    ContextChanged,
+    ContextLoaded,
+    ContextRefused,
+    ContextSuppressed,
+    Loaded,
+)
 
 
 def explain_variable(
-    events: Sequence[Event], name: str, at: int | None = None
+    events: Sequence[Event], name: str, at: int | None = None, description: str = ""
 ) -> VariableExplained:
     """Why a variable has its value, as of an event or as of the last one.
+
+    `description` is what its definition says it is for.
 
     Raises:
         UsageError: the run has no such variable, or no such event.
@@ -29,20 +37,23 @@ def explain_variable(
     value = changes[-1].value if changes else loaded.value if loaded else None
     first = loaded or Loaded(name, "")
     return VariableExplained(
-        events[0].run,
-        name,
-        until[-1].seq,
-        bool(changes) or (loaded is not None and not suppressed),
-        value,
-        first.source,
-        first.raw,
-        first.value,
-        first.defaulted,
-        first.note,
-        suppressed,
-        changes,
-        tuple(_frames(until, name)),
-        tuple(_conditions(until, name)),
+        run=events[0].run,
+        name=name,
+        description=description,
+        at=until[-1].seq,
+        present=bool(changes) or (loaded is not None and not suppressed),
+        value=value,
+        source=first.source,
+        place=first.origin,
+        raw=first.raw,
+        first=first.value,
+        defaulted=first.defaulted,
+        note=first.note,
+        suppressed=suppressed,
+        changes=changes,
+        refused=tuple(_refused(until, name)),
+        frames=tuple(_frames(until, name)),
+        conditions=tuple(_conditions(until, name)),
     )
 
 
@@ -64,7 +75,7 @@ def _names(events: Sequence[Event]) -> Iterator[str]:
                 yield from (each.name for each in values)
             case ContextSuppressed(names=names):
                 yield from names
-            case ContextChanged(name=name):
+            case ContextChanged(name=name) | ContextRefused(name=name):
                 yield name
             case _:
                 pass
@@ -91,6 +102,14 @@ def _changes(events: Sequence[Event], name: str) -> Iterator[Change]:
             fact = event.data
             led = causes(event, by_seq)
             yield Change(event.seq, event.at, fact.previous, fact.value, fact.writer, led)
+
+
+def _refused(events: Sequence[Event], name: str) -> Iterator[Refusal]:
+    by_seq: Mapping[int, Event] = numbered(events)
+    for event in events:
+        if isinstance(event.data, ContextRefused) and event.data.name == name:
+            fact = event.data
+            yield Refusal(event.seq, event.at, fact.writer, fact.reason, causes(event, by_seq))
 
 
 def _frames(events: Sequence[Event], name: str) -> Iterator[Sight]:

@@ -1,4 +1,4 @@
-"""One variable: where its value is from, what changed it, who read it."""
+"""One variable: what it is for, where its value is from, what changed it, who read it."""
 
 from datetime import datetime
 
@@ -26,6 +26,26 @@ class Change(msgspec.Struct, frozen=True):
     value: Json
     writer: str
     causes: tuple[Cause, ...]
+
+    @property
+    def says(self) -> str:
+        """What became what, and by whom."""
+        return f"{preview(self.previous)} → {preview(self.value)} by {self.writer}"
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """A value that somebody wanted the variable to take and that it could not have."""
+
+    seq: int
+    at: datetime
+    writer: str
+    reason: str
+    causes: tuple[Cause, ...]
+
+    @property
+    def says(self) -> str:
+        """Whose value was refused, and why."""
+        return f"refused to {self.writer}: {one_line(self.reason, 200)}"
 
 
 class Sight(msgspec.Struct, frozen=True):
@@ -61,21 +81,24 @@ class VariableExplained(msgspec.Struct, frozen=True):
 
     run: str
     name: str
+    description: str
     at: int
     present: bool
     value: Json
     source: str
+    place: str
     raw: str | None
     first: Json
     defaulted: bool
     note: str
     suppressed: str
     changes: tuple[Change, ...]
+    refused: tuple[Refusal, ...]
     frames: tuple[Sight, ...]
     conditions: tuple[Judged, ...]
 
     def __str__(self) -> str:
-        return visible("\n".join([self.headline, *self.origin, *self._changes(), *self._readers()]))
+        return visible("\n".join([self.headline, *self.origin, *self._history(), *self._readers()]))
 
     @property
     def headline(self) -> str:
@@ -85,24 +108,28 @@ class VariableExplained(msgspec.Struct, frozen=True):
 
     @property
     def origin(self) -> list[str]:
-        """Where the first value came from, a line each."""
+        """What the variable is for and where its first value came from, a line each."""
+        lines = [f"Description: {one_line(self.description, 200)}"] if self.description else []
         if self.suppressed:
-            return [f"Suppressed: {self.suppressed}"]
+            return [*lines, f"Suppressed: {self.suppressed}"]
         if not self.source:
-            return ["Not loaded yet"]
+            return [*lines, "Not loaded yet"]
+        place = f" ({self.place})" if self.place else ""
         raw = f"{preview(self.raw)} → " if self.raw is not None else ""
         used = " (the default)" if self.defaulted else ""
-        lines = [f"Source: {self.source}: {raw}{preview(self.first)}{used}"]
+        lines.append(f"Source: {self.source}{place}: {raw}{preview(self.first)}{used}")
         return [*lines, f"Note: {one_line(self.note, 200)}"] if self.note else lines
 
-    def _changes(self) -> list[str]:
-        lines = ["Changes: none"] if not self.changes else ["Changes:"]
-        for change in self.changes:
-            lines.append(
-                f"  seq {change.seq}: {preview(change.previous)} → {preview(change.value)} "
-                f"by {change.writer}"
-            )
-            rows = [(f"    ← seq {each.seq}", each.kind, each.says) for each in change.causes]
+    @property
+    def history(self) -> list[Change | Refusal]:
+        """Every write since the first value, taken or refused, in the order of the log."""
+        return sorted((*self.changes, *self.refused), key=lambda write: write.seq)
+
+    def _history(self) -> list[str]:
+        lines = ["Changes:" if self.history else "Changes: none"]
+        for write in self.history:
+            lines.append(f"  seq {write.seq}: {write.says}")
+            rows = [(f"    ← seq {each.seq}", each.kind, each.says) for each in write.causes]
             lines += table(rows)
         return lines
 

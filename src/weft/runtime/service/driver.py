@@ -2,19 +2,21 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
 from weft.agents.events import (
     AnswerRefused,
+    ChanceDrawn,
     QuestionAnswered,
-    QuestionAsked,
+    QuestionExpired,
+    ToolsOffered,
     TurnFinished,
     UserText,
 )
-from weft.agents.spec import USER, Ask, Decision, Engine, Finish, TakeTurn
-from weft.errors import MissingContext, UnknownRun
+from weft.agents.spec import USER, Ask, Decision, Draw, Finish, Pick, TakeTurn
+from weft.errors import MissingContext, ToolServerError, UnknownRun
 from weft.log.events import (
     CancelRequested,
     RunCancelled,
@@ -26,10 +28,13 @@ from weft.log.events import (
 )
 from weft.log.ports import Clock, EventLog
 from weft.runtime.logic import ENDED, base_context, freeze, fresh, thaw
-from weft.runtime.ports import Claims, Definitions, Inbox, Snapshots
+from weft.runtime.ports import Claims, Definitions, Entropy, Inbox, Snapshots
+from weft.runtime.service.calls import Waiting, ask
+from weft.runtime.service.hooks import HookRunner
 from weft.runtime.service.journal import Journal
-from weft.runtime.service.turn import take_turn
-from weft.runtime.spec import Loaded, Message, Reply, Stop
+from weft.runtime.service.picking import pick
+from weft.runtime.service.turn import Turns
+from weft.runtime.spec import Delta, Loaded, Message, Reply, Say, Stop
 from weft.variables.events import TimerExpired
 from weft.variables.logic.secrets import Secrets
 from weft.variables.service import ContextSource
@@ -41,14 +46,16 @@ WARM = 256
 FREEZE = 1000
 
 
-@dataclass(slots=True)
 class Opened:
-    """A run in memory: its journal and the engines of its agents."""
+    """A run in memory: its journal, and what takes its turns and runs its hooks."""
 
-    journal: Journal
-    loaded: Loaded
-    frozen: int
-    driven: bool = False
+    def __init__(self, journal: Journal, loaded: Loaded, frozen: int) -> None:
+        self.journal = journal
+        self.loaded = loaded
+        self.frozen = frozen
+        self.driven = False
+        self.hooks = HookRunner(journal, loaded.hooks)
+        self.turns = Turns(journal, loaded, self.hooks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,16 +68,26 @@ class Stores:
     snapshots: Snapshots
 
 
+def _nobody(delta: Delta) -> None:
+    """Nobody listens."""
+
+
 class Driver:
     """Drives one run at a time per call, as far as it goes without help from outside."""
 
     def __init__(
-        self, stores: Stores, clock: Clock, definitions: Definitions, context: ContextSource
+        self,
+        stores: Stores,
+        chance: tuple[Clock, Entropy],
+        definitions: Definitions,
+        context: ContextSource,
+        hear: Callable[[Delta], None] = _nobody,
     ) -> None:
         self._stores = stores
-        self._clock = clock
+        self._clock, self._entropy = chance
         self._definitions = definitions
         self._context = context
+        self._hear = hear
         self._warm: OrderedDict[str, Opened] = OrderedDict()
         self._interrupted: set[str] = set()
 
@@ -90,8 +107,7 @@ class Driver:
                 self._interrupted.add(run)
                 raise
             self._keep_warm(run, opened)
-        state = opened.journal.state
-        return None if state.status in ENDED else min(state.timers.values(), default=None)
+        return _due(opened.journal)
 
     async def take_in(self, run: str) -> None:
         """Only put on record what came from outside."""
@@ -137,10 +153,14 @@ class Driver:
         return Secrets(await self._context.secrets(variables, base, loaded.database))
 
     def _keep_warm(self, run: str, opened: Opened) -> None:
-        if opened.journal.state.status == "paused":
-            self._warm[run] = opened
-            while len(self._warm) > WARM:
-                self._warm.popitem(last=False)
+        """Keep a run that waits; one that holds objects stays as long as this process."""
+        if opened.journal.state.status != "paused":
+            return
+        self._warm[run] = opened
+        idle = (run for run, each in self._warm.items() if not each.journal.objects)
+        while len(self._warm) > WARM and (oldest := next(idle, None)) is not None:
+            del self._warm[oldest]
+            idle = (run for run, each in self._warm.items() if not each.journal.objects)
 
     async def _take_in(self, journal: Journal) -> None:
         for id, message in await self._stores.inbox.pending(journal.state.run):
@@ -151,21 +171,72 @@ class Driver:
         """Decide and act until there is nothing to do."""
         journal, state = opened.journal, opened.journal.state
         await self._settle(opened)
-        while state.status not in _AT_REST:
-            if state.cancel is not None:
-                _cancel(journal)
-            else:
-                await _act(journal, opened.loaded.engines, journal.workflow.decide(state))
+        try:
+            if state.ephemeral and state.status not in _AT_REST:
+                await opened.hooks.restore()
+            while state.status not in _AT_REST:
+                await self._step(opened)
+                await self._settle(opened)
+                if state.position >= max(2 * opened.frozen, FREEZE) and state.open is None:
+                    await self._freeze(opened)
+        except Waiting:
             await self._settle(opened)
-            if state.position >= max(2 * opened.frozen, FREEZE) and state.open is None:
-                await self._freeze(opened)
         _rest(journal)
         await journal.commit()
+
+    async def _step(self, opened: Opened) -> None:
+        """The next thing that happens in a run."""
+        state, hooks = opened.journal.state, opened.hooks
+        if state.cancel is not None:
+            await _cancel(opened.journal, hooks)
+        elif state.failure is not None:
+            await hooks.after_chat("failed")
+            opened.journal.record("end", RunFailed(state.failure.error, state.failure.message))
+        else:
+            if not state.turns:
+                await hooks.before_chat()
+                await _offer(opened)
+            if state.failure is None:
+                await self._act(opened, opened.journal.workflow.decide(state))
+
+    async def _act(self, opened: Opened, decision: Decision) -> None:
+        journal = opened.journal
+        for id, fact in decision.facts:
+            journal.record(id, fact)
+        match decision:
+            case TakeTurn(agent=agent):
+                await opened.turns.take(agent, self._say(journal, agent))
+            case Ask(question=question):
+                ask(journal, question)
+            case Finish(reason=reason):
+                await opened.hooks.after_chat("finished")
+                journal.record("end", RunFinished(reason))
+            case Draw(id=id, among=among):
+                drawn = among[self._entropy.below(len(among))]
+                await journal.put(id, ChanceDrawn(among, drawn))
+            case Pick():
+                await pick(journal, opened.loaded, decision)
+
+    def _say(self, journal: Journal, agent: str) -> Say:
+        """Lets whoever watches hear an answer while it is made, unless it may have to be hidden."""
+        workflow, state = journal.workflow, journal.state
+        if not workflow.shows(agent) or workflow.triggers.may_hide(agent):
+            return _unheard
+        turn = state.open.number if state.open else state.turns + 1
+        said = 0
+
+        def say(text: str) -> None:
+            nonlocal said
+            self._hear(Delta(state.run, turn, agent, said, text))
+            said += len(text)
+
+        return say
 
     async def _settle(self, opened: Opened) -> None:
         """Let timers expire that are due, and functions say what they derive."""
         journal = opened.journal
-        if journal.state.timers and journal.state.status not in ENDED:
+        state = journal.state
+        if (state.timers or state.question) and state.status not in ENDED:
             _expire(journal, self._clock.now())
         await journal.settle()
 
@@ -195,39 +266,59 @@ def _check_secrets(journal: Journal) -> None:
 _AT_REST = ENDED | {"paused"}
 
 
-async def _act(journal: Journal, engines: Mapping[str, Engine], decision: Decision) -> None:
-    for id, fact in decision.facts:
-        journal.record(id, fact)
-    match decision:
-        case TakeTurn(agent=agent):
-            turn = await take_turn(journal, engines, agent)
-            if turn.status == "failed":
-                journal.record("end", RunFailed(f"turn {turn.turn} of {agent} failed", turn.error))
-        case Ask(question=question):
-            journal.record(question.id, QuestionAsked(question.id, question.prompt, question.to))
-            journal.record(f"{question.id}/wait", RunPaused(question.id))
-        case Finish(reason=reason):
-            journal.record("end", RunFinished(reason))
+def _unheard(text: str) -> None:
+    """Nobody is to hear it yet."""
+
+
+async def _offer(opened: Opened) -> None:
+    """Put on record what servers of tools offer to this run, once."""
+    journal = opened.journal
+    for server in journal.workflow.toolkit.servers:
+        if server.name in journal.state.offered:
+            continue
+        try:
+            offered = await opened.loaded.servers[server.name].tools()
+            wanted = [tool for tool in offered if not server.tools or tool.name in server.tools]
+            fact = ToolsOffered(server.name, tuple(wanted))
+        except ToolServerError as error:
+            fact = ToolsOffered(server.name, (), str(error))
+        await journal.put(f"chat/server.{server.name}", fact)
 
 
 def _expire(journal: Journal, now: datetime) -> None:
     due = sorted((at, timer) for timer, at in journal.state.timers.items() if at <= now)
     for at, timer in due:
         journal.record(f"{timer}@{at.isoformat()}", TimerExpired(timer), actor="clock")
+    question = journal.state.question
+    if question is not None and question.due is not None and question.due <= now:
+        journal.record(f"{question.id}/expired", QuestionExpired(question.id), actor="clock")
+
+
+def _due(journal: Journal) -> datetime | None:
+    """When the run wants to be woken, if nothing comes from outside."""
+    state = journal.state
+    if state.status in ENDED:
+        return None
+    due = state.question.due if state.question else None
+    return min([*state.timers.values(), *([due] if due else [])], default=None)
 
 
 def _rest(journal: Journal) -> None:
     """Say what a run waits for, if something came in between that did not end its waiting."""
     question = journal.state.question
     if question is not None and journal.state.status == "paused" and journal.is_open:
-        journal.record(f"{question.id}/wait@{journal.state.position}", RunPaused(question.id))
+        id = f"{question.id}/wait@{journal.state.position}"
+        journal.record(id, RunPaused(question.id), cause=question.seq)
 
 
-def _cancel(journal: Journal) -> None:
+async def _cancel(journal: Journal, hooks: HookRunner) -> None:
+    """End the open turn and the run; what is to run afterwards runs."""
     wish, turn = journal.state.cancel, journal.state.open
     assert wish is not None
     if turn is not None:
+        await hooks.after_agent(turn.number, turn.agent)
         journal.record(f"t{turn.number}/end", TurnFinished(turn.number, turn.agent, "cancelled"))
+    await hooks.after_chat("cancelled")
     journal.record("end", RunCancelled(wish.by, wish.reason))
 
 
@@ -238,8 +329,10 @@ def _put_on_record(journal: Journal, id: str, message: Message) -> None:
             if state.status not in ENDED:
                 journal.record(id, CancelRequested(by, reason), actor=by)
         case Reply(question=question, value=value, by=by):
-            if state.question is None or state.question.id != question:
+            asked = state.question
+            if asked is None or asked.id != question:
                 journal.record(id, AnswerRefused(question, by, "the question is not open"), by)
-            else:
-                journal.record(id, QuestionAnswered(question, value, by), actor=by)
+                return
+            journal.record(id, QuestionAnswered(question, value, by, asked.tool), actor=by)
+            if not asked.tool:
                 journal.record(f"{id}/text", UserText(USER, str(value)), actor=by)

@@ -1,10 +1,13 @@
 """The one writer of a run's log, and the state that follows from it."""
 
+import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
+
+import anyio
 
 from weft.agents.spec import RunState
 from weft.assembly.logic import View
@@ -23,6 +26,9 @@ from weft.variables.logic.secrets import Secrets
 F = TypeVar("F", bound=Fact)
 
 NOTHING_SECRET = Secrets({})
+
+# Where a journal stands that could not store what it recorded.
+VOID = -1
 
 # How many characters of a value the program's log shows, unless its definition says.
 PREVIEW = 80
@@ -56,11 +62,13 @@ class Journal:
         self.workflow = loaded.workflow
         self.state = state
         self.secrets = secrets
+        self.objects: dict[str, Any] = {}
         self._functions = loaded.functions
         self._verbose = verbose
+        self._storing = asyncio.Lock()
         self.views: dict[str, tuple[int, View]] = {}
         self._log = log
-        self._clock = clock
+        self.clock = clock
         self._stored = state.position
         self._unsettled: deque[tuple[Event, set[str]]] = deque()
         self._batch: list[Event] = []
@@ -68,9 +76,9 @@ class Journal:
         self._last = ""
         self._cause: int | None = state.position or None
 
-    def record(self, id: str, fact: Fact, actor: str = "driver") -> Event:
-        """Put a fact and everything derived from it on record."""
-        event = self._add(id, fact, actor, self._cause)
+    def record(self, id: str, fact: Fact, actor: str = "driver", cause: int | None = None) -> Event:
+        """Put a fact and everything derived from it on record; it follows from what came before."""
+        event = self._add(id, fact, actor, cause or self._cause)
         self._cause = event.seq
         if event.kind in self.workflow.triggers.kinds:
             self._derive(event, set())
@@ -109,12 +117,17 @@ class Journal:
                     spoke.add(rule.writer)
                     self._derive(self._follow(event, change, rule.writer), spoke)
 
-    def keep(self, id: str, make: Callable[[], F], actor: str = "driver") -> F:
-        """The fact on record under an id in this turn; if there is none, the one made now."""
+    def recorded(self, id: str) -> Fact | None:
+        """What is on record under an id: of this turn, or of a call outside turns."""
         turn = self.state.open
         if turn is not None and id in turn.recorded:
-            return cast(F, turn.recorded[id])
-        return self.record(id, make(), actor).data
+            return turn.recorded[id]
+        return self.state.chat.get(id)
+
+    def keep(self, id: str, make: Callable[[], F], actor: str = "driver") -> F:
+        """The fact on record under an id in this turn; if there is none, the one made now."""
+        found = self.recorded(id)
+        return cast(F, found) if found is not None else self.record(id, make(), actor).data
 
     async def once(self, key: str, effect: Effect, *, intent: Intent) -> Sequence[Fact]:
         """The facts on record under `key`; if none, store the intent, act, and record the outcome.
@@ -122,23 +135,41 @@ class Journal:
         Raises:
             Diverged: another request is on record under this key.
         """
-        done = self._recorded(key)
+        done = self.outcome(key)
         if done:
             return done
-        if self.keep(f"{key}?", lambda: intent).request != intent.request:
-            raise Diverged(f"{key} was begun with another request than it is repeated with.")
+        self.begin(key, intent)
         await self.commit()
-        facts = await effect()
-        for number, fact in enumerate(facts):
-            self.record(f"{key}.{number}", fact)
-        return facts
+        return self.complete(key, await effect())
 
-    def _recorded(self, key: str) -> list[Fact]:
-        turn = self.state.open
+    def outcome(self, key: str) -> list[Fact]:
+        """The facts on record under a key; none when it was not done to its end."""
         found: list[Fact] = []
-        while turn is not None and (fact := turn.recorded.get(f"{key}.{len(found)}")) is not None:
+        while (fact := self.recorded(f"{key}.{len(found)}")) is not None:
             found.append(fact)
         return found
+
+    def begin(self, key: str, intent: Intent) -> None:
+        """Put on record what is about to be done.
+
+        Raises:
+            Diverged: another request is on record under this key.
+        """
+        if self.keep(f"{key}?", lambda: intent).request != intent.request:
+            raise Diverged(f"{key} was begun with another request than it is repeated with.")
+
+    def complete(self, key: str, facts: Iterable[Fact]) -> list[Fact]:
+        """Put on record what came of what was begun."""
+        return [
+            self.record(f"{key}.{number}", fact, getattr(fact, "writer", "driver")).data
+            for number, fact in enumerate(facts)
+        ]
+
+    async def put(self, id: str, fact: Fact) -> None:
+        """Put a fact on record and store it at once, whoever is interrupted meanwhile."""
+        self.record(id, fact)
+        with anyio.CancelScope(shield=True):
+            await self.commit()
 
     @property
     def is_open(self) -> bool:
@@ -151,14 +182,18 @@ class Journal:
         Raises:
             Conflict: the log holds something else at this place; the journal is void.
         """
-        await self.settle()
-        if not self._batch:
-            return
-        batch, self._batch, self._at = self._batch, [], None
-        stored = await self._log.append(self.state.run, batch, self._stored)
-        if stored is not batch and list(stored) != batch:
-            raise Conflict(f"Run {self.state.run!r} went on elsewhere.")
-        self._stored = self.state.position
+        async with self._storing:  # calls that go on side by side store one after the other
+            await self.settle()
+            if not self._batch:
+                return
+            if self._stored == VOID:
+                raise Conflict(f"Run {self.state.run!r} could not be stored before.")
+            batch, self._batch, self._at = self._batch, [], None
+            expected, self._stored = self._stored, VOID
+            stored = await self._log.append(self.state.run, batch, expected)
+            if stored is not batch and list(stored) != batch:
+                raise Conflict(f"Run {self.state.run!r} went on elsewhere.")
+            self._stored = batch[-1].seq
 
     def catch_up(self, events: Sequence[Event]) -> None:
         """Fold events that somebody else stored."""
@@ -171,7 +206,7 @@ class Journal:
     def _add(self, id: str, fact: Fact, actor: str, cause: int | None) -> Event:
         state = self.state
         if self._at is None:
-            self._at = self._clock.now()
+            self._at = self.clock.now()
         if self.secrets:
             fact = self.secrets.mask(fact)
         event = Event(

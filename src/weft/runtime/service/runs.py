@@ -2,15 +2,17 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from weft.agents.events import QuestionAsked, UserText
-from weft.agents.spec import WORKFLOW
-from weft.errors import Conflict, RunBusy, UnknownRun, UsageError
-from weft.kernel.values import Json, is_text, preview
+from weft.agents.logic.answers import misanswer
+from weft.agents.logic.folding import question_of
+from weft.agents.spec import WORKFLOW, Question
+from weft.errors import Conflict, NotYours, RunBusy, UnknownRun, UsageError
+from weft.kernel.values import Json
 from weft.log.events import ENDS, RunPaused, RunStarted
 from weft.log.ports import Clock
 from weft.log.spec import Event
@@ -18,10 +20,12 @@ from weft.runtime.logic import base_context, fresh
 from weft.runtime.ports import Definitions, Entropy, Scheduler
 from weft.runtime.service.driver import Driver, Stores
 from weft.runtime.service.journal import Journal
-from weft.runtime.spec import Delivery, Loaded, Message, Reply, Stop, Summary
+from weft.runtime.spec import Delivery, Delta, Identity, Loaded, Message, Reply, Stop, Summary
 from weft.variables.logic.secrets import Secrets
 from weft.variables.ports import DocumentStore, Environment
 from weft.variables.service import ContextSource
+
+ANYBODY = Identity()
 
 # Seconds that a message waits for whoever attends to the run before it is put on record here.
 GRACE = 1.0
@@ -51,7 +55,9 @@ class Runs:
     def __init__(self, world: World) -> None:
         self._world = world
         self._context = ContextSource(world.environment, world.documents)
-        self._driver = Driver(world.stores, world.clock, world.definitions, self._context)
+        chance = (world.clock, world.entropy)
+        self._driver = Driver(world.stores, chance, world.definitions, self._context, self._spread)
+        self._listeners: dict[str, set[Callable[[Delta], None]]] = {}
         self._followers: dict[str, set[asyncio.Future[None]]] = {}
         self._troubles: dict[str, Exception] = {}
 
@@ -163,28 +169,63 @@ class Runs:
         if not followers:
             del self._followers[run]
 
-    async def answer(self, run: str, question: str | None, value: Json, *, by: str) -> Delivery:
+    def _spread(self, delta: Delta) -> None:
+        for listener in self._listeners.get(delta.run, ()):
+            listener(delta)
+
+    @contextmanager
+    def listening(self, run: str, listener: Callable[[Delta], None]) -> Generator[None]:
+        """Let a listener hear answers of the run while they are made here; beside the log."""
+        self._listeners.setdefault(run, set()).add(listener)
+        try:
+            yield
+        finally:
+            self._listeners[run].discard(listener)
+            if not self._listeners[run]:
+                del self._listeners[run]
+
+    async def question(self, run: str) -> Question | None:
+        """What a run asks and waits for, if it does."""
+        _, last = await self._ends(run)
+        if not isinstance(last.data, RunPaused):
+            return None
+        for after in ((last.cause or 1) - 1, 0):  # where it says, or else anywhere
+            for event in await self._world.stores.log.read(run, after):
+                if event.id == last.data.waiting_for:
+                    return question_of(event.data, event.seq)
+        return None
+
+    async def answer(
+        self, run: str, question: str | None, value: Json, who: Identity = ANYBODY
+    ) -> Delivery:
         """Answer a question of a run, and say what became of the answer.
 
         Raises:
+            NotYours: the run belongs to somebody else.
             UsageError: the run has no such question, or the answer is not one.
         """
-        _, last = await self._ends(run)
-        asked = last.data.waiting_for if isinstance(last.data, RunPaused) else None
-        if asked is None or question not in (None, asked):
+        first, last = await self._ends(run)
+        by = _allowed(first.data, who)
+        asked = await self.question(run)
+        if asked is None or question not in (None, asked.id):
             return await self._refuse_or_repeat(run, question)
-        if not is_text(value):
-            raise UsageError(f"Question {asked!r} takes a text, not {preview(value)}.")
-        return await self._deliver(run, f"{asked}/answer", Reply(asked, value, by), last.seq)
+        if problem := misanswer(asked, value):
+            raise UsageError(f"This does not answer {asked.id!r}: {problem}.")
+        return await self._deliver(run, f"{asked.id}/answer", Reply(asked.id, value, by), last.seq)
 
     async def _refuse_or_repeat(self, run: str, question: str | None) -> Delivery:
         """Say why a question cannot be answered; one that has its answer keeps it."""
         if question is None:
             raise UsageError(f"Run {run!r} has no open question.")
         events = await self._world.stores.log.read(run)
-        if any(event.id == f"{question}/answer" for event in events):
+        ids = {event.id for event in events}
+        if f"{question}/expired" in ids:
+            raise UsageError(f"Question {question!r} expired before; the answer changes nothing.")
+        if f"{question}/answer" in ids:
             return Delivery.REPEATED
         asked = [event.data.question for event in events if isinstance(event.data, QuestionAsked)]
+        if question in asked:
+            raise UsageError(f"Question {question!r} is not open any more.")
         raise UsageError(
             f"Run {run!r} did not ask {question!r}. It asked: {', '.join(asked) or 'nothing'}."
         )
@@ -258,6 +299,17 @@ async def _next(events: AsyncGenerator[Event], trouble: "asyncio.Future[None]") 
         if not coming.done():
             coming.cancel()
             await asyncio.wait({coming})
+
+
+def _allowed(started: RunStarted, who: Identity) -> str:
+    """The user who answers.
+
+    Raises:
+        NotYours: it is not the one whom the run belongs to.
+    """
+    if who.user not in (None, started.user) or who.tenant not in (None, started.tenant):
+        raise NotYours("This question was asked of somebody else; only they can answer it.")
+    return started.user
 
 
 def _started(loaded: Loaded, user: str, tenant: str) -> RunStarted:

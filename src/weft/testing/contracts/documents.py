@@ -222,15 +222,16 @@ class DocumentStoreContract:
                     tasks.start_soon(store.index, lookup(str(n)))
                     tasks.start_soon(store.index, lookup(key="a.b_c"))
             await _expect(store, lookup(), {"key": "x"})
-            await store.index(lookup())
+            assert await store.index(lookup())
 
     async def test_an_index_needs_a_collection(self) -> None:
         """Where there is no collection there is nothing to index, and none is made."""
         async with self.fresh() as (store, put):
-            await store.index(lookup())
-            await store.index(lookup(database=OTHER))
+            assert not await store.index(lookup())
+            assert not await store.index(lookup(database=OTHER))
             assert await store.newest(lookup()) is None
             await put(None, "users", [{"key": "x"}])
+            assert await store.index(lookup())
             await _expect(store, lookup(), {"key": "x"})
 
     async def test_many_lookups_at_once(self) -> None:

@@ -1,6 +1,6 @@
 """From the document that declares variables to checked ones, or to every problem it has."""
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Mapping, Set
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -47,7 +47,7 @@ class Known(NamedTuple):
     """The agents and tools that a workflow declares; no agents, or None: they are not known."""
 
     agents: Set[str]
-    tools: Set[str] | None = None
+    tools: Collection[str] | None = None
 
 
 def check_variables(report: Report, document: Document | None, known: Known) -> CheckedVariables:
@@ -165,7 +165,8 @@ def _check_trigger(
     tool: str | None = getattr(trigger, "tool", None)
     if tool is not None and known.tools is not None and tool not in known.tools:
         message = f"Trigger listens to tool {tool!r}, which is not declared; it would never fire."
-        remedy = "This release has no tools: use another trigger."
+        hint = nearest(tool, sorted(known.tools))
+        remedy = f"Did you mean {hint!r}?" if hint else "Declare it in the tools file."
         report.add(document, (*path, "tool"), "W045", message, remedy)
     if agent is not None and agent not in agents and agents:
         hint = nearest(agent, sorted(agents))

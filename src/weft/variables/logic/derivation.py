@@ -43,10 +43,14 @@ class Triggers:
     """All triggers by what they listen to, so that a fact costs what it can touch.
 
     Triggers that wait for a certain text are found by that text, and those that wait for a pattern
-    by looking for many patterns at once, not by trying each.
+    by looking for many patterns at once, not by trying each. `tools` leads from the words that
+    tools are called by to their names.
     """
 
-    def __init__(self, definitions: Mapping[str, Definition]) -> None:
+    def __init__(
+        self, definitions: Mapping[str, Definition], tools: Mapping[str, str] | None = None
+    ) -> None:
+        self._tools = tools or {}
         self.functions: list[Rule] = []
         self._asked: dict[Topic, list[Rule]] = {}
         self._texts: dict[str, dict[Shape, dict[str, list[Rule]]]] = {}
@@ -88,7 +92,14 @@ class Triggers:
             patterned.setdefault((listener.topics[0][1], reading.shape), []).append(rule)
             return
         for topic in listener.topics:
-            self._asked.setdefault(topic, []).append(rule)
+            kind, subject = topic
+            of_a_tool = SUBJECTS.get(kind) == "tool"
+            heard = (kind, self._tools.get(subject, subject)) if of_a_tool else topic
+            self._asked.setdefault(heard, []).append(rule)
+
+    def may_hide(self, agent: str) -> bool:
+        """Whether some message of the agent can be a control word."""
+        return agent in self._hiding
 
     def hides(self, agent: str, text: str) -> bool:
         """Whether a message is a control word that the user need not see."""

@@ -71,7 +71,7 @@ def reader(trigger: AgentText) -> Reading:
         if match.contains is None
         else (match.contains.casefold() if shape.fold else match.contains)
     )
-    pattern = None if match.regex is None else _pattern(match.regex, ignore_case=shape.fold)
+    pattern = None if match.regex is None else compiled(match.regex, ignore_case=shape.fold)
     if trigger.capture is not None:
         _check_group(pattern, trigger.capture)
 
@@ -100,7 +100,12 @@ def _options(*, ignore_case: bool) -> Any:
     return options
 
 
-def _pattern(regex: str, *, ignore_case: bool) -> Any:
+def compiled(regex: str, *, ignore_case: bool = False) -> Any:
+    """A regular expression that no text can stall.
+
+    Raises:
+        ValueError: it is not one that RE2 knows.
+    """
     try:
         return re2.compile(regex, _options(ignore_case=ignore_case))
     except re2.error as error:

@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+import msgspec
+
 from weft.kernel.values import Json
 from weft.variables.events import ContextLoaded, ContextSuppressed, Loaded
 from weft.variables.logic.paths import steps, value_at
@@ -150,13 +152,18 @@ def _stored(definition: Definition, source: Database, readings: Readings) -> Loa
     origin = f"{place}{source.collection}.{source.field} by {source.search_by}"
     if found.document is None:
         return _default(definition, source, found.problem or "not_found", origin)
-    value = value_at(found.document, steps(source.field))
+    value = _ordered(value_at(found.document, steps(source.field)))
     if value is None:
         return _default(definition, source, "not_found", origin)
     fitting = _fit(definition, value)
     if fitting.failed:
         return _default(definition, source, fitting.note, origin)
     return Loaded(definition.name, "database", fitting.value, None, False, fitting.note, origin)
+
+
+def _ordered(value: Json) -> Json:
+    """A value whose objects have their keys in one order: each database keeps another one."""
+    return msgspec.to_builtins(value, order="sorted")
 
 
 def _default(definition: Definition, source: Database, note: str, origin: str) -> Loaded:

@@ -17,7 +17,8 @@ NAMES = frozenset(
     (
         "workflow workflow_version definition root files code changed_code tenant user by author "
         "to agent tool name names source target writer timer question waiting_for status kind "
-        "origin condition engine request digest view counter history segments"
+        "origin condition engine request digest view counter history segments hook function file "
+        "trigger server call model picked drawn among component display schema id tools"
     ).split()
 )
 
@@ -51,6 +52,10 @@ class Secrets:
     def __bool__(self) -> bool:
         return bool(self._values)
 
+    def items(self) -> Iterable[tuple[str, Json]]:
+        """The names and their values."""
+        return self._values.items()
+
     def masked(self, text: str) -> str:
         """A text with every secret in it replaced by its mark."""
         return self._find.sub(lambda found: self._marks.get(found[0], found[0]), text)
@@ -80,6 +85,25 @@ class Secrets:
             if name in self._values:
                 text = text.replace(as_data(mark(name)), as_data(self._values[name]))
         return text
+
+    def opened(self, value: Json, names: Iterable[str]) -> Json:
+        """A value with the secrets of these names put in."""
+        for name in names:
+            if name in self._values:
+                value = _put_in(value, mark(name), self._values[name])
+        return value
+
+
+def _put_in(value: Json, mark: str, secret: Json) -> Json:
+    if isinstance(value, str):
+        if value == mark:
+            return secret
+        return value.replace(mark, secret) if isinstance(secret, str) else value
+    if (mapping := as_object(value)) is not None:
+        return {key: _put_in(each, mark, secret) for key, each in mapping.items()}
+    if (items := as_array(value)) is not None:
+        return [_put_in(each, mark, secret) for each in items]
+    return value
 
 
 def _texts(value: Json) -> Iterable[str]:

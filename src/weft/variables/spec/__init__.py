@@ -1,5 +1,6 @@
 """What a user declares about context variables."""
 
+from weft.variables.spec.context import Context, Desk
 from weft.variables.spec.definitions import (
     BAKED_IN,
     BASE,
@@ -33,10 +34,12 @@ __all__ = [
     "UNCHANGED",
     "AgentText",
     "AgentTurnCount",
+    "Context",
     "ContextChange",
     "Database",
     "Definition",
     "Derived",
+    "Desk",
     "Exposure",
     "FromEnvironment",
     "Function",

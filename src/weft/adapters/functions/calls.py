@@ -1,0 +1,129 @@
+"""Functions of a workflow's code as tools and hooks."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, get_type_hints
+
+from anyio import to_thread
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError
+
+from weft.agents.spec import ToolSchema
+from weft.kernel.values import Json
+from weft.variables.spec import Context
+
+# Parameters of these names, or annotated `Context`, get the live context.
+INJECTED = ("context_variables", "ctx")
+
+_create: Any = create_model
+
+
+class FunctionCallee:
+    """A function: its schema from its signature, called in the loop or off it.
+
+    Raises:
+        TypeError: a parameter has a type that JSON cannot have.
+    """
+
+    def __init__(self, function: Callable[..., Any], name: str, description: str = "") -> None:
+        self._function = function
+        self._signature = inspect.signature(function)
+        hints = _hints(function)
+        self._context = [
+            each.name
+            for each in self._signature.parameters.values()
+            if each.name in INJECTED or hints.get(each.name) is Context
+        ]
+        self._model = self._parameters(name, hints)
+        self.may_ask = _is_async(function)
+        try:
+            parameters = self._model.model_json_schema()
+        except PydanticInvalidForJsonSchema as error:
+            raise TypeError(str(error).splitlines()[0]) from error
+        parameters.pop("title", None)
+        for each in parameters.get("properties", {}).values():
+            each.pop("title", None)
+        told = description or inspect.getdoc(function) or ""
+        self.schema = ToolSchema(name, told, parameters)
+
+    def _parameters(self, name: str, hints: Mapping[str, Any]) -> type[BaseModel]:
+        """A model of the parameters that are given from outside."""
+        fields: dict[str, Any] = {}
+        extra = "forbid"
+        for number, each in enumerate(self._signature.parameters.values()):
+            if each.name in self._context or each.kind is each.VAR_POSITIONAL:
+                continue
+            if each.kind is each.VAR_KEYWORD:
+                extra = "allow"
+                continue
+            required = each.default is each.empty
+            default = Field(alias=each.name) if required else Field(each.default, alias=each.name)
+            # Names that a model has of its own are taken, so fields are numbered.
+            fields[f"p{number}"] = (hints.get(each.name, Any), default)
+        config = ConfigDict(extra=extra, arbitrary_types_allowed=False)
+        try:
+            return _create(name, __config__=config, **fields)
+        except PydanticSchemaGenerationError as error:
+            raise TypeError(str(error).splitlines()[0]) from error
+
+    async def __call__(self, arguments: Mapping[str, Json], context: Context) -> Any:
+        """What the function gives for these arguments.
+
+        Raises:
+            ValueError: they are not what its signature says.
+        """
+        positional, named = self._bound(arguments, context)
+        if self.may_ask:
+            return await self._function(*positional, **named)
+        given = await to_thread.run_sync(
+            lambda: self._function(*positional, **named), abandon_on_cancel=True
+        )
+        return await given if inspect.isawaitable(given) else given
+
+    def _bound(
+        self, arguments: Mapping[str, Json], context: Context
+    ) -> tuple[list[Any], dict[str, Any]]:
+        try:
+            values = self._model.model_validate(dict(arguments))
+        except ValidationError as error:
+            raise ValueError(_told(error)) from error
+        given: dict[str, Any] = {
+            field.alias or key: getattr(values, key)
+            for key, field in type(values).model_fields.items()
+        }
+        given.update(dict.fromkeys(self._context, context))
+        positional: list[Any] = []
+        for each in self._signature.parameters.values():
+            if each.kind is each.POSITIONAL_ONLY:
+                positional.append(given.pop(each.name))
+        return positional, {**given, **(values.model_extra or {})}
+
+
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    """The types of the parameters, names in quotes resolved.
+
+    Raises:
+        TypeError: one of them cannot be.
+    """
+    target: Any = function if inspect.isroutine(function) else type(function).__call__
+    try:
+        return get_type_hints(inspect.unwrap(target), include_extras=True)
+    except (NameError, AttributeError) as error:
+        raise TypeError(f"a type cannot be found: {error}") from error
+
+
+def _is_async(function: Any) -> bool:
+    """Whether calling it gives something to await: also behind wrappers and `__call__`."""
+    while hasattr(function, "func"):
+        function = function.func
+    called: Any = type(function).__call__
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
+
+
+def _told(error: ValidationError) -> str:
+    """What is wrong with arguments, a line for each."""
+    lines = (
+        f"`{'.'.join(map(str, each['loc']))}`: {each['msg']}"
+        for each in error.errors(include_url=False, include_input=False)
+    )
+    return "The arguments do not fit. " + "; ".join(lines)

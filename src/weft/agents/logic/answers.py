@@ -1,0 +1,80 @@
+"""What a run makes of answers: those of engines, and those of people."""
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+from weft.agents.events import AgentOutput, AgentText, ModelAnswered, OutputRefused
+from weft.agents.logic.outputs.reading import read_output
+from weft.agents.spec import Answer, OutputModel, Question, Task, ToolCall, Workflow
+from weft.errors import EngineError
+from weft.kernel.values import Json, as_data, is_text, preview
+from weft.log.spec import Fact
+from weft.variables.logic.types import is_json
+
+
+def interpret(
+    task: Task, answer: Answer, workflow: Workflow, output: OutputModel | None
+) -> Sequence[Fact]:
+    """The facts that an engine's answer makes.
+
+    Raises:
+        EngineError: it is no answer.
+    """
+    _check(task, answer, output)
+    turn, agent, text = task.turn, task.agent, answer.text
+    answered = ModelAnswered(turn, agent, answer.usage, answer.calls)
+    if answer.calls or output is None:
+        return (answered, _said(task, text, workflow)) if text else (answered,)
+    value, problem = _form(answer, output)
+    if problem is None:
+        hidden = not workflow.shows(agent)
+        return answered, AgentOutput(turn, agent, output.name, value, hidden)
+    if not workflow.agents[agent].structured_outputs_required and not _is_data(text):
+        return answered, _said(task, text, workflow)
+    raw = text or as_data(answer.output)
+    answered = ModelAnswered(turn, agent, answer.usage, (), raw)
+    return answered, OutputRefused(turn, agent, output.name, problem)
+
+
+def _said(task: Task, text: str, workflow: Workflow) -> AgentText:
+    hidden = workflow.triggers.hides(task.agent, text) or not workflow.shows(task.agent)
+    return AgentText(task.turn, task.agent, text, hidden)
+
+
+def _form(answer: Answer, output: OutputModel) -> tuple[Json, str | None]:
+    """The output that an answer holds, or what is wrong with it."""
+    try:
+        value = answer.output if answer.output is not None else read_output(answer.text)
+    except ValueError as error:
+        return None, str(error)
+    return output.validate(value)
+
+
+def _is_data(text: str) -> bool:
+    """Whether a text is meant as an output, right or wrong."""
+    return text.lstrip()[:1] in ("{", "[") or not text.strip()
+
+
+def _check(task: Task, answer: Answer, output: OutputModel | None) -> None:
+    who = f"The engine of {task.agent!r}"
+    if type(answer) is not Answer or not is_text(answer.text):
+        raise EngineError(f"{who} gave {preview(answer)}, not an Answer with a text.")
+    for call in answer.calls:
+        if type(call) is not ToolCall or not is_json(call.arguments):
+            raise EngineError(f"{who} called a tool with {preview(call)}, not with JSON.")
+    if answer.output is not None and output is None:
+        raise EngineError(f"{who} gave an output, and no form of outputs is declared for it.")
+    if answer.output is not None and not is_json(answer.output):
+        raise EngineError(f"{who} gave {preview(answer.output)} as its output, which is no JSON.")
+
+
+def misanswer(question: Question, value: Json) -> str | None:
+    """Why a value is no answer to a question, or nothing when it is one."""
+    if question.schema is not None:
+        # Only who asks with a schema pays for what reads it.
+        schemas: Any = import_module("weft.agents.logic.outputs.schemas")
+        return schemas.SchemaModel(question.tool, question.schema).validate(value).problem
+    if question.tool:
+        return None if is_json(value) else "an answer is JSON"
+    return None if is_text(value) else f"the question takes a text, not {preview(value)}"

@@ -1,0 +1,162 @@
+"""How what happens in turns, and between the run and people, changes what a run knows."""
+
+from collections.abc import Callable
+from typing import Any
+
+from weft.agents.events import (
+    AgentOutput,
+    AgentText,
+    ModelAnswered,
+    ModelFailed,
+    QuestionAnswered,
+    QuestionAsked,
+    QuestionExpired,
+    ToolsOffered,
+    TurnFinished,
+    TurnStarted,
+    UserText,
+)
+from weft.agents.spec import SELECTOR, Failure, OpenTurn, Question, RunState
+from weft.assembly.events import FrameAssembled, Span
+from weft.assembly.logic import estimate, spoken
+from weft.assembly.spec import Message
+from weft.kernel.digests import chain
+from weft.kernel.values import as_data
+from weft.log.spec import Event
+
+# What is on record of picking a speaker, until somebody speaks.
+PICKING = "chat/pick/"
+
+
+def hear(state: RunState, seq: int, author: str, text: str) -> None:
+    """Add a message to what was said."""
+    state.messages.append(Message(seq, author, text))
+    said = spoken(author, text)
+    before = state.history
+    state.history = Span(
+        before.first or seq,
+        seq,
+        before.count + 1,
+        before.tokens + estimate(said),
+        chain(before.digest, said),
+    )
+
+
+def on_turn_started(state: RunState, event: Event) -> None:
+    """A turn opens."""
+    fact: TurnStarted = event.data
+    state.turns = fact.turn
+    state.status = "running"
+    state.open = OpenTurn(fact.turn, fact.agent, {})
+    for id in [id for id in state.chat if id.startswith(PICKING)]:
+        del state.chat[id]
+
+
+def on_turn_finished(state: RunState, event: Event) -> None:
+    """The open turn closes, and counts."""
+    fact: TurnFinished = event.data
+    state.turns_of[fact.agent] = state.turns_of.get(fact.agent, 0) + 1
+    state.open = None
+    if fact.status == "failed":
+        state.failure = Failure(f"turn {fact.turn} of {fact.agent} failed", fact.error)
+
+
+def on_agent_text(state: RunState, event: Event) -> None:
+    """An agent is heard."""
+    fact: AgentText = event.data
+    hear(state, event.seq, fact.agent, fact.text)
+
+
+def on_agent_output(state: RunState, event: Event) -> None:
+    """An agent is heard: others read its output as data."""
+    fact: AgentOutput = event.data
+    hear(state, event.seq, fact.agent, as_data(fact.output))
+
+
+def on_model_answered(state: RunState, event: Event) -> None:
+    """An engine was asked once more for an agent."""
+    fact: ModelAnswered = event.data
+    state.calls_of[fact.agent] = state.calls_of.get(fact.agent, 0) + 1
+
+
+def on_tools_offered(state: RunState, event: Event) -> None:
+    """What a server of tools offers."""
+    fact: ToolsOffered = event.data
+    state.offered[fact.server] = fact.tools
+    state.revision += 1
+    if fact.error:
+        state.failure = Failure(f"tools of server {fact.server} cannot be had", fact.error)
+
+
+def on_model_failed(state: RunState, event: Event) -> None:
+    """Without a speaker, a run cannot go on; a turn says itself how it ended."""
+    fact: ModelFailed = event.data
+    if fact.agent == SELECTOR:
+        state.failure = Failure("no speaker could be picked", f"{fact.error}: {fact.message}")
+
+
+def on_user_text(state: RunState, event: Event) -> None:
+    """The user is heard."""
+    fact: UserText = event.data
+    hear(state, event.seq, fact.author, fact.text)
+
+
+def on_question_asked(state: RunState, event: Event) -> None:
+    """A question opens."""
+    state.question = question_of(event.data, event.seq)
+
+
+def on_question_answered(state: RunState, event: Event) -> None:
+    """The open question closes."""
+    fact: QuestionAnswered = event.data
+    state.status = "running"
+    if state.question is not None and state.question.id == fact.question:
+        state.question = None
+
+
+def on_question_expired(state: RunState, event: Event) -> None:
+    """The open question closes without an answer."""
+    state.status = "running"
+    state.question = None
+
+
+def question_of(fact: QuestionAsked, seq: int) -> Question:
+    """The question that was asked, and where."""
+    return Question(
+        fact.question,
+        fact.prompt,
+        fact.to,
+        fact.tool,
+        fact.payload,
+        fact.component,
+        fact.display,
+        fact.schema,
+        fact.due,
+        seq,
+    )
+
+
+def on_frame_assembled(state: RunState, event: Event) -> None:
+    """Texts and views that the run now holds."""
+    fact: FrameAssembled = event.data
+    if not fact.as_in:
+        state.views[fact.view] = (event.seq, fact.segments)
+        for segment in fact.segments:
+            if segment.text is not None:
+                state.texts[segment.digest] = segment.text
+
+
+FOLDS: dict[type, Callable[[RunState, Any], None]] = {
+    FrameAssembled: on_frame_assembled,
+    TurnStarted: on_turn_started,
+    TurnFinished: on_turn_finished,
+    AgentText: on_agent_text,
+    UserText: on_user_text,
+    QuestionAsked: on_question_asked,
+    QuestionAnswered: on_question_answered,
+    QuestionExpired: on_question_expired,
+    AgentOutput: on_agent_output,
+    ModelAnswered: on_model_answered,
+    ModelFailed: on_model_failed,
+    ToolsOffered: on_tools_offered,
+}

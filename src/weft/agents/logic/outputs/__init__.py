@@ -1,0 +1,1 @@
+"""What agents answer with when an answer is more than text."""

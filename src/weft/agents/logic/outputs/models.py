@@ -1,0 +1,279 @@
+"""Declared forms as pydantic models, which give the schema and check the answers."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import NoneType
+from typing import Annotated, Any
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    JsonValue,
+    PlainValidator,
+    RootModel,
+    ValidationError,
+    ValidationInfo,
+    ValidatorFunctionWrapHandler,
+    WithJsonSchema,
+    create_model,
+)
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError, core_schema
+
+from weft.agents.logic.outputs.problems import told, unusable
+from weft.agents.logic.outputs.variants import is_like, is_null, labels_of, may_be
+from weft.agents.spec.outputs import (
+    ArrayOf,
+    Either,
+    Form,
+    Key,
+    MapOf,
+    OneOf,
+    Plain,
+    Record,
+    Reference,
+    Validated,
+)
+from weft.kernel.documents import Path
+from weft.kernel.values import Json, kind_of, preview
+from weft.variables.logic.types import same
+
+# The variant of a value that may be more than one of them.
+_ANY = "()"
+# How often a value may be tried as every variant; nested in each other, each level doubles it.
+_MAX_TRIES = 10_000
+# Where pydantic speaks of Python, and a model knows JSON.
+_MESSAGES = {
+    "model_type": "Input should be an object",
+    "dict_type": "Input should be an object",
+    "list_type": "Input should be an array",
+    "bool_type": "Input should be true or false",
+}
+
+
+class _Object(BaseModel):
+    model_config = ConfigDict(
+        strict=True, extra="forbid", defer_build=True, allow_inf_nan=False, serialize_by_alias=True
+    )
+
+
+class _Value(RootModel[Any]):
+    model_config = ConfigDict(strict=True, defer_build=True, allow_inf_nan=False)
+
+
+class _Schema(GenerateJsonSchema):
+    """Schemas as providers take them: `anyOf` for variants, and no titles that repeat the keys."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+    def tagged_union_schema(self, schema: core_schema.TaggedUnionSchema) -> JsonSchemaValue:
+        return self.generate_inner(schema["choices"][_ANY])
+
+
+class _Undecided(Exception):
+    """A value was tried as every variant too often."""
+
+
+@dataclass(frozen=True)
+class DeclaredModel:
+    """A model that a workflow declares."""
+
+    name: str
+    types: "Types"
+
+    @property
+    def schema(self) -> dict[str, Json]:
+        """Its JSON Schema, which begins with the model also when the model holds itself."""
+        found = self.types.named(self.name).model_json_schema(schema_generator=_Schema)
+        own = found.pop("$ref", "").removeprefix("#/$defs/")
+        return {**found["$defs"][own], **found} if own else found
+
+    def validate(self, value: Json) -> Validated:
+        """The value with defaults filled in, or what is wrong with it."""
+        return _validated(self.types.named(self.name), value)
+
+
+class Types:
+    """Pydantic models of forms that name each other; each is made when it is first used."""
+
+    def __init__(self, forms: Mapping[str, Form]) -> None:
+        self._forms = forms
+        self._made: dict[str, type[BaseModel]] = {}
+
+    def named(self, name: str) -> type[BaseModel]:
+        """The pydantic model of a declared one."""
+        if name not in self._made:
+            form = self._forms[name]
+            self._made[name] = (
+                self._object(form, name) if isinstance(form, Record) else self._value(form, name)
+            )
+        return self._made[name]
+
+    def validate(self, form: Form, value: Json) -> Validated:
+        """The value as a form has it, or what is wrong with it."""
+        return _validated(self._value(form, "Value"), value)
+
+    def _value(self, form: Form, name: str) -> type[BaseModel]:
+        return create_model(name, __base__=_Value, root=(self._type(form, name), ...))
+
+    def _object(self, form: Record, name: str) -> type[BaseModel]:
+        """Keys are aliases of neutral names: whatever a key is called, pydantic does not mind."""
+        fields: dict[str, Any] = {
+            f"key{number}": (self._type(key.form, f"{name}_{title}"), _field(title, key))
+            for number, (title, key) in enumerate(form.keys.items())
+        }
+        return create_model(name, __base__=_Object, __doc__=form.description or None, **fields)
+
+    def _type(self, form: Form, name: str) -> Any:
+        match form:
+            case Record():
+                return self._object(form, name)
+            case Reference(model=model, description=description):
+                return Annotated[Any, _Named(model, self.named, description)]
+            case _:
+                found = self._unnamed(form, name)
+                described = Field(description=form.description)
+                return Annotated[found, described] if form.description else found
+
+    def _unnamed(self, form: Form, name: str) -> Any:
+        match form:
+            case Plain(type=type):
+                return _PLAIN[type]
+            case OneOf(words=words):
+                return _one_of(words)
+            case ArrayOf(item=item):
+                return list[self._type(item, name)]
+            case MapOf(value=value):
+                return dict[str, self._type(value, name)]
+            case Either(variants=variants):
+                return self._either(variants, name)
+            case _:
+                raise TypeError(f"{form!r} has no type.")
+
+    def _either(self, variants: tuple[Form, ...], name: str) -> Any:
+        others = [form for form in variants if not is_null(form)]
+        if not others:
+            return NoneType
+        found = self._several(others, name) if len(others) > 1 else self._type(others[0], name)
+        return found if len(others) == len(variants) else found | None
+
+    def _several(self, variants: Sequence[Form], name: str) -> Any:
+        forms = dict(zip(labels_of(variants), variants, strict=True))
+        types = {label: self._type(form, f"{name}_{label[1:-1]}") for label, form in forms.items()}
+        return Annotated[Any, _Variants(types, lambda value: self._pick(forms, value))]
+
+    def _pick(self, forms: Mapping[str, Form], value: Json) -> str | None:
+        """The variant that a value was meant as: what fits, or else the one that nearly does."""
+        models = self._forms
+        fitting = [label for label, form in forms.items() if may_be(form, value, models)]
+        if len(fitting) > 1:
+            return _ANY
+        near = fitting or [label for label, form in forms.items() if is_like(form, value, models)]
+        return near[0] if len(near) == 1 else None
+
+
+@dataclass(frozen=True, eq=False)
+class _Named:
+    """A model by its name, looked up when all of them are there; they may name each other."""
+
+    name: str
+    find: Callable[[str], type[BaseModel]]
+    description: str
+
+    def __get_pydantic_core_schema__(self, _: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return handler.generate_schema(self.find(self.name))
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """The reference; providers do not want a description beside it."""
+        found = handler(schema)
+        return {"anyOf": [found], "description": self.description} if self.description else found
+
+
+@dataclass(frozen=True, eq=False)
+class _Variants:
+    """One type or another; only those that a value can be meant as are tried."""
+
+    types: Mapping[str, Any]
+    pick: Callable[[Json], str | None]
+
+    def __get_pydantic_core_schema__(self, _: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        make, types = handler.generate_schema, self.types.items()
+        tried: list[Any] = [(make(type), label) for label, type in types]
+        chosen = {label: make(type) for label, type in types}
+        every = core_schema.with_info_wrap_validator_function(
+            _try_all, core_schema.union_schema(tried)
+        )
+        names = " or ".join(label[1:-1] for label in self.types)
+        return core_schema.tagged_union_schema(
+            {**chosen, _ANY: every},
+            self.pick,
+            custom_error_type="variant",
+            custom_error_message=f"Input should be {names}",
+            serialization=core_schema.simple_ser_schema("any"),  # as what it was taken for
+        )
+
+
+def _try_all(value: Json, handler: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
+    if info.context is not None and next(info.context, None) is None:
+        raise _Undecided
+    return handler(value)
+
+
+def _validated(model: type[BaseModel], value: Json) -> Validated:
+    if problem := unusable(value):
+        return Validated(None, problem)
+    try:
+        found = model.model_validate(value, context=iter(range(_MAX_TRIES)))
+    except ValidationError as error:
+        faults = error.errors(include_url=False, include_context=False, include_input=False)
+        return Validated(None, told([_fault(each) for each in faults]))
+    except _Undecided:
+        return Validated(None, "The value may be too many variants to tell which one it is.")
+    return Validated(found.model_dump(mode="json"))
+
+
+def _fault(error: ErrorDetails) -> tuple[Path, str]:
+    path = tuple(step for step in error["loc"] if step != _ANY)
+    return path, _MESSAGES.get(error["type"], error["msg"])
+
+
+def _field(title: str, key: Key) -> Any:
+    return Field(alias=title) if key.required else Field(default=key.default, alias=title)
+
+
+def _one_of(words: tuple[Json, ...]) -> Any:
+    kinds = {kind_of(word) for word in words}
+    schema: dict[str, Json] = {"enum": list(words)}
+    if len(kinds) == 1:
+        schema["type"] = kinds.pop()
+
+    def find(value: Json) -> Json:
+        for word in words:
+            if same(word, value):
+                return word
+        allowed = ", ".join(preview(word) for word in words)
+        raise PydanticCustomError("words", "Input should be one of {allowed}", {"allowed": allowed})
+
+    return Annotated[Any, PlainValidator(find), WithJsonSchema(schema)]
+
+
+def _as_integer(value: Json) -> Json:
+    """JSON knows one kind of number: 5.0 is an integer, too."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+_PLAIN: Mapping[str, Any] = {
+    "string": str,
+    "integer": Annotated[int, BeforeValidator(_as_integer)],
+    "number": float,
+    "boolean": bool,
+    "null": NoneType,
+    "any": JsonValue,
+}

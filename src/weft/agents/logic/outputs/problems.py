@@ -1,0 +1,57 @@
+"""What is wrong with a value, in lines that a person or a model can act on."""
+
+from collections.abc import Sequence
+
+from weft.kernel.documents import Path
+from weft.kernel.values import Json, as_array, as_object
+from weft.variables.logic.types import is_json
+
+# Deeper values are refused, as deeper files are.
+MAX_DEPTH = 64
+_LINES = 10
+_WIDTH = 240
+
+
+def unusable(value: Json) -> str | None:
+    """Why no model can take a value, whatever it declares: it is no JSON, or too deep."""
+    if _is_deeper(value, MAX_DEPTH):
+        return f"The value is nested deeper than {MAX_DEPTH} levels."
+    return None if is_json(value) else "The value is not JSON."
+
+
+def _is_deeper(value: Json, limit: int) -> bool:
+    level = [value]
+    for _ in range(limit + 1):
+        level = [part for each in level for part in _parts(each)]
+        if not level:
+            return False
+    return True
+
+
+def _parts(value: Json) -> Sequence[Json]:
+    mapping = as_object(value)
+    return list(mapping.values()) if mapping is not None else as_array(value) or ()
+
+
+def told(faults: Sequence[tuple[Path, str]]) -> str:
+    """Faults at their places, a line each; of many the first, and each of them cut."""
+    lines = [_cut(f"{_place(path)}: {message}") for path, message in faults[:_LINES]]
+    if len(faults) > _LINES:
+        lines.append(f"… and {len(faults) - _LINES} more.")
+    return "\n".join(lines)
+
+
+def _place(path: Path) -> str:
+    """Where a value stands: `steps[2].title`, and `pet(Cat).name` when it was taken as a Cat."""
+    steps = (f"[{step}]" if isinstance(step, int) else _step(step) for step in path)
+    place = "".join(steps).removeprefix(".")
+    return f"`{place}`" if place else "The value"
+
+
+def _step(step: str) -> str:
+    return step if step.startswith("(") else f".{step}"
+
+
+def _cut(line: str) -> str:
+    line = " ".join(line.split())
+    return line if len(line) <= _WIDTH else f"{line[: _WIDTH - 1]}…"

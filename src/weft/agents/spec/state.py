@@ -1,0 +1,171 @@
+"""What a run knows, and what can be decided next."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+
+from weft.agents.spec.agents import Agent
+from weft.agents.spec.outputs import OutputModel
+from weft.agents.spec.tools import Toolkit, ToolSchema
+from weft.assembly.events import Segment, Span
+from weft.assembly.logic import EMPTY
+from weft.assembly.spec import Message
+from weft.kernel.values import Json
+from weft.lifecycle.spec import Hooks
+from weft.log.events import CancelRequested
+from weft.log.spec import Fact
+from weft.variables.logic.derivation import Triggers
+from weft.variables.spec import Variables
+
+
+class Question(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Something asked of a person: in words, or by a tool with a payload.
+
+    `schema` says what an answer must look like (without one, a text if nobody's tool asks), and
+    `due` until when it counts.
+    """
+
+    id: str
+    prompt: str = ""
+    to: str = ""
+    tool: str = ""
+    payload: Json = None
+    component: str = ""
+    display: str = "inline"
+    schema: Json = None
+    due: datetime | None = None
+    seq: int = 0
+
+
+class OpenTurn(msgspec.Struct):
+    """The turn being taken, with what is already on record for it, by id."""
+
+    number: int
+    agent: str
+    recorded: dict[str, Fact] = {}
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """Why a run cannot go on."""
+
+    error: str
+    message: str
+
+
+class RunState(msgspec.Struct):
+    """What a run knows: a fold of its log, owned by its driver.
+
+    `chat` has what is on record of calls outside turns, by id; `ephemeral` which values live in
+    memory only, and which call wrote each.
+    """
+
+    run: str
+    workflow: str = ""
+    tenant: str = ""
+    user: str = ""
+    status: str = "new"
+    position: int = 0
+    values: dict[str, Json] = {}
+    revision: int = 0
+    absent: dict[str, str] = {}
+    fired: set[str] = set()
+    timers: dict[str, datetime] = {}
+    messages: list[Message] = []
+    history: Span = Span(0, 0, 0, 0, EMPTY)
+    texts: dict[str, str] = {}
+    views: dict[str, tuple[int, tuple[Segment, ...]]] = {}
+    turns: int = 0
+    turns_of: dict[str, int] = {}
+    calls_of: dict[str, int] = {}
+    ephemeral: dict[str, str] = {}
+    chat: dict[str, Any] = {}
+    offered: dict[str, tuple[ToolSchema, ...]] = {}
+    failure: Failure | None = None
+    open: OpenTurn | None = None
+    question: Question | None = None
+    cancel: CancelRequested | None = None
+    progress: Any = None
+
+
+class TakeTurn(msgspec.Struct, frozen=True):
+    """It is this agent's turn."""
+
+    agent: str
+    facts: tuple[tuple[str, Fact], ...] = ()
+
+
+class Ask(msgspec.Struct, frozen=True):
+    """A person is asked, and the run waits."""
+
+    question: Question
+    facts: tuple[tuple[str, Fact], ...] = ()
+
+
+class Finish(msgspec.Struct, frozen=True):
+    """The run is done."""
+
+    reason: str
+    facts: tuple[tuple[str, Fact], ...] = ()
+
+
+class Draw(msgspec.Struct, frozen=True):
+    """Chance picks one of these."""
+
+    id: str
+    among: tuple[str, ...]
+    facts: tuple[tuple[str, Fact], ...] = ()
+
+
+class Pick(msgspec.Struct, frozen=True):
+    """A model picks one of these agents."""
+
+    id: str
+    among: tuple[str, ...]
+    facts: tuple[tuple[str, Fact], ...] = ()
+
+
+Decision = TakeTurn | Ask | Finish | Draw | Pick
+
+
+class Transfer(NamedTuple):
+    """A handoff that the model of an agent may choose, offered to it as a tool."""
+
+    schema: ToolSchema
+    rule: int
+    target: str
+
+
+class Workflow(Protocol):
+    """What decides whose turn it is: a conversation, a set of reactions or a flow.
+
+    `progress` is the type of its own part of the state, and `folds` how facts change that part.
+    """
+
+    name: str
+    version: str
+    agents: Mapping[str, Agent]
+    variables: Variables
+    triggers: Triggers
+    toolkit: Toolkit
+    outputs: Mapping[str, OutputModel]
+    hooks: Hooks
+    progress: type
+    folds: Mapping[type, Callable[[Any, Any], None]]
+
+    def begin(self) -> Any:
+        """The workflow's own part of a fresh state."""
+        ...
+
+    def decide(self, state: RunState) -> Decision:
+        """What comes next, from the state alone."""
+        ...
+
+    def transfers(self, agent: str, state: RunState) -> Sequence[Transfer]:
+        """The handoffs that the agent's model may choose at this moment."""
+        ...
+
+    def shows(self, agent: str) -> bool:
+        """Whether the user sees what this agent says."""
+        ...

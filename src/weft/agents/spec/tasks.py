@@ -1,0 +1,84 @@
+"""What an engine is given, and what it gives back."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+import msgspec
+
+from weft.agents.spec.tools import ToolCall, ToolResult, ToolSchema
+from weft.assembly.logic import prompt_text, rendered
+from weft.assembly.spec import Transcript
+from weft.kernel.values import Json
+
+
+class OutputSchema(msgspec.Struct, frozen=True):
+    """The form that an answer must have: a JSON Schema under a name."""
+
+    name: str
+    schema: Json
+
+
+class Exchange(msgspec.Struct, frozen=True):
+    """An earlier call of the same turn: what the engine said, and what came of it.
+
+    `results` answer `calls` in their order; `problem` says what was wrong with the answer.
+    """
+
+    text: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    results: tuple[ToolResult, ...] = ()
+    problem: str = ""
+
+
+def _unheard(text: str) -> None:
+    """Nobody listens."""
+
+
+class Task(msgspec.Struct, frozen=True):
+    """What an engine is given: the recorded frame, opened, and the calls of this turn before.
+
+    `say` takes pieces of the answer while it is made, for whoever watches.
+    """
+
+    run: str
+    agent: str
+    turn: int
+    number: int
+    key: str
+    system: str
+    transcript: Transcript
+    tools: tuple[ToolSchema, ...] = ()
+    output: OutputSchema | None = None
+    exchanges: tuple[Exchange, ...] = ()
+    model: str | None = None
+    say: Callable[[str], None] = _unheard
+
+    @property
+    def prompt(self) -> str:
+        """Everything of the frame that the engine was given, as one text."""
+        schemas = [rendered(each) for each in (*self.tools, *filter(None, (self.output,)))]
+        return prompt_text(self.system, self.transcript) + "".join(schemas)
+
+
+class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a model call used."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What an engine gave back: a text, tools that it wants called, an output of the asked form."""
+
+    text: str = ""
+    usage: Usage = Usage()
+    calls: tuple[ToolCall, ...] = ()
+    output: Json = None
+
+
+class Engine(Protocol):
+    """Makes agents answer."""
+
+    async def __call__(self, task: Task) -> Answer:
+        """The answer to a task. Called again for the same key only if the first answer was lost."""
+        ...

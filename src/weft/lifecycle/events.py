@@ -1,0 +1,51 @@
+"""What happened to lifecycle hooks."""
+
+from typing import ClassVar
+
+from weft.kernel.values import Json
+from weft.log.spec import Fact, Intent
+
+
+class LifecycleToolCall(Intent, frozen=True):
+    """A hook is about to run; `agent` is the one whose turn it is."""
+
+    kind: ClassVar[str] = "lifecycle.tool_call"
+    trigger: str
+    agent: str | None
+    function: str
+    file: str
+    hook: str
+    restored: bool = False
+
+
+class LifecycleToolResult(Fact, frozen=True):
+    """A hook ended well, or was skipped for a reason."""
+
+    kind: ClassVar[str] = "lifecycle.tool_result"
+    trigger: str
+    agent: str | None
+    function: str
+    file: str
+    hook: str
+    status: str
+    elapsed_ms: float
+    result: Json
+    attempts: int = 1
+    restored: bool = False
+
+
+class LifecycleToolError(Fact, frozen=True):
+    """A hook failed; the run goes on."""
+
+    kind: ClassVar[str] = "lifecycle.tool_error"
+    trigger: str
+    agent: str | None
+    function: str
+    file: str
+    hook: str
+    status: str
+    elapsed_ms: float
+    error: str
+    message: str
+    attempts: int = 1
+    restored: bool = False

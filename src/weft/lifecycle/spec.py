@@ -1,0 +1,72 @@
+"""What a user declares about lifecycle hooks."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from weft.kernel.models import Declared
+from weft.kernel.values import Json
+from weft.variables.logic.conditions import Condition
+
+BeforeOrAfter = Literal["before_chat", "after_chat", "before_agent", "after_agent"]
+CHAT = ("before_chat", "after_chat")
+
+
+def _listed(names: Json) -> Json:
+    """One name as a list of it."""
+    return [names] if isinstance(names, str) else names
+
+
+class LifecycleTool(Declared):
+    """A function that runs at a point of the lifecycle; it never stops the run.
+
+    `agent` is whose turns it goes with: null for every agent, and for the chat.
+    """
+
+    trigger: BeforeOrAfter
+    agent: str | None
+    file: str = Field(min_length=1)
+    function: str = Field(min_length=1)
+    name: str = ""
+    description: str = ""
+    when: str | None = None
+    after: Annotated[tuple[str, ...], BeforeValidator(_listed)] = Field(default=(), strict=False)
+    timeout_s: float = Field(default=60.0, gt=0)
+    retries: int = Field(default=0, ge=0, le=10)
+    on: Literal["success", "failure", "always"] = "success"
+
+    @model_validator(mode="after")
+    def _fits_its_trigger(self) -> "LifecycleTool":
+        if self.trigger in CHAT and self.agent is not None:
+            raise ValueError(
+                f"{self.trigger!r} belongs to the chat, and {self.title!r} names agent "
+                f"{self.agent!r}. Write `agent: null`, or use an agent's trigger."
+            )
+        if self.trigger != "after_chat" and "on" in self.model_fields_set:
+            raise ValueError(f"'on' is for `after_chat`; {self.title!r} runs {self.trigger!r}.")
+        return self
+
+    @property
+    def title(self) -> str:
+        """What the hook is called: its `name`, or that of its function."""
+        return self.name or self.function
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """A checked hook; `number` is its place among all, from 0."""
+
+    number: int
+    declared: LifecycleTool
+    when: Condition | None
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self.declared.title
+
+
+# Hooks by trigger, each list in the order in which they run.
+Hooks = Mapping[str, tuple[Hook, ...]]
