@@ -3,7 +3,7 @@
 import logging
 import os
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from importlib import import_module
 from pathlib import Path as FilePath
@@ -30,6 +30,7 @@ from weft.conversation.logic.checking import (
     Roster,
     check,
     declared_hooks,
+    declared_message_hooks,
     declared_tools,
     roster,
 )
@@ -330,7 +331,7 @@ class Folders:
         conversation, found = check(folder, broken, frozenset(set_aside))
         code = Code(_adapter("files").Modules(folder.root), folder, broken)
         engines, unasked = self._engines(code, roster(folder, broken))
-        tools, hooks = code.tools(), code.hooks()
+        tools, hooks, message_hooks = code.tools(), code.hooks(), code.message_hooks()
         problems = [*problems, *found, *unasked]
         if conversation is None:
             return None, [*problems, *code.problems]
@@ -352,6 +353,7 @@ class Folders:
             functions,
             tools,
             hooks,
+            message_hooks,
             self._servers(conversation),
             self._selector(conversation, engines),
             setup.model,
@@ -503,6 +505,16 @@ class Code:
             callee = function and self._callee(function, hook.title, hook.description, place)
             if callee is not None:
                 found[number] = self._unasked(callee, hook.title, place)
+        return found
+
+    def message_hooks(self) -> dict[int, Callable[..., Awaitable[Any]]]:
+        """The message hooks by their place."""
+        found: dict[int, Callable[..., Awaitable[Any]]] = {}
+        declared = declared_message_hooks(self._folder, self._broken)
+        for number, (place, hook) in enumerate(declared):
+            function = self._function(hook.filename, hook.function, place)
+            if function is not None:
+                found[number] = _adapter("functions").detached(function)
         return found
 
     def derivations(self, conversation: Conversation) -> dict[str, Callable[..., Any]]:

@@ -39,7 +39,7 @@ def test_a_mistake_is_told_where_it_stands_and_nothing_else_is(mistake: Mistake)
 def test_each_mistake_is_told_with_what_to_do() -> None:
     """In the remedy, or where the message comes from a model or a parser, as its last sentence."""
     imperative = re.compile(
-        r"\b(Add|Change|Choose|Compare|Correct|Declare|Drop|Give|Hand|Keep|Remove|Rename|Say|Set|Show|Use|Write)"
+        r"\b(Add|Change|Choose|Compare|Correct|Declare|Drop|Give|Hand|Keep|Make|Remove|Rename|Say|Set|Show|Use|Write)"
         r"\b|Did you mean|Known:|Declared:|Only static",
         re.IGNORECASE,
     )

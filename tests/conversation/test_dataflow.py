@@ -149,14 +149,20 @@ def test_what_a_model_is_told_in_a_condition_is_used() -> None:
     assert examine(files)[1] == []
 
 
-@pytest.mark.parametrize("key", ["tools", "lifecycle_tools"])
-def test_tools_and_hooks_may_set_every_variable(key: str) -> None:
-    entry = {"agent": "A", "file": "f.py", "function": "f"}
-    hook = {"trigger": "before_agent"} if key == "lifecycle_tools" else {}
+@pytest.mark.parametrize(
+    ("file", "key", "said"),
+    [
+        ("tools", "tools", {"agent": "A"}),
+        ("tools", "lifecycle_tools", {"agent": "A", "trigger": "before_agent"}),
+        ("hooks", "hooks", {"hook_agent": "all", "hook_type": "update_agent_state"}),
+    ],
+)
+def test_tools_and_hooks_may_set_every_variable(file: str, key: str, said: dict[str, str]) -> None:
     rules = [passing("A", "B", "v is true"), passing("B", "C", "v is true")]
     files = folder({"v": variable()}, {"A": ["v"]}, rules)
     assert {each.code for each in examine(files)[1]} == {"W032", "W065"}
-    files["tools.json"] = json.dumps({key: [{**entry, **hook}]})
+    at = {"filename" if file == "hooks" else "file": "f.py", "function": "f"}
+    files[f"{file}.json"] = json.dumps({key: [{**said, **at}]})
     assert examine(files)[1] == []
 
 

@@ -47,6 +47,10 @@ UNSEEN = (
     "both say what is set.",
     "compare what stands at `path`.",
     "is not a duration.",
+    "has `ui`, which is for tools that ask people.",
+    "is reached by `command` or by `url`.",
+    "belongs to the chat, and 'f' names agent 'A'.",
+    "'on' is for `after_chat`",
     "Write `run_start`, `agent:NAME` or `variable:NAME`.",
 )
 SHAPES = [

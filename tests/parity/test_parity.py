@@ -11,26 +11,27 @@ from copy import deepcopy
 from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
 import weft
 from tests.conversation.talks import examine
-from tests.parity.effects import EFFECTS, Effect, put
+from tests.parity import effects
+from tests.parity.effects import Effect, put
 from tests.parity.runs import see
+from tests.parity.tool_effects import TOOL_EFFECTS
 from tests.support.folders import write_folder
 from weft import Answer, DefinitionError, Task, Weft, wiring
 from weft.kernel.models import Declared
-from weft.variables.spec import BAKED_IN, BASE, ToolResponse, Trigger, UiResponse, Variables
+from weft.variables.spec import BAKED_IN, BASE, Trigger, Variables
 from weft.variables.spec.triggers import Setting
-from weft.wiring import Folders, Settings
+from weft.wiring import Settings
 
 # Made by the check from what is declared, or what others are made from; nobody writes them down.
 MADE = {Variables, Trigger, Setting}
 
-# What every workflow is refused with as long as it can declare no tools.
-REFUSED = {ToolResponse: {"tool": "T"}, UiResponse: {"tool": "T", "response_key": "ok"}}
+EFFECTS = effects.EFFECTS | TOOL_EFFECTS
 
 # What can be said and is so anyway: an agent takes its n-th turn once.
 TRUE_ANYWAY = {"AgentTurnCount.once"}
@@ -45,7 +46,7 @@ def models() -> Iterator[type[Declared]]:
     while waiting:
         for model in waiting.pop().__subclasses__():
             waiting.append(model)
-            if ".spec" in model.__module__ and model not in MADE | REFUSED.keys():
+            if ".spec" in model.__module__ and model not in MADE:
                 yield model
 
 
@@ -55,18 +56,6 @@ MODELS = {model.__name__: model for model in models()}
 def test_every_field_that_can_be_declared_has_an_effect() -> None:
     declared = {f"{name}.{key}" for name, model in MODELS.items() for key in keys_of(model)}
     assert declared - TRUE_ANYWAY == set(EFFECTS)
-
-
-@pytest.mark.parametrize("model", REFUSED, ids=lambda model: model.__name__)
-def test_triggers_that_nothing_can_pull_are_refused(model: type[Trigger], tmp_path: Path) -> None:
-    (kind,) = get_args(model.model_fields["type"].annotation)
-    trigger = {"type": kind, **REFUSED[model]}
-    source = {"type": "derived", "triggers": [trigger]}
-    variables = {"definitions": {"x": {"type": "boolean", "source": source}}}
-    files = {"agents.yaml": "A: {}", "context_variables.json": json.dumps(variables)}
-    loaded, problems = Folders().examine(write_folder(tmp_path, files))
-    assert loaded is None
-    assert "W045" in [problem.code for problem in problems]
 
 
 def keys_of(model: type[Declared]) -> set[str]:

@@ -1,6 +1,6 @@
 """Messages from outside to a run, and workflows as the runtime holds them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -78,6 +78,9 @@ class Loaded:
     functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict[str, Any])
     tools: Mapping[str, Callee] = field(default_factory=dict[str, Callee])
     hooks: Mapping[int, Callee] = field(default_factory=dict[int, Callee])
+    message_hooks: Mapping[int, Callable[..., Awaitable[Any]]] = field(
+        default_factory=dict[int, Callable[..., Awaitable[Any]]]
+    )
     servers: Mapping[str, ToolServer] = field(default_factory=dict[str, ToolServer])
     selector: Engine | None = None
     model: str | None = None

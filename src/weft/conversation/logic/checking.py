@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from weft.agents.logic.outputs.checking import check_outputs
 from weft.agents.spec import SELECTOR, TERMINATE, USER, WORKFLOW, Agent, Outputs, Script, Tool
@@ -12,6 +12,7 @@ from weft.conversation.logic.rules import check_rules
 from weft.conversation.logic.scope import Scope
 from weft.conversation.logic.tooling import (
     check_hooks,
+    check_message_hooks,
     check_toolkit,
     read_lifecycle,
     read_tooling,
@@ -21,8 +22,8 @@ from weft.errors import Diagnostic
 from weft.kernel.digests import chain, digest
 from weft.kernel.documents import Document, Folder, Path
 from weft.kernel.models import Entry, Report
-from weft.kernel.values import as_object, nearest
-from weft.lifecycle.spec import LifecycleTool
+from weft.kernel.values import nearest
+from weft.lifecycle.spec import LifecycleTool, MessageHook
 from weft.variables.logic.checking import Known, check_variables
 from weft.variables.logic.derivation import Triggers
 
@@ -33,6 +34,7 @@ PARTS = (
     "handoffs",
     "tools",
     "structured_outputs",
+    "hooks",
     "ui_config",
     "script",
 )
@@ -63,9 +65,9 @@ def check(
     toolkit = check_toolkit(scope, tooling, agents, outputs)
     rules = check_rules(scope, scope.document("handoffs"))
     hooks = check_hooks(scope, tooling)
+    message_hooks = tuple(hook for _, hook in check_message_hooks(scope))
     visible = _visible(scope)
     script = _script(scope)
-    _check_unused(scope)
     if orchestrator is not None:
         _check_start(scope, orchestrator)
         if orchestrator.startup_mode == "BackendOnly":
@@ -87,6 +89,7 @@ def check(
         toolkit,
         {agent: outputs.models[name] for agent, name in outputs.registry.items()},
         hooks,
+        message_hooks,
         visible,
     )
     return conversation, sorted(report.problems)
@@ -123,6 +126,15 @@ def declared_hooks(
     scope = Scope(Report(folder.name), folder, broken)
     document = scope.document("tools")
     return [(_where((document, path)), hook) for path, hook in read_lifecycle(scope, document)]
+
+
+def declared_message_hooks(
+    folder: Folder, broken: frozenset[str]
+) -> list[tuple[tuple[str, int], MessageHook]]:
+    """The valid message hooks of a folder and where each stands."""
+    scope = Scope(Report(folder.name), folder, broken)
+    document = scope.document("hooks")
+    return [(_where((document, path)), hook) for path, hook in check_message_hooks(scope)]
 
 
 def definition_digest(documents: Mapping[str, Document]) -> str:
@@ -207,26 +219,6 @@ def _script(scope: Scope) -> Script:
             continue
         scope.check_agent(document, ("agents", name), name, "has lines in the script")
     return script
-
-
-def _check_unused(scope: Scope) -> None:
-    """Refuse what this release would read and not act on."""
-    for part_name, document in scope.folder.documents.items():
-        if part_name not in PARTS and _says_something(document.value):
-            scope.report.add(
-                document,
-                (),
-                "W060",
-                f"This release does nothing with {part_name!r}.",
-                "Remove the file, or empty it.",
-            )
-
-
-def _says_something(value: Any) -> bool:
-    mapping = as_object(value)
-    if mapping is not None:
-        return any(_says_something(each) for each in mapping.values())
-    return bool(value)
 
 
 def _check_name(scope: Scope, document: Document, found: Entry, name: str) -> None:

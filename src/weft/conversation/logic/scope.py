@@ -36,7 +36,8 @@ class Scope:
     def others_write(self) -> bool:
         """Whether tools or hooks are there, which may set any derived variable at any time."""
         declared = as_object(self.document("tools").value) or {}
-        return any(declared.get(key) for key in ("tools", "lifecycle_tools"))
+        hooks = self.report.part(self.document("hooks"), "hooks").value
+        return bool(declared.get("tools") or declared.get("lifecycle_tools") or hooks)
 
     def document(self, part: str) -> Document:
         """The document of a part, or an empty one."""

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Set
 from importlib import import_module
 from typing import Any
 
-from weft.agents.logic.outputs.circles import endless
+from weft.agents.logic.outputs.circles import MAX_LEVELS, endless, too_deep
 from weft.agents.logic.outputs.language import OPTIONAL, TYPES, Default, Reader
 from weft.agents.logic.outputs.models import DeclaredModel, Types
 from weft.agents.spec.outputs import (
@@ -120,6 +120,9 @@ def _forms(report: Report, document: Document, declared: Named) -> dict[str, For
         message = f"No value ever fits: {' → '.join(circle)}."
         remedy = "Make one of the fields optional."
         report.add(document, declared.entries[circle[0]].path, "W035", message, remedy)
+    elif deep := too_deep(forms):
+        message = f"Model {deep!r} is nested deeper than {MAX_LEVELS} levels."
+        report.add(document, declared.entries[deep].path, "W005", message, "Make it flatter.")
     else:
         _check_defaults(report, document, reader.defaults, Types(forms))
     return forms

@@ -89,11 +89,15 @@ class Reader:
             message = f"A type must be a name or an object, not {preview(entry.value)}."
             return self._refuse(entry.path, message, "Write the name of a type or a model.")
         if not isinstance(mapping.get("type"), str):
-            wrong = "type" in mapping and mapping["type"] is not None
-            message = "'type' must be the name of a type." if wrong else "Key 'type' is missing."
-            code = "W012" if wrong else "W011"
-            return self._refuse(entry.path, message, "Say which type this is.", code)
+            return self._untyped(entry, mapping.get("type"))
         return self._typed((*entry.path, "type"), entry, more)
+
+    def _untyped(self, entry: Entry, given: Json) -> Form:
+        remedy = "Say which type this is."
+        if given is None:
+            return self._refuse(entry.path, "Key 'type' is missing.", remedy, "W011")
+        message = f"'type' is {preview(given)}, and must be a name."
+        return self._refuse((*entry.path, "type"), message, remedy)
 
     def _typed(self, path: Path, entry: Entry, more: Sequence[str]) -> Form:
         mapping: dict[str, Any] = entry.value
@@ -136,9 +140,9 @@ class Reader:
         return _ANY
 
     def _description(self, entry: Entry) -> str:
-        description = entry.value.get("description") or ""
-        if isinstance(description, str):
-            return description
+        description = entry.value.get("description")
+        if description is None or isinstance(description, str):
+            return description or ""
         message = f"'description' is {preview(description)}, and must be a text."
         self._refuse((*entry.path, "description"), message, "Write it in quotes.")
         return ""
@@ -207,17 +211,17 @@ class Reader:
         words = as_array(part.value) if part else None
         if part is None or not words:
             return self._refuse(entry.path, "A literal needs `values`.", "Add the words.", "W011")
-        seen: list[tuple[str, Json]] = []
+        seen: dict[tuple[bool, Json], Json] = {}  # to Python, true is 1
         for number, word in enumerate(words):
             path = (*part.path, number)
             if isinstance(word, dict | list):
                 message = f"A literal is a word or a number, not {preview(word)}."
                 self._refuse(path, message, "Use a plain value.")
-            elif (word.__class__.__name__, word) in seen:
+            elif (isinstance(word, bool), word) in seen:
                 self._refuse(path, f"{word!r} is given twice.", "Remove one of the two.", "W013")
             else:
-                seen.append((word.__class__.__name__, word))
-        return OneOf(words=tuple(word for _, word in seen))
+                seen[isinstance(word, bool), word] = word
+        return OneOf(words=tuple(seen.values()))
 
     def _union(self, entry: Entry) -> Form:
         part = self._part(entry, "variants")
