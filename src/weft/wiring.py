@@ -264,21 +264,32 @@ def write_back(path: str, value: Json) -> str:
     return _adapter("files").write_back(path, value)
 
 
+# Makes what reaches a server of tools that a workflow in a folder declares.
+Connect = Callable[[Server, str], ToolServer]
+
+
 class Folders:
     """Workflow folders as definitions; `engine` answers for agents that choose none.
 
     With `production`, what will not happen there is said as well. Unless `strict`, invalid context
-    variables are set aside.
+    variables are set aside. `connect` reaches servers of tools in another way than by their
+    protocol.
     """
 
     def __init__(
-        self, engine: Engine | None = None, *, production: bool = False, strict: bool = True
+        self,
+        engine: Engine | None = None,
+        *,
+        production: bool = False,
+        strict: bool = True,
+        connect: Connect | None = None,
     ) -> None:
         self._engine = engine
+        self._connect = connect or _connect
         self._production = production
         self._strict = strict
         self._restored: dict[tuple[Any, ...], Loaded] = {}
-        self._connected: dict[str, ToolServer] = {}
+        self._connected: dict[tuple[str, str], ToolServer] = {}
 
     async def load(self, source: str) -> Loaded:
         """The workflow declared in a folder; what there is to say about it goes to the log."""
@@ -354,7 +365,7 @@ class Folders:
             tools,
             hooks,
             message_hooks,
-            self._servers(conversation),
+            self._servers(conversation, folder.root),
             self._selector(conversation, engines),
             setup.model,
             script.user,
@@ -371,13 +382,13 @@ class Folders:
         first = conversation.orchestrator.initial_agent or next(iter(conversation.agents))
         return self._engine or engines.get(first)
 
-    def _servers(self, conversation: Conversation) -> dict[str, ToolServer]:
-        """The servers of tools of a workflow; one that is declared the same is shared."""
+    def _servers(self, conversation: Conversation, root: str) -> dict[str, ToolServer]:
+        """The servers of tools of a workflow; the runs of an app share them."""
         found: dict[str, ToolServer] = {}
         for server in conversation.toolkit.servers:
-            key = server.model_dump_json()
+            key = (root, server.model_dump_json())
             if key not in self._connected:
-                self._connected[key] = _connect(server)
+                self._connected[key] = self._connect(server, root)
             found[server.name] = self._connected[key]
         return found
 
@@ -453,8 +464,8 @@ def _answer(line: Line) -> Answer:
     return Answer(line.text, Usage(), calls, line.output)
 
 
-def _connect(server: Server) -> ToolServer:
-    """The server that is declared; it is started or reached when it is first used."""
+def _connect(server: Server, root: str) -> ToolServer:
+    """The server that is declared; it is started in the folder, or reached, when first used."""
     environment = _adapter("system").SystemEnvironment()
 
     def values(names: Mapping[str, str]) -> dict[str, str]:
@@ -464,7 +475,7 @@ def _connect(server: Server) -> ToolServer:
         server.name,
         command=server.command or None,
         env=values(server.env),
-        cwd=None,
+        cwd=root,
         url=server.url,
         headers=values(server.headers),
         timeout=server.timeout_s,

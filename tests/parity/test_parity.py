@@ -53,9 +53,31 @@ def models() -> Iterator[type[Declared]]:
 MODELS = {model.__name__: model for model in models()}
 
 
+# Effects that no run in memory can show: the tests that show them.
+PROGRAMS = "tests.runtime.test_servers"
+STARTED = f"{PROGRAMS}:test_a_program_is_started_in_the_folder_with_its_own_environment"
+ELSEWHERE = {
+    "Server.name": f"{PROGRAMS}:test_tools_of_servers_are_offered_called_and_on_record",
+    "Server.agent": f"{PROGRAMS}:test_tools_of_servers_are_offered_called_and_on_record",
+    "Server.tools": f"{PROGRAMS}:test_tools_of_servers_are_offered_called_and_on_record",
+    "Server.command": STARTED,
+    "Server.env": STARTED,
+    "Server.url": f"{PROGRAMS}:test_a_program_is_reached_with_the_headers_that_are_declared",
+    "Server.headers": f"{PROGRAMS}:test_a_program_is_reached_with_the_headers_that_are_declared",
+    "Server.timeout_s": f"{PROGRAMS}:test_a_program_that_never_answers_is_not_waited_for",
+}
+
+
 def test_every_field_that_can_be_declared_has_an_effect() -> None:
     declared = {f"{name}.{key}" for name, model in MODELS.items() for key in keys_of(model)}
-    assert declared - TRUE_ANYWAY == set(EFFECTS)
+    assert declared - TRUE_ANYWAY == {*EFFECTS, *ELSEWHERE}
+
+
+@pytest.mark.parametrize("field", ELSEWHERE)
+def test_an_effect_that_is_shown_elsewhere_is_shown_there(field: str) -> None:
+    module, _, test = ELSEWHERE[field].partition(":")
+    source = inspect.getsource(getattr(import_module(module), test))
+    assert field.partition(".")[2] in source + str(getattr(import_module(module), "CLOCK", ""))
 
 
 def keys_of(model: type[Declared]) -> set[str]:

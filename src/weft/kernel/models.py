@@ -229,9 +229,13 @@ def _keys_at(model: type[BaseModel], loc: tuple[str | int, ...]) -> list[str]:
     return list(_resolve(node, definitions).get("properties", {}))
 
 
+# What may stand in place of an object: nothing, or a text that is read into one.
+_ASIDE = ("null", "string")
+
+
 def _resolve(node: Any, definitions: Mapping[str, Any]) -> Any:
-    """The schema that a node stands for, references followed and `null` left aside."""
-    options = [option for option in node.get("anyOf", ()) if option.get("type") != "null"]
+    """The schema that a node stands for: references followed, `null` and short forms left aside."""
+    options = [each for each in node.get("anyOf", ()) if each.get("type") not in _ASIDE]
     if len(options) == 1:
         return _resolve(options[0], definitions)
     if "$ref" in node:
