@@ -15,7 +15,7 @@ from weft.agents.spec import Agent, Script, Server, Tool
 from weft.conversation.spec import Handoff, Orchestrator, UiConfig
 from weft.errors import UsageError
 from weft.kernel.values import nearest
-from weft.lifecycle.spec import LifecycleTool
+from weft.lifecycle.spec import LifecycleTool, MessageHook
 from weft.variables.logic.triggers import definition_model
 from weft.variables.spec import Exposure, TimerExpired
 
@@ -114,6 +114,7 @@ FILES: dict[str, Callable[[], File]] = {
     "handoffs": _handoffs,
     "tools": _tools,
     "structured_outputs": _outputs,
+    "hooks": lambda: File((MessageHook,), _listed(MessageHook), "hooks"),
     "ui_config": lambda: File((UiConfig,), _ref(UiConfig)),
     "script": lambda: File((Script,), _ref(Script)),
 }

@@ -55,7 +55,8 @@ class MessageHooks:
                     instructions = given if isinstance(given, str) else instructions
                 else:
                     heard = self._heard() if messages is None else messages
-                    messages = await self._read(key, (turn, agent), hook, heard)
+                    read = await self._read(key, (turn, agent), hook, heard)
+                    messages = messages if read == heard else read
         return Prepared(instructions, messages)
 
     async def outgoing(self, key: str, turn: int, agent: str, text: str) -> str:
