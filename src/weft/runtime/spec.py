@@ -10,6 +10,7 @@ import msgspec
 
 from weft.agents.spec import Callee, Engine, ToolServer, Workflow
 from weft.kernel.values import Json
+from weft.variables.events import ContextSuppressed
 
 
 class Reply(msgspec.Struct, frozen=True, tag="answer"):
@@ -63,7 +64,8 @@ Say = Callable[[str], None]
 @dataclass(frozen=True, slots=True)
 class Loaded:
     """A checked workflow with the code of its agents, tools and hooks, and what a run of it is
-    pinned to. Tools are known by name, hooks by their place."""
+    pinned to. Tools are known by name, hooks by their place; parts that are set aside do not pass
+    their check and count as empty."""
 
     workflow: Workflow
     engines: Mapping[str, Engine]
@@ -84,6 +86,8 @@ class Loaded:
     model: str | None = None
     user_script: tuple[Json, ...] = ()
     changed_code: tuple[str, ...] = ()
+    set_aside: tuple[str, ...] = ()
+    suppressed: tuple[ContextSuppressed, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
