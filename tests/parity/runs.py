@@ -100,13 +100,29 @@ def note(context_variables):
 
 def stumble():
     raise RuntimeError("no")
+
+def shout(sender, message, recipient, silent):
+    return message.upper()
+
+def whisper(sender, message, recipient, silent):
+    return message.lower()
+
+def any_case(*given):
+    return given[1].upper() if len(given) == 4 else given[0].lower()
+"""
+OTHER = """
+def add(a: int, b: int = 1):
+    return {"other": a}
+
+def shout(sender, message, recipient, silent):
+    return message + "!"
 """
 CODE = {
     "derivations.py": DERIVATIONS,
     "one.py": "def f(task):\n    return 'one f'\ndef g(task):\n    return 'one g'\n",
     "two.py": "def f(task):\n    return 'two f'\n",
     "work.py": WORK,
-    "other.py": "def add(a: int, b: int = 1):\n    return {'other': a}\n",
+    "other.py": OTHER,
 }
 
 

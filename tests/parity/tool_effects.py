@@ -143,7 +143,49 @@ TOTAL, SEVEN = [("total", 2), ("go", True)], [("total", 7), ("go", True)]
 WENT = [("go", True)]
 AT_PATH = {"path": "sum", "equals": 2, "value": 7}
 
+MESSAGE_HOOK: Path = ("hooks", "hooks", 0)
+LOUD = {
+    ("hooks",): {
+        "hooks": [
+            {
+                "hook_type": "process_message_before_send",
+                "hook_agent": "A",
+                "filename": "work.py",
+                "function": "shout",
+            }
+        ]
+    },
+    ("script",): {"agents": {"A": ["Go"]}},
+}
+
 TOOL_EFFECTS: dict[str, Effect] = {
+    # message hooks
+    "MessageHook.hook_type": Effect(
+        (*MESSAGE_HOOK, "hook_type"),
+        "process_last_received_message",
+        data("message_hook.returned", "result"),
+        ["GO"],
+        ["begin."],
+        {
+            **LOUD,
+            (*SETUP, "initial_message"): "BEGIN.",
+            (*MESSAGE_HOOK, "function"): "any_case",
+        },
+    ),
+    "MessageHook.hook_agent": Effect(
+        (*MESSAGE_HOOK, "hook_agent"), "B", said, ["GO", "Done."], ["Go", "DONE."], LOUD
+    ),
+    "MessageHook.filename": Effect(
+        (*MESSAGE_HOOK, "filename"),
+        "other.py",
+        said,
+        ["GO"],
+        ["Go!"],
+        {**LOUD, RULES: [], (*SETUP, "human_in_the_loop"): False},
+    ),
+    "MessageHook.function": Effect(
+        (*MESSAGE_HOOK, "function"), "whisper", said, ["GO", "Done."], ["go", "Done."], LOUD
+    ),
     # tools
     "Tool.agent": Effect((*TOOL, "agent"), "B", results, SUM, [], ADD),
     "Tool.file": Effect((*TOOL, "file"), "other.py", results, SUM, [{"other": 1}], ADD),

@@ -2,7 +2,13 @@
 
 from weft.adapters.scripted import ScriptedEngine
 from weft.testing.crashes import CrashingCallee, CrashingEngine, CrashingLog, Fuse, Killed
-from weft.testing.fakes import FakeClock, FakeDocuments, FakeEntropy, FakeEnvironment
+from weft.testing.fakes import (
+    FakeClock,
+    FakeDocuments,
+    FakeEntropy,
+    FakeEnvironment,
+    FakeToolServer,
+)
 
 __all__ = [
     "CrashingCallee",
@@ -12,6 +18,7 @@ __all__ = [
     "FakeDocuments",
     "FakeEntropy",
     "FakeEnvironment",
+    "FakeToolServer",
     "Fuse",
     "Killed",
     "ScriptedEngine",

@@ -100,6 +100,7 @@ class Conversing:
         self.toolkit = conversation.toolkit
         self.outputs = conversation.outputs
         self.hooks = conversation.hooks
+        self.message_hooks = conversation.message_hooks
         self._setup = conversation.orchestrator
         self._roster = list(self.agents)
         self._before_reply = _some(conversation, lambda rule: rule.pre)

@@ -1,15 +1,15 @@
 """An agent's answer: its engine is asked and tools are called, until the agent is done."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Coroutine, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 from itertools import count
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
 import msgspec
 
 from weft.agents.events import (
     AgentOutput,
+    AgentText,
     ModelAnswered,
     ModelCalled,
     ModelFailed,
@@ -19,13 +19,15 @@ from weft.agents.events import (
     ToolReturned,
     TransferChosen,
 )
-from weft.agents.logic.answers import interpret
+from weft.agents.logic.answers import interpret, said_by
 from weft.agents.spec import Engine, Exchange, Question, Task, ToolCall, ToolResult
 from weft.kernel.digests import chain, digest
 from weft.kernel.values import Json, as_data, as_object, said
 from weft.log.spec import Fact
+from weft.runtime.service.beside import is_cancelled, side_by_side
 from weft.runtime.service.calls import Call, Caller, Parked, park
 from weft.runtime.service.journal import Diverged, Journal
+from weft.runtime.service.messages import MessageHooks
 from weft.runtime.service.offers import Offer
 from weft.variables.logic.exposure import names_of
 
@@ -34,8 +36,6 @@ MISTAKES = 3
 
 # How many characters of an error an engine is told.
 TOLD = 2000
-
-T = TypeVar("T")
 
 
 class Job(NamedTuple):
@@ -50,12 +50,19 @@ class Rounds:
     """The calls of one turn, found on record or made."""
 
     def __init__(
-        self, journal: Journal, engine: Engine, task: Task, offers: Mapping[str, Offer]
+        self,
+        journal: Journal,
+        engine: Engine,
+        task: Task,
+        offers: Mapping[str, Offer],
+        hooks: MessageHooks,
     ) -> None:
         self._journal = journal
         self._engine = engine
         self._task = task
         self._offers = offers
+        self._hooks = hooks
+        self._rewrites = hooks.has(task.agent, "process_message_before_send")
         self._agent = journal.workflow.agents[task.agent]
         self._output = journal.workflow.outputs.get(task.agent)
 
@@ -101,7 +108,8 @@ class Rounds:
         async def effect() -> Sequence[Fact]:
             try:
                 answer = await self._engine(task)
-                return interpret(task, answer, self._journal.workflow, self._output)
+                facts = interpret(task, answer, self._journal.workflow, self._output)
+                return _unsaid(facts) if self._rewrites else facts
             except Exception as error:  # noqa: BLE001 - whatever an engine raises is recorded
                 return (ModelFailed(task.turn, task.agent, type(error).__name__, said(error)),)
 
@@ -117,6 +125,8 @@ class Rounds:
         answered = facts[0]
         assert isinstance(answered, ModelAnswered)
         text = next((getattr(fact, "text", "") for fact in facts[1:]), "") or answered.raw
+        if self._rewrites and answered.raw and len(facts) == 1:
+            text = await self._say(key, text)
         if answered.calls:
             results = await self._call_all(key, answered.calls)
             return None if results is None else Exchange(text, answered.calls, tuple(results))
@@ -126,6 +136,14 @@ class Rounds:
             if isinstance(fact, AgentOutput):
                 return await self._invoke(key, fact.output)
         return None
+
+    async def _say(self, key: str, text: str) -> str:
+        """Let hooks rewrite a text, and put on record that the agent said it so."""
+        task, workflow = self._task, self._journal.workflow
+        text = await self._hooks.outgoing(key, task.turn, task.agent, text)
+        if text:
+            self._journal.keep(f"{key}/said", lambda: said_by(task, text, workflow))
+        return text
 
     async def _call_all(self, key: str, calls: Sequence[ToolCall]) -> list[ToolResult] | None:
         """The results of the tools that were called; nothing when the turn was handed over."""
@@ -230,24 +248,13 @@ class Rounds:
             return call, ToolFailed(turn, agent, name, type(error).__name__, message)
 
 
-@asynccontextmanager
-async def side_by_side(
-    calls: Iterable[Coroutine[Any, Any, T]],
-) -> AsyncGenerator[list["asyncio.Task[T]"]]:
-    """Calls that go on at the same time; none is left behind when the context closes."""
-    going = [asyncio.create_task(call) for call in calls]
-    try:
-        yield going
-    finally:
-        for each in going:
-            each.cancel()
-        await asyncio.gather(*going, return_exceptions=True)
-
-
-def is_cancelled() -> bool:
-    """Whether somebody wants this task to end."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
+def _unsaid(facts: Sequence[Fact]) -> Sequence[Fact]:
+    """An answer whose text is kept back for hooks to rewrite."""
+    answered, *rest = facts
+    if not isinstance(answered, ModelAnswered) or not any(isinstance(f, AgentText) for f in rest):
+        return facts
+    raw = "".join(fact.text for fact in rest if isinstance(fact, AgentText))
+    return (msgspec.structs.replace(answered, raw=raw),)
 
 
 def model_key(turn: int, number: int) -> str:
