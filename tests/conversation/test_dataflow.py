@@ -145,7 +145,8 @@ def told_with(code: dict[str, str]) -> list[str]:
 
 def test_what_a_model_is_told_in_a_condition_is_used() -> None:
     asked = {**passing("A", "B", "The ${v} is ready."), "condition_type": "string_llm"}
-    files = folder({"v": variable(default=False)}, {}, [asked, passing("A", "C"), passing("B", "C")])
+    rules = [asked, passing("A", "C"), passing("B", "C")]
+    files = folder({"v": variable(default=False)}, {}, rules)
     assert examine(files)[1] == []
 
 
