@@ -242,6 +242,14 @@ async def test_an_answer_that_was_left_in_time_counts_only_if_it_was_put_on_reco
     assert not every(events, "question.expired")
 
 
+async def test_a_question_expires_by_itself_where_the_run_is_driven(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path, asking(PATIENT.replace("timeout=60", "timeout=0.1")))
+    async with Weft(store="memory") as app, asyncio.timeout(5):
+        run = await app.start(folder)
+        await run.finished()
+        assert only(await app.log(run.id), "tool.returned").result == "nobody"
+
+
 async def test_waiting_does_not_count_against_the_time_of_a_tool(tmp_path: Path) -> None:
     files = asking(ASK, {**PLAN, "timeout_s": 0.2})
     world, run, _ = await asked(tmp_path, files)
@@ -269,6 +277,7 @@ async def test_only_a_tool_or_hook_can_ask() -> None:
         ("async def plan(title: str): await use_ui_tool('plan', object())", "JSON, not <object"),
         ("async def plan(title: str): await use_ui_tool('plan', timeout=0)", "seconds above 0"),
         ("async def plan(title: str): await use_ui_tool(5)", "takes a tool's name"),
+        ("async def plan(title: str): await use_ui_tool('plan', display='big')", "not 'big'"),
     ],
 )
 async def test_what_is_no_question_is_told_to_the_engine(

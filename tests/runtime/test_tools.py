@@ -1,15 +1,18 @@
 """Tools: what an engine is told of them, how they are called, and what comes of them."""
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.folders import write_folder
-from tests.support.plays import call, every, last, lines, only, play, solo
-from tests.support.worlds import begin, make_driver, make_world
+from tests.support.plays import call, every, last, lines, only, play, serving, solo, until
+from tests.support.worlds import begin, make_driver, make_world, with_log
 from weft.agents.spec import Answer, Task, ToolCall
+from weft.errors import Conflict, LogError, StoreUnavailable
+from weft.log.ports import EventLog
 from weft.log.spec import Event
 from weft.testing import ScriptedEngine
 from weft.wiring import Folders
@@ -118,6 +121,7 @@ async def test_the_schema_of_a_tool_comes_from_its_signature(tmp_path: Path) -> 
         (call("leave"), "SystemExit", "3"),
         (call("give_up"), "CancelledError", "It gave up."),
         (call("hurry"), "TimeoutError", "in its own words"),
+        (call("mute"), "Mute", "it fails to say what it is (KeyError)"),
         (call("odd"), "TypeError", "which is not JSON. Give data."),
     ],
 )
@@ -132,9 +136,12 @@ async def test_what_goes_wrong_is_told_to_the_engine_and_the_turn_goes_on(
         def leave(): sys.exit(3)
         async def give_up(): raise asyncio.CancelledError
         async def hurry(): raise TimeoutError("in its own words")
+        class Mute(Exception):
+            def __str__(self): return {}["nothing"]
+        def mute(): raise Mute
         """
     engine = Noting(calling(asked["tool"], **asked["arguments"]), calling("add", a=1), "Done.")
-    tools = ["add", "fail", "odd", "leave", "give_up", "hurry"]
+    tools = ["add", "fail", "odd", "leave", "give_up", "hurry", "mute"]
     events = await play(tmp_path, solo(code, *tools), engine=engine)
     failed = only(events, "tool.failed")
     assert (failed.tool, failed.error) == (asked["tool"], error)
@@ -280,6 +287,62 @@ async def test_a_tool_that_fails_beside_another_stops_nothing(tmp_path: Path) ->
     assert only(events, "tool.failed").tool == "fail"
     assert only(events, "tool.returned").result == "slow"
     assert [each.name for each in every(events, "context.changed")] == ["tried", "done"]
+
+
+class Refusing:
+    """A log that refuses to store a kind of event."""
+
+    def __init__(self, log: EventLog, kind: str, error: LogError) -> None:
+        self._log = log
+        self._kind = kind
+        self._error = error
+
+    async def append(self, run: str, events: Sequence[Event], expected: int) -> Sequence[Event]:
+        if any(event.kind == self._kind for event in events):
+            raise self._error
+        return await self._log.append(run, events, expected)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._log, name)
+
+
+@pytest.mark.parametrize("error", [Conflict("lost"), StoreUnavailable("full")])
+@pytest.mark.parametrize("kind", ["effect.done", "tool.returned"])
+async def test_trouble_with_the_store_comes_as_it_is_from_among_many_calls(
+    kind: str, error: LogError, tmp_path: Path
+) -> None:
+    code = """
+        async def effect(context_variables): return await context_variables.once("it", lambda: 1)
+        async def plain(): return 2
+        """
+    asked = [call("plain"), call("effect"), call("plain")]
+    world = make_world()
+    run = await begin(
+        world, write_folder(tmp_path, solo(code, "effect", "plain", script=lines(asked, "Done.")))
+    )
+    refusing = with_log(world, Refusing(world.stores.log, kind, error))
+    with pytest.raises(type(error)):
+        await make_driver(refusing).drive(run)
+    await make_driver(world).drive(run)
+    results = [each.result for each in every(await world.stores.log.read(run), "tool.returned")]
+    assert results == [2, 1, 2]
+
+
+async def test_a_run_is_cancelled_while_tools_run(tmp_path: Path) -> None:
+    code = """
+        import asyncio
+        async def stay(): await asyncio.Event().wait()
+        """
+    files = solo(code, "stay", script=lines([call("stay"), call("stay")], "Done."))
+    world = make_world()
+    async with serving(world) as runs, asyncio.timeout(5):
+        run = await runs.start(write_folder(tmp_path, files), user="u1", tenant="acme")
+        await until(runs, run, "tool.called")
+        assert await runs.cancel(run, by="u1")
+        await until(runs, run, "run.cancelled")
+    events = list(await world.stores.log.read(run))
+    assert only(events, "turn.finished").status == "cancelled"
+    assert len(every(events, "tool.called")) == 2
 
 
 async def test_a_large_result_is_kept_and_told_whole(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, NoReturn
+from typing import Any, NoReturn, get_args
 
 import anyio
 from anyio import to_thread
@@ -117,6 +117,8 @@ class Call:
     ) -> Question:
         if not is_text(tool) or not is_json(payload):
             raise UsageError(f"A question takes a tool's name and JSON, not {preview(payload)}.")
+        if display not in (None, *get_args(Display)):
+            raise UsageError(f"A question is shown inline or as an artifact, not {display!r}.")
         if timeout is not None and timeout <= 0:
             raise UsageError(f"A question waits for seconds above 0, not {timeout!r}.")
         journal, kit = self._journal, self._journal.workflow.toolkit
