@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -11,11 +11,11 @@ from tests.support.worlds import begin, make_driver, make_world
 from weft.agents.spec import Task
 from weft.errors import DefinitionError, Diagnostic, MissingContext
 from weft.explain.logic.asking import explain
-from weft.explain.spec.asked import Asked
+from weft.explain.spec.asked import Asked, Declared
 from weft.log.spec import Event
 from weft.runtime.spec import Reply
 from weft.testing import FakeClock, FakeDocuments, ScriptedEngine
-from weft.wiring import Folders, descriptions
+from weft.wiring import Folders, declared
 
 # What the test's own engine says for agents that choose none.
 LINES = {
@@ -97,7 +97,7 @@ class Seen:
     events: Sequence[Event] = ()
     tasks: Sequence[Task] = ()
     user_script: tuple[str, ...] = ()
-    descriptions: Mapping[str, str] = field(default_factory=dict[str, str])
+    declared: Declared = Declared()
     missing: tuple[str, ...] = ()
 
     def data(self, kind: str, name: str) -> list[Any]:
@@ -137,7 +137,7 @@ class Seen:
 
     def explained(self, name: str) -> str:
         """Why a variable has its value."""
-        return str(explain(self.events, Asked(variable=name), self.descriptions))
+        return str(explain(self.events, Asked(variable=name), self.declared))
 
     def system(self, agent: str) -> str:
         """What an agent's first system text was."""
@@ -174,8 +174,8 @@ async def see(where: Path, documents: Mapping[str, Any]) -> Seen:
         await world.stores.inbox.offer(run, f"{question}/answer", Reply(question, "Yes.", "u1"))
         world.clock.advance(MINUTE)
     events = await world.stores.log.read(run)
-    described = await descriptions(events[0].data)
-    return Seen(problems, events, engine.calls, loaded.user_script, described)
+    said = await declared(events[0].data)
+    return Seen(problems, events, engine.calls, loaded.user_script, said)
 
 
 def documents_of_the_user() -> FakeDocuments:
