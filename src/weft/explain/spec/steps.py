@@ -1,5 +1,6 @@
 """What happened in a turn: model calls, tools and hooks, each with what came of it."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
 import msgspec
@@ -281,10 +282,14 @@ class Transferred(msgspec.Struct, frozen=True, tag="transfer"):
 Step = ModelAsked | ToolUsed | HookRan | Transferred | Detail
 
 
-def lines_of(step: Step) -> list[str]:
-    """A step and what happened within it, a line each."""
-    details = [f"    seq {each.seq}  {each.says}" for each in getattr(step, "within", ())]
-    return [f"  seq {step.seq}  {step.says}", *details]
+def lines_of(steps: Sequence[Step]) -> list[str]:
+    """Steps and what happened within each, a line each."""
+    lines: list[tuple[str, int, str]] = []
+    for step in steps:
+        lines.append(("", step.seq, step.says))
+        lines += [("  ", each.seq, each.says) for each in getattr(step, "within", ())]
+    width = max((len(str(seq)) for _, seq, _ in lines), default=0)
+    return [f"  seq {seq:>{width}}  {inside}{says}" for inside, seq, says in lines]
 
 
 def _hidden(hidden: bool) -> str:

@@ -5,7 +5,7 @@ from datetime import datetime
 import msgspec
 
 from weft.agents.spec import Usage
-from weft.explain.spec.text import lasting, moment, table, visible
+from weft.explain.spec.text import counted, lasting, moment, table, visible
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -61,7 +61,7 @@ class Timeline(msgspec.Struct, frozen=True):
         return (
             f"Run {self.run} of {self.workflow} {self.version}: {self.status}, "
             f"started {moment(self.started)}, {lasting(self.seconds)}, "
-            f"{self.turns} turns, {self.events} events"
+            f"{counted(self.turns, 'turn')}, {counted(self.events, 'event')}"
         )
 
 

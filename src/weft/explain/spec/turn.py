@@ -105,9 +105,7 @@ class TurnExplained(msgspec.Struct, frozen=True):
         """What happened in the turn and where the work went, a line each."""
         took = f", {lasting(self.seconds)}" if self.seconds is not None else ""
         used = f"{self.usage.input_tokens} in, {self.usage.output_tokens} out"
-        lines = [f"What happened ({used}{took}):"]
-        for step in self.steps:
-            lines += lines_of(step)
+        lines = [f"What happened ({used}{took}):", *lines_of(self.steps)]
         if (onward := self.onward) is not None:
             target = f" → {onward.target}" if onward.target else ""
             lines.append(f"Then (seq {onward.seq}): {onward.kind}{target} ({onward.reason})")
