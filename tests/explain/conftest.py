@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import pytest
@@ -17,9 +17,12 @@ from weft.explain.logic.turn import explain_turn
 from weft.explain.logic.variable import explain_variable
 from weft.explain.spec.asked import Declared
 from weft.explain.spec.route import RouteExplained
+from weft.explain.spec.steps import Detail
 from weft.explain.spec.turn import TurnExplained
 from weft.explain.spec.variable import VariableExplained
 from weft.wiring import declared
+
+T = TypeVar("T")
 
 FLOW = {
     "orchestrator.yaml": """
@@ -112,6 +115,16 @@ class Told:
 
     def variable(self, name: str, at: int | None = None) -> VariableExplained:
         return explain_variable(self.events, name, at, self.declared)
+
+
+def of(found: TurnExplained, kind: type[T]) -> list[T]:
+    """The steps of a turn that are of a kind."""
+    return [step for step in found.steps if isinstance(step, kind)]
+
+
+def said(details: Sequence[Detail]) -> list[str]:
+    """What details say, up to when it was."""
+    return [each.says.partition(" at 20")[0] for each in details]
 
 
 Tell = Callable[..., Awaitable[Told]]

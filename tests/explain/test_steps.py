@@ -1,33 +1,17 @@
 """What happened in a turn: every model call, tool and hook, with what came of it."""
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, TypeVar
-
 import msgspec
 import pytest
 
-from tests.explain.conftest import FLOW, Engine, Tell, Told
-from tests.explain.workshop import LINES, REPLIES, TOKEN, WORKSHOP
-from tests.support.folders import write_folder
-from weft import Answer, Weft
-from weft.agents.spec import Exchange, ToolCall, Usage
+from tests.explain.conftest import Tell, Told, of, said
+from tests.explain.workshop import LINES, TOKEN, WORKSHOP
+from weft.agents.spec import Exchange, Usage
 from weft.explain.logic.turn import explain_turn
 from weft.explain.spec import steps
 from weft.explain.spec.turn import TurnExplained
 from weft.kernel.values import as_data
 from weft.runtime.logic import codec
 from weft.variables.logic.secrets import mark
-
-T = TypeVar("T")
-
-
-def of(found: TurnExplained, kind: type[T]) -> list[T]:
-    return [step for step in found.steps if isinstance(step, kind)]
-
-
-def said(details: Sequence[steps.Detail]) -> list[str]:
-    return [each.says.partition(" at 20")[0] for each in details]
 
 
 async def test_the_prompt_with_tools_a_form_and_a_secret_is_the_engines_to_the_byte(
@@ -182,68 +166,3 @@ async def test_what_waits_says_so(tell: Tell, monkeypatch: pytest.MonkeyPatch) -
     assert (found.status, plan.outcome, add.outcome) == ("open", "open", "returned")
     assert "asked u1 'Like this?', and waits" in str(found)
     assert f"tool plan {as_data(plan.arguments)} is open" in str(found)
-
-
-ASKING = FLOW | {
-    "orchestrator.yaml": "{initial_agent: Asker, max_turns: 1}",
-    "tools.yaml": """
-        tools: [{agent: Asker, file: ask.py, function: ask, tool_type: UI_Tool}]
-        lifecycle_tools:
-          - {trigger: before_agent, agent: null, file: ask.py, function: may_i}
-        """,
-    "tools/ask.py": """
-        from weft import use_ui_tool
-
-        async def ask():
-            return await use_ui_tool("ask", {}, timeout=0.01)
-
-        async def may_i():
-            return await use_ui_tool("may_i", {"title": "May I?"})
-        """,
-}
-
-
-async def test_a_hook_that_asks_and_a_question_that_nobody_answers(tmp_path: Path) -> None:
-    engine = Engine({"Asker": [Answer(calls=(ToolCall("ask"),)), "Well."]})
-    async with Weft(store="memory", engine=engine) as app:
-        run = await app.start(write_folder(tmp_path, ASKING))
-        async for event in run.events():
-            if event.kind == "run.paused" and "before_agent" in event.data.waiting_for:
-                before: Any = await app.explain(run.id, turn=1)
-                await run.answer(None, "Yes.")
-        found: Any = await app.explain(run.id, turn=1)
-        assert (before.seq, before.steps[0].status) == (0, "open")
-        (hook,) = of(found, steps.HookRan)
-        assert (hook.status, hook.result) == ("success", "Yes.") and hook.waited >= 0
-        assert said(hook.within) == ["asked local 'May I?': local answered \"Yes.\""]
-        (tool,) = of(found, steps.ToolUsed)
-        (question,) = tool.within
-        assert isinstance(question, steps.Questioned) and question.status == "expired"
-        assert "asked local: nobody answered until 20" in str(found)
-        assert tool.error.startswith("QuestionExpired")
-        timeline = str(await app.explain(run.id))
-        assert "nobody answered in time" in timeline and "local answered 'Yes.'" in timeline
-
-
-async def test_a_hook_that_ran_again_in_another_process_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("WEFT_TEST_TOKEN", TOKEN)
-    folder, store = write_folder(tmp_path, WORKSHOP), str(tmp_path / "runs.db")
-    async with Weft(store=store, engine=Engine(LINES)) as app:
-        run = (await app.start(folder)).id
-        async for event in app.run(run).events():
-            if event.kind == "run.paused":
-                paused = event.seq
-                break
-    async with Weft(store=store, engine=Engine(LINES)) as app:
-        await app.resume(run)
-        left = iter(REPLIES)
-        async for event in app.run(run).events(paused - 1):
-            if event.kind == "run.paused":
-                await app.run(run).answer(None, next(left))
-        found: Any = await app.explain(run, turn=1)
-        timeline = str(await app.explain(run))
-    (again,) = [step for step in of(found, steps.HookRan) if step.restored]
-    assert again.says.startswith("hook unlock (before_chat, restored) success")
-    assert found.verified and "before_chat, restored, success" in timeline

@@ -91,7 +91,7 @@ def _check_names(
         for name in hook.declared.after:
             if name not in names:
                 hint = nearest(name, names)
-                remedy = f"Did you mean {hint!r}?" if hint else f"There is: {', '.join(names)}."
+                remedy = f"Did you mean {hint!r}?" if hint else f"Declared: {', '.join(names)}."
                 message = f"Hook {hook.name!r} runs after {name!r}, no hook of its trigger."
                 report.add(document, (*path, "after"), "W052", message, remedy)
 

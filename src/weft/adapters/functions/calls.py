@@ -1,7 +1,7 @@
 """Functions of a workflow's code as tools and hooks."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, get_type_hints
 
 from anyio import to_thread
@@ -26,7 +26,7 @@ class FunctionCallee:
     """
 
     def __init__(self, function: Callable[..., Any], name: str, description: str = "") -> None:
-        self._function = function
+        self._call = detached(function)
         self._signature = inspect.signature(function)
         hints = _hints(function)
         self._context = [
@@ -73,12 +73,7 @@ class FunctionCallee:
             ValueError: they are not what its signature says.
         """
         positional, named = self._bound(arguments, context)
-        if self.may_ask:
-            return await self._function(*positional, **named)
-        given = await to_thread.run_sync(
-            lambda: self._function(*positional, **named), abandon_on_cancel=True
-        )
-        return await given if inspect.isawaitable(given) else given
+        return await self._call(*positional, **named)
 
     def _bound(
         self, arguments: Mapping[str, Json], context: Context
@@ -97,6 +92,20 @@ class FunctionCallee:
             if each.kind is each.POSITIONAL_ONLY:
                 positional.append(given.pop(each.name))
         return positional, {**given, **(values.model_extra or {})}
+
+
+def detached(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
+    """The function as something to await: an async one in the loop, a plain one in a thread."""
+    if _is_async(function):
+        return function
+
+    async def call(*positional: Any, **named: Any) -> Any:
+        given = await to_thread.run_sync(
+            lambda: function(*positional, **named), abandon_on_cancel=True
+        )
+        return await given if inspect.isawaitable(given) else given
+
+    return call
 
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:

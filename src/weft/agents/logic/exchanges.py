@@ -32,12 +32,12 @@ def exchange_of(
     `said` is what the answer came to, and `outcomes` how the tools ended that it had called, or
     that took its output.
     """
-    text = next((fact.text for fact in said if isinstance(fact, AgentText)), answered.raw)
     if answered.calls:
+        text = next((fact.text for fact in said if isinstance(fact, AgentText)), "")
         return Exchange(text, answered.calls, tuple(map(_result, outcomes)))
     for fact in said:
         if isinstance(fact, OutputRefused):
-            return Exchange(text, problem=fact.problem)
+            return Exchange(answered.raw, problem=fact.problem)
         if isinstance(fact, AgentOutput):
             return _failed(fact.output, outcomes)
     return None

@@ -6,7 +6,8 @@ from weft.agents.events import EffectDone
 from weft.log.spec import Event
 
 _CALL = re.compile(
-    r"(?:t\d+/model(?:\#\d+)?(?:/(?:tool|auto)\.\d+)?"
+    r"(?:t\d+/model(?:\#\d+)?(?:/(?:tool|auto|message_hook)\.\d+)?"
+    r"|t\d+/message_hook\.\d+"
     r"|(?:t\d+|chat)/(?:before|after)_(?:agent|chat)\.\d+(?:@\d+)?"
     r"|chat/pick/t\d+\.\d+)"
 )

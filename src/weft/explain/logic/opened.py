@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from weft.agents.logic.folding import hear
 from weft.agents.spec import RunState
 from weft.assembly.events import FrameAssembled, Segment, Withheld
-from weft.assembly.logic import COUNTER, SCHEMAS, frame, piece, spoken, view
+from weft.assembly.logic import BESIDE, COUNTER, frame, piece, spoken, view
 from weft.assembly.spec import Message, Piece
 from weft.explain.logic.frames import Frames, Sighted
 from weft.explain.spec.text import counted
@@ -37,13 +37,13 @@ def open_frame(events: Sequence[Event], own: Sequence[Event]) -> Opened | None:
 
 
 def shown(opened: Opened) -> list[Shown]:
-    """The segments as they were sent: the system text, the history, the schemas."""
+    """The segments as they were sent: the system text, what was said, the schemas."""
     listed = list(zip(opened.sighted.segments, opened.texts, strict=True))
     whole = opened.recorded.tokens or 1
     return [
-        *(_shown(each, text, whole) for each, text in listed if each.kind not in SCHEMAS),
+        *(_shown(each, text, whole) for each, text in listed if each.kind not in BESIDE),
         *_history(opened, whole),
-        *(_shown(each, text, whole) for each, text in listed if each.kind in SCHEMAS),
+        *(_shown(each, text, whole) for each, text in listed if each.kind in BESIDE),
     ]
 
 

@@ -172,6 +172,19 @@ def _hook_said(fact: lifecycle.LifecycleToolResult | lifecycle.LifecycleToolErro
     return f"skipped: {fact.result}" if fact.status == "skipped" else fact.status
 
 
+def _on_message_hook(rows: Rows, event: Event, fact: lifecycle.MessageHookCalled) -> None:
+    rows.add(call_of(event), event, "hook", fact.function, note=fact.hook_type)
+
+
+def _on_message_hooked(rows: Rows, event: Event, fact: lifecycle.MessageHooked) -> None:
+    rows.close(call_of(event), event, f"{fact.hook_type}, success")
+
+
+def _on_message_hook_failed(rows: Rows, event: Event, fact: lifecycle.MessageHookFailed) -> None:
+    note = f"{fact.hook_type}, failed: {fact.error}: {fact.message}"
+    rows.close(call_of(event), event, note)
+
+
 def _on_question(rows: Rows, event: Event, fact: agents.QuestionAsked) -> None:
     rows.add(fact.question, event, "question", fact.to, note=fact.prompt)
 
@@ -209,6 +222,9 @@ _HANDLERS: dict[str, Callable[[Rows, Event, Any], None]] = {
     lifecycle.LifecycleToolCall.kind: _on_hook,
     lifecycle.LifecycleToolResult.kind: _on_hook_end,
     lifecycle.LifecycleToolError.kind: _on_hook_end,
+    lifecycle.MessageHookCalled.kind: _on_message_hook,
+    lifecycle.MessageHooked.kind: _on_message_hooked,
+    lifecycle.MessageHookFailed.kind: _on_message_hook_failed,
     agents.TurnFinished.kind: Rows.end_turn,
     agents.QuestionAsked.kind: _on_question,
     agents.QuestionAnswered.kind: _on_answered,

@@ -28,6 +28,9 @@ _HEADS = (
     lifecycle.LifecycleToolCall,
     lifecycle.LifecycleToolResult,
     lifecycle.LifecycleToolError,
+    lifecycle.MessageHookCalled,
+    lifecycle.MessageHooked,
+    lifecycle.MessageHookFailed,
 )
 
 # What is told elsewhere: by the turn, by its frame, by the question that it belongs to.
@@ -89,6 +92,8 @@ def _step(call: Call, wanted: Sequence[ToolCall]) -> spec.Step | None:
             return _tool(call, wanted)
         case lifecycle.LifecycleToolCall() | lifecycle.LifecycleToolResult():
             return _hook(call)
+        case lifecycle.MessageHookCalled():
+            return _message_hook(call)
         case agents.TransferChosen(rule=rule, target=target):
             return spec.Transferred(call.events[0].seq, rule, target, tuple(_details(call)))
         case _:
@@ -162,6 +167,26 @@ def _hook(call: Call) -> spec.HookRan:
         getattr(fact, "result", None),
         f"{failed.error}: {failed.message}" if failed else "",
         within,
+    )
+
+
+def _message_hook(call: Call) -> spec.HookRan:
+    first = call.events[0]
+    ended = call.one(lifecycle.MessageHooked, lifecycle.MessageHookFailed)
+    fact = ended[1] if ended else None
+    failed = fact if isinstance(fact, lifecycle.MessageHookFailed) else None
+    return spec.HookRan(
+        first.seq,
+        first.data.function,
+        first.data.hook_type,
+        "error" if failed else "success" if fact else "open",
+        1,
+        1000 * _seconds(first, ended[0]) if ended else None,
+        0.0,
+        False,
+        getattr(fact, "result", None),
+        f"{failed.error}: {failed.message}" if failed else "",
+        tuple(_details(call)),
     )
 
 

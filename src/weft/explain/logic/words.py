@@ -23,6 +23,10 @@ def _hook(fact: Any) -> str:
     return f"hook {fact.hook} ({fact.trigger})"
 
 
+def _message_hook(fact: Any) -> str:
+    return f"message hook {fact.function} ({fact.hook_type})"
+
+
 def _offered(fact: agents.ToolsOffered) -> str:
     tools = ", ".join(tool.name for tool in fact.tools) or "nothing"
     return f"{fact.server}: {one_line(fact.error)}" if fact.error else f"{fact.server}: {tools}"
@@ -71,6 +75,11 @@ _BY_FACT: dict[type[Fact], Callable[[Any], str]] = {
     agents.QuestionAnswered: lambda fact: f"{fact.by} answered {preview(fact.value)}",
     agents.QuestionExpired: lambda fact: "nobody answered in time",
     agents.AnswerRefused: lambda fact: f"an answer of {fact.by} was refused: {fact.reason}",
+    lifecycle.MessageHookCalled: lambda fact: f"{_message_hook(fact)} was called",
+    lifecycle.MessageHooked: lambda fact: f"{_message_hook(fact)} gave {preview(fact.result)}",
+    lifecycle.MessageHookFailed: lambda fact: (
+        f"{_message_hook(fact)} failed: {one_line(fact.message)}"
+    ),
     lifecycle.LifecycleToolCall: lambda fact: f"{_hook(fact)} was called",
     lifecycle.LifecycleToolResult: lambda fact: f"{_hook(fact)}: {fact.status}",
     lifecycle.LifecycleToolError: lambda fact: f"{_hook(fact)} failed: {one_line(fact.message)}",

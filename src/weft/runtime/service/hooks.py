@@ -90,7 +90,8 @@ class HookRunner:
         mark: str = "",
     ) -> Sequence[Fact]:
         journal, restored = self._journal, bool(mark)
-        intent = LifecycleToolCall(digest(hook.name), *_about(hook, agent), restored)
+        told = hook.declared.description
+        intent = LifecycleToolCall(digest(hook.name), *_about(hook, agent), told, restored)
         waits: list[Question] = []
 
         async def effect() -> Sequence[Fact]:

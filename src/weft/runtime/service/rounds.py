@@ -9,6 +9,7 @@ import msgspec
 
 from weft.agents.events import (
     AgentOutput,
+    AgentText,
     ModelAnswered,
     ModelCalled,
     ModelFailed,
@@ -17,7 +18,7 @@ from weft.agents.events import (
     ToolReturned,
     TransferChosen,
 )
-from weft.agents.logic.answers import interpret
+from weft.agents.logic.answers import interpret, said_by
 from weft.agents.logic.exchanges import Outcome, exchange_of, request
 from weft.agents.spec import Engine, Exchange, Question, Task, ToolCall
 from weft.kernel.digests import digest
@@ -25,6 +26,7 @@ from weft.kernel.values import Json, as_data, as_object, said
 from weft.log.spec import Fact
 from weft.runtime.service.calls import Call, Caller, Parked, park
 from weft.runtime.service.journal import Diverged, Journal
+from weft.runtime.service.messages import MessageHooks
 from weft.runtime.service.offers import Offer
 from weft.variables.logic.exposure import names_of
 
@@ -47,12 +49,19 @@ class Rounds:
     """The calls of one turn, found on record or made."""
 
     def __init__(
-        self, journal: Journal, engine: Engine, task: Task, offers: Mapping[str, Offer]
+        self,
+        journal: Journal,
+        engine: Engine,
+        task: Task,
+        offers: Mapping[str, Offer],
+        hooks: MessageHooks,
     ) -> None:
         self._journal = journal
         self._engine = engine
         self._task = task
         self._offers = offers
+        self._hooks = hooks
+        self._rewrites = hooks.has(task.agent, "process_message_before_send")
         self._agent = journal.workflow.agents[task.agent]
         self._output = journal.workflow.outputs.get(task.agent)
 
@@ -86,7 +95,8 @@ class Rounds:
         async def effect() -> Sequence[Fact]:
             try:
                 answer = await self._engine(task)
-                return interpret(task, answer, self._journal.workflow, self._output)
+                facts = interpret(task, answer, self._journal.workflow, self._output)
+                return _unsaid(facts) if self._rewrites else facts
             except Exception as error:  # noqa: BLE001 - whatever an engine raises is recorded
                 return (ModelFailed(task.turn, task.agent, type(error).__name__, said(error)),)
 
@@ -101,11 +111,22 @@ class Rounds:
         """What comes of an answer: nothing more, or what the engine is told in the next call."""
         answered = facts[0]
         assert isinstance(answered, ModelAnswered)
+        words = list(facts[1:])
+        if self._rewrites and answered.raw and not words:
+            words = await self._say(key, answered.raw)
         if answered.calls:
             outcomes = await self._call_all(key, answered.calls)
         else:
             outcomes = await self._invoke(key, facts)
-        return None if outcomes is None else exchange_of(answered, facts[1:], outcomes)
+        return None if outcomes is None else exchange_of(answered, words, outcomes)
+
+    async def _say(self, key: str, text: str) -> list[Fact]:
+        """Let hooks rewrite a text, and put on record that the agent said it so."""
+        task, workflow = self._task, self._journal.workflow
+        text = await self._hooks.outgoing(key, task.turn, task.agent, text)
+        if not text:
+            return []
+        return [self._journal.keep(f"{key}/said", lambda: said_by(task, text, workflow))]
 
     async def _call_all(self, key: str, calls: Sequence[ToolCall]) -> list[Outcome] | None:
         """How the tools ended that were called; nothing when the turn was handed over."""
@@ -194,6 +215,15 @@ class Rounds:
         except Exception as error:  # noqa: BLE001 - whatever a tool raises is told to the engine
             message = said(error)[:TOLD]
             return call, ToolFailed(turn, agent, name, type(error).__name__, message)
+
+
+def _unsaid(facts: Sequence[Fact]) -> Sequence[Fact]:
+    """An answer whose text is kept back for hooks to rewrite."""
+    answered, *rest = facts
+    if not isinstance(answered, ModelAnswered) or not any(isinstance(f, AgentText) for f in rest):
+        return facts
+    raw = "".join(fact.text for fact in rest if isinstance(fact, AgentText))
+    return (msgspec.structs.replace(answered, raw=raw),)
 
 
 def model_key(turn: int, number: int) -> str:
