@@ -127,7 +127,7 @@ class Weft:
         events = await self.log(run)
         asking: Any = import_module("weft.explain.logic.asking")
         asked = asking.Asked(turn, variable, route, agent, at)
-        return asking.explain(events, asked, await _wiring().descriptions(events[0].data))
+        return asking.explain(events, asked, await _wiring().declared(events[0].data))
 
     async def index(self, workflow: str) -> "AsyncGenerator[Index]":
         """Make the indexes that the database variables of a workflow are looked up by.

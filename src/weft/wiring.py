@@ -34,10 +34,12 @@ from weft.conversation.logic.checking import (
     declared_tools,
     roster,
 )
+from weft.conversation.logic.deciding import deciding
 from weft.conversation.logic.production import check_production
 from weft.conversation.logic.routing import Conversing
 from weft.conversation.spec import Conversation
 from weft.errors import DefinitionError, Diagnostic, UsageError
+from weft.explain.spec.asked import Declared
 from weft.kernel.documents import Document, Folder
 from weft.kernel.values import Json, nearest
 from weft.log.events import RunStarted
@@ -245,14 +247,16 @@ def read_part(path: str, part: str) -> tuple[Document | None, list[Diagnostic]]:
     return _adapter("files").read_part(path, part)
 
 
-async def descriptions(started: RunStarted) -> Mapping[str, str]:
-    """What each variable of a run is for, by the declarations that the run began with."""
+async def declared(started: RunStarted) -> Declared:
+    """What the declarations say that a run began with, as far as explanations need it."""
     restore = _adapter("files").restore_folder
-    folder, _ = await to_thread.run_sync(
+    folder, problems = await to_thread.run_sync(
         restore, started.workflow, started.root, started.files, started.code
     )
+    broken = frozenset(FilePath(problem.file).stem for problem in problems)
     document = folder.documents.get("context_variables")
-    return {} if document is None else describe(document)
+    descriptions = {} if document is None else describe(document)
+    return Declared(descriptions, deciding(folder, broken))
 
 
 def write_back(path: str, value: Json) -> str:

@@ -13,15 +13,15 @@ from weft.agents.events import (
     ModelAnswered,
     ModelCalled,
     ModelFailed,
-    OutputRefused,
     ToolCalled,
     ToolFailed,
     ToolReturned,
     TransferChosen,
 )
 from weft.agents.logic.answers import interpret, said_by
-from weft.agents.spec import Engine, Exchange, Question, Task, ToolCall, ToolResult
-from weft.kernel.digests import chain, digest
+from weft.agents.logic.exchanges import Outcome, exchange_of, request
+from weft.agents.spec import Engine, Exchange, Question, Task, ToolCall
+from weft.kernel.digests import digest
 from weft.kernel.values import Json, as_data, as_object, said
 from weft.log.spec import Fact
 from weft.runtime.service.beside import is_cancelled, side_by_side
@@ -113,8 +113,8 @@ class Rounds:
             except Exception as error:  # noqa: BLE001 - whatever an engine raises is recorded
                 return (ModelFailed(task.turn, task.agent, type(error).__name__, said(error)),)
 
-        request = chain(frame, *(digest(as_data(each)) for each in exchanges)) if number else frame
-        intent = ModelCalled(request, task.turn, task.agent, type(self._engine).__name__)
+        asked = request(frame, exchanges)
+        intent = ModelCalled(asked, task.turn, task.agent, type(self._engine).__name__)
         try:
             return await self._journal.once(key, effect, intent=intent)
         except Diverged as error:
@@ -124,29 +124,25 @@ class Rounds:
         """What comes of an answer: nothing more, or what the engine is told in the next call."""
         answered = facts[0]
         assert isinstance(answered, ModelAnswered)
-        text = next((getattr(fact, "text", "") for fact in facts[1:]), "") or answered.raw
-        if self._rewrites and answered.raw and len(facts) == 1:
-            text = await self._say(key, text)
+        words = list(facts[1:])
+        if self._rewrites and answered.raw and not words:
+            words = await self._say(key, answered.raw)
         if answered.calls:
-            results = await self._call_all(key, answered.calls)
-            return None if results is None else Exchange(text, answered.calls, tuple(results))
-        for fact in facts[1:]:
-            if isinstance(fact, OutputRefused):
-                return Exchange(text, problem=fact.problem)
-            if isinstance(fact, AgentOutput):
-                return await self._invoke(key, fact.output)
-        return None
+            outcomes = await self._call_all(key, answered.calls)
+        else:
+            outcomes = await self._invoke(key, facts)
+        return None if outcomes is None else exchange_of(answered, words, outcomes)
 
-    async def _say(self, key: str, text: str) -> str:
+    async def _say(self, key: str, text: str) -> list[Fact]:
         """Let hooks rewrite a text, and put on record that the agent said it so."""
         task, workflow = self._task, self._journal.workflow
         text = await self._hooks.outgoing(key, task.turn, task.agent, text)
-        if text:
-            self._journal.keep(f"{key}/said", lambda: said_by(task, text, workflow))
-        return text
+        if not text:
+            return []
+        return [self._journal.keep(f"{key}/said", lambda: said_by(task, text, workflow))]
 
-    async def _call_all(self, key: str, calls: Sequence[ToolCall]) -> list[ToolResult] | None:
-        """The results of the tools that were called; nothing when the turn was handed over."""
+    async def _call_all(self, key: str, calls: Sequence[ToolCall]) -> list[Outcome] | None:
+        """How the tools ended that were called; nothing when the turn was handed over."""
         jobs = [
             Job(f"{key}/tool.{n}", offer, call.arguments)
             for n, call in enumerate(calls)
@@ -155,7 +151,7 @@ class Rounds:
         await self._run(jobs)
         if self._transferred(key, calls):
             return None
-        return [self._result(f"{key}/tool.{n}", call) for n, call in enumerate(calls)]
+        return [self._ended(f"{key}/tool.{n}", call) for n, call in enumerate(calls)]
 
     def _transferred(self, key: str, calls: Sequence[ToolCall]) -> bool:
         task = self._task
@@ -167,32 +163,25 @@ class Rounds:
                 return True
         return False
 
-    def _result(self, key: str, call: ToolCall) -> ToolResult:
+    def _ended(self, key: str, call: ToolCall) -> Outcome:
         outcome = self._journal.outcome(key) or self._journal.complete(key, [self._unknown(call)])
-        fact = outcome[-1]
-        if isinstance(fact, ToolReturned):
-            return ToolResult(fact.result)
-        assert isinstance(fact, ToolFailed)
-        return ToolResult(error=f"{fact.error}: {fact.message}")
+        return _outcome(outcome)
 
     def _unknown(self, call: ToolCall) -> ToolFailed:
         offered = ", ".join(self._offers) or "none"
         message = f"There is no tool {call.tool!r} here. Offered: {offered}."
         return ToolFailed(self._task.turn, self._task.agent, call.tool, "UnknownTool", message)
 
-    async def _invoke(self, key: str, output: Json) -> Exchange | None:
-        """Call the tools that take the agent's output; what is wrong is told to the engine."""
+    async def _invoke(self, key: str, facts: Sequence[Fact]) -> list[Outcome]:
+        """Call the tools that take the agent's output, if it gave one; how they ended."""
+        given = [fact.output for fact in facts if isinstance(fact, AgentOutput)]
+        auto = [offer for offer in self._offers.values() if offer.auto] if given else []
         jobs = [
-            Job(f"{key}/auto.{n}", offer, _arguments(offer, output))
-            for n, offer in enumerate(each for each in self._offers.values() if each.auto)
+            Job(f"{key}/auto.{n}", offer, _arguments(offer, given[0]))
+            for n, offer in enumerate(auto)
         ]
         await self._run(jobs)
-        for job in jobs:
-            failed = self._journal.outcome(job.key)[-1]
-            if isinstance(failed, ToolFailed):
-                problem = f"Tool {failed.tool} failed with it: {failed.error}: {failed.message}"
-                return Exchange(as_data(output), problem=problem)
-        return None
+        return [_outcome(self._journal.outcome(job.key)) for job in jobs]
 
     async def _run(self, jobs: Sequence[Job]) -> None:
         """Call tools side by side; what they leave is recorded in the order of the calls.
@@ -269,14 +258,21 @@ def _later(task: Task, number: int, exchanges: Sequence[Exchange], journal: Jour
     )
 
 
+def _outcome(facts: Sequence[Fact]) -> Outcome:
+    """How a call of a tool ended, by what is on record under its key."""
+    last = facts[-1]
+    assert isinstance(last, ToolReturned | ToolFailed)
+    return last
+
+
 def _failed(exchange: Exchange) -> str:
     return next((result.error for result in exchange.results if result.error), "")
 
 
 def _tool_called(task: Task, job: Job) -> ToolCalled:
     name, arguments = job.offer.schema.name, job.arguments
-    request = digest(as_data([name, arguments]))
-    return ToolCalled(request, task.turn, task.agent, name, arguments)
+    asked = digest(as_data([name, arguments]))
+    return ToolCalled(asked, task.turn, task.agent, name, arguments)
 
 
 def _arguments(offer: Offer, output: Json) -> dict[str, Json]:
