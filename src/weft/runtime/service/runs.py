@@ -58,6 +58,7 @@ class Runs:
         chance = (world.clock, world.entropy)
         self._driver = Driver(world.stores, chance, world.definitions, self._context, self._spread)
         self._listeners: dict[str, set[Callable[[Delta], None]]] = {}
+        self._spoken: dict[str, list[Delta]] = {}
         self._followers: dict[str, set[asyncio.Future[None]]] = {}
         self._troubles: dict[str, Exception] = {}
 
@@ -78,6 +79,8 @@ class Runs:
             return self._world.clock.now() + RETRY
         except Exception as error:  # noqa: BLE001 - told to whoever follows the run
             self._tell(run, error)
+        finally:
+            self._spoken.pop(run, None)
         return None
 
     def _tell(self, run: str, error: Exception) -> None:
@@ -170,12 +173,20 @@ class Runs:
             del self._followers[run]
 
     def _spread(self, delta: Delta) -> None:
+        if delta.offset == 0:
+            self._spoken[delta.run] = []
+        self._spoken[delta.run].append(delta)
         for listener in self._listeners.get(delta.run, ()):
             listener(delta)
 
     @contextmanager
     def listening(self, run: str, listener: Callable[[Delta], None]) -> Generator[None]:
-        """Let a listener hear answers of the run while they are made here; beside the log."""
+        """Let a listener hear answers of the run while they are made here; beside the log.
+
+        The answer that was made last is heard from its beginning, also if that was before.
+        """
+        for delta in self._spoken.get(run, ()):
+            listener(delta)
         self._listeners.setdefault(run, set()).add(listener)
         try:
             yield
