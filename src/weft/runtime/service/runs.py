@@ -11,7 +11,7 @@ from weft.agents.events import QuestionAnswered, QuestionAsked, UserText
 from weft.agents.logic.answers import misanswer
 from weft.agents.logic.folding import question_of
 from weft.agents.spec import WORKFLOW, Question
-from weft.errors import Conflict, NotYours, RunBusy, UnknownRun, UsageError
+from weft.errors import Conflict, NotYours, QuestionExpired, RunBusy, UnknownRun, UsageError
 from weft.kernel.values import Json
 from weft.log.events import ENDS, RunPaused, RunStarted
 from weft.log.ports import Clock
@@ -195,9 +195,23 @@ class Runs:
             if not self._listeners[run]:
                 del self._listeners[run]
 
-    async def question(self, run: str) -> Question | None:
-        """What a run asks and waits for, if it does."""
-        _, last = await self._ends(run)
+    async def question(self, run: str, who: Identity = ANYBODY) -> Question | None:
+        """What a run asks and waits for, if it does.
+
+        Raises:
+            NotYours: the run belongs to somebody else.
+        """
+        first, last = await self._ends(run)
+        _allowed(first.data, who)
+        asked = await self._asked(run, last)
+        return None if asked is None or self._is_overdue(asked) else asked
+
+    def _is_overdue(self, question: Question) -> bool:
+        """Whether a question has expired, also if nobody drives the run and has noticed."""
+        return question.due is not None and question.due <= self._world.clock.now()
+
+    async def _asked(self, run: str, last: Event) -> Question | None:
+        """The question that a run waits for whose last event this is."""
         if not isinstance(last.data, RunPaused):
             return None
         for after in ((last.cause or 1) - 1, 0):  # where it says, or else anywhere
@@ -213,14 +227,15 @@ class Runs:
 
         Raises:
             NotYours: the run belongs to somebody else.
+            QuestionExpired: it comes too late.
             UsageError: the run has no such question, or the answer is not one.
         """
         first, last = await self._ends(run)
         by = _allowed(first.data, who)
-        asked = await self.question(run)
+        asked = await self._asked(run, last)
         if asked is None or question not in (None, asked.id):
             return await self._refuse_or_repeat(run, question)
-        if problem := misanswer(asked, value):
+        if not self._is_overdue(asked) and (problem := misanswer(asked, value)):
             raise UsageError(f"This does not answer {asked.id!r}: {problem}.")
         id, reply = f"{asked.id}/answer", Reply(asked.id, value, by)
         is_first = await self._world.stores.inbox.offer(run, id, reply)
@@ -231,15 +246,16 @@ class Runs:
 
     async def _refuse_or_repeat(self, run: str, question: str | None) -> Delivery:
         """Say why a question cannot be answered; one that has its answer keeps it."""
-        if question is None:
-            raise UsageError(f"Run {run!r} has no open question.")
         events = await self._world.stores.log.read(run)
         kinds = {event.id: event.kind for event in events}
         if kinds.get(f"{question}/answer") == QuestionAnswered.kind:
             return Delivery.REPEATED
-        if f"{question}/expired" in kinds:
-            raise UsageError(f"Question {question!r} expired before; the answer changes nothing.")
         asked = [event.data.question for event in events if isinstance(event.data, QuestionAsked)]
+        meant = question or (asked[-1] if asked else "")
+        if f"{meant}/expired" in kinds:
+            raise QuestionExpired(f"Question {meant!r} expired before; the answer changes nothing.")
+        if question is None:
+            raise UsageError(f"Run {run!r} has no open question.")
         if question in asked:
             raise UsageError(f"Question {question!r} is not open any more.")
         raise UsageError(
