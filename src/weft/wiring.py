@@ -245,6 +245,11 @@ def read_part(path: str, part: str) -> tuple[Document | None, list[Diagnostic]]:
     return _adapter("files").read_part(path, part)
 
 
+def workflows_below(path: str) -> list[str]:
+    """The workflow folders directly below a folder that is none itself."""
+    return _adapter("files").workflows_below(path)
+
+
 async def descriptions(started: RunStarted) -> Mapping[str, str]:
     """What each variable of a run is for, by the declarations that the run began with."""
     restore = _adapter("files").restore_folder
