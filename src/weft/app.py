@@ -190,9 +190,17 @@ class Run:
         """Its events from a position on, live, up to its end."""
         return self._runs.events(self.id, after)
 
-    async def question(self) -> "Question | None":
-        """What it asks and waits for, if it does."""
-        return await self._runs.question(self.id)
+    async def question(
+        self, *, user_id: str | None = None, app_id: str | None = None
+    ) -> "Question | None":
+        """What it asks and waits for, if it does.
+
+        `user_id` and `app_id` say who wants to know, where that is not settled otherwise.
+
+        Raises:
+            NotYours: the run belongs to somebody else.
+        """
+        return await self._runs.question(self.id, _identity(user_id, app_id))
 
     async def answer(
         self,
@@ -208,6 +216,7 @@ class Run:
 
         Raises:
             NotYours: the run belongs to somebody else.
+            QuestionExpired: it comes too late.
             UsageError: there is no such question, or this is no answer to it.
         """
         who = _identity(user_id, app_id)

@@ -28,7 +28,7 @@ from tests.support.plays import (
 )
 from tests.support.worlds import begin, make_driver, make_world
 from weft import Weft, use_ui_tool
-from weft.errors import NotYours, UsageError
+from weft.errors import NotYours, QuestionExpired, UsageError
 from weft.log.spec import Event
 from weft.runtime.service.runs import Runs, World
 from weft.runtime.spec import Delivery, Identity, Reply
@@ -131,6 +131,9 @@ async def test_nobody_else_can_answer_and_nothing_is_recorded(
     before = await log_of(world, run)
     with pytest.raises(NotYours):
         await Runs(world).answer(run, id, YES, who)
+    with pytest.raises(NotYours) as refused:
+        await Runs(world).question(run, who)
+    assert "Mine" not in str(refused.value)
     assert await log_of(world, run) == before
     assert not await world.stores.inbox.pending(run)
 
@@ -219,14 +222,16 @@ async def test_an_answer_that_comes_too_late_changes_nothing_and_is_told_so(tmp_
     """Nobody drives the run when the time is over; the first who looks finds it expired."""
     world, run, id = await asked(tmp_path, asking(PATIENT))
     later(world)
-    with pytest.raises(UsageError, match="expired before; the answer changes nothing"):
+    assert await Runs(world).question(run) is None  # it waits for nothing any more
+    with pytest.raises(QuestionExpired, match="expired before; the answer changes nothing"):
         await Runs(world).answer(run, id, YES)
     events = await log_of(world, run)
     assert [event.kind for event in events[-2:]] == ["question.expired", "answer.refused"]
     await make_driver(world).drive(run)
     assert only(await log_of(world, run), "tool.returned").result == "nobody"
-    with pytest.raises(UsageError, match="expired before"):
-        await Runs(world).answer(run, id, YES)
+    for question in (id, None):
+        with pytest.raises(QuestionExpired, match="expired before"):
+            await Runs(world).answer(run, question, YES)
 
 
 async def test_an_answer_that_was_left_in_time_counts_only_if_it_was_put_on_record(

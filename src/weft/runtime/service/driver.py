@@ -34,8 +34,9 @@ from weft.runtime.service.hooks import HookRunner
 from weft.runtime.service.journal import Journal
 from weft.runtime.service.picking import pick
 from weft.runtime.service.turn import Turns
-from weft.runtime.spec import Delta, Loaded, Message, Reply, Say, Stop
+from weft.runtime.spec import Delta, Loaded, Message, Reply, Say, Stop, Voice
 from weft.variables.events import TimerExpired
+from weft.variables.logic.exposure import names_of
 from weft.variables.logic.secrets import Secrets
 from weft.variables.service import ContextSource
 
@@ -209,7 +210,7 @@ class Driver:
             journal.record(id, fact)
         match decision:
             case TakeTurn(agent=agent):
-                await opened.turns.take(agent, self._say(journal, agent))
+                await opened.turns.take(agent, self._voice(journal, agent))
             case Ask(question=question):
                 ask(journal, question)
             case Finish(reason=reason):
@@ -221,20 +222,25 @@ class Driver:
             case Pick():
                 await pick(journal, opened.loaded, decision)
 
-    def _say(self, journal: Journal, agent: str) -> Say:
-        """Lets whoever watches hear an answer while it is made, unless it may have to be hidden."""
-        workflow, state = journal.workflow, journal.state
-        if not workflow.shows(agent) or workflow.triggers.may_hide(agent):
-            return _unheard
+    def _voice(self, journal: Journal, agent: str) -> Voice:
+        """Lets whoever watches hear answers while they are made, unless some may be hidden."""
+        state = journal.state
+        if _is_private(journal, agent):
+            return _silence
         turn = state.open.number if state.open else state.turns + 1
-        said = 0
 
-        def say(text: str) -> None:
-            nonlocal said
-            self._hear(Delta(state.run, turn, agent, said, text))
-            said += len(text)
+        def voice(call: int) -> Say:
+            said = 0
 
-        return say
+            def say(text: str) -> None:
+                nonlocal said
+                if text:
+                    self._hear(Delta(state.run, turn, agent, said, text, call))
+                    said += len(text)
+
+            return say
+
+        return voice
 
     async def _settle(self, opened: Opened) -> None:
         """Let timers expire that are due, and functions say what they derive."""
@@ -270,6 +276,18 @@ def _check_secrets(journal: Journal) -> None:
 
 
 _AT_REST = ENDED | {"paused"}
+
+
+def _is_private(journal: Journal, agent: str) -> bool:
+    """Whether an answer of the agent may have to be hidden, or a secret in it to be masked."""
+    workflow = journal.workflow
+    exposure = workflow.variables.exposures.get(agent)
+    knows = exposure is not None and any(name in journal.secrets for name in names_of(exposure))
+    return knows or not workflow.shows(agent) or workflow.triggers.may_hide(agent)
+
+
+def _silence(call: int) -> Say:
+    return _unheard
 
 
 def _unheard(text: str) -> None:

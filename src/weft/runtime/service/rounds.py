@@ -29,6 +29,7 @@ from weft.runtime.service.calls import Call, Caller, Parked, park
 from weft.runtime.service.journal import Diverged, Journal
 from weft.runtime.service.messages import MessageHooks
 from weft.runtime.service.offers import Offer
+from weft.runtime.spec import Voice
 from weft.variables.logic.exposure import names_of
 
 # How often in one turn an engine is told that a tool failed or that its output is wrong.
@@ -56,12 +57,14 @@ class Rounds:
         task: Task,
         offers: Mapping[str, Offer],
         hooks: MessageHooks,
+        voice: Voice,
     ) -> None:
         self._journal = journal
         self._engine = engine
         self._task = task
         self._offers = offers
         self._hooks = hooks
+        self._voice = voice
         self._rewrites = hooks.has(task.agent, "process_message_before_send")
         self._agent = journal.workflow.agents[task.agent]
         self._output = journal.workflow.outputs.get(task.agent)
@@ -102,8 +105,7 @@ class Rounds:
     async def _ask(
         self, key: str, number: int, frame: str, exchanges: Sequence[Exchange]
     ) -> Sequence[Fact]:
-        before = self._task
-        task = before if not number else _later(before, number, exchanges, self._journal)
+        task = self._call(number, exchanges)
 
         async def effect() -> Sequence[Fact]:
             try:
@@ -119,6 +121,18 @@ class Rounds:
             return await self._journal.once(key, effect, intent=intent)
         except Diverged as error:
             return (ModelFailed(task.turn, task.agent, "Diverged", str(error)),)
+
+    def _call(self, number: int, exchanges: Sequence[Exchange]) -> Task:
+        """The task of the call of that number, from 0."""
+        task = self._task
+        return msgspec.structs.replace(
+            task,
+            number=task.number + number,
+            key=f"{task.run}/{model_key(task.turn, number)}",
+            exchanges=tuple(exchanges),
+            # What a hook may rewrite is not heard before it has.
+            say=task.say if self._rewrites else self._voice(number + 1),
+        )
 
     async def _follow(self, key: str, facts: Sequence[Fact]) -> Exchange | None:
         """What comes of an answer: nothing more, or what the engine is told in the next call."""
@@ -249,13 +263,6 @@ def _unsaid(facts: Sequence[Fact]) -> Sequence[Fact]:
 def model_key(turn: int, number: int) -> str:
     """The key of a model call of a turn, from 0."""
     return f"t{turn}/model#{number + 1}" if number else f"t{turn}/model"
-
-
-def _later(task: Task, number: int, exchanges: Sequence[Exchange], journal: Journal) -> Task:
-    key = f"{journal.state.run}/{model_key(task.turn, number)}"
-    return msgspec.structs.replace(
-        task, number=task.number + number, key=key, exchanges=tuple(exchanges)
-    )
 
 
 def _outcome(facts: Sequence[Fact]) -> Outcome:
