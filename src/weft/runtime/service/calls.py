@@ -2,7 +2,7 @@
 
 import inspect
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, NoReturn, get_args
@@ -157,10 +157,11 @@ class Call:
         await self._journal.put(id, fact)
         return fact.result
 
-    def facts(self) -> Iterator[Fact]:
-        """What the call wrote, was refused and should have written."""
-        self._journal.objects.update(self.draft.objects)
-        yield from self.draft.facts()
+    def facts(self, overruled: Set[str] = frozenset()) -> Iterator[Fact]:
+        """What the call wrote, was refused and should have written; but for what is overruled."""
+        kept = {name: it for name, it in self.draft.objects.items() if name not in overruled}
+        self._journal.objects.update(kept)
+        yield from self.draft.facts(overruled)
         for name, trigger in _declared(self._journal) if self._answers else ():
             for tool, answer in self._answers:
                 value = value_at(answer, trigger.response_key)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import aclosing
 from itertools import count
 from typing import NamedTuple
 
@@ -30,6 +31,7 @@ from weft.runtime.service.journal import Diverged, Journal
 from weft.runtime.service.messages import MessageHooks
 from weft.runtime.service.offers import Offer
 from weft.runtime.spec import Voice
+from weft.variables.events import ContextChanged
 from weft.variables.logic.exposure import names_of
 
 # How often in one turn an engine is told that a tool failed or that its output is wrong.
@@ -198,7 +200,7 @@ class Rounds:
         return [_outcome(self._journal.outcome(job.key)) for job in jobs]
 
     async def _run(self, jobs: Sequence[Job]) -> None:
-        """Call tools side by side; what they leave is recorded in the order of the calls.
+        """Call tools side by side, and put on record what each leaves as soon as it is done.
 
         Raises:
             Waiting: one of them asked a person.
@@ -208,17 +210,27 @@ class Rounds:
         if not left:
             return
         await journal.commit()
-        questions: list[Question] = []
-        async with side_by_side(map(self._carry_out, left)) as calls:
-            for job, going in zip(left, calls, strict=True):
-                call, fact = await going
+        questions: dict[str, Question] = {}
+        async with aclosing(side_by_side(left, self._carry_out)) as ended:
+            async for job, (call, fact) in ended:
                 if fact is not None:
-                    journal.complete(job.key, [*call.facts(), fact])
-                    await journal.commit() if job is not left[-1] else None
+                    overruled = self._written_after(jobs, job)
+                    journal.complete(job.key, [*call.facts(overruled), fact])
+                    if len(left) > 1:  # the others may take long
+                        await journal.commit()
                 elif call.question is not None:
-                    questions.append(call.question)
-        if questions:
-            park(journal, questions[0])
+                    questions[job.key] = call.question
+        for job in left:
+            if job.key in questions:
+                park(journal, questions[job.key])
+
+    def _written_after(self, jobs: Sequence[Job], job: Job) -> set[str]:
+        """What calls behind this one wrote before it was done: of two writes, the later call's
+        counts, whichever ends first."""
+        keys = [each.key for each in jobs]
+        later = keys[keys.index(job.key) + 1 :]
+        facts = [fact for key in later for fact in self._journal.outcome(key)]
+        return {fact.name for fact in facts if isinstance(fact, ContextChanged)}
 
     def _begin(self, job: Job) -> Job:
         """The call as it is on record: code that changed since does not change its arguments."""

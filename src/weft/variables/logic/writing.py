@@ -1,6 +1,6 @@
 """Writes of tools and hooks: checked when they are made, recorded with the call's result."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from copy import deepcopy
 from typing import Any, NamedTuple, cast
 
@@ -135,10 +135,10 @@ class Draft:
         definition = self._held.definitions.get(name)
         return misfit(definition, value) if definition is not None else None
 
-    def facts(self) -> Iterator[ContextChanged | ContextRefused]:
+    def facts(self, overruled: Set[str] = frozenset()) -> Iterator[ContextChanged | ContextRefused]:
         """What the writes come to, given the values of the moment they are recorded at."""
         for name, value in self._written.items():
-            change = self._change(name, value)
+            change = None if name in overruled else self._change(name, value)
             if change is not None:
                 yield change
         yield from self._refused
