@@ -13,6 +13,9 @@ from weft.variables.logic.conditions import Condition
 BeforeOrAfter = Literal["before_chat", "after_chat", "before_agent", "after_agent"]
 CHAT = ("before_chat", "after_chat")
 
+# The triggers in the order in which they come up in a run.
+TRIGGERS = ("before_chat", "before_agent", "after_agent", "after_chat")
+
 
 def _listed(names: Json) -> Json:
     """One name as a list of it."""
@@ -45,7 +48,10 @@ class LifecycleTool(Declared):
                 f"{self.agent!r}. Write `agent: null`, or use an agent's trigger."
             )
         if self.trigger != "after_chat" and "on" in self.model_fields_set:
-            raise ValueError(f"'on' is for `after_chat`; {self.title!r} runs {self.trigger!r}.")
+            raise ValueError(
+                f"'on' is for `after_chat`; {self.title!r} runs {self.trigger!r}. Drop it, or use "
+                "the other trigger."
+            )
         return self
 
     @property
