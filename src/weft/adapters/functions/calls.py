@@ -1,7 +1,9 @@
 """Functions of a workflow's code as tools and hooks."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from types import SimpleNamespace
 from typing import Any, get_type_hints
 
 from anyio import to_thread
@@ -28,14 +30,15 @@ class FunctionCallee:
     def __init__(self, function: Callable[..., Any], name: str, description: str = "") -> None:
         self._function = function
         self._signature = inspect.signature(function)
-        hints = _hints(function)
+        hints = dict(_hints(function))
         self._context = [
             each.name
             for each in self._signature.parameters.values()
             if each.name in INJECTED or hints.get(each.name) is Context
         ]
         self._model = self._parameters(name, hints)
-        self.may_ask = _is_async(function)
+        self._in_loop = _gives_awaitable(function)
+        self.may_ask = any(map(inspect.iscoroutinefunction, _layers(function)))
         try:
             parameters = self._model.model_json_schema()
         except PydanticInvalidForJsonSchema as error:
@@ -73,7 +76,7 @@ class FunctionCallee:
             ValueError: they are not what its signature says.
         """
         positional, named = self._bound(arguments, context)
-        if self.may_ask:
+        if self._in_loop:
             return await self._function(*positional, **named)
         given = await to_thread.run_sync(
             lambda: self._function(*positional, **named), abandon_on_cancel=True
@@ -99,22 +102,46 @@ class FunctionCallee:
         return positional, {**given, **(values.model_extra or {})}
 
 
-def _hints(function: Callable[..., Any]) -> dict[str, Any]:
-    """The types of the parameters, names in quotes resolved.
+def _hints(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
+    """The types of the parameters that are given from outside, names in quotes resolved.
 
     Raises:
         TypeError: one of them cannot be.
     """
-    target: Any = function if inspect.isroutine(function) else type(function).__call__
-    try:
-        return get_type_hints(inspect.unwrap(target), include_extras=True)
-    except (NameError, AttributeError) as error:
-        raise TypeError(f"a type cannot be found: {error}") from error
+    *_, target = _layers(function)
+    for name, said in getattr(target, "__annotations__", {}).items():
+        if name in INJECTED or name == "return":
+            continue  # nobody asks for these, and their names may be there for type checkers only
+        alone = SimpleNamespace(__annotations__={name: said})
+        try:
+            known = getattr(target, "__globals__", {})
+            yield from get_type_hints(alone, known, include_extras=True).items()
+        except (NameError, AttributeError, SyntaxError) as error:
+            raise TypeError(f"a type cannot be found: {error}") from error
 
 
-def _is_async(function: Any) -> bool:
-    """Whether calling it gives something to await: also behind wrappers and `__call__`."""
-    while hasattr(function, "func"):
+def _layers(function: Any) -> Iterator[Any]:
+    """What is called, and then what is inside it: decorated, partly applied, or behind an object's
+    `__call__`."""
+    yield function
+    while (inner := _inside(function)) is not None:
+        function = inner
+        yield function
+
+
+def _inside(function: Any) -> Any:
+    if isinstance(function, partial):
+        return function.func
+    if hasattr(function, "__wrapped__"):
+        return function.__wrapped__
+    if inspect.isroutine(function):
+        return None
+    return function.__init__ if inspect.isclass(function) else type(function).__call__
+
+
+def _gives_awaitable(function: Any) -> bool:
+    """Whether calling it does nothing but give something to await."""
+    while isinstance(function, partial):
         function = function.func
     called: Any = type(function).__call__
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
