@@ -1,14 +1,14 @@
 """Runs as their users see them: answers, cancels, troubles, several at once."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.support.folders import INTERVIEW, write_folder
+from tests.support.serving import serving, until
 from tests.support.worlds import make_driver, make_world, with_log
 from weft.agents.spec import Answer, Task
 from weft.errors import (
@@ -19,8 +19,9 @@ from weft.errors import (
     UsageError,
 )
 from weft.log.spec import Event
-from weft.runtime.service.runs import Runs, World
+from weft.runtime.service.runs import Runs
 from weft.runtime.spec import Delivery, Reply
+from weft.testing import Killed
 
 
 async def talk(task: Task) -> Answer:
@@ -28,24 +29,6 @@ async def talk(task: Task) -> Answer:
     if task.agent == "Planner":
         return Answer("DONE")
     return Answer("NEXT" if task.number == 3 else f"question {task.number}?")
-
-
-@asynccontextmanager
-async def serving(world: World) -> AsyncIterator[Runs]:
-    runs = Runs(world)
-    task = asyncio.create_task(runs.serve(10))
-    try:
-        yield runs
-    finally:
-        task.cancel()
-        await asyncio.wait({task})
-
-
-async def until(runs: Runs, run: str, kind: str, after: int = 0) -> Event:
-    async for event in runs.events(run, after):
-        if event.kind == kind:
-            return event
-    raise AssertionError(f"{kind} never came")
 
 
 def rewrite(folder: str, file: str, text: str) -> None:
@@ -263,6 +246,13 @@ async def test_a_run_is_pinned_to_what_it_began_with(folder: str) -> None:
         assert event.data.agent == "Asker"
 
 
+KILLS = """
+from weft.testing import Killed
+def ask(task): return "NEXT"
+def plan(task): raise Killed
+"""
+
+
 async def test_code_that_changed_is_a_recorded_warning(tmp_path: Path) -> None:
     files = INTERVIEW | {
         "agents.yaml": """
@@ -274,14 +264,14 @@ async def test_code_that_changed_is_a_recorded_warning(tmp_path: Path) -> None:
                 system_message: Plan.
                 engine: {type: functions, file: say.py, function: plan}
             """,
-        "say.py": "def ask(task): return 'NEXT'\ndef plan(task): raise SystemExit\n",
+        "say.py": KILLS,
     }
     folder = write_folder(tmp_path, files)
     world = make_world()
     run = await Runs(world).start(folder, user="u1", tenant="acme")
-    with pytest.raises(SystemExit):  # in the engine's thread: a kill of this drive
+    with pytest.raises(Killed):
         await make_driver(world).drive(run)
-    rewrite(folder, "say.py", files["say.py"].replace("raise SystemExit", "return 'DONE'"))
+    rewrite(folder, "say.py", KILLS.replace("raise Killed", "return 'DONE'"))
     async with serving(replace(make_world(), stores=world.stores)) as runs:
         await runs.resume(run)
         resumed = await until(runs, run, "run.resumed")

@@ -72,7 +72,11 @@ def is_text(value: object) -> bool:
 
 def said(error: BaseException) -> str:
     """What an error says, as a text that can be written down."""
-    return str(error).encode("utf-8", "backslashreplace").decode()
+    try:
+        text = str(error)
+    except Exception as mute:  # noqa: BLE001 - said in its place
+        text = f"<it cannot say what it is: {type(mute).__name__}>"
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def as_data(value: Json) -> str:

@@ -23,7 +23,7 @@ from weft.agents.spec import Engine, Exchange, Question, Task, ToolCall, ToolRes
 from weft.kernel.digests import chain, digest
 from weft.kernel.values import Json, as_data, as_object, said
 from weft.log.spec import Fact
-from weft.runtime.service.calls import Call, Caller, Parked, park
+from weft.runtime.service.calls import Call, Caller, Parked, as_json, park
 from weft.runtime.service.journal import Diverged, Journal
 from weft.runtime.service.offers import Offer
 from weft.variables.logic.exposure import names_of
@@ -87,7 +87,7 @@ class Rounds:
             try:
                 answer = await self._engine(task)
                 return interpret(task, answer, self._journal.workflow, self._output)
-            except Exception as error:  # noqa: BLE001 - whatever an engine raises is recorded
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - all of it is recorded
                 return (ModelFailed(task.turn, task.agent, type(error).__name__, said(error)),)
 
         request = chain(frame, *(digest(as_data(each)) for each in exchanges)) if number else frame
@@ -200,11 +200,12 @@ class Rounds:
         caller = Caller(job.key, f"tool:{name}", job.offer.timeout)
         call = Call(self._journal, caller, job.offer.callee)
         try:
-            return call, ToolReturned(turn, agent, name, await call.carry_out(self._opened(job)))
+            given = as_json(await call.carry_out(self._opened(job)))
+            return call, ToolReturned(turn, agent, name, given)
         except Parked:
             return call, None
         except Exception as error:  # noqa: BLE001 - whatever a tool raises is told to the engine
-            message = said(error)[:TOLD]
+            message = self._journal.secrets.masked(said(error))[:TOLD]
             return call, ToolFailed(turn, agent, name, type(error).__name__, message)
 
 
