@@ -39,6 +39,7 @@ from weft.runtime.service.calls import Waiting, ask
 from weft.runtime.service.endings import end_cancelled, end_failed
 from weft.runtime.service.hooks import HookRunner
 from weft.runtime.service.journal import Journal
+from weft.runtime.service.notices import Notices
 from weft.runtime.service.picking import pick
 from weft.runtime.service.turn import Turns
 from weft.runtime.spec import Delta, Loaded, Message, Reply, Say, Stop
@@ -56,10 +57,11 @@ FREEZE = 1000
 class Opened:
     """A run in memory: its journal, and what takes its turns and runs its hooks."""
 
-    def __init__(self, journal: Journal, loaded: Loaded, frozen: int) -> None:
+    def __init__(self, journal: Journal, loaded: Loaded, frozen: int, began: datetime) -> None:
         self.journal = journal
         self.loaded = loaded
         self.frozen = frozen
+        self.began = began
         self.driven = False
         self.hooks = HookRunner(journal, loaded.hooks)
         self.turns = Turns(journal, loaded, self.hooks)
@@ -95,6 +97,7 @@ class Driver:
         self._definitions = definitions
         self._context = context
         self._hear = hear
+        self._notices = Notices(self._clock)
         self._warm: OrderedDict[str, Opened] = OrderedDict()
         self._objects: dict[str, dict[tuple[str, str], Any]] = {}
         self._interrupted: set[str] = set()
@@ -110,8 +113,9 @@ class Driver:
             try:
                 opened = await self._open(run)
                 self._objects[run] = opened.journal.objects
-                await self._take_in(opened.journal)
-                await self._advance(opened)
+                with self._notices.around(opened.journal.state, opened.began):
+                    await self._take_in(opened.journal)
+                    await self._advance(opened)
             except asyncio.CancelledError:
                 self._interrupted.add(run)
                 raise
@@ -156,7 +160,7 @@ class Driver:
         journal = Journal(
             self._stores.log, self._clock, loaded, state, secrets, objects=objects, verbose=verbose
         )
-        return Opened(journal, loaded, frozen)
+        return Opened(journal, loaded, frozen, ends[0][0].at)
 
     async def _secrets(self, run: str, loaded: Loaded, started: RunStarted) -> Secrets:
         base = base_context(run, started)
