@@ -26,7 +26,8 @@ class Weft:
     """An app: runs in one store, driven in this process. Opens nothing before it is used.
 
     `store` and `documents` are where runs are kept and where database variables are looked up;
-    `engine` answers for agents that choose none.
+    `engine` answers for agents that choose none. With `strict=False`, a workflow whose context
+    variables are invalid begins without them.
     """
 
     def __init__(
@@ -36,6 +37,7 @@ class Weft:
         slots: int | None = None,
         documents: str | None = None,
         documents_timeout: float | None = None,
+        strict: bool | None = None,
         engine: "Engine | None" = None,
     ) -> None:
         self._asked = {
@@ -43,6 +45,7 @@ class Weft:
             "slots": slots,
             "documents": documents,
             "documents_timeout": documents_timeout,
+            "strict": strict,
         }
         self._engine = engine
         self._parts: Parts | None = None

@@ -1,9 +1,10 @@
 """Which adapter stands behind which port; settings. Adapters are imported when they are used."""
 
+import logging
 import os
 import tomllib
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
 from importlib import import_module
 from pathlib import Path as FilePath
 from typing import Any, NamedTuple
@@ -24,10 +25,12 @@ from weft.agents.spec import (
     ToolServer,
     Usage,
 )
+from weft.conversation.logic import leniency
 from weft.conversation.logic.checking import (
     Roster,
     check,
     declared_hooks,
+    declared_message_hooks,
     declared_tools,
     roster,
 )
@@ -43,25 +46,37 @@ from weft.runtime.service.driver import Stores
 from weft.runtime.service.runs import Runs, World
 from weft.runtime.spec import Loaded
 from weft.variables.logic.descriptions import describe
+from weft.variables.logic.types import FALSE, TRUE
 from weft.variables.ports import DocumentStore
 
 DEFAULT_STORE = ".weft/weft.db"
 DEFAULT_DOCUMENTS = "sqlite:.weft/documents"
 ENGINES = ("scripted", "functions")
 
+log = logging.getLogger("weft.check")
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Where runs are kept (`memory` or a file), how many are driven at once, and where the
-    documents of database variables are found: a URL, and the seconds to wait for an answer."""
+    """Where runs are kept (`memory` or a file), how many are driven at once, where the documents of
+    database variables are found (a URL, and the seconds to wait for an answer), and whether invalid
+    context variables keep a run from starting."""
 
     store: str = DEFAULT_STORE
     slots: int = 1000
     documents: str = DEFAULT_DOCUMENTS
     documents_timeout: float = 5.0
+    strict: bool = True
 
 
-_KINDS: dict[str, type] = {"store": str, "slots": int, "documents": str, "documents_timeout": float}
+_KINDS: dict[str, type] = {each.name: type(each.default) for each in fields(Settings)}
+_WORDS: dict[type, str] = {
+    str: "a text",
+    int: "a whole number above 0",
+    float: "seconds above 0",
+    bool: "true or false",
+}
+_SWITCH = {**dict.fromkeys(TRUE, True), **dict.fromkeys(FALSE - {""}, False)}
 
 
 def settings(asked: Mapping[str, Any]) -> Settings:
@@ -108,10 +123,14 @@ def _setting(name: str, value: Any) -> Any:
         raise UsageError(f"There is no setting {name!r}. {remedy}")
     if kind is float and type(value) is int:
         value = float(value)
-    if type(value) is not kind or value in ("", 0) or (kind is not str and value < 0):
-        word = {str: "a text", int: "a whole number above 0", float: "seconds above 0"}[kind]
-        raise UsageError(f"Setting {name!r} is {value!r}; it takes {word}.")
+    if type(value) is not kind or not _is_allowed(value):
+        raise UsageError(f"Setting {name!r} is {value!r}; it takes {_WORDS[kind]}.")
     return value
+
+
+def _is_allowed(value: str | float) -> bool:
+    """Whether a text is not empty and a number is above 0; true and false are both fine."""
+    return value != "" if isinstance(value, str) else isinstance(value, bool) or value > 0
 
 
 def _from_environment() -> dict[str, Any]:
@@ -119,12 +138,16 @@ def _from_environment() -> dict[str, Any]:
     for name, kind in _KINDS.items():
         text = os.environ.get(f"WEFT_{name.upper()}")
         if text:
-            found[name] = text if kind is str else _number(text)
+            found[name] = _read(kind, text)
     return found
 
 
-def _number(text: str) -> Any:
-    """A number that an environment variable holds, or the text itself for the error to show."""
+def _read(kind: type, text: str) -> Any:
+    """What an environment variable holds, or the text itself for the error to show."""
+    if kind is str:
+        return text
+    if kind is bool:
+        return _SWITCH.get(text.strip().lower(), text)
     try:
         return float(text) if "." in text else int(text)
     except ValueError:
@@ -192,7 +215,8 @@ class Parts:
 def assemble(asked: Mapping[str, Any], engine: Engine | None) -> Parts:
     """The parts of an app as it was asked for; nothing is opened yet."""
     chosen = settings(asked)
-    store, documents, definitions = open_store(chosen), open_documents(chosen), Folders(engine)
+    store, documents = open_store(chosen), open_documents(chosen)
+    definitions = Folders(engine, strict=chosen.strict)
     runs = Runs(world(store, documents, definitions))
     return Parts(chosen, store, documents, definitions, runs)
 
@@ -240,28 +264,46 @@ def write_back(path: str, value: Json) -> str:
     return _adapter("files").write_back(path, value)
 
 
+# Makes what reaches a server of tools that a workflow in a folder declares.
+Connect = Callable[[Server, str], ToolServer]
+
+
 class Folders:
     """Workflow folders as definitions; `engine` answers for agents that choose none.
 
-    With `production`, what will not happen there is said as well.
+    With `production`, what will not happen there is said as well. Unless `strict`, invalid context
+    variables are set aside. `connect` reaches servers of tools in another way than by their
+    protocol.
     """
 
-    def __init__(self, engine: Engine | None = None, *, production: bool = False) -> None:
+    def __init__(
+        self,
+        engine: Engine | None = None,
+        *,
+        production: bool = False,
+        strict: bool = True,
+        connect: Connect | None = None,
+    ) -> None:
         self._engine = engine
+        self._connect = connect or _connect
         self._production = production
-        self._restored: dict[tuple[str, ...], Loaded] = {}
-        self._connected: dict[str, ToolServer] = {}
+        self._strict = strict
+        self._restored: dict[tuple[Any, ...], Loaded] = {}
+        self._connected: dict[tuple[str, str], ToolServer] = {}
 
     async def load(self, source: str) -> Loaded:
-        """The workflow declared in a folder."""
+        """The workflow declared in a folder; what there is to say about it goes to the log."""
         loaded, problems = await to_thread.run_sync(self.examine, source)
         if loaded is None:
             raise DefinitionError(FilePath(source).name, problems)
+        if problems:
+            lines = "\n".join(f"  {problem}" for problem in problems)
+            log.warning("Workflow %r %s:\n%s", loaded.workflow.name, _outcome(loaded), lines)
         return loaded
 
     async def restore(self, started: RunStarted) -> Loaded:
         """The workflow as a run began with it; its code is the code of today."""
-        key = (started.root, started.definition, *started.code.values())
+        key = (started.root, started.definition, started.set_aside, *started.code.values())
         if key not in self._restored:
             self._restored[key] = await to_thread.run_sync(self._restore, started)
         return self._restored[key]
@@ -269,7 +311,11 @@ class Folders:
     def examine(self, source: str) -> tuple[Loaded | None, list[Diagnostic]]:
         """The workflow in a folder, if it can run, and everything there is to say about it."""
         folder, problems = _adapter("files").read_folder(source)
-        return self._make(folder, problems, ())
+        loaded, found = self._make(folder, problems)
+        if loaded is not None or self._strict or not leniency.is_invalid(found):
+            return loaded, found
+        loaded, more = self._make(folder, problems, set_aside=(leniency.OPTIONAL,))
+        return loaded, [*found, *(problem for problem in more if problem not in found)]
 
     def _restore(self, started: RunStarted) -> Loaded:
         files = _adapter("files")
@@ -279,19 +325,24 @@ class Folders:
         changed = tuple(
             file for file, digest in started.code.items() if current.code.get(file) != digest
         )
-        loaded, problems = self._make(folder, problems, changed)
+        loaded, problems = self._make(folder, problems, changed, started.set_aside)
         if loaded is None:
             raise DefinitionError(name, problems)
         return loaded
 
     def _make(
-        self, folder: Folder, problems: list[Diagnostic], changed: tuple[str, ...]
+        self,
+        folder: Folder,
+        problems: list[Diagnostic],
+        changed: tuple[str, ...] = (),
+        set_aside: tuple[str, ...] = (),
     ) -> tuple[Loaded | None, list[Diagnostic]]:
-        broken = frozenset(FilePath(problem.file).stem for problem in problems)
-        conversation, found = check(folder, broken)
+        unread = [each for each in problems if not (set_aside and leniency.is_about(each))]
+        broken = frozenset(FilePath(problem.file).stem for problem in unread)
+        conversation, found = check(folder, broken, frozenset(set_aside))
         code = Code(_adapter("files").Modules(folder.root), folder, broken)
         engines, unasked = self._engines(code, roster(folder, broken))
-        tools, hooks = code.tools(), code.hooks()
+        tools, hooks, message_hooks = code.tools(), code.hooks(), code.message_hooks()
         problems = [*problems, *found, *unasked]
         if conversation is None:
             return None, [*problems, *code.problems]
@@ -313,11 +364,14 @@ class Folders:
             functions,
             tools,
             hooks,
-            self._servers(conversation),
+            message_hooks,
+            self._servers(conversation, folder.root),
             self._selector(conversation, engines),
             setup.model,
             script.user,
             changed,
+            set_aside,
+            leniency.suppressed(conversation) if set_aside else (),
         )
         return loaded, problems
 
@@ -328,13 +382,13 @@ class Folders:
         first = conversation.orchestrator.initial_agent or next(iter(conversation.agents))
         return self._engine or engines.get(first)
 
-    def _servers(self, conversation: Conversation) -> dict[str, ToolServer]:
-        """The servers of tools of a workflow; one that is declared the same is shared."""
+    def _servers(self, conversation: Conversation, root: str) -> dict[str, ToolServer]:
+        """The servers of tools of a workflow; the runs of an app share them."""
         found: dict[str, ToolServer] = {}
         for server in conversation.toolkit.servers:
-            key = server.model_dump_json()
+            key = (root, server.model_dump_json())
             if key not in self._connected:
-                self._connected[key] = _connect(server)
+                self._connected[key] = self._connect(server, root)
             found[server.name] = self._connected[key]
         return found
 
@@ -380,6 +434,12 @@ class Folders:
                 raise Unanswered(f"Engine {other!r} does not exist.", remedy)
 
 
+def _outcome(loaded: Loaded) -> str:
+    if loaded.set_aside:
+        return "begins without its context variables, which do not pass their check"
+    return "passes its check, with warnings"
+
+
 class Unanswered(Exception):
     """An agent that nothing makes answer."""
 
@@ -404,8 +464,8 @@ def _answer(line: Line) -> Answer:
     return Answer(line.text, Usage(), calls, line.output)
 
 
-def _connect(server: Server) -> ToolServer:
-    """The server that is declared; it is started or reached when it is first used."""
+def _connect(server: Server, root: str) -> ToolServer:
+    """The server that is declared; it is started in the folder, or reached, when first used."""
     environment = _adapter("system").SystemEnvironment()
 
     def values(names: Mapping[str, str]) -> dict[str, str]:
@@ -415,7 +475,7 @@ def _connect(server: Server) -> ToolServer:
         server.name,
         command=server.command or None,
         env=values(server.env),
-        cwd=None,
+        cwd=root,
         url=server.url,
         headers=values(server.headers),
         timeout=server.timeout_s,
@@ -456,6 +516,16 @@ class Code:
             callee = function and self._callee(function, hook.title, hook.description, place)
             if callee is not None:
                 found[number] = self._unasked(callee, hook.title, place)
+        return found
+
+    def message_hooks(self) -> dict[int, Callable[..., Awaitable[Any]]]:
+        """The message hooks by their place."""
+        found: dict[int, Callable[..., Awaitable[Any]]] = {}
+        declared = declared_message_hooks(self._folder, self._broken)
+        for number, (place, hook) in enumerate(declared):
+            function = self._function(hook.filename, hook.function, place)
+            if function is not None:
+                found[number] = _adapter("functions").detached(function)
         return found
 
     def derivations(self, conversation: Conversation) -> dict[str, Callable[..., Any]]:

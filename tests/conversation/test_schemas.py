@@ -47,6 +47,10 @@ UNSEEN = (
     "both say what is set.",
     "compare what stands at `path`.",
     "is not a duration.",
+    "has `ui`, which is for tools that ask people.",
+    "is reached by `command` or by `url`.",
+    "belongs to the chat, and 'f' names agent 'A'.",
+    "'on' is for `after_chat`",
     "Write `run_start`, `agent:NAME` or `variable:NAME`.",
 )
 SHAPES = [
@@ -86,6 +90,18 @@ def test_a_schema_is_one(name: str) -> None:
     schema = schema_of(name)
     assert schema["$schema"] == Draft202012Validator.META_SCHEMA["$id"]
     Draft202012Validator.check_schema(schema)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_an_agent_may_answer_with_the_form_of_a_file(name: str) -> None:
+    outputs = {"models": {"File": {"type": "schema", "schema": name}}, "registry": {"A": "File"}}
+    files = {"agents.json": json.dumps(AGENT), "structured_outputs.json": json.dumps(outputs)}
+    conversation, problems = examine(files)
+    assert conversation is not None and not problems
+    model = conversation.outputs["A"]
+    assert (model.name, model.schema) == ("File", schema_of(name))
+    assert allows("structured_outputs", outputs)
+    assert model.validate("neither").problem
 
 
 @pytest.mark.parametrize("folder", WORKFLOWS, ids=lambda folder: folder.name)

@@ -9,7 +9,9 @@ from tests.gates.conftest import CONFIG, ROOT
 
 LOCK = (ROOT / "requirements.lock").read_text(encoding="utf-8")
 PINS = dict(re.findall(r"^([\w.-]+)(?:\[[\w,-]+\])?==([\w.!+]+)", LOCK, re.MULTILINE))
-CORE = {"anyio", "google-re2", "msgspec", "pydantic", "rich", "ruamel.yaml", "typer"}
+CORE = {
+    *("anyio", "google-re2", "jsonschema", "msgspec", "pydantic", "rich", "ruamel.yaml", "typer"),
+}
 
 
 def asked() -> list[Requirement]:

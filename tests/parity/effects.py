@@ -71,6 +71,14 @@ def system(agent: str) -> Callable[[Seen], str]:
     return lambda seen: seen.system(agent)
 
 
+def models(agent: str) -> Callable[[Seen], str | None]:
+    return lambda seen: next(task.model for task in seen.tasks if task.agent == agent)
+
+
+def offered(agent: str) -> Callable[[Seen], list[str]]:
+    return lambda seen: [tool.name for tool in seen.tools(agent)]
+
+
 def first(name: str) -> Callable[[Seen], Any]:
     return lambda seen: seen.first(name)
 
@@ -203,8 +211,14 @@ EFFECTS: dict[str, Effect] = {
         (*SETUP, "version"), "7", data("run.started", "workflow_version"), ["1"], ["7"]
     ),
     "Orchestrator.orchestration_pattern": Effect(
-        (*SETUP, "orchestration_pattern"), "AutoPattern", codes, [], ["W012"]
+        (*SETUP, "orchestration_pattern"),
+        "RoundRobinPattern",
+        routes,
+        NEVER,
+        "A B user A B user A B",
+        NO_RULE,
     ),
+    "Orchestrator.model": Effect((*SETUP, "model"), "some:model", models("A"), None, "some:model"),
     "Orchestrator.startup_mode": Effect(
         (*SETUP, "startup_mode"), "UserDriven", routes, USUAL, "user A user A B terminate"
     ),
@@ -249,9 +263,11 @@ EFFECTS: dict[str, Effect] = {
         TWO_RULES,
     ),
     "Handoff.condition_type": Effect(
-        (*RULES, 0, "condition_type"), "string_llm", codes, [], ["W012"]
+        (*RULES, 0, "condition_type"), "string_llm", offered("A"), [], ["transfer_to_B_1"]
     ),
-    "Handoff.condition_scope": Effect((*RULES, 0, "condition_scope"), "pre", codes, [], ["W012"]),
+    "Handoff.condition_scope": Effect(
+        (*RULES, 0, "condition_scope"), "pre", routes, USUAL, "A user A user A B terminate"
+    ),
     "Handoff.condition": Effect(
         (*RULES, 0, "condition"), "${go} == False", routes, USUAL, "A B terminate"
     ),
@@ -277,11 +293,10 @@ EFFECTS: dict[str, Effect] = {
     ),
     "Agent.engine": Effect(
         (*A, "engine"),
-        "scripted",
+        {"type": "functions", "file": "one.py", "function": "f"},
         said,
         ["Hello.", " go ", "Done."],
-        ["GO", "Done."],
-        {("script",): {"agents": {"A": ["GO"]}}},
+        ["one f"] * 3,
     ),
     "PromptSection.id": Effect((*SECTION, "id"), "aim", codes, [], ["W013"], IN_SECTIONS),
     "PromptSection.heading": Effect(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.worlds import begin, make_driver, make_world
-from weft.agents.spec import Task
+from weft.agents.spec import Answer, Line, Script, Task, ToolCall, ToolSchema
 from weft.errors import DefinitionError, Diagnostic, MissingContext
 from weft.explain.logic.asking import explain
 from weft.explain.spec.asked import Asked
@@ -76,10 +76,53 @@ def on_go(event, values):
 def turn_over(event, values):
     return not values["go"] if event.kind == "agent.text" else UNCHANGED
 """
+WORK = """
+import time
+from weft import use_ui_tool
+
+def add(a: int, b: int = 1):
+    \"\"\"Add two numbers.\"\"\"
+    if a < 0:
+        raise ValueError("below zero")
+    return {"sum": a + b, "tags": ["x"]}
+
+def subtract(a: int, b: int = 1):
+    return {"sum": a - b}
+
+async def confirm(context_variables):
+    return await use_ui_tool("confirm", {"title": "Sure?"})
+
+def slow():
+    time.sleep(0.2)
+
+def note(context_variables):
+    context_variables["noted"] = True
+
+def stumble():
+    raise RuntimeError("no")
+
+def shout(sender, message, recipient, silent):
+    return message.upper()
+
+def whisper(sender, message, recipient, silent):
+    return message.lower()
+
+def any_case(*given):
+    return given[1].upper() if len(given) == 4 else given[0].lower()
+"""
+OTHER = """
+def add(a: int, b: int = 1):
+    return {"other": a}
+
+def shout(sender, message, recipient, silent):
+    return message + "!"
+"""
 CODE = {
     "derivations.py": DERIVATIONS,
     "one.py": "def f(task):\n    return 'one f'\ndef g(task):\n    return 'one g'\n",
     "two.py": "def f(task):\n    return 'two f'\n",
+    "work.py": WORK,
+    "other.py": OTHER,
 }
 
 
@@ -139,6 +182,10 @@ class Seen:
         """Why a variable has its value."""
         return str(explain(self.events, Asked(variable=name), self.descriptions))
 
+    def tools(self, agent: str) -> Sequence[ToolSchema]:
+        """The tools that an agent was offered at first."""
+        return next(task.tools for task in self.tasks if task.agent == agent)
+
     def system(self, agent: str) -> str:
         """What an agent's first system text was."""
         return next(task.system for task in self.tasks if task.agent == agent)
@@ -152,7 +199,8 @@ async def see(where: Path, documents: Mapping[str, Any]) -> Seen:
         (folder / f"{name}.json").write_text(json.dumps(value, indent=1), "utf-8")
     for name, text in CODE.items():
         (folder / name).write_text(text, "utf-8")
-    engine = ScriptedEngine(LINES)
+    script = Script.model_validate(documents.get("script", {}))
+    engine = ScriptedEngine({**LINES, **{a: lines_of(said) for a, said in script.agents.items()}})
     world = make_world(engine, env=ENVIRONMENT, documents=documents_of_the_user())
     assert isinstance(world.clock, FakeClock)
     loaded, problems = Folders(engine).examine(str(folder))
@@ -171,11 +219,24 @@ async def see(where: Path, documents: Mapping[str, Any]) -> Seen:
         if last.kind != "run.paused":
             break
         question = last.data.waiting_for
-        await world.stores.inbox.offer(run, f"{question}/answer", Reply(question, "Yes.", "u1"))
+        answer = {"yes": {"sure": True}} if "/tool." in question else "Yes."
+        await world.stores.inbox.offer(run, f"{question}/answer", Reply(question, answer, "u1"))
         world.clock.advance(MINUTE)
     events = await world.stores.log.read(run)
     described = await descriptions(events[0].data)
     return Seen(problems, events, engine.calls, loaded.user_script, described)
+
+
+def lines_of(said: Sequence[Line]) -> list[Answer]:
+    """Lines of a script as the test's own engine says them."""
+    return [
+        Answer(
+            line.text,
+            calls=tuple(ToolCall(call.tool, call.arguments) for call in line.calls),
+            output=line.output,
+        )
+        for line in said
+    ]
 
 
 def documents_of_the_user() -> FakeDocuments:

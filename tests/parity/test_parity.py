@@ -11,26 +11,27 @@ from copy import deepcopy
 from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
 import weft
 from tests.conversation.talks import examine
-from tests.parity.effects import EFFECTS, Effect, put
+from tests.parity import effects
+from tests.parity.effects import Effect, put
 from tests.parity.runs import see
+from tests.parity.tool_effects import TOOL_EFFECTS
 from tests.support.folders import write_folder
-from weft import Answer, Task, Weft, wiring
+from weft import Answer, DefinitionError, Task, Weft, wiring
 from weft.kernel.models import Declared
-from weft.variables.spec import ToolResponse, Trigger, UiResponse, Variables
+from weft.variables.spec import BAKED_IN, BASE, Trigger, Variables
 from weft.variables.spec.triggers import Setting
-from weft.wiring import Folders, Settings
+from weft.wiring import Settings
 
 # Made by the check from what is declared, or what others are made from; nobody writes them down.
 MADE = {Variables, Trigger, Setting}
 
-# What every workflow is refused with as long as it can declare no tools.
-REFUSED = {ToolResponse: {"tool": "T"}, UiResponse: {"tool": "T", "response_key": "ok"}}
+EFFECTS = effects.EFFECTS | TOOL_EFFECTS
 
 # What can be said and is so anyway: an agent takes its n-th turn once.
 TRUE_ANYWAY = {"AgentTurnCount.once"}
@@ -45,28 +46,38 @@ def models() -> Iterator[type[Declared]]:
     while waiting:
         for model in waiting.pop().__subclasses__():
             waiting.append(model)
-            if ".spec" in model.__module__ and model not in MADE | REFUSED.keys():
+            if ".spec" in model.__module__ and model not in MADE:
                 yield model
 
 
 MODELS = {model.__name__: model for model in models()}
 
 
+# Effects that no run in memory can show: the tests that show them.
+PROGRAMS = "tests.runtime.test_servers"
+STARTED = f"{PROGRAMS}:test_a_program_is_started_in_the_folder_with_its_own_environment"
+ELSEWHERE = {
+    "Server.name": f"{PROGRAMS}:test_tools_of_servers_are_offered_called_and_on_record",
+    "Server.agent": f"{PROGRAMS}:test_tools_of_servers_are_offered_called_and_on_record",
+    "Server.tools": f"{PROGRAMS}:test_tools_of_servers_are_offered_called_and_on_record",
+    "Server.command": STARTED,
+    "Server.env": STARTED,
+    "Server.url": f"{PROGRAMS}:test_a_program_is_reached_with_the_headers_that_are_declared",
+    "Server.headers": f"{PROGRAMS}:test_a_program_is_reached_with_the_headers_that_are_declared",
+    "Server.timeout_s": f"{PROGRAMS}:test_a_program_that_never_answers_is_not_waited_for",
+}
+
+
 def test_every_field_that_can_be_declared_has_an_effect() -> None:
     declared = {f"{name}.{key}" for name, model in MODELS.items() for key in keys_of(model)}
-    assert declared - TRUE_ANYWAY == set(EFFECTS)
+    assert declared - TRUE_ANYWAY == {*EFFECTS, *ELSEWHERE}
 
 
-@pytest.mark.parametrize("model", REFUSED, ids=lambda model: model.__name__)
-def test_triggers_that_nothing_can_pull_are_refused(model: type[Trigger], tmp_path: Path) -> None:
-    (kind,) = get_args(model.model_fields["type"].annotation)
-    trigger = {"type": kind, **REFUSED[model]}
-    source = {"type": "derived", "triggers": [trigger]}
-    variables = {"definitions": {"x": {"type": "boolean", "source": source}}}
-    files = {"agents.yaml": "A: {}", "context_variables.json": json.dumps(variables)}
-    loaded, problems = Folders().examine(write_folder(tmp_path, files))
-    assert loaded is None
-    assert "W045" in [problem.code for problem in problems]
+@pytest.mark.parametrize("field", ELSEWHERE)
+def test_an_effect_that_is_shown_elsewhere_is_shown_there(field: str) -> None:
+    module, _, test = ELSEWHERE[field].partition(":")
+    source = inspect.getsource(getattr(import_module(module), test))
+    assert field.partition(".")[2] in source + str(getattr(import_module(module), "CLOCK", ""))
 
 
 def keys_of(model: type[Declared]) -> set[str]:
@@ -261,6 +272,33 @@ async def patience_of_a_file(folder: str) -> None:
     assert value is None and "0.02" in note
 
 
+async def values_of_invalid(folder: str, **settings: Any) -> set[str] | None:
+    """The variables of a run whose context variables are invalid, or nothing if it is refused."""
+    write_folder(Path(folder).parent, {"context_variables.yaml": "definitions: {x: 5}"})
+
+    async def engine(task: Task) -> Answer:
+        return Answer("Done.")
+
+    async with Weft(store="memory", engine=engine, **settings) as app:
+        try:
+            run = await app.start(folder)
+        except DefinitionError:
+            return None
+        (loaded,) = [e.data.values async for e in run.events() if e.kind == "context.loaded"]
+    return {each.name for each in loaded}
+
+
+async def strictness_of_the_app(folder: str) -> None:
+    assert await values_of_invalid(folder, strict=True) is None
+    assert await values_of_invalid(folder, strict=False) == {*BASE, *BAKED_IN}
+
+
+async def strictness_of_a_file(folder: str) -> None:
+    assert await values_of_invalid(folder) is None
+    configure("strict = false\n")
+    assert await values_of_invalid(folder) == {*BASE, *BAKED_IN}
+
+
 APP: dict[str, Callable[[str], Any]] = {
     "Weft.store": store_of_the_app,
     "Weft.slots": slots_of_the_app,
@@ -271,6 +309,8 @@ APP: dict[str, Callable[[str], Any]] = {
     "Weft.documents_timeout": patience_of_the_app,
     "Settings.documents": documents_of_a_file,
     "Settings.documents_timeout": patience_of_a_file,
+    "Weft.strict": strictness_of_the_app,
+    "Settings.strict": strictness_of_a_file,
 }
 
 

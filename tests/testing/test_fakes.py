@@ -2,11 +2,14 @@
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
-from weft.testing import FakeDocuments
-from weft.testing.contracts import DocumentStoreContract
+from weft.agents.spec import ToolServer
+from weft.testing import FakeDocuments, FakeToolServer
+from weft.testing.contracts import DocumentStoreContract, ToolServerContract
 from weft.testing.contracts.documents import Put
+from weft.testing.contracts.tools import TOOLS, Tools
 from weft.variables.ports import DocumentStore
 
 
@@ -20,3 +23,19 @@ class TestFakeDocuments(DocumentStoreContract):
 
         store = FakeDocuments()
         yield store, put
+
+
+class TestFakeToolServer(ToolServerContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[ToolServer, None]:
+        server, behind = FakeToolServer(), Tools()
+        for schema in TOOLS:
+            server.add(schema, partial(behind.answer, schema.name))
+        yield server
+
+
+async def test_a_fake_tool_server_tells_what_it_was_asked() -> None:
+    server = FakeToolServer()
+    server.add(TOOLS[1], partial(Tools().answer, "say"))
+    assert await server.call("say", {"text": "Hi."}) == "Hi."
+    assert server.calls == [("say", {"text": "Hi."})]

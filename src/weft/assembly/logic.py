@@ -23,8 +23,11 @@ def piece(kind: str, origin: str, text: str, reason: str) -> Piece:
     return Piece(kind, origin, text, digest(text), estimate(text), reason)
 
 
-# Kinds of pieces that are given beside the system text: they describe tools and outputs.
+# Kinds of pieces that describe tools and outputs; they come after what was said.
 SCHEMAS = frozenset({"tool", "output"})
+
+# Kinds of pieces that are given beside the system text.
+BESIDE = SCHEMAS | {"message"}
 
 
 def rendered(schema: msgspec.Struct) -> str:
@@ -53,7 +56,7 @@ def view(pieces: Sequence[Piece], withheld: Sequence[Withheld]) -> View:
     return View(
         tuple(pieces),
         tuple(withheld),
-        "".join(each.text for each in pieces if each.kind not in SCHEMAS),
+        "".join(each.text for each in pieces if each.kind not in BESIDE),
         sum(each.tokens for each in pieces),
         chain(*(f"{each.origin} {each.digest}" for each in pieces), *left_out),
     )
@@ -90,7 +93,7 @@ def _segment(each: Piece, known: Mapping[str, str]) -> Segment:
 
 def system_text(segments: Iterable[Segment], texts: Mapping[str, str]) -> str:
     """The system text that recorded segments make, from the texts that the run holds."""
-    return "".join(texts[each.digest] for each in segments if each.kind not in SCHEMAS)
+    return "".join(texts[each.digest] for each in segments if each.kind not in BESIDE)
 
 
 def prompt_text(system: str, messages: Iterable[Message]) -> str:

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field
 from weft.agents.spec import TERMINATE, USER, Agent, OutputModel, Script, Toolkit
 from weft.kernel.models import Declared
 from weft.kernel.values import Json
-from weft.lifecycle.spec import Hooks
+from weft.lifecycle.spec import Hooks, MessageHook
 from weft.variables.logic.conditions import Condition
 from weft.variables.logic.derivation import Triggers
 from weft.variables.spec import Variables
@@ -114,6 +114,7 @@ class Conversation:
     toolkit: Toolkit
     outputs: Mapping[str, OutputModel]
     hooks: Hooks
+    message_hooks: tuple[MessageHook, ...] = ()
     visible: frozenset[str] | None = None
 
 

@@ -6,6 +6,42 @@ from weft.kernel.values import Json
 from weft.log.spec import Fact, Intent
 
 
+class MessageHookCalled(Intent, frozen=True):
+    """A message hook is about to run."""
+
+    kind: ClassVar[str] = "message_hook.called"
+    turn: int
+    agent: str
+    hook_type: str
+    function: str
+    file: str
+
+
+class MessageHooked(Fact, frozen=True):
+    """What a message hook made of what an agent is told, reads or says."""
+
+    kind: ClassVar[str] = "message_hook.returned"
+    turn: int
+    agent: str
+    hook_type: str
+    function: str
+    file: str
+    result: Json
+
+
+class MessageHookFailed(Fact, frozen=True):
+    """A message hook failed; everything stays as it was."""
+
+    kind: ClassVar[str] = "message_hook.failed"
+    turn: int
+    agent: str
+    hook_type: str
+    function: str
+    file: str
+    error: str
+    message: str
+
+
 class LifecycleToolCall(Intent, frozen=True):
     """A hook is about to run; `agent` is the one whose turn it is."""
 
@@ -15,6 +51,7 @@ class LifecycleToolCall(Intent, frozen=True):
     function: str
     file: str
     hook: str
+    description: str = ""
     restored: bool = False
 
 

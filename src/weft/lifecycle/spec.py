@@ -49,8 +49,7 @@ class LifecycleTool(Declared):
             )
         if self.trigger != "after_chat" and "on" in self.model_fields_set:
             raise ValueError(
-                f"'on' is for `after_chat`; {self.title!r} runs {self.trigger!r}. Drop it, or use "
-                "the other trigger."
+                f"'on' is for `after_chat`, and {self.title!r} runs {self.trigger!r}. Drop it."
             )
         return self
 
@@ -58,6 +57,34 @@ class LifecycleTool(Declared):
     def title(self) -> str:
         """What the hook is called: its `name`, or that of its function."""
         return self.name or self.function
+
+
+class MessageHook(Declared):
+    """A function at one of AG2's four hooks of messages; `hook_agent` is an agent or `all`.
+
+    `update_agent_state(agent, messages)` may give the agent another system message for its turn;
+    `process_all_messages_before_reply(messages)` and `process_last_received_message(content)`
+    give back what the agent reads; `process_message_before_send(sender, message, recipient,
+    silent)` gives back what it says.
+    """
+
+    hook_type: Literal[
+        "update_agent_state",
+        "process_all_messages_before_reply",
+        "process_last_received_message",
+        "process_message_before_send",
+    ]
+    hook_agent: str = Field(min_length=1)
+    filename: str = Field(min_length=1)
+    function: str = Field(min_length=1)
+
+    def goes_with(self, agent: str) -> bool:
+        """Whether it is meant for this agent."""
+        return self.hook_agent in (ALL, agent)
+
+
+# What message hooks call all agents.
+ALL = "all"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Messages from outside to a run, and workflows as the runtime holds them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -10,6 +10,7 @@ import msgspec
 
 from weft.agents.spec import Callee, Engine, ToolServer, Workflow
 from weft.kernel.values import Json
+from weft.variables.events import ContextSuppressed
 
 
 class Reply(msgspec.Struct, frozen=True, tag="answer"):
@@ -63,7 +64,8 @@ Say = Callable[[str], None]
 @dataclass(frozen=True, slots=True)
 class Loaded:
     """A checked workflow with the code of its agents, tools and hooks, and what a run of it is
-    pinned to. Tools are known by name, hooks by their place."""
+    pinned to. Tools are known by name, hooks by their place; parts that are set aside do not pass
+    their check and count as empty."""
 
     workflow: Workflow
     engines: Mapping[str, Engine]
@@ -76,11 +78,16 @@ class Loaded:
     functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict[str, Any])
     tools: Mapping[str, Callee] = field(default_factory=dict[str, Callee])
     hooks: Mapping[int, Callee] = field(default_factory=dict[int, Callee])
+    message_hooks: Mapping[int, Callable[..., Awaitable[Any]]] = field(
+        default_factory=dict[int, Callable[..., Awaitable[Any]]]
+    )
     servers: Mapping[str, ToolServer] = field(default_factory=dict[str, ToolServer])
     selector: Engine | None = None
     model: str | None = None
     user_script: tuple[Json, ...] = ()
     changed_code: tuple[str, ...] = ()
+    set_aside: tuple[str, ...] = ()
+    suppressed: tuple[ContextSuppressed, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,13 @@
 
 from weft.adapters.scripted import ScriptedEngine
 from weft.testing.crashes import CrashingEngine, CrashingLog, Fuse, Killed
-from weft.testing.fakes import FakeClock, FakeDocuments, FakeEntropy, FakeEnvironment
+from weft.testing.fakes import (
+    FakeClock,
+    FakeDocuments,
+    FakeEntropy,
+    FakeEnvironment,
+    FakeToolServer,
+)
 
 __all__ = [
     "CrashingEngine",
@@ -11,6 +17,7 @@ __all__ = [
     "FakeDocuments",
     "FakeEntropy",
     "FakeEnvironment",
+    "FakeToolServer",
     "Fuse",
     "Killed",
     "ScriptedEngine",

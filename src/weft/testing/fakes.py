@@ -1,10 +1,13 @@
 """Stand-ins for the world that do as they are told."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
-from weft.errors import UsageError
+from anyio import CancelScope
+
+from weft.agents.spec import ToolSchema
+from weft.errors import ToolServerError, UsageError
 from weft.kernel.values import Json
 from weft.variables.logic.paths import belongs, steps, value_at
 from weft.variables.ports import TENANT_FIELDS, Lookup
@@ -90,3 +93,48 @@ class FakeDocuments:
     async def aclose(self) -> None:
         """Refuse everything from now on; a second call changes nothing."""
         self._closed = True
+
+
+class FakeToolServer:
+    """Tools in memory; `calls` holds what was asked of them, in order."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, dict[str, Json]]] = []
+        self._tools: dict[str, tuple[ToolSchema, Callable[..., Awaitable[Json]]]] = {}
+        self._flying: set[CancelScope] = set()
+        self._closed = False
+
+    def add(
+        self, schema: ToolSchema, answer: Callable[[Mapping[str, Json]], Awaitable[Json]]
+    ) -> None:
+        """Offer a tool; `answer` gives what it gives, or raises `ToolServerError`."""
+        self._tools[schema.name] = (schema, answer)
+
+    async def tools(self) -> Sequence[ToolSchema]:
+        """The tools that were added."""
+        self._refuse_if_closed()
+        return [schema for schema, _ in self._tools.values()]
+
+    async def call(self, tool: str, arguments: Mapping[str, Json]) -> Json:
+        """What the tool's function gives."""
+        self._refuse_if_closed()
+        if tool not in self._tools:
+            raise ToolServerError(f"There is no tool {tool!r}. Add it to the server.")
+        self.calls.append((tool, dict(arguments)))
+        with CancelScope() as scope:
+            self._flying.add(scope)
+            try:
+                return await self._tools[tool][1](arguments)
+            finally:
+                self._flying.discard(scope)
+        raise ToolServerError(f"The server was closed before tool {tool!r} answered.")
+
+    async def aclose(self) -> None:
+        """End calls in flight and refuse later ones; a second call changes nothing."""
+        self._closed = True
+        for scope in self._flying:
+            scope.cancel()
+
+    def _refuse_if_closed(self) -> None:
+        if self._closed:
+            raise UsageError("The server was closed, so it cannot be asked any more.")

@@ -1,6 +1,6 @@
 """Python functions as engines, tools and hooks."""
 
-from weft.adapters.functions.calls import FunctionCallee
+from weft.adapters.functions.calls import FunctionCallee, detached
 from weft.adapters.functions.engine import FunctionEngine
 
-__all__ = ["FunctionCallee", "FunctionEngine"]
+__all__ = ["FunctionCallee", "FunctionEngine", "detached"]

@@ -1,7 +1,7 @@
 """Functions of a workflow's code as tools and hooks."""
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
 from types import SimpleNamespace
 from typing import Any, get_type_hints
@@ -28,7 +28,7 @@ class FunctionCallee:
     """
 
     def __init__(self, function: Callable[..., Any], name: str, description: str = "") -> None:
-        self._function = function
+        self._call = detached(function)
         self._signature = inspect.signature(function)
         hints = dict(_hints(function))
         self._context = [
@@ -37,7 +37,6 @@ class FunctionCallee:
             if each.name in INJECTED or hints.get(each.name) is Context
         ]
         self._model = self._parameters(name, hints)
-        self._in_loop = _gives_awaitable(function)
         self.may_ask = any(map(inspect.iscoroutinefunction, _layers(function)))
         try:
             parameters = self._model.model_json_schema()
@@ -76,12 +75,7 @@ class FunctionCallee:
             ValueError: they are not what its signature says.
         """
         positional, named = self._bound(arguments, context)
-        if self._in_loop:
-            return await self._function(*positional, **named)
-        given = await to_thread.run_sync(
-            lambda: self._function(*positional, **named), abandon_on_cancel=True
-        )
-        return await given if inspect.isawaitable(given) else given
+        return await self._call(*positional, **named)
 
     def _bound(
         self, arguments: Mapping[str, Json], context: Context
@@ -100,6 +94,20 @@ class FunctionCallee:
             if each.kind is each.POSITIONAL_ONLY:
                 positional.append(given.pop(each.name))
         return positional, {**given, **(values.model_extra or {})}
+
+
+def detached(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
+    """The function as something to await: an async one in the loop, a plain one in a thread."""
+    if _gives_awaitable(function):
+        return function
+
+    async def call(*positional: Any, **named: Any) -> Any:
+        given = await to_thread.run_sync(
+            lambda: function(*positional, **named), abandon_on_cancel=True
+        )
+        return await given if inspect.isawaitable(given) else given
+
+    return call
 
 
 def _hints(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:

@@ -25,19 +25,20 @@ def interpret(
     turn, agent, text = task.turn, task.agent, answer.text
     answered = ModelAnswered(turn, agent, answer.usage, answer.calls)
     if answer.calls or output is None:
-        return (answered, _said(task, text, workflow)) if text else (answered,)
+        return (answered, said_by(task, text, workflow)) if text else (answered,)
     value, problem = _form(answer, output)
     if problem is None:
         hidden = not workflow.shows(agent)
         return answered, AgentOutput(turn, agent, output.name, value, hidden)
     if not workflow.agents[agent].structured_outputs_required and not _is_data(text):
-        return answered, _said(task, text, workflow)
+        return answered, said_by(task, text, workflow)
     raw = text or as_data(answer.output)
     answered = ModelAnswered(turn, agent, answer.usage, (), raw)
     return answered, OutputRefused(turn, agent, output.name, problem)
 
 
-def _said(task: Task, text: str, workflow: Workflow) -> AgentText:
+def said_by(task: Task, text: str, workflow: Workflow) -> AgentText:
+    """The fact that an agent said something, and whether the user is to see it."""
     hidden = workflow.triggers.hides(task.agent, text) or not workflow.shows(task.agent)
     return AgentText(task.turn, task.agent, text, hidden)
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from weft.agents.spec import Agent, OutputSchema, RunState, ToolSchema
+from weft.agents.spec import UNPREPARED, Agent, OutputSchema, Prepared, RunState, ToolSchema
 from weft.assembly.events import Withheld
-from weft.assembly.logic import View, apart, piece, rendered, view
-from weft.assembly.spec import Piece
+from weft.assembly.logic import View, apart, piece, rendered, spoken, view
+from weft.assembly.spec import Message, Piece
 from weft.kernel.values import as_data
 from weft.variables.logic.exposure import Shown, Values, expose, names_of
 from weft.variables.spec import Variables
@@ -17,10 +17,11 @@ def view_of(
     state: RunState,
     tools: Sequence[ToolSchema] = (),
     output: OutputSchema | None = None,
+    prepared: Prepared = UNPREPARED,
 ) -> View:
     """What the agent is told at this moment, what it leaves out, and which tools it is offered."""
-    told = piece("instruction", f"agents.{agent.name}", agent.instructions, "its instructions")
-    schemas = [*_tools(tools), *_output(output)]
+    told = _told(agent, prepared.instructions)
+    schemas = [*_messages(prepared.messages or ()), *_tools(tools), *_output(output)]
     exposure = variables.exposures.get(agent.name)
     if exposure is None or not (exposure.template or exposure.variables):
         return view([told, *schemas], [])
@@ -34,6 +35,19 @@ def view_of(
     around = "heads the variables" if exposure.template is None else "stands around the variables"
     pieces = [_piece(agent, each, around) for each in shown if each.text]
     return view([*_placed(exposure.placement, told, pieces), *schemas], withheld)
+
+
+def _told(agent: Agent, instructions: str | None) -> Piece:
+    if instructions is not None:
+        return piece("instruction", f"hooks.{agent.name}", instructions, "as its hooks left them")
+    return piece("instruction", f"agents.{agent.name}", agent.instructions, "its instructions")
+
+
+def _messages(messages: Sequence[Message]) -> list[Piece]:
+    return [
+        piece("message", "hooks", spoken(each.author, each.text), "as hooks left what was said")
+        for each in messages
+    ]
 
 
 def _tools(tools: Sequence[ToolSchema]) -> list[Piece]:

@@ -16,6 +16,7 @@ from weft.agents.spec.asking import ASKING, Asker, use_ui_tool
 from weft.agents.spec.callees import Callee, ToolServer
 from weft.agents.spec.outputs import OutputModel, Outputs
 from weft.agents.spec.state import (
+    UNPREPARED,
     Ask,
     Decision,
     Draw,
@@ -23,6 +24,7 @@ from weft.agents.spec.state import (
     Finish,
     OpenTurn,
     Pick,
+    Prepared,
     Question,
     RunState,
     TakeTurn,
@@ -47,6 +49,7 @@ __all__ = [
     "DIGEST",
     "SELECTOR",
     "TERMINATE",
+    "UNPREPARED",
     "USER",
     "WORKFLOW",
     "Agent",
@@ -68,6 +71,7 @@ __all__ = [
     "OutputSchema",
     "Outputs",
     "Pick",
+    "Prepared",
     "PromptSection",
     "Question",
     "RunState",

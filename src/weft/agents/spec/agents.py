@@ -89,7 +89,10 @@ def _spoken(line: Json) -> Json:
     return {"text": line} if isinstance(line, str) else line
 
 
-Lines = Annotated[tuple[Annotated[Line, BeforeValidator(_spoken)], ...], Field(strict=False)]
+Lines = Annotated[
+    tuple[Annotated[Line, BeforeValidator(_spoken, json_schema_input_type=Line | str)], ...],
+    Field(strict=False),
+]
 
 
 class Script(Declared):

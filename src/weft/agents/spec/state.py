@@ -13,7 +13,7 @@ from weft.assembly.events import Segment, Span
 from weft.assembly.logic import EMPTY
 from weft.assembly.spec import Message
 from weft.kernel.values import Json
-from weft.lifecycle.spec import Hooks
+from weft.lifecycle.spec import Hooks, MessageHook
 from weft.log.events import CancelRequested
 from weft.log.spec import Fact
 from weft.variables.logic.derivation import Triggers
@@ -130,6 +130,16 @@ class Pick(msgspec.Struct, frozen=True):
 Decision = TakeTurn | Ask | Finish | Draw | Pick
 
 
+class Prepared(NamedTuple):
+    """What message hooks made of a turn: other instructions, other messages, or neither."""
+
+    instructions: str | None = None
+    messages: tuple[Message, ...] | None = None
+
+
+UNPREPARED = Prepared()
+
+
 class Transfer(NamedTuple):
     """A handoff that the model of an agent may choose, offered to it as a tool."""
 
@@ -152,6 +162,7 @@ class Workflow(Protocol):
     toolkit: Toolkit
     outputs: Mapping[str, OutputModel]
     hooks: Hooks
+    message_hooks: tuple[MessageHook, ...]
     progress: type
     folds: Mapping[type, Callable[[Any, Any], None]]
 

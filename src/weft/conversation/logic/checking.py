@@ -2,15 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from weft.agents.logic.outputs.checking import check_outputs
 from weft.agents.spec import SELECTOR, TERMINATE, USER, WORKFLOW, Agent, Outputs, Script, Tool
+from weft.conversation.logic.dataflow import check_flow
 from weft.conversation.logic.reach import check_nobody_is_asked, check_reach
 from weft.conversation.logic.rules import check_rules
+from weft.conversation.logic.schemas import SCHEMAS
 from weft.conversation.logic.scope import Scope
 from weft.conversation.logic.tooling import (
     check_hooks,
+    check_message_hooks,
     check_toolkit,
     read_lifecycle,
     read_tooling,
@@ -20,8 +23,8 @@ from weft.errors import Diagnostic
 from weft.kernel.digests import chain, digest
 from weft.kernel.documents import Document, Folder, Path
 from weft.kernel.models import Entry, Report
-from weft.kernel.values import as_object, nearest
-from weft.lifecycle.spec import LifecycleTool
+from weft.kernel.values import nearest
+from weft.lifecycle.spec import LifecycleTool, MessageHook
 from weft.variables.logic.checking import Known, check_variables
 from weft.variables.logic.derivation import Triggers
 
@@ -32,39 +35,46 @@ PARTS = (
     "handoffs",
     "tools",
     "structured_outputs",
+    "hooks",
     "ui_config",
     "script",
 )
 
 
-def check(folder: Folder, broken: frozenset[str]) -> tuple[Conversation | None, list[Diagnostic]]:
+def check(
+    folder: Folder, broken: frozenset[str], set_aside: frozenset[str] = frozenset()
+) -> tuple[Conversation | None, list[Diagnostic]]:
     """The conversation that a folder declares, and all that is wrong with it.
 
     `broken` names the parts that could not be read: nothing that would follow from that is said.
+    Nor is it of context variables that are set aside, which count as empty.
     """
     if not folder.documents and not broken.intersection(PARTS):
         return None, []  # nothing is there, and whoever looked has said so
     report = Report(folder.name)
-    scope = Scope(report, folder, broken)
+    scope = Scope(report, folder, broken | set_aside)
     orchestrator = _orchestrator(scope)
     agents = _agents(scope)
     agent_names = scope.agent_names if scope.agents_known else frozenset[str]()
     tooling = read_tooling(scope)
     outputs = _outputs(scope, agents)
     known = Known(agent_names, tooling.words if tooling.complete else None)
-    variables = check_variables(report, folder.documents.get("context_variables"), known)
+    ignored = "context_variables" in set_aside
+    declared = None if ignored else folder.documents.get("context_variables")
+    variables = check_variables(report, declared, known)
     scope.know(variables)
     toolkit = check_toolkit(scope, tooling, agents, outputs)
     rules = check_rules(scope, scope.document("handoffs"))
     hooks = check_hooks(scope, tooling)
+    message_hooks = tuple(hook for _, hook in check_message_hooks(scope))
     visible = _visible(scope)
     script = _script(scope)
-    _check_unused(scope)
     if orchestrator is not None:
         _check_start(scope, orchestrator)
         if orchestrator.startup_mode == "BackendOnly":
             check_nobody_is_asked(scope, rules)
         check_reach(scope, orchestrator, rules)
+        check_flow(scope, orchestrator, rules)
     if orchestrator is None or broken or _errors(report):
         return None, sorted(report.problems)
     conversation = Conversation(
@@ -80,6 +90,7 @@ def check(folder: Folder, broken: frozenset[str]) -> tuple[Conversation | None, 
         toolkit,
         {agent: outputs.models[name] for agent, name in outputs.registry.items()},
         hooks,
+        message_hooks,
         visible,
     )
     return conversation, sorted(report.problems)
@@ -116,6 +127,15 @@ def declared_hooks(
     scope = Scope(Report(folder.name), folder, broken)
     document = scope.document("tools")
     return [(_where((document, path)), hook) for path, hook in read_lifecycle(scope, document)]
+
+
+def declared_message_hooks(
+    folder: Folder, broken: frozenset[str]
+) -> list[tuple[tuple[str, int], MessageHook]]:
+    """The valid message hooks of a folder and where each stands."""
+    scope = Scope(Report(folder.name), folder, broken)
+    document = scope.document("hooks")
+    return [(_where((document, path)), hook) for path, hook in check_message_hooks(scope)]
 
 
 def definition_digest(documents: Mapping[str, Document]) -> str:
@@ -163,7 +183,7 @@ def _outputs(scope: Scope, agents: Mapping[str, Agent]) -> Outputs:
     """The forms of outputs, and which agent answers in which."""
     document = scope.folder.documents.get("structured_outputs")
     known = scope.agent_names if scope.agents_known else None
-    outputs = check_outputs(scope.report, document, known)
+    outputs = check_outputs(scope.report, document, known, SCHEMAS)
     registry = dict(outputs.registry)
     for agent in agents.values():
         where, path = scope.places[agent.name]
@@ -200,26 +220,6 @@ def _script(scope: Scope) -> Script:
             continue
         scope.check_agent(document, ("agents", name), name, "has lines in the script")
     return script
-
-
-def _check_unused(scope: Scope) -> None:
-    """Refuse what this release would read and not act on."""
-    for part_name, document in scope.folder.documents.items():
-        if part_name not in PARTS and _says_something(document.value):
-            scope.report.add(
-                document,
-                (),
-                "W060",
-                f"This release does nothing with {part_name!r}.",
-                "Remove the file, or empty it.",
-            )
-
-
-def _says_something(value: Any) -> bool:
-    mapping = as_object(value)
-    if mapping is not None:
-        return any(_says_something(each) for each in mapping.values())
-    return bool(value)
 
 
 def _check_name(scope: Scope, document: Document, found: Entry, name: str) -> None:

@@ -100,8 +100,12 @@ class Conversing:
         self.toolkit = conversation.toolkit
         self.outputs = conversation.outputs
         self.hooks = conversation.hooks
+        self.message_hooks = conversation.message_hooks
         self._setup = conversation.orchestrator
         self._roster = list(self.agents)
+        self._before_reply = _some(conversation, lambda rule: rule.pre)
+        self._after_reply = _some(conversation, lambda rule: not rule.pre)
+        self._by_model = _some(conversation, lambda rule: rule.llm)
 
     def begin(self) -> Floor:
         """Nobody has spoken."""
@@ -114,8 +118,8 @@ class Conversing:
 
     def transfers(self, agent: str, state: RunState) -> Sequence[Transfer]:
         """The handoffs that the agent's model may choose at this moment."""
-        rules = self.conversation.rules.get(agent, ())
-        return [transfer(rule, state.values, state.absent) for rule in rules if rule.llm]
+        rules = self._by_model.get(agent, ())
+        return [transfer(rule, state.values, state.absent) for rule in rules]
 
     def decide(self, state: RunState) -> Decision:
         """The next speaker, with the route on record; or who is to pick one."""
@@ -152,9 +156,7 @@ class Conversing:
         if setup.max_turns is not None and state.turns >= setup.max_turns:
             return RouteDecided(floor.last, TERMINATE, f"max_turns: {setup.max_turns} reached")
         considered: list[Considered] = []
-        for rule in self.conversation.rules.get(floor.last, ()):
-            if rule.pre:
-                continue
+        for rule in self._after_reply.get(floor.last, ()):
             entry = _consider(rule, state, floor.choice)
             considered.append(entry)
             if entry.fired:
@@ -175,9 +177,9 @@ class Conversing:
     def _before(self, state: RunState, route: RouteDecided) -> list[RouteDecided]:
         """The route, and those that rules judged before a reply make of it."""
         routes, met = [route], {route.source}
-        while (agent := routes[-1].target) not in met:
+        while (agent := routes[-1].target) in self._before_reply and agent not in met:
             met.add(agent)
-            rules = [rule for rule in self.conversation.rules.get(agent, ()) if rule.pre]
+            rules = self._before_reply[agent]
             entries = [_consider(rule, state, 0) for rule in rules]
             fired = next((n for n, entry in enumerate(entries) if entry.fired), None)
             if fired is None:
@@ -227,6 +229,14 @@ class Conversing:
 
     def _first(self) -> str:
         return self._setup.initial_agent or self._roster[0]
+
+
+def _some(
+    conversation: Conversation, wanted: Callable[[Rule], bool]
+) -> dict[str, tuple[Rule, ...]]:
+    """Some of the rules, by whoever has any."""
+    found = {source: tuple(filter(wanted, rules)) for source, rules in conversation.rules.items()}
+    return {source: rules for source, rules in found.items() if rules}
 
 
 _WHO_PICKS = {"RandomPattern": "chance", "AutoPattern": "the model", "ManualPattern": "the user"}

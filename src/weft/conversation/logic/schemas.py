@@ -5,16 +5,19 @@ another is added.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from weft.agents.spec import Agent, Script
-from weft.conversation.spec import Handoff, Orchestrator
+from weft.agents.logic.outputs.shipped import SCHEMA
+from weft.agents.spec import Agent, Script, Server, Tool
+from weft.conversation.spec import Handoff, Orchestrator, UiConfig
 from weft.errors import UsageError
 from weft.kernel.values import nearest
+from weft.lifecycle.spec import LifecycleTool, MessageHook
 from weft.variables.logic.triggers import definition_model
 from weft.variables.spec import Exposure, TimerExpired
 
@@ -23,15 +26,21 @@ Schema = dict[str, Any]
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 # Keys that also take a text, which the model reads into what it declares.
-_TEXTS = ((Agent, "engine"), (TimerExpired, "after"))
+_TEXTS = ((Agent, "engine"), (TimerExpired, "after"), (LifecycleTool, "after"))
+_TEXT: Schema = {"type": "string"}
 
 
 class File(NamedTuple):
-    """What a file holds: models, the shape they make, and the outer key that may be left out."""
+    """What a file holds: models, the shape they make, and the outer key that may be left out.
+
+    `beside` may stand next to the outer key; `parts` is what the shape refers to besides models.
+    """
 
     models: tuple[type[BaseModel], ...]
     shape: Schema
     key: str | None = None
+    beside: Schema = {}
+    parts: Schema = {}
 
 
 def _variables() -> File:
@@ -47,11 +56,82 @@ def _handoffs() -> File:
     return File((Handoff,), shape, "handoff_rules")
 
 
+def _tools() -> File:
+    keys = {
+        "tools": _listed(Tool),
+        "lifecycle_tools": _listed(LifecycleTool),
+        "mcp_servers": _named(Server),
+    }
+    shape = {"type": ["object", "null"], "properties": keys, "additionalProperties": False}
+    return File((Tool, LifecycleTool, Server), shape)
+
+
+def _outputs() -> File:
+    registry = {
+        "type": ["object", "null"],
+        "additionalProperties": {"type": ["string", "null"]},
+    }
+    model = {
+        "if": {"type": "object", "properties": {"type": {"const": SCHEMA}}, "required": ["type"]},
+        "then": {"$ref": "#/$defs/shipped"},
+        "else": {"$ref": "#/$defs/field"},
+    }
+    models = {
+        "type": ["object", "array", "null"],
+        "additionalProperties": model,
+        "items": {**model, "required": ["name"]},
+    }
+    keys = {"models": models, "registry": registry}
+    shape = {"type": ["object", "null"], "properties": keys, "additionalProperties": False}
+    parts = {"field": _field(), "shipped": _shipped()}
+    return File((), shape, "structured_outputs", {"registry": registry}, parts)
+
+
+def _shipped() -> Schema:
+    """A model that names one of these schemas."""
+    return {
+        "properties": {"name": _TEXT, "type": _TEXT, SCHEMA: {"enum": list(FILES)}},
+        "required": [SCHEMA],
+        "additionalProperties": False,
+    }
+
+
+def _field() -> Schema:
+    """The language of fields: the name of a type or a model, or an object that says more."""
+    field = {"$ref": "#/$defs/field"}
+    words: Schema = {"type": "array", "minItems": 1}
+    keys: Schema = {
+        "name": _TEXT,
+        "type": _TEXT,
+        "description": _TEXT,
+        "fields": {"type": ["object", "null"], "additionalProperties": field},
+        "items": field,
+        "variants": {"type": "array", "items": field},
+        "values": {"anyOf": [words, field]},
+        "literal": words,
+        "enum": words,
+        "additional": field,
+        "default": {},
+        "optional": {"type": "boolean"},
+        "required": {"type": "boolean"},
+    }
+    return {
+        "type": ["string", "object"],
+        "properties": keys,
+        "required": ["type"],
+        "additionalProperties": False,
+    }
+
+
 FILES: dict[str, Callable[[], File]] = {
     "context_variables": _variables,
     "orchestrator": lambda: File((Orchestrator,), _ref(Orchestrator), "orchestrator"),
     "agents": lambda: File((Agent,), _named(Agent, at_least=1), "agents"),
     "handoffs": _handoffs,
+    "tools": _tools,
+    "structured_outputs": _outputs,
+    "hooks": lambda: File((MessageHook,), _listed(MessageHook), "hooks"),
+    "ui_config": lambda: File((UiConfig,), _ref(UiConfig)),
     "script": lambda: File((Script,), _ref(Script)),
 }
 
@@ -68,9 +148,13 @@ def schema_of(name: str) -> Schema:
         raise UsageError(f"There is no schema of {name!r}. {remedy}")
     file = FILES[name]()
     inner = {"$ref": f"#/$defs/{name}"}
-    root = inner if file.key is None else _enclosed(file.key, inner)
-    definitions = {name: file.shape, **_definitions(file.models)}
+    root = inner if file.key is None else _enclosed(file.key, inner, file.beside)
+    definitions = {name: file.shape, **_definitions(file.models), **file.parts}
     return {"$schema": _DIALECT, "title": name, **root, "$defs": definitions}
+
+
+# What an agent may answer with: each file of a workflow, by name.
+SCHEMAS = {name: partial(schema_of, name) for name in FILES}
 
 
 def written(schema: Schema) -> bytes:
@@ -78,9 +162,9 @@ def written(schema: Schema) -> bytes:
     return msgspec.json.format(msgspec.json.encode(schema), indent=2)
 
 
-def _enclosed(key: str, inner: Schema) -> Schema:
-    """Something under a key that may be left out; if it is there, nothing stands beside it."""
-    within = {"properties": {key: inner}, "additionalProperties": False}
+def _enclosed(key: str, inner: Schema, beside: Schema) -> Schema:
+    """Something under a key that may be left out; if it is there, little stands beside it."""
+    within = {"properties": {key: inner, **beside}, "additionalProperties": False}
     return {"if": {"type": "object", "required": [key]}, "then": within, "else": inner}
 
 
@@ -95,6 +179,10 @@ def _named(model: type[BaseModel], at_least: int = 0) -> Schema:
     }
 
 
+def _listed(model: type[BaseModel]) -> Schema:
+    return {"type": ["array", "null"], "items": _ref(model)}
+
+
 def _ref(model: type[BaseModel]) -> Schema:
     return {"$ref": f"#/$defs/{model.__name__}"}
 
@@ -102,7 +190,7 @@ def _ref(model: type[BaseModel]) -> Schema:
 def _definitions(models: tuple[type[BaseModel], ...]) -> Schema:
     """The schemas of models and of what they hold; entries by name may leave their `name` out."""
     _, found = models_json_schema([(model, "validation") for model in models])
-    definitions: Schema = found["$defs"]
+    definitions: Schema = found.get("$defs", {})
     for model in models:
         entry = definitions[model.__name__]
         entry["required"] = [key for key in entry.get("required", ()) if key != "name"]

@@ -11,7 +11,7 @@ from weft.kernel.documents import Document, Path
 from weft.kernel.models import Entry
 from weft.kernel.values import Json, as_array, as_object, nearest
 from weft.lifecycle.logic import Checked, order_hooks, read_hooks
-from weft.lifecycle.spec import Hooks
+from weft.lifecycle.spec import ALL, Hooks, MessageHook
 
 _KEYS = ("tools", "lifecycle_tools", "mcp_servers")
 
@@ -177,6 +177,27 @@ def read_lifecycle(scope: Scope, document: Document) -> list[Checked]:
     declared = as_object(document.value) or {}
     entry = Entry(("lifecycle_tools",), declared.get("lifecycle_tools"))
     return read_hooks(scope.report, document, entry)
+
+
+def check_message_hooks(scope: Scope) -> list[tuple[Path, MessageHook]]:
+    """The message hooks of a workflow that are valid, and where each stands."""
+    document = scope.document("hooks")
+    entry = scope.report.part(document, "hooks")
+    items = as_array(entry.value)
+    if items is None:
+        if entry.value:
+            message = "Message hooks must be a list under `hooks`."
+            scope.report.add(document, entry.path, "W012", message, "Write one entry per hook.")
+        return []
+    found: list[tuple[Path, MessageHook]] = []
+    for number, item in enumerate(items):
+        path = (*entry.path, number)
+        hook = scope.report.model(document, Entry(path, item), MessageHook)
+        if hook is not None:
+            if hook.hook_agent != ALL:
+                scope.check_agent(document, (*path, "hook_agent"), hook.hook_agent, "has a hook")
+            found.append((path, hook))
+    return found
 
 
 def check_hooks(scope: Scope, tooling: Tooling) -> Hooks:

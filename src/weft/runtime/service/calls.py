@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -192,6 +193,11 @@ class Call:
                 asked = self._journal.workflow.toolkit.called(trigger.tool) == tool
                 if asked and value is not UNCHANGED and name not in self.draft.written:
                     yield ContextMissed(name, tool, trigger.response_key, value)
+
+    def stack(self, error: Exception) -> str:
+        """Where an error of the call came from, as the program's log may have it."""
+        lines = "".join(traceback.format_exception(error))
+        return self._journal.secrets.masked(lines).rstrip()
 
     def recover(self) -> None:
         """Keep what the call made again of what was lost with a process; nothing else counts."""

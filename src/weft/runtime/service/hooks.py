@@ -1,7 +1,6 @@
 """Lifecycle hooks: run in order, each once, and none of them stops the run."""
 
 import logging
-import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -104,7 +103,8 @@ class HookRunner:
     async def _call(self, hook: Hook, occasion: Occasion, mark: str = "") -> Sequence[Fact]:
         """The outcome of a hook, on record or by calling it; a marked call restores objects."""
         journal, key, waits = self._journal, occasion.key(hook), list[Question]()
-        intent = LifecycleToolCall(digest(hook.name), *_about(hook, occasion), bool(mark))
+        told = hook.declared.description
+        intent = LifecycleToolCall(digest(hook.name), *_about(hook, occasion), told, bool(mark))
 
         async def effect() -> Sequence[Fact]:
             caller = Caller(key, f"hook:{hook.name}", hook.declared.timeout_s, occasion.shown)
@@ -145,8 +145,7 @@ class HookRunner:
             waits.append(call.question)
             raise
         except Exception as error:  # noqa: BLE001 - told in the program's log, and recorded
-            stack = self._journal.secrets.masked("".join(traceback.format_exception(error)))
-            log.error("hook %s of run %s failed\n%s", hook.name, call.run, stack.rstrip())
+            log.error("hook %s of run %s failed\n%s", hook.name, call.run, call.stack(error))
             return None, error
 
     def _outcome(self, about: "About", ended: "Ended", restored: bool) -> Fact:

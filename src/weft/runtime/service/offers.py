@@ -32,6 +32,9 @@ class Offer(NamedTuple):
 def offers_to(agent: Agent, journal: Journal, loaded: Loaded) -> Mapping[str, Offer]:
     """The tools of an agent at this moment, by name."""
     workflow, state = journal.workflow, journal.state
+    transfers = workflow.transfers(agent.name, state)
+    if not (transfers or agent.tools or agent.name in workflow.toolkit.bound or state.offered):
+        return NOTHING
     found: dict[str, Offer] = {}
     for tool in workflow.toolkit.of(agent.name):
         callee = loaded.tools[tool.title]
@@ -39,16 +42,16 @@ def offers_to(agent: Agent, journal: Journal, loaded: Loaded) -> Mapping[str, Of
         found[tool.title] = Offer(callee.schema, callee, tool.timeout_s, auto)
     if DIGEST in agent.tools and DIGEST not in found:
         found[DIGEST] = Offer(_DIGEST_SCHEMA, Digest(agent.name, journal))
-    for server in workflow.toolkit.servers if state.offered else ():
+    for server in workflow.toolkit.servers:
         if server.agent in (None, agent.name):
             for schema in state.offered.get(server.name, ()):
                 name = schema.name if schema.name not in found else f"{server.name}_{schema.name}"
                 remote = Remote(loaded.servers[server.name], schema.name, schema)
                 shown = ToolSchema(name, schema.description, schema.parameters)
                 found[name] = Offer(shown, remote, server.timeout_s)
-    for transfer in workflow.transfers(agent.name, state):
+    for transfer in transfers:
         found[transfer.schema.name] = Offer(transfer.schema, transfer=transfer)
-    return found or NOTHING
+    return found
 
 
 _NO_ARGUMENTS: dict[str, Any] = {

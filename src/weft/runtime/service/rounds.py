@@ -9,6 +9,7 @@ import msgspec
 
 from weft.agents.events import (
     AgentOutput,
+    AgentText,
     ModelAnswered,
     ModelCalled,
     ModelFailed,
@@ -18,13 +19,14 @@ from weft.agents.events import (
     ToolReturned,
     TransferChosen,
 )
-from weft.agents.logic.answers import interpret
+from weft.agents.logic.answers import interpret, said_by
 from weft.agents.spec import Engine, Exchange, Question, Task, ToolCall, ToolResult
 from weft.kernel.digests import chain, digest
 from weft.kernel.values import Json, as_data, as_object, said
 from weft.log.spec import Fact
 from weft.runtime.service.calls import Call, Caller, Parked, as_json, park
 from weft.runtime.service.journal import Diverged, Journal
+from weft.runtime.service.messages import MessageHooks
 from weft.runtime.service.offers import Offer
 from weft.variables.logic.exposure import names_of
 
@@ -47,12 +49,19 @@ class Rounds:
     """The calls of one turn, found on record or made."""
 
     def __init__(
-        self, journal: Journal, engine: Engine, task: Task, offers: Mapping[str, Offer]
+        self,
+        journal: Journal,
+        engine: Engine,
+        task: Task,
+        offers: Mapping[str, Offer],
+        hooks: MessageHooks,
     ) -> None:
         self._journal = journal
         self._engine = engine
         self._task = task
         self._offers = offers
+        self._hooks = hooks
+        self._rewrites = hooks.has(task.agent, "process_message_before_send")
         self._agent = journal.workflow.agents[task.agent]
         self._output = journal.workflow.outputs.get(task.agent)
 
@@ -86,7 +95,8 @@ class Rounds:
         async def effect() -> Sequence[Fact]:
             try:
                 answer = await self._engine(task)
-                return interpret(task, answer, self._journal.workflow, self._output)
+                facts = interpret(task, answer, self._journal.workflow, self._output)
+                return _unsaid(facts) if self._rewrites else facts
             except (Exception, SystemExit) as error:  # noqa: BLE001 - all of it is recorded
                 return (ModelFailed(task.turn, task.agent, type(error).__name__, said(error)),)
 
@@ -102,6 +112,8 @@ class Rounds:
         answered = facts[0]
         assert isinstance(answered, ModelAnswered)
         text = next((getattr(fact, "text", "") for fact in facts[1:]), "") or answered.raw
+        if self._rewrites and answered.raw and len(facts) == 1:
+            text = await self._say(key, text)
         if answered.calls:
             results = await self._call_all(key, answered.calls)
             return None if results is None else Exchange(text, answered.calls, tuple(results))
@@ -111,6 +123,14 @@ class Rounds:
             if isinstance(fact, AgentOutput):
                 return await self._invoke(key, fact.output)
         return None
+
+    async def _say(self, key: str, text: str) -> str:
+        """Let hooks rewrite a text, and put on record that the agent said it so."""
+        task, workflow = self._task, self._journal.workflow
+        text = await self._hooks.outgoing(key, task.turn, task.agent, text)
+        if text:
+            self._journal.keep(f"{key}/said", lambda: said_by(task, text, workflow))
+        return text
 
     async def _call_all(self, key: str, calls: Sequence[ToolCall]) -> list[ToolResult] | None:
         """The results of the tools that were called; nothing when the turn was handed over."""
@@ -207,6 +227,15 @@ class Rounds:
         except Exception as error:  # noqa: BLE001 - whatever a tool raises is told to the engine
             message = self._journal.secrets.masked(said(error))[:TOLD]
             return call, ToolFailed(turn, agent, name, type(error).__name__, message)
+
+
+def _unsaid(facts: Sequence[Fact]) -> Sequence[Fact]:
+    """An answer whose text is kept back for hooks to rewrite."""
+    answered, *rest = facts
+    if not isinstance(answered, ModelAnswered) or not any(isinstance(f, AgentText) for f in rest):
+        return facts
+    raw = "".join(fact.text for fact in rest if isinstance(fact, AgentText))
+    return (msgspec.structs.replace(answered, raw=raw),)
 
 
 def model_key(turn: int, number: int) -> str:

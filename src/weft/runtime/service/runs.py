@@ -107,7 +107,7 @@ class Runs:
         journal = Journal(world.stores.log, world.clock, loaded, state, secrets, verbose=verbose)
         journal.record("start", started)
         journal.record("context", context.loaded)
-        for number, each in enumerate(context.suppressed):
+        for number, each in enumerate((*context.suppressed, *loaded.suppressed)):
             journal.record(f"context/suppressed.{number}", each)
         if loaded.opening:
             journal.record("opening", UserText(WORKFLOW, loaded.opening))
@@ -322,6 +322,7 @@ def _started(loaded: Loaded, user: str, tenant: str) -> RunStarted:
         loaded.code,
         tenant,
         user,
+        loaded.set_aside,
     )
 
 

@@ -6,12 +6,13 @@ import msgspec
 
 from weft.agents.events import TurnFinished, TurnStarted
 from weft.agents.logic.views import view_of
-from weft.agents.spec import OutputSchema, Task, ToolSchema
-from weft.assembly.events import FrameAssembled
-from weft.assembly.logic import View, frame, system_text
+from weft.agents.spec import UNPREPARED, OutputSchema, Prepared, Task, ToolSchema
+from weft.assembly.events import FrameAssembled, Span
+from weft.assembly.logic import EMPTY, View, frame, system_text
 from weft.assembly.spec import Transcript
 from weft.runtime.service.hooks import HookRunner
 from weft.runtime.service.journal import Journal
+from weft.runtime.service.messages import MessageHooks
 from weft.runtime.service.offers import Offer, offers_to
 from weft.runtime.service.rounds import Rounds, model_key
 from weft.runtime.spec import Loaded, Say
@@ -22,9 +23,11 @@ class Turns:
     """Takes the turns of one run."""
 
     def __init__(self, journal: Journal, loaded: Loaded, hooks: HookRunner) -> None:
+        self._messages = MessageHooks(journal, loaded.message_hooks)
         self._journal = journal
         self._loaded = loaded
         self._hooks = hooks
+        self._hooked = bool(journal.workflow.hooks)
 
     async def take(self, agent: str, say: Say) -> TurnFinished:
         """An agent's go: hooks, the frame recorded and shown, the answer with its tools, hooks.
@@ -37,33 +40,44 @@ class Turns:
         journal, state = self._journal, self._journal.state
         number = state.open.number if state.open else state.turns + 1
         journal.keep(f"t{number}", lambda: TurnStarted(number, agent))
-        await self._hooks.before_agent(number, agent)
+        if self._hooked:
+            await self._hooks.before_agent(number, agent)
         error = await self._answer(number, agent, say)
-        await self._hooks.after_agent(number, agent)
+        if self._hooked:
+            await self._hooks.after_agent(number, agent)
         status = "failed" if error else "done"
         return journal.keep(f"t{number}/end", lambda: TurnFinished(number, agent, status, error))
 
     async def _answer(self, number: int, agent: str, say: Say) -> str:
         """What went wrong with the agent's answer, if anything did."""
         journal = self._journal
+        hooked = journal.workflow.message_hooks
+        prepared = await self._messages.prepare(number, agent) if hooked else UNPREPARED
         offers = offers_to(journal.workflow.agents[agent], journal, self._loaded)
-        shown = journal.keep(f"t{number}/frame", lambda: self._assemble(number, agent, offers))
+        shown = journal.keep(
+            f"t{number}/frame", lambda: self._assemble(number, agent, offers, prepared)
+        )
         task = self._open(shown, offers, say)
-        rounds = Rounds(journal, self._loaded.engines[agent], task, offers)
+        if prepared.messages is not None:
+            task = msgspec.structs.replace(task, transcript=Transcript(prepared.messages))
+        rounds = Rounds(journal, self._loaded.engines[agent], task, offers, self._messages)
         return await rounds.answer(shown.digest)
 
-    def _assemble(self, number: int, agent: str, offers: Mapping[str, Offer]) -> FrameAssembled:
+    def _assemble(
+        self, number: int, agent: str, offers: Mapping[str, Offer], prepared: Prepared
+    ) -> FrameAssembled:
         state = self._journal.state
-        shown = self._view(agent, offers)
+        shown = self._view(agent, offers, prepared)
         seen = state.views.get(shown.digest)
-        return frame(number, agent, shown, state.history, seen[0] if seen else 0, state.texts)
+        history = state.history if prepared.messages is None else Span(0, 0, 0, 0, EMPTY)
+        return frame(number, agent, shown, history, seen[0] if seen else 0, state.texts)
 
-    def _view(self, agent: str, offers: Mapping[str, Offer]) -> View:
+    def _view(self, agent: str, offers: Mapping[str, Offer], prepared: Prepared) -> View:
         """The agent's view, made anew only when a value changed since it was last made."""
         journal = self._journal
         revision = journal.state.revision
         kept = journal.views.get(agent)
-        if kept is not None and kept[0] == revision:
+        if kept is not None and kept[0] == revision and prepared is UNPREPARED:
             return kept[1]
         workflow = journal.workflow
         output = workflow.outputs.get(agent)
@@ -73,6 +87,7 @@ class Turns:
             journal.state,
             [offer.schema for offer in offers.values() if not offer.auto],
             OutputSchema(output.name, output.schema) if output else None,
+            prepared,
         )
         journal.views[agent] = (revision, made)
         return made

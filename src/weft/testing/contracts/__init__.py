@@ -28,6 +28,7 @@ from weft.testing.contracts.facts import CODEC, Measured, Noted, event, events, 
 from weft.testing.contracts.inbox import InboxContract
 from weft.testing.contracts.scheduler import SchedulerContract
 from weft.testing.contracts.snapshots import SnapshotsContract
+from weft.testing.contracts.tools import ToolServerContract
 
 __all__ = [
     "CODEC",
@@ -39,6 +40,7 @@ __all__ = [
     "Noted",
     "SchedulerContract",
     "SnapshotsContract",
+    "ToolServerContract",
     "event",
     "events",
     "refused",

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from weft.agents.logic.outputs.shipped import SCHEMA
 from weft.agents.logic.outputs.variants import is_null
 from weft.agents.spec.outputs import (
     ArrayOf,
@@ -58,12 +59,16 @@ class Default(NamedTuple):
 
 @dataclass
 class Reader:
-    """Reads forms; what is wrong goes to the report, and may be anything from then on."""
+    """Reads forms; what is wrong goes to the report, and may be anything from then on.
+
+    No field holds one of `whole`: these models are schemas with references of their own.
+    """
 
     report: Report
     document: Document
     models: Set[str]
     complete: bool
+    whole: Set[str] = frozenset()
     defaults: list[Default] = field(default_factory=list[Default])
 
     def model(self, entry: Entry) -> Form:
@@ -72,7 +77,7 @@ class Reader:
         if mapping is None:
             message = f"A model must be an object, not {preview(entry.value)}."
             return self._refuse(entry.path, message, "Write its `type` and its `fields`.")
-        type, kinds = mapping.get("type"), ("model", "literal", "union")
+        type, kinds = mapping.get("type"), ("model", "literal", "union", SCHEMA)
         if isinstance(type, str) and type not in kinds:
             hint = nearest(type, kinds)
             remedy = f"Did you mean {hint!r}?" if hint else "Use one of these."
@@ -89,11 +94,15 @@ class Reader:
             message = f"A type must be a name or an object, not {preview(entry.value)}."
             return self._refuse(entry.path, message, "Write the name of a type or a model.")
         if not isinstance(mapping.get("type"), str):
-            wrong = "type" in mapping and mapping["type"] is not None
-            message = "'type' must be the name of a type." if wrong else "Key 'type' is missing."
-            code = "W012" if wrong else "W011"
-            return self._refuse(entry.path, message, "Say which type this is.", code)
+            return self._untyped(entry, mapping.get("type"))
         return self._typed((*entry.path, "type"), entry, more)
+
+    def _untyped(self, entry: Entry, given: Json) -> Form:
+        remedy = "Say which type this is."
+        if given is None:
+            return self._refuse(entry.path, "Key 'type' is missing.", remedy, "W011")
+        message = f"'type' is {preview(given)}, and must be a name."
+        return self._refuse((*entry.path, "type"), message, remedy)
 
     def _typed(self, path: Path, entry: Entry, more: Sequence[str]) -> Form:
         mapping: dict[str, Any] = entry.value
@@ -127,6 +136,9 @@ class Reader:
                 return Plain(type=type)
 
     def _unknown_type(self, path: Path, word: str) -> Form:
+        if word in self.whole:
+            message = f"{word!r} is a schema, which an agent answers with as a whole."
+            return self._refuse(path, message, "Use a model that has fields.", "W039")
         if self.complete:
             hint = nearest(word, [*TYPES, *sorted(self.models)])
             remedy = f"Did you mean {hint!r}?" if hint else "Declare it under `models`."
@@ -136,9 +148,9 @@ class Reader:
         return _ANY
 
     def _description(self, entry: Entry) -> str:
-        description = entry.value.get("description") or ""
-        if isinstance(description, str):
-            return description
+        description = entry.value.get("description")
+        if description is None or isinstance(description, str):
+            return description or ""
         message = f"'description' is {preview(description)}, and must be a text."
         self._refuse((*entry.path, "description"), message, "Write it in quotes.")
         return ""
@@ -207,17 +219,17 @@ class Reader:
         words = as_array(part.value) if part else None
         if part is None or not words:
             return self._refuse(entry.path, "A literal needs `values`.", "Add the words.", "W011")
-        seen: list[tuple[str, Json]] = []
+        seen: dict[tuple[bool, Json], Json] = {}  # to Python, true is 1
         for number, word in enumerate(words):
             path = (*part.path, number)
             if isinstance(word, dict | list):
                 message = f"A literal is a word or a number, not {preview(word)}."
                 self._refuse(path, message, "Use a plain value.")
-            elif (word.__class__.__name__, word) in seen:
+            elif (isinstance(word, bool), word) in seen:
                 self._refuse(path, f"{word!r} is given twice.", "Remove one of the two.", "W013")
             else:
-                seen.append((word.__class__.__name__, word))
-        return OneOf(words=tuple(word for _, word in seen))
+                seen[isinstance(word, bool), word] = word
+        return OneOf(words=tuple(seen.values()))
 
     def _union(self, entry: Entry) -> Form:
         part = self._part(entry, "variants")

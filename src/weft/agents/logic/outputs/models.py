@@ -1,9 +1,9 @@
 """Declared forms as pydantic models, which give the schema and check the answers."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import NoneType
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import (
     BaseModel,
@@ -24,8 +24,8 @@ from pydantic import (
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError, core_schema
 
-from weft.agents.logic.outputs.problems import told, unusable
-from weft.agents.logic.outputs.variants import is_like, is_null, labels_of, may_be
+from weft.agents.logic.outputs.problems import size_of, told, unusable
+from weft.agents.logic.outputs.variants import candidates, is_null, labels_of
 from weft.agents.spec.outputs import (
     ArrayOf,
     Either,
@@ -42,9 +42,8 @@ from weft.kernel.documents import Path
 from weft.kernel.values import Json, kind_of, preview
 from weft.variables.logic.types import same
 
-# The variant of a value that may be more than one of them.
-_ANY = "()"
-# How often a value may be tried as every variant; nested in each other, each level doubles it.
+# How often, beside once for each part, a value may be tried as one variant and be another:
+# where variants cannot be told apart, each level doubles it.
 _MAX_TRIES = 10_000
 # Where pydantic speaks of Python, and a model knows JSON.
 _MESSAGES = {
@@ -72,11 +71,11 @@ class _Schema(GenerateJsonSchema):
         return False
 
     def tagged_union_schema(self, schema: core_schema.TaggedUnionSchema) -> JsonSchemaValue:
-        return self.generate_inner(schema["choices"][_ANY])
+        return self.get_union_of_schemas([*map(self.generate_inner, schema["choices"].values())])
 
 
 class _Undecided(Exception):
-    """A value was tried as every variant too often."""
+    """A value was tried as one variant after the other too often."""
 
 
 @dataclass(frozen=True)
@@ -165,16 +164,7 @@ class Types:
     def _several(self, variants: Sequence[Form], name: str) -> Any:
         forms = dict(zip(labels_of(variants), variants, strict=True))
         types = {label: self._type(form, f"{name}_{label[1:-1]}") for label, form in forms.items()}
-        return Annotated[Any, _Variants(types, lambda value: self._pick(forms, value))]
-
-    def _pick(self, forms: Mapping[str, Form], value: Json) -> str | None:
-        """The variant that a value was meant as: what fits, or else the one that nearly does."""
-        models = self._forms
-        fitting = [label for label, form in forms.items() if may_be(form, value, models)]
-        if len(fitting) > 1:
-            return _ANY
-        near = fitting or [label for label, form in forms.items() if is_like(form, value, models)]
-        return near[0] if len(near) == 1 else None
+        return Annotated[Any, _Variants(types, lambda value: candidates(forms, value, self._forms))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,41 +186,59 @@ class _Named:
         return {"anyOf": [found], "description": self.description} if self.description else found
 
 
+class _Taken(NamedTuple):
+    """A value that is taken as one of the variants."""
+
+    label: str
+    value: Json
+
+
 @dataclass(frozen=True, eq=False)
 class _Variants:
-    """One type or another; only those that a value can be meant as are tried."""
+    """One type or another: the first that takes a value, of those that it can be meant as."""
 
     types: Mapping[str, Any]
-    pick: Callable[[Json], str | None]
+    candidates: Callable[[Json], Sequence[str]]
 
     def __get_pydantic_core_schema__(self, _: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        make, types = handler.generate_schema, self.types.items()
-        tried: list[Any] = [(make(type), label) for label, type in types]
-        chosen = {label: make(type) for label, type in types}
-        every = core_schema.with_info_wrap_validator_function(
-            _try_all, core_schema.union_schema(tried)
-        )
-        names = " or ".join(label[1:-1] for label in self.types)
-        return core_schema.tagged_union_schema(
-            {**chosen, _ANY: every},
-            self.pick,
-            custom_error_type="variant",
-            custom_error_message=f"Input should be {names}",
+        choices: dict[str, CoreSchema] = {
+            label: core_schema.no_info_before_validator_function(
+                lambda taken: taken.value, handler.generate_schema(type)
+            )
+            for label, type in self.types.items()
+        }
+        return core_schema.with_info_wrap_validator_function(
+            self._decide,
+            core_schema.tagged_union_schema(choices, lambda taken: taken.label),
             serialization=core_schema.simple_ser_schema("any"),  # as what it was taken for
         )
 
+    def _decide(self, value: Json, take: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
+        labels = self.candidates(value)
+        if not labels:
+            names = " or ".join(label[1:-1] for label in self.types)
+            raise PydanticCustomError("variant", "Input should be {names}", {"names": names})
+        *others, last = labels
+        for label in others:
+            _count(info.context)
+            try:
+                return take(_Taken(label, value))
+            except ValidationError:
+                continue  # it may be the next one
+        return take(_Taken(last, value))
 
-def _try_all(value: Json, handler: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
-    if info.context is not None and next(info.context, None) is None:
+
+def _count(tries: Iterator[int] | None) -> None:
+    if tries is not None and next(tries, None) is None:
         raise _Undecided
-    return handler(value)
 
 
 def _validated(model: type[BaseModel], value: Json) -> Validated:
     if problem := unusable(value):
         return Validated(None, problem)
+    tries = iter(range(_MAX_TRIES + size_of(value)))
     try:
-        found = model.model_validate(value, context=iter(range(_MAX_TRIES)))
+        found = model.model_validate(value, context=tries)
     except ValidationError as error:
         faults = error.errors(include_url=False, include_context=False, include_input=False)
         return Validated(None, told([_fault(each) for each in faults]))
@@ -240,8 +248,7 @@ def _validated(model: type[BaseModel], value: Json) -> Validated:
 
 
 def _fault(error: ErrorDetails) -> tuple[Path, str]:
-    path = tuple(step for step in error["loc"] if step != _ANY)
-    return path, _MESSAGES.get(error["type"], error["msg"])
+    return error["loc"], _MESSAGES.get(error["type"], error["msg"])
 
 
 def _field(title: str, key: Key) -> Any:

@@ -1,6 +1,6 @@
 """What is wrong with a value, in lines that a person or a model can act on."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from weft.kernel.documents import Path
 from weft.kernel.values import Json, as_array, as_object
@@ -14,23 +14,27 @@ _WIDTH = 240
 
 def unusable(value: Json) -> str | None:
     """Why no model can take a value, whatever it declares: it is no JSON, or too deep."""
-    if _is_deeper(value, MAX_DEPTH):
+    if any(depth > MAX_DEPTH for depth, _ in enumerate(_levels(value))):
         return f"The value is nested deeper than {MAX_DEPTH} levels."
     return None if is_json(value) else "The value is not JSON."
 
 
-def _is_deeper(value: Json, limit: int) -> bool:
+def size_of(value: Json) -> int:
+    """How many values a value holds, itself included."""
+    return sum(map(len, _levels(value)))
+
+
+def _levels(value: Json) -> Iterator[list[Json]]:
+    """The value, what it holds, what that holds, and so on; none of it by recursion."""
     level = [value]
-    for _ in range(limit + 1):
+    while level:
+        yield level
         level = [part for each in level for part in _parts(each)]
-        if not level:
-            return False
-    return True
 
 
-def _parts(value: Json) -> Sequence[Json]:
+def _parts(value: Json) -> Iterable[Json]:
     mapping = as_object(value)
-    return list(mapping.values()) if mapping is not None else as_array(value) or ()
+    return mapping.values() if mapping is not None else as_array(value) or ()
 
 
 def told(faults: Sequence[tuple[Path, str]]) -> str:

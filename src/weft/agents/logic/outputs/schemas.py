@@ -3,13 +3,11 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError, best_match
 from jsonschema.validators import extend
-from referencing import Registry
-from referencing.exceptions import Unresolvable
-from referencing.jsonschema import DRAFT202012
 
 from weft.agents.logic.outputs.problems import told, unusable
 from weft.agents.spec.outputs import Validated
@@ -43,7 +41,6 @@ def _pattern(_: Any, pattern: str, value: Json, __: Any) -> Iterator[ValidationE
 
 
 _Checker: Any = extend(Draft202012Validator, {"pattern": _pattern})
-_NOTHING: Registry[Any] = Registry()  # whatever a schema refers to, nothing is fetched
 
 
 @dataclass(frozen=True)
@@ -58,7 +55,7 @@ class SchemaModel:
         if problem := unusable(value):
             return Validated(None, problem)
         formats = Draft202012Validator.FORMAT_CHECKER
-        checker = _Checker(self.schema, registry=_NOTHING, format_checker=formats)
+        checker = _Checker(self.schema, format_checker=formats)
         try:
             faults = list(_faults(checker, value))
         except RecursionError:
@@ -96,21 +93,21 @@ def check_schema(
 
 def _check_parts(report: Report, document: Document, entry: Entry) -> None:
     """Note what a schema says without an effect, and what it refers to and does not have."""
-    schemas = dict(_subschemas((), entry.value))
-    targets = {id(schema) for schema in schemas.values()}
-    resolver = _NOTHING.with_resource("", DRAFT202012.create_resource(entry.value)).resolver()
-    for path, schema in schemas.items():
+    schemas = {_pointer(path): (path, schema) for path, schema in _subschemas((), entry.value)}
+    for path, schema in schemas.values():
         where = (*entry.path, *path)
         _check_keys(report, document, where, schema)
-        reference = schema.get("$ref", "#")
-        try:
-            found = id(resolver.lookup(reference).contents) in targets
-        except Unresolvable:
-            found = False
-        if not found:
+        reference: str = schema.get("$ref", "#")
+        if unquote(reference) not in schemas:  # so that nothing is ever fetched
             message = f"The schema has no schema at {preview(reference)}."
             remedy = "Declare it under `$defs`."
             report.add(document, (*where, "$ref"), "W039", message, remedy)
+
+
+def _pointer(path: Path) -> str:
+    """How a schema refers to what stands at a place in it."""
+    steps = (str(step).replace("~", "~0").replace("/", "~1") for step in path)
+    return "".join(["#", *(f"/{step}" for step in steps)])
 
 
 def _check_keys(report: Report, document: Document, path: Path, schema: Mapping[str, Any]) -> None:

@@ -1,6 +1,7 @@
 """Which of several forms a value was meant to have, from what can be seen without going deeper."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from weft.agents.spec.outputs import (
@@ -20,8 +21,9 @@ from weft.variables.logic.types import same
 def labels_of(forms: Sequence[Form]) -> list[str]:
     """What each form is called beside the others."""
     names = [_label(form) for form in forms]
+    times = Counter(names)
     return [
-        f"({name})" if names.count(name) == 1 else f"({name} {number})"
+        f"({name})" if times[name] == 1 else f"({name} {number})"
         for number, name in enumerate(names, 1)
     ]
 
@@ -47,31 +49,43 @@ def is_null(form: Form) -> bool:
     return isinstance(form, Plain) and form.type == "null"
 
 
-def may_be(form: Form, value: Json, models: Mapping[str, Form]) -> bool:
-    """Whether a value can have a form; what lies inside of it is not looked at any closer."""
-    return _Look(models).at(form, value)
-
-
-def is_like(form: Form, value: Json, models: Mapping[str, Form]) -> bool:
-    """Whether a value seems to be meant as a form: its words say so, the rest may be wrong."""
-    return _Look(models, loose=True).at(form, value)
+def candidates(forms: Mapping[str, Form], value: Json, models: Mapping[str, Form]) -> Sequence[str]:
+    """Which of several forms a value can have, by label; if none, the one that it was meant as."""
+    fitting = [label for label, form in forms.items() if _Look(models).at(form, value)]
+    loosely = _Look(models, loose=True)
+    near = fitting or [label for label, form in forms.items() if loosely.at(form, value)]
+    return near if fitting or len(near) == 1 else ()
 
 
 class _Look(NamedTuple):
+    """A look at a value that does not go deeper; a loose one forgives all but wrong words."""
+
     models: Mapping[str, Form]
     loose: bool = False
 
     def at(self, form: Form, value: Json) -> bool:
+        return any(self._at_one(each, value) for each in self._variants(form))
+
+    def _variants(self, form: Form) -> Iterator[Form]:
+        """What a form comes to: neither a name nor a choice; each model is met once."""
+        waiting, met = [form], set[str]()
+        while waiting:
+            match waiting.pop():
+                case Reference(model=model):
+                    waiting += () if model in met else (self.models[model],)
+                    met.add(model)
+                case Either(variants=variants):
+                    waiting += variants
+                case other:
+                    yield other
+
+    def _at_one(self, form: Form, value: Json) -> bool:
         kind = kind_of(value)
         match form:
             case Plain(type=type):
                 return type in ("any", kind) or _is_numeric(type, value)
             case OneOf(words=words):
                 return any(same(word, value) for word in words)
-            case Reference(model=model):
-                return self.at(self.models[model], value)
-            case Either(variants=variants):
-                return any(self.at(each, value) for each in variants)
             case Record(keys=keys):
                 return kind == "object" and self._at_keys(keys, value)
             case _:
@@ -88,8 +102,7 @@ class _Look(NamedTuple):
     def _tells(self, form: Form, part: Json) -> bool:
         """Whether a part says what the whole is: a plain value, or one of a few words at least."""
         if self.loose:
-            form = self.models[form.model] if isinstance(form, Reference) else form
-            return isinstance(form, OneOf)
+            return all(isinstance(each, OneOf) for each in self._variants(form))
         return not isinstance(part, dict | list)
 
 
