@@ -11,12 +11,13 @@ from tests.conversation.mistakes import RIGHT, Mistake, mistakes
 from tests.conversation.talks import examine
 from tests.support.folders import INTERVIEW, write_folder
 from weft.agents.spec import Line
+from weft.errors import DefinitionError
 from weft.testing import ScriptedEngine
 from weft.variables.logic.migration.layout import OLDER
 from weft.wiring import Folders
 
 MISTAKES = mistakes()
-WARNINGS = {"W014", "W030", "W031", "W032", "W038", "W046", "W065", "W066"}
+WARNINGS = {"W014", "W030", "W031", "W032", "W038", "W046", "W054", "W065", "W066"}
 
 # Given only when production is asked about; `test_production` has their cases.
 ASKED_FOR = {"W070"}
@@ -250,7 +251,6 @@ def test_a_folder_without_agents_and_with_another_problem_says_both() -> None:
 @pytest.mark.parametrize(
     ("agents", "says"),
     [
-        ("A: {}", "Agent 'A' has no engine."),
         ("A: {engine: scriptd}", "Did you mean 'scripted'?"),
         ("A: {engine: {type: oracle}}", "There is: scripted, functions."),
         ("A: {engine: {type: functions, file: a.py}}", "needs `file` and `function`"),
@@ -265,6 +265,25 @@ def test_an_agent_that_nothing_makes_answer_is_refused(
     assert loaded is None
     assert (problem.code, problem.file, problem.line) == ("W050", "Flow/agents.yaml", 2)
     assert says in str(problem)
+
+
+async def test_who_answers_for_an_agent_is_asked_when_a_run_starts_and_not_before(
+    tmp_path: Path,
+) -> None:
+    files = {"agents.yaml": "A: {}\nB: {engine: scriptd}", "handoffs.yaml": "[]"}
+    folder = write_folder(tmp_path, files)
+    assert [problem.code for problem in Folders().examine(folder)[1]] == ["W030", "W050"]
+    with pytest.raises(DefinitionError) as refused:
+        await Folders().load(folder)
+    told = [(each.line, each.message) for each in refused.value.diagnostics if each.code == "W050"]
+    assert told == [
+        (1, "Agent 'A' has no engine."),
+        (2, "Engine 'scriptd' does not exist."),
+    ]
+    lone = write_folder(tmp_path, {"agents.yaml": "A: {}"}, "Lone")
+    loaded, problems = Folders().examine(lone)
+    assert loaded is not None and problems == []
+    assert await Folders(ScriptedEngine({})).load(lone)
 
 
 def test_a_warning_does_not_stop_a_workflow(tmp_path: Path) -> None:

@@ -132,7 +132,7 @@ def test_a_rule_that_waits_for_what_comes_later_is_told_and_one_that_has_it_now_
 
 
 def test_a_value_that_no_trigger_sets_is_told_once() -> None:
-    rules = [passing("A", "B", "v is false")]
+    rules = [passing("A", "B", "v is false"), passing("A", "terminate")]
     files = folder({"v": variable(NEVER), "w": variable()}, {"A": ["user_id"]}, rules)
     assert [each.code for each in examine(files)[1]] == ["W030", "W066", "W032"]
 
@@ -145,7 +145,8 @@ def told_with(code: dict[str, str]) -> list[str]:
 
 def test_what_a_model_is_told_in_a_condition_is_used() -> None:
     asked = {**passing("A", "B", "The ${v} is ready."), "condition_type": "string_llm"}
-    files = folder({"v": variable(default=False)}, {}, [asked, passing("B", "C")])
+    rules = [asked, passing("A", "C"), passing("B", "C")]
+    files = folder({"v": variable(default=False)}, {}, rules)
     assert examine(files)[1] == []
 
 
@@ -159,6 +160,7 @@ def test_what_a_model_is_told_in_a_condition_is_used() -> None:
 )
 def test_tools_and_hooks_may_set_every_variable(file: str, key: str, said: dict[str, str]) -> None:
     rules = [passing("A", "B", "v is true"), passing("B", "C", "v is true")]
+    rules += [passing("A", "terminate"), passing("B", "terminate")]
     files = folder({"v": variable()}, {"A": ["v"]}, rules)
     assert {each.code for each in examine(files)[1]} == {"W032", "W065"}
     at = {"filename" if file == "hooks" else "file": "f.py", "function": "f"}

@@ -39,6 +39,8 @@ FLAGS = {
             handoff_type: after_work
             condition: monetization_enabled is true AND flag is true
           - {source_agent: Paid, target_agent: Last, handoff_type: after_work}
+          - {source_agent: Asker, target_agent: terminate, handoff_type: after_work}
+          - {source_agent: Beta, target_agent: terminate, handoff_type: after_work}
         """,
 }
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support import stage
 from tests.support.hooked import LINES, TRIGGERS, calls, hook, hooked, outcomes, told
-from tests.support.serving import serving, until
+from tests.support.plays import serving, until
 from tests.support.worlds import make_world
 from weft.agents.spec import Answer, Engine, Task
 from weft.log.spec import Event
@@ -136,7 +136,7 @@ async def cancel_waiting(folder: str, engine: Engine) -> list[Event]:
 
 
 ALWAYS_ASKS = "async def {0}(context_variables):\n    return await use_ui_tool('form')\n"
-REFUSED = ("UsageError", "The run was cancelled, so nobody is asked any more.")
+REFUSED = ("UsageError", "The run was cancelled; nobody is asked any more.")
 
 
 @pytest.mark.parametrize("trigger", TRIGGERS)

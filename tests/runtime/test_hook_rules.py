@@ -18,7 +18,7 @@ from tests.support.hooked import (
     told,
     values,
 )
-from tests.support.serving import serving, until
+from tests.support.plays import serving, until
 from tests.support.worlds import begin, make_driver, make_world
 from weft.agents.spec import Answer, Task
 from weft.testing import ScriptedEngine

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.hooked import LINES, answer, hook, hooked
-from tests.support.serving import serving, until
+from tests.support.plays import serving, until
 from tests.support.worlds import begin, make_driver, make_world
 from weft import Weft
 from weft.agents.spec import Answer, Task

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support import stage
 from tests.support.hooked import LINES, answer, finish, hook, hooked, outcomes, told
-from tests.support.serving import serving, until
+from tests.support.plays import serving, until
 from tests.support.worlds import begin, make_driver, make_world
 from weft.agents.spec import Answer, Task, ToolCall
 from weft.runtime.service.driver import WARM

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.folders import INTERVIEW, write_folder
-from tests.support.serving import serving, until
+from tests.support.plays import serving, until
 from tests.support.worlds import make_driver, make_world, with_log
 from weft.agents.spec import Answer, Task
 from weft.errors import (

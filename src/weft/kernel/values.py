@@ -74,8 +74,8 @@ def said(error: BaseException) -> str:
     """What an error says, as a text that can be written down."""
     try:
         text = str(error)
-    except Exception as mute:  # noqa: BLE001 - said in its place
-        text = f"<it cannot say what it is: {type(mute).__name__}>"
+    except Exception as trouble:  # noqa: BLE001 - it comes from code of others, and is told
+        text = f"it fails to say what it is ({type(trouble).__name__})"
     return text.encode("utf-8", "backslashreplace").decode()
 
 

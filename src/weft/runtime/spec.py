@@ -48,17 +48,24 @@ Message = Reply | Stop
 
 
 class Delta(msgspec.Struct, frozen=True, gc=False):
-    """A piece of an answer while it is made, beside the log; one at offset 0 begins again."""
+    """A piece of an answer while it is made, beside the log; one at offset 0 begins again.
+
+    `call` is the model call of the turn that makes it, from 1.
+    """
 
     run: str
     turn: int
     agent: str
     offset: int
     text: str
+    call: int = 1
 
 
 # Takes pieces of an answer while it is made.
 Say = Callable[[str], None]
+
+# Gives what takes the pieces of a turn's model call of that number, from 1.
+Voice = Callable[[int], Say]
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ class FunctionCallee:
     def __init__(self, function: Callable[..., Any], name: str, description: str = "") -> None:
         self._call = detached(function)
         self._signature = inspect.signature(function)
-        hints = dict(_hints(function))
+        hints = _hints(function)
         self._context = [
             each.name
             for each in self._signature.parameters.values()
@@ -110,22 +110,23 @@ def detached(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
     return call
 
 
-def _hints(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
     """The types of the parameters that are given from outside, names in quotes resolved.
 
+    What is injected or given back may be of a type that is only known to who reads the code.
+
     Raises:
-        TypeError: one of them cannot be.
+        TypeError: one of them cannot be resolved.
     """
     *_, target = _layers(function)
-    for name, said in getattr(target, "__annotations__", {}).items():
-        if name in INJECTED or name == "return":
-            continue  # nobody asks for these, and their names may be there for type checkers only
-        alone = SimpleNamespace(__annotations__={name: said})
-        try:
-            known = getattr(target, "__globals__", {})
-            yield from get_type_hints(alone, known, include_extras=True).items()
-        except (NameError, AttributeError, SyntaxError) as error:
-            raise TypeError(f"a type cannot be found: {error}") from error
+    said: dict[str, Any] = getattr(target, "__annotations__", {})
+    needed = {name: hint for name, hint in said.items() if name not in (*INJECTED, "return")}
+    scope: dict[str, Any] = getattr(target, "__globals__", {})
+    try:
+        named = SimpleNamespace(__annotations__=needed)
+        return get_type_hints(named, scope, include_extras=True)
+    except (NameError, AttributeError, SyntaxError) as error:
+        raise TypeError(f"a type cannot be found: {error}") from error
 
 
 def _layers(function: Any) -> Iterator[Any]:

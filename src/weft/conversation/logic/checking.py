@@ -7,6 +7,7 @@ from typing import NamedTuple
 from weft.agents.logic.outputs.checking import check_outputs
 from weft.agents.spec import SELECTOR, TERMINATE, USER, WORKFLOW, Agent, Outputs, Script, Tool
 from weft.conversation.logic.dataflow import check_flow
+from weft.conversation.logic.ends import check_ends
 from weft.conversation.logic.reach import check_nobody_is_asked, check_reach
 from weft.conversation.logic.rules import check_rules
 from weft.conversation.logic.schemas import SCHEMAS
@@ -75,6 +76,7 @@ def check(
             check_nobody_is_asked(scope, rules)
         check_reach(scope, orchestrator, rules)
         check_flow(scope, orchestrator, rules)
+        check_ends(scope, orchestrator, agents, rules)
     if orchestrator is None or broken or _errors(report):
         return None, sorted(report.problems)
     conversation = Conversation(

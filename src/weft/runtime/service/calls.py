@@ -6,7 +6,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, NoReturn
+from typing import Any, NoReturn, get_args
 
 from anyio import to_thread
 from pydantic_core import PydanticSerializationError, to_jsonable_python
@@ -36,6 +36,19 @@ GRACE = 1.0
 
 class Parked(BaseException):
     """Ends a call that asked a person; it is entered again when the answer is there."""
+
+
+class Quit(Exception):
+    """A call that ended as if more than itself were to end; `name` is what it raised."""
+
+    def __init__(self, name: str, message: str) -> None:
+        super().__init__(message)
+        self.name = name
+
+
+def named(error: Exception) -> str:
+    """What an error of a call is called."""
+    return error.name if isinstance(error, Quit) else type(error).__name__
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +92,14 @@ class Call:
             given = await self._in_time(apart(arguments))
         except (Exception, BaseExceptionGroup) as error:
             if self.question is not None:
-                raise Parked from error
+                raise Parked from error  # whatever it made of the first one
             if isinstance(error, Exception):
                 raise
-            raise RuntimeError(f"It ended with {type(error).__name__}: {said(error)}") from error
+            raise Quit(type(error).__name__, said(error)) from error
         finally:
             self.draft.close()
         if self.question is not None:
-            raise Parked  # whoever caught the first one cannot go on without the answer
+            raise Parked
         return given
 
     async def _in_time(self, arguments: dict[str, Json]) -> Any:
@@ -101,7 +114,7 @@ class Call:
         if not in_time:
             raise TimeoutError(f"It took over {self._caller.timeout:g} s.")
         if going.cancelled():
-            raise RuntimeError("It ended with CancelledError.")
+            raise Quit("CancelledError", "It gave up.")
         return going.result()
 
     async def _enter(self, arguments: dict[str, Json]) -> Any:
@@ -109,7 +122,17 @@ class Call:
         try:
             return await self._callee(arguments, Context(self.draft, self))
         except SystemExit as error:
-            raise RuntimeError(f"It ended with SystemExit: {said(error)}") from error
+            raise Quit("SystemExit", said(error)) from error
+
+    def _go_on(self) -> None:
+        """Let nobody go on who asked and caught what ended the call, or whose call is over."""
+        if self.question is not None:
+            raise Parked
+        self._check_open()
+
+    def _check_open(self) -> None:
+        if self.draft.closed:
+            raise UsageError(f"The call of {self._caller.writer} is over: it took too long.")
 
     async def ask(
         self, tool: str, payload: Json, seconds: float | None, display: Display | None
@@ -117,7 +140,7 @@ class Call:
         """The recorded answer to the next question of this call; without one, the call parks."""
         if not self._callee.may_ask:
             raise UsageError("Only async tools and hooks may ask people. Make it `async def`.")
-        self._check_going()
+        self._go_on()
         question = self._make(tool, payload, seconds, display)
         self._asked += 1
         answered = self._journal.recorded(f"{question.id}/answer")
@@ -125,10 +148,10 @@ class Call:
             self._answers.append((question.tool, answered.value))
             return apart(answered.value)
         if isinstance(self._journal.recorded(f"{question.id}/expired"), QuestionExpired):
-            raise Expired(f"Nobody answered {question.tool!r} within {seconds:g} s.")
+            raise Expired(f"Nobody answered {question.tool!r} in time.")
         if self._journal.state.cancel is not None:
-            raise UsageError("The run was cancelled, so nobody is asked any more.")
-        self.question = self.question or question
+            raise UsageError("The run was cancelled; nobody is asked any more.")
+        self.question = question
         raise Parked
 
     def _make(
@@ -136,6 +159,8 @@ class Call:
     ) -> Question:
         if not is_text(tool) or not is_json(payload):
             raise UsageError(f"A question takes a tool's name and JSON, not {preview(payload)}.")
+        if display not in (None, *get_args(Display)):
+            raise UsageError(f"A question is shown inline or as an artifact, not {display!r}.")
         if timeout is not None and timeout <= 0:
             raise UsageError(f"A question waits for seconds above 0, not {timeout!r}.")
         journal, kit = self._journal, self._journal.workflow.toolkit
@@ -162,7 +187,7 @@ class Call:
         """What an effect gave, from the record or by doing it now."""
         if not is_text(name):
             raise UsageError(f"An effect is called by a text, not {name!r}.")
-        self._check_going()
+        self._go_on()
         id = f"{self._caller.key}/once:{name}"
         done = self._journal.recorded(id)
         if isinstance(done, EffectDone):
@@ -172,14 +197,10 @@ class Call:
         else:
             given = await to_thread.run_sync(effect, abandon_on_cancel=True)
             given = await given if inspect.isawaitable(given) else given
-        self._check_going()
+        self._check_open()
         fact = EffectDone(self._caller.key, name, as_json(given))
         await self._journal.put(id, fact)
         return apart(fact.result)
-
-    def _check_going(self) -> None:
-        if self.draft.closed:
-            raise UsageError(f"The call of {self._caller.writer} is over: it took too long.")
 
     def facts(self) -> Iterator[Fact]:
         """What the call wrote, was refused and should have written."""

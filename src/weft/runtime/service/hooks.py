@@ -13,7 +13,7 @@ from weft.lifecycle.events import LifecycleToolCall, LifecycleToolError, Lifecyc
 from weft.lifecycle.logic import hooks_after, hooks_at, skipped
 from weft.lifecycle.spec import TRIGGERS, Hook, Hooks
 from weft.log.spec import Fact
-from weft.runtime.service.calls import Call, Caller, Parked, as_json, park
+from weft.runtime.service.calls import Call, Caller, Parked, as_json, named, park
 from weft.runtime.service.journal import Journal
 from weft.variables.spec import RUN_STATUS
 
@@ -155,7 +155,7 @@ class HookRunner:
             text = mask(as_data(ended.result))
             shown = ended.result if len(text) <= SHOWN else _cut(text)
             return LifecycleToolResult(*about, "success", ended.took, shown, *how)
-        name, message = type(ended.problem).__name__, mask(said(ended.problem))
+        name, message = named(ended.problem), mask(said(ended.problem))
         return LifecycleToolError(*about, "error", ended.took, name, _cut(message), *how)
 
     async def restore(self) -> None:
