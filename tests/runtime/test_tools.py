@@ -264,10 +264,8 @@ async def test_tools_of_one_answer_run_side_by_side_and_the_last_call_has_the_la
     kinds = [event.kind for event in events if event.kind.startswith("tool.")]
     assert kinds == ["tool.called", "tool.called", "tool.returned", "tool.returned"]
     changes = [(each.name, each.value, each.writer) for each in every(events, "context.changed")]
-    assert changes == [
-        ("last", "meet", "tool:meet"),
-        ("who", ["wait"], "tool:wait"),
-    ]
+    assert [value for name, value, _ in changes if name == "last"][-1] == "meet"
+    assert ("who", ["wait"], "tool:wait") in changes
 
 
 async def test_a_tool_that_fails_beside_another_stops_nothing(tmp_path: Path) -> None:

@@ -28,9 +28,3 @@ async def side_by_side(
         for task in left:
             task.cancel()
         await asyncio.gather(*left, return_exceptions=True)
-
-
-def is_cancelled() -> bool:
-    """Whether somebody wants this task to end."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0

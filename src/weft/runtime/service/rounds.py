@@ -1,6 +1,5 @@
 """An agent's answer: its engine is asked and tools are called, until the agent is done."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from itertools import count
@@ -25,8 +24,8 @@ from weft.agents.spec import Engine, Exchange, Question, Task, ToolCall
 from weft.kernel.digests import digest
 from weft.kernel.values import Json, as_data, as_object, said
 from weft.log.spec import Fact
-from weft.runtime.service.beside import is_cancelled, side_by_side
-from weft.runtime.service.calls import Call, Caller, Parked, park
+from weft.runtime.service.beside import side_by_side
+from weft.runtime.service.calls import Call, Caller, Parked, as_json, named, park
 from weft.runtime.service.journal import Diverged, Journal
 from weft.runtime.service.messages import MessageHooks
 from weft.runtime.service.offers import Offer
@@ -114,7 +113,7 @@ class Rounds:
                 answer = await self._engine(task)
                 facts = interpret(task, answer, self._journal.workflow, self._output)
                 return _unsaid(facts) if self._rewrites else facts
-            except Exception as error:  # noqa: BLE001 - whatever an engine raises is recorded
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - all of it is recorded
                 return (ModelFailed(task.turn, task.agent, type(error).__name__, said(error)),)
 
         asked = request(frame, exchanges)
@@ -251,16 +250,13 @@ class Rounds:
         caller = Caller(job.key, f"tool:{name}", job.offer.timeout)
         call = Call(self._journal, caller, job.offer.callee)
         try:
-            return call, ToolReturned(turn, agent, name, await call.carry_out(self._opened(job)))
+            given = as_json(await call.carry_out(self._opened(job)))
+            return call, ToolReturned(turn, agent, name, given)
         except Parked:
             return call, None
-        except asyncio.CancelledError as error:
-            if is_cancelled():
-                raise
-            return call, ToolFailed(turn, agent, name, type(error).__name__, "It gave up.")
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - all of it is told to the engine
-            message = said(error)[:TOLD]
-            return call, ToolFailed(turn, agent, name, type(error).__name__, message)
+        except Exception as error:  # noqa: BLE001 - whatever a tool raises is told to the engine
+            message = self._journal.secrets.masked(said(error))[:TOLD]
+            return call, ToolFailed(turn, agent, name, named(error), message)
 
 
 def _unsaid(facts: Sequence[Fact]) -> Sequence[Fact]:
