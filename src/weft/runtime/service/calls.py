@@ -228,11 +228,11 @@ class Call:
 
 
 async def _stop(going: "asyncio.Task[Any]") -> None:
-    """Have a task end; one that does not heed it is left alone."""
+    """Have a task end; one that does not heed it is left alone, and nobody misses how it ended."""
+    going.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
     if not going.done():
         going.cancel()
         await asyncio.wait({going}, timeout=GRACE)
-        going.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
 
 
 def _held(journal: Journal, shown: Mapping[str, Json]) -> Held:
