@@ -10,6 +10,8 @@ from weft.errors import EngineError
 from weft.kernel.digests import chain
 from weft.kernel.values import Json, as_data, as_object, is_text, preview, said
 from weft.log.spec import Fact
+from weft.runtime.service.calls import named
+from weft.runtime.service.engines import ask_engine
 from weft.runtime.service.journal import Diverged, Journal
 from weft.runtime.spec import Loaded
 from weft.variables.logic.types import is_json
@@ -24,9 +26,10 @@ async def pick(journal: Journal, loaded: Loaded, decision: Pick) -> None:
 
     async def effect() -> Sequence[Fact]:
         try:
-            answer = _checked(await loaded.selector(task) if loaded.selector else Answer())
+            selector = loaded.selector
+            answer = _checked(await ask_engine(selector, task) if selector else Answer())
         except Exception as error:  # noqa: BLE001 - whatever an engine raises is recorded
-            return (ModelFailed(task.turn, SELECTOR, type(error).__name__, said(error)),)
+            return (ModelFailed(task.turn, SELECTOR, named(error), said(error)),)
         raw = answer.text or as_data(answer.output)
         answered = ModelAnswered(task.turn, SELECTOR, answer.usage, (), raw)
         return answered, _outcome(task.turn, _named(answer), decision.among)

@@ -26,6 +26,7 @@ from weft.kernel.values import Json, as_data, as_object, said
 from weft.log.spec import Fact
 from weft.runtime.service.beside import side_by_side
 from weft.runtime.service.calls import Call, Caller, Parked, as_json, named, park
+from weft.runtime.service.engines import ask_engine
 from weft.runtime.service.journal import Diverged, Journal
 from weft.runtime.service.messages import MessageHooks
 from weft.runtime.service.offers import Offer
@@ -110,11 +111,11 @@ class Rounds:
 
         async def effect() -> Sequence[Fact]:
             try:
-                answer = await self._engine(task)
+                answer = await ask_engine(self._engine, task)
                 facts = interpret(task, answer, self._journal.workflow, self._output)
                 return _unsaid(facts) if self._rewrites else facts
-            except (Exception, SystemExit) as error:  # noqa: BLE001 - all of it is recorded
-                return (ModelFailed(task.turn, task.agent, type(error).__name__, said(error)),)
+            except Exception as error:  # noqa: BLE001 - whatever an engine raises is recorded
+                return (ModelFailed(task.turn, task.agent, named(error), said(error)),)
 
         asked = request(frame, exchanges)
         intent = ModelCalled(asked, task.turn, task.agent, type(self._engine).__name__)
