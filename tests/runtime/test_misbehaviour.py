@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.plays import only, play, solo
+from tests.support.plays import call, lines, only, play, solo
 from weft.agents.spec import Answer, Task
 
 
@@ -26,3 +26,17 @@ async def test_an_engine_that_wants_to_end_the_program_fails_its_call(
     failed = only(events, "model.failed")
     assert (failed.agent, failed.error) == (whose, error.__name__)
     assert events[-1].kind == "run.failed"
+
+
+ASKS = """
+    from weft import use_ui_tool
+    async def ask(of: str): return await use_ui_tool(of, {"prompt": "Well?"})
+    """
+
+
+@pytest.mark.parametrize("of", ["", "selector"])
+async def test_a_tool_cannot_ask_as_if_it_were_the_run(of: str, tmp_path: Path) -> None:
+    files = solo(ASKS, "ask", script=lines(call("ask", of=of), "Done."))
+    events = await play(tmp_path, files)
+    assert f"not by {of!r}" in only(events, "tool.failed").message
+    assert events[-1].kind == "run.finished"

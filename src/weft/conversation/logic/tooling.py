@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from weft.agents.logic.outputs.checking import check_response
-from weft.agents.spec import DIGEST, Agent, Outputs, Server, Tool, Toolkit
+from weft.agents.spec import DIGEST, SELECTOR, Agent, Outputs, Server, Tool, Toolkit
 from weft.conversation.logic.rules import check_condition
 from weft.conversation.logic.scope import Scope
 from weft.kernel.documents import Document, Path
@@ -82,14 +82,20 @@ def _tools(scope: Scope, document: Document, value: Any) -> tuple[dict[str, Decl
         tool = scope.report.model(document, Entry(path, item), Tool)
         if tool is None:
             complete = False
-        elif tool.title in found or tool.title == DIGEST:
-            message = f"Tool {tool.title!r} is declared twice."
-            if tool.title == DIGEST:
-                message = f"Every workflow has a tool {DIGEST!r} of its own."
-            scope.report.add(document, path, "W013", message, "Give it another `name`.")
+        elif problem := _taken(tool.title, found):
+            scope.report.add(document, path, *problem, "Give it another `name`.")
         else:
             found[tool.title] = Declared(path, tool)
     return found, complete
+
+
+def _taken(name: str, found: Mapping[str, Declared]) -> tuple[str, str] | None:
+    """The code and the message of the problem that a tool cannot be called so."""
+    if name == SELECTOR:
+        return "W026", f"A tool cannot be called {name!r}; who speaks next is asked by that word."
+    if name == DIGEST:
+        return "W013", f"Every workflow has a tool {DIGEST!r} of its own."
+    return ("W013", f"Tool {name!r} is declared twice.") if name in found else None
 
 
 def check_toolkit(

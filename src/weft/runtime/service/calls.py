@@ -17,7 +17,7 @@ from weft.agents.events import (
     QuestionAsked,
     QuestionExpired,
 )
-from weft.agents.spec import ASKING, Callee, Display, Question
+from weft.agents.spec import ASKING, SELECTOR, Callee, Display, Question
 from weft.errors import QuestionExpired as Expired
 from weft.errors import UsageError
 from weft.kernel.values import Json, as_object, is_text, preview, said
@@ -159,6 +159,8 @@ class Call:
     ) -> Question:
         if not is_text(tool) or not is_json(payload):
             raise UsageError(f"A question takes a tool's name and JSON, not {preview(payload)}.")
+        if tool in ("", SELECTOR):  # so the run itself asks: for a message, for a speaker
+            raise UsageError(f"A question is asked by a tool, not by {tool!r}. Name the tool.")
         if display not in (None, *get_args(Display)):
             raise UsageError(f"A question is shown inline or as an artifact, not {display!r}.")
         if timeout is not None and timeout <= 0:
