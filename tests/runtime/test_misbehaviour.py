@@ -40,3 +40,21 @@ async def test_a_tool_cannot_ask_as_if_it_were_the_run(of: str, tmp_path: Path) 
     events = await play(tmp_path, files)
     assert f"not by {of!r}" in only(events, "tool.failed").message
     assert events[-1].kind == "run.finished"
+
+
+LIKE = lines(call("transfer_to_B_1"), call("transfer_to_B_1_2"))["agents"]
+
+
+async def test_a_tool_that_is_called_like_a_handoff_is_still_called(tmp_path: Path) -> None:
+    like = {"agent": "A", "file": "code.py", "function": "f", "name": "transfer_to_B_1"}
+    rule = {"source_agent": "A", "target_agent": "B", "handoff_type": "condition"}
+    files = solo(
+        "def f(): return 'called'",
+        agents={name: {"system_message": "Speak."} for name in "AB"},
+        tools={"tools": [like]},
+        handoffs=[{**rule, "condition_type": "string_llm", "condition": "B is wanted"}],
+        script={"agents": {**LIKE, "B": ["Here."]}},
+    )
+    events = await play(tmp_path, files)
+    assert only(events, "tool.returned").result == "called"
+    assert only(events, "transfer.chosen").target == "B"

@@ -1,6 +1,7 @@
 """Which tools an agent is offered in a turn, and what stands behind each."""
 
 from collections.abc import Mapping
+from itertools import chain, count
 from typing import Any, NamedTuple
 
 from weft.agents.logic.views import digest_of
@@ -47,11 +48,22 @@ def offers_to(agent: Agent, journal: Journal, loaded: Loaded) -> Mapping[str, Of
             for schema in state.offered.get(server.name, ()):
                 name = schema.name if schema.name not in found else f"{server.name}_{schema.name}"
                 remote = Remote(loaded.servers[server.name], schema.name, schema)
-                shown = ToolSchema(name, schema.description, schema.parameters)
-                found[name] = Offer(shown, remote, server.timeout_s)
+                shown = _named(_free(name, found), schema)
+                found[shown.name] = Offer(shown, remote, server.timeout_s)
     for transfer in transfers:
-        found[transfer.schema.name] = Offer(transfer.schema, transfer=transfer)
+        shown = _named(_free(transfer.schema.name, found), transfer.schema)
+        found[shown.name] = Offer(shown, transfer=transfer)
     return found
+
+
+def _free(name: str, found: Mapping[str, Offer]) -> str:
+    """The name, or it with a number behind it, if it is that of another tool."""
+    numbered = (f"{name}_{number}" for number in count(2))
+    return next(each for each in chain((name,), numbered) if each not in found)
+
+
+def _named(name: str, schema: ToolSchema) -> ToolSchema:
+    return ToolSchema(name, schema.description, schema.parameters)
 
 
 _NO_ARGUMENTS: dict[str, Any] = {
