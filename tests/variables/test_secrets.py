@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.agents.events import AgentText, QuestionAnswered, TurnStarted
+from weft.agents.events import AgentText, QuestionAnswered, ToolReturned, TurnStarted
 from weft.assembly.events import FrameAssembled, Segment, Span
 from weft.conversation.events import Considered, RouteDecided
 from weft.kernel.values import preview
@@ -23,6 +23,20 @@ def test_a_secret_is_masked_wherever_something_is_said() -> None:
     loaded = ContextLoaded((Loaded("note", "environment", "hunter2!", "hunter2!"),))
     (masked,) = secrets.mask(loaded).values
     assert (masked.value, masked.raw) == ("⟨secret:pin⟩!", "⟨secret:pin⟩!")
+
+
+def test_a_number_that_is_secret_is_masked_where_it_is_data_and_not_where_it_counts() -> None:
+    secrets = Secrets({"pin": 4711, "rate": 12.25})
+    value = {"pin": 4711, "deep": [[4711, 12.25]], "near": [47110, 4711.5, True, 10**5000]}
+    masked = secrets.mask(ToolReturned(4711, "A", "t", value))
+    near = value["near"]
+    assert masked.result == {
+        "pin": mark("pin"),
+        "deep": [[mark("pin"), mark("rate")]],
+        "near": near,
+    }
+    assert masked.turn == 4711
+    assert secrets.mask(ToolReturned(1, "A", "t", 4711)).result == mark("pin")
 
 
 def test_names_and_what_stands_for_bytes_stay_what_they_are() -> None:

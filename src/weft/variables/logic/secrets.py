@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any, TypeVar, cast
 
 import msgspec
 
-from weft.kernel.values import Json, as_array, as_data, as_object
+from weft.kernel.values import Json, as_array, as_data, as_object, preview
 
 # Shorter texts are not looked for inside other texts: they would stand there by chance.
 SHORTEST = 4
@@ -81,10 +82,12 @@ class Secrets:
     def mask(self, fact: T) -> T:
         """A fact with every secret in it replaced by its mark."""
         said = {name: getattr(fact, name) for name in fact.__struct_fields__ if name not in NAMES}
-        masked = {name: self._mask(value) for name, value in said.items()}
+        data = _taking_json(type(fact))
+        masked = {name: self._mask(value, name in data) for name, value in said.items()}
         return fact if masked == said else msgspec.structs.replace(fact, **masked)
 
-    def _mask(self, value: Any) -> Any:
+    def _mask(self, value: Any, is_data: bool = True) -> Any:
+        """A value masked; a number only where it is data, not where it counts something of ours."""
         if isinstance(value, str):
             return self.masked(value)
         if isinstance(value, msgspec.Struct):
@@ -95,6 +98,8 @@ class Secrets:
             return {self.masked(key): self._mask(each) for key, each in mapping.items()}
         if (items := as_array(value)) is not None:
             return [self._mask(each) for each in items]
+        if is_data and isinstance(value, int | float) and not isinstance(value, bool):
+            return self._marks.get(preview(value), value)
         return value
 
     def reveal(self, text: str, names: Iterable[str]) -> str:
@@ -110,6 +115,12 @@ class Secrets:
             if name in self._values:
                 value = _put_in(value, mark(name), self._values[name])
         return value
+
+
+@cache
+def _taking_json(kind: type[msgspec.Struct]) -> frozenset[str]:
+    """The fields that take any JSON."""
+    return frozenset(field.name for field in msgspec.structs.fields(kind) if field.type is Any)
 
 
 def _put_in(value: Json, mark: str, secret: Json) -> Json:
