@@ -6,7 +6,7 @@ from datetime import datetime
 
 from weft.board.logic.cursors import read_cursor, write_cursor
 from weft.board.logic.matching import matches
-from weft.board.logic.planning import Outline, lightest
+from weft.board.logic.planning import Outline
 from weft.board.logic.rows import read_artifact, read_visibility
 from weft.board.logic.seeing import may_see
 from weft.board.ports import ArtifactIndex
@@ -42,10 +42,9 @@ class Reading:
             UsageError: the cursor is none, or belongs to another filter or reader.
         """
         last = None if cursor is None else await self._locate(filter, cursor)
-        outline = Outline(filter)
-        if outline.hopeless:
+        plan = await self._plan(filter)
+        if not plan.branches:
             return Page((), 0 if count else None)
-        plan = await self._choose(outline)
         total = await self._count(filter, plan) if count else None
         items = await self._collect(filter, plan.behind(last) if last else plan)
         if filter.limit is None or len(items) <= filter.limit:
@@ -68,12 +67,13 @@ class Reading:
         """The row of an artifact; there is none of an id that no store can hold."""
         return await self._index.find(id) if is_name(id) else None
 
-    async def _choose(self, outline: Outline) -> Plan:
-        """Look by the group with the fewest entries."""
-        if len(outline.groups) == 1:
-            return outline.plan(0, self._reader, self._now)
-        weights = await self._index.weigh(outline.weights(self._reader), ENOUGH)
-        return outline.plan(lightest(weights), self._reader, self._now)
+    async def _plan(self, filter: FilterConfig) -> Plan:
+        """Look by the terms with the fewest entries."""
+        outline = Outline(filter, self._reader)
+        weights = None
+        if not outline.decided:
+            weights = await self._index.weigh(outline.groups(), ENOUGH)
+        return outline.plan(weights, self._now)
 
     async def _count(self, filter: FilterConfig, plan: Plan) -> int:
         """How many there are in all; conditions on payloads need a look at each."""

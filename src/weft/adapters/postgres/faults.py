@@ -61,7 +61,7 @@ class Server:
     def store_unavailable(self, error: psycopg.Error) -> StoreUnavailable:
         """What went wrong with the store, as a sentence with a remedy."""
         reason = self._reason(error)
-        if isinstance(error, errors.InsufficientPrivilege):
+        if isinstance(error, errors.InsufficientPrivilege | errors.InvalidSchemaName):
             return StoreUnavailable(
                 f"{self} refuses the tables of the store: {reason}. "
                 "Grant the user of the URL what is missing."

@@ -26,6 +26,11 @@ def term(scope: Key, fact: Key) -> int:
     return int.from_bytes(blake2b(text, digest_size=8).digest(), "big", signed=True)
 
 
+def tagged(type: str, tag: str) -> Key:
+    """The fact that something of a type has a tag."""
+    return ("tagged", f"{type}\0{tag}")
+
+
 def terms_of(artifact: Artifact, audience: object) -> Iterator[int]:
     """What an artifact is found by."""
     facts = tuple(_facts(artifact))
@@ -67,4 +72,6 @@ def _facts(artifact: Artifact) -> Iterator[Key]:
     ):
         if value is not None:
             yield (kind, value)
-    yield from (("tag", tag) for tag in artifact.tags)
+    for tag in artifact.tags:
+        yield ("tag", tag)
+        yield tagged(artifact.type, tag)

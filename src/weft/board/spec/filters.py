@@ -1,5 +1,6 @@
 """Which artifacts are asked for."""
 
+from collections.abc import Sequence, Set
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -43,7 +44,7 @@ def _aware(value: object) -> datetime:
 Where = Annotated[tuple[str, Operator, JsonValue], Strict(False), AfterValidator(_sensible)]
 
 # What is said as a list in a file; one text is not a set of letters.
-_Names = Annotated[frozenset[str], Strict(False)]
+_Names = Annotated[Set[str], Strict(False)]
 _Instant = Annotated[datetime, BeforeValidator(_aware)]
 
 
@@ -67,6 +68,6 @@ class FilterConfig(Declared):
     partition: str | None = None
     since: _Instant | None = None
     until: _Instant | None = None
-    where: Annotated[tuple[Where, ...], Strict(False)] = ()
+    where: Annotated[Sequence[Where], AfterValidator(tuple)] = ()
     limit: int | None = Field(default=None, ge=1)
     order: Literal["created_at", "-created_at"] = "created_at"

@@ -35,7 +35,7 @@ class FindingContract:
                     artifact("d", type="t.C", produced_by="c1", correlation_id="", partition=""),
                 ]
             )
-            for asked, expected in (
+            questions: list[tuple[dict[str, Any], str]] = [
                 ({"types": {"t.A"}}, "ac"),
                 ({"types": {"t.A", "t.B", "t.X"}}, "abc"),
                 ({"types": {"A"}}, ""),
@@ -50,7 +50,8 @@ class FindingContract:
                 ({"types": {"t.A"}, "produced_by": {"bob"}, "runs": {"r1", "r2"}}, "c"),
                 ({"correlation_id": "c1", "types": {"t.B", "t.C"}}, "b"),
                 ({"correlation_id": "c1", "partition": ""}, ""),
-            ):
+            ]
+            for asked, expected in questions:
                 assert await ids(store, **asked) == list(expected), asked
 
     async def test_an_empty_set_finds_nothing(self) -> None:
@@ -70,7 +71,7 @@ class FindingContract:
         async with self.fresh() as store:
             for tags in ("", "x", "y", "xy", "xyz", "z"):
                 await store.put([artifact(f"[{tags}]", tags=set(tags))])
-            for asked, expected in (
+            questions: list[tuple[dict[str, Any], list[str]]] = [
                 ({"include": {"x", "y"}}, ["[x]", "[y]", "[xy]", "[xyz]"]),
                 ({"include": {"x", "y"}, "match": "all"}, ["[xy]", "[xyz]"]),
                 ({"exclude": {"x", "y"}}, ["[]", "[z]"]),
@@ -78,7 +79,8 @@ class FindingContract:
                 ({"include": {"x", "y"}, "match": "all", "exclude": {"z"}}, ["[xy]"]),
                 ({"include": {"x"}, "exclude": {"x"}}, []),
                 ({"include": {"w"}}, []),
-            ):
+            ]
+            for asked, expected in questions:
                 assert await ids(store, tags=TagFilter(**asked)) == expected, asked
 
     async def test_type_and_tag_newest_first(self) -> None:
@@ -106,7 +108,10 @@ class FindingContract:
             assert await ids(store, since=NOON + tick, until=NOON) == []
             for hours in (-11, 5.5, 14):
                 zone = timezone(timedelta(hours=hours))
-                window = {"since": (NOON - tick).astimezone(zone), "until": NOON.astimezone(zone)}
+                window: dict[str, Any] = {
+                    "since": (NOON - tick).astimezone(zone),
+                    "until": NOON.astimezone(zone),
+                }
                 assert await ids(store, **window) == ["-1", "0"]
                 backwards = await ids(store, **window, order="-created_at", limit=1)
                 assert backwards == ["0"]
@@ -176,9 +181,10 @@ class FindingContract:
                     [artifact(word, type=word, produced_by=word, tags={word}, **fields)]
                 )
             for word in HOSTILE:
-                for asked in (
+                questions: list[dict[str, Any]] = [
                     *({"types": {word}}, {"produced_by": {word}}, {"runs": {word}}),
                     *({"correlation_id": word}, {"partition": word}),
                     {"tags": TagFilter(include={word})},
-                ):
+                ]
+                for asked in questions:
                     assert await ids(store, **asked) == [word], asked

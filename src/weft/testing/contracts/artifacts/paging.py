@@ -1,7 +1,7 @@
 """Artifacts come in order, and in pages."""
 
 from contextlib import AbstractAsyncContextManager
-from itertools import count
+from itertools import chain, count
 
 from weft.board.ports import ArtifactStore
 from weft.board.spec import FilterConfig, Private
@@ -50,7 +50,7 @@ class PagingContract:
                 whole = await ids(store, order=order)
                 for limit in (1, 4, 22, 23, 24):
                     found = await pages(store, FilterConfig(limit=limit, order=order))
-                    assert sum(found, []) == whole
+                    assert list(chain.from_iterable(found)) == whole
                     assert all(len(page) == limit for page in found[:-1]) and found[-1]
 
     async def test_pages_while_writes_go_on(self) -> None:

@@ -51,8 +51,9 @@ SEEN_BY: list[tuple[Visibility, list[Reader]]] = [
 
 def artifact(id: str, **more: Any) -> Artifact:
     """A public artifact of type `test.Note` by `ann`, made at noon, unless told otherwise."""
-    fields = {"type": "test.Note", "payload": {"id": id}, "produced_by": "ann"} | more
-    return Artifact(id=id, **{"created_at": NOON, **fields})
+    fields: dict[str, Any] = {"type": "test.Note", "payload": {"id": id}, "produced_by": "ann"}
+    fields |= {"created_at": NOON, **more}
+    return Artifact(id=id, **fields)
 
 
 def series(count: int, **more: Any) -> list[Artifact]:
