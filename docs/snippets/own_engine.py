@@ -29,4 +29,4 @@ async def converse(folder: str) -> str:
 with TemporaryDirectory() as folder:
     Path(folder, "orchestrator.yaml").write_text("initial_message: Hello.\n", "utf-8")
     Path(folder, "agents.yaml").write_text("Echo: {system_message: Repeat.}\n", "utf-8")
-    print("\n".join(asyncio.run(converse(folder)).splitlines()[4:7]))
+    print("\n".join(asyncio.run(converse(folder)).splitlines()[4:8]))

@@ -37,6 +37,8 @@ definitions:
       type: derived
       default: false
       triggers: [{ type: shouted, agent: Crier }]
+agents:
+  Crier: { variables: [loud] }
 """
 
 

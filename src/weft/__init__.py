@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from weft.errors import DefinitionError as DefinitionError
     from weft.errors import Diagnostic as Diagnostic
     from weft.errors import MissingContext as MissingContext
+    from weft.errors import QuestionExpired as QuestionExpired
     from weft.errors import WeftError as WeftError
     from weft.log.spec import Event as Event
     from weft.runtime.spec import Delivery as Delivery
@@ -33,6 +34,7 @@ _HOMES = {
     "Engine": "weft.agents.spec",
     "Event": "weft.log.spec",
     "MissingContext": "weft.errors",
+    "QuestionExpired": "weft.errors",
     "Run": "weft.app",
     "Task": "weft.agents.spec",
     "ToolCall": "weft.agents.spec",
@@ -54,6 +56,7 @@ __all__ = [
     "Engine",
     "Event",
     "MissingContext",
+    "QuestionExpired",
     "Run",
     "Task",
     "ToolCall",

@@ -26,7 +26,8 @@ class Weft:
     """An app: runs in one store, driven in this process. Opens nothing before it is used.
 
     `store` and `documents` are where runs are kept and where database variables are looked up;
-    `engine` answers for agents that choose none.
+    `engine` answers for agents that choose none. With `strict=False`, a workflow whose context
+    variables are invalid begins without them.
     """
 
     def __init__(
@@ -36,6 +37,7 @@ class Weft:
         slots: int | None = None,
         documents: str | None = None,
         documents_timeout: float | None = None,
+        strict: bool | None = None,
         engine: "Engine | None" = None,
     ) -> None:
         self._asked = {
@@ -43,6 +45,7 @@ class Weft:
             "slots": slots,
             "documents": documents,
             "documents_timeout": documents_timeout,
+            "strict": strict,
         }
         self._engine = engine
         self._parts: Parts | None = None
@@ -124,7 +127,7 @@ class Weft:
         events = await self.log(run)
         asking: Any = import_module("weft.explain.logic.asking")
         asked = asking.Asked(turn, variable, route, agent, at)
-        return asking.explain(events, asked, await _wiring().descriptions(events[0].data))
+        return asking.explain(events, asked, await _wiring().declared(events[0].data))
 
     async def index(self, workflow: str) -> "AsyncGenerator[Index]":
         """Make the indexes that the database variables of a workflow are looked up by.
@@ -187,9 +190,17 @@ class Run:
         """Its events from a position on, live, up to its end."""
         return self._runs.events(self.id, after)
 
-    async def question(self) -> "Question | None":
-        """What it asks and waits for, if it does."""
-        return await self._runs.question(self.id)
+    async def question(
+        self, *, user_id: str | None = None, app_id: str | None = None
+    ) -> "Question | None":
+        """What it asks and waits for, if it does.
+
+        `user_id` and `app_id` say who wants to know, where that is not settled otherwise.
+
+        Raises:
+            NotYours: the run belongs to somebody else.
+        """
+        return await self._runs.question(self.id, _identity(user_id, app_id))
 
     async def answer(
         self,
@@ -205,6 +216,7 @@ class Run:
 
         Raises:
             NotYours: the run belongs to somebody else.
+            QuestionExpired: it comes too late.
             UsageError: there is no such question, or this is no answer to it.
         """
         who = _identity(user_id, app_id)

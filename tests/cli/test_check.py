@@ -83,6 +83,7 @@ def test_what_is_right_is_silent(weft: Call, chat: str) -> None:
     done = weft("check", chat, INTERVIEW)
     assert not done.out and not done.err
     assert json.loads(weft("check", chat, "--format", "json").out) == []
+    assert json.loads(weft("check", chat, "--json").out) == []
     assert not weft(shell=f"cd {chat} && exec {PROGRAM} check .").out
 
 
@@ -144,4 +145,6 @@ def test_production_is_judged_when_asked_for(weft: Call, tmp_path: Path) -> None
 def test_wrong_use_is_refused(weft: Call) -> None:
     assert "Missing argument" in weft("check", code=2).err
     assert "yaml" in weft("check", INTERVIEW, "--format", "yaml", code=2).err
+    both = weft("check", INTERVIEW, "--format", "sarif", "--json", code=2)
+    assert "exclude each other" in both.err
     assert "no such directory" in weft("check", "nowhere", code=2).out

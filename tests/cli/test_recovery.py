@@ -67,6 +67,29 @@ def test_a_killed_session_is_resumed_where_its_log_ends(
     assert essence(killed) == essence(unbroken)
 
 
+def test_a_run_that_was_killed_without_its_variables_goes_on_without_them(
+    sit: Sit, weft: Call, chat: str, tmp_path: Path
+) -> None:
+    variables = tmp_path / chat / "context_variables.yaml"
+    right = variables.read_text("utf-8")
+    wrong = right.replace("type: derived", "type: runtime")
+    variables.write_text(wrong, "utf-8")
+    assert "W012" in weft("run", chat, code=2).err
+    seat = sit("run", chat, "--no-strict")
+    seat.until("without its context variables, which do not pass their check: ")
+    seat.until("you> ")
+    seat.type("Go on.")
+    seat.until("Violets are blue.")
+    os.kill(seat.process.pid, signal.SIGKILL)
+    assert seat.end() == -signal.SIGKILL
+    variables.write_text(right, "utf-8")
+    assert "Poet: NEXT" in weft("resume", "last").out
+    variables.write_text(wrong, "utf-8")
+    weft("run", chat, WEFT_STRICT="off")
+    unbroken, killed = anyio.run(logs, tmp_path / ".weft" / "weft.db")
+    assert essence(killed) == essence(unbroken)
+
+
 def test_a_full_disk_is_a_sentence_and_the_run_goes_on_afterwards(
     weft: Call, tmp_path: Path
 ) -> None:

@@ -31,7 +31,7 @@ def test_a_scripted_user_answers_where_nobody_sits(weft: Call) -> None:
     assert "InterviewAgent: Hello! What work would you like to automate?" in lines
     assert "you> Our weekly sales report." in lines
     assert "  InterviewAgent → PlanArchitect (condition rule 1)" in lines
-    assert "  interview_complete: False → True (trigger:interview_complete[0])" in lines
+    assert "  interview_complete: false → true (trigger:interview_complete[0])" in lines
     saw = "saw 5 segments with product_tier, context_aware, 1 message, 88 tokens, 0 withheld"
     assert f"  turn 1: InterviewAgent {saw}" in lines
     assert "NEXT" not in done.out and "DONE" not in done.out

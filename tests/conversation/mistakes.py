@@ -14,6 +14,7 @@ RIGHT = {
     "context_variables.yaml": """\
 agents:
   A: {variables: [done, tier, user_id, context_aware]}
+  B: {variables: [stage, flag]}
 definitions:
   done:
     type: boolean

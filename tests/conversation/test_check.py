@@ -11,11 +11,13 @@ from tests.conversation.mistakes import RIGHT, Mistake, mistakes
 from tests.conversation.talks import examine
 from tests.support.folders import INTERVIEW, write_folder
 from weft.agents.spec import Line
+from weft.errors import DefinitionError
 from weft.testing import ScriptedEngine
+from weft.variables.logic.migration.layout import OLDER
 from weft.wiring import Folders
 
 MISTAKES = mistakes()
-WARNINGS = {"W030", "W031", "W032", "W038", "W046"}
+WARNINGS = {"W014", "W030", "W031", "W032", "W038", "W046", "W054", "W065", "W066"}
 
 # Given only when production is asked about; `test_production` has their cases.
 ASKED_FOR = {"W070"}
@@ -38,7 +40,7 @@ def test_a_mistake_is_told_where_it_stands_and_nothing_else_is(mistake: Mistake)
 def test_each_mistake_is_told_with_what_to_do() -> None:
     """In the remedy, or where the message comes from a model or a parser, as its last sentence."""
     imperative = re.compile(
-        r"\b(Add|Change|Choose|Compare|Correct|Declare|Drop|Give|Hand|Keep|Remove|Rename|Say|Make|Set|Use|Write)"
+        r"\b(Add|Change|Choose|Compare|Correct|Declare|Drop|Give|Hand|Keep|Make|Remove|Rename|Say|Set|Show|Use|Write)"
         r"\b|Did you mean|Known:|Declared:|Only static",
         re.IGNORECASE,
     )
@@ -78,7 +80,7 @@ def test_what_is_right_may_be_written_in_other_ways(outer: bool) -> None:
     ]
     variables = {
         "definitions": definitions,
-        "agents": [{"name": "A", "variables": ["done", "chat_id"]}],
+        "agents": [{"name": "A", "variables": ["done", "chat_id", "list"]}],
     }
     agents = [{"name": "A", "system_message": "You are A."}, {"name": "B", "engine": "scripted"}]
     rules = [{"source_agent": "A", "target_agent": "B", "handoff_type": "after_work"}]
@@ -168,6 +170,23 @@ def test_people_asked_in_a_run_without_people_are_told_with_the_rest() -> None:
     ]
 
 
+def test_every_key_that_migration_reads_is_a_warning_and_ignored() -> None:
+    entry = {"name": "x", "type": "string", "value": "y"}
+    for key in OLDER:
+        for whole in ({key: [entry]}, {"context_variables": {}, key: [entry]}):
+            files = {"agents.yaml": "A: {}", "context_variables.json": json.dumps(whole)}
+            conversation, (problem,) = examine(files)
+            assert (problem.code, problem.severity) == ("W014", "warning")
+            assert f"{key!r}" in problem.message
+            assert conversation is not None and not conversation.variables.definitions
+
+
+def test_what_only_an_older_shape_declares_is_not_declared() -> None:
+    older = {**RIGHT, "context_variables.yaml": "variables: [{name: done, type: boolean}]"}
+    told = [(problem.file, problem.code) for problem in examine(older)[1]]
+    assert told == [("Flow/context_variables.yaml", "W014"), ("Flow/handoffs.yaml", "W021")]
+
+
 @pytest.mark.parametrize(
     "definition",
     [
@@ -232,7 +251,6 @@ def test_a_folder_without_agents_and_with_another_problem_says_both() -> None:
 @pytest.mark.parametrize(
     ("agents", "says"),
     [
-        ("A: {}", "Agent 'A' has no engine."),
         ("A: {engine: scriptd}", "Did you mean 'scripted'?"),
         ("A: {engine: {type: oracle}}", "There is: scripted, functions."),
         ("A: {engine: {type: functions, file: a.py}}", "needs `file` and `function`"),
@@ -247,6 +265,25 @@ def test_an_agent_that_nothing_makes_answer_is_refused(
     assert loaded is None
     assert (problem.code, problem.file, problem.line) == ("W050", "Flow/agents.yaml", 2)
     assert says in str(problem)
+
+
+async def test_who_answers_for_an_agent_is_asked_when_a_run_starts_and_not_before(
+    tmp_path: Path,
+) -> None:
+    files = {"agents.yaml": "A: {}\nB: {engine: scriptd}", "handoffs.yaml": "[]"}
+    folder = write_folder(tmp_path, files)
+    assert [problem.code for problem in Folders().examine(folder)[1]] == ["W030", "W050"]
+    with pytest.raises(DefinitionError) as refused:
+        await Folders().load(folder)
+    told = [(each.line, each.message) for each in refused.value.diagnostics if each.code == "W050"]
+    assert told == [
+        (1, "Agent 'A' has no engine."),
+        (2, "Engine 'scriptd' does not exist."),
+    ]
+    lone = write_folder(tmp_path, {"agents.yaml": "A: {}"}, "Lone")
+    loaded, problems = Folders().examine(lone)
+    assert loaded is not None and problems == []
+    assert await Folders(ScriptedEngine({})).load(lone)
 
 
 def test_a_warning_does_not_stop_a_workflow(tmp_path: Path) -> None:

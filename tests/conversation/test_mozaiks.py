@@ -147,8 +147,8 @@ def test_hello_world_without_what_is_wrong_is_right() -> None:
     mended["context_variables.yaml"] = HELLO_WORLD["context_variables.yaml"].replace(
         "type: runtime", "type: derived"
     )
-    conversation, problems = examine(mended)
-    assert problems == []
+    conversation, (unused,) = examine(mended)
+    assert unused.message.startswith("Nothing uses variable 'user_name'"), "its tool is not here"
     assert conversation is not None
     assert conversation.agents["InterviewAgent"].instructions == (
         "[ROLE]\nYou are a friendly greeter.\n\n"

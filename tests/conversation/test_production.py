@@ -39,6 +39,8 @@ FLAGS = {
             handoff_type: after_work
             condition: monetization_enabled is true AND flag is true
           - {source_agent: Paid, target_agent: Last, handoff_type: after_work}
+          - {source_agent: Asker, target_agent: terminate, handoff_type: after_work}
+          - {source_agent: Beta, target_agent: terminate, handoff_type: after_work}
         """,
 }
 
@@ -70,7 +72,8 @@ def test_rules_and_agents_that_production_leaves_out_are_named(tmp_path: Path) -
 
 def test_what_needs_no_environment_is_silent(tmp_path: Path) -> None:
     lone = {name: FLAGS[name] for name in ("orchestrator.yaml", "agents.yaml")}
-    for files, codes in ((lone, ["W030"] * 3), (FLAGS | {"handoffs.yaml": "[]"}, ["W030"] * 3)):
+    apart = FLAGS | {"handoffs.yaml": "[]"}
+    for files, codes in ((lone, ["W030"] * 3), (apart, [*["W030"] * 3, *["W066"] * 2])):
         folder = write_folder(tmp_path / str(len(files)), files)
         found = warnings(folder, production=True)
         assert found == warnings(folder, production=False)

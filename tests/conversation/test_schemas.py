@@ -92,6 +92,18 @@ def test_a_schema_is_one(name: str) -> None:
     Draft202012Validator.check_schema(schema)
 
 
+@pytest.mark.parametrize("name", FILES)
+def test_an_agent_may_answer_with_the_form_of_a_file(name: str) -> None:
+    outputs = {"models": {"File": {"type": "schema", "schema": name}}, "registry": {"A": "File"}}
+    files = {"agents.json": json.dumps(AGENT), "structured_outputs.json": json.dumps(outputs)}
+    conversation, problems = examine(files)
+    assert conversation is not None and not problems
+    model = conversation.outputs["A"]
+    assert (model.name, model.schema) == ("File", schema_of(name))
+    assert allows("structured_outputs", outputs)
+    assert model.validate("neither").problem
+
+
 @pytest.mark.parametrize("folder", WORKFLOWS, ids=lambda folder: folder.name)
 def test_workflows_that_pass_their_check_are_allowed(folder: Path) -> None:
     found, _ = read_folder(folder)

@@ -11,6 +11,7 @@ import asyncio
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import NamedTuple
@@ -24,17 +25,22 @@ from weft.log.spec import Event
 from weft.runtime.logic import codec
 from weft.runtime.spec import Reply, Stop
 from weft.testing import FakeClock, ScriptedEngine
+from weft.wiring import Folders
 
 FOLDER = Path(__file__).parent
 ROOT = "/workflows/Flow"  # where no folder is, so that a log replays from what it holds alone
 
 
 class Recipe(NamedTuple):
-    """What agents and the user say, in which environment; `None` of the user ends the run."""
+    """What agents and the user say, in which environment; `None` of the user ends the run.
+
+    `variables`, if any, are the context variables in place of the right ones, and invalid.
+    """
 
     lines: dict[str, list[str | Exception]]
     user: list[str | None]
     environment: dict[str, str]
+    variables: str | None = None
 
 
 RUNS = {
@@ -54,17 +60,27 @@ RUNS = {
         [],
         {"ENVIRONMENT": "production", "FLAG": "yes"},
     ),
+    "interview_without_variables": Recipe(
+        {"Asker": ["What is it?", "NEXT"]},
+        ["A report.", None],
+        {"CONTEXT_AWARE": "yes"},
+        "definitions: {known: {type: boolean, source: {type: runtime, default: false}}}\n",
+    ),
 }
 
 
 async def record(recipe: Recipe) -> Sequence[Event]:
     """The log of a run that goes as the recipe says."""
-    world = make_world(ScriptedEngine(recipe.lines), env=recipe.environment)
+    engine, files = ScriptedEngine(recipe.lines), dict(INTERVIEW)
+    world = make_world(engine, env=recipe.environment)
+    if recipe.variables is not None:
+        files["context_variables.yaml"] = recipe.variables
+        world = replace(world, definitions=Folders(engine, strict=False))
     assert isinstance(world.clock, FakeClock)
     world.clock.step = timedelta(milliseconds=250)
     inbox, driver = world.stores.inbox, make_driver(world)
     with tempfile.TemporaryDirectory() as where:
-        run = await begin(world, write_folder(Path(where), INTERVIEW))
+        run = await begin(world, write_folder(Path(where), files))
         for said in [*recipe.user, None]:
             await driver.drive(run)
             ((_, last),) = await world.stores.log.ends(run=run)

@@ -59,6 +59,9 @@ ENDINGS = {
     "interview_failed_in_production": Ending(
         "failed", {"Asker": 1, "Planner": 2}, {"tier": "beta", "known": True, "stage": "planning"}
     ),
+    "interview_without_variables": Ending(
+        "cancelled", {"Asker": 2}, {"context_aware": True, "user_id": "u1"}
+    ),
 }
 
 

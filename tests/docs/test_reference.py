@@ -202,7 +202,10 @@ def test_the_fields_of_a_task_are_listed() -> None:
 def test_settings_are_listed_with_their_defaults() -> None:
     found = rows(section(DOCS / "runs.md", "## Settings"))
     defaults = {code(row[2])[0]: code(row[3])[0] for row in found}
-    assert defaults == {name: str(value) for name, value in asdict(Settings()).items()}
+    assert defaults == {
+        name: value if isinstance(value, str) else json.dumps(value)
+        for name, value in asdict(Settings()).items()
+    }
     assert [code(row[1])[0] for row in found] == [f"WEFT_{name.upper()}" for name in defaults]
     assert [code(row[0])[0] for row in found] == list(defaults)
 

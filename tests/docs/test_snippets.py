@@ -17,6 +17,8 @@ MISTAKEN = {"Mistakes"}
 CODE = ("python", "yaml", "toml", "json")
 # Files that no page shows because a page names their folder.
 UNSHOWN = {
+    *(f"Booking/{part}.yaml" for part in ("agents", "context_variables", "handoffs")),
+    *("Booking/orchestrator.yaml", "Booking/script.yaml"),
     *("Orders/agents.yaml", "Orders/orchestrator.yaml"),
     *("Mistakes/agents.yaml", "Mistakes/handoffs.yaml"),
     *(f"Support/{file}" for file in ("agents.yaml", "desk.py", "handoffs.yaml")),

@@ -5,7 +5,6 @@ import pytest
 
 from tests.explain.conftest import FLOW, Tell, Told
 from weft.errors import UsageError
-from weft.explain.logic.route import explain_route
 
 STEER = FLOW | {
     "handoffs.yaml": """
@@ -23,7 +22,7 @@ STEER = FLOW | {
 
 
 async def test_every_rule_has_its_verdict_and_the_values_it_saw(told: Told) -> None:
-    found = explain_route(told.events, told.seq("route.decided", 1))
+    found = told.route(told.seq("route.decided", 1))
     assert (found.source, found.target, found.reason) == ("Asker", "user", "after_work rule 3")
     assert [(each.rule, each.fired, each.saw) for each in found.rules] == [
         (1, False, {"known": False}),
@@ -34,7 +33,7 @@ async def test_every_rule_has_its_verdict_and_the_values_it_saw(told: Told) -> N
 
 
 async def test_only_a_change_that_is_enough_alone_is_offered(told: Told) -> None:
-    found = explain_route(told.events, told.seq("route.decided", 1))
+    found = told.route(told.seq("route.decided", 1))
     # Rule 1 wants two values at once and has neither, so only rule 2 is one change away.
     assert [(each.variable, each.becomes, each.rule) for each in found.otherwise] == [
         ("stage", "done", 2)
@@ -50,7 +49,7 @@ async def test_a_rule_that_fired_says_what_would_have_stopped_it(told: Told) -> 
         for event in told.events
         if event.kind == "route.decided" and event.data.target == "Planner"
     )
-    found = explain_route(told.events, handover)
+    found = told.route(handover)
     assert [
         (each.variable, each.becomes, each.anything_else, each.rule) for each in found.otherwise
     ] == [
@@ -78,22 +77,36 @@ async def test_an_earlier_rule_that_would_also_fire_comes_first(tell: Tell) -> N
             """
     }
     told = await tell(files, answers=())
-    found = explain_route(told.events, told.seq("route.decided", 1))
+    found = told.route(told.seq("route.decided", 1))
     assert [(each.variable, each.rule) for each in found.otherwise] == [("stage", 1)]
 
 
-async def test_what_no_route_of_the_run_shows_is_not_guessed(tell: Tell) -> None:
+async def test_a_rule_that_no_route_came_to_is_known_from_the_declarations(tell: Tell) -> None:
+    handoffs = f"""{STEER["handoffs.yaml"].rstrip()}
+          - {{source_agent: Asker, target_agent: Asker, handoff_type: after_work}}
+        """
+    told = await tell(STEER | {"handoffs.yaml": handoffs}, answers=())
+    found = told.route(told.seq("route.decided", 1))
+    assert found.target == "terminate" and [each.rule for each in found.rules] == [1, 2]
+    assert [(each.variable, each.rule, each.target) for each in found.otherwise] == [
+        ("limit", 3, "Asker")
+    ]
+
+
+async def test_without_a_rule_behind_it_the_pattern_decides(tell: Tell) -> None:
     told = await tell(STEER, answers=())
-    found = explain_route(told.events, told.seq("route.decided", 1))
-    assert found.target == "terminate"
-    assert [(each.variable, each.rule) for each in found.otherwise] == [("limit", 0)]
-    assert "which no route of this run shows" in found.otherwise[0].says
+    (otherwise,) = told.route(told.seq("route.decided", 1)).otherwise
+    assert (otherwise.variable, otherwise.rule, otherwise.target) == ("limit", 0, "user")
+    assert otherwise.says == (
+        "had limit been anything else (it was 3), no rule would have fired → user "
+        "(the user, as human_in_the_loop is set)"
+    )
 
 
 async def test_without_a_rule_the_default_is_named(tell: Tell) -> None:
     files = STEER | {"handoffs.yaml": STEER["handoffs.yaml"].replace("== 3", "== 4")}
     told = await tell(files, answers=())
-    found = explain_route(told.events, told.seq("route.decided", 1))
+    found = told.route(told.seq("route.decided", 1))
     assert found.target == "user" and found.reason.startswith("no rule fired")
     assert [(each.variable, each.becomes, each.rule) for each in found.otherwise] == [
         ("limit", 4, 2)
@@ -102,21 +115,21 @@ async def test_without_a_rule_the_default_is_named(tell: Tell) -> None:
 
 async def test_any_event_leads_to_the_next_route(told: Told) -> None:
     first, second = told.seq("route.decided"), told.seq("route.decided", 1)
-    found = explain_route(told.events, first + 1)
+    found = told.route(first + 1)
     assert (found.seq, found.asked) == (second, first + 1)
     assert f"Seq {first + 1} is no route" in str(found)
-    assert not explain_route(told.events, first).rules
+    assert not told.route(first).rules
     routes = ", ".join(str(each.seq) for each in told.events if each.kind == "route.decided")
     for seq in (len(told.events), 0, -3, 10_000):
         with pytest.raises(UsageError, match=f"Routes: {routes}"):
-            explain_route(told.events, seq)
+            told.route(seq)
 
 
 async def test_the_explanation_says_itself_in_text_and_json(told: Told) -> None:
-    found = explain_route(told.events, told.seq("route.decided", 1))
+    found = told.route(told.seq("route.decided", 1))
     text = str(found)
     for part in ("Asker → user", "rule 1", "known = False", "always", "Otherwise:"):
         assert part in text
     assert msgspec.to_builtins(found)["rules"][0]["why_not"] == "known is False, not True"
-    start = str(explain_route(told.events, 1))
+    start = str(told.route(1))
     assert "none was considered" in start and "no single value" in start

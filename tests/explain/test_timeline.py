@@ -4,8 +4,11 @@ import msgspec
 import pytest
 
 from tests.explain.conftest import FLOW, Engine, Tell, Told
+from tests.explain.workshop import CHATTER, pattern
 from tests.support.folders import write_folder
 from weft import Weft
+from weft.agents.events import ToolsOffered
+from weft.agents.spec import ToolSchema, Usage
 from weft.errors import UnknownRun, UsageError
 from weft.explain.logic.timeline import timeline
 
@@ -25,7 +28,7 @@ async def test_there_is_a_row_for_each_turn_question_route_and_the_end(told: Tol
             assert row.tokens and row.usage and row.seconds is not None and row.seconds >= 0
     (last,) = [row for row in found.rows if row.what == "finished"]
     assert last.seconds == found.seconds
-    assert "local answered 'one'" in str(found) and "\x1b" not in str(found)
+    assert "u1 answered 'one'" in str(found) and "\x1b" not in str(found)
     assert msgspec.to_builtins(found)["rows"][0]["what"] == "route"
 
 
@@ -56,3 +59,61 @@ async def test_the_app_explains(told: Told, tmp_path_factory: pytest.TempPathFac
             await app.explain("nosuchrun")
         loaded = await app.definition(run.id)
         assert loaded.workflow.name == "Flow" and loaded.user_script == ()
+
+
+async def test_tools_hooks_and_questions_stand_inside_what_they_belong_to(busy: Told) -> None:
+    found = timeline(busy.events)
+    assert [(row.depth, row.what, row.who) for row in found.rows] == [
+        (0, "hook", "unlock"),
+        (0, "route", "start → Planner"),
+        (0, "turn 1", "Planner"),
+        (1, "hook", "greet"),
+        (1, "tool", "plan"),
+        (2, "question", "u1"),
+        (2, "question", "u1"),
+        (1, "tool", "add"),
+        (1, "tool", "subtract"),
+        (1, "hook", "check"),
+        (1, "hook", "praise"),
+        (0, "route", "Planner → Writer"),
+        (0, "turn 2", "Writer"),
+        (1, "hook", "greet"),
+        (1, "tool", "bind"),
+        (1, "tool", "bind"),
+        (0, "route", "Writer → Editor"),
+        (0, "route", "Editor → terminate"),
+        (0, "finished", "driver"),
+    ]
+    first, second = (row for row in found.rows if row.what.startswith("turn"))
+    assert (first.usage, first.note) == (Usage(30, 3), "3 model calls")
+    assert found.usage == Usage(90, 9) == Usage(30, 3) + (second.usage or Usage())
+    notes = {row.who: row.note for row in found.rows if row.what == "hook"}
+    assert notes["check"] == "after_agent, 2 attempts, failed: RuntimeError: not today"
+    assert notes["praise"].startswith("after_agent, skipped: runs after check")
+    (plan,) = (row for row in found.rows if row.who == "plan")
+    asked = sum(row.seconds or 0 for row in found.rows if row.what == "question")
+    assert plan.seconds is not None and plan.seconds >= asked
+    assert "\n17     tool " in str(found)
+
+
+async def test_picks_draws_and_what_servers_offer_have_rows(tell: Tell) -> None:
+    told = await tell(pattern("AutoPattern"), CHATTER | {"selector": ["B", "Z"]}, ())
+    picks = [row for row in timeline(told.events).rows if row.what == "pick"]
+    assert [row.note for row in picks] == [
+        "the model picked B among B, C",
+        "the engine failed: The selector answered 'Z', not one of A, C.",
+    ]
+    assert picks[0].usage == Usage(10, 1) and picks[0].seconds is not None
+    drawn = await tell(pattern("RandomPattern"), CHATTER, ())
+    rows = timeline(drawn.events).rows
+    (first, *_) = (row for row in rows if row.what == "draw")
+    assert first.who == "chance" and first.note.endswith("among B, C")
+    last = drawn.events[-1]
+    for error, note in (("", "offers look"), ("It is gone.", "failed: It is gone.")):
+        tools = () if error else (ToolSchema("look", "", {}),)
+        fact = ToolsOffered("files", tools, error)
+        event = msgspec.structs.replace(
+            last, id="chat/server.files", seq=last.seq + 1, kind=fact.kind, data=fact
+        )
+        row = timeline([*drawn.events, event]).rows[-1]
+        assert (row.what, row.who, row.note) == ("tools", "files", note)

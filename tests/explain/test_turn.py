@@ -7,6 +7,7 @@ from tests.explain.conftest import FLOW, Tell, Told
 from weft.assembly.events import FrameAssembled
 from weft.errors import UsageError
 from weft.explain.logic.turn import explain_turn
+from weft.explain.spec.steps import ModelAsked
 from weft.log.spec import Event
 
 
@@ -52,12 +53,14 @@ async def test_a_turn_says_where_every_piece_is_from_and_what_came_of_it(told: T
         ("user", "two \x1b[31m"),
     ]
     assert all(told.events[each.seq - 1].data.text == each.text for each in history)
-    assert found.call and (found.call.engine, found.call.outcome) == ("Engine", "answered")
-    assert found.call.usage.input_tokens == 30
-    assert [(each.text, each.hidden) for each in found.said] == [("NEXT", True)]
-    assert [(each.name, each.previous, each.value) for each in found.changed] == [
-        ("known", False, True),
-        ("stage", "asking", "planning"),
+    (asked,) = found.steps
+    assert isinstance(asked, ModelAsked) and (asked.n, asked.given) == (1, 0)
+    assert (asked.engine, asked.outcome, asked.request) == ("Engine", "answered", found.digest)
+    assert asked.usage.input_tokens == 30 and found.usage == asked.usage
+    assert [each.says for each in asked.within] == [
+        "said (hidden from the user): NEXT",
+        "known: False → True by trigger:known[0]",
+        "stage: 'asking' → 'planning' by trigger:stage[0]",
     ]
     assert found.onward and (found.onward.target, found.onward.reason) == (
         "Planner",
@@ -89,7 +92,7 @@ async def test_tampering_shows(told: Told) -> None:
         "the digest is recorded as": altered(events, third, digest="00"),
         "the number of tokens is recorded as": altered(events, third, tokens=1),
         "the view is recorded as": altered(events, third, as_in=99),
-        "the engine was asked with request": altered(
+        "model call 1 was asked with request 00": altered(
             events, told.seq("model.called", 2), request="00"
         ),
     }
@@ -116,18 +119,18 @@ async def test_what_is_withheld_comes_with_its_reason(
 async def test_turns_that_failed_or_stand_open_are_explained(tell: Tell) -> None:
     told = await tell(said={"Asker": []}, answers=())
     failed = explain_turn(told.events, 1)
-    assert failed.status == "failed" and failed.call
-    assert (failed.call.outcome, failed.call.error) == (
-        "failed",
-        "ValueError: nothing left to say",
-    )
+    (asked,) = failed.steps
+    assert isinstance(asked, ModelAsked) and asked.outcome == failed.status == "failed"
+    assert asked.error == failed.error == "ValueError: nothing left to say"
     assert failed.onward and failed.onward.kind == "run.failed"
     until_call = [event for event in told.events if event.seq <= told.seq("model.called")]
     still = explain_turn(until_call, 1)
-    assert still.status == "open" and still.call and still.call.outcome == "open"
+    (asked,) = still.steps
+    assert isinstance(asked, ModelAsked) and asked.outcome == still.status == "open"
     assert still.onward is None and still.prompt == told.tasks[0].prompt
-    with pytest.raises(UsageError, match="no frame"):
-        explain_turn(until_call[: told.seq("turn.started")], 1)
+    begun = explain_turn(until_call[: told.seq("turn.started")], 1)
+    assert (begun.seq, begun.prompt, begun.steps) == (0, "", ()) and begun.verified
+    assert "it has no frame yet" in str(begun)
 
 
 async def test_a_turn_without_history_or_variables_is_its_instructions(tell: Tell) -> None:
@@ -142,7 +145,7 @@ async def test_a_turn_without_history_or_variables_is_its_instructions(tell: Tel
 async def test_the_explanation_says_itself_in_text_and_json(told: Told) -> None:
     found = explain_turn(told.events, 3)
     text = str(found)
-    for part in (found.digest, "agents.Asker", "digests verified", "Said", "condition rule 1"):
+    for part in (found.digest, "agents.Asker", "digests verified", "said", "condition rule 1"):
         assert part in text
     assert "\x1b" not in text and "\\x1b[31m" in text and "[bold]" in text
     plain = msgspec.to_builtins(found)

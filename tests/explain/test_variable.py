@@ -204,3 +204,80 @@ def test_a_description_needs_no_definition_that_passes_the_check(text: str) -> N
 def test_what_describes_nothing_says_nothing(text: str) -> None:
     document, _ = parse("context_variables.yaml", text)
     assert document and describe(document) == {}
+
+
+async def test_what_a_tool_wrote_follows_from_its_call_and_from_the_answers(busy: Told) -> None:
+    found = busy.variable("accepted")
+    (change,) = found.changes
+    assert change.says == "False → True by tool:plan"
+    assert [each.kind for each in change.causes][:8] == [
+        "question.answered",
+        "question.asked",
+        "question.answered",
+        "question.asked",
+        "effect.done",
+        "tool.called",
+        "agent.text",
+        "model.answered",
+    ]
+    assert change.causes[5].says == "plan was called with {'title': '⟨secret:token⟩'}"
+    assert change.causes[-1].kind == "run.started"
+
+
+async def test_calls_that_go_on_side_by_side_do_not_cause_each_other(busy: Told) -> None:
+    (change,) = busy.variable("total").changes
+    assert [each.says for each in change.causes][:3] == [
+        "add returned {'sum': 5}",
+        "add was called with {'a': 3}",
+        "Planner said 'Let me see.'",
+    ]
+
+
+async def test_an_object_is_shown_as_what_stands_for_it(busy: Told) -> None:
+    found = busy.variable("pool")
+    assert (found.present, found.ephemeral, found.undeclared) == (True, True, True)
+    assert found.headline.startswith("pool is <ephemeral Pool> as of")
+    (change,) = found.changes
+    assert change.says == "absent → <ephemeral Pool> by hook:unlock"
+    assert change.causes[0].says == "hook unlock (before_chat) was called"
+    assert "Undeclared: only tools and hooks write it" in str(found)
+
+
+async def test_a_value_that_was_removed_is_absent(busy: Told) -> None:
+    found = busy.variable("draft")
+    assert (found.present, found.undeclared) == (False, True)
+    assert found.headline.startswith("draft is absent")
+    assert [each.says for each in found.changes] == [
+        "absent → {'n': 1} by hook:unlock",
+        "{'n': 1} → removed by tool:plan",
+    ]
+    assert busy.variable("draft", found.changes[0].seq).present
+    assert busy.variable("draft", 3).headline.startswith("draft is absent")
+
+
+async def test_an_answer_that_was_not_used_stands_among_the_changes(busy: Told) -> None:
+    found = busy.variable("colour")
+    (missed,) = found.missed
+    assert found.history == [missed] and (found.value, missed.value) == ("grey", "red")
+    assert missed.says == "not set by tool:plan, and colour of the answer was 'red'"
+    assert missed.causes[0].kind == "question.answered"
+    assert missed.says in str(found) and missed.says in "".join(map(str, render(found)))
+
+
+async def test_handoffs_and_hooks_read_it_as_well(busy: Told) -> None:
+    found = busy.variable("accepted")
+    assert [(each.origin, each.text) for each in found.frames] == [
+        ("context_variables.accepted", "- accepted: false"),
+        ("tools.transfer_to_Writer_3", "Hand over to Writer. Accepted: false, total: 0."),
+    ]
+    assert [(each.who, each.verdict) for each in found.judged] == [
+        ("hook greet, before_agent of Planner", "ran"),
+        ("Writer rule 5", "no: accepted is True, not False"),
+        ("hook greet, before_agent of Writer", "skipped: accepted is True, not False"),
+    ]
+    assert [each.value for each in found.hooks] == [False, True]
+    text = str(found)
+    for each in found.judged:
+        assert each.who in text and each.verdict in text
+    assert not explain_variable(busy.events, "accepted").hooks
+    assert busy.variable("total").hooks == ()

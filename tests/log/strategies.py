@@ -24,6 +24,7 @@ PLAIN: dict[Any, st.SearchStrategy[Any]] = {
     str: texts,
     bool: st.booleans(),
     int: st.integers(-(2**63), 2**63 - 1),
+    float: st.floats(allow_nan=False, allow_infinity=False),
     NoneType: st.none(),
     datetime: st.integers(0, 2**52).map(lambda each: EPOCH + timedelta(microseconds=each)),
 }

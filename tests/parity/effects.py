@@ -8,9 +8,12 @@ import re
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
+from os.path import dirname
 from typing import Any
 
 from tests.parity.runs import BASE, Seen
+from weft.cli.entrances import entrance
+from weft.errors import UsageError
 
 Path = tuple[str | int, ...]
 ABSENT = object()
@@ -85,6 +88,15 @@ def first(name: str) -> Callable[[Seen], Any]:
 
 def data(kind: str, name: str) -> Callable[[Seen], list[Any]]:
     return lambda seen: seen.data(kind, name)
+
+
+def is_entrance(seen: Seen) -> bool:
+    """Whether who runs the folder above runs this workflow."""
+    (root,) = seen.data("run.started", "root")
+    try:
+        return entrance(dirname(root)) == root
+    except UsageError:
+        return False
 
 
 def missing(seen: Seen) -> tuple[str, ...]:
@@ -251,6 +263,7 @@ EFFECTS: dict[str, Effect] = {
     "Orchestrator.database_name": Effect(
         (*SETUP, "database_name"), "other", first("deep"), "one", "3", IN_DATABASE
     ),
+    "Orchestrator.entry_point": Effect((*SETUP, "entry_point"), True, is_entrance, False, True),
     # handoffs
     "Handoff.source_agent": Effect((*RULES, 0, "source_agent"), "B", routes, USUAL, NEVER),
     "Handoff.target_agent": Effect((*RULES, 0, "target_agent"), "terminate", spoke, "A A B", "A A"),

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -11,11 +11,11 @@ from tests.support.worlds import begin, make_driver, make_world
 from weft.agents.spec import Answer, Line, Script, Task, ToolCall, ToolSchema
 from weft.errors import DefinitionError, Diagnostic, MissingContext
 from weft.explain.logic.asking import explain
-from weft.explain.spec.asked import Asked
+from weft.explain.spec.asked import Asked, Declared
 from weft.log.spec import Event
 from weft.runtime.spec import Reply
 from weft.testing import FakeClock, FakeDocuments, ScriptedEngine
-from weft.wiring import Folders, descriptions
+from weft.wiring import Folders, declared
 
 # What the test's own engine says for agents that choose none.
 LINES = {
@@ -140,7 +140,7 @@ class Seen:
     events: Sequence[Event] = ()
     tasks: Sequence[Task] = ()
     user_script: tuple[str, ...] = ()
-    descriptions: Mapping[str, str] = field(default_factory=dict[str, str])
+    declared: Declared = Declared()
     missing: tuple[str, ...] = ()
 
     def data(self, kind: str, name: str) -> list[Any]:
@@ -180,7 +180,7 @@ class Seen:
 
     def explained(self, name: str) -> str:
         """Why a variable has its value."""
-        return str(explain(self.events, Asked(variable=name), self.descriptions))
+        return str(explain(self.events, Asked(variable=name), self.declared))
 
     def tools(self, agent: str) -> Sequence[ToolSchema]:
         """The tools that an agent was offered at first."""
@@ -223,8 +223,8 @@ async def see(where: Path, documents: Mapping[str, Any]) -> Seen:
         await world.stores.inbox.offer(run, f"{question}/answer", Reply(question, answer, "u1"))
         world.clock.advance(MINUTE)
     events = await world.stores.log.read(run)
-    described = await descriptions(events[0].data)
-    return Seen(problems, events, engine.calls, loaded.user_script, described)
+    said = await declared(events[0].data)
+    return Seen(problems, events, engine.calls, loaded.user_script, said)
 
 
 def lines_of(said: Sequence[Line]) -> list[Answer]:

@@ -22,10 +22,10 @@ from tests.parity.effects import Effect, put
 from tests.parity.runs import see
 from tests.parity.tool_effects import TOOL_EFFECTS
 from tests.support.folders import write_folder
-from weft import Answer, Task, Weft, wiring
+from weft import Answer, DefinitionError, Task, Weft, wiring
 from weft.board.spec import FilterConfig, TagFilter
 from weft.kernel.models import Declared
-from weft.variables.spec import Trigger, Variables
+from weft.variables.spec import BAKED_IN, BASE, Trigger, Variables
 from weft.variables.spec.triggers import Setting
 from weft.wiring import Settings
 
@@ -281,6 +281,33 @@ async def patience_of_a_file(folder: str) -> None:
     assert value is None and "0.02" in note
 
 
+async def values_of_invalid(folder: str, **settings: Any) -> set[str] | None:
+    """The variables of a run whose context variables are invalid, or nothing if it is refused."""
+    write_folder(Path(folder).parent, {"context_variables.yaml": "definitions: {x: 5}"})
+
+    async def engine(task: Task) -> Answer:
+        return Answer("Done.")
+
+    async with Weft(store="memory", engine=engine, **settings) as app:
+        try:
+            run = await app.start(folder)
+        except DefinitionError:
+            return None
+        (loaded,) = [e.data.values async for e in run.events() if e.kind == "context.loaded"]
+    return {each.name for each in loaded}
+
+
+async def strictness_of_the_app(folder: str) -> None:
+    assert await values_of_invalid(folder, strict=True) is None
+    assert await values_of_invalid(folder, strict=False) == {*BASE, *BAKED_IN}
+
+
+async def strictness_of_a_file(folder: str) -> None:
+    assert await values_of_invalid(folder) is None
+    configure("strict = false\n")
+    assert await values_of_invalid(folder) == {*BASE, *BAKED_IN}
+
+
 APP: dict[str, Callable[[str], Any]] = {
     "Weft.store": store_of_the_app,
     "Weft.slots": slots_of_the_app,
@@ -291,6 +318,8 @@ APP: dict[str, Callable[[str], Any]] = {
     "Weft.documents_timeout": patience_of_the_app,
     "Settings.documents": documents_of_a_file,
     "Settings.documents_timeout": patience_of_a_file,
+    "Weft.strict": strictness_of_the_app,
+    "Settings.strict": strictness_of_a_file,
 }
 
 

@@ -230,8 +230,8 @@ TOOL_EFFECTS: dict[str, Effect] = {
         1,
         reasons,
         [],
-        ["TooManyRounds: it called tools in 1 rounds without an answer"],
-        ADD,
+        ["TooManyRounds: it called tools again after 1 rounds of calls"],
+        workflow({"function": "add"}, calling("add", a=1), calling("add", a=1)),
     ),
     "Agent.auto_tool_mode": Effect(
         (*A, "auto_tool_mode"), True, results, [], [{"sum": 5, "tags": ["x"]}], OUTPUT

@@ -1,14 +1,14 @@
 """Runs as their users see them: answers, cancels, troubles, several at once."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.support.folders import INTERVIEW, write_folder
+from tests.support.plays import serving, until
 from tests.support.worlds import make_driver, make_world, with_log
 from weft.agents.spec import Answer, Task
 from weft.errors import (
@@ -19,7 +19,7 @@ from weft.errors import (
     UsageError,
 )
 from weft.log.spec import Event
-from weft.runtime.service.runs import Runs, World
+from weft.runtime.service.runs import Runs
 from weft.runtime.spec import Delivery, Reply
 
 
@@ -28,24 +28,6 @@ async def talk(task: Task) -> Answer:
     if task.agent == "Planner":
         return Answer("DONE")
     return Answer("NEXT" if task.number == 3 else f"question {task.number}?")
-
-
-@asynccontextmanager
-async def serving(world: World) -> AsyncIterator[Runs]:
-    runs = Runs(world)
-    task = asyncio.create_task(runs.serve(10))
-    try:
-        yield runs
-    finally:
-        task.cancel()
-        await asyncio.wait({task})
-
-
-async def until(runs: Runs, run: str, kind: str, after: int = 0) -> Event:
-    async for event in runs.events(run, after):
-        if event.kind == kind:
-            return event
-    raise AssertionError(f"{kind} never came")
 
 
 def rewrite(folder: str, file: str, text: str) -> None:

@@ -1,5 +1,6 @@
 """Logs as tests compare them."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,3 +28,17 @@ def essence(events: Sequence[Event]) -> list[Any]:
         return event.id, event.kind, event.actor, name(event.cause), data
 
     return [plain(event) for event in events if event.kind != "run.resumed"]
+
+
+# The beginning of every id of one call of a tool.
+_CALL = re.compile(r"[^/]+/model[^/]*/(tool|auto)\.\d+")
+
+
+def strands(events: Sequence[Event]) -> dict[str, list[Any]]:
+    """What a log says of each call of a tool, and of the rest: calls go on side by side, so how
+    their events are mixed, and which one another follows, is not theirs to say."""
+    found: dict[str, list[Any]] = {}
+    for id, kind, actor, _, data in essence(events):
+        call = _CALL.match(id)
+        found.setdefault(call[0] if call else "", []).append((id, kind, actor, data))
+    return found

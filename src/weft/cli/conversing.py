@@ -9,12 +9,16 @@ from typing import Annotated, Any, Protocol, runtime_checkable
 import typer
 
 from weft.agents.events import ModelCalled, TurnStarted
+from weft.agents.spec import Question
 from weft.app import Run, Weft
 from weft.cli.keyboard import is_attended
 from weft.cli.narration import JsonLines, Narration, Story
-from weft.cli.session import Person, Script, Session
+from weft.cli.person import Person
+from weft.cli.questions import example, gist
+from weft.cli.session import Script, Session
 from weft.cli.stored import Json, StoreCommand
 from weft.cli.terminal import Terminal, joined, safe
+from weft.conversation.events import RouteDecided
 from weft.errors import UsageError, WeftError
 from weft.explain.logic.words import words
 from weft.log.events import RunCancelled, RunFinished
@@ -50,10 +54,12 @@ class ConversingCommand(StoreCommand):
         narration = JsonLines(terminal) if self.json else Story(terminal, quiet=self.quiet)
         session = Session(run, narration, self._answers(app, run, narration))
         session.recall(before)
-        if isinstance(narration, Story) and before and not self.quiet:
+        if isinstance(narration, Story) and before:
             narration.recap()
         end = await self._attend(session, run.id, terminal)
-        return self._conclude(await app.log(run.id), end, await app.definition(run.id), terminal)
+        events = await app.log(run.id)
+        question = None if end else await run.question()
+        return self._conclude(events, end, question, await app.definition(run.id), terminal)
 
     def _answers(self, app: Weft, run: Run, narration: Narration) -> Person | Script:
         async def lines() -> Sequence[Any]:
@@ -76,7 +82,12 @@ class ConversingCommand(StoreCommand):
             raise
 
     def _conclude(
-        self, events: Sequence[Event], end: Event | None, loaded: Loaded, terminal: Terminal
+        self,
+        events: Sequence[Event],
+        end: Event | None,
+        question: Question | None,
+        loaded: Loaded,
+        terminal: Terminal,
     ) -> int:
         """Say how the run stands and how to go on, and give the exit code."""
         run = events[0].run
@@ -91,26 +102,36 @@ class ConversingCommand(StoreCommand):
                 else "It was in memory only."
             )
             tell(safe(f"Run {run} waits for an answer. {how}"))
+            if question is not None and (asked := gist(question)):
+                tell(safe(f"  {asked}"))
         elif self.quiet:
             return 0
         else:
-            tell(safe(f"Run {run} finished: {words(end)}."))
-        for command in self._onward(events, waits=end is None):
+            tell(safe(f"Run {run} finished: {_finish(events, end)}."))
+        for command in self._onward(events, question):
             tell(joined("  ", (command, "bold")))
         return 1 if trouble else 0
 
-    def _onward(self, events: Sequence[Event], *, waits: bool) -> Iterator[str]:
+    def _onward(self, events: Sequence[Event], question: Question | None) -> Iterator[str]:
         """Command lines to go on with."""
         run = events[0].run
         if not self.is_kept:
             return
-        if waits:
-            yield self.again("answer", run, "your answer")
+        if question is not None:
+            yield self.again("answer", run, example(question))
             yield self.again("resume", run)
         turns = [event.data.turn for event in events if isinstance(event.data, TurnStarted)]
         if turns:
             yield self.again("explain", run, "--turn", str(turns[-1]))
         yield self.again("explain", run)
+
+
+def _finish(events: Sequence[Event], end: Event) -> str:
+    """Why the run finished; a rule is told with whose rule it is."""
+    routes = [event.data for event in events if isinstance(event.data, RouteDecided)]
+    last = routes[-1] if routes else None
+    by_rule = last is not None and any(rule.fired for rule in last.considered)
+    return f"{last.source}, {words(end)}" if last is not None and by_rule else words(end)
 
 
 def _trouble(events: Sequence[Event], end: Event | None, loaded: Loaded) -> list[str]:

@@ -16,7 +16,7 @@ from typer.main import get_command
 from weft.cli import problems
 from weft.cli.command import Command
 from weft.cli.terminal import Terminal, safe
-from weft.errors import DefinitionError, UsageError, WeftError
+from weft.errors import DefinitionError, NotYours, UsageError, WeftError
 
 FAILED, WRONG = 1, 2
 
@@ -172,7 +172,8 @@ def _complain(error: Exception, terminal: Terminal) -> int:
             return WRONG
         case WeftError():
             terminal.fail(str(error), *notes)
-            return WRONG if isinstance(error, UsageError) else FAILED
+            wrong = isinstance(error, UsageError) and not isinstance(error, NotYours)
+            return WRONG if wrong else FAILED
         case _:
             what = f"{type(error).__name__}: {error}"
             terminal.fail(f"Weft itself failed with {what}. `--debug` shows where.", *notes)

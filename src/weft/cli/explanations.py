@@ -12,9 +12,14 @@ from weft.explain.spec.route import RouteExplained
 from weft.explain.spec.timeline import COLUMNS, Timeline
 from weft.explain.spec.turn import Shown, TurnExplained
 from weft.explain.spec.variable import Change, VariableExplained
-from weft.kernel.values import preview
 
-_KINDS = {"instruction": "cyan", "variable": "green", "history": "magenta"}
+_KINDS = {
+    "instruction": "cyan",
+    "variable": "green",
+    "history": "magenta",
+    "tool": "yellow",
+    "output": "blue",
+}
 _BAR = 20
 
 
@@ -65,6 +70,11 @@ def _turn(found: TurnExplained) -> Iterator[RenderableType]:
     for number, each in enumerate(found.segments, 1):
         yield safe(f"── {number} {each.kind} {each.origin} ──", "dim")
         yield safe(each.text, _KINDS.get(each.kind, ""))
+    if found.exchanges:
+        yield _heading("Exchanges, given to later model calls")
+    for number, said in enumerate(found.exchanged, 1):
+        yield safe(f"── {number} ──", "dim")
+        yield safe(said)
 
 
 def _segment(number: int, each: Shown) -> tuple[str | Text, ...]:
@@ -99,15 +109,12 @@ def _variable(found: VariableExplained) -> Iterator[RenderableType]:
             for each in found.frames
         )
         yield _table(("seq", "turn", "agent", "shown as"), shown)
-    if not found.conditions:
+    if not found.judged:
         yield safe("Conditions: none looked at it")
         return
     yield _heading("Conditions that looked at it")
-    judged = (
-        (str(each.seq), f"{each.source} rule {each.rule}", each.condition, each.verdict)
-        for each in found.conditions
-    )
-    yield _table(("seq", "rule", "condition", "verdict"), judged)
+    judged = ((str(each.seq), each.who, each.condition, each.verdict) for each in found.judged)
+    yield _table(("seq", "whose", "condition", "verdict"), judged)
 
 
 def _route(found: RouteExplained) -> Iterator[RenderableType]:
@@ -117,8 +124,8 @@ def _route(found: RouteExplained) -> Iterator[RenderableType]:
             (
                 str(each.rule),
                 each.target,
-                each.condition or "always",
-                ", ".join(f"{name} = {preview(value)}" for name, value in each.saw.items()),
+                each.wants,
+                each.sight,
                 safe(each.verdict, "green" if each.fired else "dim"),
             )
             for each in found.rules

@@ -1,28 +1,32 @@
 """A run told event by event: to people, or as JSON to programs."""
 
-from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 from rich.text import Text
 
 from weft.agents.events import (
+    AgentOutput,
     AgentText,
-    AnswerRefused,
     QuestionAnswered,
     QuestionAsked,
-    TurnFinished,
-    UserText,
+    QuestionExpired,
+    ToolCalled,
+    ToolFailed,
+    ToolReturned,
 )
-from weft.agents.spec import USER, Question
+from weft.agents.logic.folding import question_of
+from weft.agents.spec import Question
 from weft.assembly.events import FrameAssembled
+from weft.cli.asides import TROUBLES, aside, called, came_of
+from weft.cli.forms import word
+from weft.cli.page import Page, Stream
+from weft.cli.questions import tidy, told
 from weft.cli.terminal import Terminal, joined, safe
-from weft.conversation.events import RouteDecided
 from weft.explain.logic.frames import Frames
-from weft.explain.spec.text import one_line
-from weft.log.events import RunResumed
+from weft.explain.spec.text import indent, one_line
 from weft.log.spec import Event
-from weft.variables.events import ContextChanged
+from weft.runtime.spec import Delta
 
 COLOURS = ("cyan", "magenta", "green", "blue", "yellow", "bright_cyan", "bright_magenta")
 PROMPT = "you> "
@@ -32,22 +36,38 @@ RECAP = 4
 
 
 class Narration(Protocol):
-    """Tells what happens in a run."""
+    """Tells what happens in a run, and asks the person at this terminal."""
 
     def recall(self, event: Event) -> None:
         """Take note of an event that was told before."""
+        ...
+
+    def hear(self, delta: Delta) -> None:
+        """Take a piece of an answer that is being made."""
         ...
 
     def tell(self, event: Event, *, typed_here: bool = False) -> None:
         """Tell an event; an answer that was typed here stands on the screen already."""
         ...
 
-    def prompt(self, question: Question) -> None:
-        """Ask the person at this terminal."""
+    def present(self, question: Question) -> None:
+        """Show what is asked, unless it stands on the screen already."""
+        ...
+
+    def remark(self, text: str) -> None:
+        """Say something that helps to answer."""
+        ...
+
+    def prompt(self, label: str) -> None:
+        """Ask for a line."""
         ...
 
     def withdraw(self) -> None:
         """Give up a prompt that nobody answered here."""
+        ...
+
+    def rest(self) -> None:
+        """Leave nothing half said."""
         ...
 
 
@@ -60,19 +80,32 @@ class JsonLines:
     def recall(self, event: Event) -> None:
         """Nothing: what was told before is not told again."""
 
+    def hear(self, delta: Delta) -> None:
+        """Nothing: pieces are no events."""
+
     def tell(self, event: Event, *, typed_here: bool = False) -> None:
         """Print the event as it is stored."""
         self._terminal.emit(msgspec.json.encode(event))
 
-    def prompt(self, question: Question) -> None:
+    def present(self, question: Question) -> None:
+        """Show what is asked on standard error."""
+        if asked := told(question):
+            self._terminal.tell(safe(asked))
+
+    def remark(self, text: str) -> None:
+        """Say it on standard error."""
+        self._terminal.tell(safe(text))
+
+    def prompt(self, label: str) -> None:
         """Ask on standard error."""
-        self._terminal.tell(
-            joined(question.prompt, "\n" if question.prompt else "", PROMPT), end=""
-        )
+        self._terminal.tell(safe(label), end="")
 
     def withdraw(self) -> None:
         """End the line of the prompt."""
         self._terminal.tell("")
+
+    def rest(self) -> None:
+        """Nothing: lines of JSON are whole."""
 
 
 class Story:
@@ -80,65 +113,120 @@ class Story:
 
     def __init__(self, terminal: Terminal, *, quiet: bool) -> None:
         self._terminal = terminal
+        self._is_live = terminal.out.is_terminal
         self._quiet = quiet
         self._frames = Frames()
         self._colours: dict[str, str] = {}
-        self._asked = ""
+        self._asked: Question | None = None
+        self._page = Page(terminal)
+        self._stream = Stream(self._page, self._label)
 
     def recall(self, event: Event) -> None:
-        """Take note of what later frames may refer to, and of what was asked last."""
+        """Take note of what later events may refer to, and of what was asked last."""
         self._frames.take(event)
-        if isinstance(event.data, QuestionAsked | QuestionAnswered):
-            self._asked = getattr(event.data, "prompt", "")
+        match event.data:
+            case QuestionAsked() as asked:
+                self._asked = question_of(asked, event.seq)
+            case QuestionAnswered() | QuestionExpired():
+                self._asked = None
+            case _:
+                self._stream.follow(event.data)
 
     def recap(self) -> None:
         """Repeat what was said last."""
-        for message in self._frames.messages[-RECAP:]:
-            said = f"{message.author}: {one_line(message.text, 200)}"
-            self._terminal.show(safe(f"  {said}", "dim"))
-        if self._asked:
-            self._say(self._asked)
+        for message in () if self._quiet else self._frames.messages[-RECAP:]:
+            self._aside(f"{message.author}: {one_line(message.text, 200)}")
+        if self._asked is not None:
+            self._ask(self._asked)
+
+    def hear(self, delta: Delta) -> None:
+        """Show the piece to people who watch; who reads later reads whole lines."""
+        if self._is_live:
+            self._stream.hear(delta)
 
     def tell(self, event: Event, *, typed_here: bool = False) -> None:
         """Show the event, if it is one that people want to see."""
         self._frames.take(event)
-        if isinstance(event.data, QuestionAnswered):
-            if not typed_here:
-                self._say((PROMPT, "bold"), str(event.data.value))
-        elif isinstance(event.data, AgentText):
-            self._agent(event.data)
-        elif isinstance(event.data, QuestionAsked):
-            if event.data.prompt:
-                self._say(event.data.prompt)
-        elif not self._quiet and (aside := _ASIDES.get(event.kind)):
-            if line := aside(self, event.data):
-                self._terminal.show(safe(line, "dim"))
+        match event.data:
+            case QuestionAnswered(value=value):
+                if not typed_here:
+                    self._say((PROMPT, "bold"), word(value))
+            case QuestionAsked() as asked:
+                self._ask(question_of(asked, event.seq))
+            case AgentText() | AgentOutput() as fact:
+                self._agent(fact)
+            case _:
+                self._stream.follow(event.data)
+                if not self._quiet:
+                    self._beside(event)
 
-    def prompt(self, question: Question) -> None:
-        """Ask on standard output; what is asked stands there already."""
-        self._terminal.show(Text(PROMPT, "bold"), end="")
+    def present(self, question: Question) -> None:
+        """Nothing: what is asked was told."""
+
+    def remark(self, text: str) -> None:
+        """Say it among the rest."""
+        self._aside(text)
+
+    def prompt(self, label: str) -> None:
+        """Ask on standard output."""
+        self.rest()
+        self._terminal.show(safe(label, "bold"), end="")
 
     def withdraw(self) -> None:
         """End the line of the prompt."""
         self._terminal.show("")
 
-    def _say(self, *parts: str | tuple[str, str]) -> None:
+    def rest(self) -> None:
+        """End a line that is still open."""
+        self._page.end()
+
+    def _beside(self, event: Event) -> None:
+        """Show what happens beside the conversation."""
+        style = "yellow" if isinstance(event.data, TROUBLES) else "dim"
+        match event.data:
+            case FrameAssembled() as fact:
+                self._aside(self._saw(fact))
+            case ToolCalled() as fact:
+                self._page.begin(event.id.removesuffix("?"), safe(f"  {called(fact)}", "dim"))
+            case ToolReturned() | ToolFailed() as fact:
+                key, outcome = event.id.rpartition(".")[0], f" → {came_of(fact)}"
+                if self._page.go_on(key, safe(outcome, style)):
+                    self._page.end()
+                else:
+                    self._aside(f"{fact.tool}{outcome}", style)
+            case _:
+                if line := aside(event):
+                    self._aside(line, style)
+
+    def _aside(self, text: str, style: str = "dim") -> None:
+        self._page.show(safe(indent(text, "  "), style))
+
+    def _say(self, *parts: str | Text | tuple[str, str]) -> None:
         """Show a text whose further lines are moved in, so that none passes for ours."""
         whole = joined(*parts)
         lines = whole.split("\n", allow_blank=True)
-        self._terminal.show(Text("\n  ").join(lines))
+        self._page.show(Text("\n  ").join(lines))
 
-    def _agent(self, fact: AgentText) -> None:
-        if not fact.hidden:
-            self._say((fact.agent, f"bold {self.colour(fact.agent)}"), ": ", fact.text)
-        elif not self._quiet:
-            self._terminal.show(safe(f"  {fact.agent} handed over", "dim"))
+    def _ask(self, question: Question) -> None:
+        if asked := told(question):
+            self._say(asked)
 
-    def colour(self, agent: str) -> str:
-        """The colour of an agent, the same throughout."""
-        return self._colours.setdefault(agent, COLOURS[len(self._colours) % len(COLOURS)])
+    def _agent(self, fact: AgentText | AgentOutput) -> None:
+        is_output = isinstance(fact, AgentOutput)
+        if fact.hidden:
+            if not self._quiet:
+                self._aside(f"{fact.agent} {f'gave {fact.model}' if is_output else 'handed over'}")
+        elif is_output:
+            self._say(self._label(fact.agent), ": ", tidy(fact.output))
+        elif not self._stream.complete(fact):
+            self._say(self._label(fact.agent), ": ", fact.text)
 
-    def saw(self, fact: FrameAssembled) -> str:
+    def _label(self, agent: str) -> Text:
+        """The name of an agent, in the same colour throughout."""
+        colour = self._colours.setdefault(agent, COLOURS[len(self._colours) % len(COLOURS)])
+        return safe(agent, f"bold {colour}")
+
+    def _saw(self, fact: FrameAssembled) -> str:
         """What an agent is shown, in one line."""
         sighted = self._frames.sighted(fact)
         segments, withheld = sighted or ((), ())
@@ -150,7 +238,7 @@ class Story:
         count = len(segments) + bool(fact.history.count)
         shown = f" with {', '.join(names)}" if names else ""
         return (
-            f"  turn {fact.turn}: {fact.agent} saw {_counted(count, 'segment')}{shown}, "
+            f"turn {fact.turn}: {fact.agent} saw {_counted(count, 'segment')}{shown}, "
             f"{_counted(fact.history.count, 'message')}, {_counted(fact.tokens, 'token')}, "
             f"{len(withheld)} withheld"
         )
@@ -158,38 +246,3 @@ class Story:
 
 def _counted(count: int, thing: str) -> str:
     return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
-
-
-def _route(story: Story, fact: RouteDecided) -> str:
-    return f"  {fact.source or 'start'} → {fact.target} ({fact.reason})"
-
-
-def _opening(story: Story, fact: UserText) -> str:
-    return "" if fact.author == USER else f"  {fact.author}: {one_line(fact.text, 200)}"
-
-
-def _changed(story: Story, fact: ContextChanged) -> str:
-    return f"  {fact.name}: {fact.previous!r} → {fact.value!r} ({fact.writer})"
-
-
-def _ended(story: Story, fact: TurnFinished) -> str:
-    return "" if fact.status == "done" else f"  turn {fact.turn} of {fact.agent} {fact.status}"
-
-
-def _resumed(story: Story, fact: RunResumed) -> str:
-    return "  resumed"
-
-
-def _refused(story: Story, fact: AnswerRefused) -> str:
-    return f"  an answer of {fact.by} was refused: {fact.reason}"
-
-
-_ASIDES: dict[str, Callable[[Story, Any], str]] = {
-    FrameAssembled.kind: Story.saw,
-    RouteDecided.kind: _route,
-    UserText.kind: _opening,
-    ContextChanged.kind: _changed,
-    TurnFinished.kind: _ended,
-    RunResumed.kind: _resumed,
-    AnswerRefused.kind: _refused,
-}

@@ -6,12 +6,15 @@ from contextlib import aclosing
 from typing import Protocol
 
 from weft.agents.events import QuestionAnswered, QuestionAsked, QuestionExpired
+from weft.agents.logic.answers import misanswer
 from weft.agents.logic.folding import question_of
 from weft.agents.spec import Question
 from weft.app import Run
-from weft.cli.keyboard import Keyboard
+from weft.cli.forms import Given
 from weft.cli.narration import Narration
-from weft.kernel.values import Json
+from weft.errors import QuestionExpired as Expired
+from weft.errors import WeftError
+from weft.kernel.values import Json, as_data
 from weft.log.events import ENDS, CancelRequested, RunPaused
 from weft.log.spec import Event
 
@@ -21,37 +24,13 @@ class Answers(Protocol):
 
     typed: bool
 
-    async def answer(self, question: Question, number: int) -> Json:
+    async def answer(self, question: Question, number: int) -> Given | None:
         """The answer to the run's question of that number, from 0, or nothing."""
         ...
 
     def withdraw(self) -> None:
         """The question does not stand any more."""
         ...
-
-
-class Person:
-    """Somebody at the keyboard."""
-
-    typed = True
-
-    def __init__(self, narration: Narration) -> None:
-        self._narration = narration
-        self._keyboard = Keyboard()
-
-    async def answer(self, question: Question, number: int) -> str | None:
-        """What the person types; an empty line asks again."""
-        line = ""
-        while line is not None and not line.strip():
-            self._narration.prompt(question)
-            line = await self._keyboard.line()
-        if line is None:
-            self._narration.withdraw()
-        return line
-
-    def withdraw(self) -> None:
-        """Leave the line of the prompt."""
-        self._narration.withdraw()
 
 
 class Script:
@@ -62,10 +41,22 @@ class Script:
     def __init__(self, lines: Callable[[], Awaitable[Sequence[Json]]]) -> None:
         self._lines = lines
 
-    async def answer(self, question: Question, number: int) -> Json:
-        """The line of that number, if there is one."""
+    async def answer(self, question: Question, number: int) -> Given | None:
+        """The line of that number, if there is one.
+
+        Raises:
+            WeftError: it does not answer the question.
+        """
         lines = await self._lines()
-        return lines[number] if number < len(lines) else None
+        if number >= len(lines):
+            return None
+        if problem := misanswer(question, lines[number]):
+            said = f"Answer {number + 1} of the scripted user, {as_data(lines[number])},"
+            asked = f"the question of {question.tool}" if question.tool else "the question"
+            raise WeftError(
+                f"{said} does not fit {asked}: {problem}. Correct `user` in the script."
+            )
+        return Given(lines[number])
 
     def withdraw(self) -> None:
         """Nothing: no prompt stands."""
@@ -92,7 +83,14 @@ class Session:
 
     async def attend(self) -> Event | None:
         """The event that ended the run, or nothing when it waits for an answer from elsewhere."""
-        if not await self._ask(self._question):
+        try:
+            with self._run.listening(self._narration.hear):
+                return await self._follow()
+        finally:
+            self._narration.rest()
+
+    async def _follow(self) -> Event | None:
+        if not await self._ask(await self._standing()):
             return None
         async with aclosing(self._run.events(self._position)) as events:
             async for event in events:
@@ -102,6 +100,11 @@ class Session:
                 if isinstance(event.data, RunPaused) and not await self._ask(self._question):
                     return None
         return None
+
+    async def _standing(self) -> Question | None:
+        """The question that was open before, unless the run goes on without its answer."""
+        asked = self._question
+        return asked if asked is not None and await self._run.question() is not None else None
 
     def _note(self, event: Event) -> None:
         self._position = event.seq
@@ -145,14 +148,17 @@ class Session:
                 task.cancel()
             await asyncio.wait({closed, answer})
 
-    async def _give(self, question: Question, value: Json) -> bool:
+    async def _give(self, question: Question, answer: Given | None) -> bool:
         """Deliver an answer; whether there is one."""
-        if value is None:
+        if answer is None:
             return False
         self._settled = question.id
         if self._answers.typed:
-            self._typed = (question.id, value)
-        await self._run.answer(question.id, value)
+            self._typed = (question.id, answer.value)
+        try:
+            await self._run.answer(question.id, answer.value)
+        except Expired as error:  # while it was typed; the run goes on without it
+            self._narration.remark(str(error))
         return True
 
     async def _closed(self, after: int) -> None:

@@ -40,8 +40,12 @@ class StoreCommand(Command):
         return asyncio.run(self._with_app(terminal))
 
     async def _with_app(self, terminal: Terminal) -> int:
-        async with Weft(store=self.store) as app:
+        async with self.open() as app:
             return await self.act(app, terminal)
+
+    def open(self) -> Weft:
+        """The app that it works with."""
+        return Weft(store=self.store)
 
     @abstractmethod
     async def act(self, app: Weft, terminal: Terminal) -> int:

@@ -49,6 +49,11 @@ class Terminal:
         """Put something on standard output."""
         _put(self.out, what, end)
 
+    def write(self, piece: Text) -> None:
+        """Put a piece of a line on standard output, and leave the line open."""
+        self.out.print(piece, end="", soft_wrap=True)
+        self.out.file.flush()
+
     def tell(self, what: RenderableType, *, end: str = "\n") -> None:
         """Put something on standard error."""
         _put(self.err, what, end)

@@ -30,6 +30,19 @@ class Document:
             path = path[:-1]
         return self.places.get(path, Place(1))
 
+    def line_of(self, key: str, value: Any) -> int:
+        """The first line that says `key: value`; 1 when none does."""
+        found = (place.line for path, place in self.places.items() if self._says(path, key, value))
+        return next(found, 1)
+
+    def _says(self, path: Path, key: str, value: Any) -> bool:
+        if not path or path[-1] != key:
+            return False
+        at = self.value
+        for step in path:
+            at = at[step]
+        return at == value
+
 
 @dataclass(frozen=True, slots=True)
 class Folder:

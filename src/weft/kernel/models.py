@@ -1,6 +1,6 @@
 """Declared things: strict, frozen models, and how a document becomes one or a list of problems."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
@@ -77,13 +77,13 @@ class Report:
         message, remedy = _unknown(str(path[-1]), known)
         self.add(document, path, "W010", message, remedy)
 
-    def part(self, document: Document, key: str) -> Entry:
-        """The entry under a key that may be left out; if it is there, nothing stands beside it."""
+    def part(self, document: Document, key: str, beside: Collection[str] = ()) -> Entry:
+        """The entry under a key that may be left out; if not, only keys of `beside` stand by it."""
         value = as_object(document.value)
         if value is None or key not in value:
             return Entry((), document.value)
         for other in value:
-            if other != key:
+            if other != key and other not in beside:
                 self.unknown(document, (other,), (key,))
         return Entry((key,), value[key])
 

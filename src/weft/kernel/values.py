@@ -72,7 +72,11 @@ def is_text(value: object) -> bool:
 
 def said(error: BaseException) -> str:
     """What an error says, as a text that can be written down."""
-    return str(error).encode("utf-8", "backslashreplace").decode()
+    try:
+        text = str(error)
+    except Exception as trouble:  # noqa: BLE001 - it comes from code of others, and is told
+        text = f"it fails to say what it is ({type(trouble).__name__})"
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def as_data(value: Json) -> str:

@@ -7,7 +7,7 @@ from weft.log.spec import Fact
 
 
 class RunStarted(Fact, frozen=True):
-    """A run began, pinned to the definition stored here."""
+    """A run began, pinned to the definition stored here, without the parts that are set aside."""
 
     kind: ClassVar[str] = "run.started"
     workflow: str
@@ -18,6 +18,7 @@ class RunStarted(Fact, frozen=True):
     code: Mapping[str, str]
     tenant: str = ""
     user: str = ""
+    set_aside: tuple[str, ...] = ()
 
 
 class RunPaused(Fact, frozen=True):

@@ -17,8 +17,8 @@ Drive = Callable[[str], Awaitable[datetime | None]]
 class Inbox(Protocol):
     """Messages from outside to runs, kept beside the log until their event is in it."""
 
-    async def offer(self, run: str, id: str, message: Message) -> None:
-        """Keep a message for a run; one that was offered before under this id changes nothing."""
+    async def offer(self, run: str, id: str, message: Message) -> bool:
+        """Keep a message for a run; whether it is the first under this id. Another is dropped."""
         ...
 
     async def pending(self, run: str) -> Sequence[tuple[str, Message]]:

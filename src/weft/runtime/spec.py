@@ -10,6 +10,7 @@ import msgspec
 
 from weft.agents.spec import Callee, Engine, ToolServer, Workflow
 from weft.kernel.values import Json
+from weft.variables.events import ContextSuppressed
 
 
 class Reply(msgspec.Struct, frozen=True, tag="answer"):
@@ -47,23 +48,31 @@ Message = Reply | Stop
 
 
 class Delta(msgspec.Struct, frozen=True, gc=False):
-    """A piece of an answer while it is made, beside the log; one at offset 0 begins again."""
+    """A piece of an answer while it is made, beside the log; one at offset 0 begins again.
+
+    `call` is the model call of the turn that makes it, from 1.
+    """
 
     run: str
     turn: int
     agent: str
     offset: int
     text: str
+    call: int = 1
 
 
 # Takes pieces of an answer while it is made.
 Say = Callable[[str], None]
 
+# Gives what takes the pieces of a turn's model call of that number, from 1.
+Voice = Callable[[int], Say]
+
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
     """A checked workflow with the code of its agents, tools and hooks, and what a run of it is
-    pinned to. Tools are known by name, hooks by their place."""
+    pinned to. Tools are known by name, hooks by their place; parts that are set aside do not pass
+    their check and count as empty."""
 
     workflow: Workflow
     engines: Mapping[str, Engine]
@@ -84,6 +93,8 @@ class Loaded:
     model: str | None = None
     user_script: tuple[Json, ...] = ()
     changed_code: tuple[str, ...] = ()
+    set_aside: tuple[str, ...] = ()
+    suppressed: tuple[ContextSuppressed, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

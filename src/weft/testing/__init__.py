@@ -1,7 +1,7 @@
 """What tests stand on: contract suites, fakes and crash tools, for your adapters as for ours."""
 
 from weft.adapters.scripted import ScriptedEngine
-from weft.testing.crashes import CrashingEngine, CrashingLog, Fuse, Killed
+from weft.testing.crashes import CrashingCallee, CrashingEngine, CrashingLog, Fuse, Killed
 from weft.testing.fakes import (
     FakeClock,
     FakeDocuments,
@@ -11,6 +11,7 @@ from weft.testing.fakes import (
 )
 
 __all__ = [
+    "CrashingCallee",
     "CrashingEngine",
     "CrashingLog",
     "FakeClock",

@@ -1,10 +1,13 @@
 """Tools that end a driver at any point, as a kill would: before or after an append or an effect."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import Any
 
-from weft.agents.spec import Answer, Engine, Task
+from weft.agents.spec import Answer, Callee, Engine, Task
+from weft.kernel.values import Json
 from weft.log.ports import EventLog
 from weft.log.spec import Event
+from weft.variables.spec import Context
 
 
 class Killed(BaseException):
@@ -73,3 +76,20 @@ class CrashingEngine:
         answer = await self._engine(task)
         self._fuse.point()
         return answer
+
+
+class CrashingCallee:
+    """A tool or hook whose driver may be killed before and after each call."""
+
+    def __init__(self, callee: Callee, fuse: Fuse) -> None:
+        self.schema = callee.schema
+        self.may_ask = callee.may_ask
+        self._callee = callee
+        self._fuse = fuse
+
+    async def __call__(self, arguments: Mapping[str, Json], context: Context) -> Any:
+        """What the callee gives, unless killed."""
+        self._fuse.point()
+        given = await self._callee(arguments, context)
+        self._fuse.point()
+        return given

@@ -358,6 +358,8 @@ def test_a_file_nested_beyond_reading_is_a_note():
         {"context_variables": [{"name": "x", "type": "state", "description": "y"}]},
         {"variables": {"derived_variables": [], "x": {"type": "state", "description": "y"}}},
         {"definitions": [{"key": "x", "source": "state", "description": "y"}]},
+        {"defined_variables": [{"name": "x", "type": "state", "description": "y"}]},
+        {"runtime_variables": [{"name": "x", "type": "string", "description": "y"}]},
     ],
 )
 def test_other_ways_to_say_the_same(value):

@@ -106,6 +106,8 @@ older = some(
     environment_variables=section(entries),
     declarative_variables=section(entries),
     derived_variables=section(entries),
+    defined_variables=section(entries),
+    runtime_variables=section(entries),
     agents=section(views),
     exposures=section(views),
     schema_overview=some(database_name=words),

@@ -1,6 +1,12 @@
 """Workflow folders as documents with line numbers, and their code, loaded afresh and path-safe."""
 
-from weft.adapters.files.folders import read_folder, read_part, restore_folder, texts
+from weft.adapters.files.folders import (
+    read_folder,
+    read_part,
+    restore_folder,
+    texts,
+    workflows_below,
+)
 from weft.adapters.files.modules import Modules
 from weft.adapters.files.parsing import parse
 from weft.adapters.files.writing import dump, write_back
@@ -13,5 +19,6 @@ __all__ = [
     "read_part",
     "restore_folder",
     "texts",
+    "workflows_below",
     "write_back",
 ]

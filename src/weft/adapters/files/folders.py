@@ -23,6 +23,9 @@ PARTS = (
 )
 SUFFIXES = (".json", ".yaml", ".yml")
 
+# A folder that has none of these parts is no workflow folder.
+ESSENTIAL = ("orchestrator", "agents")
+
 
 def read_folder(path: str | os.PathLike[str]) -> tuple[Folder, list[Diagnostic]]:
     """A workflow folder on disk, and every problem of reading it."""
@@ -54,6 +57,22 @@ def read_part(path: str, part: str) -> tuple[Document | None, list[Diagnostic]]:
         raise UsageError(f"{file!r} is neither JSON nor YAML. Name a file that ends so.")
     text = read_text(os.path.dirname(os.path.abspath(file)), file, file)
     return (None, [text]) if isinstance(text, Diagnostic) else parse(file, text)
+
+
+def workflows_below(path: str) -> list[str]:
+    """The workflow folders directly below a folder that is none itself."""
+    if not os.path.isdir(path) or _is_workflow(path):
+        return []
+    try:
+        below = [os.path.join(path, name) for name in sorted(os.listdir(path))]
+    except OSError:  # who reads the folder as a workflow is told why
+        return []
+    return [each for each in below if os.path.isdir(each) and _is_workflow(each)]
+
+
+def _is_workflow(path: str) -> bool:
+    files = [f"{part}{suffix}" for part in ESSENTIAL for suffix in SUFFIXES]
+    return any(os.path.isfile(os.path.join(path, file)) for file in files)
 
 
 def _file_of(path: str, part: str) -> str:
@@ -163,7 +182,7 @@ def _name_problems(name: str, files: Iterable[str]) -> list[Diagnostic]:
             message = f"{first[part]!r} and {file!r} both declare {part!r}."
             problem = Diagnostic(f"{name}/{file}", 1, "W004", message, "Keep one of the two.")
             problems.append(problem)
-    if not first.keys() & {"orchestrator", "agents"}:
+    if not first.keys() & set(ESSENTIAL):
         message = f"{name!r} is not a workflow folder: it has no 'orchestrator' or 'agents' file."
         remedy = "Add `agents.yaml` and `orchestrator.yaml`, or name another folder."
         problems.append(Diagnostic(name, 1, "W000", message, remedy))

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
+from types import SimpleNamespace
 from typing import Any, get_type_hints
 
 from anyio import to_thread
@@ -109,14 +110,21 @@ def detached(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
 
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
-    """The types of the parameters, names in quotes resolved.
+    """The types of the parameters that are given from outside, names in quotes resolved.
+
+    What is injected or given back may be of a type that is only known to who reads the code.
 
     Raises:
-        TypeError: one of them cannot be.
+        TypeError: one of them cannot be resolved.
     """
     target: Any = function if inspect.isroutine(function) else type(function).__call__
+    target = inspect.unwrap(target)
+    said: dict[str, Any] = getattr(target, "__annotations__", {})
+    needed = {name: hint for name, hint in said.items() if name not in (*INJECTED, "return")}
+    scope: dict[str, Any] = getattr(target, "__globals__", {})
     try:
-        return get_type_hints(inspect.unwrap(target), include_extras=True)
+        named = SimpleNamespace(__annotations__=needed)
+        return get_type_hints(named, scope, include_extras=True)
     except (NameError, AttributeError) as error:
         raise TypeError(f"a type cannot be found: {error}") from error
 

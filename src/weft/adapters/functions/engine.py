@@ -2,8 +2,10 @@
 
 import inspect
 from collections.abc import Awaitable, Callable
+from functools import partial
 
-from anyio import to_thread
+import msgspec
+from anyio import from_thread, to_thread
 
 from weft.agents.spec import Answer, Task
 
@@ -12,7 +14,10 @@ Function = Callable[[Task], Reply | Awaitable[Reply]]
 
 
 class FunctionEngine:
-    """Asks a function: an async one in the event loop, a plain one in a thread."""
+    """Asks a function: an async one in the event loop, a plain one in a thread.
+
+    What it passes to `task.say` is heard while it goes on.
+    """
 
     def __init__(self, function: Function) -> None:
         self._function = function
@@ -20,11 +25,12 @@ class FunctionEngine:
 
     async def __call__(self, task: Task) -> Answer:
         """What the function says to the task."""
-        said = (
-            self._function(task)
-            if self._is_async
-            else await to_thread.run_sync(self._function, task)
-        )
+        if self._is_async:
+            said = self._function(task)
+        else:
+            # Who listens is in the loop, and must not be called from a thread.
+            heard = msgspec.structs.replace(task, say=partial(from_thread.run_sync, task.say))
+            said = await to_thread.run_sync(self._function, heard)
         if inspect.isawaitable(said):
             said = await said
         return Answer(said) if isinstance(said, str) else said

@@ -17,15 +17,17 @@ class MemoryInbox:
         self._mail: dict[str, dict[str, Message]] = {}
         self._readers: WeakSet[_Arrivals] = WeakSet()
 
-    async def offer(self, run: str, id: str, message: Message) -> None:
-        """Keep a message for a run; one that was offered before under this id changes nothing."""
+    async def offer(self, run: str, id: str, message: Message) -> bool:
+        """Keep a message for a run; whether it is the first under this id. Another is dropped."""
         self._log.check_open()
         waiting = dict(await self.pending(run))
-        if id not in waiting and not self._log.holds(run, id):
+        is_first = id not in waiting and not self._log.holds(run, id)
+        if is_first:
             waiting[id] = message
             for reader in self._readers:
                 reader.tell(run)
         self._mail[run] = waiting
+        return is_first
 
     async def pending(self, run: str) -> Sequence[tuple[str, Message]]:
         """The messages of a run whose id is not in its log, oldest first."""

@@ -1,9 +1,12 @@
 """An engine that answers from a script: the same answers every time, and no others."""
 
+import re
 from collections.abc import Mapping, Sequence
 
 from weft.agents.spec import Answer, Task
 from weft.errors import EngineError
+
+_WORD = re.compile(r"\s*\S+\s*|\s+")
 
 
 class ScriptedEngine:
@@ -33,7 +36,11 @@ class ScriptedEngine:
         line = lines[task.number - 1]
         if isinstance(line, Exception):
             raise line
-        return Answer(line) if isinstance(line, str) else line
+        answer = Answer(line) if isinstance(line, str) else line
+        if task.output is None:  # nobody reads half an output
+            for word in _WORD.findall(answer.text):
+                task.say(word)
+        return answer
 
     def unsaid(self, spoken: Mapping[str, int]) -> dict[str, int]:
         """How many lines of each agent nobody asked for, given how often each was asked."""

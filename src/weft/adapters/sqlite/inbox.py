@@ -18,7 +18,7 @@ MAIL = "\0mail"
 PAGE_ROWS = 200
 
 
-class _Offer(Write[None]):
+class _Offer(Write[bool]):
     __slots__ = ("_id", "_message", "_run")
 
     def __init__(self, run: str, id: str, message: bytes) -> None:
@@ -27,7 +27,7 @@ class _Offer(Write[None]):
         self._id = id
         self._message = message
 
-    def apply(self, writer: Writer) -> None:
+    def apply(self, writer: Writer) -> bool:
         run, position, ids = self._run, 0, set[str]()
         place = writer.locate(run)
         if place:
@@ -35,8 +35,10 @@ class _Offer(Write[None]):
         for (id,) in writer.execute(queries.MAIL_IDS, (run,)).fetchall():
             if id in ids:
                 writer.execute(queries.DROP_MAIL, (run, id))
-        if self._id not in ids:
-            writer.execute(queries.ADD_MAIL, (run, self._id, position, self._message))
+        if self._id in ids:
+            return False
+        added = writer.execute(queries.ADD_MAIL, (run, self._id, position, self._message))
+        return added.rowcount > 0
 
 
 class SqliteInbox:
@@ -47,9 +49,9 @@ class SqliteInbox:
         self._encode = msgspec.json.Encoder().encode
         self._decode = msgspec.json.Decoder[Message](Message).decode
 
-    async def offer(self, run: str, id: str, message: Message) -> None:
-        """Keep a message for a run; one that was offered before under this id changes nothing."""
-        await self._database.write(_Offer(run, id, self._encode(message)))
+    async def offer(self, run: str, id: str, message: Message) -> bool:
+        """Keep a message for a run; whether it is the first under this id. Another is dropped."""
+        return await self._database.write(_Offer(run, id, self._encode(message)))
 
     async def pending(self, run: str) -> Sequence[tuple[str, Message]]:
         """The messages of a run whose id is not in its log, oldest first."""

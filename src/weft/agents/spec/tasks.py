@@ -66,6 +66,11 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
     input_tokens: int = 0
     output_tokens: int = 0
 
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(
+            self.input_tokens + other.input_tokens, self.output_tokens + other.output_tokens
+        )
+
 
 class Answer(msgspec.Struct, frozen=True):
     """What an engine gave back: a text, tools that it wants called, an output of the asked form."""

@@ -12,7 +12,7 @@ from weft.cli.command import Command
 from weft.cli.problems import line, relocate
 from weft.cli.sarif import sarif
 from weft.cli.terminal import Terminal
-from weft.errors import Diagnostic
+from weft.errors import Diagnostic, UsageError
 from weft.wiring import Folders
 
 
@@ -35,11 +35,14 @@ class Check(Command):
     format: Annotated[Format, typer.Option(help="For people, a JSON array, or SARIF 2.1.0.")] = (
         Format.text
     )
+    json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False
 
     def carry_out(self, terminal: Terminal) -> int:
         """Check every folder; 2 if one has an error."""
+        if self.json and self.format is Format.sarif:
+            raise UsageError("--json and --format sarif exclude each other. Choose one.")
         problems = [problem for path in self.paths for problem in self._problems(path)]
-        match self.format:
+        match Format.json if self.json else self.format:
             case Format.json:
                 terminal.emit(msgspec.json.encode([asdict(problem) for problem in problems]))
             case Format.sarif:

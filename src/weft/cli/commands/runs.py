@@ -9,8 +9,9 @@ import typer
 from rich.table import Table
 
 from weft.app import Weft
+from weft.cli.questions import gist
 from weft.cli.stored import Json, StoreCommand
-from weft.cli.terminal import Terminal, safe
+from weft.cli.terminal import Terminal, joined, safe
 from weft.explain.spec.text import moment
 from weft.runtime.spec import Summary
 
@@ -32,11 +33,19 @@ class Runs(StoreCommand):
             terminal.emit(msgspec.json.encode(listed))
         elif listed:
             terminal.show(_table(listed))
+            await self._tell_waiting(app, listed, terminal)
             if more:
                 terminal.tell(safe("There are more; `--limit N` shows N of them.", "dim"))
         else:
             terminal.tell(safe("There are no runs in this store. `weft run PATH` starts one."))
         return 0
+
+    async def _tell_waiting(self, app: Weft, listed: Sequence[Summary], terminal: Terminal) -> None:
+        """Say what each run asks that waits."""
+        for each in listed:
+            question = await app.run(each.run).question() if each.status == "waiting" else None
+            if question is not None and (asked := gist(question)):
+                terminal.show(joined((each.run, "bold"), f" waits: {asked}"))
 
 
 def _table(summaries: Sequence[Summary]) -> Table:

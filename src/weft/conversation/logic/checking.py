@@ -6,8 +6,11 @@ from typing import NamedTuple
 
 from weft.agents.logic.outputs.checking import check_outputs
 from weft.agents.spec import SELECTOR, TERMINATE, USER, WORKFLOW, Agent, Outputs, Script, Tool
+from weft.conversation.logic.dataflow import check_flow
+from weft.conversation.logic.ends import check_ends
 from weft.conversation.logic.reach import check_nobody_is_asked, check_reach
 from weft.conversation.logic.rules import check_rules
+from weft.conversation.logic.schemas import SCHEMAS
 from weft.conversation.logic.scope import Scope
 from weft.conversation.logic.tooling import (
     check_hooks,
@@ -39,22 +42,27 @@ PARTS = (
 )
 
 
-def check(folder: Folder, broken: frozenset[str]) -> tuple[Conversation | None, list[Diagnostic]]:
+def check(
+    folder: Folder, broken: frozenset[str], set_aside: frozenset[str] = frozenset()
+) -> tuple[Conversation | None, list[Diagnostic]]:
     """The conversation that a folder declares, and all that is wrong with it.
 
     `broken` names the parts that could not be read: nothing that would follow from that is said.
+    Nor is it of context variables that are set aside, which count as empty.
     """
     if not folder.documents and not broken.intersection(PARTS):
         return None, []  # nothing is there, and whoever looked has said so
     report = Report(folder.name)
-    scope = Scope(report, folder, broken)
+    scope = Scope(report, folder, broken | set_aside)
     orchestrator = _orchestrator(scope)
     agents = _agents(scope)
     agent_names = scope.agent_names if scope.agents_known else frozenset[str]()
     tooling = read_tooling(scope)
     outputs = _outputs(scope, agents)
     known = Known(agent_names, tooling.words if tooling.complete else None)
-    variables = check_variables(report, folder.documents.get("context_variables"), known)
+    ignored = "context_variables" in set_aside
+    declared = None if ignored else folder.documents.get("context_variables")
+    variables = check_variables(report, declared, known)
     scope.know(variables)
     toolkit = check_toolkit(scope, tooling, agents, outputs)
     rules = check_rules(scope, scope.document("handoffs"))
@@ -67,6 +75,8 @@ def check(folder: Folder, broken: frozenset[str]) -> tuple[Conversation | None, 
         if orchestrator.startup_mode == "BackendOnly":
             check_nobody_is_asked(scope, rules)
         check_reach(scope, orchestrator, rules)
+        check_flow(scope, orchestrator, rules)
+        check_ends(scope, orchestrator, agents, rules)
     if orchestrator is None or broken or _errors(report):
         return None, sorted(report.problems)
     conversation = Conversation(
@@ -175,7 +185,7 @@ def _outputs(scope: Scope, agents: Mapping[str, Agent]) -> Outputs:
     """The forms of outputs, and which agent answers in which."""
     document = scope.folder.documents.get("structured_outputs")
     known = scope.agent_names if scope.agents_known else None
-    outputs = check_outputs(scope.report, document, known)
+    outputs = check_outputs(scope.report, document, known, SCHEMAS)
     registry = dict(outputs.registry)
     for agent in agents.values():
         where, path = scope.places[agent.name]

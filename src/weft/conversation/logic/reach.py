@@ -1,17 +1,20 @@
-"""Which agents can ever be asked."""
+"""Who can follow whom, and which agents can ever be asked."""
 
 from collections.abc import Iterable, Mapping
 
-from weft.agents.spec import TERMINATE, USER
+from weft.agents.spec import USER
 from weft.conversation.logic.scope import Scope
 from weft.conversation.spec import Orchestrator, Rule
 
+Rules = Mapping[str, tuple[Rule, ...]]
 
-def check_reach(
-    scope: Scope, orchestrator: Orchestrator, rules: Mapping[str, tuple[Rule, ...]]
-) -> None:
+# Whom the first speaker follows, as `route.decided` has it.
+START = ""
+
+
+def check_reach(scope: Scope, orchestrator: Orchestrator, rules: Rules) -> None:
     """Note agents that no rule leads to."""
-    if scope.broken or any(problem.severity == "error" for problem in scope.report.problems):
+    if not scope.is_sound:
         return
     for name in sorted(scope.agent_names - reached(scope.places, orchestrator, rules)):
         document, path = scope.places[name]
@@ -24,33 +27,64 @@ def check_reach(
         )
 
 
-def reached(
-    agents: Iterable[str], orchestrator: Orchestrator, rules: Mapping[str, tuple[Rule, ...]]
-) -> set[str]:
+def reached(agents: Iterable[str], orchestrator: Orchestrator, rules: Rules) -> set[str]:
     """Whom the rules lead to, from whoever begins; `agents` in declared order."""
-    first = orchestrator.initial_agent or next(iter(agents))
-    start = USER if orchestrator.startup_mode == "UserDriven" else first
-    waiting, found = [start], set[str]()
-    while waiting:
-        name = waiting.pop()
-        if name in found or name == TERMINATE:
-            continue
-        found.add(name)
-        waiting += [rule.target for rule in rules.get(name, ())]
-        waiting += _usually(name, first, agents, orchestrator)
+    return beyond(START, followers(agents, orchestrator, rules))
+
+
+def followers(
+    agents: Iterable[str], orchestrator: Orchestrator, rules: Rules
+) -> dict[str, set[str]]:
+    """Who can come after each agent and at the start, whatever the conditions say.
+
+    Where the user comes, so does whoever can follow the user's answer.
+    """
+    roster = list(agents)
+    people = {USER} if orchestrator.human_in_the_loop else set[str]()
+    usual = orchestrator.orchestration_pattern == "DefaultPattern"
+    picked = set[str]() if usual else {*roster, *people}
+    first = orchestrator.initial_agent or roster[0]
+    # People come in also where a rule always fires: its target may have replied too often.
+    found = {name: _after(name, rules, picked) | people for name in roster}
+    found[START] = {USER if orchestrator.startup_mode == "UserDriven" else first}
+    for name, targets in found.items():
+        _pass_on(targets, rules)
+        if USER in targets:
+            # With no rule that fires, the user's answer goes back to whom it is for.
+            targets |= _after(USER, rules, picked or {name or first})
+            _pass_on(targets, rules)
     return found
 
 
-def _usually(name: str, first: str, agents: Iterable[str], orchestrator: Orchestrator) -> list[str]:
-    """Who may follow somebody when no rule fires."""
-    if orchestrator.orchestration_pattern != "DefaultPattern":
-        return [*agents, *([USER] if orchestrator.human_in_the_loop else [])]
-    if name == USER:
-        return [first]
-    return [USER] if orchestrator.human_in_the_loop else []
+def _after(name: str, rules: Rules, default: set[str]) -> set[str]:
+    """Whom the rules of somebody lead to; the default too, unless one of them always fires."""
+    asked = [rule for rule in rules.get(name, ()) if not rule.pre]
+    found = {rule.target for rule in asked}
+    always = any(rule.condition is None and not rule.llm for rule in asked)
+    return found if always else found | default
 
 
-def check_nobody_is_asked(scope: Scope, rules: Mapping[str, tuple[Rule, ...]]) -> None:
+def _pass_on(targets: set[str], rules: Rules) -> None:
+    """Add those who get the turn of a target before it replies."""
+    waiting = list(targets)
+    while waiting:
+        before = {rule.target for rule in rules.get(waiting.pop(), ()) if rule.pre}
+        waiting += before - targets
+        targets |= before
+
+
+def beyond(name: str, follows: Mapping[str, Iterable[str]]) -> set[str]:
+    """Everybody who can come after somebody, sooner or later."""
+    waiting, found = list(follows.get(name, ())), set[str]()
+    while waiting:
+        other = waiting.pop()
+        if other not in found:
+            found.add(other)
+            waiting += follows.get(other, ())
+    return found
+
+
+def check_nobody_is_asked(scope: Scope, rules: Rules) -> None:
     """Note whatever asks people in a run without people: rules here, tools where they stand."""
     for document, path, title in scope.asking:
         message = f"BackendOnly runs without people, and tool {title!r} asks them."

@@ -130,6 +130,7 @@ class Conversing:
         if not isinstance(route, RouteDecided):
             return route
         routes = self._before(state, route)
+        routes[-1] = self._limited(floor, routes[-1])
         moment = _moment(state)
         facts = tuple(
             (f"{moment}/pre.{n}" if n else f"{moment}/route", each) for n, each in enumerate(routes)
@@ -160,27 +161,36 @@ class Conversing:
             entry = _consider(rule, state, floor.choice)
             considered.append(entry)
             if entry.fired:
-                way = Way(rule.target, _named(rule))
-                return self._decided(floor, way, considered)
+                return RouteDecided(floor.last, rule.target, _named(rule), tuple(considered))
         way = self._default(state, floor)
-        return self._decided(floor, way, considered) if isinstance(way, Way) else way
-
-    def _decided(self, floor: Floor, way: Way, considered: Sequence[Considered]) -> RouteDecided:
-        """The route, unless its target has replied as often in a row as it may."""
-        agent = self.agents.get(way.target)
-        most = agent.max_consecutive_auto_reply if agent else None
-        if most is not None and floor.streak.get(way.target, 0) >= most:
-            end = USER if self._setup.human_in_the_loop else TERMINATE
-            way = Way(end, f"max_consecutive_auto_reply: {way.target} replied {most} times")
+        if not isinstance(way, Way):
+            return way
         return RouteDecided(floor.last, way.target, way.reason, tuple(considered))
 
+    def _limited(self, floor: Floor, route: RouteDecided) -> RouteDecided:
+        """The route, unless its target has replied as often in a row as it may."""
+        agent = self.agents.get(route.target)
+        most = agent.max_consecutive_auto_reply if agent else None
+        if most is None or floor.streak.get(route.target, 0) < most:
+            return route
+        end = USER if self._setup.human_in_the_loop else TERMINATE
+        reason = f"max_consecutive_auto_reply: {route.target} replied {most} times"
+        return msgspec.structs.replace(route, target=end, reason=reason)
+
     def _before(self, state: RunState, route: RouteDecided) -> list[RouteDecided]:
-        """The route, and those that rules judged before a reply make of it."""
-        routes, met = [route], {route.source}
-        while (agent := routes[-1].target) in self._before_reply and agent not in met:
+        """The route, and those that rules judged before a reply make of it.
+
+        Rules that lead in a circle are followed once: whom they come back to replies.
+        """
+        routes, met = [route], set[str]()
+        while (agent := routes[-1].target) in self._before_reply:
+            if agent in met:
+                reason = f"{routes[-1].reason}; {agent} was passed over once and replies"
+                routes[-1] = msgspec.structs.replace(routes[-1], reason=reason)
+                break
             met.add(agent)
             rules = self._before_reply[agent]
-            entries = [_consider(rule, state, 0) for rule in rules]
+            entries = [_consider(rule, state, 0, agent) for rule in rules]
             fired = next((n for n, entry in enumerate(entries) if entry.fired), None)
             if fired is None:
                 considered = (*routes[-1].considered, *entries)
@@ -193,12 +203,16 @@ class Conversing:
 
     def _default(self, state: RunState, floor: Floor) -> Way | Decision:
         """What the pattern says when no rule fires."""
+        first = self._setup.initial_agent
         match self._setup.orchestration_pattern:
             case "DefaultPattern":
                 return self._usual(floor)
+            case _ if first is not None and not floor.agent:
+                return Way(first, "no rule fired: initial_agent replies first")
             case "RoundRobinPattern":
                 ring = [*self._roster, *self._people()]
-                place = ring.index(floor.last) if floor.last in ring else -1
+                last = floor.last if floor.last in ring else floor.agent
+                place = ring.index(last) if last else -1
                 return Way(ring[(place + 1) % len(ring)], "no rule fired: the next in the round")
             case pattern:
                 among = self._others(floor)
@@ -261,17 +275,16 @@ def _named(rule: Rule) -> str:
     return f"{'string_llm' if rule.llm else rule.kind} rule {rule.number}"
 
 
-def _consider(rule: Rule, state: RunState, choice: int) -> Considered:
+def _consider(rule: Rule, state: RunState, choice: int, before: str = "") -> Considered:
     if rule.llm:
         chosen = rule.number == choice
         why_not = "" if chosen else "the agent's model did not choose it"
-        return Considered(rule.number, rule.target, chosen, rule.said, {}, why_not)
+        return Considered(rule.number, rule.target, chosen, rule.said, {}, why_not, by_model=True)
     if rule.condition is None:
         return Considered(rule.number, rule.target, True)
-    verdict = judge(rule.condition, state.values, state.absent)
-    return Considered(
-        rule.number, rule.target, verdict.holds, rule.said, verdict.saw, verdict.why_not
-    )
+    holds, saw, why_not = judge(rule.condition, state.values, state.absent)
+    number, target, said = rule.number, rule.target, rule.said
+    return Considered(number, target, holds, said, saw, why_not, before=before)
 
 
 def _moment(state: RunState) -> str:

@@ -166,7 +166,7 @@ def _check_term(scope: Scope, document: Document, path: Path, term: Term) -> Non
     definition = scope.definition(term.name)
     if definition is None:
         known = term.name in scope.variable_names or term.name in BAKED_IN
-        if scope.variables_known and not known:
+        if term.name in BASE or (scope.variables_known and not known):
             _unknown_variable(scope, document, path, term.name)
         return
     if problem := _unfit(definition):
@@ -195,7 +195,7 @@ def _unfit(definition: Definition) -> tuple[str, str] | None:
 def _check_can_hold(
     scope: Scope, document: Document, path: Path, term: Term, source: Derived
 ) -> None:
-    open_ended = any(trigger.values is None for trigger in source.triggers)
+    open_ended = scope.others_write or any(each.values is None for each in source.triggers)
     reachable = [source.default, *(v for t in source.triggers for v in t.values or ())]
     if not open_ended and not any(same(value, term.value) for value in reachable):
         scope.report.warn(

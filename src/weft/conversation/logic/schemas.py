@@ -5,12 +5,14 @@ another is added.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
+from weft.agents.logic.outputs.shipped import SCHEMA
 from weft.agents.spec import Agent, Script, Server, Tool
 from weft.conversation.spec import Handoff, Orchestrator, UiConfig
 from weft.errors import UsageError
@@ -69,7 +71,11 @@ def _outputs() -> File:
         "type": ["object", "null"],
         "additionalProperties": {"type": ["string", "null"]},
     }
-    model = {"$ref": "#/$defs/field"}
+    model = {
+        "if": {"type": "object", "properties": {"type": {"const": SCHEMA}}, "required": ["type"]},
+        "then": {"$ref": "#/$defs/shipped"},
+        "else": {"$ref": "#/$defs/field"},
+    }
     models = {
         "type": ["object", "array", "null"],
         "additionalProperties": model,
@@ -77,7 +83,17 @@ def _outputs() -> File:
     }
     keys = {"models": models, "registry": registry}
     shape = {"type": ["object", "null"], "properties": keys, "additionalProperties": False}
-    return File((), shape, "structured_outputs", {"registry": registry}, {"field": _field()})
+    parts = {"field": _field(), "shipped": _shipped()}
+    return File((), shape, "structured_outputs", {"registry": registry}, parts)
+
+
+def _shipped() -> Schema:
+    """A model that names one of these schemas."""
+    return {
+        "properties": {"name": _TEXT, "type": _TEXT, SCHEMA: {"enum": list(FILES)}},
+        "required": [SCHEMA],
+        "additionalProperties": False,
+    }
 
 
 def _field() -> Schema:
@@ -135,6 +151,10 @@ def schema_of(name: str) -> Schema:
     root = inner if file.key is None else _enclosed(file.key, inner, file.beside)
     definitions = {name: file.shape, **_definitions(file.models), **file.parts}
     return {"$schema": _DIALECT, "title": name, **root, "$defs": definitions}
+
+
+# What an agent may answer with: each file of a workflow, by name.
+SCHEMAS = {name: partial(schema_of, name) for name in FILES}
 
 
 def written(schema: Schema) -> bytes:

@@ -1,9 +1,11 @@
 """What the checks of one workflow know of each other: names, places, problems."""
 
+from collections.abc import Mapping
+
 from weft.agents.spec import TERMINATE, USER
 from weft.kernel.documents import Document, Folder, Path
-from weft.kernel.models import Report
-from weft.kernel.values import nearest
+from weft.kernel.models import Entry, Report
+from weft.kernel.values import as_object, nearest
 from weft.variables.logic.checking import CheckedVariables
 from weft.variables.spec import Definition, Variables
 
@@ -21,7 +23,21 @@ class Scope:
         self.places: dict[str, tuple[Document, Path]] = {}
         self.variable_names: frozenset[str] = frozenset()
         self.variables = Variables()
+        self.declared: Mapping[str, Entry] = {}
+        self.views: Mapping[str, Entry] = {}
         self.asking: list[tuple[Document, Path, str]] = []
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether all parts could be read and nothing wrong has been found so far."""
+        return not self.broken and all(each.severity != "error" for each in self.report.problems)
+
+    @property
+    def others_write(self) -> bool:
+        """Whether tools or hooks are there, which may set any derived variable at any time."""
+        declared = as_object(self.document("tools").value) or {}
+        hooks = self.report.part(self.document("hooks"), "hooks").value
+        return bool(declared.get("tools") or declared.get("lifecycle_tools") or hooks)
 
     def document(self, part: str) -> Document:
         """The document of a part, or an empty one."""
@@ -31,6 +47,7 @@ class Scope:
     def know(self, checked: CheckedVariables) -> None:
         """Take in the variables, also the names of those that are not valid."""
         self.variables = checked.variables
+        self.declared, self.views = checked.declared, checked.views
         self.variable_names = checked.names
         self.variables_known = checked.complete and "context_variables" not in self.broken
 

@@ -107,6 +107,7 @@ def check_toolkit(
             scope.asking.append((document, path, name))
     _bind_listed(scope, tooling, agents, bound)
     _check_bound(scope, tooling, agents, bound, outputs)
+    _check_modes(scope, agents, outputs)
     for server in tooling.servers.values():
         if server.agent is not None:
             where = ("mcp_servers",)
@@ -160,6 +161,16 @@ def _check_bound(
                 message = f"Tool {name!r} takes the output of {agent!r}, which has no form."
                 remedy = "Give the agent one in `structured_outputs`, or drop `auto_invoke`."
                 scope.report.add(tooling.document, (*path, "auto_invoke"), "W047", message, remedy)
+
+
+def _check_modes(scope: Scope, agents: Mapping[str, Agent], outputs: Outputs) -> None:
+    """Note agents whose tools all wait for an output that they do not give."""
+    for agent in agents.values():
+        if agent.auto_tool_mode and outputs.complete and agent.name not in outputs.registry:
+            document, path = scope.places[agent.name]
+            message = f"Agent {agent.name!r} calls its tools with its output, which has no form."
+            remedy = "Give it one in `structured_outputs`, or drop `auto_tool_mode`."
+            scope.report.add(document, (*path, "auto_tool_mode"), "W047", message, remedy)
 
 
 def _responses(scope: Scope, tooling: Tooling, outputs: Outputs) -> Iterator[tuple[str, Json]]:

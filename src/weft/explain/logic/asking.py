@@ -1,20 +1,18 @@
 """From a question to the explanation that answers it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from weft.errors import UsageError
 from weft.explain.logic.route import explain_route
 from weft.explain.logic.timeline import timeline
 from weft.explain.logic.turn import explain_turn
 from weft.explain.logic.variable import explain_variable
-from weft.explain.spec.asked import Asked, Explanation
+from weft.explain.spec.asked import Asked, Declared, Explanation
 from weft.log.spec import Event
 
 
-def explain(events: Sequence[Event], asked: Asked, descriptions: Mapping[str, str]) -> Explanation:
+def explain(events: Sequence[Event], asked: Asked, declared: Declared) -> Explanation:
     """The explanation of what is asked for; with nothing asked for, the timeline.
-
-    `descriptions` say what variables are for, by name.
 
     Raises:
         UsageError: more than one thing is asked for, or the run does not have it.
@@ -23,10 +21,9 @@ def explain(events: Sequence[Event], asked: Asked, descriptions: Mapping[str, st
     if asked.turn is not None:
         return explain_turn(events, asked.turn, asked.agent)
     if asked.variable is not None:
-        described = descriptions.get(asked.variable, "")
-        return explain_variable(events, asked.variable, asked.at, described)
+        return explain_variable(events, asked.variable, asked.at, declared)
     if asked.route is not None:
-        return explain_route(events, asked.route)
+        return explain_route(events, asked.route, declared)
     return timeline(events)
 
 

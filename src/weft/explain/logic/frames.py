@@ -1,16 +1,18 @@
 """Frames with what they refer to: segments of earlier frames, texts, messages."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from weft.agents.events import AgentText, UserText
+from weft.agents.events import AgentOutput, AgentText, UserText
+from weft.agents.logic.folding import FOLDS
+from weft.agents.spec import RunState
 from weft.assembly.events import FrameAssembled, Segment, Withheld
 from weft.assembly.spec import Message
 from weft.log.spec import Event
 
 
 class Sighted(NamedTuple):
-    """The system part of a frame: what it shows and what it leaves out."""
+    """A frame but for its history: what it shows and what it leaves out."""
 
     segments: tuple[Segment, ...]
     withheld: tuple[Withheld, ...]
@@ -21,23 +23,26 @@ class Frames:
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
         self.texts: dict[str, str] = {}
-        self.messages: list[Message] = []
+        self._heard = RunState("")
         self._listed: dict[int, Sighted] = {}
         for event in events:
             self.take(event)
 
+    @property
+    def messages(self) -> Sequence[Message]:
+        """What was said so far, as others in the run hear it."""
+        return self._heard.messages
+
     def take(self, event: Event) -> None:
         """Take in the next event of the run."""
-        match event.data:
-            case FrameAssembled(as_in=0) as frame:
-                self._listed[event.seq] = Sighted(frame.segments, frame.withheld)
-                for segment in frame.segments:
-                    if segment.text is not None:
-                        self.texts.setdefault(segment.digest, segment.text)
-            case AgentText(agent=author, text=text) | UserText(author=author, text=text):
-                self.messages.append(Message(event.seq, author, text))
-            case _:
-                pass
+        fact = event.data
+        if isinstance(fact, FrameAssembled) and not fact.as_in:
+            self._listed[event.seq] = Sighted(fact.segments, fact.withheld)
+            for segment in fact.segments:
+                if segment.text is not None:
+                    self.texts.setdefault(segment.digest, segment.text)
+        elif isinstance(fact, AgentText | AgentOutput | UserText):
+            FOLDS[type(fact)](self._heard, event)
 
     def sighted(self, frame: FrameAssembled) -> Sighted | None:
         """What a frame shows and leaves out; nothing when the frame it names is not there."""

@@ -1,19 +1,30 @@
-"""A route from the log: the rules, their verdicts, and what would have led elsewhere."""
+"""A route from the log: the rules, their verdicts, and who was picked."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
 
+import msgspec
+
+from weft.agents.events import ChanceDrawn, QuestionAnswered, QuestionAsked, SpeakerPicked
+from weft.agents.spec import SELECTOR, ToolSchema
+from weft.assembly.events import FrameAssembled
 from weft.conversation.events import Considered, RouteDecided
+from weft.conversation.logic.transfers import transfer
+from weft.conversation.spec import Conversation, Rule
 from weft.errors import UsageError
-from weft.explain.spec.route import Otherwise, RouteExplained, Weighed
-from weft.kernel.values import Json, preview
+from weft.explain.logic.alternatives import alternatives
+from weft.explain.logic.frames import Frames
+from weft.explain.spec.asked import NOTHING_DECLARED, Declared
+from weft.explain.spec.route import Picked, RouteExplained, Weighed
+from weft.kernel.values import as_array, as_object
 from weft.log.spec import Event
-from weft.variables.events import ContextChanged, ContextLoaded, ContextSuppressed
-from weft.variables.logic.conditions import Condition, judge, parse_condition
-from weft.variables.logic.types import same
+
+# What is said of a rule that the model could not choose.
+NOT_OFFERED = "it was not offered to the agent's model"
 
 
-def explain_route(events: Sequence[Event], seq: int) -> RouteExplained:
+def explain_route(
+    events: Sequence[Event], seq: int, declared: Declared = NOTHING_DECLARED
+) -> RouteExplained:
     """Why the work went where it went, at the route of that event or the next one after it.
 
     Raises:
@@ -25,6 +36,10 @@ def explain_route(events: Sequence[Event], seq: int) -> RouteExplained:
         known = ", ".join(str(event.seq) for event in routes) or "none"
         raise UsageError(f"No route was decided at seq {seq} or after it. Routes: {known}.")
     fact: RouteDecided = found.data
+    before = [event for event in events if event.seq < found.seq]
+    rules = _rules(declared.conversation)
+    offered = _offered(before, fact.source)
+    otherwise, doubt = alternatives(before, found, declared.conversation)
     return RouteExplained(
         found.run,
         found.seq,
@@ -32,126 +47,73 @@ def explain_route(events: Sequence[Event], seq: int) -> RouteExplained:
         fact.source,
         fact.target,
         fact.reason,
-        tuple(_weighed(rule) for rule in fact.considered),
-        tuple(_otherwise(events, routes, found)),
+        tuple(_weighed(each, rules.get(each.rule), offered) for each in fact.considered),
+        _picked(before),
+        tuple(otherwise),
+        doubt,
     )
 
 
-def _weighed(rule: Considered) -> Weighed:
-    return Weighed(rule.rule, rule.target, rule.condition, dict(rule.saw), rule.fired, rule.why_not)
+def _rules(conversation: Conversation | None) -> dict[int, Rule]:
+    """The declared rules by their number."""
+    some = conversation.rules.values() if conversation else ()
+    return {rule.number: rule for rules in some for rule in rules}
 
 
-class _Rule(NamedTuple):
-    """A rule that can be judged again; without a condition it always fires."""
-
-    number: int
-    target: str
-    condition: Condition | None
-
-
-class _Changed(NamedTuple):
-    """A value that could have been another one; `ELSE` stands for anything that nobody asks for."""
-
-    name: str
-    value: Json
-
-
-class _Else:
-    """Equal to nothing that a condition names."""
+def _weighed(each: Considered, rule: Rule | None, offered: Mapping[str, str]) -> Weighed:
+    model, pre = rule is not None and rule.llm, rule is not None and rule.pre
+    words = offered.get(transfer(rule, {}, {}).schema.name, "") if rule and model else ""
+    why_not = NOT_OFFERED if model and not words and not each.fired else each.why_not
+    return Weighed(
+        each.rule,
+        each.target,
+        each.condition,
+        dict(each.saw),
+        each.fired,
+        why_not,
+        model,
+        pre,
+        words,
+    )
 
 
-ELSE = _Else()
-
-
-def _otherwise(
-    events: Sequence[Event], routes: Sequence[Event], found: Event
-) -> Iterator[Otherwise]:
-    """Every single change of a value after which another rule comes first."""
-    fact: RouteDecided = found.data
-    if not fact.considered:
-        return
-    rules, complete = _rules_of(fact.source, routes)
-    values = _values_at(events, found.seq)
-    fired = _first(rules, values)
-    for change in _candidates(rules, fired):
-        if change.name in values and same(values[change.name], change.value):
-            continue
-        instead = _first(rules, {**values, change.name: change.value})
-        if instead != fired:
-            yield _told(change, values, instead, complete)
-
-
-def _rules_of(source: str, routes: Sequence[Event]) -> tuple[list[_Rule], bool]:
-    """The rules of who handed over, as far as the run shows them, and whether those are all."""
-    facts: list[RouteDecided] = [route.data for route in routes if route.data.source == source]
-    longest = max((fact.considered for fact in facts), key=len)
-    rules = [
-        _Rule(rule.rule, rule.target, parse_condition(rule.condition) if rule.condition else None)
-        for rule in longest
+def _offered(before: Sequence[Event], agent: str) -> dict[str, str]:
+    """What the last frame of an agent said of each tool, by the tool's name."""
+    shown = [event.data for event in before if isinstance(event.data, FrameAssembled)]
+    last = next((frame for frame in reversed(shown) if frame.agent == agent), None)
+    frames = Frames(before)
+    sighted = frames.sighted(last) if last else None
+    texts = [
+        frames.texts.get(segment.digest, "{}")
+        for segment in (sighted.segments if sighted else ())
+        if segment.kind == "tool"
     ]
-    return rules, not longest[-1].fired or rules[-1].condition is None
+    tools = [msgspec.json.decode(text, type=ToolSchema) for text in texts]
+    return {tool.name: tool.description for tool in tools}
 
 
-def _values_at(events: Sequence[Event], seq: int) -> dict[str, Json]:
-    values: dict[str, Json] = {}
-    for event in events:
-        if event.seq >= seq:
-            break
+def _picked(before: Sequence[Event]) -> Picked | None:
+    """Who was picked since the last route, if somebody was."""
+    asked: QuestionAsked | None = None
+    found: Picked | None = None
+    for event in before:
         match event.data:
-            case ContextLoaded(values=loaded):
-                values = {each.name: each.value for each in loaded}
-            case ContextSuppressed(names=names):
-                values = {name: value for name, value in values.items() if name not in names}
-            case ContextChanged(name=name, value=value):
-                values[name] = value
+            case RouteDecided():
+                found = None
+            case ChanceDrawn(among=among, drawn=drawn):
+                found = Picked(event.seq, "chance", drawn, among)
+            case SpeakerPicked(among=among, picked=picked):
+                found = Picked(event.seq, "the model", picked, among)
+            case QuestionAsked():
+                asked = event.data
+            case QuestionAnswered(tool=tool, by=by, value=value) if tool == SELECTOR:
+                found = Picked(event.seq, by, str(value), _choices(asked))
             case _:
                 pass
-    return values
+    return found
 
 
-def _first(rules: Sequence[_Rule], values: Mapping[str, Json]) -> _Rule | None:
-    """The rule that fires for these values."""
-    for rule in rules:
-        if rule.condition is None or judge(rule.condition, values, {}).holds:
-            return rule
-    return None
-
-
-def _candidates(rules: Sequence[_Rule], fired: _Rule | None) -> list[_Changed]:
-    """Values that a rule asks for, and values that the rule which fired does not ask for."""
-    found: list[_Changed] = []
-    for rule in rules:
-        for term in rule.condition.terms if rule.condition else ():
-            found.append(_Changed(term.name, term.value))
-            if rule is fired:
-                other = not term.value if isinstance(term.value, bool) else ELSE
-                found.append(_Changed(term.name, other))
-    return [each for place, each in enumerate(found) if not _listed(each, found[:place])]
-
-
-def _listed(change: _Changed, earlier: Sequence[_Changed]) -> bool:
-    return any(each.name == change.name and same(each.value, change.value) for each in earlier)
-
-
-def _told(
-    change: _Changed, values: Mapping[str, Json], instead: _Rule | None, complete: bool
-) -> Otherwise:
-    anything = change.value is ELSE
-    becomes = None if anything else change.value
-    wanted = "anything else" if anything else preview(becomes)
-    was = preview(values[change.name]) if change.name in values else "absent"
-    if instead is not None:
-        then = f"rule {instead.number} would have fired → {instead.target}"
-    elif complete:
-        then = "no rule would have fired, and the pattern's default would have decided"
-    else:
-        then = "the rules behind would have been asked, which no route of this run shows"
-    return Otherwise(
-        change.name,
-        values.get(change.name),
-        becomes,
-        anything,
-        instead.number if instead else 0,
-        instead.target if instead else "",
-        f"had {change.name} been {wanted} (it was {was}), {then}",
-    )
+def _choices(asked: QuestionAsked | None) -> tuple[str, ...]:
+    """Among whom a person was asked to pick."""
+    schema = as_object(asked.schema) if asked else None
+    return tuple(as_array((schema or {}).get("enum")) or ())

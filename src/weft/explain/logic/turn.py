@@ -1,97 +1,66 @@
 """A turn from the log: the frame as sent, whether the record is sound, what came of it."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, TypeVar
 
 from weft.agents.events import (
-    AgentText,
     ModelAnswered,
     ModelCalled,
-    ModelFailed,
+    ToolFailed,
+    ToolReturned,
     TurnFinished,
     TurnStarted,
 )
-from weft.agents.logic.folding import hear
-from weft.agents.spec import RunState
-from weft.assembly.events import FrameAssembled, Segment, Withheld
-from weft.assembly.logic import COUNTER, frame, piece, spoken, view
-from weft.assembly.spec import Message, Piece
+from weft.agents.logic.exchanges import exchange_of, request
+from weft.agents.spec import Exchange, Usage
 from weft.conversation.events import RouteDecided
 from weft.errors import UsageError
-from weft.explain.logic.frames import Frames, Sighted
+from weft.explain.logic.calls import model_call_of, place_of, turn_of
+from weft.explain.logic.opened import Opened, frame_doubts, open_frame, shown
+from weft.explain.logic.steps import Call, calls, steps
 from weft.explain.logic.words import words
-from weft.explain.spec.turn import (
-    Became,
-    Call,
-    Onward,
-    Said,
-    Shown,
-    Spoken,
-    TurnExplained,
-)
+from weft.explain.spec.text import counted
+from weft.explain.spec.turn import Onward, TurnExplained
 from weft.kernel.values import nearest
 from weft.log.events import ENDS
 from weft.log.spec import Event
-from weft.variables.events import ContextChanged
-
-T = TypeVar("T")
 
 
 def explain_turn(events: Sequence[Event], number: int, agent: str | None = None) -> TurnExplained:
     """What a turn was shown, to the byte, and what it did; with `agent`, its turns are counted.
 
     Raises:
-        UsageError: there is no such turn, or it has no frame.
+        UsageError: there is no such turn.
     """
     started = _find(events, number, agent)
-    own = _events_of(events, started.data.turn)
-    opened = _open(events, own)
-    recorded = opened.recorded
-    called, ended = _one(own, ModelCalled), _one(own, TurnFinished)
-    doubts = tuple(_doubts(opened, called))
-    segments = tuple(_segments(opened))
+    own = _events_of(events, started)
+    opened, found = open_frame(events, own), calls(own)
+    recorded = opened.recorded if opened else None
+    ended = next((event for event in own if isinstance(event.data, TurnFinished)), None)
+    exchanges = tuple(_exchanges(found))
+    doubts = tuple(_doubts(opened, found, exchanges)) if opened else ()
+    segments = tuple(shown(opened)) if opened else ()
     return TurnExplained(
-        started.run,
-        recorded.turn,
-        recorded.agent,
-        ended.status if ended else "open",
-        opened.seq,
-        recorded.as_in,
-        segments,
-        opened.sighted.withheld,
-        recorded.tokens,
-        recorded.counter,
-        recorded.digest,
-        not doubts,
-        doubts,
-        "".join(segment.text for segment in segments),
-        _call(own, called),
-        tuple(_said(own)),
-        tuple(_changed(own)),
-        _onward(events, own[-1].seq, recorded.agent) if ended else None,
+        run=started.run,
+        turn=started.data.turn,
+        agent=started.data.agent,
+        status=ended.data.status if ended else "open",
+        error=ended.data.error if ended else "",
+        seq=opened.seq if opened else 0,
+        as_in=recorded.as_in if recorded else 0,
+        segments=segments,
+        withheld=opened.sighted.withheld if opened else (),
+        tokens=recorded.tokens if recorded else 0,
+        counter=recorded.counter if recorded else "",
+        digest=recorded.digest if recorded else "",
+        verified=not doubts,
+        doubts=doubts,
+        prompt="".join(segment.text for segment in segments),
+        exchanges=exchanges,
+        steps=tuple(steps(found)),
+        usage=_used(own),
+        seconds=(ended.at - started.at).total_seconds() if ended else None,
+        onward=_onward(events, own[-1].seq, started.data.agent) if ended else None,
     )
-
-
-class _Opened(NamedTuple):
-    """A recorded frame with everything it refers to."""
-
-    seq: int
-    recorded: FrameAssembled
-    sighted: Sighted
-    texts: list[str]
-    heard: list[Message]
-
-
-def _open(events: Sequence[Event], own: Sequence[Event]) -> _Opened:
-    """The frame of a turn, opened."""
-    at = next((event for event in own if isinstance(event.data, FrameAssembled)), None)
-    if at is None:
-        raise UsageError("This turn was shown nothing: it has no frame on record.")
-    recorded: FrameAssembled = at.data
-    frames = Frames(event for event in events if event.seq <= at.seq)
-    sighted = frames.sighted(recorded) or Sighted((), ())
-    texts = [frames.texts.get(segment.digest, "") for segment in sighted.segments]
-    return _Opened(at.seq, recorded, sighted, texts, frames.heard(recorded))
 
 
 def _find(events: Sequence[Event], number: int, agent: str | None) -> Event:
@@ -110,116 +79,53 @@ def _find(events: Sequence[Event], number: int, agent: str | None) -> Event:
     return of_agent[number - 1]
 
 
-def _events_of(events: Sequence[Event], turn: int) -> list[Event]:
-    """What belongs to a turn: events that name it, and the changes they caused."""
-    found: dict[int, Event] = {}
+def _events_of(events: Sequence[Event], started: Event) -> list[Event]:
+    """What belongs to a turn: events under its key, and what else happened to the run meanwhile."""
+    turn, own, going = started.data.turn, list[Event](), False
     for event in events:
-        caused = isinstance(event.data, ContextChanged) and event.cause in found
-        if caused or getattr(event.data, "turn", None) == turn:
-            found[event.seq] = event
-    return list(found.values())
+        whose = turn_of(event)
+        going = going or event.seq == started.seq
+        if whose == turn or (going and whose is None):
+            own.append(event)
+        if isinstance(event.data, TurnFinished) and event.data.turn == turn:
+            going = False
+    return own
 
 
-def _one(events: Sequence[Event], fact: type[T]) -> T | None:
-    return next((event.data for event in events if isinstance(event.data, fact)), None)
+def _used(own: Sequence[Event]) -> Usage:
+    answers = (event.data for event in own if isinstance(event.data, ModelAnswered))
+    return sum((answer.usage for answer in answers), Usage())
 
 
-def _segments(opened: _Opened) -> Iterator[Shown]:
-    recorded, heard = opened.recorded, opened.heard
-    whole = recorded.tokens or 1
-    for segment, text in zip(opened.sighted.segments, opened.texts, strict=True):
-        share = round(100 * segment.tokens / whole, 1)
-        yield Shown(
-            segment.kind,
-            segment.origin,
-            segment.reason,
-            segment.tokens,
-            share,
-            segment.digest,
-            text,
-        )
-    history = recorded.history
-    if history.count:
-        yield Shown(
-            "history",
-            f"events {history.first} to {history.last}",
-            f"what was said so far, {history.count} messages",
-            history.tokens,
-            round(100 * history.tokens / whole, 1),
-            history.digest,
-            "".join(spoken(message.author, message.text) for message in heard),
-            tuple(Said(*message) for message in heard),
-        )
+def _exchanges(found: Sequence[Call]) -> Iterator[Exchange]:
+    """What each model call but the last left for those behind it."""
+    for call in _asked(found)[:-1]:
+        answered = call.one(ModelAnswered)
+        said = [event.data for event in call.events]
+        tools = [each for each in found if model_call_of(each.key) == call.key]
+        outcomes = [
+            ended[1]
+            for each in sorted(tools, key=lambda tool: place_of(tool.key))
+            if (ended := each.one(ToolReturned, ToolFailed))
+        ]
+        if answered and (exchange := exchange_of(answered[1], said, outcomes)) is not None:
+            yield exchange
 
 
-def _doubts(opened: _Opened, called: ModelCalled | None) -> Iterator[str]:
-    """Every way in which the record contradicts itself: digests are computed again."""
-    recorded, sighted = opened.recorded, opened.sighted
-    pieces = [
-        piece(segment.kind, segment.origin, text, segment.reason)
-        for segment, text in zip(sighted.segments, opened.texts, strict=True)
-    ]
-    yield from _piece_doubts(recorded, sighted.segments, pieces)
-    yield from _frame_doubts(recorded, pieces, sighted.withheld, opened.heard)
-    if called is not None and called.request != recorded.digest:
-        yield f"the engine was asked with request {called.request}, not with this frame"
+def _asked(found: Sequence[Call]) -> list[Call]:
+    """The model calls of a turn."""
+    return [call for call in found if isinstance(call.events[0].data, ModelCalled)]
 
 
-def _piece_doubts(
-    recorded: FrameAssembled, segments: Sequence[Segment], pieces: Sequence[Piece]
-) -> Iterator[str]:
-    for number, (segment, again) in enumerate(zip(segments, pieces, strict=True), 1):
-        where = f"segment {number} ({segment.origin})"
-        if segment.digest != again.digest:
-            yield f"{where} is recorded as {segment.digest}, and its text is {again.digest}"
-        elif recorded.counter == COUNTER and segment.tokens != again.tokens:
-            yield f"{where} is recorded with {segment.tokens} tokens, and has {again.tokens}"
-
-
-def _frame_doubts(
-    recorded: FrameAssembled,
-    pieces: Sequence[Piece],
-    withheld: Sequence[Withheld],
-    heard: Sequence[Message],
-) -> Iterator[str]:
-    state = RunState("")
-    for message in heard:
-        hear(state, *message)
-    again = frame(recorded.turn, recorded.agent, view(pieces, withheld), state.history, 0, {})
-    pairs: list[tuple[str, Any, Any]] = [
-        ("view", recorded.view, again.view),
-        ("history", recorded.history.digest, again.history.digest),
-        ("number of messages", recorded.history.count, again.history.count),
-        ("digest", recorded.digest, again.digest),
-    ]
-    if recorded.counter == COUNTER:
-        pairs.append(("number of tokens", recorded.tokens, again.tokens))
-    for what, said, found in pairs:
-        if said != found:
-            yield f"the {what} is recorded as {said}, and is {found} when computed again"
-
-
-def _call(own: Sequence[Event], called: ModelCalled | None) -> Call | None:
-    if called is None:
-        return None
-    if failed := _one(own, ModelFailed):
-        return Call(called.engine, "failed", error=f"{failed.error}: {failed.message}")
-    if answered := _one(own, ModelAnswered):
-        return Call(called.engine, "answered", answered.usage)
-    return Call(called.engine, "open")
-
-
-def _said(own: Sequence[Event]) -> Iterator[Spoken]:
-    for event in own:
-        if isinstance(event.data, AgentText):
-            yield Spoken(event.seq, event.data.text, event.data.hidden)
-
-
-def _changed(own: Sequence[Event]) -> Iterator[Became]:
-    for event in own:
-        if isinstance(event.data, ContextChanged):
-            fact = event.data
-            yield Became(event.seq, fact.name, fact.previous, fact.value, fact.writer)
+def _doubts(opened: Opened, found: Sequence[Call], exchanges: Sequence[Exchange]) -> Iterator[str]:
+    """Every way in which the record contradicts itself."""
+    yield from frame_doubts(opened)
+    for number, call in enumerate(_asked(found)):
+        said = call.events[0].data.request
+        again = request(opened.recorded.digest, exchanges[:number])
+        if said != again:
+            given = f"the frame and {counted(number, 'exchange')}" if number else "this frame"
+            yield f"model call {number + 1} was asked with request {said}, and {given} is {again}"
 
 
 def _onward(events: Sequence[Event], after: int, agent: str) -> Onward | None:

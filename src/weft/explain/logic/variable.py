@@ -1,18 +1,18 @@
 """A variable from the log: its first value, its changes, its readers."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
-from weft.assembly.events import FrameAssembled
-from weft.conversation.events import Considered, RouteDecided
 from weft.errors import UsageError
-from weft.explain.logic.frames import Frames
-from weft.explain.logic.words import causes, numbered
-from weft.explain.spec.variable import Change, Judged, Refusal, Sight, VariableExplained
+from weft.explain.logic.causes import Causes
+from weft.explain.logic.readers import conditions, frames, hooks
+from weft.explain.spec.asked import NOTHING_DECLARED, Declared
+from weft.explain.spec.variable import Change, Omission, Refusal, VariableExplained
 from weft.kernel.values import nearest
 from weft.log.spec import Event
 from weft.variables.events import (
     ContextChanged,
     ContextLoaded,
+    ContextMissed,
     ContextRefused,
     ContextSuppressed,
     Loaded,
@@ -20,29 +20,32 @@ from weft.variables.events import (
 
 
 def explain_variable(
-    events: Sequence[Event], name: str, at: int | None = None, description: str = ""
+    events: Sequence[Event],
+    name: str,
+    at: int | None = None,
+    declared: Declared = NOTHING_DECLARED,
 ) -> VariableExplained:
     """Why a variable has its value, as of an event or as of the last one.
-
-    `description` is what its definition says it is for.
 
     Raises:
         UsageError: the run has no such variable, or no such event.
     """
     _check(events, name, at)
     until = [event for event in events if at is None or event.seq <= at]
-    loaded = _loaded(until, name)
-    suppressed = _suppressed(until, name)
-    changes = tuple(_changes(until, name))
-    value = changes[-1].value if changes else loaded.value if loaded else None
+    loaded, suppressed = _loaded(until, name), _suppressed(until, name)
+    causes = Causes(until)
+    changes = tuple(_changes(until, name, causes, loaded is not None and not suppressed))
+    last = changes[-1] if changes else None
     first = loaded or Loaded(name, "")
     return VariableExplained(
         run=events[0].run,
         name=name,
-        description=description,
+        description=declared.descriptions.get(name, ""),
         at=until[-1].seq,
-        present=bool(changes) or (loaded is not None and not suppressed),
-        value=value,
+        present=not last.removed if last else loaded is not None and not suppressed,
+        value=last.value if last else first.value,
+        ephemeral=last is not None and last.ephemeral,
+        undeclared=_undeclared(until, name),
         source=first.source,
         place=first.origin,
         raw=first.raw,
@@ -51,9 +54,11 @@ def explain_variable(
         note=first.note,
         suppressed=suppressed,
         changes=changes,
-        refused=tuple(_refused(until, name)),
-        frames=tuple(_frames(until, name)),
-        conditions=tuple(_conditions(until, name)),
+        refused=tuple(_refused(until, name, causes)),
+        missed=tuple(_missed(until, name, causes)),
+        frames=tuple(frames(until, name, declared.conversation)),
+        conditions=tuple(conditions(until, name, declared.conversation)),
+        hooks=tuple(hooks(until, name, declared.conversation)),
     )
 
 
@@ -75,7 +80,7 @@ def _names(events: Sequence[Event]) -> Iterator[str]:
                 yield from (each.name for each in values)
             case ContextSuppressed(names=names):
                 yield from names
-            case ContextChanged(name=name) | ContextRefused(name=name):
+            case ContextChanged(name=name) | ContextRefused(name=name) | ContextMissed(name=name):
                 yield name
             case _:
                 pass
@@ -95,60 +100,38 @@ def _suppressed(events: Sequence[Event], name: str) -> str:
     return ""
 
 
-def _changes(events: Sequence[Event], name: str) -> Iterator[Change]:
-    by_seq: Mapping[int, Event] = numbered(events)
+def _undeclared(events: Sequence[Event], name: str) -> bool:
+    facts = (event.data for event in events if isinstance(event.data, ContextChanged))
+    return any(fact.undeclared for fact in facts if fact.name == name)
+
+
+def _changes(events: Sequence[Event], name: str, causes: Causes, present: bool) -> Iterator[Change]:
     for event in events:
-        if isinstance(event.data, ContextChanged) and event.data.name == name:
-            fact = event.data
-            led = causes(event, by_seq)
-            yield Change(event.seq, event.at, fact.previous, fact.value, fact.writer, led)
+        fact = event.data
+        if isinstance(fact, ContextChanged) and fact.name == name:
+            yield Change(
+                event.seq,
+                event.at,
+                fact.previous,
+                fact.value,
+                fact.writer,
+                causes.of(event),
+                not present,
+                fact.removed,
+                fact.ephemeral,
+            )
+            present = not fact.removed
 
 
-def _refused(events: Sequence[Event], name: str) -> Iterator[Refusal]:
-    by_seq: Mapping[int, Event] = numbered(events)
+def _refused(events: Sequence[Event], name: str, causes: Causes) -> Iterator[Refusal]:
     for event in events:
-        if isinstance(event.data, ContextRefused) and event.data.name == name:
-            fact = event.data
-            yield Refusal(event.seq, event.at, fact.writer, fact.reason, causes(event, by_seq))
+        fact = event.data
+        if isinstance(fact, ContextRefused) and fact.name == name:
+            yield Refusal(event.seq, event.at, fact.writer, fact.reason, causes.of(event))
 
 
-def _frames(events: Sequence[Event], name: str) -> Iterator[Sight]:
-    origin = f"context_variables.{name}"
-    frames = Frames()
+def _missed(events: Sequence[Event], name: str, causes: Causes) -> Iterator[Omission]:
     for event in events:
-        frames.take(event)
-        if not isinstance(event.data, FrameAssembled):
-            continue
-        sighted = frames.sighted(event.data)
-        if sighted is None:
-            continue
-        turn, agent = event.data.turn, event.data.agent
-        for segment in sighted.segments:
-            if segment.origin == origin:
-                text = frames.texts.get(segment.digest, "").strip()
-                yield Sight(event.seq, turn, agent, text)
-        for each in sighted.withheld:
-            if each.origin == origin:
-                why = f"withheld, {each.reason}: {each.detail}"
-                yield Sight(event.seq, turn, agent, "", why)
-
-
-def _conditions(events: Sequence[Event], name: str) -> Iterator[Judged]:
-    for event in events:
-        if isinstance(event.data, RouteDecided):
-            for rule in event.data.considered:
-                if _looked(rule, name):
-                    yield Judged(
-                        event.seq,
-                        event.data.source,
-                        rule.target,
-                        rule.rule,
-                        rule.condition,
-                        rule.saw.get(name),
-                        rule.fired,
-                        rule.why_not,
-                    )
-
-
-def _looked(rule: Considered, name: str) -> bool:
-    return name in rule.saw or rule.why_not.startswith(f"{name} is absent")
+        fact = event.data
+        if isinstance(fact, ContextMissed) and fact.name == name:
+            yield Omission(event.seq, event.at, fact.tool, fact.key, fact.value, causes.of(event))

@@ -1,7 +1,11 @@
-"""What can be asked of a run, and what comes back."""
+"""What can be asked of a run, what its declarations say, and what comes back."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import msgspec
 
+from weft.conversation.spec import Conversation
 from weft.explain.spec.route import RouteExplained
 from weft.explain.spec.timeline import Timeline
 from weft.explain.spec.turn import TurnExplained
@@ -18,3 +22,17 @@ class Asked(msgspec.Struct, frozen=True):
     route: int | None = None
     agent: str | None = None
     at: int | None = None
+
+
+class Declared(NamedTuple):
+    """What a run began with, read from the first event of its log.
+
+    `descriptions` say what variables are for, by name; `conversation` is what decided its routes
+    and hooks, if it is one.
+    """
+
+    descriptions: Mapping[str, str] = {}
+    conversation: Conversation | None = None
+
+
+NOTHING_DECLARED = Declared()

@@ -7,7 +7,11 @@ from weft.kernel.values import Json, preview
 
 
 class Weighed(msgspec.Struct, frozen=True):
-    """A rule at the moment of the decision: what it wants, what it saw, and its verdict."""
+    """A rule at the moment of the decision: what it wants, what it saw, and its verdict.
+
+    One that the agent's model judges has the words with which it was `offered`; one that is
+    `pre` was judged before its agent would reply.
+    """
 
     rule: int
     target: str
@@ -15,11 +19,41 @@ class Weighed(msgspec.Struct, frozen=True):
     saw: dict[str, Json]
     fired: bool
     why_not: str
+    model: bool = False
+    pre: bool = False
+    offered: str = ""
+
+    @property
+    def wants(self) -> str:
+        """The condition, and when it is judged if not after a turn."""
+        return f"{self.condition or 'always'}{' (before the reply)' if self.pre else ''}"
+
+    @property
+    def sight(self) -> str:
+        """The values that it saw, or the words that the model was given."""
+        if self.model:
+            return f"the model was told: {self.offered}" if self.offered else ""
+        return ", ".join(f"{name} = {preview(value)}" for name, value in self.saw.items())
 
     @property
     def verdict(self) -> str:
         """What came of the rule."""
         return "fired" if self.fired else f"no: {self.why_not}"
+
+
+class Picked(msgspec.Struct, frozen=True):
+    """Who was picked when no rule fired, by whom, and among whom."""
+
+    seq: int
+    by: str
+    picked: str
+    among: tuple[str, ...]
+
+    @property
+    def says(self) -> str:
+        """The pick in a line."""
+        among = ", ".join(self.among)
+        return f"Picked (seq {self.seq}): {self.picked}, by {self.by}, among {among}"
 
 
 class Otherwise(msgspec.Struct, frozen=True):
@@ -35,7 +69,10 @@ class Otherwise(msgspec.Struct, frozen=True):
 
 
 class RouteExplained(msgspec.Struct, frozen=True):
-    """Why the work went where it went."""
+    """Why the work went where it went.
+
+    `doubt` says what the declarations of the run decide at this place, if that is not this route.
+    """
 
     run: str
     seq: int
@@ -44,7 +81,9 @@ class RouteExplained(msgspec.Struct, frozen=True):
     target: str
     reason: str
     rules: tuple[Weighed, ...]
+    picked: Picked | None
     otherwise: tuple[Otherwise, ...]
+    doubt: str
 
     def __str__(self) -> str:
         return visible("\n".join([self.headline, *self._rules(), *self.alternatives]))
@@ -60,22 +99,19 @@ class RouteExplained(msgspec.Struct, frozen=True):
 
     @property
     def alternatives(self) -> list[str]:
-        """What single change of a value would have led elsewhere, a line each."""
+        """Who was picked, and what single change of a value would have led elsewhere."""
+        lines = [self.picked.says] if self.picked else []
+        if self.doubt:
+            return [*lines, f"! {self.doubt}"]
         if not self.otherwise:
-            return ["Otherwise: no single value would have led elsewhere"]
-        return ["Otherwise:", *(f"  {each.says}" for each in self.otherwise)]
+            return [*lines, "Otherwise: no single value would have led elsewhere"]
+        return [*lines, "Otherwise:", *(f"  {each.says}" for each in self.otherwise)]
 
     def _rules(self) -> list[str]:
         if not self.rules:
             return ["Rules: none was considered"]
         rows = [
-            (
-                f"  rule {each.rule}",
-                f"→ {each.target}",
-                each.condition or "always",
-                ", ".join(f"{name} = {preview(value)}" for name, value in each.saw.items()),
-                each.verdict,
-            )
+            (f"  rule {each.rule}", f"→ {each.target}", each.wants, each.sight, each.verdict)
             for each in self.rules
         ]
         return ["Rules considered, in order:", *table(rows)]

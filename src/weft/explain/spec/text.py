@@ -42,6 +42,11 @@ def table(rows: Iterable[Sequence[str]]) -> list[str]:
     ]
 
 
+def counted(count: int, thing: str) -> str:
+    """How many there are of a thing."""
+    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
+
+
 def lasting(seconds: float | None) -> str:
     """A duration as people say it."""
     if seconds is None:

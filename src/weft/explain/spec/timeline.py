@@ -5,11 +5,14 @@ from datetime import datetime
 import msgspec
 
 from weft.agents.spec import Usage
-from weft.explain.spec.text import lasting, moment, table, visible
+from weft.explain.spec.text import counted, lasting, moment, table, visible
 
 
 class Row(msgspec.Struct, frozen=True):
-    """One turn, question, route, pause in driving, or end."""
+    """One thing of note: a turn, a tool, a hook, a question, a pick, a route, the end.
+
+    `depth` says how far it stands inside others: a tool in its turn, a question in its tool.
+    """
 
     seq: int
     what: str
@@ -19,6 +22,7 @@ class Row(msgspec.Struct, frozen=True):
     tokens: int | None = None
     usage: Usage | None = None
     note: str = ""
+    depth: int = 0
 
     @property
     def cells(self) -> tuple[str, ...]:
@@ -26,7 +30,8 @@ class Row(msgspec.Struct, frozen=True):
         usage = self.usage
         used = f"{usage.input_tokens}/{usage.output_tokens}" if usage else ""
         tokens = "" if self.tokens is None else str(self.tokens)
-        return str(self.seq), self.what, self.who, lasting(self.seconds), tokens, used, self.note
+        what = f"{'  ' * self.depth}{self.what}"
+        return str(self.seq), what, self.who, lasting(self.seconds), tokens, used, self.note
 
 
 class Timeline(msgspec.Struct, frozen=True):
@@ -56,7 +61,7 @@ class Timeline(msgspec.Struct, frozen=True):
         return (
             f"Run {self.run} of {self.workflow} {self.version}: {self.status}, "
             f"started {moment(self.started)}, {lasting(self.seconds)}, "
-            f"{self.turns} turns, {self.events} events"
+            f"{counted(self.turns, 'turn')}, {counted(self.events, 'event')}"
         )
 
 

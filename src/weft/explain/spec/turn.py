@@ -1,11 +1,12 @@
-"""One turn: the frame as it was sent, what came of it."""
+"""One turn: the frame as it was sent, what happened, and where the work went."""
 
 import msgspec
 
-from weft.agents.spec import Usage
+from weft.agents.spec import Exchange, Usage
 from weft.assembly.events import Withheld
-from weft.explain.spec.text import indent, one_line, table, visible
-from weft.kernel.values import Json, preview
+from weft.explain.spec.steps import Step, lines_of
+from weft.explain.spec.text import indent, lasting, one_line, table, visible
+from weft.kernel.values import as_data
 
 
 class Said(msgspec.Struct, frozen=True):
@@ -29,33 +30,6 @@ class Shown(msgspec.Struct, frozen=True, omit_defaults=True):
     messages: tuple[Said, ...] = ()
 
 
-class Call(msgspec.Struct, frozen=True):
-    """What became of asking the engine: `answered`, `failed`, or `open` if nothing came yet."""
-
-    engine: str
-    outcome: str
-    usage: Usage = Usage()
-    error: str = ""
-
-
-class Spoken(msgspec.Struct, frozen=True):
-    """What the agent said; `hidden` from the user if it was a control word."""
-
-    seq: int
-    text: str
-    hidden: bool
-
-
-class Became(msgspec.Struct, frozen=True):
-    """A variable that the turn changed."""
-
-    seq: int
-    name: str
-    previous: Json
-    value: Json
-    writer: str
-
-
 class Onward(msgspec.Struct, frozen=True):
     """Where the work went after the turn: a route, or the end of the run."""
 
@@ -66,12 +40,17 @@ class Onward(msgspec.Struct, frozen=True):
 
 
 class TurnExplained(msgspec.Struct, frozen=True):
-    """What one turn was shown, to the byte, and what it did."""
+    """What one turn was shown, to the byte, and what it did.
+
+    `seq` is where its frame stands, or 0 if it has none yet. `exchanges` is what its later model
+    calls were given besides the frame: the second the first of them, the third two, and so on.
+    """
 
     run: str
     turn: int
     agent: str
     status: str
+    error: str
     seq: int
     as_in: int
     segments: tuple[Shown, ...]
@@ -82,9 +61,10 @@ class TurnExplained(msgspec.Struct, frozen=True):
     verified: bool
     doubts: tuple[str, ...]
     prompt: str
-    call: Call | None
-    said: tuple[Spoken, ...]
-    changed: tuple[Became, ...]
+    exchanges: tuple[Exchange, ...]
+    steps: tuple[Step, ...]
+    usage: Usage
+    seconds: float | None
     onward: Onward | None
 
     def __str__(self) -> str:
@@ -92,16 +72,20 @@ class TurnExplained(msgspec.Struct, frozen=True):
         parts += ["", "The prompt, segment by segment:"]
         for number, segment in enumerate(self.segments, 1):
             parts += [f"  [{number}] {segment.kind} {segment.origin}", indent(segment.text)]
+        if self.exchanges:
+            parts += ["Exchanges, given to later model calls:"]
+            parts += [f"  [{n}] {said}" for n, said in enumerate(self.exchanged, 1)]
         return visible("\n".join(parts))
 
     @property
     def headline(self) -> str:
         """Which turn this is, how big it was and whether the record is sound."""
+        status = f"{self.status}: {one_line(self.error, 200)}" if self.error else self.status
+        who = f"Turn {self.turn} of {self.agent} ({status}), run {self.run}"
+        if not self.seq:
+            return f"{who}: it has no frame yet"
         proof = "digests verified" if self.verified else "DIGESTS DO NOT MATCH"
-        return (
-            f"Turn {self.turn} of {self.agent} ({self.status}), run {self.run}: "
-            f"{self.tokens} tokens ({self.counter}), digest {self.digest}, {proof}"
-        )
+        return f"{who}: {self.tokens} tokens ({self.counter}), digest {self.digest}, {proof}"
 
     def _sight(self) -> list[str]:
         rows = [
@@ -118,23 +102,16 @@ class TurnExplained(msgspec.Struct, frozen=True):
 
     @property
     def outcome(self) -> list[str]:
-        """What came of the turn, a line each."""
-        lines: list[str] = []
-        if self.call is not None:
-            used = f"{self.call.usage.input_tokens} in, {self.call.usage.output_tokens} out"
-            error = f": {one_line(self.call.error, 200)}" if self.call.error else ""
-            lines.append(f"Engine: {self.call.engine} {self.call.outcome} ({used}){error}")
-        for said in self.said:
-            hidden = " (hidden from the user)" if said.hidden else ""
-            lines.append(f"Said (seq {said.seq}){hidden}: {one_line(said.text, 200)}")
-        for change in self.changed:
-            lines.append(
-                f"Changed (seq {change.seq}): {change.name} {preview(change.previous)} → "
-                f"{preview(change.value)} by {change.writer}"
-            )
-        if self.onward is not None:
-            target = f" → {self.onward.target}" if self.onward.target else ""
-            lines.append(
-                f"Then (seq {self.onward.seq}): {self.onward.kind}{target} ({self.onward.reason})"
-            )
+        """What happened in the turn and where the work went, a line each."""
+        took = f", {lasting(self.seconds)}" if self.seconds is not None else ""
+        used = f"{self.usage.input_tokens} in, {self.usage.output_tokens} out"
+        lines = [f"What happened ({used}{took}):", *lines_of(self.steps)]
+        if (onward := self.onward) is not None:
+            target = f" → {onward.target}" if onward.target else ""
+            lines.append(f"Then (seq {onward.seq}): {onward.kind}{target} ({onward.reason})")
         return lines
+
+    @property
+    def exchanged(self) -> list[str]:
+        """Each exchange as data."""
+        return [as_data(each) for each in self.exchanges]

@@ -17,8 +17,12 @@ class Cause(msgspec.Struct, frozen=True):
     says: str
 
 
-class Change(msgspec.Struct, frozen=True):
-    """One change of the value, and what led to it: nearest first, back to what is from outside."""
+class Change(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One change of the value, and what led to it: nearest first, back to what is from outside.
+
+    `absent` says that there was no value before, `removed` that there was none afterwards, and
+    `ephemeral` that the value lived in the memory of a process alone.
+    """
 
     seq: int
     at: datetime
@@ -26,11 +30,16 @@ class Change(msgspec.Struct, frozen=True):
     value: Json
     writer: str
     causes: tuple[Cause, ...]
+    absent: bool = False
+    removed: bool = False
+    ephemeral: bool = False
 
     @property
     def says(self) -> str:
         """What became what, and by whom."""
-        return f"{preview(self.previous)} → {preview(self.value)} by {self.writer}"
+        was = "absent" if self.absent else preview(self.previous)
+        now = "removed" if self.removed else shown(self.value, self.ephemeral)
+        return f"{was} → {now} by {self.writer}"
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -48,14 +57,38 @@ class Refusal(msgspec.Struct, frozen=True):
         return f"refused to {self.writer}: {one_line(self.reason, 200)}"
 
 
+class Omission(msgspec.Struct, frozen=True):
+    """A value that an answer held for the variable, and that the tool which asked did not set."""
+
+    seq: int
+    at: datetime
+    tool: str
+    key: str
+    value: Json
+    causes: tuple[Cause, ...]
+
+    @property
+    def says(self) -> str:
+        """Which tool did not set what."""
+        was = preview(self.value)
+        return f"not set by tool:{self.tool}, and {self.key} of the answer was {was}"
+
+
+Write = Change | Refusal | Omission
+
+
 class Sight(msgspec.Struct, frozen=True):
-    """A frame that showed the variable, or that was to show it and says why it did not."""
+    """A frame that showed the variable, or that was to show it and says why it did not.
+
+    `origin` is the segment: the variable's own, or a handoff whose words hold its value.
+    """
 
     seq: int
     turn: int
     agent: str
     text: str
     withheld: str = ""
+    origin: str = ""
 
 
 class Judged(msgspec.Struct, frozen=True):
@@ -71,9 +104,38 @@ class Judged(msgspec.Struct, frozen=True):
     why_not: str
 
     @property
+    def who(self) -> str:
+        """Whose rule it is."""
+        return f"{self.source} rule {self.rule}"
+
+    @property
     def verdict(self) -> str:
         """What the rule made of it."""
         return f"fired → {self.target}" if self.fired else f"no: {self.why_not}"
+
+
+class Gated(msgspec.Struct, frozen=True):
+    """A hook that runs on a condition which looked at the variable."""
+
+    seq: int
+    hook: str
+    trigger: str
+    agent: str | None
+    condition: str
+    value: Json
+    ran: bool
+    why_not: str
+
+    @property
+    def who(self) -> str:
+        """Which hook it is."""
+        of = f" of {self.agent}" if self.agent else ""
+        return f"hook {self.hook}, {self.trigger}{of}"
+
+    @property
+    def verdict(self) -> str:
+        """What the hook made of it."""
+        return "ran" if self.ran else f"skipped: {self.why_not}"
 
 
 class VariableExplained(msgspec.Struct, frozen=True):
@@ -85,6 +147,8 @@ class VariableExplained(msgspec.Struct, frozen=True):
     at: int
     present: bool
     value: Json
+    ephemeral: bool
+    undeclared: bool
     source: str
     place: str
     raw: str | None
@@ -94,8 +158,10 @@ class VariableExplained(msgspec.Struct, frozen=True):
     suppressed: str
     changes: tuple[Change, ...]
     refused: tuple[Refusal, ...]
+    missed: tuple[Omission, ...]
     frames: tuple[Sight, ...]
     conditions: tuple[Judged, ...]
+    hooks: tuple[Gated, ...]
 
     def __str__(self) -> str:
         return visible("\n".join([self.headline, *self.origin, *self._history(), *self._readers()]))
@@ -103,7 +169,7 @@ class VariableExplained(msgspec.Struct, frozen=True):
     @property
     def headline(self) -> str:
         """The value as of the event asked for."""
-        value = preview(self.value) if self.present else "absent"
+        value = shown(self.value, self.ephemeral) if self.present else "absent"
         return f"{self.name} is {value} as of seq {self.at}, run {self.run}"
 
     @property
@@ -112,6 +178,8 @@ class VariableExplained(msgspec.Struct, frozen=True):
         lines = [f"Description: {one_line(self.description, 200)}"] if self.description else []
         if self.suppressed:
             return [*lines, f"Suppressed: {self.suppressed}"]
+        if self.undeclared:
+            return [*lines, "Undeclared: only tools and hooks write it"]
         if not self.source:
             return [*lines, "Not loaded yet"]
         place = f" ({self.place})" if self.place else ""
@@ -121,9 +189,14 @@ class VariableExplained(msgspec.Struct, frozen=True):
         return [*lines, f"Note: {one_line(self.note, 200)}"] if self.note else lines
 
     @property
-    def history(self) -> list[Change | Refusal]:
-        """Every write since the first value, taken or refused, in the order of the log."""
-        return sorted((*self.changes, *self.refused), key=lambda write: write.seq)
+    def history(self) -> list[Write]:
+        """Every write since the first value, taken, refused or missed, in the order of the log."""
+        return sorted((*self.changes, *self.refused, *self.missed), key=lambda write: write.seq)
+
+    @property
+    def judged(self) -> list[Judged | Gated]:
+        """Every condition that looked at it, of routes and of hooks, in the order of the log."""
+        return sorted((*self.conditions, *self.hooks), key=lambda each: each.seq)
 
     def _history(self) -> list[str]:
         lines = ["Changes:" if self.history else "Changes: none"]
@@ -139,8 +212,7 @@ class VariableExplained(msgspec.Struct, frozen=True):
             for each in self.frames
         ]
         judged = [
-            (f"  seq {each.seq}", f"{each.source} rule {each.rule}", each.condition, each.verdict)
-            for each in self.conditions
+            (f"  seq {each.seq}", each.who, each.condition, each.verdict) for each in self.judged
         ]
         return [
             "Frames:" if seen else "Frames: none showed it",
@@ -148,3 +220,8 @@ class VariableExplained(msgspec.Struct, frozen=True):
             "Conditions:" if judged else "Conditions: none looked at it",
             *table(judged),
         ]
+
+
+def shown(value: Json, ephemeral: bool) -> str:
+    """A value on one line; one that is not JSON as what is recorded in its place."""
+    return str(value) if ephemeral else preview(value)

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, NoReturn
+from typing import Any, NoReturn, get_args
 
 import anyio
 from anyio import to_thread
@@ -71,20 +71,26 @@ class Call:
             TimeoutError: it took too long.
             TypeError: it gave something that is not JSON.
         """
-        context = Context(self.draft, self)
+        context, given = Context(self.draft, self), None
         token = ASKING.set(self)
         try:
-            with anyio.fail_after(self._caller.timeout):
+            with anyio.move_on_after(self._caller.timeout) as scope:
                 given = await self._callee(arguments, context)
-        except TimeoutError as error:
-            if str(error):
-                raise
-            raise TimeoutError(f"It took over {self._caller.timeout:g} s.") from error
+        except (Exception, BaseExceptionGroup) as error:
+            if self.question is not None:
+                raise Parked from error  # whatever it made of the first one
+            raise
         finally:
             ASKING.reset(token)
-        if self.question is not None:
-            raise Parked  # whoever caught the first one cannot go on without the answer
+        self._go_on()
+        if scope.cancelled_caught:
+            raise TimeoutError(f"It took over {self._caller.timeout:g} s.")
         return as_json(given)
+
+    def _go_on(self) -> None:
+        """Let nobody go on without the answer who asked and caught what ended the call."""
+        if self.question is not None:
+            raise Parked
 
     async def ask(
         self, tool: str, payload: Json, seconds: float | None, display: Display | None
@@ -92,6 +98,7 @@ class Call:
         """The recorded answer to the next question of this call; without one, the call parks."""
         if not self._callee.may_ask:
             raise UsageError("Only async tools and hooks may ask people. Make it `async def`.")
+        self._go_on()
         question = self._make(tool, payload, seconds, display)
         self._asked += 1
         answered = self._journal.recorded(f"{question.id}/answer")
@@ -99,7 +106,9 @@ class Call:
             self._answers.append((question.tool, answered.value))
             return answered.value
         if isinstance(self._journal.recorded(f"{question.id}/expired"), QuestionExpired):
-            raise Expired(f"Nobody answered {question.tool!r} within {seconds:g} s.")
+            raise Expired(f"Nobody answered {question.tool!r} in time.")
+        if self._journal.state.cancel is not None:
+            raise UsageError("The run was cancelled; nobody is asked any more.")
         self.question = question
         raise Parked
 
@@ -108,6 +117,8 @@ class Call:
     ) -> Question:
         if not is_text(tool) or not is_json(payload):
             raise UsageError(f"A question takes a tool's name and JSON, not {preview(payload)}.")
+        if display not in (None, *get_args(Display)):
+            raise UsageError(f"A question is shown inline or as an artifact, not {display!r}.")
         if timeout is not None and timeout <= 0:
             raise UsageError(f"A question waits for seconds above 0, not {timeout!r}.")
         journal, kit = self._journal, self._journal.workflow.toolkit
@@ -132,6 +143,7 @@ class Call:
 
     async def once(self, name: str, effect: Callable[[], Any]) -> Json:
         """What an effect gave, from the record or by doing it now."""
+        self._go_on()
         id = f"{self._caller.key}/once:{name}"
         done = self._journal.recorded(id)
         if isinstance(done, EffectDone):

@@ -34,8 +34,9 @@ from weft.runtime.service.hooks import HookRunner
 from weft.runtime.service.journal import Journal
 from weft.runtime.service.picking import pick
 from weft.runtime.service.turn import Turns
-from weft.runtime.spec import Delta, Loaded, Message, Reply, Say, Stop
+from weft.runtime.spec import Delta, Loaded, Message, Reply, Say, Stop, Voice
 from weft.variables.events import TimerExpired
+from weft.variables.logic.exposure import names_of
 from weft.variables.logic.secrets import Secrets
 from weft.variables.service import ContextSource
 
@@ -114,6 +115,8 @@ class Driver:
         async with self._stores.claims.claim(run):
             opened = await self._open(run, resume=False)
             await self._take_in(opened.journal)
+            _rest(opened.journal)
+            await opened.journal.commit()
 
     async def _open(self, run: str, *, resume: bool = True) -> Opened:
         """The run as its log has it now; a drive that was cut off is taken up with a mark."""
@@ -163,6 +166,8 @@ class Driver:
             idle = (run for run, each in self._warm.items() if not each.journal.objects)
 
     async def _take_in(self, journal: Journal) -> None:
+        """Put messages on record; an answer that comes when its time is over comes too late."""
+        self._expire(journal)
         for id, message in await self._stores.inbox.pending(journal.state.run):
             _put_on_record(journal, id, message)
         await journal.commit()
@@ -205,7 +210,7 @@ class Driver:
             journal.record(id, fact)
         match decision:
             case TakeTurn(agent=agent):
-                await opened.turns.take(agent, self._say(journal, agent))
+                await opened.turns.take(agent, self._voice(journal, agent))
             case Ask(question=question):
                 ask(journal, question)
             case Finish(reason=reason):
@@ -217,28 +222,35 @@ class Driver:
             case Pick():
                 await pick(journal, opened.loaded, decision)
 
-    def _say(self, journal: Journal, agent: str) -> Say:
-        """Lets whoever watches hear an answer while it is made, unless it may have to be hidden."""
-        workflow, state = journal.workflow, journal.state
-        if not workflow.shows(agent) or workflow.triggers.may_hide(agent):
-            return _unheard
+    def _voice(self, journal: Journal, agent: str) -> Voice:
+        """Lets whoever watches hear answers while they are made, unless some may be hidden."""
+        state = journal.state
+        if _is_private(journal, agent):
+            return _silence
         turn = state.open.number if state.open else state.turns + 1
-        said = 0
 
-        def say(text: str) -> None:
-            nonlocal said
-            self._hear(Delta(state.run, turn, agent, said, text))
-            said += len(text)
+        def voice(call: int) -> Say:
+            said = 0
 
-        return say
+            def say(text: str) -> None:
+                nonlocal said
+                if text:
+                    self._hear(Delta(state.run, turn, agent, said, text, call))
+                    said += len(text)
+
+            return say
+
+        return voice
 
     async def _settle(self, opened: Opened) -> None:
         """Let timers expire that are due, and functions say what they derive."""
-        journal = opened.journal
+        self._expire(opened.journal)
+        await opened.journal.settle()
+
+    def _expire(self, journal: Journal) -> None:
         state = journal.state
         if (state.timers or state.question) and state.status not in ENDED:
             _expire(journal, self._clock.now())
-        await journal.settle()
 
     async def _freeze(self, opened: Opened) -> None:
         """Keep the state; each time at twice the length, so that no turn pays for history."""
@@ -264,6 +276,18 @@ def _check_secrets(journal: Journal) -> None:
 
 
 _AT_REST = ENDED | {"paused"}
+
+
+def _is_private(journal: Journal, agent: str) -> bool:
+    """Whether an answer of the agent may have to be hidden, or a secret in it to be masked."""
+    workflow = journal.workflow
+    exposure = workflow.variables.exposures.get(agent)
+    knows = exposure is not None and any(name in journal.secrets for name in names_of(exposure))
+    return knows or not workflow.shows(agent) or workflow.triggers.may_hide(agent)
+
+
+def _silence(call: int) -> Say:
+    return _unheard
 
 
 def _unheard(text: str) -> None:
@@ -324,10 +348,11 @@ async def _cancel(journal: Journal, hooks: HookRunner) -> None:
 
 def _put_on_record(journal: Journal, id: str, message: Message) -> None:
     state = journal.state
+    if state.status in ENDED:
+        return  # nothing follows the end of a run
     match message:
         case Stop(by=by, reason=reason):
-            if state.status not in ENDED:
-                journal.record(id, CancelRequested(by, reason), actor=by)
+            journal.record(id, CancelRequested(by, reason), actor=by)
         case Reply(question=question, value=value, by=by):
             asked = state.question
             if asked is None or asked.id != question:

@@ -27,9 +27,6 @@ F = TypeVar("F", bound=Fact)
 
 NOTHING_SECRET = Secrets({})
 
-# Where a journal stands that could not store what it recorded.
-VOID = -1
-
 # How many characters of a value the program's log shows, unless its definition says.
 PREVIEW = 80
 
@@ -70,6 +67,7 @@ class Journal:
         self._log = log
         self.clock = clock
         self._stored = state.position
+        self._trouble: BaseException | None = None
         self._unsettled: deque[tuple[Event, set[str]]] = deque()
         self._batch: list[Event] = []
         self._at: datetime | None = None
@@ -186,13 +184,16 @@ class Journal:
             await self.settle()
             if not self._batch:
                 return
-            if self._stored == VOID:
-                raise Conflict(f"Run {self.state.run!r} could not be stored before.")
+            if self._trouble is not None:
+                raise self._trouble  # also to those who were not there when it came
             batch, self._batch, self._at = self._batch, [], None
-            expected, self._stored = self._stored, VOID
-            stored = await self._log.append(self.state.run, batch, expected)
-            if stored is not batch and list(stored) != batch:
-                raise Conflict(f"Run {self.state.run!r} went on elsewhere.")
+            try:
+                stored = await self._log.append(self.state.run, batch, self._stored)
+                if stored is not batch and list(stored) != batch:
+                    raise Conflict(f"Run {self.state.run!r} went on elsewhere.")
+            except BaseException as error:
+                self._trouble = error
+                raise
             self._stored = batch[-1].seq
 
     def catch_up(self, events: Sequence[Event]) -> None:

@@ -1,16 +1,18 @@
 """A model picks who speaks next."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 
 from weft.agents.events import ModelAnswered, ModelCalled, ModelFailed, SpeakerPicked
+from weft.agents.logic.outputs.reading import read_output
 from weft.agents.spec import SELECTOR, Agent, Answer, OutputSchema, Pick, Task
 from weft.assembly.spec import Transcript
 from weft.errors import EngineError
 from weft.kernel.digests import chain
-from weft.kernel.values import Json, as_object, preview, said
+from weft.kernel.values import Json, as_data, as_object, is_text, preview, said
 from weft.log.spec import Fact
 from weft.runtime.service.journal import Diverged, Journal
 from weft.runtime.spec import Loaded
+from weft.variables.logic.types import is_json
 
 # How many characters of an agent's instructions tell the selector what the agent is for.
 BRIEF = 200
@@ -22,12 +24,12 @@ async def pick(journal: Journal, loaded: Loaded, decision: Pick) -> None:
 
     async def effect() -> Sequence[Fact]:
         try:
-            answer = await loaded.selector(task) if loaded.selector else Answer()
-            picked = _picked(answer, decision.among)
+            answer = _checked(await loaded.selector(task) if loaded.selector else Answer())
         except Exception as error:  # noqa: BLE001 - whatever an engine raises is recorded
             return (ModelFailed(task.turn, SELECTOR, type(error).__name__, said(error)),)
-        answered = ModelAnswered(task.turn, SELECTOR, answer.usage, (), answer.text)
-        return answered, SpeakerPicked(decision.among, picked)
+        raw = answer.text or as_data(answer.output)
+        answered = ModelAnswered(task.turn, SELECTOR, answer.usage, (), raw)
+        return answered, _outcome(task.turn, _named(answer), decision.among)
 
     request = chain(task.system, journal.state.history.digest)
     intent = ModelCalled(request, task.turn, SELECTOR, type(loaded.selector).__name__)
@@ -52,7 +54,7 @@ def _task(journal: Journal, loaded: Loaded, decision: Pick) -> Task:
         state.turns,
         state.calls_of.get(SELECTOR, 0) + 1,
         f"{state.run}/{decision.id}",
-        _told(agents[name] for name in decision.among),
+        _told({name: _brief(agents.get(name)) for name in decision.among}),
         Transcript(state.messages),
         (),
         OutputSchema("NextSpeaker", schema),
@@ -61,25 +63,41 @@ def _task(journal: Journal, loaded: Loaded, decision: Pick) -> Task:
     )
 
 
-def _told(agents: Iterable[Agent]) -> str:
-    lines = (f"- {agent.name}: {_brief(agent)}" for agent in agents)
-    told = "\n".join(lines)
-    return f'Pick who speaks next. Answer {{"agent": NAME}} with one of these agents:\n{told}'
+def _told(briefs: Mapping[str, str]) -> str:
+    told = "\n".join(f"- {name}: {brief}" for name, brief in briefs.items())
+    return f'Pick who speaks next. Answer {{"agent": NAME}} with one of these names:\n{told}'
 
 
-def _brief(agent: Agent) -> str:
-    text = " ".join(agent.instructions.split())
+def _brief(agent: Agent | None) -> str:
+    """What an agent is for; who is no agent is the user."""
+    text = " ".join(agent.instructions.split()) if agent else "the person who is served"
     return text if len(text) <= BRIEF else f"{text[: BRIEF - 1]}…"
 
 
-def _picked(answer: Answer, among: Sequence[str]) -> str:
-    """The agent that an answer names.
+def _checked(answer: Answer) -> Answer:
+    """The answer, if it can be written down.
 
     Raises:
-        EngineError: it names none of them.
+        EngineError: it is none.
     """
-    output: Json = as_object(answer.output) or {}
-    name = output.get("agent", answer.text.strip())
-    if name not in among:
-        raise EngineError(f"The selector answered {preview(name)}, not one of {', '.join(among)}.")
-    return name
+    if type(answer) is not Answer or not is_text(answer.text) or not is_json(answer.output):
+        raise EngineError(f"The selector gave {preview(answer)}, not an Answer with a text.")
+    return answer
+
+
+def _named(answer: Answer) -> Json:
+    """The name that an answer gives: in its output, or in its text as data or in plain words."""
+    output: Json = answer.output
+    if output is None:
+        try:
+            output = read_output(answer.text)
+        except ValueError:
+            return answer.text.strip()
+    return (as_object(output) or {}).get("agent", output)
+
+
+def _outcome(turn: int, name: Json, among: tuple[str, ...]) -> Fact:
+    if name in among:
+        return SpeakerPicked(among, name)
+    message = f"The selector answered {preview(name)}, not one of {', '.join(among)}."
+    return ModelFailed(turn, SELECTOR, EngineError.__name__, message)

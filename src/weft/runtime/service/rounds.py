@@ -13,21 +13,23 @@ from weft.agents.events import (
     ModelAnswered,
     ModelCalled,
     ModelFailed,
-    OutputRefused,
     ToolCalled,
     ToolFailed,
     ToolReturned,
     TransferChosen,
 )
 from weft.agents.logic.answers import interpret, said_by
-from weft.agents.spec import Engine, Exchange, Question, Task, ToolCall, ToolResult
-from weft.kernel.digests import chain, digest
+from weft.agents.logic.exchanges import Outcome, exchange_of, request
+from weft.agents.spec import Engine, Exchange, Question, Task, ToolCall
+from weft.kernel.digests import digest
 from weft.kernel.values import Json, as_data, as_object, said
 from weft.log.spec import Fact
+from weft.runtime.service.beside import is_cancelled, side_by_side
 from weft.runtime.service.calls import Call, Caller, Parked, park
 from weft.runtime.service.journal import Diverged, Journal
 from weft.runtime.service.messages import MessageHooks
 from weft.runtime.service.offers import Offer
+from weft.runtime.spec import Voice
 from weft.variables.logic.exposure import names_of
 
 # How often in one turn an engine is told that a tool failed or that its output is wrong.
@@ -55,12 +57,14 @@ class Rounds:
         task: Task,
         offers: Mapping[str, Offer],
         hooks: MessageHooks,
+        voice: Voice,
     ) -> None:
         self._journal = journal
         self._engine = engine
         self._task = task
         self._offers = offers
         self._hooks = hooks
+        self._voice = voice
         self._rewrites = hooks.has(task.agent, "process_message_before_send")
         self._agent = journal.workflow.agents[task.agent]
         self._output = journal.workflow.outputs.get(task.agent)
@@ -74,6 +78,9 @@ class Rounds:
             facts = await self._ask(key, number, frame, exchanges)
             if isinstance(facts[0], ModelFailed):
                 return f"{facts[0].error}: {facts[0].message}"
+            if self._has_called_enough(facts[0], exchanges):
+                most = self._agent.max_tool_rounds
+                return f"TooManyRounds: it called tools again after {most} rounds of calls"
             exchange = await self._follow(key, facts)
             if exchange is None:
                 return ""
@@ -82,15 +89,23 @@ class Rounds:
             mistakes += bool(problem)
             if mistakes > MISTAKES:
                 return f"TooManyMistakes: {problem}"
-            if number + 1 == self._agent.max_tool_rounds and exchange.calls:
-                return f"TooManyRounds: it called tools in {number + 1} rounds without an answer"
         raise AssertionError("counting has no end")
+
+    def _has_called_enough(self, answered: Fact, exchanges: Sequence[Exchange]) -> bool:
+        """Whether an answer calls tools after all the rounds of calls that the agent has.
+
+        A handoff can always be chosen: it ends the turn.
+        """
+        assert isinstance(answered, ModelAnswered)
+        rounds = sum(bool(each.calls) for each in exchanges)
+        called = [self._offers.get(call.tool) for call in answered.calls]
+        handed_over = any(offer is not None and offer.transfer for offer in called)
+        return bool(called) and not handed_over and rounds >= self._agent.max_tool_rounds
 
     async def _ask(
         self, key: str, number: int, frame: str, exchanges: Sequence[Exchange]
     ) -> Sequence[Fact]:
-        before = self._task
-        task = before if not number else _later(before, number, exchanges, self._journal)
+        task = self._call(number, exchanges)
 
         async def effect() -> Sequence[Fact]:
             try:
@@ -100,40 +115,48 @@ class Rounds:
             except Exception as error:  # noqa: BLE001 - whatever an engine raises is recorded
                 return (ModelFailed(task.turn, task.agent, type(error).__name__, said(error)),)
 
-        request = chain(frame, *(digest(as_data(each)) for each in exchanges)) if number else frame
-        intent = ModelCalled(request, task.turn, task.agent, type(self._engine).__name__)
+        asked = request(frame, exchanges)
+        intent = ModelCalled(asked, task.turn, task.agent, type(self._engine).__name__)
         try:
             return await self._journal.once(key, effect, intent=intent)
         except Diverged as error:
             return (ModelFailed(task.turn, task.agent, "Diverged", str(error)),)
 
+    def _call(self, number: int, exchanges: Sequence[Exchange]) -> Task:
+        """The task of the call of that number, from 0."""
+        task = self._task
+        return msgspec.structs.replace(
+            task,
+            number=task.number + number,
+            key=f"{task.run}/{model_key(task.turn, number)}",
+            exchanges=tuple(exchanges),
+            # What a hook may rewrite is not heard before it has.
+            say=task.say if self._rewrites else self._voice(number + 1),
+        )
+
     async def _follow(self, key: str, facts: Sequence[Fact]) -> Exchange | None:
         """What comes of an answer: nothing more, or what the engine is told in the next call."""
         answered = facts[0]
         assert isinstance(answered, ModelAnswered)
-        text = next((getattr(fact, "text", "") for fact in facts[1:]), "") or answered.raw
-        if self._rewrites and answered.raw and len(facts) == 1:
-            text = await self._say(key, text)
+        words = list(facts[1:])
+        if self._rewrites and answered.raw and not words:
+            words = await self._say(key, answered.raw)
         if answered.calls:
-            results = await self._call_all(key, answered.calls)
-            return None if results is None else Exchange(text, answered.calls, tuple(results))
-        for fact in facts[1:]:
-            if isinstance(fact, OutputRefused):
-                return Exchange(text, problem=fact.problem)
-            if isinstance(fact, AgentOutput):
-                return await self._invoke(key, fact.output)
-        return None
+            outcomes = await self._call_all(key, answered.calls)
+        else:
+            outcomes = await self._invoke(key, facts)
+        return None if outcomes is None else exchange_of(answered, words, outcomes)
 
-    async def _say(self, key: str, text: str) -> str:
+    async def _say(self, key: str, text: str) -> list[Fact]:
         """Let hooks rewrite a text, and put on record that the agent said it so."""
         task, workflow = self._task, self._journal.workflow
         text = await self._hooks.outgoing(key, task.turn, task.agent, text)
-        if text:
-            self._journal.keep(f"{key}/said", lambda: said_by(task, text, workflow))
-        return text
+        if not text:
+            return []
+        return [self._journal.keep(f"{key}/said", lambda: said_by(task, text, workflow))]
 
-    async def _call_all(self, key: str, calls: Sequence[ToolCall]) -> list[ToolResult] | None:
-        """The results of the tools that were called; nothing when the turn was handed over."""
+    async def _call_all(self, key: str, calls: Sequence[ToolCall]) -> list[Outcome] | None:
+        """How the tools ended that were called; nothing when the turn was handed over."""
         jobs = [
             Job(f"{key}/tool.{n}", offer, call.arguments)
             for n, call in enumerate(calls)
@@ -142,7 +165,7 @@ class Rounds:
         await self._run(jobs)
         if self._transferred(key, calls):
             return None
-        return [self._result(f"{key}/tool.{n}", call) for n, call in enumerate(calls)]
+        return [self._ended(f"{key}/tool.{n}", call) for n, call in enumerate(calls)]
 
     def _transferred(self, key: str, calls: Sequence[ToolCall]) -> bool:
         task = self._task
@@ -154,32 +177,25 @@ class Rounds:
                 return True
         return False
 
-    def _result(self, key: str, call: ToolCall) -> ToolResult:
+    def _ended(self, key: str, call: ToolCall) -> Outcome:
         outcome = self._journal.outcome(key) or self._journal.complete(key, [self._unknown(call)])
-        fact = outcome[-1]
-        if isinstance(fact, ToolReturned):
-            return ToolResult(fact.result)
-        assert isinstance(fact, ToolFailed)
-        return ToolResult(error=f"{fact.error}: {fact.message}")
+        return _outcome(outcome)
 
     def _unknown(self, call: ToolCall) -> ToolFailed:
         offered = ", ".join(self._offers) or "none"
         message = f"There is no tool {call.tool!r} here. Offered: {offered}."
         return ToolFailed(self._task.turn, self._task.agent, call.tool, "UnknownTool", message)
 
-    async def _invoke(self, key: str, output: Json) -> Exchange | None:
-        """Call the tools that take the agent's output; what is wrong is told to the engine."""
+    async def _invoke(self, key: str, facts: Sequence[Fact]) -> list[Outcome]:
+        """Call the tools that take the agent's output, if it gave one; how they ended."""
+        given = [fact.output for fact in facts if isinstance(fact, AgentOutput)]
+        auto = [offer for offer in self._offers.values() if offer.auto] if given else []
         jobs = [
-            Job(f"{key}/auto.{n}", offer, _arguments(offer, output))
-            for n, offer in enumerate(each for each in self._offers.values() if each.auto)
+            Job(f"{key}/auto.{n}", offer, _arguments(offer, given[0]))
+            for n, offer in enumerate(auto)
         ]
         await self._run(jobs)
-        for job in jobs:
-            failed = self._journal.outcome(job.key)[-1]
-            if isinstance(failed, ToolFailed):
-                problem = f"Tool {failed.tool} failed with it: {failed.error}: {failed.message}"
-                return Exchange(as_data(output), problem=problem)
-        return None
+        return [_outcome(self._journal.outcome(job.key)) for job in jobs]
 
     async def _run(self, jobs: Sequence[Job]) -> None:
         """Call tools side by side; what they leave is recorded in the order of the calls.
@@ -188,15 +204,13 @@ class Rounds:
             Waiting: one of them asked a person.
         """
         journal = self._journal
-        left = [job for job in jobs if not journal.outcome(job.key)]
+        left = [self._begin(job) for job in jobs if not journal.outcome(job.key)]
         if not left:
             return
-        for job in left:
-            journal.begin(job.key, _tool_called(self._task, job))
         await journal.commit()
         questions: list[Question] = []
-        async with asyncio.TaskGroup() as group:
-            for job, going in [(job, group.create_task(self._carry_out(job))) for job in left]:
+        async with side_by_side(map(self._carry_out, left)) as calls:
+            for job, going in zip(left, calls, strict=True):
                 call, fact = await going
                 if fact is not None:
                     journal.complete(job.key, [*call.facts(), fact])
@@ -205,6 +219,11 @@ class Rounds:
                     questions.append(call.question)
         if questions:
             park(journal, questions[0])
+
+    def _begin(self, job: Job) -> Job:
+        """The call as it is on record: code that changed since does not change its arguments."""
+        called = self._journal.keep(f"{job.key}?", lambda: _tool_called(self._task, job))
+        return job._replace(arguments=called.arguments)
 
     def _opened(self, job: Job) -> dict[str, Json]:
         """The arguments of a call; a secret that the agent was shown is itself again."""
@@ -223,7 +242,11 @@ class Rounds:
             return call, ToolReturned(turn, agent, name, await call.carry_out(self._opened(job)))
         except Parked:
             return call, None
-        except Exception as error:  # noqa: BLE001 - whatever a tool raises is told to the engine
+        except asyncio.CancelledError as error:
+            if is_cancelled():
+                raise
+            return call, ToolFailed(turn, agent, name, type(error).__name__, "It gave up.")
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - all of it is told to the engine
             message = said(error)[:TOLD]
             return call, ToolFailed(turn, agent, name, type(error).__name__, message)
 
@@ -242,11 +265,11 @@ def model_key(turn: int, number: int) -> str:
     return f"t{turn}/model#{number + 1}" if number else f"t{turn}/model"
 
 
-def _later(task: Task, number: int, exchanges: Sequence[Exchange], journal: Journal) -> Task:
-    key = f"{journal.state.run}/{model_key(task.turn, number)}"
-    return msgspec.structs.replace(
-        task, number=task.number + number, key=key, exchanges=tuple(exchanges)
-    )
+def _outcome(facts: Sequence[Fact]) -> Outcome:
+    """How a call of a tool ended, by what is on record under its key."""
+    last = facts[-1]
+    assert isinstance(last, ToolReturned | ToolFailed)
+    return last
 
 
 def _failed(exchange: Exchange) -> str:
@@ -255,13 +278,15 @@ def _failed(exchange: Exchange) -> str:
 
 def _tool_called(task: Task, job: Job) -> ToolCalled:
     name, arguments = job.offer.schema.name, job.arguments
-    request = digest(as_data([name, arguments]))
-    return ToolCalled(request, task.turn, task.agent, name, arguments)
+    asked = digest(as_data([name, arguments]))
+    return ToolCalled(asked, task.turn, task.agent, name, arguments)
 
 
 def _arguments(offer: Offer, output: Json) -> dict[str, Json]:
     """The arguments that an output gives a tool: by name, or the whole for its only one."""
     wanted = list(offer.schema.parameters.get("properties", {}))
     given = as_object(output) or {}
+    if offer.schema.parameters.get("additionalProperties") is True:
+        return given
     found = {name: given[name] for name in wanted if name in given}
     return found or ({wanted[0]: output} if len(wanted) == 1 else {})

@@ -7,11 +7,11 @@ from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from weft.agents.events import QuestionAsked, UserText
+from weft.agents.events import QuestionAnswered, QuestionAsked, UserText
 from weft.agents.logic.answers import misanswer
 from weft.agents.logic.folding import question_of
 from weft.agents.spec import WORKFLOW, Question
-from weft.errors import Conflict, NotYours, RunBusy, UnknownRun, UsageError
+from weft.errors import Conflict, NotYours, QuestionExpired, RunBusy, UnknownRun, UsageError
 from weft.kernel.values import Json
 from weft.log.events import ENDS, RunPaused, RunStarted
 from weft.log.ports import Clock
@@ -20,7 +20,7 @@ from weft.runtime.logic import base_context, fresh
 from weft.runtime.ports import Definitions, Entropy, Scheduler
 from weft.runtime.service.driver import Driver, Stores
 from weft.runtime.service.journal import Journal
-from weft.runtime.spec import Delivery, Delta, Identity, Loaded, Message, Reply, Stop, Summary
+from weft.runtime.spec import Delivery, Delta, Identity, Loaded, Reply, Stop, Summary
 from weft.variables.logic.secrets import Secrets
 from weft.variables.ports import DocumentStore, Environment
 from weft.variables.service import ContextSource
@@ -58,6 +58,7 @@ class Runs:
         chance = (world.clock, world.entropy)
         self._driver = Driver(world.stores, chance, world.definitions, self._context, self._spread)
         self._listeners: dict[str, set[Callable[[Delta], None]]] = {}
+        self._spoken: dict[str, list[Delta]] = {}
         self._followers: dict[str, set[asyncio.Future[None]]] = {}
         self._troubles: dict[str, Exception] = {}
 
@@ -78,6 +79,8 @@ class Runs:
             return self._world.clock.now() + RETRY
         except Exception as error:  # noqa: BLE001 - told to whoever follows the run
             self._tell(run, error)
+        finally:
+            self._spoken.pop(run, None)
         return None
 
     def _tell(self, run: str, error: Exception) -> None:
@@ -107,7 +110,7 @@ class Runs:
         journal = Journal(world.stores.log, world.clock, loaded, state, secrets, verbose=verbose)
         journal.record("start", started)
         journal.record("context", context.loaded)
-        for number, each in enumerate(context.suppressed):
+        for number, each in enumerate((*context.suppressed, *loaded.suppressed)):
             journal.record(f"context/suppressed.{number}", each)
         if loaded.opening:
             journal.record("opening", UserText(WORKFLOW, loaded.opening))
@@ -170,12 +173,20 @@ class Runs:
             del self._followers[run]
 
     def _spread(self, delta: Delta) -> None:
+        if delta.offset == 0:
+            self._spoken[delta.run] = []
+        self._spoken[delta.run].append(delta)
         for listener in self._listeners.get(delta.run, ()):
             listener(delta)
 
     @contextmanager
     def listening(self, run: str, listener: Callable[[Delta], None]) -> Generator[None]:
-        """Let a listener hear answers of the run while they are made here; beside the log."""
+        """Let a listener hear answers of the run while they are made here; beside the log.
+
+        The answer that was made last is heard from its beginning, also if that was before.
+        """
+        for delta in self._spoken.get(run, ()):
+            listener(delta)
         self._listeners.setdefault(run, set()).add(listener)
         try:
             yield
@@ -184,9 +195,23 @@ class Runs:
             if not self._listeners[run]:
                 del self._listeners[run]
 
-    async def question(self, run: str) -> Question | None:
-        """What a run asks and waits for, if it does."""
-        _, last = await self._ends(run)
+    async def question(self, run: str, who: Identity = ANYBODY) -> Question | None:
+        """What a run asks and waits for, if it does.
+
+        Raises:
+            NotYours: the run belongs to somebody else.
+        """
+        first, last = await self._ends(run)
+        _allowed(first.data, who)
+        asked = await self._asked(run, last)
+        return None if asked is None or self._is_overdue(asked) else asked
+
+    def _is_overdue(self, question: Question) -> bool:
+        """Whether a question has expired, also if nobody drives the run and has noticed."""
+        return question.due is not None and question.due <= self._world.clock.now()
+
+    async def _asked(self, run: str, last: Event) -> Question | None:
+        """The question that a run waits for whose last event this is."""
         if not isinstance(last.data, RunPaused):
             return None
         for after in ((last.cause or 1) - 1, 0):  # where it says, or else anywhere
@@ -202,28 +227,35 @@ class Runs:
 
         Raises:
             NotYours: the run belongs to somebody else.
+            QuestionExpired: it comes too late.
             UsageError: the run has no such question, or the answer is not one.
         """
         first, last = await self._ends(run)
         by = _allowed(first.data, who)
-        asked = await self.question(run)
+        asked = await self._asked(run, last)
         if asked is None or question not in (None, asked.id):
             return await self._refuse_or_repeat(run, question)
-        if problem := misanswer(asked, value):
+        if not self._is_overdue(asked) and (problem := misanswer(asked, value)):
             raise UsageError(f"This does not answer {asked.id!r}: {problem}.")
-        return await self._deliver(run, f"{asked.id}/answer", Reply(asked.id, value, by), last.seq)
+        id, reply = f"{asked.id}/answer", Reply(asked.id, value, by)
+        is_first = await self._world.stores.inbox.offer(run, id, reply)
+        delivery = await self._deliver(run, id, last.seq)
+        events = await self._world.stores.log.read(run, last.seq)
+        counts = any(event.id == id and event.kind == QuestionAnswered.kind for event in events)
+        return delivery if is_first and counts else await self._refuse_or_repeat(run, asked.id)
 
     async def _refuse_or_repeat(self, run: str, question: str | None) -> Delivery:
         """Say why a question cannot be answered; one that has its answer keeps it."""
-        if question is None:
-            raise UsageError(f"Run {run!r} has no open question.")
         events = await self._world.stores.log.read(run)
-        ids = {event.id for event in events}
-        if f"{question}/expired" in ids:
-            raise UsageError(f"Question {question!r} expired before; the answer changes nothing.")
-        if f"{question}/answer" in ids:
+        kinds = {event.id: event.kind for event in events}
+        if kinds.get(f"{question}/answer") == QuestionAnswered.kind:
             return Delivery.REPEATED
         asked = [event.data.question for event in events if isinstance(event.data, QuestionAsked)]
+        meant = question or (asked[-1] if asked else "")
+        if f"{meant}/expired" in kinds:
+            raise QuestionExpired(f"Question {meant!r} expired before; the answer changes nothing.")
+        if question is None:
+            raise UsageError(f"Run {run!r} has no open question.")
         if question in asked:
             raise UsageError(f"Question {question!r} is not open any more.")
         raise UsageError(
@@ -235,14 +267,14 @@ class Runs:
         _, last = await self._ends(run)
         if last.kind in ENDS:
             return False
-        if await self._deliver(run, "cancel", Stop(by, reason), last.seq) is Delivery.RECORDED:
+        await self._world.stores.inbox.offer(run, "cancel", Stop(by, reason))
+        if await self._deliver(run, "cancel", last.seq) is Delivery.RECORDED:
             await self._driver.drive(run)
         return True
 
-    async def _deliver(self, run: str, id: str, message: Message, after: int) -> Delivery:
-        """Offer a message and wait until its event is in the log."""
+    async def _deliver(self, run: str, id: str, after: int) -> Delivery:
+        """Wait until the event of a message that was offered is in the log."""
         world = self._world
-        await world.stores.inbox.offer(run, id, message)
         await self._rouse(run)
         while True:
             try:
@@ -322,6 +354,7 @@ def _started(loaded: Loaded, user: str, tenant: str) -> RunStarted:
         loaded.code,
         tenant,
         user,
+        loaded.set_aside,
     )
 
 

@@ -15,7 +15,7 @@ from weft.runtime.service.journal import Journal
 from weft.runtime.service.messages import MessageHooks
 from weft.runtime.service.offers import Offer, offers_to
 from weft.runtime.service.rounds import Rounds, model_key
-from weft.runtime.spec import Loaded, Say
+from weft.runtime.spec import Loaded, Voice
 from weft.variables.logic.exposure import names_of
 
 
@@ -29,7 +29,7 @@ class Turns:
         self._hooks = hooks
         self._hooked = bool(journal.workflow.hooks)
 
-    async def take(self, agent: str, say: Say) -> TurnFinished:
+    async def take(self, agent: str, voice: Voice) -> TurnFinished:
         """An agent's go: hooks, the frame recorded and shown, the answer with its tools, hooks.
 
         Entered again after a kill or an answer, it finds on record what was done and goes on.
@@ -42,13 +42,13 @@ class Turns:
         journal.keep(f"t{number}", lambda: TurnStarted(number, agent))
         if self._hooked:
             await self._hooks.before_agent(number, agent)
-        error = await self._answer(number, agent, say)
+        error = await self._answer(number, agent, voice)
         if self._hooked:
             await self._hooks.after_agent(number, agent)
         status = "failed" if error else "done"
         return journal.keep(f"t{number}/end", lambda: TurnFinished(number, agent, status, error))
 
-    async def _answer(self, number: int, agent: str, say: Say) -> str:
+    async def _answer(self, number: int, agent: str, voice: Voice) -> str:
         """What went wrong with the agent's answer, if anything did."""
         journal = self._journal
         hooked = journal.workflow.message_hooks
@@ -57,10 +57,11 @@ class Turns:
         shown = journal.keep(
             f"t{number}/frame", lambda: self._assemble(number, agent, offers, prepared)
         )
-        task = self._open(shown, offers, say)
+        task = self._open(shown, offers)
         if prepared.messages is not None:
             task = msgspec.structs.replace(task, transcript=Transcript(prepared.messages))
-        rounds = Rounds(journal, self._loaded.engines[agent], task, offers, self._messages)
+        engine = self._loaded.engines[agent]
+        rounds = Rounds(journal, engine, task, offers, self._messages, voice)
         return await rounds.answer(shown.digest)
 
     def _assemble(
@@ -92,7 +93,7 @@ class Turns:
         journal.views[agent] = (revision, made)
         return made
 
-    def _open(self, shown: FrameAssembled, offers: Mapping[str, Offer], say: Say) -> Task:
+    def _open(self, shown: FrameAssembled, offers: Mapping[str, Offer]) -> Task:
         """The recorded frame as an engine is given it."""
         journal, state = self._journal, self._journal.state
         agent, asked = shown.agent, self._asked(shown.turn)
@@ -111,7 +112,6 @@ class Turns:
             output,
             (),
             journal.workflow.agents[agent].model or self._loaded.model,
-            say,
         )
 
     def _asked(self, turn: int) -> int:

@@ -32,13 +32,15 @@ class InboxContract:
             assert not await inbox.pending("c")
 
     async def test_a_repeat_changes_nothing(self) -> None:
-        """The first message under an id stays."""
-        async with self.fresh() as (inbox, _):
-            await inbox.offer("a", "1", STOP)
-            await inbox.offer("a", "1", REPLY)
-            await inbox.offer("b", "1", REPLY)
+        """The first message under an id stays, and whoever comes later is told."""
+        async with self.fresh() as (inbox, log):
+            assert await inbox.offer("a", "1", STOP)
+            assert not await inbox.offer("a", "1", REPLY)
+            assert await inbox.offer("b", "1", REPLY)
             assert list(await inbox.pending("a")) == [("1", STOP)]
             assert list(await inbox.pending("b")) == [("1", REPLY)]
+            await log.append("a", [event("a", 1, id="1")], 0)
+            assert not await inbox.offer("a", "1", REPLY)
 
     async def test_a_message_in_the_log_is_not_pending(self) -> None:
         """A message is consumed by the event of its id, and a repeat stays consumed."""

@@ -1,6 +1,7 @@
 """From the document that declares variables to checked ones, or to every problem it has."""
 
 from collections.abc import Collection, Iterable, Mapping, Set
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from weft.errors import UsageError
@@ -8,7 +9,9 @@ from weft.kernel.documents import Document, Path
 from weft.kernel.models import Entry, Report
 from weft.kernel.values import Json, as_object, nearest
 from weft.variables.logic.cycles import cycle_of
-from weft.variables.logic.exposure import names_of
+from weft.variables.logic.exposure import names_of, place_in
+from weft.variables.logic.migration.layout import OLDER
+from weft.variables.logic.older import check_older
 from weft.variables.logic.options import faults
 from weft.variables.logic.paths import steps
 from weft.variables.logic.triggers import TRIGGER_LOADERS, definition_model
@@ -30,11 +33,14 @@ _KEYS = ("definitions", "agents")
 
 
 class CheckedVariables(NamedTuple):
-    """What is valid, and every name that was declared, valid or not, if they can all be known."""
+    """What is valid, and every name that was declared, valid or not, if they can all be known;
+    and where variables and exposures stand."""
 
     variables: Variables
     names: frozenset[str]
     complete: bool = True
+    declared: Mapping[str, Entry] = MappingProxyType({})
+    views: Mapping[str, Entry] = MappingProxyType({})
 
 
 class Known(NamedTuple):
@@ -49,14 +55,15 @@ def check_variables(report: Report, document: Document | None, known: Known) -> 
     agents = known.agents
     if document is None:
         return CheckedVariables(Variables(), frozenset())
-    root = report.part(document, "context_variables")
+    root = report.part(document, "context_variables", OLDER)
+    check_older(report, document, root)
     value = as_object(root.value)
     if value is None:
         remedy = f"Write {' and '.join(f'`{key}`' for key in _KEYS)}."
         report.add(document, root.path, "W012", "Context variables must be an object.", remedy)
         return CheckedVariables(Variables(), frozenset(), complete=False)
     for key in value:
-        if key not in _KEYS:
+        if key not in _KEYS and key not in OLDER:
             report.unknown(document, (*root.path, key), _KEYS)
     declared = report.named(document, _under(root, value, "definitions"), "Variable")
     definitions = {
@@ -75,7 +82,7 @@ def check_variables(report: Report, document: Document | None, known: Known) -> 
         _check_exposed(report, document, exposures.values(), views.entries, names)
         _check_heard(report, document, definitions, declared.entries, names)
     variables = Variables(definitions=definitions, exposures=exposures)
-    return CheckedVariables(variables, names, declared.complete)
+    return CheckedVariables(variables, names, declared.complete, declared.entries, views.entries)
 
 
 def _under(root: Entry, value: dict[str, Any], key: str) -> Entry:
@@ -250,15 +257,10 @@ def _check_exposed(
                 hint = nearest(name, known)
                 remedy = f"Did you mean {hint!r}?" if hint else "Add it under `definitions`."
                 message = f"Agent {exposure.name!r} is shown {name!r}, which is not declared."
-                report.add(document, _place_of(path, exposure, name), "W021", message, remedy)
+                where = (*path, *place_in(exposure, name))
+                report.add(document, where, "W021", message, remedy)
         if exposure.template is not None and exposure.variables:
             _check_template(report, document, path, exposure)
-
-
-def _place_of(path: Path, exposure: Exposure, name: str) -> Path:
-    if exposure.template is not None:
-        return (*path, "template")
-    return (*path, "variables", exposure.variables.index(name))
 
 
 def _check_template(report: Report, document: Document, path: Path, exposure: Exposure) -> None:

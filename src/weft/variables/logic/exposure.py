@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from weft.kernel.documents import Path
 from weft.kernel.values import Json, as_data
 from weft.variables.spec import Definition, Exposure
 
@@ -32,6 +33,13 @@ class Values(NamedTuple):
 def names_of(exposure: Exposure) -> tuple[str, ...]:
     """The variables that an exposure shows."""
     return exposure.variables if exposure.template is None else names_in(exposure.template)
+
+
+def place_in(exposure: Exposure, name: str) -> Path:
+    """Where an exposure names a variable that it shows."""
+    if exposure.template is not None:
+        return ("template",)
+    return "variables", exposure.variables.index(name)
 
 
 def names_in(template: str) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from typing import Any
 from weft.agents.logic.outputs.circles import MAX_LEVELS, endless, too_deep
 from weft.agents.logic.outputs.language import OPTIONAL, TYPES, Default, Reader
 from weft.agents.logic.outputs.models import DeclaredModel, Types
+from weft.agents.logic.outputs.shipped import Shipped, check_shipped, is_shipped
 from weft.agents.spec.outputs import (
     ArrayOf,
     Either,
@@ -26,17 +27,29 @@ _OUTER = "structured_outputs"
 _KEYS = ("models", "registry")
 # What every provider takes as the name of a schema.
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_NOTHING: Shipped = {}
 
 
-def check_outputs(report: Report, document: Document | None, agents: Set[str] | None) -> Outputs:
-    """The outputs of a workflow; problems go to the report. `agents` may not be known."""
+def check_outputs(
+    report: Report,
+    document: Document | None,
+    agents: Set[str] | None,
+    shipped: Shipped = _NOTHING,
+) -> Outputs:
+    """The outputs of a workflow; problems go to the report. `agents` may not be known.
+
+    `shipped` are the schemas that a model may name in place of fields.
+    """
     if document is None:
         return Outputs()
     parts = _parts(report, document)
     declared = report.named(document, parts["models"], "Model")
-    forms = _forms(report, document, declared)
+    _check_names(report, document, declared)
+    given = {name: entry for name, entry in declared.entries.items() if is_shipped(entry)}
+    forms = _forms(report, document, declared, given.keys())
     types = Types(forms)
-    models = {name: DeclaredModel(name, types) for name in forms}
+    models: dict[str, OutputModel] = {name: DeclaredModel(name, types) for name in forms}
+    models |= check_shipped(report, document, given, shipped)
     outputs = Outputs(models, complete=declared.complete)
     registry = _registry(report, document, parts["registry"], outputs, agents)
     return Outputs(models, registry, declared.complete)
@@ -105,7 +118,7 @@ def _layers(report: Report, document: Document) -> tuple[dict[str, Entry], Entry
     return beside, Entry((_OUTER,), value[_OUTER])
 
 
-def _forms(report: Report, document: Document, declared: Named) -> dict[str, Form]:
+def _check_names(report: Report, document: Document, declared: Named) -> None:
     for name, entry in declared.entries.items():
         if name in TYPES or name.startswith(OPTIONAL):
             message = f"{name!r} is the name of a type."
@@ -113,8 +126,13 @@ def _forms(report: Report, document: Document, declared: Named) -> dict[str, For
         elif not _NAME.fullmatch(name):
             message = f"Model name {name!r} is more than 64 letters, digits, `_` and `-`."
             report.add(document, entry.path, "W012", message, "Rename it.")
-    reader = Reader(report, document, declared.entries.keys(), declared.complete)
-    forms = {name: reader.model(entry) for name, entry in declared.entries.items()}
+
+
+def _forms(report: Report, document: Document, declared: Named, given: Set[str]) -> dict[str, Form]:
+    """What each model is, without those that are given by a schema."""
+    entries = {name: entry for name, entry in declared.entries.items() if name not in given}
+    reader = Reader(report, document, entries.keys(), declared.complete, given)
+    forms = {name: reader.model(entry) for name, entry in entries.items()}
     circle = endless(forms)
     if circle:
         message = f"No value ever fits: {' → '.join(circle)}."

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from weft.agents.logic.outputs.shipped import SCHEMA
 from weft.agents.logic.outputs.variants import is_null
 from weft.agents.spec.outputs import (
     ArrayOf,
@@ -58,12 +59,16 @@ class Default(NamedTuple):
 
 @dataclass
 class Reader:
-    """Reads forms; what is wrong goes to the report, and may be anything from then on."""
+    """Reads forms; what is wrong goes to the report, and may be anything from then on.
+
+    No field holds one of `whole`: these models are schemas with references of their own.
+    """
 
     report: Report
     document: Document
     models: Set[str]
     complete: bool
+    whole: Set[str] = frozenset()
     defaults: list[Default] = field(default_factory=list[Default])
 
     def model(self, entry: Entry) -> Form:
@@ -72,7 +77,7 @@ class Reader:
         if mapping is None:
             message = f"A model must be an object, not {preview(entry.value)}."
             return self._refuse(entry.path, message, "Write its `type` and its `fields`.")
-        type, kinds = mapping.get("type"), ("model", "literal", "union")
+        type, kinds = mapping.get("type"), ("model", "literal", "union", SCHEMA)
         if isinstance(type, str) and type not in kinds:
             hint = nearest(type, kinds)
             remedy = f"Did you mean {hint!r}?" if hint else "Use one of these."
@@ -131,6 +136,9 @@ class Reader:
                 return Plain(type=type)
 
     def _unknown_type(self, path: Path, word: str) -> Form:
+        if word in self.whole:
+            message = f"{word!r} is a schema, which an agent answers with as a whole."
+            return self._refuse(path, message, "Use a model that has fields.", "W039")
         if self.complete:
             hint = nearest(word, [*TYPES, *sorted(self.models)])
             remedy = f"Did you mean {hint!r}?" if hint else "Declare it under `models`."

@@ -13,14 +13,19 @@ VIEWS = ("agents", "exposures")
 SECTIONS = {
     "definitions": "",
     "variables": "",
+    "defined_variables": "",
     OUTER: "",
     "database_variables": "database",
     "environment_variables": "environment",
     "declarative_variables": "static",
     "derived_variables": "derived",
     "derived": "derived",
+    "runtime_variables": "runtime",
 }
 _DATABASES = ("database_name", "default_database_name", "default_database")
+
+# The keys of older shapes, which today's shape does not have.
+OLDER = frozenset({*SECTIONS, *VIEWS, "schema_overview", *_DATABASES}) - {*TODAY, OUTER}
 _BARE = frozenset({"type", "default", "enum", "value", "source", "description", "triggers"})
 
 

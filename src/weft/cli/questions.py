@@ -1,0 +1,58 @@
+"""Questions as people read them: in full before they answer, and in a line when a run waits."""
+
+import json
+from collections.abc import Iterator
+
+from weft.agents.spec import SELECTOR, Question
+from weft.cli.forms import Form, word
+from weft.explain.spec.text import moment, one_line
+from weft.kernel.values import Json, as_array, as_data, as_object
+
+# What a payload says in words comes before the rest of it.
+WORDS = ("title", "prompt", "question", "message", "description")
+
+# A longer value is written over several lines.
+WIDTH = 80
+
+
+def told(question: Question) -> str:
+    """All that a question says, line by line."""
+    return "\n".join(_lines(question))
+
+
+def _lines(question: Question) -> Iterator[str]:
+    payload = as_object(question.payload) or {}
+    said = [payload[key] for key in WORDS if isinstance(payload.get(key), str)]
+    heads = said or ([question.prompt] if question.prompt else [])
+    yield from heads
+    if question.tool and not heads:
+        yield f"{question.tool} asks:"
+    for key, value in payload.items():
+        if not (key in WORDS and isinstance(value, str)):
+            yield f"{key}: {tidy(value)}"
+    if question.payload is not None and not isinstance(question.payload, dict):
+        yield tidy(question.payload)
+    if question.due is not None:
+        yield f"An answer counts until {moment(question.due)}."
+
+
+def gist(question: Question) -> str:
+    """What is asked and what it takes, on one line; nothing if it is just the user's turn."""
+    if not question.tool:
+        return one_line(question.prompt)
+    asked = question.prompt or ("" if question.payload is None else as_data(question.payload))
+    who = "" if question.tool == SELECTOR else f"{question.tool} asks: "
+    return f"{who}{one_line(asked)} (takes {one_line(Form(question).demand, 200)})"
+
+
+def example(question: Question) -> str:
+    """An answer to give in its place on a command line."""
+    return Form(question).example if question.tool else "your answer"
+
+
+def tidy(value: Json) -> str:
+    """A value in JSON that people can read; a text as it is."""
+    short = word(value)
+    if len(short) <= WIDTH or not (as_object(value) or as_array(value)):
+        return short
+    return json.dumps(value, indent=2, ensure_ascii=False)

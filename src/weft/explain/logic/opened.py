@@ -1,0 +1,116 @@
+"""A recorded frame, opened: its segments in the order they were sent, and whether it is sound."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from weft.agents.logic.folding import hear
+from weft.agents.spec import RunState
+from weft.assembly.events import FrameAssembled, Segment, Withheld
+from weft.assembly.logic import BESIDE, COUNTER, frame, piece, spoken, view
+from weft.assembly.spec import Message, Piece
+from weft.explain.logic.frames import Frames, Sighted
+from weft.explain.spec.text import counted
+from weft.explain.spec.turn import Said, Shown
+from weft.log.spec import Event
+
+
+class Opened(NamedTuple):
+    """A recorded frame with everything it refers to."""
+
+    seq: int
+    recorded: FrameAssembled
+    sighted: Sighted
+    texts: list[str]
+    heard: list[Message]
+
+
+def open_frame(events: Sequence[Event], own: Sequence[Event]) -> Opened | None:
+    """The frame of a turn, opened; nothing when the turn has none yet."""
+    at = next((event for event in own if isinstance(event.data, FrameAssembled)), None)
+    if at is None:
+        return None
+    recorded: FrameAssembled = at.data
+    frames = Frames(event for event in events if event.seq <= at.seq)
+    sighted = frames.sighted(recorded) or Sighted((), ())
+    texts = [frames.texts.get(segment.digest, "") for segment in sighted.segments]
+    return Opened(at.seq, recorded, sighted, texts, frames.heard(recorded))
+
+
+def shown(opened: Opened) -> list[Shown]:
+    """The segments as they were sent: the system text, what was said, the schemas."""
+    listed = list(zip(opened.sighted.segments, opened.texts, strict=True))
+    whole = opened.recorded.tokens or 1
+    return [
+        *(_shown(each, text, whole) for each, text in listed if each.kind not in BESIDE),
+        *_history(opened, whole),
+        *(_shown(each, text, whole) for each, text in listed if each.kind in BESIDE),
+    ]
+
+
+def _shown(each: Segment, text: str, whole: int) -> Shown:
+    share = _share(each.tokens, whole)
+    return Shown(each.kind, each.origin, each.reason, each.tokens, share, each.digest, text)
+
+
+def _share(tokens: int, whole: int) -> float:
+    return round(100 * tokens / whole, 1)
+
+
+def _history(opened: Opened, whole: int) -> Iterator[Shown]:
+    history, heard = opened.recorded.history, opened.heard
+    if history.count:
+        yield Shown(
+            "history",
+            f"events {history.first} to {history.last}",
+            f"what was said so far, {counted(history.count, 'message')}",
+            history.tokens,
+            _share(history.tokens, whole),
+            history.digest,
+            "".join(spoken(message.author, message.text) for message in heard),
+            tuple(Said(*message) for message in heard),
+        )
+
+
+def frame_doubts(opened: Opened) -> Iterator[str]:
+    """Every way in which the record of a frame contradicts itself: digests are computed again."""
+    recorded, sighted = opened.recorded, opened.sighted
+    pieces = [
+        piece(segment.kind, segment.origin, text, segment.reason)
+        for segment, text in zip(sighted.segments, opened.texts, strict=True)
+    ]
+    yield from _piece_doubts(recorded, sighted.segments, pieces)
+    yield from _whole_doubts(recorded, pieces, sighted.withheld, opened.heard)
+
+
+def _piece_doubts(
+    recorded: FrameAssembled, segments: Sequence[Segment], pieces: Sequence[Piece]
+) -> Iterator[str]:
+    for number, (segment, again) in enumerate(zip(segments, pieces, strict=True), 1):
+        where = f"segment {number} ({segment.origin})"
+        if segment.digest != again.digest:
+            yield f"{where} is recorded as {segment.digest}, and its text is {again.digest}"
+        elif recorded.counter == COUNTER and segment.tokens != again.tokens:
+            yield f"{where} is recorded with {segment.tokens} tokens, and has {again.tokens}"
+
+
+def _whole_doubts(
+    recorded: FrameAssembled,
+    pieces: Sequence[Piece],
+    withheld: Sequence[Withheld],
+    heard: Sequence[Message],
+) -> Iterator[str]:
+    state = RunState("")
+    for message in heard:
+        hear(state, *message)
+    again = frame(recorded.turn, recorded.agent, view(pieces, withheld), state.history, 0, {})
+    pairs: list[tuple[str, Any, Any]] = [
+        ("view", recorded.view, again.view),
+        ("history", recorded.history.digest, again.history.digest),
+        ("number of messages", recorded.history.count, again.history.count),
+        ("digest", recorded.digest, again.digest),
+    ]
+    if recorded.counter == COUNTER:
+        pairs.append(("number of tokens", recorded.tokens, again.tokens))
+    for what, said, found in pairs:
+        if said != found:
+            yield f"the {what} is recorded as {said}, and is {found} when computed again"

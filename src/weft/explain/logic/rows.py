@@ -1,0 +1,234 @@
+"""The rows of a timeline: each begins with an event, and another one may complete it."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from weft.agents import events as agents
+from weft.agents.spec import SELECTOR, Usage
+from weft.assembly.events import FrameAssembled
+from weft.conversation.events import RouteDecided
+from weft.explain.logic.calls import call_of, turn_of
+from weft.explain.logic.words import words
+from weft.explain.spec.timeline import Row
+from weft.kernel.values import preview
+from weft.lifecycle import events as lifecycle
+from weft.log.events import ENDS, RunResumed
+from weft.log.spec import Event
+
+
+class Rows:
+    """The rows so far, by what they are about: a turn, a call, a question, or an event alone."""
+
+    def __init__(self) -> None:
+        self.turns = 0
+        self.usage = Usage()
+        self._rows: dict[str, Row] = {}
+        self._paths: dict[str, tuple[int, ...]] = {}
+        self._asked: dict[str, int] = {}
+        self._turn = ""
+        self._began: datetime | None = None
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._rows
+
+    def in_order(self) -> tuple[Row, ...]:
+        """All rows as they began, but each within what it stands in."""
+        return tuple(self._rows[key] for key in sorted(self._paths, key=self._paths.__getitem__))
+
+    def take(self, event: Event) -> None:
+        """Take in the next event."""
+        self._began = self._began or event.at
+        if event.kind in ENDS:
+            self._end(event, self._began)
+        elif handle := _HANDLERS.get(event.kind):
+            handle(self, event, event.data)
+
+    def add(self, key: str, event: Event, what: str, who: str, **more: Any) -> None:
+        """Add a row, within the call or turn that the event belongs to."""
+        path = (*self._paths.get(self._around(key, event), ()), event.seq)
+        self._paths[key] = path
+        self._rows[key] = Row(event.seq, what, who, event.at, depth=len(path) - 1, **more)
+
+    def _around(self, key: str, event: Event) -> str:
+        """What an event stands in: the call that left it, its turn, or the turn that goes on."""
+        call, turn = call_of(event), turn_of(event)
+        if call != key and call in self._paths:
+            return call
+        return self._turn if turn is None else f"t{turn}"
+
+    def fill(self, key: str, **more: Any) -> None:
+        """Say more in a row."""
+        if key in self._rows:
+            self._rows[key] = msgspec.structs.replace(self._rows[key], **more)
+
+    def close(self, key: str, event: Event, note: str = "") -> None:
+        """Complete a row: it took until now."""
+        if key in self._rows:
+            row = self._rows[key]
+            took = (event.at - row.at).total_seconds()
+            self.fill(key, seconds=took, note=note or row.note)
+
+    def begin_turn(self, event: Event, fact: agents.TurnStarted) -> None:
+        """A turn begins; what follows stands in it."""
+        self.turns += 1
+        self.add(f"t{fact.turn}", event, f"turn {fact.turn}", fact.agent)
+        self._turn = f"t{fact.turn}"
+
+    def end_turn(self, event: Event, fact: agents.TurnFinished) -> None:
+        """A turn ends."""
+        asked = self._asked.get(f"t{fact.turn}", 0)
+        notes = [f"{asked} model calls"] if asked > 1 else []
+        notes += [f"{fact.status} {fact.error}".strip()] if fact.status != "done" else []
+        self.close(f"t{fact.turn}", event, ", ".join(notes))
+        self._turn = ""
+
+    def spend(self, key: str, usage: Usage) -> None:
+        """Count what a model call used, for its row and for the run."""
+        self.usage += usage
+        self._asked[key] = self._asked.get(key, 0) + 1
+        if key in self._rows:
+            self.fill(key, usage=(self._rows[key].usage or Usage()) + usage)
+
+    def _end(self, event: Event, began: datetime) -> None:
+        took = (event.at - began).total_seconds()
+        what = event.kind.removeprefix("run.")
+        note = words(event)
+        self.add(event.id, event, what, event.actor, seconds=took, usage=self.usage, note=note)
+
+
+def _on_frame(rows: Rows, event: Event, fact: FrameAssembled) -> None:
+    rows.fill(f"t{fact.turn}", tokens=fact.tokens)
+
+
+def _on_called(rows: Rows, event: Event, fact: agents.ModelCalled) -> None:
+    if fact.agent == SELECTOR:
+        rows.add(call_of(event), event, "pick", SELECTOR)
+
+
+def _on_answer(rows: Rows, event: Event, fact: agents.ModelAnswered) -> None:
+    key = call_of(event) if fact.agent == SELECTOR else f"t{fact.turn}"
+    rows.spend(key, fact.usage)
+
+
+def _on_failed(rows: Rows, event: Event, fact: agents.ModelFailed) -> None:
+    if fact.agent == SELECTOR:
+        rows.close(call_of(event), event, words(event))
+
+
+def _on_picked(rows: Rows, event: Event, fact: agents.SpeakerPicked) -> None:
+    rows.close(call_of(event), event, words(event))
+
+
+def _on_drawn(rows: Rows, event: Event, fact: agents.ChanceDrawn) -> None:
+    rows.add(event.id, event, "draw", "chance", note=words(event))
+
+
+def _on_tool(rows: Rows, event: Event, fact: agents.ToolCalled) -> None:
+    rows.add(call_of(event), event, "tool", fact.tool)
+
+
+def _on_returned(rows: Rows, event: Event, fact: agents.ToolReturned) -> None:
+    rows.close(call_of(event), event, f"returned {preview(fact.result)}")
+
+
+def _on_tool_failed(rows: Rows, event: Event, fact: agents.ToolFailed) -> None:
+    key = call_of(event)
+    if key not in rows:  # nobody could call it
+        rows.add(key, event, "tool", fact.tool)
+    rows.close(key, event, f"failed: {fact.error}: {fact.message}")
+
+
+def _on_offered(rows: Rows, event: Event, fact: agents.ToolsOffered) -> None:
+    tools = ", ".join(tool.name for tool in fact.tools)
+    note = f"failed: {fact.error}" if fact.error else f"offers {tools or 'nothing'}"
+    rows.add(event.id, event, "tools", fact.server, note=note)
+
+
+def _on_hook(rows: Rows, event: Event, fact: lifecycle.LifecycleToolCall) -> None:
+    note = f"{fact.trigger}{', restored' if fact.restored else ''}"
+    rows.add(call_of(event), event, "hook", fact.hook, note=note)
+
+
+def _on_hook_end(
+    rows: Rows,
+    event: Event,
+    fact: lifecycle.LifecycleToolResult | lifecycle.LifecycleToolError,
+) -> None:
+    key = call_of(event)
+    if key not in rows:
+        rows.add(key, event, "hook", fact.hook)
+    again = f", {fact.attempts} attempts" if fact.attempts > 1 else ""
+    again += ", restored" if fact.restored else ""
+    note = f"{fact.trigger}{again}, {_hook_said(fact)}"
+    rows.fill(key, seconds=fact.elapsed_ms / 1000, note=note)
+
+
+def _hook_said(fact: lifecycle.LifecycleToolResult | lifecycle.LifecycleToolError) -> str:
+    if isinstance(fact, lifecycle.LifecycleToolError):
+        return f"failed: {fact.error}: {fact.message}"
+    return f"skipped: {fact.result}" if fact.status == "skipped" else fact.status
+
+
+def _on_message_hook(rows: Rows, event: Event, fact: lifecycle.MessageHookCalled) -> None:
+    rows.add(call_of(event), event, "hook", fact.function, note=fact.hook_type)
+
+
+def _on_message_hooked(rows: Rows, event: Event, fact: lifecycle.MessageHooked) -> None:
+    rows.close(call_of(event), event, f"{fact.hook_type}, success")
+
+
+def _on_message_hook_failed(rows: Rows, event: Event, fact: lifecycle.MessageHookFailed) -> None:
+    note = f"{fact.hook_type}, failed: {fact.error}: {fact.message}"
+    rows.close(call_of(event), event, note)
+
+
+def _on_question(rows: Rows, event: Event, fact: agents.QuestionAsked) -> None:
+    rows.add(fact.question, event, "question", fact.to, note=fact.prompt)
+
+
+def _on_answered(rows: Rows, event: Event, fact: agents.QuestionAnswered) -> None:
+    rows.close(fact.question, event, words(event))
+
+
+def _on_expired(rows: Rows, event: Event, fact: agents.QuestionExpired) -> None:
+    rows.close(fact.question, event, words(event))
+
+
+def _on_route(rows: Rows, event: Event, fact: RouteDecided) -> None:
+    who = f"{fact.source or 'start'} → {fact.target}"
+    rows.add(event.id, event, "route", who, note=fact.reason)
+
+
+def _on_resumed(rows: Rows, event: Event, fact: RunResumed) -> None:
+    changed = f"changed since: {', '.join(fact.changed_code)}" if fact.changed_code else ""
+    rows.add(event.id, event, "resumed", event.actor, note=changed)
+
+
+_HANDLERS: dict[str, Callable[[Rows, Event, Any], None]] = {
+    agents.TurnStarted.kind: Rows.begin_turn,
+    FrameAssembled.kind: _on_frame,
+    agents.ModelCalled.kind: _on_called,
+    agents.ModelAnswered.kind: _on_answer,
+    agents.ModelFailed.kind: _on_failed,
+    agents.SpeakerPicked.kind: _on_picked,
+    agents.ChanceDrawn.kind: _on_drawn,
+    agents.ToolCalled.kind: _on_tool,
+    agents.ToolReturned.kind: _on_returned,
+    agents.ToolFailed.kind: _on_tool_failed,
+    agents.ToolsOffered.kind: _on_offered,
+    lifecycle.LifecycleToolCall.kind: _on_hook,
+    lifecycle.LifecycleToolResult.kind: _on_hook_end,
+    lifecycle.LifecycleToolError.kind: _on_hook_end,
+    lifecycle.MessageHookCalled.kind: _on_message_hook,
+    lifecycle.MessageHooked.kind: _on_message_hooked,
+    lifecycle.MessageHookFailed.kind: _on_message_hook_failed,
+    agents.TurnFinished.kind: Rows.end_turn,
+    agents.QuestionAsked.kind: _on_question,
+    agents.QuestionAnswered.kind: _on_answered,
+    agents.QuestionExpired.kind: _on_expired,
+    RouteDecided.kind: _on_route,
+    RunResumed.kind: _on_resumed,
+}

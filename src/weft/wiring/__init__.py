@@ -1,0 +1,33 @@
+"""Which adapter stands behind which port; settings. Adapters are imported when they are used."""
+
+from weft.wiring.folders import Folders
+from weft.wiring.parts import (
+    Parts,
+    assemble,
+    declared,
+    open_documents,
+    open_store,
+    read_part,
+    workflows_below,
+    world,
+    write_back,
+)
+from weft.wiring.settings import DEFAULT_STORE, Chosen, Settings, in_force, settings
+
+__all__ = [
+    "DEFAULT_STORE",
+    "Chosen",
+    "Folders",
+    "Parts",
+    "Settings",
+    "assemble",
+    "declared",
+    "in_force",
+    "open_documents",
+    "open_store",
+    "read_part",
+    "settings",
+    "workflows_below",
+    "world",
+    "write_back",
+]

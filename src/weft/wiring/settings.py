@@ -1,0 +1,123 @@
+"""Settings: from arguments, the environment and `weft.toml`."""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path as FilePath
+from typing import Any, NamedTuple
+
+from weft.errors import UsageError
+from weft.kernel.values import nearest
+from weft.variables.logic.types import FALSE, TRUE
+
+DEFAULT_STORE = ".weft/weft.db"
+DEFAULT_DOCUMENTS = "sqlite:.weft/documents"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Where runs are kept (`memory` or a file), how many are driven at once, where the documents of
+    database variables are found (a URL, and the seconds to wait for an answer), and whether invalid
+    context variables keep a run from starting."""
+
+    store: str = DEFAULT_STORE
+    slots: int = 1000
+    documents: str = DEFAULT_DOCUMENTS
+    documents_timeout: float = 5.0
+    strict: bool = True
+
+
+_KINDS: dict[str, type] = {each.name: type(each.default) for each in fields(Settings)}
+_WORDS: dict[type, str] = {
+    str: "a text",
+    int: "a whole number above 0",
+    float: "seconds above 0",
+    bool: "true or false",
+}
+_SWITCH = {**dict.fromkeys(TRUE, True), **dict.fromkeys(FALSE - {""}, False)}
+
+
+def settings(asked: Mapping[str, Any]) -> Settings:
+    """What was asked for, else `WEFT_*` of the environment, else `weft.toml`, else the defaults.
+
+    Raises:
+        UsageError: a setting does not exist or is not of its type.
+    """
+    return Settings(**{name: chosen.value for name, chosen in in_force(asked).items()})
+
+
+class Chosen(NamedTuple):
+    """The value of a setting, and where it came from."""
+
+    value: Any
+    origin: str
+
+
+def in_force(asked: Mapping[str, Any]) -> dict[str, Chosen]:
+    """Every setting by name.
+
+    Raises:
+        UsageError: a setting does not exist or is not of its type.
+    """
+    layers = {
+        "default": asdict(Settings()),
+        "weft.toml": _from_file(),
+        "environment": _from_environment(),
+        "argument": {name: value for name, value in asked.items() if value is not None},
+    }
+    found = {
+        name: Chosen(value, origin)
+        for origin, values in layers.items()
+        for name, value in values.items()
+    }
+    return {name: each._replace(value=_setting(name, each.value)) for name, each in found.items()}
+
+
+def _setting(name: str, value: Any) -> Any:
+    kind = _KINDS.get(name)
+    if kind is None:
+        hint = nearest(name, tuple(_KINDS))
+        remedy = f"Did you mean {hint!r}?" if hint else f"Known: {', '.join(_KINDS)}."
+        raise UsageError(f"There is no setting {name!r}. {remedy}")
+    if kind is float and type(value) is int:
+        value = float(value)
+    if type(value) is not kind or not _is_allowed(value):
+        raise UsageError(f"Setting {name!r} is {value!r}; it takes {_WORDS[kind]}.")
+    return value
+
+
+def _is_allowed(value: str | float) -> bool:
+    """Whether a text is not empty and a number is above 0; true and false are both fine."""
+    return value != "" if isinstance(value, str) else isinstance(value, bool) or value > 0
+
+
+def _from_environment() -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, kind in _KINDS.items():
+        text = os.environ.get(f"WEFT_{name.upper()}")
+        if text:
+            found[name] = _read(kind, text)
+    return found
+
+
+def _read(kind: type, text: str) -> Any:
+    """What an environment variable holds, or the text itself for the error to show."""
+    if kind is str:
+        return text
+    if kind is bool:
+        return _SWITCH.get(text.strip().lower(), text)
+    try:
+        return float(text) if "." in text else int(text)
+    except ValueError:
+        return text
+
+
+def _from_file() -> dict[str, Any]:
+    path = FilePath("weft.toml")
+    if not path.is_file():
+        return {}
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"weft.toml cannot be read: {error}") from error

@@ -1,0 +1,199 @@
+"""What tools ask of people: at a terminal, from a script, and from anywhere."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.asking import PERSON, VERDICT, asking
+from tests.cli.conftest import Call, Sit
+from tests.support.folders import write_folder
+
+MANUAL = {
+    "orchestrator.yaml": "{orchestration_pattern: ManualPattern, initial_agent: A}",
+    "agents.yaml": "A: {system_message: a}\nB: {system_message: b}\n",
+    "script.yaml": "agents: {A: [First.], B: [Second.]}\nuser: [B, terminate]\n",
+}
+
+
+def test_one_of_several_is_chosen_by_number_or_word(sit: Sit, tmp_path: Path) -> None:
+    write_folder(tmp_path, asking(VERDICT), "Asks")
+    seat = sit("run", "Asks", NO_COLOR="1")
+    asked = seat.until("you> ")
+    assert "\nMy plan\n  steps: 5\n  verdict: What you think of it.\n" in asked
+    assert asked.endswith("  1) accepted\n  2) refused\nyou> ")
+    for wrong in ("3", "maybe", '{"verdict": "accepted"}'):
+        seat.type(wrong)
+        assert "is none of these: accepted, refused." in seat.until("you> ")
+    seat.type(" ")  # nothing said: asked again
+    seat.until("you> ")
+    seat.type("2")
+    assert 'ask → {"verdict":"refused"}\n' in seat.until("Clerk: Thank you.\n")
+    assert seat.end() == 0
+    seat = sit("run", "Asks", "--quiet", NO_COLOR="1")
+    assert seat.until("you> ").startswith("My plan\n  steps: 5\n")
+    seat.type("ACCEPTED")
+    assert seat.until("Clerk: Thank you.\n") == "ACCEPTED\nClerk: Thank you.\n"
+
+
+def test_an_object_is_a_form(sit: Sit, tmp_path: Path) -> None:
+    write_folder(tmp_path, asking(PERSON, payload=None), "Asks")
+    seat = sit("run", "Asks", NO_COLOR="1")
+    shown = seat.until("name> ")
+    assert "\nask asks:\n  name: What you are called. (a string)\nname> " in shown
+    seat.type("Ada")
+    assert "  nick (a string)\n" in seat.until("nick> ")
+    seat.type("")  # it may be null
+    seat.until("age> ")
+    for wrong, why in (("old", '"old" is not an integer.'), ("-1", "less than the minimum of 0")):
+        seat.type(wrong)
+        assert why in seat.until("age> ")
+    seat.type("")  # required, so asked again
+    seat.until("age> ")
+    seat.type("36")
+    assert "adult (y/n)" in seat.until("adult> ")
+    seat.type("y")
+    assert "tags (an array or nothing)" in seat.until("tags> ")
+    seat.type('["a", "b"]')
+    assert "colour (or nothing)\n  1) red\n  2) blue\n" in seat.until("colour> ")
+    seat.type("")
+    seat.until("Thank you.")
+    given = '{"name":"Ada","nick":null,"age":36,"adult":true,"tags":["a","b"]}'
+    assert f"ask → {given}\n" in seat.seen and f"you> {given}" not in seat.seen
+    assert seat.end() == 0
+
+
+def test_a_form_that_is_wrong_as_a_whole_is_asked_again(sit: Sit, tmp_path: Path) -> None:
+    both: dict[str, Any] = {"a": {"type": "integer"}, "b": {}}
+    response = {"type": "object", "minProperties": 1, "properties": both}
+    write_folder(tmp_path, asking(response), "Asks")
+    seat = sit("run", "Asks", NO_COLOR="1")
+    for name in ("a", "b"):
+        seat.until(f"{name}> ")
+        seat.type("")
+    assert "should be non-empty" in seat.until("a> ")
+    seat.type("")
+    seat.until("b> ")
+    seat.type("words")
+    seat.until('ask → {"b":"words"}')
+    assert seat.end() == 0
+
+
+@pytest.mark.parametrize(("typed", "value"), [("[1, 2]", "[1,2]"), ("so be it", '"so be it"')])
+def test_without_a_schema_an_answer_is_json_or_a_text(
+    sit: Sit, tmp_path: Path, typed: str, value: str
+) -> None:
+    write_folder(tmp_path, asking(payload=["what", "now"]), "Asks")
+    seat = sit("run", "Asks", NO_COLOR="1")
+    assert 'ask asks:\n  ["what","now"]\nyou> ' in seat.until("you> ")
+    seat.type(typed)
+    assert f"ask → {value}\n" in seat.until("Thank you.")
+
+
+def test_who_leaves_is_told_what_is_asked_and_may_come_back(
+    sit: Sit, weft: Call, tmp_path: Path
+) -> None:
+    write_folder(tmp_path, asking(VERDICT), "Asks")
+    seat = sit("run", "Asks", "--json", NO_COLOR="1")
+    assert "My plan\nsteps: 5\n" in seat.until("2) refused\nyou> ")
+    seat.type("\x04", end="")
+    gist = "ask asks: My plan (takes {verdict: accepted | refused})"
+    assert f"\n  {gist}\n" in seat.until("resume") and seat.end() == 0
+    assert f" waits: {gist}\n" in weft("runs").out
+    again = weft("resume", "last")
+    assert "My plan\n  steps: 5\n" in again.out and f"\n  {gist}\n" in again.out
+    (answer,) = [line.strip() for line in again.out.splitlines() if " answer " in line]
+    assert answer.endswith(" accepted")
+    seat = sit("resume", "last", "--quiet", NO_COLOR="1")
+    assert seat.until("you> ").startswith("My plan\n  steps: 5\n")
+    seat.type("accepted")
+    assert "Thank you." in seat.until("Thank you.") and seat.end() == 0
+
+
+def test_a_person_picks_who_speaks(sit: Sit, weft: Call, tmp_path: Path) -> None:
+    write_folder(tmp_path, MANUAL, "Manual")
+    done = weft("run", "Manual")
+    assert "Who speaks next?\nyou> B\n" in done.out and "B: Second." in done.out
+    seat = sit("run", "Manual", NO_COLOR="1")
+    assert "Who speaks next?\n  1) A\n  2) B\n  3) terminate\n" in seat.until("you> ")
+    seat.type("B")
+    seat.until("you> ")
+    seat.type("3")
+    assert seat.end() == 0 and "B: Second." in seat.seen
+
+
+def test_a_question_expires_at_the_prompt(sit: Sit, weft: Call, tmp_path: Path) -> None:
+    write_folder(tmp_path, asking(VERDICT, timeout=1.5), "Asks")
+    seat = sit("run", "Asks", NO_COLOR="1")
+    assert "An answer counts until 2" in seat.until("you> ")
+    came = seat.until("Thank you.")
+    assert "\n  nobody answered in time\n" in came
+    assert "ask → failed: QuestionExpired: " in came and seat.end() == 0
+    assert "has expired" in weft("answer", "last", "accepted", code=1).err
+
+
+def test_a_scripted_user_answers_tools_in_order(weft: Call, tmp_path: Path) -> None:
+    write_folder(tmp_path, asking(VERDICT, user=[{"verdict": "accepted"}]), "Asks")
+    done = weft("run", "Asks", "--quiet").out
+    told = ["My plan", "  steps: 5", 'you> {"verdict":"accepted"}', "Clerk: Thank you."]
+    assert done.splitlines() == told
+    write_folder(tmp_path, asking(VERDICT, user=[{"verdict": "perhaps"}]), "Asks")
+    done = weft("run", "Asks", code=1)
+    assert 'Answer 1 of the scripted user, {"verdict":"perhaps"}, does not fit' in done.err
+    assert "question of ask: `verdict`: 'perhaps' is not one of" in done.err
+    assert "resume" in done.err and "Traceback" not in done.err
+    assert json.loads(weft("runs", "--json").out)[0]["status"] == "waiting"
+
+
+@pytest.mark.parametrize(
+    ("response", "given", "value"),
+    [
+        (VERDICT, "refused", '{"verdict":"refused"}'),
+        (VERDICT, '{"verdict": "accepted"}', '{"verdict":"accepted"}'),
+        ({"enum": ["yes", "no", "7"]}, "7", '"7"'),
+        (None, "[1]", "[1]"),
+        (None, "some words", '"some words"'),
+    ],
+)
+def test_an_answer_from_anywhere_is_json_or_a_word(
+    weft: Call, tmp_path: Path, response: Any, given: str, value: str
+) -> None:
+    write_folder(tmp_path, asking(response), "Asks")
+    weft("run", "Asks")
+    assert "Nobody attends" in weft("answer", "last", given).out
+    assert f"ask → {value}\n" in weft("resume", "last").out
+
+
+def test_an_answer_that_does_not_fit_is_told_what_does(weft: Call, tmp_path: Path) -> None:
+    write_folder(tmp_path, asking(PERSON), "Asks")
+    weft("run", "Asks")
+    demand = "It takes {name: a string, nick: a string, age: an integer, adult: true or false, "
+    for wrong, why in (("Ada", '"Ada" is not JSON'), ('{"name": 1}', "'nick' is a required")):
+        done = weft("answer", "last", wrong, code=2)
+        assert why in done.err and demand in done.err
+    assert json.loads(weft("runs", "--json").out)[0]["status"] == "waiting"
+
+
+def test_only_whom_it_was_asked_of_can_answer(weft: Call, tmp_path: Path) -> None:
+    write_folder(tmp_path, asking(VERDICT), "Asks")
+    weft("run", "Asks", "--user", "ada", "--app", "acme")
+    for who in (("--user", "eve"), ("--app", "other"), ("--user", "ada", "--app", "other")):
+        for answer in ("accepted", "nonsense"):
+            done = weft("answer", "last", answer, *who, code=1)
+            assert "asked of somebody else" in done.err
+            assert not any(word in done.err + done.out for word in ("plan", "verdict", "ask asks"))
+    weft("answer", "last", "accepted", "--user", "ada", "--app", "acme")
+    question = json.loads(weft("run", "Asks", "--json").out.splitlines()[-1])["data"]["waiting_for"]
+    weft("answer", "last", "accepted", "--question", question)
+    assert "first one counts" in weft("answer", "last", "x", "--question", question).out
+
+
+def test_an_answer_that_comes_too_late_says_so(weft: Call, tmp_path: Path) -> None:
+    write_folder(tmp_path, asking(VERDICT, timeout=0.2), "Asks")
+    weft("run", "Asks", "--quiet")
+    time.sleep(0.3)
+    done = weft("answer", "last", "accepted", code=1)
+    assert "has expired: nobody answered it in time" in done.err
+    assert "failed: QuestionExpired" in weft("resume", "last").out

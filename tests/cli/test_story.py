@@ -1,0 +1,147 @@
+"""What `weft run` tells besides the conversation, and which workflow of several it runs."""
+
+from pathlib import Path
+
+from tests.cli.conftest import CHAT, INTERVIEW, Call
+from tests.support.folders import write_folder
+
+LONG = "x" * 300
+
+# Tools, hooks, outputs and writes, some of which fail.
+BUSY = {
+    "orchestrator.yaml": "{initial_agent: Clerk}",
+    "agents.yaml": """
+        Clerk: {system_message: Work., engine: scripted}
+        Judge: {system_message: Judge., engine: scripted, structured_outputs_required: true}
+        Scribe: {system_message: Write., engine: scripted}
+        """,
+    "structured_outputs.yaml": """
+        models:
+          Verdict:
+            type: model
+            fields: {verdict: {type: str}, reasons: {type: list, items: str}}
+        registry: {Judge: Verdict}
+        """,
+    "context_variables.yaml": """
+        definitions:
+          tier: {type: string, source: {type: static, value: beta}}
+          seen: {type: boolean, source: {type: derived, default: false, triggers: [
+            {type: agent_text, agent: Scribe, match: {equals: SEEN}}]}}
+        """,
+    "tools.yaml": """
+        tools:
+          - {agent: Clerk, file: work.py, function: add}
+          - {agent: Clerk, file: work.py, function: fail}
+        lifecycle_tools:
+          - {trigger: before_chat, agent: null, file: work.py, function: note}
+          - {trigger: before_chat, agent: null, file: work.py, function: overstep}
+          - {trigger: before_agent, agent: Judge, file: work.py, function: stumble}
+          - {trigger: after_chat, agent: null, file: work.py, function: note,
+             when: seen == False}
+        """,
+    "work.py": """
+        def add(a: int, b: int = 2) -> dict:
+            return {"sum": a + b}
+
+        def fail(why: str):
+            raise ValueError(why)
+
+        def note(context_variables):
+            context_variables["seen"] = True
+
+        def overstep(context_variables):
+            context_variables["tier"] = "gold"
+
+        def stumble():
+            raise RuntimeError("no")
+        """,
+    "handoffs.yaml": """
+        - {source_agent: Clerk, target_agent: Judge, handoff_type: condition,
+           condition_type: string_llm, condition: When it is done.}
+        - {source_agent: Judge, target_agent: Scribe, handoff_type: after_work}
+        - {source_agent: Scribe, target_agent: terminate, handoff_type: after_work}
+        """,
+    "script.yaml": f"""
+        agents:
+          Clerk:
+            - calls: [{{tool: add, arguments: {{a: 3}}}}]
+            - calls:
+              - {{tool: add, arguments: {{a: 4}}}}
+              - {{tool: fail, arguments: {{why: {LONG}}}}}
+            - calls: [{{tool: transfer_to_Judge_1}}]
+          Judge: ['{{"verdict": 1}}', {{output: {{verdict: guilty, reasons: [{LONG}]}}}}]
+          Scribe: [Written.]
+        """,
+}
+RANDOM = {
+    "orchestrator.yaml": "{orchestration_pattern: RandomPattern, initial_agent: A, max_turns: 2}",
+    "agents.yaml": "".join(f"{name}: {{system_message: x}}\n" for name in "ABC"),
+    "script.yaml": "agents: {A: [I am A.], B: [Me.], C: [Me.]}",
+}
+
+
+def test_what_happens_is_told_briefly(weft: Call, tmp_path: Path) -> None:
+    write_folder(tmp_path, BUSY, "Busy")
+    told = weft("run", "Busy").out
+    for line in (
+        "  seen: false → true (hook:note)",
+        "  hook note (before_chat) ran",
+        '  Clerk calls add(a=3) → {"sum":5}',
+        "  Clerk calls add(a=4)",
+        '  add → {"sum":6}',
+        "  Clerk hands over to Judge",
+        "  Clerk → Judge (string_llm rule 1)",
+        "  hook stumble (before_agent of Judge) failed: RuntimeError: no",
+        "Scribe: Written.",
+    ):
+        assert f"{line}\n" in told
+    assert "\n  tier was not written by hook:overstep: " in told
+    assert "\n  hook overstep (before_chat) failed: WriteRefused: " in told
+    assert "\n  hook note (after_chat) was skipped: " in told
+    assert '  Clerk calls fail(why="xxx' in told and "\n  fail → failed: ValueError: xxx" in told
+    assert "  an answer of Judge was refused, as it is no Verdict: `verdict`: " in told
+    reasons = f'    "reasons": [\n      "{LONG}"\n    ]\n'
+    output = f'Judge: {{\n    "verdict": "guilty",\n{reasons}  }}\n'
+    assert output in told
+    assert told.count(LONG) == 1  # the output; elsewhere it is cut
+    quiet = weft("run", "Busy", "--quiet").out
+    assert quiet == f"{output}Scribe: Written.\n"
+
+
+def test_what_is_not_for_the_screen_is_not_shown(weft: Call, tmp_path: Path) -> None:
+    write_folder(tmp_path, BUSY | {"ui_config.yaml": "visual_agents: [Clerk]"}, "Busy")
+    told = weft("run", "Busy").out
+    assert "\n  Judge gave Verdict\n" in told and "\n  Scribe handed over\n" in told
+    assert "guilty" not in told and "Written." not in told
+    assert weft("run", "Busy", "--quiet").out == ""
+
+
+def test_whose_rule_ended_it_is_said(weft: Call, tmp_path: Path) -> None:
+    write_folder(tmp_path, BUSY, "Busy")
+    assert "finished: Scribe, after_work rule 3." in weft("run", "Busy").out
+    assert "finished: PlanArchitect, condition rule 3." in weft("run", INTERVIEW).out
+
+
+def test_chance_is_told(weft: Call, tmp_path: Path) -> None:
+    write_folder(tmp_path, RANDOM, "Random")
+    told = weft("run", "Random", code=1).out  # one of them is never asked
+    assert "\n  chance draws " in told and " of B, C\n" in told
+
+
+def test_of_several_workflows_the_entry_point_is_run(weft: Call, tmp_path: Path) -> None:
+    flows = tmp_path / "flows"
+    write_folder(flows, CHAT, "Chat")
+    write_folder(flows, {"notes.txt": "no workflow"}, "other")
+    done = weft("run", "flows", code=2)
+    assert "none of them says `entry_point: true`: flows/Chat. Name the one to run." in done.err
+    setup = CHAT["orchestrator.yaml"].replace("{", "orchestrator: {entry_point: true, ")
+    write_folder(flows, CHAT | {"orchestrator.yaml": setup}, "Entry")
+    assert "Critic: It rhymes." in weft("run", "flows", "--quiet").out
+    assert "Entry" in weft("runs").out
+    write_folder(flows, CHAT | {"orchestrator.yaml": setup}, "Second")
+    done = weft("run", "flows", code=2)
+    assert "2 of them are entry points: flows/Entry, flows/Second" in done.err
+    broken = CHAT["handoffs.yaml"].replace("target_agent: Critic", "target_agent: Critik")
+    write_folder(flows, {"handoffs.yaml": broken}, "Entry")
+    (flows / "Second" / "orchestrator.yaml").write_text(CHAT["orchestrator.yaml"])
+    assert "flows/Entry/handoffs.yaml:4: W020" in weft("run", "flows", code=2).err

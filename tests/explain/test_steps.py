@@ -1,0 +1,168 @@
+"""What happened in a turn: every model call, tool and hook, with what came of it."""
+
+import msgspec
+import pytest
+
+from tests.explain.conftest import Tell, Told, of, said
+from tests.explain.workshop import LINES, TOKEN, WORKSHOP
+from weft.agents.spec import Exchange, Usage
+from weft.explain.logic.turn import explain_turn
+from weft.explain.spec import steps
+from weft.explain.spec.turn import TurnExplained
+from weft.kernel.values import as_data
+from weft.runtime.logic import codec
+from weft.variables.logic.secrets import mark
+
+
+async def test_the_prompt_with_tools_a_form_and_a_secret_is_the_engines_to_the_byte(
+    busy: Told,
+) -> None:
+    assert [task.turn for task in busy.tasks] == [1, 1, 1, 2, 2, 2]
+    for task in busy.tasks:
+        found = busy.turn(task.turn)
+        revealed = found.prompt.replace(mark("token"), TOKEN)
+        assert revealed.encode() == task.prompt.encode()
+        assert found.prompt == "".join(segment.text for segment in found.segments)
+        assert found.exchanges[: len(task.exchanges)] == task.exchanges
+        assert found.verified and sum(each.tokens for each in found.segments) == found.tokens
+    first, second = busy.turn(1), busy.turn(2)
+    assert TOKEN in busy.tasks[0].prompt and TOKEN not in str(first)
+    assert [each.kind for each in first.segments][-5:] == ["history", *["tool"] * 4]
+    assert "Accepted: false, total: 0." in first.segments[-1].text
+    assert [each.origin for each in second.segments][-1] == "structured_outputs.Report"
+
+
+async def test_each_model_call_says_with_what_it_was_asked(busy: Told) -> None:
+    asked = of(busy.turn(1), steps.ModelAsked)
+    assert [(each.n, each.given, each.outcome) for each in asked] == [
+        (1, 0, "answered"),
+        (2, 1, "answered"),
+        (3, 2, "answered"),
+    ]
+    assert [each.request for each in asked] == [
+        event.data.request
+        for event in busy.events
+        if event.kind == "model.called" and event.data.turn == 1
+    ]
+    assert [call.tool for each in asked for call in each.calls] == [
+        "plan",
+        "add",
+        "subtract",
+        "transfer_to_Writer_3",
+    ]
+    assert said(asked[0].within) == ["said: Let me see."]
+    assert busy.turn(1).usage == Usage(30, 3) and busy.turn(2).usage == Usage(60, 6)
+
+
+async def test_a_tool_says_what_it_wrote_asked_and_did(busy: Told) -> None:
+    plan, add, subtract = of(busy.turn(1), steps.ToolUsed)
+    assert (plan.tool, plan.call, plan.arguments, plan.outcome, plan.result) == (
+        "plan",
+        1,
+        {"title": mark("token")},
+        "returned",
+        [True, True],
+    )
+    asked = 'asked u1 {!r}: u1 answered {{"accepted":true{}}}'
+    assert said(plan.within) == [
+        f'did pay once: {{"paid":"{mark("token")}"}}',
+        asked.format("Like this?", ',"colour":"red"'),
+        asked.format("Sure?", ""),
+        "accepted: False → True by tool:plan",
+        "draft: {'n': 1} → removed by tool:plan",
+        "total: refused to tool:plan: 'total' is declared integer, and 'many' is string",
+        "colour: not set by plan, and colour was 'red'",
+    ]
+    questions = [each for each in plan.within if isinstance(each, steps.Questioned)]
+    assert all(each.status == "answered" and each.at and each.by == "u1" for each in questions)
+    assert plan.seconds is not None and 0 <= plan.waited <= plan.seconds
+    assert plan.waited == pytest.approx(sum(each.waited or 0 for each in questions))
+    assert (add.result, add.waited, said(add.within)) == (
+        {"sum": 5},
+        0,
+        ["total: 0 → 5 by trigger:total[0]"],
+    )
+    assert (subtract.call, subtract.arguments, subtract.outcome) == (2, {"a": 1}, "failed")
+    assert subtract.error.startswith("UnknownTool: There is no tool 'subtract'")
+
+
+async def test_hooks_say_how_they_ended_and_why_they_were_skipped(busy: Told) -> None:
+    greet, check, praise = of(busy.turn(1), steps.HookRan)
+    assert (greet.trigger, greet.status, greet.result) == ("before_agent", "success", "hello")
+    assert (check.status, check.attempts, check.error) == (
+        "error",
+        2,
+        "RuntimeError: not today",
+    )
+    assert check.elapsed_ms and check.elapsed_ms >= 100 and not check.restored
+    assert praise.says == (
+        "hook praise (after_agent) skipped: runs after check, which did not succeed"
+    )
+    (skipped,) = of(busy.turn(2), steps.HookRan)
+    assert skipped.result == "only when ${accepted} == False: accepted is True, not False"
+
+
+async def test_outputs_and_transfers_stand_where_they_happened(busy: Told) -> None:
+    (chosen,) = of(busy.turn(1), steps.Transferred)
+    assert (chosen.rule, chosen.target) == (3, "Writer")
+    second = busy.turn(2)
+    refused, thick, thin = (each.within[0] for each in of(second, steps.ModelAsked))
+    assert isinstance(refused, steps.Rejected) and refused.raw == "No report."
+    assert isinstance(thick, steps.Gave) and thick.output == {"title": "Sheds", "pages": 10}
+    assert isinstance(thin, steps.Gave) and (thin.model, thin.hidden) == ("Report", False)
+    assert [(each.auto, each.call, each.outcome) for each in of(second, steps.ToolUsed)] == [
+        (True, 2, "failed"),
+        (True, 3, "returned"),
+    ]
+    assert second.exchanges[1] == Exchange(
+        as_data(thick.output), problem="Tool bind failed with it: ValueError: too thick"
+    )
+    assert second.onward and second.onward.reason == "after_work rule 6"
+
+
+async def test_steps_come_in_the_order_in_which_they_began(busy: Told) -> None:
+    for number in (1, 2):
+        seqs = [step.seq for step in busy.turn(number).steps]
+        assert seqs == sorted(seqs)
+        inner = [
+            each.seq for step in busy.turn(number).steps for each in getattr(step, "within", ())
+        ]
+        assert len({*seqs, *inner}) == len(seqs) + len(inner)
+
+
+async def test_tampering_with_what_later_calls_were_given_shows(busy: Told) -> None:
+    events = list(busy.events)
+    forged = {
+        "tool.returned": {"result": [False]},
+        "tool.failed": {"message": "It works."},
+        "agent.text": {"text": "Let me not."},
+    }
+    for kind, values in forged.items():
+        place = busy.seq(kind) - 1
+        fact = msgspec.structs.replace(events[place].data, **values)
+        log = [*events]
+        log[place] = msgspec.structs.replace(events[place], data=fact)
+        found = explain_turn(log, 1)
+        assert not found.verified, kind
+        assert any(doubt.startswith("model call ") for doubt in found.doubts), found.doubts
+
+
+async def test_a_turn_can_be_explained_at_every_point_of_it(busy: Told) -> None:
+    known = codec()
+    for length in range(busy.seq("turn.started"), len(busy.events) + 1):
+        found = explain_turn(busy.events[:length], 1)
+        assert found.verified, (length, found.doubts)
+        again = msgspec.json.decode(msgspec.json.encode(found), type=TurnExplained)
+        assert again == found and str(again) == str(found)
+    stored = [known.decode(known.encode(event)) for event in busy.events]
+    assert explain_turn(stored, 2) == busy.turn(2)
+
+
+async def test_what_waits_says_so(tell: Tell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WEFT_TEST_TOKEN", TOKEN)
+    told = await tell(WORKSHOP, LINES, [])
+    found = told.turn(1)
+    plan, add = of(found, steps.ToolUsed)
+    assert (found.status, plan.outcome, add.outcome) == ("open", "open", "returned")
+    assert "asked u1 'Like this?', and waits" in str(found)
+    assert f"tool plan {as_data(plan.arguments)} is open" in str(found)

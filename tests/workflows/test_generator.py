@@ -1,0 +1,303 @@
+"""The Generator, as people have it: it interviews, plans, and writes a workflow that works."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Call
+from weft import Answer, Task, Weft
+from weft.adapters.files import parse
+from weft.adapters.files.folders import PARTS, SUFFIXES
+
+ROOT = Path(__file__).parents[2]
+GENERATOR = ROOT / "workflows" / "Generator"
+MADE = "generated/SalesReport"
+SWITCH = {
+    "type": "boolean",
+    "description": "Whether the report is sent at all.",
+    "source": {"type": "environment", "env_var": "SEND_REPORTS", "default": True},
+}
+
+Script = dict[str, Any]
+Events = list[dict[str, Any]]
+
+
+def script() -> Script:
+    document, problems = parse("script.yaml", (GENERATOR / "script.yaml").read_text("utf-8"))
+    assert document and not problems
+    return document.value
+
+
+def line(agent: str, number: int = -1) -> Any:
+    """A copy of an output that an agent gives in the script."""
+    return json.loads(json.dumps(script()["agents"][agent][number]["output"]))
+
+
+@pytest.fixture
+def rehearsed(weft: Call, tmp_path: Path) -> Callable[..., Events]:
+    def run(changed: Script, code: int = 0, **env: str) -> Events:
+        """Run the Generator with another script, and give what happened."""
+        folder = tmp_path / "Generator"
+        shutil.copytree(GENERATOR, folder, ignore=shutil.ignore_patterns("script.*", "__pycache__"))
+        (folder / "script.json").write_text(json.dumps(changed))
+        done = weft("run", "Generator", "--json", code=code, **env)
+        return [json.loads(each) for each in done.out.splitlines()]
+
+    return run
+
+
+def refusals(events: Events) -> list[str]:
+    return [each["data"]["message"] for each in events if each["kind"] == "tool.failed"]
+
+
+def definitions(folder: Path) -> dict[str, Any]:
+    file = folder / "context_variables.yaml"
+    document, _ = parse(file.name, file.read_text("utf-8"))
+    assert document
+    return document.value["context_variables"]["definitions"]
+
+
+def sources(folder: Path) -> set[str]:
+    return {each["source"]["type"] for each in definitions(folder).values()}
+
+
+def texts(folder: Path) -> dict[str, str]:
+    files = (path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc")
+    return {path.relative_to(folder).as_posix(): path.read_text("utf-8") for path in files}
+
+
+def assert_works(weft: Call, folder: str, **env: str) -> None:
+    checked = weft("check", folder, "--production", **env)
+    assert not checked.out and not checked.err
+    ran = weft("run", folder, "--store", "memory", **env)
+    assert "finished" in ran.out and not ran.err
+
+
+def test_it_passes_its_check(weft: Call) -> None:
+    for more in ((), ("--production",)):
+        done = weft("check", str(GENERATOR), *more)
+        assert not done.out and not done.err
+
+
+def test_it_writes_a_workflow_that_passes_its_check_and_runs(weft: Call, tmp_path: Path) -> None:
+    done = weft("run", str(GENERATOR), "--quiet")
+    assert not done.err
+    plan, adjusted, overview = done.out.split("Do you accept")[:3]
+    assert "InterviewAgent: Hello!" in plan and "approve_report" not in plan
+    assert "I want to approve the report" in adjusted
+    assert "approve_report of WriterAgent" in adjusted
+    assert "sequenceDiagram" in overview and f"written to {MADE}" in overview
+    assert "NEXT" not in done.out
+    assert_works(weft, MADE)
+    made = texts(tmp_path / MADE)
+    assert {file.partition(".")[0] for file in made if file.endswith(SUFFIXES)} <= set(PARTS)
+    assert "```mermaid\nsequenceDiagram" in made["README.md"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".weft", "generated"]
+    assert [path.name for path in (tmp_path / "generated").iterdir()] == ["SalesReport"]
+
+
+def test_a_workflow_that_is_there_stays_as_it_is(weft: Call, tmp_path: Path) -> None:
+    theirs = tmp_path / MADE
+    theirs.mkdir(parents=True)
+    (theirs / "agents.yaml").write_text("mine: {}")
+    weft("run", str(GENERATOR))
+    assert texts(theirs) == {"agents.yaml": "mine: {}"}
+    assert_works(weft, f"{MADE}2")
+    before = texts(tmp_path / f"{MADE}2")
+    weft("run", str(GENERATOR))  # its own work, again
+    assert texts(tmp_path / f"{MADE}2") == before
+    assert not (tmp_path / f"{MADE}3").exists()
+
+
+def test_a_name_that_is_a_path_is_refused(rehearsed: Callable[..., Events], tmp_path: Path) -> None:
+    changed = script()
+    wrong = [
+        {"output": line("ActionPlanArchitect") | {"workflow_name": name}}
+        for name in ("../x", "/x", "a/b")
+    ]
+    changed["agents"]["ActionPlanArchitect"] = wrong + changed["agents"]["ActionPlanArchitect"]
+    events = rehearsed(changed)
+    refused = refusals(events)
+    assert [message.split(".")[0] for message in refused[1:]] == [
+        "workflow_name is '/x'",
+        "workflow_name is 'a/b'",
+    ]
+    assert "workflow_name is '../x'" in refused[0] and "letters, digits" in refused[0]
+    assert sorted(path.name for path in (tmp_path / "generated").iterdir()) == ["SalesReport"]
+    assert {path.name for path in tmp_path.iterdir()} == {".weft", "Generator", "generated"}
+
+
+def test_what_is_never_corrected_ends_the_run_and_writes_nothing(
+    rehearsed: Callable[..., Events], tmp_path: Path
+) -> None:
+    changed = script()
+    wrong = line("ActionPlanArchitect") | {"workflow_name": "../x"}
+    changed["agents"]["ActionPlanArchitect"] = [{"output": wrong}] * 4
+    events = rehearsed(changed, code=1)
+    assert events[-1]["kind"] == "run.failed" and len(refusals(events)) == 4
+    assert not (tmp_path / "generated").exists()
+
+
+def test_production_has_no_environment_variables(
+    rehearsed: Callable[..., Events], weft: Call, tmp_path: Path
+) -> None:
+    changed = script()
+    output = line("ContextVariablesAgent")
+    output["definitions"]["send_reports"] = SWITCH
+    changed["agents"]["ContextVariablesAgent"].insert(0, {"output": output})
+    events = rehearsed(changed, ENVIRONMENT="production")
+    (refused,) = refusals(events)
+    assert "'send_reports' is read from the environment, and this is production" in refused
+    assert "environment" not in sources(tmp_path / MADE)
+    assert_works(weft, MADE, ENVIRONMENT="production")
+    shown = [
+        segment.get("text", "")
+        for event in events
+        if event["kind"] == "frame.assembled" and event["data"]["agent"] == "ContextVariablesAgent"
+        for segment in event["data"]["segments"]
+    ]
+    assert any("production: true" in text for text in shown)
+
+
+def test_in_production_it_works_as_elsewhere(weft: Call, tmp_path: Path) -> None:
+    weft("run", str(GENERATOR), ENVIRONMENT="production")
+    assert sources(tmp_path / MADE) == {"static", "derived"}
+    assert_works(weft, MADE, ENVIRONMENT="production")
+
+
+def test_elsewhere_a_flag_may_come_from_the_environment(
+    rehearsed: Callable[..., Events], weft: Call, tmp_path: Path
+) -> None:
+    changed = script()
+    (only,) = changed["agents"]["ContextVariablesAgent"]
+    only["output"]["definitions"]["send_reports"] = SWITCH
+    assert refusals(rehearsed(changed)) == []
+    assert "environment" in sources(tmp_path / MADE)
+    assert_works(weft, MADE)
+
+
+# What each writer may get wrong, and the words that tell it.
+MISTAKES: dict[str, tuple[str, Callable[[Any], Any], str]] = {
+    "a variable of nobody": (
+        "ContextVariablesAgent",
+        lambda it: it["agents"].update(Nobody={"variables": ["recipients"]}),
+        "Variables are shown to agent 'Nobody', which is not declared.",
+    ),
+    "an answer that nobody is asked for": (
+        "ContextVariablesAgent",
+        lambda it: it["definitions"]["report_decision"]["source"]["triggers"][0].update(
+            response_key="verdict"
+        ),
+        "'report_decision' reads 'verdict' of 'approve_report', which asks for decision, wishes.",
+    ),
+    "a variable that its tool would have to set": (
+        "ContextVariablesAgent",
+        lambda it: it["definitions"]["report_decision"]["source"]["triggers"][0].pop("apply"),
+        "'report_decision' needs `apply: auto`",
+    ),
+    "a tool too few": (
+        "ToolsAgent",
+        lambda it: it["tools"].pop(),
+        "Describe each tool of the plan once, and no other: fetch_figures, approve_report",
+    ),
+    "a parameter that is no name": (
+        "ToolsAgent",
+        lambda it: it["tools"][0]["parameters"].append({"name": "x): import os", "type": "string"}),
+        "A parameter cannot be called 'x): import os'.",
+    ),
+    "a condition on nothing": (
+        "HandoffsAgent",
+        lambda it: it[0].update(condition="${figures} == True"),
+        "Condition uses variable 'figures', which is not declared.",
+    ),
+    "an agent that is never reached": (
+        "HandoffsAgent",
+        lambda it: it.__delitem__(slice(2, 4)),
+        "Nothing ever hands over to agent 'SenderAgent'.",
+    ),
+    "an agent that is missing": (
+        "AgentsAgent",
+        lambda it: it.pop("SenderAgent"),
+        "Agent 'SenderAgent'",
+    ),
+    "a script that ends early": (
+        "ScriptAgent",
+        lambda it: it["agents"]["SenderAgent"].pop(),
+        "The script has 1 lines for 'SenderAgent', and this is call 2.",
+    ),
+    "an answer too few": (
+        "ScriptAgent",
+        lambda it: it["user"].pop(),
+        "waits for an answer",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_writer_hears_of_its_mistake_and_corrects_it(
+    mistake: str, rehearsed: Callable[..., Events], tmp_path: Path
+) -> None:
+    agent, spoil, words = MISTAKES[mistake]
+    changed, wrong = script(), line(agent)
+    spoil(wrong)
+    changed["agents"][agent].insert(0, {"output": wrong})
+    events = rehearsed(changed)
+    (refused,) = refusals(events)
+    assert words in refused
+    assert (tmp_path / MADE).is_dir() and events[-1]["kind"] == "run.finished"
+
+
+def test_no_text_of_a_plan_becomes_code(
+    rehearsed: Callable[..., Events], weft: Call, tmp_path: Path
+) -> None:
+    hostile = "\"\"\"\nraise SystemExit  # ''' {week} \\"
+    changed = script()
+    plan = changed["agents"]["ActionPlanArchitect"][-1]["output"]
+    plan["purpose"] = plan["agents"][0]["role"] = hostile
+    for tool in plan["tools"]:
+        tool["purpose"] = hostile
+    for tool in changed["agents"]["ToolsAgent"][0]["output"]["tools"]:
+        tool["sample"] = hostile
+    rehearsed(changed)
+    assert_works(weft, MADE)
+
+
+def test_who_does_not_like_the_overview_gets_another_plan(
+    rehearsed: Callable[..., Events], tmp_path: Path
+) -> None:
+    changed = script()
+    agents, renamed = changed["agents"], line("ActionPlanArchitect") | {"workflow_name": "Weekly"}
+    agents["ActionPlanArchitect"].append({"output": renamed})
+    for agent in list(agents)[2:]:
+        agents[agent] *= 2
+    wish = {"plan_acceptance": "adjustments_requested", "adjustments": "Call it Weekly."}
+    changed["user"][-1:] = [wish, {"plan_acceptance": "accepted"}, {"plan_acceptance": "accepted"}]
+    rehearsed(changed)
+    assert [path.name for path in (tmp_path / "generated").iterdir()] == ["Weekly"]
+
+
+async def test_any_engine_answers_for_its_agents(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    said = script()
+    answers = iter(said["user"])
+
+    async def engine(task: Task) -> Answer:
+        line = said["agents"][task.agent][task.number - 1]
+        if isinstance(line, str):
+            return Answer(line)
+        assert task.output is not None
+        return Answer(f"Here it is.\n```json\n{json.dumps(line['output'])}\n```")
+
+    async with Weft(store="memory", engine=engine) as app:
+        run = await app.start(str(GENERATOR))
+        async for event in run.events():
+            if event.kind == "run.paused":
+                await run.answer(None, next(answers))
+        assert event.kind == "run.finished"
+    assert (tmp_path / MADE / "agents.yaml").is_file()

@@ -1,0 +1,10 @@
+"""Whether the Generator writes for production."""
+
+import os
+
+from weft import Context
+
+
+def note_production(context_variables: Context) -> None:
+    """Let the agents know whether they write for production."""
+    context_variables["production"] = os.environ.get("ENVIRONMENT") == "production"
