@@ -131,7 +131,7 @@ def test_a_question_expires_at_the_prompt(sit: Sit, weft: Call, tmp_path: Path) 
     came = seat.until("Thank you.")
     assert "\n  nobody answered in time\n" in came
     assert "ask → failed: QuestionExpired: " in came and seat.end() == 0
-    assert "has expired" in weft("answer", "last", "accepted", code=1).err
+    assert "expired before" in weft("answer", "last", "accepted", code=1).err
 
 
 def test_a_scripted_user_answers_tools_in_order(weft: Call, tmp_path: Path) -> None:
@@ -195,5 +195,5 @@ def test_an_answer_that_comes_too_late_says_so(weft: Call, tmp_path: Path) -> No
     weft("run", "Asks", "--quiet")
     time.sleep(0.3)
     done = weft("answer", "last", "accepted", code=1)
-    assert "has expired: nobody answered it in time" in done.err
+    assert "expired before; the answer changes nothing" in done.err
     assert "failed: QuestionExpired" in weft("resume", "last").out

@@ -20,6 +20,7 @@ from tests.support.plays import answering, every, play
 from tests.support.worlds import begin, make_driver, make_world
 from weft.agents.spec import Answer, ToolCall
 from weft.explain.logic.route import explain_route
+from weft.wiring import declared
 
 CHOICE = (ToolCall("transfer_to_B_3"),)
 
@@ -127,7 +128,7 @@ async def test_a_route_tells_of_each_of_five_rules_why_it_fired_or_not(tmp_path:
     )
     events = await play(tmp_path, files, engine=Speaking(A=["green"]))
     seq = [event.seq for event in events if event.kind == "route.decided"][1]
-    told = explain_route(events, seq)
+    told = explain_route(events, seq, await declared(events[0].data))
     assert [(each.rule, each.fired, each.why_not, each.saw) for each in told.rules] == [
         (1, False, "red is False, not True", {"red": False}),
         (2, False, "blue is False, not True", {"green": True, "blue": False}),
@@ -150,7 +151,7 @@ async def test_a_handoff_that_a_model_chose_is_explained(tmp_path: Path) -> None
     said = Answer("Hm.", calls=(ToolCall("transfer_to_B_2"),))
     events = await play(tmp_path, files, engine=Speaking(A=[said]))
     seq = [event.seq for event in events if event.kind == "route.decided"][1]
-    told = explain_route(events, seq)
+    told = explain_route(events, seq, await declared(events[0].data))
     assert (told.target, told.reason) == ("B", "string_llm rule 2")
     assert [(each.variable, each.rule) for each in told.otherwise] == [("red", 1)]
 

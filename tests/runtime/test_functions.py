@@ -170,3 +170,37 @@ async def test_a_function_must_be_there_and_be_registered(tmp_path: Path) -> Non
     (problem,) = unregistered.value.diagnostics
     assert (problem.code, problem.line) == ("W044", 10)
     assert "@derivation" in problem.remedy
+
+
+async def test_a_function_changes_nothing_behind_the_log(tmp_path: Path) -> None:
+    """What it is given is its own, however deep."""
+    code = """
+@derivation
+def seen(event, values):
+    if event.kind == "context.changed" and event.data.name == "things":
+        event.data.value["a"].append("by the function")
+        event.data.value.clear()
+    if values.get("things"):
+        values["things"]["a"].append("by the function")
+        assert values["things"] == {"a": [1]}
+        return len(values)
+    return UNCHANGED
+"""
+    declared = json.loads(files(code, seen="integer", things="object")["context_variables.json"])
+    declared["definitions"]["things"]["source"] = {"type": "derived", "default": None}
+    hooks = {"trigger": "before_chat", "agent": None, "file": "h.py", "function": "put"}
+    folder = {
+        **files(code, seen="integer"),
+        "context_variables.json": json.dumps(declared),
+        "tools.json": json.dumps({"lifecycle_tools": [hooks]}),
+        "h.py": "def put(context_variables): context_variables['things'] = {'a': [1]}",
+    }
+    world = make_world(ScriptedEngine({"A": ["Hello."]}))
+    run = await begin(world, write_folder(tmp_path, folder))
+    await make_driver(world).drive(run)
+    events = list(await world.stores.log.read(run))
+    assert data(events, "context.refused") == []
+    assert [(each.name, each.value) for each in data(events, "context.changed")] == [
+        ("things", {"a": [1]}),
+        ("seen", 9),
+    ]

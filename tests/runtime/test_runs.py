@@ -21,6 +21,7 @@ from weft.errors import (
 from weft.log.spec import Event
 from weft.runtime.service.runs import Runs
 from weft.runtime.spec import Delivery, Reply
+from weft.testing import Killed
 
 
 async def talk(task: Task) -> Answer:
@@ -245,6 +246,13 @@ async def test_a_run_is_pinned_to_what_it_began_with(folder: str) -> None:
         assert event.data.agent == "Asker"
 
 
+KILLS = """
+from weft.testing import Killed
+def ask(task): return "NEXT"
+def plan(task): raise Killed
+"""
+
+
 async def test_code_that_changed_is_a_recorded_warning(tmp_path: Path) -> None:
     files = INTERVIEW | {
         "agents.yaml": """
@@ -256,14 +264,14 @@ async def test_code_that_changed_is_a_recorded_warning(tmp_path: Path) -> None:
                 system_message: Plan.
                 engine: {type: functions, file: say.py, function: plan}
             """,
-        "say.py": "def ask(task): return 'NEXT'\ndef plan(task): raise SystemExit\n",
+        "say.py": KILLS,
     }
     folder = write_folder(tmp_path, files)
     world = make_world()
     run = await Runs(world).start(folder, user="u1", tenant="acme")
-    with pytest.raises(SystemExit):  # in the engine's thread: a kill of this drive
+    with pytest.raises(Killed):
         await make_driver(world).drive(run)
-    rewrite(folder, "say.py", files["say.py"].replace("raise SystemExit", "return 'DONE'"))
+    rewrite(folder, "say.py", KILLS.replace("raise Killed", "return 'DONE'"))
     async with serving(replace(make_world(), stores=world.stores)) as runs:
         await runs.resume(run)
         resumed = await until(runs, run, "run.resumed")

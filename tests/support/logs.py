@@ -10,9 +10,9 @@ from weft.log.spec import Event
 
 
 def essence(events: Sequence[Event]) -> list[Any]:
-    """A log without times, marks of resumption, and numbers that those marks shift."""
+    """A log without times, what only a resumption brings, and numbers that this shifts."""
     names = {event.seq: event.id for event in events}
-    resumed = {event.seq: event.cause for event in events if event.kind == "run.resumed"}
+    resumed = {event.seq: event.cause for event in events if _is_of_resumption(event)}
 
     def name(seq: int | None) -> str | None:
         while seq in resumed:
@@ -21,13 +21,18 @@ def essence(events: Sequence[Event]) -> list[Any]:
 
     def plain(event: Event) -> Any:
         data = msgspec.to_builtins(event.data)
+        data.pop("elapsed_ms", None)
         for at in (data, data.get("history", {})):
             for field in ("as_in", "first", "last"):
                 if isinstance(at.get(field), int):
                     at[field] = name(at[field])
         return event.id, event.kind, event.actor, name(event.cause), data
 
-    return [plain(event) for event in events if event.kind != "run.resumed"]
+    return [plain(event) for event in events if event.seq not in resumed]
+
+
+def _is_of_resumption(event: Event) -> bool:
+    return event.kind == "run.resumed" or getattr(event.data, "restored", False)
 
 
 # The beginning of every id of one call of a tool.

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from weft.agents.events import AgentText, QuestionAnswered, TurnStarted
 from weft.assembly.events import FrameAssembled, Segment, Span
 from weft.conversation.events import Considered, RouteDecided
+from weft.kernel.values import preview
 from weft.variables.events import ContextLoaded, Loaded, TimerSet
 from weft.variables.logic.secrets import SHORTEST, Secrets, mark
 
@@ -50,6 +51,23 @@ def test_a_secret_that_is_part_of_a_mark_does_not_spoil_it() -> None:
 def test_of_two_secrets_the_longer_one_is_masked() -> None:
     secrets = Secrets({"short": "pass", "long": "password"})
     assert secrets.masked("password pass") == "⟨secret:long⟩ ⟨secret:short⟩"
+
+
+def test_a_secret_is_masked_as_python_writes_it() -> None:
+    """Errors tell values so."""
+    for secret in ("it's", 'say "it"', "tab\tnew\nline", "\u2028 back\\slash", "both ' and \""):
+        secrets = Secrets({"x": secret})
+        assert secrets.masked(str(KeyError(secret))).strip("'\"") == mark("x")
+        assert secrets.masked(repr({"k": [secret]})).count(mark("x")) == 1
+
+
+def test_a_secret_that_a_picture_cuts_off_is_masked_as_well() -> None:
+    secret = "0123456789" * 20
+    secrets = Secrets({"x": secret, "y": "word"})
+    assert secrets.masked(preview(secret)) == f"'{mark('x')}…"
+    assert secrets.masked(preview({"a": 1, "k": [secret]})) == f"{{'a': 1, 'k': ['{mark('x')}…"
+    assert secrets.masked("a … 0123… b") == "a … 0123… b"
+    assert secrets.masked("… word …") == f"… {mark('y')} …"
 
 
 def test_only_the_secrets_that_are_asked_for_are_revealed() -> None:

@@ -9,11 +9,7 @@ from weft.log.spec import Fact
 
 
 class Considered(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """One rule at the moment of a decision: the values it saw, its verdict, and why not.
-
-    `by_model` says that the agent's model judged it; `before` names the agent before whose reply
-    it was judged.
-    """
+    """One rule at the moment of a decision: the values it saw, its verdict, and why not."""
 
     rule: int
     target: str
@@ -21,8 +17,6 @@ class Considered(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
     condition: str = ""
     saw: dict[str, Json] = {}
     why_not: str = ""
-    by_model: bool = False
-    before: str = ""
 
 
 class RouteDecided(Fact, frozen=True):

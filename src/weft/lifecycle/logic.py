@@ -8,6 +8,7 @@ from weft.kernel.models import Entry, Report
 from weft.kernel.values import Json, as_array, nearest
 from weft.lifecycle.spec import Hook, Hooks, LifecycleTool
 from weft.variables.logic.conditions import Condition, judge
+from weft.variables.logic.cycles import cycle_of
 
 # How a run that ended is called, and which hooks after the chat run then.
 ENDINGS = {"finished": "success", "failed": "failure", "cancelled": "failure"}
@@ -109,9 +110,10 @@ def _sorted(
     while waiting:
         ready = next((h for h in waiting if not (set(h.declared.after) & names) - done), None)
         if ready is None:
-            circle = " → ".join(hook.name for hook in waiting)
-            message = f"Hooks wait for each other in a circle: {circle}."
-            where = (*checked[waiting[0].number].path, "after")
+            circle = cycle_of({hook.name: hook.declared.after for hook in waiting})
+            message = f"Hooks wait for each other in a circle: {' → '.join(circle)}."
+            first = next(hook.number for hook in waiting if hook.name in circle)
+            where = (*checked[first].path, "after")
             report.add(document, where, "W053", message, "Drop one `after`.")
             return [*placed, *waiting]
         waiting.remove(ready)

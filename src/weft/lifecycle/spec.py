@@ -13,6 +13,9 @@ from weft.variables.logic.conditions import Condition
 BeforeOrAfter = Literal["before_chat", "after_chat", "before_agent", "after_agent"]
 CHAT = ("before_chat", "after_chat")
 
+# The triggers in the order in which they come up in a run.
+TRIGGERS = ("before_chat", "before_agent", "after_agent", "after_chat")
+
 
 def _listed(names: Json) -> Json:
     """One name as a list of it."""

@@ -82,10 +82,10 @@ def evolve(workflow: Workflow, state: RunState, event: Event) -> None:
     own = workflow.folds.get(kind)
     if own is not None:
         own(state.progress, event.data)
-    if state.open is not None:
-        state.open.recorded[event.id] = event.data
-    elif event.id.startswith("chat/"):
+    if event.id.startswith("chat/"):
         state.chat[event.id] = event.data
+    elif state.open is not None:
+        state.open.recorded[event.id] = event.data
 
 
 def base_context(run: str, started: runs.RunStarted) -> dict[str, str]:
@@ -102,6 +102,11 @@ def base_context(run: str, started: runs.RunStarted) -> dict[str, str]:
 def fresh(run: str, workflow: Workflow) -> RunState:
     """The state of a run of which nothing is on record."""
     return RunState(run, progress=workflow.begin())
+
+
+def is_untouched(state: RunState) -> bool:
+    """Whether nothing has happened in a run since it was started."""
+    return state.status == "started" and not state.chat
 
 
 # How a run stands after which nothing happens to it.
@@ -190,6 +195,18 @@ def _on_resumed(state: RunState, event: Event) -> None:
     state.status = "paused" if state.question is not None else "running"
 
 
+def _on_hook(state: RunState, event: Event) -> None:
+    fact: lifecycle.LifecycleToolCall = event.data
+    if fact.trigger == "after_chat":
+        state.ending = ending(state) or "finished"
+
+
+def ending(state: RunState) -> str:
+    """How a run that does not go on will end; what its hooks were told first stays true."""
+    cut_off = "cancelled" if state.cancel else "failed" if state.failure else ""
+    return state.ending or cut_off
+
+
 def _status(status: str) -> Callable[[RunState, Event], None]:
     def fold(state: RunState, event: Event) -> None:
         state.status = status
@@ -206,6 +223,7 @@ _FOLDS: dict[type, Callable[[RunState, Any], None]] = {
     runs.RunFailed: _status("failed"),
     runs.RunCancelled: _status("cancelled"),
     runs.CancelRequested: _on_cancel,
+    lifecycle.LifecycleToolCall: _on_hook,
     variables.ContextLoaded: _on_loaded,
     variables.ContextChanged: _on_changed,
     variables.ContextSuppressed: _on_suppressed,

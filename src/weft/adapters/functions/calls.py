@@ -1,7 +1,8 @@
 """Functions of a workflow's code as tools and hooks."""
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, get_type_hints
 
@@ -36,7 +37,7 @@ class FunctionCallee:
             if each.name in INJECTED or hints.get(each.name) is Context
         ]
         self._model = self._parameters(name, hints)
-        self.may_ask = _is_async(function)
+        self.may_ask = any(map(inspect.iscoroutinefunction, _layers(function)))
         try:
             parameters = self._model.model_json_schema()
         except PydanticUserError as error:
@@ -97,7 +98,7 @@ class FunctionCallee:
 
 def detached(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
     """The function as something to await: an async one in the loop, a plain one in a thread."""
-    if _is_async(function):
+    if _gives_awaitable(function):
         return function
 
     async def call(*positional: Any, **named: Any) -> Any:
@@ -117,21 +118,39 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
     Raises:
         TypeError: one of them cannot be resolved.
     """
-    target: Any = function if inspect.isroutine(function) else type(function).__call__
-    target = inspect.unwrap(target)
+    *_, target = _layers(function)
     said: dict[str, Any] = getattr(target, "__annotations__", {})
     needed = {name: hint for name, hint in said.items() if name not in (*INJECTED, "return")}
     scope: dict[str, Any] = getattr(target, "__globals__", {})
     try:
         named = SimpleNamespace(__annotations__=needed)
         return get_type_hints(named, scope, include_extras=True)
-    except (NameError, AttributeError) as error:
+    except (NameError, AttributeError, SyntaxError) as error:
         raise TypeError(f"a type cannot be found: {error}") from error
 
 
-def _is_async(function: Any) -> bool:
-    """Whether calling it gives something to await: also behind wrappers and `__call__`."""
-    while hasattr(function, "func"):
+def _layers(function: Any) -> Iterator[Any]:
+    """What is called, and then what is inside it: decorated, partly applied, or behind an object's
+    `__call__`."""
+    yield function
+    while (inner := _inside(function)) is not None:
+        function = inner
+        yield function
+
+
+def _inside(function: Any) -> Any:
+    if isinstance(function, partial):
+        return function.func
+    if hasattr(function, "__wrapped__"):
+        return function.__wrapped__
+    if inspect.isroutine(function):
+        return None
+    return function.__init__ if inspect.isclass(function) else type(function).__call__
+
+
+def _gives_awaitable(function: Any) -> bool:
+    """Whether calling it does nothing but give something to await."""
+    while isinstance(function, partial):
         function = function.func
     called: Any = type(function).__call__
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)

@@ -58,7 +58,7 @@ class RunState(msgspec.Struct):
     """What a run knows: a fold of its log, owned by its driver.
 
     `chat` has what is on record of calls outside turns, by id; `ephemeral` which values live in
-    memory only, and which call wrote each.
+    memory only, and which call wrote each; `ending` what hooks after the chat were told first.
     """
 
     run: str
@@ -83,6 +83,7 @@ class RunState(msgspec.Struct):
     chat: dict[str, Any] = {}
     offered: dict[str, tuple[ToolSchema, ...]] = {}
     failure: Failure | None = None
+    ending: str = ""
     open: OpenTurn | None = None
     question: Question | None = None
     cancel: CancelRequested | None = None

@@ -190,7 +190,7 @@ class Conversing:
                 break
             met.add(agent)
             rules = self._before_reply[agent]
-            entries = [_consider(rule, state, 0, agent) for rule in rules]
+            entries = [_consider(rule, state, 0) for rule in rules]
             fired = next((n for n, entry in enumerate(entries) if entry.fired), None)
             if fired is None:
                 considered = (*routes[-1].considered, *entries)
@@ -275,16 +275,15 @@ def _named(rule: Rule) -> str:
     return f"{'string_llm' if rule.llm else rule.kind} rule {rule.number}"
 
 
-def _consider(rule: Rule, state: RunState, choice: int, before: str = "") -> Considered:
+def _consider(rule: Rule, state: RunState, choice: int) -> Considered:
     if rule.llm:
         chosen = rule.number == choice
         why_not = "" if chosen else "the agent's model did not choose it"
-        return Considered(rule.number, rule.target, chosen, rule.said, {}, why_not, by_model=True)
+        return Considered(rule.number, rule.target, chosen, rule.said, {}, why_not)
     if rule.condition is None:
         return Considered(rule.number, rule.target, True)
     holds, saw, why_not = judge(rule.condition, state.values, state.absent)
-    number, target, said = rule.number, rule.target, rule.said
-    return Considered(number, target, holds, said, saw, why_not, before=before)
+    return Considered(rule.number, rule.target, holds, rule.said, saw, why_not)
 
 
 def _moment(state: RunState) -> str:

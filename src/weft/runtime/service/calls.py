@@ -1,13 +1,13 @@
 """One call of a tool or hook: the context it gets, the questions it asks, what it leaves."""
 
+import asyncio
 import inspect
-import logging
-from collections.abc import Callable, Iterator, Mapping
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, NoReturn, get_args
 
-import anyio
 from anyio import to_thread
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
@@ -20,21 +20,35 @@ from weft.agents.events import (
 from weft.agents.spec import ASKING, Callee, Display, Question
 from weft.errors import QuestionExpired as Expired
 from weft.errors import UsageError
-from weft.kernel.values import Json, as_object, is_text, preview
+from weft.kernel.values import Json, as_object, is_text, preview, said
 from weft.log.events import RunPaused
 from weft.log.spec import Fact
 from weft.runtime.service.journal import Journal
-from weft.variables.events import ContextMissed
+from weft.variables.events import ContextChanged, ContextMissed
 from weft.variables.logic.triggers import value_at
-from weft.variables.logic.types import is_json
+from weft.variables.logic.types import apart, is_json
 from weft.variables.logic.writing import Draft, Held
 from weft.variables.spec import UNCHANGED, Context, Derived, UiResponse
 
-log = logging.getLogger("weft.calls")
+# Seconds that a call has to end when it is to.
+GRACE = 1.0
 
 
 class Parked(BaseException):
     """Ends a call that asked a person; it is entered again when the answer is there."""
+
+
+class Quit(Exception):
+    """A call that ended as if more than itself were to end; `name` is what it raised."""
+
+    def __init__(self, name: str, message: str) -> None:
+        super().__init__(message)
+        self.name = name
+
+
+def named(error: Exception) -> str:
+    """What an error of a call is called."""
+    return error.name if isinstance(error, Quit) else type(error).__name__
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +63,11 @@ class Caller:
 
 
 class Call:
-    """A call that is going on."""
+    """A call that is going on; one made again goes on with what the failed one wrote."""
 
-    def __init__(self, journal: Journal, caller: Caller, callee: Callee) -> None:
+    def __init__(
+        self, journal: Journal, caller: Caller, callee: Callee, after: "Call | None" = None
+    ) -> None:
         self.run = journal.state.run
         self.workflow = journal.workflow.name
         self.idempotency_key = f"{self.run}/{caller.key}"
@@ -61,36 +77,62 @@ class Call:
         self._callee = callee
         self._asked = 0
         self._answers: list[tuple[str, Json]] = []
-        self.draft = Draft(_held(journal, caller.shown), caller.writer)
+        held = _held(journal, caller.shown)
+        self.draft = Draft(held, caller.writer, after.draft if after else None)
 
-    async def carry_out(self, arguments: dict[str, Json]) -> Json:
-        """What the callee gives, as JSON.
+    async def carry_out(self, arguments: dict[str, Json]) -> Any:
+        """What the callee gives.
 
         Raises:
             Parked: it asked a person.
             TimeoutError: it took too long.
-            TypeError: it gave something that is not JSON.
+            Exception: whatever it raises.
         """
-        context, given = Context(self.draft, self), None
-        token = ASKING.set(self)
         try:
-            with anyio.move_on_after(self._caller.timeout) as scope:
-                given = await self._callee(arguments, context)
+            given = await self._in_time(apart(arguments))
         except (Exception, BaseExceptionGroup) as error:
             if self.question is not None:
                 raise Parked from error  # whatever it made of the first one
-            raise
+            if isinstance(error, Exception):
+                raise
+            raise Quit(type(error).__name__, said(error)) from error
         finally:
-            ASKING.reset(token)
-        self._go_on()
-        if scope.cancelled_caught:
-            raise TimeoutError(f"It took over {self._caller.timeout:g} s.")
-        return as_json(given)
-
-    def _go_on(self) -> None:
-        """Let nobody go on without the answer who asked and caught what ended the call."""
+            self.draft.close()
         if self.question is not None:
             raise Parked
+        return given
+
+    async def _in_time(self, arguments: dict[str, Json]) -> Any:
+        """What the callee gives, called in a task of its own: what it does to its task is its own
+        affair, and an interruption of the drive is told from one that it made itself."""
+        going = asyncio.create_task(self._enter(arguments))
+        try:
+            await asyncio.wait({going}, timeout=self._caller.timeout)
+        finally:
+            in_time = going.done()
+            await _stop(going)
+        if not in_time:
+            raise TimeoutError(f"It took over {self._caller.timeout:g} s.")
+        if going.cancelled():
+            raise Quit("CancelledError", "It gave up.")
+        return going.result()
+
+    async def _enter(self, arguments: dict[str, Json]) -> Any:
+        ASKING.set(self)
+        try:
+            return await self._callee(arguments, Context(self.draft, self))
+        except SystemExit as error:
+            raise Quit("SystemExit", said(error)) from error
+
+    def _go_on(self) -> None:
+        """Let nobody go on who asked and caught what ended the call, or whose call is over."""
+        if self.question is not None:
+            raise Parked
+        self._check_open()
+
+    def _check_open(self) -> None:
+        if self.draft.closed:
+            raise UsageError(f"The call of {self._caller.writer} is over: it took too long.")
 
     async def ask(
         self, tool: str, payload: Json, seconds: float | None, display: Display | None
@@ -104,7 +146,7 @@ class Call:
         answered = self._journal.recorded(f"{question.id}/answer")
         if isinstance(answered, QuestionAnswered):
             self._answers.append((question.tool, answered.value))
-            return answered.value
+            return apart(answered.value)
         if isinstance(self._journal.recorded(f"{question.id}/expired"), QuestionExpired):
             raise Expired(f"Nobody answered {question.tool!r} in time.")
         if self._journal.state.cancel is not None:
@@ -143,30 +185,54 @@ class Call:
 
     async def once(self, name: str, effect: Callable[[], Any]) -> Json:
         """What an effect gave, from the record or by doing it now."""
+        if not is_text(name):
+            raise UsageError(f"An effect is called by a text, not {name!r}.")
         self._go_on()
         id = f"{self._caller.key}/once:{name}"
         done = self._journal.recorded(id)
         if isinstance(done, EffectDone):
-            return done.result
+            return apart(done.result)
         if inspect.iscoroutinefunction(effect):
             given = await effect()
         else:
             given = await to_thread.run_sync(effect, abandon_on_cancel=True)
             given = await given if inspect.isawaitable(given) else given
+        self._check_open()
         fact = EffectDone(self._caller.key, name, as_json(given))
         await self._journal.put(id, fact)
-        return fact.result
+        return apart(fact.result)
 
-    def facts(self) -> Iterator[Fact]:
-        """What the call wrote, was refused and should have written."""
-        self._journal.objects.update(self.draft.objects)
-        yield from self.draft.facts()
+    def facts(self, overruled: Set[str] = frozenset()) -> Iterator[Fact]:
+        """What the call wrote, was refused and should have written; but for what is overruled."""
+        for fact in self.draft.facts(overruled):
+            if isinstance(fact, ContextChanged) and fact.ephemeral:
+                self._journal.objects[fact.name, self._caller.key] = self.draft.made[fact.name]
+            yield fact
         for name, trigger in _declared(self._journal) if self._answers else ():
             for tool, answer in self._answers:
                 value = value_at(answer, trigger.response_key)
                 asked = self._journal.workflow.toolkit.called(trigger.tool) == tool
                 if asked and value is not UNCHANGED and name not in self.draft.written:
                     yield ContextMissed(name, tool, trigger.response_key, value)
+
+    def stack(self, error: Exception) -> str:
+        """Where an error of the call came from, as the program's log may have it."""
+        lines = "".join(traceback.format_exception(error))
+        return self._journal.secrets.masked(lines).rstrip()
+
+    def recover(self) -> None:
+        """Keep what the call made again of what was lost with a process; nothing else counts."""
+        for name, value in self.draft.made.items():
+            if self._journal.state.ephemeral.get(name) == self._caller.key:
+                self._journal.objects[name, self._caller.key] = value
+
+
+async def _stop(going: "asyncio.Task[Any]") -> None:
+    """Have a task end; one that does not heed it is left alone, and nobody misses how it ended."""
+    going.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+    if not going.done():
+        going.cancel()
+        await asyncio.wait({going}, timeout=GRACE)
 
 
 def _held(journal: Journal, shown: Mapping[str, Json]) -> Held:
@@ -228,13 +294,13 @@ def _prompt(payload: Json) -> str:
 
 
 def as_json(value: Any) -> Json:
-    """A value that code gave, as JSON.
+    """A value that code gave, as JSON that the code has no hold on.
 
     Raises:
         TypeError: it cannot be written down.
     """
     if is_json(value):
-        return value
+        return apart(value)
     try:
         plain = to_jsonable_python(value)
     except (PydanticSerializationError, ValueError, RecursionError) as error:

@@ -5,6 +5,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from weft.agents.events import (
     AnswerRefused,
@@ -12,26 +13,33 @@ from weft.agents.events import (
     QuestionAnswered,
     QuestionExpired,
     ToolsOffered,
-    TurnFinished,
     UserText,
 )
 from weft.agents.spec import USER, Ask, Decision, Draw, Finish, Pick, TakeTurn
 from weft.errors import MissingContext, ToolServerError, UnknownRun
 from weft.log.events import (
     CancelRequested,
-    RunCancelled,
-    RunFailed,
     RunFinished,
     RunPaused,
     RunResumed,
     RunStarted,
 )
 from weft.log.ports import Clock, EventLog
-from weft.runtime.logic import ENDED, base_context, freeze, fresh, thaw
+from weft.runtime.logic import (
+    ENDED,
+    base_context,
+    ending,
+    freeze,
+    fresh,
+    is_untouched,
+    thaw,
+)
 from weft.runtime.ports import Claims, Definitions, Entropy, Inbox, Snapshots
 from weft.runtime.service.calls import Waiting, ask
+from weft.runtime.service.endings import end_cancelled, end_failed
 from weft.runtime.service.hooks import HookRunner
 from weft.runtime.service.journal import Journal
+from weft.runtime.service.notices import Notices
 from weft.runtime.service.picking import pick
 from weft.runtime.service.turn import Turns
 from weft.runtime.spec import Delta, Loaded, Message, Reply, Say, Stop, Voice
@@ -50,10 +58,11 @@ FREEZE = 1000
 class Opened:
     """A run in memory: its journal, and what takes its turns and runs its hooks."""
 
-    def __init__(self, journal: Journal, loaded: Loaded, frozen: int) -> None:
+    def __init__(self, journal: Journal, loaded: Loaded, frozen: int, began: datetime) -> None:
         self.journal = journal
         self.loaded = loaded
         self.frozen = frozen
+        self.began = began
         self.driven = False
         self.hooks = HookRunner(journal, loaded.hooks)
         self.turns = Turns(journal, loaded, self.hooks)
@@ -89,7 +98,9 @@ class Driver:
         self._definitions = definitions
         self._context = context
         self._hear = hear
+        self._notices = Notices(self._clock)
         self._warm: OrderedDict[str, Opened] = OrderedDict()
+        self._objects: dict[str, dict[tuple[str, str], Any]] = {}
         self._interrupted: set[str] = set()
 
     async def drive(self, run: str) -> datetime | None:
@@ -102,12 +113,14 @@ class Driver:
         async with self._stores.claims.claim(run):
             try:
                 opened = await self._open(run)
-                await self._take_in(opened.journal)
-                await self._advance(opened)
+                self._objects[run] = opened.journal.objects
+                with self._notices.around(opened.journal.state, opened.began):
+                    await self._take_in(opened.journal)
+                    await self._advance(opened)
             except asyncio.CancelledError:
                 self._interrupted.add(run)
                 raise
-            self._keep_warm(run, opened)
+            self._put_away(run, opened)
         return _due(opened.journal)
 
     async def take_in(self, run: str) -> None:
@@ -127,8 +140,7 @@ class Driver:
             _check_secrets(journal)
         ours = opened.driven or run in self._interrupted
         self._interrupted.discard(run)
-        changed = opened.loaded.changed_code if journal.state.status == "paused" else ()
-        if resume and not ours and (journal.state.status == "running" or changed):
+        if resume and not ours and _is_cut_off(opened):
             mark = RunResumed(opened.loaded.changed_code)
             journal.record(f"resumed@{journal.state.position}", mark)
             await journal.commit()
@@ -147,23 +159,26 @@ class Driver:
         state = state or fresh(run, loaded.workflow)
         secrets = await self._secrets(run, loaded, ends[0][0].data)
         verbose = self._context.is_verbose
-        journal = Journal(self._stores.log, self._clock, loaded, state, secrets, verbose=verbose)
-        return Opened(journal, loaded, frozen)
+        objects = self._objects.get(run)
+        journal = Journal(
+            self._stores.log, self._clock, loaded, state, secrets, objects=objects, verbose=verbose
+        )
+        return Opened(journal, loaded, frozen, ends[0][0].at)
 
     async def _secrets(self, run: str, loaded: Loaded, started: RunStarted) -> Secrets:
         base = base_context(run, started)
         variables = loaded.workflow.variables
         return Secrets(await self._context.secrets(variables, base, loaded.database))
 
-    def _keep_warm(self, run: str, opened: Opened) -> None:
-        """Keep a run that waits; one that holds objects stays as long as this process."""
-        if opened.journal.state.status != "paused":
-            return
-        self._warm[run] = opened
-        idle = (run for run, each in self._warm.items() if not each.journal.objects)
-        while len(self._warm) > WARM and (oldest := next(idle, None)) is not None:
-            del self._warm[oldest]
-            idle = (run for run, each in self._warm.items() if not each.journal.objects)
+    def _put_away(self, run: str, opened: Opened) -> None:
+        """Keep a run that waits while there is room, and its objects as long as this process."""
+        status = opened.journal.state.status
+        if status in ENDED or not opened.journal.objects:
+            self._objects.pop(run, None)
+        if status == "paused":
+            self._warm[run] = opened
+            if len(self._warm) > WARM:
+                self._warm.popitem(last=False)
 
     async def _take_in(self, journal: Journal) -> None:
         """Put messages on record; an answer that comes when its time is over comes too late."""
@@ -192,17 +207,17 @@ class Driver:
     async def _step(self, opened: Opened) -> None:
         """The next thing that happens in a run."""
         state, hooks = opened.journal.state, opened.hooks
-        if state.cancel is not None:
-            await _cancel(opened.journal, hooks)
-        elif state.failure is not None:
-            await hooks.after_chat("failed")
-            opened.journal.record("end", RunFailed(state.failure.error, state.failure.message))
-        else:
-            if not state.turns:
-                await hooks.before_chat()
-                await _offer(opened)
-            if state.failure is None:
-                await self._act(opened, opened.journal.workflow.decide(state))
+        match ending(state):
+            case "cancelled":
+                await end_cancelled(opened.journal, hooks)
+            case "failed":
+                await end_failed(opened.journal, hooks)
+            case _:
+                if not state.turns:
+                    await hooks.before_chat()
+                    await _offer(opened)
+                if state.failure is None:
+                    await self._act(opened, opened.journal.workflow.decide(state))
 
     async def _act(self, opened: Opened, decision: Decision) -> None:
         journal = opened.journal
@@ -258,6 +273,14 @@ class Driver:
         state = opened.journal.state
         await self._stores.snapshots.save(state.run, state.position, freeze(state))
         opened.frozen = state.position
+
+
+def _is_cut_off(opened: Opened) -> bool:
+    """Whether a drive of the run did not come to rest, or its code changed while it rested."""
+    state = opened.journal.state
+    if state.status == "paused":
+        return bool(opened.loaded.changed_code)
+    return state.status not in ENDED and not is_untouched(state)
 
 
 def _check_secrets(journal: Journal) -> None:
@@ -333,17 +356,6 @@ def _rest(journal: Journal) -> None:
     if question is not None and journal.state.status == "paused" and journal.is_open:
         id = f"{question.id}/wait@{journal.state.position}"
         journal.record(id, RunPaused(question.id), cause=question.seq)
-
-
-async def _cancel(journal: Journal, hooks: HookRunner) -> None:
-    """End the open turn and the run; what is to run afterwards runs."""
-    wish, turn = journal.state.cancel, journal.state.open
-    assert wish is not None
-    if turn is not None:
-        await hooks.after_agent(turn.number, turn.agent)
-        journal.record(f"t{turn.number}/end", TurnFinished(turn.number, turn.agent, "cancelled"))
-    await hooks.after_chat("cancelled")
-    journal.record("end", RunCancelled(wish.by, wish.reason))
 
 
 def _put_on_record(journal: Journal, id: str, message: Message) -> None:

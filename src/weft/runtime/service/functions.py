@@ -1,7 +1,7 @@
 """Functions that derive variables: asked off the loop and in bounded time."""
 
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
 from typing import Any
 
 import anyio
@@ -20,6 +20,25 @@ Derivation = Callable[[Event, Mapping[str, Json]], Any]
 DEADLINE = 1.0
 
 
+class Values(Mapping[str, Json]):
+    """The values of the run, to be read: what is taken out of them is a copy."""
+
+    def __init__(self, values: Mapping[str, Json]) -> None:
+        self._values = values
+
+    def __getitem__(self, name: str) -> Json:
+        return deepcopy(self._values[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([*self._values])
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return f"Values({self._values!r})"
+
+
 async def ask_function(
     rule: Rule, functions: Mapping[str, Derivation], event: Event, values: Mapping[str, Json]
 ) -> ContextChanged | ContextRefused | None:
@@ -31,7 +50,7 @@ async def ask_function(
     try:
         with anyio.move_on_after(DEADLINE) as scope:
             given = await to_thread.run_sync(
-                functions[trigger.function], event, MappingProxyType(values), abandon_on_cancel=True
+                functions[trigger.function], deepcopy(event), Values(values), abandon_on_cancel=True
             )
         if given is not UNCHANGED:
             return settle(rule.definition, given, rule.writer, values)

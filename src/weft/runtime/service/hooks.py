@@ -1,30 +1,43 @@
 """Lifecycle hooks: run in order, each once, and none of them stops the run."""
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import anyio
 
 from weft.agents.spec import Callee, Question
 from weft.kernel.digests import digest
-from weft.kernel.values import Json, as_data, said
+from weft.kernel.values import Json, as_data, preview, said
 from weft.lifecycle.events import LifecycleToolCall, LifecycleToolError, LifecycleToolResult
 from weft.lifecycle.logic import hooks_after, hooks_at, skipped
-from weft.lifecycle.spec import Hook, Hooks
+from weft.lifecycle.spec import TRIGGERS, Hook, Hooks
 from weft.log.spec import Fact
-from weft.runtime.service.calls import Call, Caller, Parked, park
+from weft.runtime.service.calls import Call, Caller, Parked, as_json, named, park
 from weft.runtime.service.journal import Journal
-from weft.variables.logic.writing import RUN_STATUS
+from weft.variables.spec import RUN_STATUS
 
 # Seconds before the first retry of a hook; each further one waits twice as long.
 BACKOFF = 0.1
 
-# How many characters of a result are recorded.
-RESULT = 2000
+# How many characters of a result or an error are recorded.
+SHOWN = 2000
 
 CHAT = "chat"
 
 log = logging.getLogger("weft.lifecycle")
+
+
+class Occasion(NamedTuple):
+    """When hooks run: in which scope, with whose turn, and what they alone are shown."""
+
+    scope: str
+    agent: str | None = None
+    shown: Mapping[str, Json] = {}
+
+    def key(self, hook: Hook) -> str:
+        """What the hook's call on this occasion is known by."""
+        return f"{self.scope}/{hook.declared.trigger}.{hook.number}"
 
 
 class HookRunner:
@@ -33,70 +46,74 @@ class HookRunner:
     def __init__(self, journal: Journal, functions: Mapping[int, Callee]) -> None:
         self._journal = journal
         self._functions = functions
+        self._tried: set[str] = set()
 
     async def before_chat(self) -> None:
         """What runs before the first turn."""
-        await self._run(hooks_at(self._hooks, "before_chat", None), CHAT, None)
+        await self._run(hooks_at(self._hooks, "before_chat", None), Occasion(CHAT))
 
     async def after_chat(self, status: str) -> None:
         """What runs when the run ended so."""
-        hooks = hooks_after(self._hooks, status)
-        await self._run(hooks, CHAT, None, {RUN_STATUS: status})
+        await self._run(hooks_after(self._hooks, status), Occasion(CHAT, None, _told(status)))
 
     async def before_agent(self, turn: int, agent: str) -> None:
         """What runs when an agent's go began."""
-        await self._run(hooks_at(self._hooks, "before_agent", agent), f"t{turn}", agent)
+        hooks = hooks_at(self._hooks, "before_agent", agent)
+        await self._run(hooks, Occasion(f"t{turn}", agent))
 
     async def after_agent(self, turn: int, agent: str) -> None:
         """What runs when an agent's go is over."""
-        await self._run(hooks_at(self._hooks, "after_agent", agent), f"t{turn}", agent)
+        hooks = hooks_at(self._hooks, "after_agent", agent)
+        await self._run(hooks, Occasion(f"t{turn}", agent))
 
     @property
     def _hooks(self) -> Hooks:
         return self._journal.workflow.hooks
 
-    async def _run(
-        self,
-        hooks: Iterable[Hook],
-        scope: str,
-        agent: str | None,
-        shown: Mapping[str, Json] | None = None,
-    ) -> None:
+    async def _run(self, hooks: Iterable[Hook], occasion: Occasion) -> None:
         succeeded: set[str] = set()
         for hook in hooks:
-            key = f"{scope}/{hook.declared.trigger}.{hook.number}"
-            outcome = self._journal.outcome(key) or self._skip(hook, key, agent, succeeded)
+            outcome = self._journal.outcome(occasion.key(hook))
+            outcome = outcome or self._skip(hook, occasion, succeeded)
             if not outcome:
-                outcome = await self._call(hook, key, agent, shown or {})
+                outcome = await self._call(hook, occasion)
             if isinstance(outcome[-1], LifecycleToolResult) and outcome[-1].status == "success":
                 succeeded.add(hook.name)
 
-    def _skip(self, hook: Hook, key: str, agent: str | None, succeeded: set[str]) -> list[Fact]:
+    def _skip(self, hook: Hook, occasion: Occasion, succeeded: set[str]) -> list[Fact]:
+        key = occasion.key(hook)
         if self._journal.recorded(f"{key}?") is not None:
             return []  # it has begun: what made it begin is not asked again
         state = self._journal.state
         reason = skipped(hook, state.values, state.absent, succeeded)
         if not reason:
             return []
-        fact = LifecycleToolResult(*_about(hook, agent), "skipped", 0.0, reason, 0)
+        fact = LifecycleToolResult(*_about(hook, occasion), "skipped", 0.0, reason, 0)
         return self._journal.complete(key, [fact])
 
-    async def _call(
-        self,
-        hook: Hook,
-        key: str,
-        agent: str | None,
-        shown: Mapping[str, Json],
-        mark: str = "",
-    ) -> Sequence[Fact]:
-        journal, restored = self._journal, bool(mark)
+    def give_up(self) -> None:
+        """Put on record that hooks which had begun to prepare something do not go on."""
+        for hook, occasion in self._open("before_chat", "before_agent"):
+            key = occasion.key(hook)
+            if self._journal.recorded(f"{key}?") is not None and not self._journal.outcome(key):
+                why = ("Cancelled", "The run was cancelled.")
+                fact = LifecycleToolError(*_about(hook, occasion), "error", 0.0, *why)
+                self._journal.complete(key, [fact])
+
+    async def _call(self, hook: Hook, occasion: Occasion, mark: str = "") -> Sequence[Fact]:
+        """The outcome of a hook, on record or by calling it; a marked call restores objects."""
+        journal, key, waits = self._journal, occasion.key(hook), list[Question]()
         told = hook.declared.description
-        intent = LifecycleToolCall(digest(hook.name), *_about(hook, agent), told, restored)
-        waits: list[Question] = []
+        intent = LifecycleToolCall(digest(hook.name), *_about(hook, occasion), told, bool(mark))
 
         async def effect() -> Sequence[Fact]:
-            caller = Caller(key, f"hook:{hook.name}", hook.declared.timeout_s, shown)
-            return await self._attempt(hook, caller, agent, restored, waits)
+            caller = Caller(key, f"hook:{hook.name}", hook.declared.timeout_s, occasion.shown)
+            call, ended = await self._attempt(hook, caller, waits)
+            outcome = self._outcome(_about(hook, occasion), ended, bool(mark))
+            if mark:
+                call.recover()
+                return [outcome]
+            return [*call.facts(), outcome]
 
         try:
             return await journal.once(key + mark, effect, intent=intent)
@@ -104,75 +121,96 @@ class HookRunner:
             park(journal, waits[0])
 
     async def _attempt(
-        self, hook: Hook, caller: Caller, agent: str | None, restored: bool, waits: list[Question]
-    ) -> Sequence[Fact]:
-        """Call the hook, again if it fails and may be; what it wrote comes before its result."""
-        clock = self._journal.clock
-        began, attempt = clock.now(), 1
-        call, result, problem = await self._try(hook, caller, waits)
-        while problem is not None and attempt <= hook.declared.retries:
-            await anyio.sleep(BACKOFF * 2 ** (attempt - 1))
-            attempt += 1
-            call, result, problem = await self._try(hook, caller, waits)
+        self, hook: Hook, caller: Caller, waits: list[Question]
+    ) -> tuple[Call, "Ended"]:
+        """Call the hook, and again if it fails and may be; what it wrote stays."""
+        clock, callee = self._journal.clock, self._functions[hook.number]
+        began, attempts, call = clock.now(), 1, Call(self._journal, caller, callee)
+        result, problem = await self._try(hook, call, waits)
+        while problem is not None and attempts <= hook.declared.retries:
+            await anyio.sleep(BACKOFF * 2 ** (attempts - 1))
+            attempts, call = attempts + 1, Call(self._journal, caller, callee, call)
+            result, problem = await self._try(hook, call, waits)
         took = (clock.now() - began).total_seconds() * 1000
-        return [*call.facts(), _outcome(hook, agent, problem, result, (took, attempt, restored))]
+        return call, Ended(result, problem, took, attempts)
 
     async def _try(
-        self, hook: Hook, caller: Caller, waits: list[Question]
-    ) -> tuple[Call, Json, Exception | None]:
+        self, hook: Hook, call: Call, waits: list[Question]
+    ) -> tuple[Json, Exception | None]:
         """One call of the hook: what it gave, or how it failed."""
-        call = Call(self._journal, caller, self._functions[hook.number])
         try:
-            return call, await call.carry_out({}), None
+            return _shown(await call.carry_out({})), None
         except Parked:
             assert call.question is not None
             waits.append(call.question)
             raise
-        except Exception as error:
-            log.error("hook %s failed", hook.name, exc_info=error)
-            return call, None, error
+        except Exception as error:  # noqa: BLE001 - told in the program's log, and recorded
+            log.error("hook %s of run %s failed\n%s", hook.name, call.run, call.stack(error))
+            return None, error
+
+    def _outcome(self, about: "About", ended: "Ended", restored: bool) -> Fact:
+        mask = self._journal.secrets.masked
+        how = (ended.attempts, restored)
+        if ended.problem is None:
+            text = mask(as_data(ended.result))
+            shown = ended.result if len(text) <= SHOWN else _cut(text)
+            return LifecycleToolResult(*about, "success", ended.took, shown, *how)
+        name, message = named(ended.problem), mask(said(ended.problem))
+        return LifecycleToolError(*about, "error", ended.took, name, _cut(message), *how)
 
     async def restore(self) -> None:
         """Run again the hooks whose objects were lost with another process, while they count."""
         journal, state = self._journal, self._journal.state
-        lost = {key for name, key in state.ephemeral.items() if name not in journal.objects}
-        if not lost:
-            return
+        lost = {each[1] for each in state.ephemeral.items() if each not in journal.objects}
+        for hook, occasion in self._open(*TRIGGERS):
+            key = occasion.key(hook)
+            if key in lost - self._tried:
+                self._tried.add(key)
+                await self._call(hook, occasion, f"@{state.position}")
+
+    def _open(self, *triggers: str) -> Iterator[tuple[Hook, Occasion]]:
+        """The hooks of some triggers whose scope is open, and on which occasion."""
+        state = self._journal.state
         turn = state.open
-        for hooks in self._hooks.values():
-            for hook in hooks:
-                place = f"{hook.declared.trigger}.{hook.number}"
-                if f"{CHAT}/{place}" in lost:
-                    await self._again(hook, f"{CHAT}/{place}", None)
-                elif turn is not None and f"t{turn.number}/{place}" in lost:
-                    await self._again(hook, f"t{turn.number}/{place}", turn.agent)
-
-    async def _again(self, hook: Hook, key: str, agent: str | None) -> None:
-        await self._call(hook, key, agent, {}, f"@{self._journal.state.position}")
+        for trigger in triggers:
+            for hook in self._hooks.get(trigger, ()):
+                if trigger == "before_chat":
+                    yield hook, Occasion(CHAT)
+                elif trigger == "after_chat":
+                    yield hook, Occasion(CHAT, None, _told(state.ending))
+                elif turn is not None:
+                    yield hook, Occasion(f"t{turn.number}", turn.agent)
 
 
-def _about(hook: Hook, agent: str | None) -> tuple[str, str | None, str, str, str]:
+class Ended(NamedTuple):
+    """How a call ended: what it gave, or what went wrong; after how long and how many attempts."""
+
+    result: Json
+    problem: Exception | None
+    took: float
+    attempts: int
+
+
+# What every fact about a hook begins with: trigger, agent, function, file, name.
+About = tuple[str, str | None, str, str, str]
+
+
+def _about(hook: Hook, occasion: Occasion) -> About:
     declared = hook.declared
-    return declared.trigger, agent, declared.function, declared.file, hook.name
+    return declared.trigger, occasion.agent, declared.function, declared.file, hook.name
 
 
-def _outcome(
-    hook: Hook,
-    agent: str | None,
-    problem: Exception | None,
-    result: Json,
-    how: tuple[float, int, bool],
-) -> Fact:
-    took, attempts, restored = how
-    about = _about(hook, agent)
-    if problem is None:
-        shown = _bounded(result)
-        return LifecycleToolResult(*about, "success", took, shown, attempts, restored)
-    error, message = type(problem).__name__, said(problem)
-    return LifecycleToolError(*about, "error", took, error, message, attempts, restored)
+def _told(status: str) -> Mapping[str, Json]:
+    return {RUN_STATUS: status} if status else {}
 
 
-def _bounded(result: Json) -> Json:
-    """A result as it is recorded: whole, or the beginning of its text."""
-    text = as_data(result)
-    return result if len(text) <= RESULT else f"{text[: RESULT - 1]}…"
+def _shown(given: Any) -> Json:
+    """What a hook gave as it is recorded: nobody uses it, so what is not JSON is only pictured."""
+    try:
+        return as_json(given)
+    except TypeError:
+        return preview(given)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"

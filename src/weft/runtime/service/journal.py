@@ -43,7 +43,8 @@ class Journal:
     A fact counts from the moment it is recorded: the state has it, and what is decided from it
     joins the same batch, at the same instant. `commit` stores the batch; nobody touches the world,
     and nobody outside sees anything, before that. If the log turns out to hold something else, the
-    journal is void.
+    journal is void. `objects` has what this process made for the run that is not JSON, by variable
+    and by the call that wrote it.
     """
 
     def __init__(
@@ -54,12 +55,13 @@ class Journal:
         state: RunState,
         secrets: Secrets = NOTHING_SECRET,
         *,
+        objects: dict[tuple[str, str], Any] | None = None,
         verbose: bool = False,
     ) -> None:
         self.workflow = loaded.workflow
         self.state = state
         self.secrets = secrets
-        self.objects: dict[str, Any] = {}
+        self.objects = {} if objects is None else objects
         self._functions = loaded.functions
         self._verbose = verbose
         self._storing = asyncio.Lock()
@@ -202,6 +204,8 @@ class Journal:
             evolve(self.workflow, self.state, event)
             self._cause = event.seq
             self._last = event.kind
+        for name in {name for name, _ in self.objects}:
+            self._forget(name)
         self._stored = self.state.position
 
     def _add(self, id: str, fact: Fact, actor: str, cause: int | None) -> Event:
@@ -222,11 +226,20 @@ class Journal:
             fact.version,
         )
         evolve(self.workflow, state, event)
-        if self._verbose and isinstance(fact, ContextChanged):
-            self._tell(fact)
+        if isinstance(fact, ContextChanged):
+            self._forget(fact.name)
+            if self._verbose:
+                self._tell(fact)
         self._last = event.kind
         self._batch.append(event)
         return event
+
+    def _forget(self, name: str) -> None:
+        """Let go of objects that the variable does not have any more."""
+        current = self.state.ephemeral.get(name)
+        for known, call in [*self.objects]:
+            if known == name and call != current:
+                del self.objects[known, call]
 
     def _tell(self, fact: ContextChanged) -> None:
         definition = self.workflow.variables.definitions.get(fact.name)

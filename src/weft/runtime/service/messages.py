@@ -11,7 +11,7 @@ from weft.kernel.values import Json, as_array, as_data, as_object, said
 from weft.lifecycle.events import MessageHookCalled, MessageHooked, MessageHookFailed
 from weft.lifecycle.spec import MessageHook
 from weft.log.spec import Fact
-from weft.runtime.service.calls import Call, Caller
+from weft.runtime.service.calls import Call, Caller, as_json, named
 from weft.runtime.service.journal import Journal
 from weft.variables.spec import Context
 
@@ -130,10 +130,10 @@ class MessageHooks:
             caller = Caller(key, f"hook:{hook.function}", DEADLINE)
             call = Call(self._journal, caller, callee)
             try:
-                fact: Fact = MessageHooked(*about, await call.carry_out({}))
-            except Exception as error:
-                log.error("message hook %s failed", hook.function, exc_info=error)
-                fact = MessageHookFailed(*about, type(error).__name__, said(error))
+                fact: Fact = MessageHooked(*about, as_json(await call.carry_out({})))
+            except Exception as error:  # noqa: BLE001 - told in the program's log, and recorded
+                log.error("message hook %s failed\n%s", hook.function, call.stack(error))
+                fact = MessageHookFailed(*about, named(error), said(error))
             return [*call.facts(), fact]
 
         intent = MessageHookCalled(digest(as_data([key, hook.function])), *about)

@@ -1,7 +1,7 @@
 """An agent's answer: its engine is asked and tools are called, until the agent is done."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import aclosing
 from itertools import count
 from typing import NamedTuple
 
@@ -24,12 +24,13 @@ from weft.agents.spec import Engine, Exchange, Question, Task, ToolCall
 from weft.kernel.digests import digest
 from weft.kernel.values import Json, as_data, as_object, said
 from weft.log.spec import Fact
-from weft.runtime.service.beside import is_cancelled, side_by_side
-from weft.runtime.service.calls import Call, Caller, Parked, park
+from weft.runtime.service.beside import side_by_side
+from weft.runtime.service.calls import Call, Caller, Parked, as_json, named, park
 from weft.runtime.service.journal import Diverged, Journal
 from weft.runtime.service.messages import MessageHooks
 from weft.runtime.service.offers import Offer
 from weft.runtime.spec import Voice
+from weft.variables.events import ContextChanged
 from weft.variables.logic.exposure import names_of
 
 # How often in one turn an engine is told that a tool failed or that its output is wrong.
@@ -112,7 +113,7 @@ class Rounds:
                 answer = await self._engine(task)
                 facts = interpret(task, answer, self._journal.workflow, self._output)
                 return _unsaid(facts) if self._rewrites else facts
-            except Exception as error:  # noqa: BLE001 - whatever an engine raises is recorded
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - all of it is recorded
                 return (ModelFailed(task.turn, task.agent, type(error).__name__, said(error)),)
 
         asked = request(frame, exchanges)
@@ -198,7 +199,7 @@ class Rounds:
         return [_outcome(self._journal.outcome(job.key)) for job in jobs]
 
     async def _run(self, jobs: Sequence[Job]) -> None:
-        """Call tools side by side; what they leave is recorded in the order of the calls.
+        """Call tools side by side, and put on record what each leaves as soon as it is done.
 
         Raises:
             Waiting: one of them asked a person.
@@ -208,17 +209,27 @@ class Rounds:
         if not left:
             return
         await journal.commit()
-        questions: list[Question] = []
-        async with side_by_side(map(self._carry_out, left)) as calls:
-            for job, going in zip(left, calls, strict=True):
-                call, fact = await going
+        questions: dict[str, Question] = {}
+        async with aclosing(side_by_side(left, self._carry_out)) as ended:
+            async for job, (call, fact) in ended:
                 if fact is not None:
-                    journal.complete(job.key, [*call.facts(), fact])
-                    await journal.commit() if job is not left[-1] else None
+                    overruled = self._written_after(jobs, job)
+                    journal.complete(job.key, [*call.facts(overruled), fact])
+                    if len(left) > 1:  # the others may take long
+                        await journal.commit()
                 elif call.question is not None:
-                    questions.append(call.question)
-        if questions:
-            park(journal, questions[0])
+                    questions[job.key] = call.question
+        for job in left:
+            if job.key in questions:
+                park(journal, questions[job.key])
+
+    def _written_after(self, jobs: Sequence[Job], job: Job) -> set[str]:
+        """What calls behind this one wrote before it was done: of two writes, the later call's
+        counts, whichever ends first."""
+        keys = [each.key for each in jobs]
+        later = keys[keys.index(job.key) + 1 :]
+        facts = [fact for key in later for fact in self._journal.outcome(key)]
+        return {fact.name for fact in facts if isinstance(fact, ContextChanged)}
 
     def _begin(self, job: Job) -> Job:
         """The call as it is on record: code that changed since does not change its arguments."""
@@ -239,16 +250,13 @@ class Rounds:
         caller = Caller(job.key, f"tool:{name}", job.offer.timeout)
         call = Call(self._journal, caller, job.offer.callee)
         try:
-            return call, ToolReturned(turn, agent, name, await call.carry_out(self._opened(job)))
+            given = as_json(await call.carry_out(self._opened(job)))
+            return call, ToolReturned(turn, agent, name, given)
         except Parked:
             return call, None
-        except asyncio.CancelledError as error:
-            if is_cancelled():
-                raise
-            return call, ToolFailed(turn, agent, name, type(error).__name__, "It gave up.")
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - all of it is told to the engine
-            message = said(error)[:TOLD]
-            return call, ToolFailed(turn, agent, name, type(error).__name__, message)
+        except Exception as error:  # noqa: BLE001 - whatever a tool raises is told to the engine
+            message = self._journal.secrets.masked(said(error))[:TOLD]
+            return call, ToolFailed(turn, agent, name, named(error), message)
 
 
 def _unsaid(facts: Sequence[Fact]) -> Sequence[Fact]:

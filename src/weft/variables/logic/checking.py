@@ -19,6 +19,7 @@ from weft.variables.logic.types import misfit
 from weft.variables.spec import (
     BAKED_IN,
     BASE,
+    RUN_STATUS,
     Database,
     Definition,
     Derived,
@@ -92,14 +93,10 @@ def _under(root: Entry, value: dict[str, Any], key: str) -> Entry:
 def _definition(
     report: Report, document: Document, entry: Entry, name: str, known: Known
 ) -> Definition | None:
-    if name in BASE:
-        report.add(
-            document,
-            entry.path,
-            "W026",
-            f"{name!r} is an id of the run and cannot be redefined.",
-            "Choose another name.",
-        )
+    if name in BASE or name == RUN_STATUS:
+        what = "how the run ended" if name == RUN_STATUS else "an id of the run"
+        message = f"{name!r} is {what} and cannot be redefined."
+        report.add(document, entry.path, "W026", message, "Choose another name.")
         return None
     definition = report.model(document, entry, definition_model())
     if definition is not None:

@@ -11,6 +11,12 @@ from weft.kernel.values import Json, as_array, as_data, as_object
 # Shorter texts are not looked for inside other texts: they would stand there by chance.
 SHORTEST = 4
 
+# How much of a secret must stand at the end of a text that was cut off for it to be looked for.
+PIECE = 8
+
+# What our pictures of long values end with.
+CUT = "…"
+
 # Fields that name declared things and people, or stand for bytes that hold no value of a secret.
 # A secret that is found in one stands there by chance, and the run would lose its way without it.
 NAMES = frozenset(
@@ -39,7 +45,7 @@ class Secrets:
             form: mark(name)
             for name, value in self._values.items()
             for text in _texts(value)
-            for form in (text, as_data(text)[1:-1])
+            for form in (text, as_data(text)[1:-1], repr(text)[1:-1])
             if len(form) >= SHORTEST
         }
         # Marks stand first, so that a secret that is part of a mark does not spoil it.
@@ -57,8 +63,20 @@ class Secrets:
         return self._values.items()
 
     def masked(self, text: str) -> str:
-        """A text with every secret in it replaced by its mark."""
-        return self._find.sub(lambda found: self._marks.get(found[0], found[0]), text)
+        """A text with every secret in it replaced by its mark, also one that was cut off."""
+        text = self._find.sub(lambda found: self._marks.get(found[0], found[0]), text)
+        if CUT not in text or not self._marks:
+            return text
+        *cut, rest = text.split(CUT)
+        return CUT.join([*map(self._end_masked, cut), rest])
+
+    def _end_masked(self, text: str) -> str:
+        """A text that was cut off, with the beginning of a secret at its end replaced."""
+        for form, name in self._marks.items():
+            for length in range(min(len(form) - 1, len(text)), PIECE - 1, -1):
+                if text.endswith(form[:length]):
+                    return text[:-length] + name
+        return text
 
     def mask(self, fact: T) -> T:
         """A fact with every secret in it replaced by its mark."""

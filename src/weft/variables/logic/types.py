@@ -44,9 +44,14 @@ def _shown(definition: Definition, value: Json) -> str:
 def is_json(value: Json) -> bool:
     """Whether a value is JSON as it stands: written down and read again, it is the same."""
     try:
-        return same(msgspec.json.decode(msgspec.json.encode(value)), value)
+        return same(apart(value), value)
     except (msgspec.MsgspecError, TypeError, ValueError, RecursionError):
         return False
+
+
+def apart(value: Json) -> Json:
+    """A JSON value written down and read again: plain, and nobody else changes it."""
+    return msgspec.json.decode(msgspec.json.encode(value))
 
 
 def same(a: Json, b: Json) -> bool:

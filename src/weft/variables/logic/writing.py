@@ -1,17 +1,13 @@
 """Writes of tools and hooks: checked when they are made, recorded with the call's result."""
 
-from collections.abc import Iterator, Mapping
-from copy import deepcopy
-from typing import Any, NamedTuple, cast
+from collections.abc import Iterator, Mapping, Set
+from typing import Any, NamedTuple
 
 from weft.errors import WriteRefused
-from weft.kernel.values import Json, as_array, as_object
+from weft.kernel.values import Json, as_array, as_object, is_text
 from weft.variables.events import ContextChanged, ContextRefused
-from weft.variables.logic.types import is_json, misfit, same
-from weft.variables.spec import BAKED_IN, BASE, Definition, Derived
-
-# The status of a run, which hooks after its end can read.
-RUN_STATUS = "run_status"
+from weft.variables.logic.types import apart, is_json, misfit, same
+from weft.variables.spec import BAKED_IN, BASE, RUN_STATUS, Definition, Derived
 
 
 class Removed:
@@ -24,27 +20,28 @@ REMOVED = Removed()
 class Held(NamedTuple):
     """What a run holds: recorded values, and what is in memory only.
 
-    `ephemeral` names the values that are not JSON, `objects` has them as far as this process made
-    them, and `shown` has what is recorded masked or not at all.
+    `ephemeral` names the values that are not JSON with the call that wrote each, `objects` has
+    them by both as far as this process made them, and `shown` has what is recorded masked or not
+    at all.
     """
 
     values: Mapping[str, Json]
     ephemeral: Mapping[str, str]
-    objects: Mapping[str, Any]
+    objects: Mapping[tuple[str, str], Any]
     shown: Mapping[str, Json]
     definitions: Mapping[str, Definition]
 
     def has(self, name: str) -> bool:
         """Whether the variable has a value here."""
         if name in self.ephemeral:
-            return name in self.objects
+            return (name, self.ephemeral[name]) in self.objects
         return name in self.values or name in self.shown
 
     def read(self, name: str) -> Any:
-        """The value of a variable that has one."""
+        """The value of a variable that has one; a copy, unless it is an object."""
         if name in self.ephemeral:
-            return self.objects[name]
-        return self.shown[name] if name in self.shown else self.values[name]
+            return self.objects[name, self.ephemeral[name]]
+        return _copied(self.shown[name] if name in self.shown else self.values[name])
 
 
 def ephemeral(value: Any) -> str:
@@ -53,13 +50,22 @@ def ephemeral(value: Any) -> str:
 
 
 class Draft:
-    """The values as one call sees them: those of the run, and over them what it wrote."""
+    """The values as one call sees them: those of the run, and over them what it wrote.
 
-    def __init__(self, held: Held, writer: str) -> None:
+    A call that is made again (`after` the failed one) goes on with what was written before.
+    """
+
+    def __init__(self, held: Held, writer: str, after: "Draft | None" = None) -> None:
         self._held = held
         self._writer = writer
-        self._written: dict[str, Any] = {}
-        self._refused: list[ContextRefused] = []
+        self._written: dict[str, Json] = dict(after._written) if after else {}
+        self._made: dict[str, Any] = dict(after._made) if after else {}
+        self._refused: list[ContextRefused] = list(after._refused) if after else []
+        self.closed = False
+
+    def close(self) -> None:
+        """Refuse whatever is written from now on: the call is over, and it would be lost."""
+        self.closed = True
 
     @property
     def written(self) -> frozenset[str]:
@@ -67,23 +73,21 @@ class Draft:
         return frozenset(self._written)
 
     @property
-    def objects(self) -> dict[str, Any]:
-        """What the call wrote that is not JSON."""
-        return {
-            name: value
-            for name, value in self._written.items()
-            if value is not REMOVED and not is_json(value)
-        }
+    def made(self) -> Mapping[str, Any]:
+        """What the call wrote that is not JSON, by variable."""
+        return self._made
 
     def read(self, name: str) -> Any:
-        """The value of a variable; a copy where it could be changed from outside."""
+        """The value of a variable; a copy, unless it is an object."""
+        if name in self._made:
+            return self._made[name]
         if name in self._written:
-            value = self._written[name]
+            value = _copied(self._written[name])
         else:
             value = self._held.read(name) if self._held.has(name) else REMOVED
         if value is REMOVED:
             raise KeyError(name)
-        return _apart(value)
+        return value
 
     def names(self) -> Iterator[str]:
         """The variables that have a value."""
@@ -99,20 +103,35 @@ class Draft:
         Raises:
             WriteRefused: it cannot be written, or not with this value.
         """
+        self._check_open(name)
         problem = self._read_only(name) or self._misfit(name, value)
         if problem:
             self._refuse(name, problem)
-        self._written[name] = _apart(value)
+        self._made.pop(name, None)
+        if is_json(value):
+            self._written[name] = apart(value)
+        else:
+            self._made[name], self._written[name] = value, ephemeral(value)
 
     def remove(self, name: str) -> None:
         """Take a variable's value away."""
+        self._check_open(name)
         self.read(name)
         if problem := self._read_only(name):
             self._refuse(name, problem)
+        self._made.pop(name, None)
         self._written[name] = REMOVED
 
+    def _check_open(self, name: str) -> None:
+        if self.closed:
+            raise WriteRefused(
+                f"{name!r} cannot be written any more: the call of {self._writer} is over. Write "
+                "before it returns, and within its `timeout_s`."
+            )
+
     def _refuse(self, name: str, problem: str) -> None:
-        self._refused.append(ContextRefused(name, self._writer, problem))
+        said = name if is_text(name) else ""
+        self._refused.append(ContextRefused(said, self._writer, problem))
         raise WriteRefused(f"{problem}. {self._remedy(name)}")
 
     def _remedy(self, name: str) -> str:
@@ -122,7 +141,7 @@ class Draft:
         return f"Write a derived variable ({', '.join(writable) or 'none is declared'})."
 
     def _read_only(self, name: str) -> str | None:
-        if not isinstance(cast(object, name), str) or not name:
+        if not is_text(name) or not name:
             return f"A variable is called by a text, not {name!r}"
         definition = self._held.definitions.get(name)
         if definition is not None and not isinstance(definition.source, Derived):
@@ -135,33 +154,32 @@ class Draft:
         definition = self._held.definitions.get(name)
         return misfit(definition, value) if definition is not None else None
 
-    def facts(self) -> Iterator[ContextChanged | ContextRefused]:
+    def facts(self, overruled: Set[str] = frozenset()) -> Iterator[ContextChanged | ContextRefused]:
         """What the writes come to, given the values of the moment they are recorded at."""
-        for name, value in self._written.items():
-            change = self._change(name, value)
+        for name, value in list(self._written.items()):
+            change = None if name in overruled else self._change(name, value)
             if change is not None:
                 yield change
         yield from self._refused
 
-    def _change(self, name: str, value: Any) -> ContextChanged | None:
+    def _change(self, name: str, value: Json) -> ContextChanged | None:
         values, undeclared = self._held.values, name not in self._held.definitions
-        previous = values.get(name)
+        previous, known = values.get(name), name in values
         if value is REMOVED:
-            if name not in values:
+            if not known:
                 return None
             return ContextChanged(
                 name, None, previous, self._writer, undeclared=undeclared, removed=True
             )
-        kept = is_json(value)
-        shown = value if kept else ephemeral(value)
-        if name in values and same(previous, shown) and kept == (name not in self._held.ephemeral):
+        kept = name not in self._made
+        if known and kept and name not in self._held.ephemeral and same(previous, value):
             return None
         return ContextChanged(
-            name, shown, previous, self._writer, undeclared=undeclared, ephemeral=not kept
+            name, value, previous, self._writer, undeclared=undeclared, ephemeral=not kept
         )
 
 
-def _apart(value: Any) -> Any:
-    """The value, such that nobody else changes it by changing theirs."""
-    is_data = (as_object(value) is not None or as_array(value) is not None) and is_json(value)
-    return deepcopy(value) if is_data else value
+def _copied(value: Json) -> Json:
+    """A recorded value, such that nobody changes it from outside."""
+    is_open = as_object(value) is not None or as_array(value) is not None
+    return apart(value) if is_open else value

@@ -4,6 +4,7 @@ from weft.variables.spec.context import Context, Desk
 from weft.variables.spec.definitions import (
     BAKED_IN,
     BASE,
+    RUN_STATUS,
     Database,
     Definition,
     Derived,
@@ -31,6 +32,7 @@ from weft.variables.spec.triggers import (
 __all__ = [
     "BAKED_IN",
     "BASE",
+    "RUN_STATUS",
     "UNCHANGED",
     "AgentText",
     "AgentTurnCount",

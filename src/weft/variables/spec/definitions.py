@@ -16,6 +16,9 @@ BASE = ("workflow_name", "chat_id", "user_id", "app_id", "enterprise_id")
 # Seeded from the environment unless the run is in production or a definition has the name.
 BAKED_IN = {"context_aware": "CONTEXT_AWARE", "monetization_enabled": "MONETIZATION_ENABLED"}
 
+# How a run ended, which hooks after its chat can read.
+RUN_STATUS = "run_status"
+
 
 class Static(Declared):
     """A constant of the workflow."""

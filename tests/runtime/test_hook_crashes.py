@@ -1,0 +1,241 @@
+"""Kill a run with hooks at any append and inside any hook or tool: its log is the log without."""
+
+import asyncio
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support import stage
+from tests.support.hooked import calls, hook, hooked, told
+from tests.support.logs import essence
+from tests.support.worlds import begin, make_driver, make_world, with_engine, with_log
+from weft.adapters.sqlite import SqliteStore
+from weft.agents.spec import Answer, Task, ToolCall
+from weft.log.spec import Event
+from weft.runtime.logic import codec, evolve, freeze, fresh, thaw
+from weft.runtime.service.runs import World
+from weft.runtime.spec import Reply, Stop
+from weft.testing import CrashingEngine, CrashingLog, Fuse, Killed, ScriptedEngine
+from weft.wiring import Folders
+
+HOOKS = [
+    hook("before_chat", "start"),
+    hook("before_chat", "ask"),
+    hook("before_agent", "allocate", agent="A"),
+    hook("before_agent", "late", when="done is true"),
+    hook("after_agent", "bad", agent="B"),
+    hook("after_agent", "then", after=["bad"]),
+    hook("after_agent", "release", agent="A"),
+    hook("after_chat", "end", on="always"),
+]
+CODE = """
+def start(context_variables):
+    stage.point()
+    context_variables["chat_pool"] = stage.Pool("chat")
+    context_variables["lives"] = 1
+    stage.point()
+async def ask(context_variables):
+    stage.point()
+    n = await context_variables.once("n", lambda: stage.point() or 5)
+    context_variables["asked"] = [n, await use_ui_tool("form")]
+    stage.point()
+async def allocate(context_variables):
+    stage.point()
+    assert context_variables["chat_pool"].name == "chat"
+    context_variables["db"] = stage.Pool()
+    context_variables["lives"] += 1
+    stage.point()
+def late():
+    stage.point()
+def bad(context_variables):
+    stage.point()
+    context_variables["before_it_failed"] = True
+    raise RuntimeError("bad")
+def then():
+    stage.point()
+async def query(word: str, context_variables):
+    stage.point()
+    pool = context_variables["db"]
+    answer = await use_ui_tool("query", {"word": word})
+    context_variables["answer"] = f"{answer} {pool.name}"
+    context_variables["done"] = True
+    stage.point()
+    return answer
+def add(a: int, context_variables):
+    stage.point()
+    context_variables["sum"] = a + 1
+    return a + 1
+async def release(context_variables):
+    stage.point()
+    context_variables.pop("db").close()
+    stage.point()
+def end(context_variables):
+    stage.point()
+    return [context_variables["run_status"], "db" in context_variables]
+"""
+TOOLS = [
+    {"agent": "A", "file": "h.py", "function": "query", "tool_type": "UI_Tool"},
+    {"agent": "A", "file": "h.py", "function": "add"},
+]
+VARIABLES = """
+    definitions:
+      done: {type: boolean, source: {type: derived, default: false, triggers: []}}
+      sum: {type: integer, source: {type: derived, triggers: []}}
+      large: {type: boolean, source: {type: derived, default: false, triggers: [
+        {type: context_changed, variable: sum, equals: 3}]}}
+    agents:
+      A: {variables: [done, sum]}
+      B: {variables: [large, done]}
+    """
+LINES = {
+    "A": [Answer(calls=(ToolCall("query", {"word": "x"}), ToolCall("add", {"a": 2}))), "Hello?"],
+    "B": ["Bye."],
+}
+
+
+async def carry_on(world: World, run: str, fuse: Fuse, stop_at: str) -> None:
+    """One life of a process: the user answers, or stops the run at a question."""
+    stage.burn(fuse)
+    driver = make_driver(with_log(world, CrashingLog(world.stores.log, fuse)))
+    while True:
+        await driver.drive(run)
+        last = (await world.stores.log.read(run))[-1]
+        if last.kind != "run.paused":
+            return
+        question = last.data.waiting_for
+        fuse.point()
+        if stop_at and re.search(stop_at, question):
+            await world.stores.inbox.offer(run, "cancel", Stop("boss"))
+        else:
+            reply = Reply(question, "Yes.", "u1")
+            await world.stores.inbox.offer(run, f"{question}/answer", reply)
+
+
+async def live(
+    folder: str, kills: Sequence[int], *, fails: bool = False, stop_at: str = "", store: Any = None
+) -> tuple[list[Event], Fuse]:
+    """A run over several lives, each killed after some points, the last one not."""
+    stage.clear()
+    world = make_world(store=store)
+    run = await begin(with_engine(world, ScriptedEngine({})), folder)
+    for points in (*kills, None):
+        fuse = Fuse(points)
+        engine = CrashingEngine(fail if fails else ScriptedEngine(LINES), fuse)
+        alive = len(stage.made())
+        try:
+            await carry_on(with_engine(world, engine), run, fuse, stop_at)
+        except (Killed, BaseExceptionGroup) as error:
+            assert isinstance(error, Killed) or not error.split(Killed)[1], (
+                "nothing else went wrong"
+            )
+            continue
+        pools = [pool.closed for pool in stage.made()[alive:] if pool.name == "pool"]
+        assert set(pools) <= {1}, "what this process made, it closed, and once"
+    return list(await world.stores.log.read(run)), fuse
+
+
+async def fail(task: Task) -> Answer:
+    """An agent that cannot answer."""
+    raise RuntimeError("lost")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    where = Path(tmp_path_factory.mktemp("hooks"))
+    return hooked(where, HOOKS, CODE, TOOLS, context_variables=VARIABLES)
+
+
+async def test_an_undisturbed_run_has_it_all(folder: str) -> None:
+    events, _ = await live(folder, [])
+    assert events[-1].kind == "run.finished"
+    order = "start ask allocate release late bad end"
+    assert [name for _, _, name in calls(events)] == order.split()
+    skipped = [f.hook for f in told(events, "lifecycle.tool_result") if f.status == "skipped"]
+    assert skipped == ["late", "then", "then"]
+
+
+ENDINGS = {
+    "finished": {},
+    "failed": {"fails": True},
+    "cancelled by a hook's question": {"stop_at": "^chat/"},
+    "cancelled by a tool's question": {"stop_at": "tool.0/"},
+    "cancelled between turns": {"stop_at": "/ask$"},
+}
+
+
+@pytest.mark.parametrize("how", ENDINGS)
+async def test_a_kill_at_every_single_point_changes_nothing(folder: str, how: str) -> None:
+    undisturbed, fuse = await live(folder, [], **ENDINGS[how])
+    assert undisturbed[-1].kind == f"run.{how.partition(' ')[0]}"
+    assert fuse.passed > 10
+    for points in range(fuse.passed):
+        events, _ = await live(folder, [points], **ENDINGS[how])
+        assert essence(events) == essence(undisturbed), f"killed after {points} points"
+
+
+FLAKY = """
+def flaky(context_variables):
+    stage.point()
+    tries = context_variables["tries"] = context_variables.get("tries", 0) + 1
+    stage.point()
+    if tries < 2:
+        raise OSError("again")
+"""
+
+
+async def test_a_kill_between_two_tries_changes_nothing(tmp_path: Path) -> None:
+    folder = hooked(tmp_path, [hook("before_chat", "flaky", retries=2)], FLAKY)
+    undisturbed, _ = await live(folder, [], stop_at="/ask$")
+    assert told(undisturbed, "lifecycle.tool_result")[0].attempts == 2
+    for points in range(8):
+        events, _ = await live(folder, [points], stop_at="/ask$")
+        assert essence(events) == essence(undisturbed), f"killed after {points} points"
+
+
+async def test_a_kill_on_disk_changes_nothing(folder: str, tmp_path: Path) -> None:
+    undisturbed, fuse = await live(folder, [])
+    for points in range(0, fuse.passed, 7):
+        store = SqliteStore(tmp_path / f"{points}.db", codec())
+        try:
+            events, _ = await live(folder, [points], store=store)
+        finally:
+            await store.aclose()
+        assert essence(events) == essence(undisturbed), f"killed after {points} points"
+
+
+@settings(max_examples=30)
+@given(kills=st.lists(st.integers(0, 60), max_size=5), how=st.sampled_from([*ENDINGS]))
+def test_any_sequence_of_kills(folder: str, kills: list[int], how: str) -> None:
+    more = ENDINGS[how]
+    events, _ = asyncio.run(live(folder, kills, **more))
+    undisturbed, _ = asyncio.run(live(folder, [], **more))
+    assert essence(events) == essence(undisturbed)
+
+
+@pytest.fixture(scope="module")
+def recorded(folder: str) -> list[Event]:
+    return asyncio.run(live(folder, [20, 20]))[0]
+
+
+@settings(max_examples=50)
+@given(cuts=st.sets(st.integers(0, 120)))
+def test_the_fold_is_the_same_however_the_log_is_read(
+    folder: str, recorded: list[Event], cuts: set[int]
+) -> None:
+    """In one go, in pieces, through bytes, and through snapshots in between."""
+    workflow = asyncio.run(Folders(ScriptedEngine({})).restore(recorded[0].data)).workflow
+    assert any(fact.restored for fact in told(recorded, "lifecycle.tool_call"))
+    whole, pieces = fresh("run1", workflow), fresh("run1", workflow)
+    for event in recorded:
+        evolve(workflow, whole, event)
+        if event.seq in cuts and pieces.open is None:
+            pieces = thaw(workflow, freeze(pieces)) or pieces
+        evolve(workflow, pieces, codec().decode(codec().encode(event)))
+    assert whole == pieces
+    assert whole.ending == "finished"
+    assert whole.ephemeral == {"chat_pool": "chat/before_chat.0"}

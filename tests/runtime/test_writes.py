@@ -1,0 +1,302 @@
+"""What tools and hooks write into the context: checked, seen at once, recorded with the result."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support import stage
+from tests.support.hooked import LINES, hook, hooked, outcomes, play, told, values
+from weft.agents.spec import Answer, Task, ToolCall
+from weft.log.spec import Event
+from weft.testing import ScriptedEngine
+
+VARIABLES = """
+    definitions:
+      fixed: {type: string, source: {type: static, value: stone}}
+      flag: {type: boolean, source: {type: environment, env_var: FLAG, default: true}}
+      found: {type: object, source:
+        {type: database, collection: c, search_by: user_id, field: f, default: {a: [1]}}}
+      stage: {type: string, enum: [draft, done], source: {type: derived, default: draft}}
+      count: {type: integer, source: {type: derived, default: 0}}
+      things: {type: array, source: {type: derived, default: []}}
+      more: {type: boolean, source: {type: derived, default: false, triggers: [
+        {type: context_changed, variable: stage, equals: done}]}}
+    agents:
+      A: {variables: [stage, count, things]}
+    """
+
+
+@pytest.fixture(autouse=True)
+def clear_stage() -> None:
+    stage.clear()
+
+
+async def write(where: Path, body: str, *, tool: bool = False) -> list[Event]:
+    """The log of a run whose first hook, or first tool, does this to its context `c`."""
+    lines = "\n".join(f"    {line}" for line in body.strip().splitlines())
+    code = f"from weft.errors import WriteRefused\ndef do(ctx):\n    c = ctx\n{lines}\n"
+    declared = {"agent": "A", "file": "h.py", "function": "do"}
+    hooks, tools = ([], [declared]) if tool else ([hook("before_chat", "do")], [])
+    calls = [Answer(calls=(ToolCall("do"),)), *LINES["A"]] if tool else LINES["A"]
+    folder = hooked(where, hooks, code, tools, context_variables=VARIABLES)
+    return await play(folder, ScriptedEngine({"A": calls, "B": LINES["B"]}))
+
+
+WAYS = {
+    "c.set('count', 3)": {"count": 3},
+    "c['count'] = 3": {"count": 3},
+    "c.data['count'] = 3": {"count": 3},
+    "c.data.data.update(count=3, stage='done')": {"count": 3, "stage": "done"},
+    "c.update({'count': 3})": {"count": 3},
+    "assert c.setdefault('fresh', [1]) == [1]": {"fresh": [1]},
+    "assert c.setdefault('count', 9) == 0": {},
+    "c['count'] = 0": {},
+    "c['count'] = 1\nc['count'] = 0": {},
+    "c['count'] = None": {"count": None},
+    "c['nothing'] = None": {"nothing": None},
+    "c['deep'] = {'a': [{'b': 1.5}, None, True, 'ü']}": {
+        "deep": {"a": [{"b": 1.5}, None, True, "ü"]}
+    },
+    "c['big'] = 2 ** 70": {"big": 2**70},
+}
+
+
+@pytest.mark.parametrize("tool", [False, True])
+@pytest.mark.parametrize("body", WAYS)
+async def test_every_way_to_write_is_the_same_write(body: str, tool: bool, tmp_path: Path) -> None:
+    events = await write(tmp_path, body, tool=tool)
+    assert told(events, "tool.failed") == told(events, "lifecycle.tool_error") == []
+    by = {fact.name: fact for fact in told(events, "context.changed")}
+    assert {name: fact.value for name, fact in by.items() if name != "more"} == WAYS[body]
+    for name, fact in by.items():
+        assert fact.undeclared is (name in ("fresh", "nothing", "deep", "big"))
+        assert fact.writer == (
+            "trigger:more[0]" if name == "more" else f"{'tool' if tool else 'hook'}:do"
+        )
+    assert ("more" in by) is ("stage" in WAYS[body])
+
+
+GONE = [
+    "del c['count']",
+    "assert c.pop('count') == 0",
+    "assert c.remove('count')",
+    "c['count'] = 7\ndel c.data['count']",
+]
+
+
+@pytest.mark.parametrize("body", GONE)
+async def test_every_way_to_take_away_is_a_recorded_deletion(body: str, tmp_path: Path) -> None:
+    check = (
+        f"{body}\nassert 'count' not in c and c.get('count') is None\nassert 'count' not in [*c]"
+    )
+    events = await write(tmp_path, check)
+    assert told(events, "lifecycle.tool_error") == []
+    (fact,) = told(events, "context.changed")
+    assert (fact.name, fact.value, fact.previous, fact.removed) == ("count", None, 0, True)
+    assert not fact.undeclared
+
+
+async def test_what_is_not_there_cannot_be_taken_away(tmp_path: Path) -> None:
+    body = """
+assert not c.remove("nothing") and c.pop("nothing", 5) == 5
+c["passing"] = 1
+del c["passing"]
+try:
+    del c["nothing"]
+except KeyError as error:
+    return str(error)
+"""
+    events = await write(tmp_path, body)
+    assert outcomes(events) == [("do", "success", "'nothing'")]
+    assert told(events, "context.changed") == told(events, "context.refused") == []
+
+
+REFUSED = {
+    "c['fixed'] = 'x'": ("fixed", "'fixed' comes from its static source and is read-only"),
+    "c['flag'] = False": ("flag", "'flag' comes from its environment source and is read-only"),
+    "c['found'] = {}": ("found", "'found' comes from its database source and is read-only"),
+    "del c['fixed']": ("fixed", "'fixed' comes from its static source and is read-only"),
+    "c.pop('user_id')": ("user_id", "'user_id' belongs to the run and is read-only"),
+    "c['chat_id'] = 'x'": ("chat_id", "'chat_id' belongs to the run and is read-only"),
+    "c['run_status'] = 'x'": ("run_status", "'run_status' belongs to the run and is read-only"),
+    "c['context_aware'] = 1": (
+        "context_aware",
+        "'context_aware' belongs to the run and is read-only",
+    ),
+    "c.clear()": ("workflow_name", "'workflow_name' belongs to the run and is read-only"),
+    "c['count'] = '3'": ("count", "'count' is declared integer, and '3' is string"),
+    "c['count'] = True": ("count", "'count' is declared integer, and True is boolean"),
+    "c['stage'] = 'gone'": ("stage", "'stage' allows ['draft', 'done'], not 'gone'"),
+    "c['things'] = (1,)": ("things", "'things' takes JSON, and (1,) is not"),
+    "c['things'] = [object]": ("things", "'things' takes JSON, and [<class 'object'>] is not"),
+    "c[5] = 1": ("", "A variable is called by a text, not 5"),
+    "c[''] = 1": ("", "A variable is called by a text, not ''"),
+    "c['\\ud800'] = 1": ("", "A variable is called by a text, not '\\ud800'"),
+}
+
+
+@pytest.mark.parametrize("tool", [False, True])
+@pytest.mark.parametrize("body", REFUSED)
+async def test_what_cannot_be_written_is_refused_and_recorded(
+    body: str, tool: bool, tmp_path: Path
+) -> None:
+    """The writer is told at once; what it wrote before stays, also when it fails."""
+    events = await write(tmp_path, f"c['count'] = 5\n{body}\nc['never'] = 1", tool=tool)
+    name, reason = REFUSED[body]
+    (refused,) = told(events, "context.refused")
+    writer = f"{'tool' if tool else 'hook'}:do"
+    assert (refused.name, refused.reason, refused.writer) == (name, reason, writer)
+    (failed,) = told(events, "tool.failed" if tool else "lifecycle.tool_error")
+    assert failed.error == "WriteRefused"
+    assert failed.message.startswith(f"{reason}. ")
+    assert values(events) == {"count": 5}
+    assert events[-1].kind == "run.finished"
+
+
+async def test_a_refusal_that_is_caught_is_recorded_all_the_same(tmp_path: Path) -> None:
+    body = """
+try:
+    c["fixed"] = "x"
+except WriteRefused as error:
+    return str(error)
+"""
+    events = await write(tmp_path, body)
+    told_so = "Write a derived variable (stage, count, things, more)."
+    assert (
+        outcomes(events)[0][2]
+        == f"'fixed' comes from its static source and is read-only. {told_so}"
+    )
+    assert len(told(events, "context.refused")) == 1
+
+
+async def test_values_cannot_be_changed_behind_the_log(tmp_path: Path) -> None:
+    """What is read is a copy, and so is what was written."""
+    body = """
+c["things"].append(1)
+c["found"]["a"].append(2)
+mine = [{"a": 1}]
+c["own"] = mine
+mine.append(2)
+mine[0]["a"] = 9
+c["own"][0]["a"] = 8
+c.to_dict()["own"].append(3)
+for value in c.values():
+    if isinstance(value, list):
+        value.append(4)
+return [c["things"], c["found"], c["own"]]
+"""
+    events = await write(tmp_path, body)
+    assert outcomes(events) == [("do", "success", [[], {"a": [1]}, [{"a": 1}]])]
+    assert values(events) == {"own": [{"a": 1}]}
+
+
+async def test_a_result_is_recorded_as_it_was_given(tmp_path: Path) -> None:
+    """Code that keeps what it gave, or was given, changes nothing that is on record."""
+    code = """
+CACHE = {"rows": [1]}
+async def load(rows: list, context_variables):
+    rows[0].append("mine")
+    once = await context_variables.once("n", lambda: [1])
+    once.append(2)
+    answer = await use_ui_tool("load", {"rows": rows})
+    assert "seen" not in answer
+    answer["seen"] = True
+    once = await context_variables.once("n", list)
+    await use_ui_tool("load", {"rows": rows, "once": once})
+    CACHE["rows"].append(len(rows[0]))
+    return CACHE
+def spoil():
+    CACHE["rows"].append("spoilt")
+"""
+    tools = [{"agent": "A", "file": "h.py", "function": "load", "tool_type": "UI_Tool"}]
+    folder = hooked(tmp_path, [hook("after_agent", "spoil")], code, tools)
+    call = Answer(calls=(ToolCall("load", {"rows": [["theirs"]]}),))
+    events = await play(folder, ScriptedEngine({"A": [call, "Ok."], "B": ["Bye."]}), says={})
+    assert told(events, "tool.failed") == []
+    assert told(events, "tool.called")[0].arguments == {"rows": [["theirs"]]}
+    assert told(events, "tool.returned")[0].result == {"rows": [1, 2]}
+    asked = [fact.payload for fact in told(events, "question.asked") if fact.tool]
+    assert asked == [{"rows": [["theirs", "mine"]]}, {"rows": [["theirs", "mine"]], "once": [1]}]
+
+
+async def test_a_call_that_is_over_writes_nothing_any_more(tmp_path: Path) -> None:
+    """Neither a thread that was left alone nor a task that outlives its hook."""
+    code = """
+import threading, time
+go, gone = threading.Event(), threading.Event()
+def slow(context_variables):
+    context_variables["slow"] = "in time"
+    go.wait(5)
+    try:
+        context_variables["slow"] = "too late"
+    except Exception as error:
+        stage.kept["thread"] = str(error)
+    gone.set()
+async def starts(context_variables):
+    async def later():
+        await asyncio.sleep(0.01)
+        try:
+            context_variables.pop("user_id")
+        except Exception as error:
+            stage.kept["task"] = str(error)
+    stage.kept["held"] = asyncio.create_task(later())
+async def deaf(context_variables):
+    try:
+        await asyncio.sleep(60)
+    except asyncio.CancelledError:
+        stage.kept["deaf"] = asyncio.create_task(goes_on(context_variables))
+async def goes_on(context_variables):
+    await asyncio.sleep(0.01)
+    await context_variables.once("late", dict)
+async def waits():
+    go.set()
+    try:
+        await stage.kept["deaf"]
+    except Exception as error:
+        stage.kept["effect"] = str(error)
+    await asyncio.to_thread(gone.wait, 5)
+    await stage.kept["held"]
+"""
+    hooks = [
+        hook("before_chat", "slow", timeout_s=0.05, retries=1),
+        hook("before_chat", "starts"),
+        hook("before_chat", "deaf", timeout_s=0.05),
+        hook("before_chat", "waits"),
+    ]
+    events = await play(hooked(tmp_path, hooks, code))
+    over = "cannot be written any more: the call of hook:slow is over."
+    assert stage.kept["thread"].startswith(f"'slow' {over}")
+    assert "the call of hook:starts is over" in stage.kept["task"]
+    assert stage.kept["effect"] == "The call of hook:deaf is over: it took too long."
+    assert told(events, "effect.done") == []
+    assert values(events) == {"slow": "in time"}
+    assert told(events, "context.refused") == []
+
+
+async def test_writes_of_a_hook_are_in_the_prompt_of_the_turn(tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    async def look(task: Task) -> Answer:
+        seen.append(task.system)
+        return Answer("Well.")
+
+    code = """
+def count(context_variables):
+    context_variables["count"] += 1
+    context_variables["things"] = [*context_variables["things"], context_variables["count"]]
+"""
+    folder = hooked(tmp_path, [hook("before_agent", "count")], code, context_variables=VARIABLES)
+    await play(folder, look)
+    assert "- count: 1" in seen[0] and "- things: [1]" in seen[0]
+
+
+async def test_a_context_is_a_mapping(tmp_path: Path) -> None:
+    body = """
+assert c.data is c and bool(c) and len(c) == len([*c]) == len(c.keys()) == len(c.to_dict())
+assert c.contains("count") and "count" in c and not c.contains("nothing")
+assert c.get("nothing", 5) == 5 and dict(c.items())["fixed"] == "stone"
+assert "count" in repr(c) and "stone" not in repr(c)
+return sorted(c)[:3]
+"""
+    events = await write(tmp_path, body)
+    assert outcomes(events) == [("do", "success", ["app_id", "chat_id", "context_aware"])]
