@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import crowd, imports, parking, resuming, triggers, turns
+from bench import board, crowd, imports, parking, resuming, triggers, turns
 from bench.measures import FULL, QUICK, Measure, Scenario, Size
 from bench.report import as_json, show
 
@@ -20,6 +20,7 @@ SCENARIOS: dict[str, Scenario] = {
     "parked": parking.measure,
     "crowd": crowd.measure,
     "resume": resuming.measure,
+    "board": board.measure,
 }
 
 # Wide enough for the table where nobody says how wide the screen is.

@@ -37,6 +37,7 @@ class Size(msgspec.Struct, frozen=True):
     crowd: int
     crowd_turns: int
     resumed: tuple[int, ...]
+    boards: tuple[int, int]
 
 
 FULL = Size(
@@ -50,6 +51,7 @@ FULL = Size(
     crowd=1000,
     crowd_turns=20,
     resumed=(100, 4500, 5000),  # before and after a snapshot is due
+    boards=(10_000, 1_000_000),
 )
 QUICK = Size(
     rounds=1,
@@ -62,6 +64,7 @@ QUICK = Size(
     crowd=50,
     crowd_turns=3,
     resumed=(10, 20, 40),
+    boards=(500, 2_000),
 )
 
 # Measures in a scratch folder of its own.

@@ -9,6 +9,10 @@ WeftError                 anything Weft says no to; has a stable `code`
 │   ├── Conflict          somebody else wrote at this position
 │   ├── UnknownKind       an event of a kind, version or shape that this release does not know
 │   └── StoreUnavailable  the store cannot be written or read now: full disk, locked, damaged
+├── BoardError            the board says no
+│   ├── InvalidArtifact   an artifact, a payload or a visibility that cannot be
+│   ├── ArtifactExists    an artifact of this id is there, with other content
+│   └── UnknownType       no type of artifacts has that name, or several have it
 ├── MissingContext        a run cannot start or go on: values that it needs are missing
 ├── DocumentsUnavailable  a document store does not answer, in time or at all
 ├── RunBusy               another process drives the run
@@ -99,6 +103,36 @@ class StoreUnavailable(LogError):
     """The store cannot be written or read right now."""
 
     code = "WEFT-STORE"
+
+
+class BoardError(WeftError):
+    """The board says no."""
+
+    code = "WEFT-BOARD"
+
+
+class InvalidArtifact(BoardError, ValueError):
+    """An artifact, a payload or a visibility that cannot be."""
+
+    code = "WEFT-ARTIFACT"
+
+
+class ArtifactExists(BoardError):
+    """An artifact of this id is there, with other content."""
+
+    code = "WEFT-ARTIFACT-EXISTS"
+
+    def __init__(self, id: str) -> None:
+        super().__init__(
+            f"Artifact {id!r} is on the board with other content, and artifacts never change. "
+            "Publish the other content under an id of its own."
+        )
+
+
+class UnknownType(BoardError):
+    """No type of artifacts has that name, or several have it."""
+
+    code = "WEFT-UNKNOWN-TYPE"
 
 
 class MissingContext(WeftError):

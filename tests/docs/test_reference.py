@@ -13,10 +13,26 @@ from typer.main import get_command
 
 from tests.docs.markdown import DOCS, ROOT, code, rows, section
 from weft import errors
+from weft.agents.logic.outputs.language import OPTIONAL, TYPES
 from weft.agents.logic.views import view_of
-from weft.agents.spec import Agent, EngineChoice, PromptSection, RunState, Script, Task
+from weft.agents.spec import (
+    Agent,
+    Answer,
+    EngineChoice,
+    Line,
+    PromptSection,
+    RunState,
+    Script,
+    ScriptedCall,
+    Server,
+    Task,
+    Tool,
+    Ui,
+)
 from weft.cli import entry
-from weft.conversation.spec import Handoff, Orchestrator
+from weft.conversation.logic.schemas import FILES
+from weft.conversation.spec import Handoff, Orchestrator, UiConfig
+from weft.lifecycle.spec import LifecycleTool, MessageHook
 from weft.log.spec import Event
 from weft.runtime.logic import FACTS
 from weft.variables.logic.conditions import parse_condition
@@ -34,7 +50,9 @@ from weft.variables.spec import (
     Match,
     Static,
     TimerExpired,
+    ToolResponse,
     Type,
+    UiResponse,
     Variables,
 )
 from weft.wiring import Settings, open_documents
@@ -141,20 +159,39 @@ KEYS: dict[str, list[type[BaseModel]]] = {
         Derived,
         AgentText,
         Match,
+        UiResponse,
         AgentTurnCount,
+        ToolResponse,
         TimerExpired,
         ContextChange,
         Function,
         Exposure,
     ],
     "### handoffs": [Handoff],
-    "### script": [Script],
+    "### tools": [Tool, Ui, LifecycleTool, Server],
+    "### hooks": [MessageHook],
+    "### ui_config": [UiConfig],
+    "### script": [Script, Line, ScriptedCall],
 }
 
 
 @pytest.mark.parametrize("heading", KEYS)
 def test_every_key_is_listed_and_accepted(heading: str) -> None:
-    assert tables(heading) == [list(model.model_fields) for model in KEYS[heading]]
+    assert tables(heading) == [
+        [field.alias or name for name, field in model.model_fields.items()]
+        for model in KEYS[heading]
+    ]
+
+
+def test_every_file_has_its_keys() -> None:
+    text = WRITE.read_text("utf-8")
+    assert {heading for heading in FILES if f"\n### {heading}\n" in text} == set(FILES)
+    assert set(FILES) <= set(code(section(DOCS / "command-line.md", "## weft show")))
+
+
+def test_every_type_of_an_output_is_listed() -> None:
+    listed = [row[0] for row in rows(section(DOCS / "tools.md", "## Outputs"))]
+    assert {word for cell in listed for word in code(cell)} == {*TYPES, OPTIONAL}
 
 
 def test_every_type_is_named() -> None:
@@ -197,6 +234,7 @@ def test_conditions_are_allowed_as_the_page_says() -> None:
 def test_the_fields_of_a_task_are_listed() -> None:
     fields = first_codes(section(DOCS / "engines.md", "## The task"))
     assert fields == [*Task.__struct_fields__, "prompt"]
+    assert first_codes(section(DOCS / "engines.md", "## The answer")) == [*Answer.__struct_fields__]
 
 
 def test_settings_are_listed_with_their_defaults() -> None:

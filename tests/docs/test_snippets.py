@@ -16,11 +16,16 @@ SNIPPETS = DOCS / "snippets"
 MISTAKEN = {"Mistakes"}
 CODE = ("python", "yaml", "toml", "json")
 # Files that no page shows because a page names their folder.
+_PARTS = ("agents.yaml", "handoffs.yaml", "orchestrator.yaml", "script.yaml")
 UNSHOWN = {
-    *(f"Booking/{part}.yaml" for part in ("agents", "context_variables", "handoffs")),
-    *("Booking/orchestrator.yaml", "Booking/script.yaml"),
-    *("Orders/agents.yaml", "Orders/orchestrator.yaml"),
+    *(f"Booking/{file}" for file in (*_PARTS, "context_variables.yaml")),
+    *(f"Helpline/{file}" for file in _PARTS if file != "handoffs.yaml"),
+    *(f"Helpline/{file}" for file in ("context_variables.yaml", "desk.py")),
+    *(f"Invoices/{file}" for file in _PARTS if file != "agents.yaml"),
+    *(f"Leave/{file}" for file in (*_PARTS, "structured_outputs.yaml")),
     *("Mistakes/agents.yaml", "Mistakes/handoffs.yaml"),
+    *(f"Nightly/{file}" for file in (*_PARTS, "context_variables.yaml")),
+    *("Orders/agents.yaml", "Orders/orchestrator.yaml"),
     *(f"Support/{file}" for file in ("agents.yaml", "desk.py", "handoffs.yaml")),
 }
 

@@ -23,6 +23,7 @@ from tests.parity.runs import see
 from tests.parity.tool_effects import TOOL_EFFECTS
 from tests.support.folders import write_folder
 from weft import Answer, DefinitionError, Task, Weft, wiring
+from weft.board.spec import FilterConfig, TagFilter
 from weft.kernel.models import Declared
 from weft.variables.spec import BAKED_IN, BASE, Trigger, Variables
 from weft.variables.spec.triggers import Setting
@@ -65,6 +66,14 @@ ELSEWHERE = {
     "Server.url": f"{PROGRAMS}:test_a_program_is_reached_with_the_headers_that_are_declared",
     "Server.headers": f"{PROGRAMS}:test_a_program_is_reached_with_the_headers_that_are_declared",
     "Server.timeout_s": f"{PROGRAMS}:test_a_program_that_never_answers_is_not_waited_for",
+    **dict.fromkeys(
+        [f"FilterConfig.{each}" for each in FilterConfig.model_fields],
+        "tests.board.test_filters:test_each_field_of_a_filter_makes_a_difference",
+    ),
+    **dict.fromkeys(
+        [f"TagFilter.{each}" for each in TagFilter.model_fields],
+        "tests.board.test_filters:test_each_field_of_a_tag_filter_makes_a_difference",
+    ),
 }
 
 

@@ -166,6 +166,17 @@ async def test_only_what_is_given_from_outside_needs_a_type_that_is_there(tmp_pa
     assert "name 'Nothing' is not defined" in problem.message
 
 
+@pytest.mark.parametrize("hint", ["TypedDict('T', {'b': int})", "Callable[[], int]", "object()"])
+def test_a_type_that_json_cannot_have_is_a_problem_of_the_folder(tmp_path: Path, hint: str) -> None:
+    code = f"""
+        from collections.abc import Callable
+        from typing import TypedDict
+        def typed(a: {hint}): return a
+        """
+    loaded, (problem,) = Folders().examine(write_folder(tmp_path, solo(code, "typed")))
+    assert loaded is None and problem.code == "W049"
+
+
 async def test_an_engine_that_makes_too_many_mistakes_ends_its_turn(tmp_path: Path) -> None:
     code = "def add(a: int): return a"
     engine = Noting(*[calling("add", a="x")] * 9)

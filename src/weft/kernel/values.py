@@ -76,6 +76,11 @@ def said(error: BaseException) -> str:
         text = str(error)
     except Exception as trouble:  # noqa: BLE001 - it comes from code of others, and is told
         text = f"it fails to say what it is ({type(trouble).__name__})"
+    return writable(text)
+
+
+def writable(text: str) -> str:
+    """A text that can be written down: half characters are spelled out."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 

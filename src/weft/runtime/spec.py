@@ -68,6 +68,10 @@ Say = Callable[[str], None]
 Voice = Callable[[int], Say]
 
 
+def silence(text: str) -> None:
+    """Takes a piece of an answer that nobody is to hear."""
+
+
 @dataclass(frozen=True, slots=True)
 class Loaded:
     """A checked workflow with the code of its agents, tools and hooks, and what a run of it is

@@ -8,7 +8,7 @@ from typing import Any, get_type_hints
 
 from anyio import to_thread
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
-from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError
+from pydantic.errors import PydanticUserError
 
 from weft.agents.spec import ToolSchema
 from weft.kernel.values import Json
@@ -40,7 +40,7 @@ class FunctionCallee:
         self.may_ask = any(map(inspect.iscoroutinefunction, _layers(function)))
         try:
             parameters = self._model.model_json_schema()
-        except PydanticInvalidForJsonSchema as error:
+        except PydanticUserError as error:
             raise TypeError(str(error).splitlines()[0]) from error
         parameters.pop("title", None)
         for each in parameters.get("properties", {}).values():
@@ -65,7 +65,7 @@ class FunctionCallee:
         config = ConfigDict(extra=extra, arbitrary_types_allowed=False)
         try:
             return _create(name, __config__=config, **fields)
-        except PydanticSchemaGenerationError as error:
+        except PydanticUserError as error:
             raise TypeError(str(error).splitlines()[0]) from error
 
     async def __call__(self, arguments: Mapping[str, Json], context: Context) -> Any:

@@ -1,9 +1,10 @@
-"""One store in memory: log, inbox, claims and snapshots."""
+"""One store in memory: log, inbox, claims, snapshots and artifacts."""
 
 import os
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
+from weft.adapters.memory.artifacts import MemoryArtifacts
 from weft.adapters.memory.log import MemoryLog
 from weft.adapters.memory.mail import MemoryInbox
 from weft.errors import RunBusy
@@ -62,13 +63,14 @@ class MemorySnapshots:
 
 
 class MemoryStore:
-    """Log, inbox, claims and snapshots in memory, for one event loop."""
+    """Log, inbox, claims, snapshots and artifacts in memory, for one event loop."""
 
     def __init__(self, codec: Codec) -> None:
         self.log = MemoryLog(codec)
         self.inbox = MemoryInbox(self.log)
         self.claims = MemoryClaims(self.log)
         self.snapshots = MemorySnapshots(self.log)
+        self.artifacts = MemoryArtifacts(self.log)
 
     async def aclose(self) -> None:
         """Refuse everything from now on; a second call changes nothing."""

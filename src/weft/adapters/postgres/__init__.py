@@ -1,8 +1,9 @@
-"""Documents in PostgreSQL. Needs the extra `postgres`."""
+"""Documents and artifacts in PostgreSQL. Needs the extra `postgres`."""
 
 from weft.errors import UsageError
 
 try:
+    from weft.adapters.postgres.artifacts import PostgresArtifacts
     from weft.adapters.postgres.documents import PostgresDocuments
 except ModuleNotFoundError as error:
     if error.name != "psycopg":
@@ -12,4 +13,4 @@ except ModuleNotFoundError as error:
         'Install it with: pip install "weft[postgres]"'
     ) from error
 
-__all__ = ["PostgresDocuments"]
+__all__ = ["PostgresArtifacts", "PostgresDocuments"]

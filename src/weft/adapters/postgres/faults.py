@@ -6,7 +6,7 @@ import psycopg
 from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
 
-from weft.errors import DocumentsUnavailable, UsageError
+from weft.errors import DocumentsUnavailable, StoreUnavailable, UsageError
 from weft.variables.ports import Lookup
 
 _STRANGE = (
@@ -51,6 +51,26 @@ class Server:
             "password and database in the URL of the documents are right."
         )
 
+    def store_silent(self, seconds: float) -> StoreUnavailable:
+        """The error of a server that did not answer the store in time."""
+        return StoreUnavailable(
+            f"{self} did not answer within {seconds:g} s. Check that the server runs and is not "
+            "overloaded; what was asked may be asked again."
+        )
+
+    def store_unavailable(self, error: psycopg.Error) -> StoreUnavailable:
+        """What went wrong with the store, as a sentence with a remedy."""
+        reason = self._reason(error)
+        if isinstance(error, errors.InsufficientPrivilege | errors.InvalidSchemaName):
+            return StoreUnavailable(
+                f"{self} refuses the tables of the store: {reason}. "
+                "Grant the user of the URL what is missing."
+            )
+        return StoreUnavailable(
+            f"{self} cannot be used: {reason}. Check that the server runs, and that host, user, "
+            "password and database in the URL of the store are right."
+        )
+
     def _reason(self, error: psycopg.Error) -> str:
         said = error.diag.message_primary or str(error)
         lines = [line.strip() for line in said.splitlines() if line.strip()]
@@ -58,7 +78,7 @@ class Server:
         return text.replace(self.password, "…") if self.password else text
 
 
-def locate(url: str) -> Server:
+def locate(url: str, what: str = "documents") -> Server:
     """Where a URL points to.
 
     Raises:
@@ -69,7 +89,7 @@ def locate(url: str) -> Server:
     except psycopg.ProgrammingError:
         # What libpq says about a URL repeats parts of it, the password perhaps.
         raise UsageError(
-            "The URL of the documents cannot be read. It looks like "
+            f"The URL of the {what} cannot be read. It looks like "
             "postgresql://USER:PASSWORD@HOST:5432/DATABASE, with '%40' for '@' in a password."
         ) from None
     host = str(parts.get("host") or parts.get("hostaddr") or "localhost")

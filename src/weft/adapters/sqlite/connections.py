@@ -51,19 +51,24 @@ def prepare(path: Path) -> sqlite3.Connection:
     try:
         if not _is_ours(connection, path):
             connection.execute(queries.USE_WAL)
-            _create(connection, path)
+            _change(connection, path)
+        elif _number(connection, queries.USER_VERSION) < queries.VERSION:
+            _change(connection, path)
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def _create(connection: sqlite3.Connection, path: Path) -> None:
-    """Make the schema, unless another process was faster."""
+def _change(connection: sqlite3.Connection, path: Path) -> None:
+    """Make the schema or lift an older one, unless another process was faster."""
     connection.execute(queries.BEGIN)
     try:
         if not _is_ours(connection, path):
             for statement in queries.SCHEMA:
+                connection.execute(statement)
+        for version in range(_number(connection, queries.USER_VERSION), queries.VERSION):
+            for statement in queries.UPGRADES[version]:
                 connection.execute(statement)
     except BaseException:
         if connection.in_transaction:
@@ -73,7 +78,7 @@ def _create(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _is_ours(connection: sqlite3.Connection, path: Path) -> bool:
-    """Whether the file holds our schema; False for an empty file, an error for anything else."""
+    """Whether the file holds a schema of ours; False for an empty one, an error for any other."""
     application = _number(connection, queries.APPLICATION_ID)
     version = _number(connection, queries.USER_VERSION)
     if application != queries.APPLICATION:

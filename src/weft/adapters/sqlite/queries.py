@@ -8,7 +8,21 @@ of the ids either: writers remember them, and `ids` has those of long runs up to
 
 # Marks a file as ours ("WEFT"), and tells which schema it holds.
 APPLICATION = 0x57454654
-VERSION = 1
+VERSION = 2
+
+# Artifacts by number, and what they are found by: each term with the place of its artifact in the
+# order of the board, and when that opens.
+_BOARD = (
+    """CREATE TABLE artifacts (
+        n INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, digest TEXT NOT NULL,
+        at INTEGER NOT NULL, opens INTEGER, visibility TEXT NOT NULL, data TEXT NOT NULL
+    )""",
+    "CREATE INDEX openings ON artifacts (opens) WHERE opens IS NOT NULL",
+    """CREATE TABLE terms (
+        term INTEGER NOT NULL, at INTEGER NOT NULL, n INTEGER NOT NULL, opens INTEGER,
+        PRIMARY KEY (term, at, n)
+    ) WITHOUT ROWID""",
+)
 
 SCHEMA = (
     "CREATE TABLE runs (n INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE)",
@@ -31,9 +45,13 @@ SCHEMA = (
         JOIN batches ON pos > n << 32 AND pos < (n + 1) << 32
         JOIN json_each('[' || replace(CAST(batches.data AS TEXT), char(10), ',') || ']')
         ORDER BY pos, key""",
+    *_BOARD,
     f"PRAGMA application_id = {APPLICATION}",
     f"PRAGMA user_version = {VERSION}",
 )
+
+# What lifts a file from a schema to the next one.
+UPGRADES = {1: (*_BOARD, "PRAGMA user_version = 2")}
 
 APPLICATION_ID = "PRAGMA application_id"
 USER_VERSION = "PRAGMA user_version"
@@ -101,3 +119,22 @@ SAVE_STATE = """
     ON CONFLICT (run) DO UPDATE SET seq = excluded.seq, state = excluded.state
     WHERE excluded.seq >= snapshots.seq"""
 LOAD_STATE = "SELECT seq, state FROM snapshots WHERE run = ?"
+
+DIGEST_OF = "SELECT digest FROM artifacts WHERE id = ?"
+ADD_ARTIFACT = """
+    INSERT INTO artifacts (id, digest, at, opens, visibility, data) VALUES (?, ?, ?, ?, ?, ?)"""
+ADD_TERM = "INSERT OR IGNORE INTO terms VALUES (?, ?, ?, ?)"
+ARTIFACT_OF = "SELECT at, n, visibility, data FROM artifacts WHERE id = ?"
+OPENINGS_AFTER = "SELECT DISTINCT opens FROM artifacts WHERE opens > ? ORDER BY opens LIMIT ?"
+ENTRIES = "SELECT count(*) FROM (SELECT 1 FROM terms WHERE term IN ({terms}) LIMIT ?)"
+# Between two places, and open by now; then for each further group of terms, and for the excluded.
+_RIGHT = """
+    (e.at, e.n) > (?, ?) AND (e.at, e.n) < (?, ?) AND (e.opens IS NULL OR e.opens <= ?)"""
+HAS_TERM = "EXISTS (SELECT 1 FROM terms o WHERE o.term IN ({terms}) AND o.at = e.at AND o.n = e.n)"
+WALK = f"""
+    SELECT a.at, a.n, a.visibility, a.data FROM terms e CROSS JOIN artifacts a ON a.n = e.n
+    WHERE e.term = ? AND {_RIGHT}{{checks}} ORDER BY e.at {{order}}, e.n {{order}}"""
+TALLY = f"""
+    SELECT visibility, count(*) FROM artifacts WHERE n IN (
+        SELECT e.n FROM terms e WHERE e.term IN ({{terms}}) AND {_RIGHT}{{checks}})
+    GROUP BY visibility"""

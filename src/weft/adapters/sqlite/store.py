@@ -1,17 +1,19 @@
-"""One store in a SQLite file: log, inbox, claims and snapshots."""
+"""One store in a SQLite file: log, inbox, claims, snapshots and artifacts."""
 
 from pathlib import Path
 
+from weft.adapters.sqlite.artifacts import SqliteArtifacts
 from weft.adapters.sqlite.claims import SqliteClaims
 from weft.adapters.sqlite.database import Database
 from weft.adapters.sqlite.inbox import SqliteInbox
 from weft.adapters.sqlite.log import SqliteLog
+from weft.adapters.sqlite.readers import Readers
 from weft.adapters.sqlite.snapshots import SqliteSnapshots
 from weft.log.logic import Codec
 
 
 class SqliteStore:
-    """Log, inbox, claims and snapshots in one file, for one event loop and many processes.
+    """Log, inbox, claims, snapshots and artifacts in one file, for one loop and many processes.
 
     `patience` is how many seconds a write waits for another process that holds the file's lock;
     `checkpoint_after` is how many bytes may gather in the WAL before they are copied into the file.
@@ -30,8 +32,11 @@ class SqliteStore:
         self.inbox = SqliteInbox(self._database)
         self.claims = SqliteClaims(self._database)
         self.snapshots = SqliteSnapshots(self._database)
+        self._readers = Readers(self._database.path, patience)
+        self.artifacts = SqliteArtifacts(self._database, self._readers)
 
     async def aclose(self) -> None:
         """Finish what is pending and close the file; a second call changes nothing."""
+        self._readers.close()
         await self._database.aclose()
         self.claims.close()

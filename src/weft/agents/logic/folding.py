@@ -48,8 +48,8 @@ def on_turn_started(state: RunState, event: Event) -> None:
     state.turns = fact.turn
     state.status = "running"
     state.open = OpenTurn(fact.turn, fact.agent, {})
-    for id in [id for id in state.chat if id.startswith(PICKING)]:
-        del state.chat[id]
+    if state.chat:
+        state.chat = {id: it for id, it in state.chat.items() if not id.startswith(PICKING)}
 
 
 def on_turn_finished(state: RunState, event: Event) -> None:

@@ -106,6 +106,8 @@ class Conversing:
         self._before_reply = _some(conversation, lambda rule: rule.pre)
         self._after_reply = _some(conversation, lambda rule: not rule.pre)
         self._by_model = _some(conversation, lambda rule: rule.llm)
+        limited = (a.name for a in self.agents.values() if a.max_consecutive_auto_reply is not None)
+        self._steered = {*self._before_reply, *limited}
 
     def begin(self) -> Floor:
         """Nobody has spoken."""
@@ -118,8 +120,8 @@ class Conversing:
 
     def transfers(self, agent: str, state: RunState) -> Sequence[Transfer]:
         """The handoffs that the agent's model may choose at this moment."""
-        rules = self._by_model.get(agent, ())
-        return [transfer(rule, state.values, state.absent) for rule in rules]
+        rules = self._by_model.get(agent)
+        return [transfer(rule, state.values, state.absent) for rule in rules] if rules else ()
 
     def decide(self, state: RunState) -> Decision:
         """The next speaker, with the route on record; or who is to pick one."""
@@ -129,15 +131,19 @@ class Conversing:
         route = self._route(state, floor)
         if not isinstance(route, RouteDecided):
             return route
+        moment = _moment(state)
+        if route.target not in self._steered:
+            return self._go(state, route, ((f"{moment}/route", route),))
         routes = self._before(state, route)
         routes[-1] = self._limited(floor, routes[-1])
-        moment = _moment(state)
         facts = tuple(
             (f"{moment}/pre.{n}" if n else f"{moment}/route", each) for n, each in enumerate(routes)
         )
-        return self._go(state, Way(routes[-1].target, routes[-1].reason), facts)
+        return self._go(state, routes[-1], facts)
 
-    def _go(self, state: RunState, way: Way, facts: tuple[tuple[str, Fact], ...]) -> Decision:
+    def _go(
+        self, state: RunState, way: Way | RouteDecided, facts: tuple[tuple[str, Fact], ...]
+    ) -> Decision:
         if way.target == TERMINATE:
             return Finish(way.reason, facts)
         if way.target == USER:

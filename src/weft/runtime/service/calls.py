@@ -20,7 +20,7 @@ from weft.agents.events import (
 from weft.agents.spec import ASKING, SELECTOR, Callee, Display, Question
 from weft.errors import QuestionExpired as Expired
 from weft.errors import UsageError
-from weft.kernel.values import Json, as_object, is_text, preview, said
+from weft.kernel.values import Json, as_object, is_text, preview, said, writable
 from weft.log.events import RunPaused
 from weft.log.spec import Fact
 from weft.runtime.service.journal import Journal
@@ -220,7 +220,7 @@ class Call:
     def stack(self, error: Exception) -> str:
         """Where an error of the call came from, as the program's log may have it."""
         lines = "".join(traceback.format_exception(error))
-        return self._journal.secrets.masked(lines).rstrip()
+        return self._journal.secrets.masked(writable(lines)).rstrip()
 
     def recover(self) -> None:
         """Keep what the call made again of what was lost with a process; nothing else counts."""

@@ -42,7 +42,7 @@ from weft.runtime.service.journal import Journal
 from weft.runtime.service.notices import Notices
 from weft.runtime.service.picking import pick
 from weft.runtime.service.turn import Turns
-from weft.runtime.spec import Delta, Loaded, Message, Reply, Say, Stop, Voice
+from weft.runtime.spec import Delta, Loaded, Message, Reply, Say, Stop, Voice, silence
 from weft.variables.events import TimerExpired
 from weft.variables.logic.exposure import names_of
 from weft.variables.logic.secrets import Secrets
@@ -64,6 +64,7 @@ class Opened:
         self.frozen = frozen
         self.began = began
         self.driven = False
+        self.private = {each for each in journal.workflow.agents if _is_private(journal, each)}
         self.hooks = HookRunner(journal, loaded.hooks)
         self.turns = Turns(journal, loaded, self.hooks)
 
@@ -225,7 +226,7 @@ class Driver:
             journal.record(id, fact)
         match decision:
             case TakeTurn(agent=agent):
-                await opened.turns.take(agent, self._voice(journal, agent))
+                await opened.turns.take(agent, self._voice(opened, agent))
             case Ask(question=question):
                 ask(journal, question)
             case Finish(reason=reason):
@@ -237,11 +238,11 @@ class Driver:
             case Pick():
                 await pick(journal, opened.loaded, decision)
 
-    def _voice(self, journal: Journal, agent: str) -> Voice:
+    def _voice(self, opened: Opened, agent: str) -> Voice:
         """Lets whoever watches hear answers while they are made, unless some may be hidden."""
-        state = journal.state
-        if _is_private(journal, agent):
-            return _silence
+        state = opened.journal.state
+        if agent in opened.private:
+            return _hushed
         turn = state.open.number if state.open else state.turns + 1
 
         def voice(call: int) -> Say:
@@ -259,12 +260,14 @@ class Driver:
 
     async def _settle(self, opened: Opened) -> None:
         """Let timers expire that are due, and functions say what they derive."""
-        self._expire(opened.journal)
-        await opened.journal.settle()
+        journal, state = opened.journal, opened.journal.state
+        if state.timers or state.question:
+            self._expire(journal)
+        if journal.is_unsettled:
+            await journal.settle()
 
     def _expire(self, journal: Journal) -> None:
-        state = journal.state
-        if (state.timers or state.question) and state.status not in ENDED:
+        if journal.state.status not in ENDED:
             _expire(journal, self._clock.now())
 
     async def _freeze(self, opened: Opened) -> None:
@@ -309,12 +312,8 @@ def _is_private(journal: Journal, agent: str) -> bool:
     return knows or not workflow.shows(agent) or workflow.triggers.may_hide(agent)
 
 
-def _silence(call: int) -> Say:
-    return _unheard
-
-
-def _unheard(text: str) -> None:
-    """Nobody is to hear it yet."""
+def _hushed(call: int) -> Say:
+    return silence
 
 
 async def _offer(opened: Opened) -> None:

@@ -64,7 +64,8 @@ class Journal:
         self.objects = {} if objects is None else objects
         self._functions = loaded.functions
         self._verbose = verbose
-        self._storing = asyncio.Lock()
+        self._is_storing = False
+        self._at_rest = asyncio.Event()
         self.views: dict[str, tuple[int, View]] = {}
         self._log = log
         self.clock = clock
@@ -182,21 +183,37 @@ class Journal:
         Raises:
             Conflict: the log holds something else at this place; the journal is void.
         """
-        async with self._storing:  # calls that go on side by side store one after the other
+        while self._is_storing:  # calls that go on side by side store one after the other
+            await self._at_rest.wait()
+        self._is_storing = True
+        try:
+            await self._store()
+        finally:
+            self._is_storing = False
+            self._at_rest.set()
+            self._at_rest.clear()
+
+    async def _store(self) -> None:
+        if self._unsettled:
             await self.settle()
-            if not self._batch:
-                return
-            if self._trouble is not None:
-                raise self._trouble  # also to those who were not there when it came
-            batch, self._batch, self._at = self._batch, [], None
-            try:
-                stored = await self._log.append(self.state.run, batch, self._stored)
-                if stored is not batch and list(stored) != batch:
-                    raise Conflict(f"Run {self.state.run!r} went on elsewhere.")
-            except BaseException as error:
-                self._trouble = error
-                raise
-            self._stored = batch[-1].seq
+        if not self._batch:
+            return
+        if self._trouble is not None:
+            raise self._trouble  # also to those who were not there when it came
+        batch, self._batch, self._at = self._batch, [], None
+        try:
+            stored = await self._log.append(self.state.run, batch, self._stored)
+            if stored is not batch and list(stored) != batch:
+                raise Conflict(f"Run {self.state.run!r} went on elsewhere.")
+        except BaseException as error:
+            self._trouble = error
+            raise
+        self._stored = batch[-1].seq
+
+    @property
+    def is_unsettled(self) -> bool:
+        """Whether functions have not had their say about everything that was recorded."""
+        return bool(self._unsettled)
 
     def catch_up(self, events: Sequence[Event]) -> None:
         """Fold events that somebody else stored."""

@@ -58,7 +58,7 @@ class Rounds:
         engine: Engine,
         task: Task,
         offers: Mapping[str, Offer],
-        hooks: MessageHooks,
+        hooks: MessageHooks | None,
         voice: Voice,
     ) -> None:
         self._journal = journal
@@ -67,9 +67,9 @@ class Rounds:
         self._offers = offers
         self._hooks = hooks
         self._voice = voice
-        self._rewrites = hooks.has(task.agent, "process_message_before_send")
         self._agent = journal.workflow.agents[task.agent]
         self._output = journal.workflow.outputs.get(task.agent)
+        self._plain = self._output is None and hooks is None
 
     async def answer(self, frame: str) -> str:
         """Ask until the agent is done; what went wrong, if anything did."""
@@ -78,9 +78,13 @@ class Rounds:
         for number in count():
             key = model_key(self._task.turn, number)
             facts = await self._ask(key, number, frame, exchanges)
-            if isinstance(facts[0], ModelFailed):
-                return f"{facts[0].error}: {facts[0].message}"
-            if self._has_called_enough(facts[0], exchanges):
+            answered = facts[0]
+            if isinstance(answered, ModelFailed):
+                return f"{answered.error}: {answered.message}"
+            assert isinstance(answered, ModelAnswered)
+            if self._plain and not answered.calls:
+                return ""  # nothing but words: nobody has to do anything about them
+            if self._has_called_enough(answered, exchanges):
                 most = self._agent.max_tool_rounds
                 return f"TooManyRounds: it called tools again after {most} rounds of calls"
             exchange = await self._follow(key, facts)
@@ -93,12 +97,11 @@ class Rounds:
                 return f"TooManyMistakes: {problem}"
         raise AssertionError("counting has no end")
 
-    def _has_called_enough(self, answered: Fact, exchanges: Sequence[Exchange]) -> bool:
+    def _has_called_enough(self, answered: ModelAnswered, exchanges: Sequence[Exchange]) -> bool:
         """Whether an answer calls tools after all the rounds of calls that the agent has.
 
         A handoff can always be chosen: it ends the turn.
         """
-        assert isinstance(answered, ModelAnswered)
         rounds = sum(bool(each.calls) for each in exchanges)
         called = [self._offers.get(call.tool) for call in answered.calls]
         handed_over = any(offer is not None and offer.transfer for offer in called)
@@ -113,7 +116,7 @@ class Rounds:
             try:
                 answer = await ask_engine(self._engine, task)
                 facts = interpret(task, answer, self._journal.workflow, self._output)
-                return _unsaid(facts) if self._rewrites else facts
+                return _unsaid(facts) if self._hooks is not None else facts
             except Exception as error:  # noqa: BLE001 - whatever an engine raises is recorded
                 return (ModelFailed(task.turn, task.agent, named(error), said(error)),)
 
@@ -127,13 +130,14 @@ class Rounds:
     def _call(self, number: int, exchanges: Sequence[Exchange]) -> Task:
         """The task of the call of that number, from 0."""
         task = self._task
+        if not number:
+            return task
         return msgspec.structs.replace(
             task,
             number=task.number + number,
             key=f"{task.run}/{model_key(task.turn, number)}",
             exchanges=tuple(exchanges),
-            # What a hook may rewrite is not heard before it has.
-            say=task.say if self._rewrites else self._voice(number + 1),
+            say=task.say if self._hooks is not None else self._voice(number + 1),
         )
 
     async def _follow(self, key: str, facts: Sequence[Fact]) -> Exchange | None:
@@ -141,18 +145,18 @@ class Rounds:
         answered = facts[0]
         assert isinstance(answered, ModelAnswered)
         words = list(facts[1:])
-        if self._rewrites and answered.raw and not words:
-            words = await self._say(key, answered.raw)
+        if self._hooks is not None and answered.raw and not words:
+            words = await self._say(key, answered.raw, self._hooks)
         if answered.calls:
             outcomes = await self._call_all(key, answered.calls)
         else:
             outcomes = await self._invoke(key, facts)
         return None if outcomes is None else exchange_of(answered, words, outcomes)
 
-    async def _say(self, key: str, text: str) -> list[Fact]:
+    async def _say(self, key: str, text: str, hooks: MessageHooks) -> list[Fact]:
         """Let hooks rewrite a text, and put on record that the agent said it so."""
         task, workflow = self._task, self._journal.workflow
-        text = await self._hooks.outgoing(key, task.turn, task.agent, text)
+        text = await hooks.outgoing(key, task.turn, task.agent, text)
         if not text:
             return []
         return [self._journal.keep(f"{key}/said", lambda: said_by(task, text, workflow))]

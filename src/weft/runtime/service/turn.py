@@ -15,7 +15,7 @@ from weft.runtime.service.journal import Journal
 from weft.runtime.service.messages import MessageHooks
 from weft.runtime.service.offers import Offer, offers_to
 from weft.runtime.service.rounds import Rounds, model_key
-from weft.runtime.spec import Loaded, Voice
+from weft.runtime.spec import Loaded, Say, Voice, silence
 from weft.variables.logic.exposure import names_of
 
 
@@ -28,6 +28,12 @@ class Turns:
         self._loaded = loaded
         self._hooks = hooks
         self._hooked = bool(journal.workflow.hooks)
+        self._rewriting = {
+            agent
+            for agent in journal.workflow.agents
+            if self._messages.has(agent, "process_message_before_send")
+        }
+        self._again = False
 
     async def take(self, agent: str, voice: Voice) -> TurnFinished:
         """An agent's go: hooks, the frame recorded and shown, the answer with its tools, hooks.
@@ -39,6 +45,7 @@ class Turns:
         """
         journal, state = self._journal, self._journal.state
         number = state.open.number if state.open else state.turns + 1
+        self._again = state.open is not None
         journal.keep(f"t{number}", lambda: TurnStarted(number, agent))
         if self._hooked:
             await self._hooks.before_agent(number, agent)
@@ -57,12 +64,14 @@ class Turns:
         shown = journal.keep(
             f"t{number}/frame", lambda: self._assemble(number, agent, offers, prepared)
         )
-        task = self._open(shown, offers)
+        # What a hook may rewrite is not heard before it has.
+        rewrites = agent in self._rewriting
+        task = self._open(shown, offers, silence if rewrites else voice(1))
         if prepared.messages is not None:
             task = msgspec.structs.replace(task, transcript=Transcript(prepared.messages))
         engine = self._loaded.engines[agent]
-        rounds = Rounds(journal, engine, task, offers, self._messages, voice)
-        return await rounds.answer(shown.digest)
+        hooks = self._messages if rewrites else None
+        return await Rounds(journal, engine, task, offers, hooks, voice).answer(shown.digest)
 
     def _assemble(
         self, number: int, agent: str, offers: Mapping[str, Offer], prepared: Prepared
@@ -93,10 +102,10 @@ class Turns:
         journal.views[agent] = (revision, made)
         return made
 
-    def _open(self, shown: FrameAssembled, offers: Mapping[str, Offer]) -> Task:
+    def _open(self, shown: FrameAssembled, offers: Mapping[str, Offer], say: Say) -> Task:
         """The recorded frame as an engine is given it."""
         journal, state = self._journal, self._journal.state
-        agent, asked = shown.agent, self._asked(shown.turn)
+        agent, asked = shown.agent, self._asked(shown.turn) if self._again else 0
         tools, output = (
             self._schemas(shown) if offers or agent in journal.workflow.outputs else NONE
         )
@@ -112,6 +121,7 @@ class Turns:
             output,
             (),
             journal.workflow.agents[agent].model or self._loaded.model,
+            say,
         )
 
     def _asked(self, turn: int) -> int:

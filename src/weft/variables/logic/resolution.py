@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from weft.kernel.values import Json
+from weft.kernel.values import Json, writable
 from weft.variables.events import ContextLoaded, ContextSuppressed, Loaded
 from weft.variables.logic.paths import steps, value_at
 from weft.variables.logic.secrets import mark
@@ -142,7 +142,7 @@ def _flag(definition: Definition, source: FromEnvironment, readings: Readings) -
         return Loaded(name, "environment", source.default, None, True, "", origin)
     coerced = coerce(definition, text)
     value = source.default if coerced.failed else coerced.value
-    raw = text.encode("utf-8", "backslashreplace").decode()
+    raw = writable(text)
     return Loaded(name, "environment", value, raw, coerced.failed, coerced.note, origin)
 
 

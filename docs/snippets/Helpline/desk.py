@@ -1,0 +1,8 @@
+"""What the desks of the helpline say."""
+
+from weft import Task
+
+
+def reply(task: Task) -> str:
+    """That this desk takes the call."""
+    return f"{task.agent} takes the call."

@@ -1,0 +1,1 @@
+"""Who sees what, what matches, and how stores keep and find artifacts."""

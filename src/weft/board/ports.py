@@ -1,0 +1,69 @@
+"""What the board needs from the world."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Protocol
+
+from weft.board.spec import Artifact, FilterConfig, Page, Reader
+from weft.board.spec.index import Found, Plan
+
+
+class ArtifactStore(Protocol):
+    """Artifacts that are only ever added. Whoever reads says who is reading and when."""
+
+    async def put(self, artifacts: Sequence[Artifact]) -> None:
+        """Keep artifacts in their order, all or none; one that is there already changes nothing.
+
+        Raises:
+            ArtifactExists: one is there with other content.
+            InvalidArtifact: one cannot be kept as it is.
+            StoreUnavailable: nothing was kept; the same may be tried again later.
+        """
+        ...
+
+    async def get(self, id: str, reader: Reader, now: datetime) -> Artifact | None:
+        """The artifact of this id as a copy; none if there is none that the reader may see."""
+        ...
+
+    async def query(
+        self,
+        filter: FilterConfig,
+        reader: Reader,
+        now: datetime,
+        *,
+        cursor: str | None = None,
+        count: bool = False,
+    ) -> Page:
+        """Copies of what the filter asks for and the reader may see, by time and then in the order
+        of their coming; types are full names. The limit counts these and no others, and so does
+        the total. A cursor goes on behind the page that gave it.
+
+        Raises:
+            UsageError: the cursor is none, or belongs to another filter or reader.
+        """
+        ...
+
+    async def upcoming(self, now: datetime, limit: int) -> Sequence[datetime]:
+        """The next instants at which something becomes visible that is not yet, soonest first."""
+        ...
+
+
+class ArtifactIndex(Protocol):
+    """What a store finds by terms, for `weft.board.service` to judge. It may find too much, as two
+    terms may be the same number; it must not miss anything."""
+
+    async def find(self, id: str) -> Found | None:
+        """The row of an artifact."""
+        ...
+
+    async def walk(self, plan: Plan, most: int) -> Sequence[Found]:
+        """The first rows of a plan in its direction, each once."""
+        ...
+
+    async def tally(self, plan: Plan) -> Sequence[tuple[str, int]]:
+        """How many rows of a plan have which visibility."""
+        ...
+
+    async def weigh(self, groups: Sequence[Sequence[int]], most: int) -> Sequence[int]:
+        """How many entries the terms of each group have, counted up to `most`."""
+        ...

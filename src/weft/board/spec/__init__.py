@@ -1,0 +1,32 @@
+"""What is put on a board, who may see it, and what is asked of it."""
+
+from weft.board.spec.artifacts import Artifact, Page
+from weft.board.spec.filters import FilterConfig, Operator, TagFilter, Where
+from weft.board.spec.types import TypeRegistry, artifact_type
+from weft.board.spec.visibility import (
+    After,
+    Labelled,
+    Private,
+    Public,
+    Reader,
+    Tenant,
+    Visibility,
+)
+
+__all__ = [
+    "After",
+    "Artifact",
+    "FilterConfig",
+    "Labelled",
+    "Operator",
+    "Page",
+    "Private",
+    "Public",
+    "Reader",
+    "TagFilter",
+    "Tenant",
+    "TypeRegistry",
+    "Visibility",
+    "Where",
+    "artifact_type",
+]

@@ -1,0 +1,49 @@
+"""A typed thing on the board, and some of them as they are read."""
+
+from collections.abc import Set
+from datetime import datetime
+
+import msgspec
+from msgspec.structs import force_setattr
+
+from weft.board.spec.values import instant, name, names
+from weft.board.spec.visibility import Public, Visibility, is_visibility
+from weft.errors import InvalidArtifact
+from weft.kernel.values import Json
+
+
+class Artifact(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Something that was made, with where it comes from and who may see it; never changed."""
+
+    id: str
+    type: str
+    payload: dict[str, Json]
+    produced_by: str
+    created_at: datetime
+    correlation_id: str | None = None
+    run: str | None = None
+    parents: tuple[str, ...] = ()
+    tags: Set[str] = frozenset()
+    visibility: Visibility = Public()
+    partition: str | None = None
+    version: int = 1
+
+    def __post_init__(self) -> None:
+        name(self.id, "Artifact.id")
+        name(self.type, "Artifact.type")
+        force_setattr(self, "created_at", instant(self.created_at, "Artifact.created_at"))
+        force_setattr(self, "tags", names(self.tags, "Artifact.tags"))
+        if isinstance(self.parents, str):
+            raise InvalidArtifact(f"Artifact.parents is {self.parents!r}. Give a tuple of ids.")
+        if not is_visibility(self.visibility):
+            raise InvalidArtifact(f"Artifact.visibility is {self.visibility!r}, which is none.")
+        force_setattr(self, "parents", tuple(self.parents))
+
+
+class Page(msgspec.Struct, frozen=True):
+    """Some of the artifacts that were asked for, how many there are in all if that was asked too,
+    and where to go on if there are more."""
+
+    items: tuple[Artifact, ...]
+    total: int | None = None
+    cursor: str | None = None

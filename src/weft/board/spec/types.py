@@ -1,0 +1,153 @@
+"""The types of artifacts: pydantic models by name, as one app knows them."""
+
+from collections.abc import Callable
+from typing import TypeVar, overload
+
+import msgspec
+from pydantic import BaseModel, ValidationError
+from pydantic_core import PydanticSerializationError
+
+from weft.errors import InvalidArtifact, UnknownType, UsageError
+from weft.kernel.values import Json, as_object, nearest, preview
+
+M = TypeVar("M", bound=type[BaseModel])
+
+# Where a class keeps the name that it was given.
+_MARK = "__artifact_type__"
+
+
+@overload
+def artifact_type(model: M) -> M: ...
+@overload
+def artifact_type(*, name: str) -> Callable[[M], M]: ...
+def artifact_type(model: M | None = None, *, name: str = "") -> M | Callable[[M], M]:
+    """Mark a pydantic model as a type of artifacts, called `module.Class` unless a name is given.
+
+    The mark is on the class alone: which types there are is each app's own affair.
+    """
+
+    def mark(model: M) -> M:
+        setattr(model, _MARK, name or f"{model.__module__}.{model.__name__}")
+        return model
+
+    return mark if model is None else mark(model)
+
+
+class TypeRegistry:
+    """The types that one app knows."""
+
+    def __init__(self) -> None:
+        self._models: dict[str, type[BaseModel]] = {}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all types, in the order in which they were registered."""
+        return tuple(self._models)
+
+    def register(self, model: type[BaseModel]) -> str:
+        """Know a model from now on, and give its name; a second time changes nothing.
+
+        Raises:
+            UsageError: it was not marked with `@artifact_type`, or another model has its name.
+        """
+        name = vars(model).get(_MARK)
+        if name is None:
+            raise UsageError(
+                f"{model.__name__!r} is no type of artifacts. Put `@artifact_type` above its class."
+            )
+        if self._models.setdefault(name, model) is not model:
+            raise UsageError(
+                f"Two types are called {name!r}: {_place(self._models[name])} and {_place(model)}. "
+                "Give one of them another name with `@artifact_type(name=…)`."
+            )
+        return name
+
+    def resolve(self, name: str) -> str:
+        """The full name of the type that a full or simple name stands for.
+
+        Raises:
+            UnknownType: it stands for none, or for several.
+        """
+        if name in self._models:
+            return name
+        found = [known for known in self._models if known.rpartition(".")[2] == name]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise UnknownType(
+                f"{name!r} may be {' or '.join(map(repr, found))}. Write the full name."
+            )
+        hint = nearest(name, [*self._models, *(each.rpartition(".")[2] for each in self._models)])
+        known = ", ".join(self._models) or "none"
+        remedy = f"Did you mean {hint!r}?" if hint else "Register it, or use one of these."
+        raise UnknownType(f"There is no type {name!r}. Known: {known}. {remedy}")
+
+    def write(self, value: BaseModel) -> tuple[str, dict[str, Json]]:
+        """The name of a value's type, and the value as a payload that gives the same value back.
+
+        Raises:
+            UnknownType: its type is not known here.
+            InvalidArtifact: it would not come back from JSON.
+        """
+        name = vars(type(value)).get(_MARK, "")
+        if self._models.get(name) is not type(value):
+            raise UnknownType(
+                f"{type(value).__name__!r} is not a type of this app. Register it first."
+            )
+        return name, self._checked(name, value)
+
+    def check(self, name: str, payload: Json) -> dict[str, Json]:
+        """A payload as its type has it: defaults filled in, values in their JSON form.
+
+        Raises:
+            UnknownType: there is no such type.
+            InvalidArtifact: the type refuses the payload.
+        """
+        name = self.resolve(name)
+        return self._checked(name, self.read(name, payload))
+
+    def read(self, name: str, payload: Json) -> BaseModel:
+        """The value that a payload holds.
+
+        Raises:
+            UnknownType: there is no such type.
+            InvalidArtifact: the type refuses the payload.
+        """
+        name = self.resolve(name)
+        try:
+            return self._models[name].model_validate_json(msgspec.json.encode(payload))
+        except (ValidationError, TypeError, ValueError, RecursionError) as error:
+            raise InvalidArtifact(
+                f"{preview(payload)} is no {name!r}: {_said(error)}. Correct the payload."
+            ) from error
+
+    def _checked(self, name: str, value: BaseModel) -> dict[str, Json]:
+        try:
+            text = value.model_dump_json(by_alias=True, round_trip=True)
+            again = type(value).model_validate_json(text)
+            # NaN is equal to nothing, and what is private may differ.
+            same = again == value or repr(again) == repr(value)
+        except (PydanticSerializationError, ValidationError) as error:
+            raise InvalidArtifact(
+                f"A value of type {name!r} does not come back from JSON: {_said(error)}. For bytes "
+                "that are no text, let its `model_config` say 'base64' in `ser_json_bytes` and "
+                "`val_json_bytes`; for NaN and infinity 'strings' in `ser_json_inf_nan`."
+            ) from error
+        payload = as_object(msgspec.json.decode(text))
+        if not same or payload is None:
+            raise InvalidArtifact(
+                f"A value of type {name!r} comes back from JSON as another one. "
+                "Let its serializers and validators undo each other."
+            )
+        return payload
+
+
+def _place(model: type[BaseModel]) -> str:
+    return f"{model.__module__}.{model.__qualname__}"
+
+
+def _said(error: Exception) -> str:
+    if not isinstance(error, ValidationError):
+        return str(error).rstrip(".")
+    problems = error.errors(include_url=False, include_context=False, include_input=False)
+    return "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in problems)

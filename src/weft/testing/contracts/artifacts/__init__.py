@@ -1,0 +1,12 @@
+"""What every store of artifacts does."""
+
+from weft.testing.contracts.artifacts.finding import FindingContract
+from weft.testing.contracts.artifacts.keeping import KeepingContract
+from weft.testing.contracts.artifacts.paging import PagingContract
+from weft.testing.contracts.artifacts.seeing import SeeingContract
+
+__all__ = ["ArtifactStoreContract"]
+
+
+class ArtifactStoreContract(KeepingContract, PagingContract, FindingContract, SeeingContract):
+    """The suite for `ArtifactStore`."""

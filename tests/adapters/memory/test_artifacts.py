@@ -1,0 +1,32 @@
+"""Artifacts in memory."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from weft.adapters.memory import MemoryStore
+from weft.board.ports import ArtifactStore
+from weft.board.spec import FilterConfig, Reader
+from weft.errors import UsageError
+from weft.testing.contracts import CODEC, ArtifactStoreContract
+from weft.testing.contracts.artifacts.samples import NOON, artifact
+
+
+class TestArtifacts(ArtifactStoreContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[ArtifactStore, None]:
+        yield MemoryStore(CODEC).artifacts
+
+
+async def test_a_closed_store_refuses() -> None:
+    store = MemoryStore(CODEC)
+    await store.aclose()
+    for call in (
+        store.artifacts.put([artifact("a")]),
+        store.artifacts.get("a", Reader(), NOON),
+        store.artifacts.query(FilterConfig(), Reader(), NOON),
+        store.artifacts.upcoming(NOON, 1),
+    ):
+        with pytest.raises(UsageError, match="closed"):
+            await call

@@ -1,0 +1,116 @@
+"""Artifacts in PostgreSQL."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+import anyio
+import pytest
+
+from tests.adapters.postgres.test_trouble import execute
+from tests.support.loopback import listening, stay_silent
+from tests.support.servers import PASSWORD, free_port
+from weft.adapters.postgres import PostgresArtifacts, artifact_queries
+from weft.board.ports import ArtifactStore
+from weft.board.spec import FilterConfig, Reader
+from weft.errors import StoreUnavailable, UsageError
+from weft.testing.contracts import ArtifactStoreContract
+from weft.testing.contracts.artifacts.samples import ANN, LATER, NOON, artifact, ids, series
+
+EVERYTHING = FilterConfig()
+
+
+class TestArtifacts(ArtifactStoreContract):
+    @pytest.fixture(autouse=True)
+    def _server(self, postgres_url: str) -> None:
+        self.url = postgres_url
+
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[ArtifactStore, None]:
+        store = PostgresArtifacts(self.url)
+        yield store
+        await store.aclose()
+
+
+async def complaint(store: PostgresArtifacts) -> str:
+    """What a question is refused with, and without a password."""
+    with anyio.fail_after(5), pytest.raises(StoreUnavailable) as raised:
+        await store.query(EVERYTHING, ANN, NOON)
+    with anyio.fail_after(5), pytest.raises(StoreUnavailable):
+        await store.put([artifact("a")])
+    await store.aclose()
+    assert PASSWORD not in str(raised.value)
+    return str(raised.value)
+
+
+async def test_the_tables_are_made_once(postgres_url: str) -> None:
+    stores = [PostgresArtifacts(postgres_url) for _ in range(4)]
+    async with anyio.create_task_group() as tasks:
+        for n, store in enumerate(stores):
+            tasks.start_soon(store.put, [artifact("same"), artifact(str(n))])
+    for store in stores:
+        assert sorted(await ids(store)) == ["0", "1", "2", "3", "same"]
+        await store.aclose()
+
+
+async def test_a_later_schema_is_refused(postgres_url: str) -> None:
+    store = PostgresArtifacts(postgres_url)
+    await store.put([artifact("a")])
+    await store.aclose()
+    later = artifact_queries.VERSION + 1
+    await execute(postgres_url, f"UPDATE weft_schema SET version = {later} WHERE part = 'board'")
+    said = await complaint(PostgresArtifacts(postgres_url))
+    assert "later release of Weft (schema 2; this release knows 1)" in said
+
+
+async def test_no_server() -> None:
+    port = free_port()
+    said = await complaint(PostgresArtifacts(f"postgresql://me:p%20w@127.0.0.1:{port}/db", 0.5))
+    assert f"PostgreSQL at 127.0.0.1:{port} cannot be used: " in said
+    assert "the URL of the store" in said
+
+
+async def test_a_silent_server() -> None:
+    async with listening(stay_silent) as port:
+        said = await complaint(PostgresArtifacts(f"postgresql://me@127.0.0.1:{port}/db", 0.2))
+    assert "did not answer within 0.2 s" in said
+
+
+async def test_a_user_who_may_not_make_tables(postgres_url: str) -> None:
+    await execute(postgres_url, "CREATE ROLE visitor LOGIN PASSWORD 'x'")
+    url = f"postgresql://visitor:x@{postgres_url.rpartition('@')[2]}"
+    for takes in ("CREATE", "ALL"):
+        await execute(postgres_url, f"REVOKE {takes} ON SCHEMA public FROM PUBLIC")
+        said = await complaint(PostgresArtifacts(url))
+        assert "refuses the tables of the store" in said and "Grant the user" in said
+
+
+def test_a_url_that_cannot_be_read() -> None:
+    with pytest.raises(UsageError, match="URL of the store cannot be read"):
+        PostgresArtifacts("postgresql://me:secret@host:port:5/x?y")
+
+
+@pytest.mark.parametrize("corrupt", ["", '{"kind":"everyone"}', '{"kind":"tenant"}'])
+async def test_a_damaged_visibility_shows_nothing(postgres_url: str, corrupt: str) -> None:
+    store = PostgresArtifacts(postgres_url)
+    await store.put(series(5))
+    statement = f"UPDATE weft_artifacts SET visibility = '{corrupt}' WHERE id IN ('1', '3')"
+    await execute(postgres_url, statement)
+    assert await ids(store) == ["0", "2", "4"]
+    assert await ids(store, limit=2) == ["0", "2"]
+    assert await store.get("1", ANN, LATER) is None
+    await store.aclose()
+
+
+async def test_a_closed_store_refuses(postgres_url: str) -> None:
+    store = PostgresArtifacts(postgres_url)
+    await store.put([artifact("a")])
+    await store.aclose()
+    await store.aclose()
+    for call in (
+        store.put([artifact("a")]),
+        store.get("a", Reader(), NOON),
+        store.query(EVERYTHING, Reader(), NOON),
+        store.upcoming(NOON, 1),
+    ):
+        with pytest.raises(UsageError, match="closed"):
+            await call

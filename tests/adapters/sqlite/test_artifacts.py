@@ -1,0 +1,180 @@
+"""Artifacts in a SQLite file."""
+
+import os
+import sqlite3
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+
+import anyio
+import pytest
+
+from tests.adapters.sqlite.test_contracts import two_stores
+from weft.adapters.sqlite import SqliteStore, queries
+from weft.adapters.sqlite.artifacts import keep_rows
+from weft.adapters.sqlite.database import Database
+from weft.adapters.sqlite.log import SqliteLog
+from weft.adapters.sqlite.writer import Write, Writer
+from weft.board.logic.rows import rows_of
+from weft.board.ports import ArtifactStore
+from weft.board.spec import Artifact, FilterConfig, Reader, Tenant
+from weft.errors import ArtifactExists, StoreUnavailable, UsageError
+from weft.testing.contracts import CODEC, ArtifactStoreContract, event, events
+from weft.testing.contracts.artifacts.samples import ANN, LATER, NOON, artifact, ids, series
+
+EVERYTHING = FilterConfig()
+
+
+class TestArtifacts(ArtifactStoreContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[ArtifactStore, None]:
+        async with two_stores() as (store, _):
+            yield store.artifacts
+
+
+class _Across:
+    """Writes through one store and reads through another, as two processes would."""
+
+    def __init__(self, writer: ArtifactStore, reader: ArtifactStore) -> None:
+        self.put = writer.put
+        self.get = reader.get
+        self.query = reader.query
+        self.upcoming = reader.upcoming
+
+
+class TestArtifactsAcrossStores(ArtifactStoreContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[ArtifactStore, None]:
+        async with two_stores() as (store, other):
+            yield _Across(store.artifacts, other.artifacts)
+
+
+def change(path: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(path)) as file, file:
+        for statement in statements:
+            file.execute(statement)
+
+
+async def test_artifacts_stay_in_the_file_of_the_log(tmp_path: Path) -> None:
+    path = tmp_path / "weft.db"
+    for position in range(2):
+        store = SqliteStore(path, CODEC)
+        await store.log.append("a", [event("a", position + 1)], position)
+        await store.artifacts.put([artifact(str(position))])
+        assert len(await store.log.read("a")) == position + 1
+        assert await ids(store.artifacts) == ["0", "1"][: position + 1]
+        await store.aclose()
+    assert os.listdir(tmp_path) == ["weft.db"]
+
+
+async def test_a_file_without_a_board_gets_one(tmp_path: Path) -> None:
+    path = tmp_path / "weft.db"
+    store = SqliteStore(path, CODEC)
+    await store.log.append("a", events("a", 3), 0)
+    await store.aclose()
+    change(path, "DROP TABLE terms", "DROP TABLE artifacts", "PRAGMA user_version = 1")
+    stores = [SqliteStore(path, CODEC) for _ in range(2)]
+    async with anyio.create_task_group() as tasks:
+        for each in stores:
+            tasks.start_soon(each.artifacts.put, [artifact("a")])
+    for each in stores:
+        assert len(await each.log.read("a")) == 3
+        assert await ids(each.artifacts) == ["a"]
+        await each.aclose()
+    with closing(sqlite3.connect(path)) as file:
+        assert file.execute("PRAGMA user_version").fetchone() == (queries.VERSION,)
+
+
+class _Publish(Write[None]):
+    """Artifacts, and whatever else belongs to them: all of it or none."""
+
+    def __init__(self, run: str, artifacts: list[Artifact]) -> None:
+        super().__init__(run)
+        self._rows = rows_of(artifacts)
+
+    def apply(self, writer: Writer) -> None:
+        keep_rows(writer, self._rows)
+        writer.execute(queries.SAVE_STATE, (self.topic, len(self._rows), b""))
+
+
+async def test_artifacts_are_kept_in_the_transaction_of_another_write(tmp_path: Path) -> None:
+    database = Database(tmp_path / "weft.db", 1.0, 2**20)
+    log = SqliteLog(database, CODEC)
+
+    async def publish(run: str, *artifacts: Artifact) -> None:
+        try:
+            await database.write(_Publish(run, list(artifacts)))
+        except ArtifactExists:
+            refused.append(run)
+
+    refused: list[str] = []
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(log.append, "a", events("a", 2), 0)
+        tasks.start_soon(publish, "a", artifact("x"), artifact("y"))
+        tasks.start_soon(publish, "b", artifact("z"), artifact("x", version=2))
+    assert refused == ["b"]
+    assert database.rows("SELECT id FROM artifacts ORDER BY n") == [("x",), ("y",)]
+    assert database.rows("SELECT run, seq FROM snapshots") == [("a", 2)]
+    assert len(await log.read("a")) == 2
+    await database.aclose()
+
+
+@pytest.mark.parametrize("corrupt", ["", '{"kind":"everyone"}', '{"kind":"tenant"}', "public"])
+async def test_a_damaged_visibility_shows_nothing(tmp_path: Path, corrupt: str) -> None:
+    path = tmp_path / "weft.db"
+    store = SqliteStore(path, CODEC)
+    await store.artifacts.put(series(5))
+    change(path, f"UPDATE artifacts SET visibility = '{corrupt}' WHERE id IN ('1', '3')")
+    assert await ids(store.artifacts) == ["0", "2", "4"]
+    assert await ids(store.artifacts, limit=2) == ["0", "2"]
+    assert await store.artifacts.get("1", ANN, LATER) is None
+    await store.aclose()
+
+
+async def test_the_index_alone_opens_nothing(tmp_path: Path) -> None:
+    """An entry in everybody's scope does not show what the artifact itself says is somebody's."""
+    path = tmp_path / "weft.db"
+    store = SqliteStore(path, CODEC)
+    hidden = '{"kind":"tenant","tenant_id":"globex"}'
+    await store.artifacts.put([artifact("a"), artifact("b", visibility=Tenant("acme"))])
+    change(path, f"UPDATE artifacts SET visibility = '{hidden}'")
+    assert await ids(store.artifacts, ANN) == []
+    page = await store.artifacts.query(EVERYTHING, Reader(tenant="globex"), LATER, count=True)
+    assert [item.id for item in page.items] == ["a"] and page.total == 1
+    await store.aclose()
+
+
+async def test_a_reader_that_stops_waiting_stops_the_reading(tmp_path: Path) -> None:
+    async with two_stores() as (store, _):
+        await store.artifacts.put(series(2000))
+        rare = FilterConfig(where=[("id", "eq", "nobody")])
+        for delay in (0, 0.001, 0.005, 0.02):
+            with anyio.move_on_after(delay):
+                async with anyio.create_task_group() as tasks:
+                    for _ in range(5):
+                        tasks.start_soon(store.artifacts.query, rare, ANN, LATER)
+            assert await ids(store.artifacts, limit=1) == ["0"]
+
+
+async def test_a_closed_store_refuses(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "weft.db", CODEC)
+    await store.artifacts.put([artifact("a")])
+    assert await ids(store.artifacts) == ["a"]
+    await store.aclose()
+    for call in (
+        store.artifacts.put([artifact("a")]),
+        store.artifacts.get("a", Reader(), NOON),
+        store.artifacts.query(EVERYTHING, Reader(), NOON),
+        store.artifacts.upcoming(NOON, 1),
+    ):
+        with pytest.raises(UsageError, match="closed"):
+            await call
+
+
+async def test_a_file_that_is_no_database_is_said_so(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("these are my notes\n" * 500)
+    store = SqliteStore(path, CODEC)
+    with pytest.raises(StoreUnavailable, match="not a database"):
+        await store.artifacts.query(EVERYTHING, ANN, NOON)
+    await store.aclose()

@@ -1,0 +1,61 @@
+"""What an artifact may be, and what is the same content."""
+
+from collections.abc import Callable
+from datetime import timedelta, timezone
+from typing import Any
+
+import pytest
+
+from weft.board.logic.rows import read_artifact, rows_of
+from weft.board.spec import Artifact, Public
+from weft.errors import ArtifactExists, InvalidArtifact
+from weft.testing.contracts.artifacts.samples import LATER, NOON, artifact
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"id": ""}, "Artifact.id is ''"),
+        ({"id": "a\0b"}, "no NUL"),
+        ({"id": "\ud800"}, "half character"),
+        ({"id": 5}, "Artifact.id is 5"),
+        ({"type": ""}, "Artifact.type is ''"),
+        ({"created_at": NOON.replace(tzinfo=None)}, "names no instant"),
+        ({"created_at": None}, "names no instant"),
+        ({"tags": "won"}, "Artifact.tags is 'won'"),
+        ({"tags": {""}}, "One of Artifact.tags"),
+        ({"parents": "a"}, "Give a tuple of ids"),
+        ({"visibility": "public"}, "Artifact.visibility is 'public'"),
+    ],
+)
+def test_an_artifact_that_cannot_be(wrong: dict[str, Any], says: str) -> None:
+    fields: dict[str, Any] = {"id": "a", "type": "t", "payload": {}, "produced_by": "ann"}
+    with pytest.raises(InvalidArtifact, match=says):
+        Artifact(**{**fields, "created_at": NOON, **wrong})
+
+
+def test_an_artifact_does_not_change() -> None:
+    with pytest.raises(AttributeError):
+        artifact("a").version = 2
+    zone = timezone(timedelta(hours=5.5))
+    assert artifact("a", created_at=NOON.astimezone(zone)) == artifact("a", created_at=NOON)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: artifact("a", parents=(5,)), lambda: artifact("a", run=b"r")]
+)
+def test_what_would_come_back_as_something_else_is_refused(make: Callable[[], Artifact]) -> None:
+    with pytest.raises(InvalidArtifact, match="'a'"):
+        rows_of([make()])
+
+
+def test_one_id_has_one_content_and_time_is_not_content() -> None:
+    [row] = rows_of([artifact("a"), artifact("a", created_at=LATER)])
+    assert row.at == rows_of([artifact("a")])[0].at
+    with pytest.raises(ArtifactExists, match=r"'a' is on the board.*id of its own"):
+        rows_of([artifact("a"), artifact("a", tags={"t"})])
+
+
+def test_a_text_that_holds_no_artifact_is_an_error() -> None:
+    with pytest.raises(InvalidArtifact, match="cannot be read"):
+        read_artifact(Public(), "{}")

@@ -1,0 +1,121 @@
+"""Memory, SQLite and PostgreSQL give the same answers, and never one that a reader may not get."""
+
+import asyncio
+import tempfile
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import psycopg
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from tests.board.strategies import boards, filters, instants, readers
+from weft.adapters.memory import MemoryStore
+from weft.adapters.postgres import PostgresArtifacts
+from weft.adapters.sqlite import SqliteStore
+from weft.board.logic.matching import matches
+from weft.board.logic.seeing import may_see
+from weft.board.ports import ArtifactStore
+from weft.board.spec import (
+    After,
+    Artifact,
+    FilterConfig,
+    Labelled,
+    Private,
+    Public,
+    Reader,
+    TagFilter,
+    Tenant,
+)
+from weft.testing.contracts import CODEC
+from weft.testing.contracts.artifacts.samples import NOON, SECOND, artifact
+
+
+@asynccontextmanager
+async def three_stores(url: str) -> AsyncGenerator[list[ArtifactStore], None]:
+    """Empty stores of each kind."""
+    with tempfile.TemporaryDirectory() as folder:
+        memory, sqlite = MemoryStore(CODEC), SqliteStore(Path(folder, "weft.db"), CODEC)
+        postgres = PostgresArtifacts(url)
+        await postgres.put([])
+        async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
+            await connection.execute("TRUNCATE weft_artifacts, weft_terms")
+        try:
+            yield [memory.artifacts, sqlite.artifacts, postgres]
+        finally:
+            await sqlite.aclose()
+            await postgres.aclose()
+
+
+def expected(
+    board: list[Artifact], filter: FilterConfig, reader: Reader, now: datetime
+) -> list[Artifact]:
+    """What a reader gets, by looking at everything."""
+    right = [
+        each
+        for each in sorted(board, key=lambda each: each.created_at)
+        if may_see(each.visibility, reader, now) and matches(filter, each)
+    ]
+    return right[::-1] if filter.order == "-created_at" else right
+
+
+async def compare(
+    url: str, board: list[Artifact], filter: FilterConfig, reader: Reader, now: datetime
+) -> None:
+    right = expected(board, filter, reader, now)
+    async with three_stores(url) as stores:
+        for store in stores:
+            await store.put(board[: len(board) // 2])
+            await store.put(board[len(board) // 2 :])
+            found, cursor = list[Artifact](), None
+            while True:
+                page = await store.query(filter, reader, now, cursor=cursor, count=True)
+                assert page.total == len(right)
+                found += page.items
+                cursor = page.cursor
+                if cursor is None:
+                    break
+                assert len(page.items) == filter.limit
+            assert found == right
+            for each in board:
+                seen = await store.get(each.id, reader, now)
+                assert seen == (each if may_see(each.visibility, reader, now) else None)
+        upcoming = [list(await store.upcoming(now, 3)) for store in stores]
+        assert upcoming[0] == upcoming[1] == upcoming[2]
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(board=boards(), filter=filters(), reader=readers, now=instants())
+def test_all_stores_answer_as_the_rules_say(
+    postgres_url: str, board: list[Artifact], filter: FilterConfig, reader: Reader, now: datetime
+) -> None:
+    asyncio.run(compare(postgres_url, board, filter, reader, now))
+
+
+@pytest.mark.parametrize("limit", [7, None])
+async def test_a_board_of_thousands(postgres_url: str, limit: int | None) -> None:
+    """More than any chunk holds, and than entries are counted."""
+    reader, now = Reader("a", {"b"}, "c"), NOON + timedelta(seconds=5)
+    closed = [Public(), Private({"a", "b"}), Labelled({"b", "c"}), Tenant("c"), After(NOON)]
+    board = [
+        artifact(
+            str(n),
+            type="rare" if n % 500 == 0 else "ab"[n % 2],
+            produced_by="abc"[n % 3],
+            created_at=NOON + n % 11 * SECOND,
+            tags={"t"} if n % 5 else {"t", "u"},
+            visibility=closed[n % 7 % 5],
+        )
+        for n in range(6_000)
+    ]
+    some = {"types": {"a", "rare"}, "produced_by": {"a", "b"}, "order": "-created_at"}
+    filter = FilterConfig(**some, tags=TagFilter(include={"t"}, exclude={"u"}), limit=limit)
+    right = expected(board, filter, reader, now)
+    async with three_stores(postgres_url) as stores:
+        for store in stores:
+            await store.put(board)
+            page = await store.query(filter, reader, now, count=True)
+            assert page.total == len(right) > 500
+            assert list(page.items) == right[:limit]
