@@ -20,7 +20,8 @@ async def test_every_route_is_decided_again_as_it_was(busy: Told) -> None:
 
 async def test_a_rule_of_the_model_says_with_which_words_it_was_offered(busy: Told) -> None:
     found = busy.route(busy.seq("route.decided", 1))
-    values, nothing, chosen, before = found.rules
+    values, nothing, chosen, before, unasked = found.rules
+    assert unasked.why_not == "rule 3 fired before it was asked"
     assert (found.target, found.reason) == ("Writer", "string_llm rule 3")
     assert (values.model, values.sight, values.verdict) == (
         False,

@@ -87,7 +87,8 @@ async def test_a_rule_that_no_route_came_to_is_known_from_the_declarations(tell:
         """
     told = await tell(STEER | {"handoffs.yaml": handoffs}, answers=())
     found = told.route(told.seq("route.decided", 1))
-    assert found.target == "terminate" and [each.rule for each in found.rules] == [1, 2]
+    assert found.target == "terminate" and [each.rule for each in found.rules] == [1, 2, 3]
+    assert found.rules[-1].why_not == "rule 2 fired before it was asked"
     assert [(each.variable, each.rule, each.target) for each in found.otherwise] == [
         ("limit", 3, "Asker")
     ]

@@ -1,6 +1,6 @@
 """The functions that a workflow names, from the code in its folder."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -10,9 +10,9 @@ from weft.conversation.logic.checking import (
     declared_message_hooks,
     declared_tools,
 )
-from weft.conversation.spec import Conversation
 from weft.errors import DefinitionError, Diagnostic
 from weft.kernel.documents import Folder
+from weft.kernel.values import Json, as_array, as_object
 from weft.wiring.adapters import adapter
 
 
@@ -55,12 +55,13 @@ class Code:
                 found[number] = adapter("functions").detached(function)
         return found
 
-    def derivations(self, conversation: Conversation) -> dict[str, Callable[..., Any]]:
+    def derivations(self) -> dict[str, Callable[..., Any]]:
         """The functions that derive variables, from the workflow's `derivations.py`."""
         found: dict[str, Callable[..., Any]] = {}
-        for rule in conversation.triggers.functions:
-            name: str = getattr(rule.trigger, "function", "")
-            document = self._folder.documents["context_variables"]
+        document = self._folder.documents.get("context_variables")
+        if document is None:
+            return found
+        for name in _asked(document.value):
             place = (document.file, document.line_of("function", name))
             function = self._function("derivations.py", name, place)
             if function is None:
@@ -99,6 +100,16 @@ class Code:
             remedy = "Take `context_variables`, or nothing."
             self.problems.append(Diagnostic(*place, "W049", message, remedy))
         return callee
+
+
+def _asked(value: Json) -> Iterator[str]:
+    """The functions that triggers anywhere in a document name."""
+    mapping = as_object(value)
+    name = (mapping or {}).get("function")
+    if mapping is not None and mapping.get("type") == "function" and isinstance(name, str):
+        yield name
+    for each in (mapping.values() if mapping is not None else as_array(value)) or ():
+        yield from _asked(each)
 
 
 def where_named(problem: Diagnostic, file: str, line: int) -> Diagnostic:

@@ -13,7 +13,7 @@ from weft.conversation.logic.checking import Roster, check, roster
 from weft.conversation.logic.production import check_production
 from weft.conversation.logic.routing import Conversing
 from weft.conversation.spec import Conversation
-from weft.errors import DefinitionError, Diagnostic
+from weft.errors import DefinitionError, Diagnostic, UsageError
 from weft.kernel.documents import Folder
 from weft.kernel.values import nearest
 from weft.log.events import RunStarted
@@ -23,6 +23,9 @@ from weft.wiring.code import Code, where_named
 from weft.wiring.engines import ENGINES, Unanswered, function, scripted
 from weft.wiring.servers import Connect
 from weft.wiring.servers import connect as reach
+
+# The diagnostic of a code file that is not there.
+NO_CODE_FILE = "W040"
 
 log = logging.getLogger("weft.check")
 
@@ -92,6 +95,12 @@ class Folders:
             file for file, digest in started.code.items() if current.code.get(file) != digest
         )
         loaded, problems = self._make(folder, problems, changed, started.set_aside)
+        lost = any(problem.code == NO_CODE_FILE for problem in problems)
+        if loaded is None and lost and not FilePath(started.root).is_dir():
+            raise UsageError(
+                f"The workflow folder of this run is gone: it was {started.root!r}, and its code "
+                "is needed. Put it back there to go on with the run."
+            )
         if loaded is None:
             raise DefinitionError(name, problems)
         return loaded
@@ -111,12 +120,12 @@ class Folders:
         code = Code(adapter("files").Modules(folder.root), folder, broken)
         engines, unasked = self._engines(code, roster(folder, broken), to_run)
         tools, hooks, message_hooks = code.tools(), code.hooks(), code.message_hooks()
+        functions = {} if set_aside else code.derivations()
         problems = [*problems, *found, *unasked]
         if conversation is None:
             return None, [*problems, *code.problems]
         if self._production:
             problems += check_production(folder, conversation)
-        functions = code.derivations(conversation)
         if unasked or code.problems:
             return None, [*problems, *code.problems]
         setup, script = conversation.orchestrator, conversation.script

@@ -1,11 +1,23 @@
 """From the documents of a workflow folder to a checked conversation, or to all their problems."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from weft.agents.logic.outputs.checking import check_outputs
-from weft.agents.spec import SELECTOR, TERMINATE, USER, WORKFLOW, Agent, Outputs, Script, Tool
+from weft.agents.spec import (
+    DIGEST,
+    SELECTOR,
+    TERMINATE,
+    USER,
+    WORKFLOW,
+    Agent,
+    Line,
+    Outputs,
+    Script,
+    Tool,
+    Toolkit,
+)
 from weft.conversation.logic.dataflow import check_flow
 from weft.conversation.logic.ends import check_ends
 from weft.conversation.logic.reach import check_nobody_is_asked, check_reach
@@ -13,12 +25,14 @@ from weft.conversation.logic.rules import check_rules
 from weft.conversation.logic.schemas import SCHEMAS
 from weft.conversation.logic.scope import Scope
 from weft.conversation.logic.tooling import (
+    Tooling,
     check_hooks,
     check_message_hooks,
     check_toolkit,
     read_lifecycle,
     read_tooling,
 )
+from weft.conversation.logic.transfers import TRANSFER
 from weft.conversation.spec import Conversation, Orchestrator, UiConfig
 from weft.errors import Diagnostic
 from weft.kernel.digests import chain, digest
@@ -69,7 +83,7 @@ def check(
     hooks = check_hooks(scope, tooling)
     message_hooks = tuple(hook for _, hook in check_message_hooks(scope))
     visible = _visible(scope)
-    script = _script(scope)
+    script = _script(scope, tooling, toolkit)
     if orchestrator is not None:
         _check_start(scope, orchestrator)
         if orchestrator.startup_mode == "BackendOnly":
@@ -214,14 +228,32 @@ def _visible(scope: Scope) -> frozenset[str] | None:
     return frozenset(config.visual_agents)
 
 
-def _script(scope: Scope) -> Script:
+def _script(scope: Scope, tooling: Tooling, toolkit: Toolkit) -> Script:
     document = scope.document("script")
     script = scope.report.model(document, Entry((), document.value), Script) or Script()
-    for name in script.agents:
+    for name, lines in script.agents.items():
         if name == SELECTOR:
             continue
         scope.check_agent(document, ("agents", name), name, "has lines in the script")
+        if tooling.complete and not toolkit.servers:
+            _check_calls(scope, document, name, lines, toolkit)
     return script
+
+
+def _check_calls(
+    scope: Scope, document: Document, agent: str, lines: Sequence[Line], toolkit: Toolkit
+) -> None:
+    """Note calls of tools that the agent does not have; handoffs are offered under a prefix."""
+    known = [*toolkit.bound.get(agent, ()), DIGEST]
+    for number, line in enumerate(lines):
+        for place, call in enumerate(line.calls):
+            if call.tool in known or call.tool.startswith(TRANSFER):
+                continue
+            where = ("agents", agent, number, "calls", place, "tool")
+            hint = nearest(call.tool, known)
+            remedy = f"Did you mean {hint!r}?" if hint else f"Declared: {', '.join(known)}."
+            message = f"The script lets {agent!r} call {call.tool!r}, a tool that it does not have."
+            scope.report.warn(document, where, "W067", message, remedy)
 
 
 def _check_name(scope: Scope, document: Document, found: Entry, name: str) -> None:

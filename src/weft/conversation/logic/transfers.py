@@ -10,6 +10,9 @@ from weft.kernel.values import Json, as_data
 _PLACE = re.compile(r"\$\{\s*([^\W\d]\w*)\s*\}")
 _UNFIT = re.compile(r"[^A-Za-z0-9_-]+")
 
+# What the names of these tools begin with.
+TRANSFER = "transfer_to_"
+
 # How many characters of a target's name stand in the name of its tool; providers take 64 in all.
 _NAME = 40
 
@@ -27,7 +30,7 @@ def transfer(rule: Rule, values: Mapping[str, Json], absent: Mapping[str, str]) 
             return as_data(values[name])
         return f"absent ({absent.get(name, 'not set')})"
 
-    name = f"transfer_to_{_UNFIT.sub('_', rule.target)[:_NAME]}_{rule.number}"
+    name = f"{TRANSFER}{_UNFIT.sub('_', rule.target)[:_NAME]}_{rule.number}"
     told = f"Hand over to {rule.target}. {_PLACE.sub(value, rule.said)}"
     parameters: dict[str, Json] = {
         "type": "object",

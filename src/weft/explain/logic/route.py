@@ -1,6 +1,6 @@
 """A route from the log: the rules, their verdicts, and who was picked."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -47,7 +47,10 @@ def explain_route(
         fact.source,
         fact.target,
         fact.reason,
-        tuple(_weighed(each, rules.get(each.rule), offered) for each in fact.considered),
+        (
+            *(_weighed(each, rules.get(each.rule), offered) for each in fact.considered),
+            *_unasked(fact, declared.conversation),
+        ),
         _picked(before),
         tuple(otherwise),
         doubt,
@@ -75,6 +78,22 @@ def _weighed(each: Considered, rule: Rule | None, offered: Mapping[str, str]) ->
         pre,
         words,
     )
+
+
+def _unasked(fact: RouteDecided, conversation: Conversation | None) -> Iterator[Weighed]:
+    """The rules behind the one that fired, which nobody had to ask."""
+    fired = next((each.rule for each in fact.considered if each.fired), None)
+    if fired is None or conversation is None:
+        return
+    asked = {each.rule for each in fact.considered}
+    rules = conversation.rules.get(fact.source, ())
+    pre = any(rule.pre and rule.number == fired for rule in rules)
+    for rule in rules:
+        if rule.pre == pre and rule.number not in asked:
+            why_not = f"rule {fired} fired before it was asked"
+            yield Weighed(
+                rule.number, rule.target, rule.said, {}, False, why_not, rule.llm, rule.pre
+            )
 
 
 def _offered(before: Sequence[Event], agent: str) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
+from functools import partial
 from typing import Any
 
 import anyio
@@ -39,6 +40,19 @@ class Values(Mapping[str, Json]):
         return f"Values({self._values!r})"
 
 
+class GaveUp(Exception):
+    """A function raised what would end more than itself."""
+
+
+def _asked(function: Derivation, event: Event, values: Mapping[str, Json]) -> Any:
+    try:
+        return function(event, values)
+    except Exception:
+        raise
+    except BaseException as error:
+        raise GaveUp(f"{type(error).__name__}: {said(error)}") from error
+
+
 async def ask_function(
     rule: Rule, functions: Mapping[str, Derivation], event: Event, values: Mapping[str, Json]
 ) -> ContextChanged | ContextRefused | None:
@@ -49,12 +63,13 @@ async def ask_function(
     given: Any = UNCHANGED
     try:
         with anyio.move_on_after(DEADLINE) as scope:
-            given = await to_thread.run_sync(
-                functions[trigger.function], deepcopy(event), Values(values), abandon_on_cancel=True
-            )
+            asked = partial(_asked, functions[trigger.function], deepcopy(event), Values(values))
+            given = await to_thread.run_sync(asked, abandon_on_cancel=True)
         if given is not UNCHANGED:
             return settle(rule.definition, given, rule.writer, values)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - all of it is recorded
+    except GaveUp as error:
+        return ContextRefused(name, rule.writer, said(error))
+    except Exception as error:  # noqa: BLE001 - all of it is recorded
         return ContextRefused(name, rule.writer, f"{type(error).__name__}: {said(error)}")
     if scope.cancelled_caught:
         return ContextRefused(name, rule.writer, f"{trigger.function!r} took over {DEADLINE} s")

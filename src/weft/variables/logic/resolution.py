@@ -57,7 +57,7 @@ class Resolved(NamedTuple):
 def gates(production: str | None, include_schema: str | None) -> Gates:
     """The gates that two environment variables set."""
     excluded = include_schema is not None and include_schema.strip().lower() in FALSE
-    return Gates(production == "production", excluded)
+    return Gates((production or "").strip().lower() == "production", excluded)
 
 
 def flags(variables: Variables, closed: Gates) -> Iterator[tuple[Definition, FromEnvironment]]:

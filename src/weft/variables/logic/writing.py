@@ -9,6 +9,9 @@ from weft.variables.events import ContextChanged, ContextRefused
 from weft.variables.logic.types import apart, is_json, misfit, same
 from weft.variables.spec import BAKED_IN, BASE, RUN_STATUS, Definition, Derived
 
+# Why a write does not count that a call behind it in the same answer made as well.
+OVERRULED = "a call behind this one in the same answer wrote it too, and that one counts"
+
 
 class Removed:
     """What a variable is that was taken away."""
@@ -157,8 +160,9 @@ class Draft:
     def facts(self, overruled: Set[str] = frozenset()) -> Iterator[ContextChanged | ContextRefused]:
         """What the writes come to, given the values of the moment they are recorded at."""
         for name, value in list(self._written.items()):
-            change = None if name in overruled else self._change(name, value)
-            if change is not None:
+            if name in overruled:
+                yield ContextRefused(name, self._writer, OVERRULED)
+            elif (change := self._change(name, value)) is not None:
                 yield change
         yield from self._refused
 
