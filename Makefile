@@ -24,7 +24,7 @@ run: $(STAMP)
 
 test: $(STAMP)
 	@$(BIN)/coverage erase
-	@$(BIN)/coverage run -m pytest -n auto --maxprocesses 4 --dist worksteal
+	@$(BIN)/coverage run -m pytest -n auto --maxprocesses 4 --dist loadgroup
 	@$(BIN)/coverage combine --quiet > /dev/null 2>&1    # a child that was killed left half a file
 	@rm -f .coverage.*
 	@report=$$($(BIN)/coverage report) \

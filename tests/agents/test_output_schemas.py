@@ -110,7 +110,7 @@ def values_of(schema: Any, root: Any, depth: int = 4) -> st.SearchStrategy[Any]:
     return st.one_of(found, found, found, JUNK)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.data())
 def test_a_schema_accepts_exactly_what_its_model_accepts(data: st.DataObject) -> None:
     model = data.draw(st.sampled_from(sorted(data.draw(models()).items())))[1]

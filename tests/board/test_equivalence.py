@@ -86,7 +86,7 @@ async def compare(
         assert upcoming[0] == upcoming[1] == upcoming[2]
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(board=boards(), filter=filters(), reader=readers, now=instants())
 def test_all_stores_answer_as_the_rules_say(
     postgres_url: str, board: list[Artifact], filter: FilterConfig, reader: Reader, now: datetime

@@ -232,7 +232,7 @@ setups = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=500)
+@settings(max_examples=150)
 @given(
     st.fixed_dictionaries(
         {"u": variables(changes), "v": variables(turns | changes), "w": variables(turns)}

@@ -135,7 +135,7 @@ def test_the_sound_folders_are_sound() -> None:
         assert problems == []
 
 
-@settings(max_examples=400, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow])
 @given(folders())
 def test_no_folder_gives_more_than_diagnostics(files: dict[str, str]) -> None:
     conversation, problems = examine(files)

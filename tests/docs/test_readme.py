@@ -35,6 +35,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Path, Futu
         }
 
 
+@pytest.mark.xdist_group("pages")  # all pages are played at once, in one process
 @pytest.mark.timeout(180)  # a loaded machine starts processes slowly
 @pytest.mark.parametrize("page", TOLD, ids=lambda page: page.stem)
 def test_commands_print_what_the_page_says(

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.folders import INTERVIEW, write_folder
@@ -136,6 +136,7 @@ async def test_a_kill_at_every_single_point_of_a_run_on_disk(folder: str, tmp_pa
         assert essence(events) == essence(undisturbed), f"killed after {points} points"
 
 
+@settings(max_examples=30)
 @given(kills=st.lists(st.integers(0, 30), max_size=6), fickle=st.booleans())
 def test_any_sequence_of_kills(folder: str, kills: list[int], fickle: bool) -> None:
     """Killed again and again, anywhere: it ends as it would have."""

@@ -135,7 +135,7 @@ async def test_a_kill_on_disk_changes_nothing(folder: str, tmp_path: Path) -> No
         assert essence(events) == essence(undisturbed), f"killed after {points} points"
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(kills=st.lists(st.integers(0, 30), max_size=5))
 def test_any_sequence_of_kills(folder: str, kills: list[int]) -> None:
     events, _ = asyncio.run(live(folder, kills))

@@ -208,7 +208,7 @@ async def test_a_kill_on_disk_changes_nothing(folder: str, tmp_path: Path) -> No
         assert essence(events) == essence(undisturbed), f"killed after {points} points"
 
 
-@settings(max_examples=30)
+@settings(max_examples=12)
 @given(kills=st.lists(st.integers(0, 60), max_size=5), how=st.sampled_from([*ENDINGS]))
 def test_any_sequence_of_kills(folder: str, kills: list[int], how: str) -> None:
     more = ENDINGS[how]

@@ -166,7 +166,7 @@ async def test_a_kill_at_every_third_point_of_a_run_on_disk(folder: str, tmp_pat
         assert strands(events) == strands(undisturbed), f"killed after {points} points"
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(kills=st.lists(st.integers(0, 90), max_size=5))
 def test_any_sequence_of_kills(folder: str, kills: list[int]) -> None:
     check_whole(asyncio.run(Lives(folder, person).live(*kills)))
