@@ -1,6 +1,7 @@
 """Measures what is named, or everything, and says how it compares."""
 
 import argparse
+import logging
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -51,6 +52,7 @@ def measure(names: Sequence[str], size: Size, console: Console) -> list[Measure]
 
 def main(arguments: Sequence[str]) -> int:
     chosen = parse(arguments)
+    logging.getLogger("weft.check").setLevel(logging.ERROR)  # idle variables are the point here
     console = Console(stderr=chosen.json == "-")
     console.width = max(console.width, WIDTH)
     size = QUICK if chosen.quick else FULL

@@ -82,10 +82,11 @@ def evolve(workflow: Workflow, state: RunState, event: Event) -> None:
     own = workflow.folds.get(kind)
     if own is not None:
         own(state.progress, event.data)
-    if event.id.startswith("chat/"):
-        state.chat[event.id] = event.data
+    id = event.id
+    if id[0] == "c" and id.startswith("chat/"):
+        state.chat[id] = event.data
     elif state.open is not None:
-        state.open.recorded[event.id] = event.data
+        state.open.recorded[id] = event.data
 
 
 def base_context(run: str, started: runs.RunStarted) -> dict[str, str]:

@@ -197,7 +197,8 @@ class Driver:
                 await opened.hooks.restore()
             while state.status not in _AT_REST:
                 await self._step(opened)
-                await self._settle(opened)
+                if state.timers or state.question or journal.is_unsettled:
+                    await self._settle(opened)
                 if state.position >= max(2 * opened.frozen, FREEZE) and state.open is None:
                     await self._freeze(opened)
         except Waiting:
@@ -208,17 +209,17 @@ class Driver:
     async def _step(self, opened: Opened) -> None:
         """The next thing that happens in a run."""
         state, hooks = opened.journal.state, opened.hooks
-        match ending(state):
-            case "cancelled":
-                await end_cancelled(opened.journal, hooks)
-            case "failed":
-                await end_failed(opened.journal, hooks)
-            case _:
-                if not state.turns:
-                    await hooks.before_chat()
-                    await _offer(opened)
-                if state.failure is None:
-                    await self._act(opened, opened.journal.workflow.decide(state))
+        ends = ending(state) if state.cancel or state.failure or state.ending else ""
+        if ends == "cancelled":
+            await end_cancelled(opened.journal, hooks)
+        elif ends == "failed":
+            await end_failed(opened.journal, hooks)
+        else:
+            if not state.turns:
+                await hooks.before_chat()
+                await _offer(opened)
+            if state.failure is None:
+                await self._act(opened, opened.journal.workflow.decide(state))
 
     async def _act(self, opened: Opened, decision: Decision) -> None:
         journal = opened.journal

@@ -61,11 +61,12 @@ class Journal:
         self.workflow = loaded.workflow
         self.state = state
         self.secrets = secrets
+        self._masks = bool(secrets)
         self.objects = {} if objects is None else objects
         self._functions = loaded.functions
         self._verbose = verbose
         self._is_storing = False
-        self._at_rest = asyncio.Event()
+        self._stored_all: asyncio.Event | None = None
         self.views: dict[str, tuple[int, View]] = {}
         self._log = log
         self.clock = clock
@@ -127,7 +128,8 @@ class Journal:
 
     def keep(self, id: str, make: Callable[[], F], actor: str = "driver") -> F:
         """The fact on record under an id in this turn; if there is none, the one made now."""
-        found = self.recorded(id)
+        turn, chat = self.state.open, self.state.chat
+        found = (turn.recorded.get(id) if turn else None) or (chat.get(id) if chat else None)
         return cast(F, found) if found is not None else self.record(id, make(), actor).data
 
     async def once(self, key: str, effect: Effect, *, intent: Intent) -> Sequence[Fact]:
@@ -184,14 +186,16 @@ class Journal:
             Conflict: the log holds something else at this place; the journal is void.
         """
         while self._is_storing:  # calls that go on side by side store one after the other
-            await self._at_rest.wait()
+            self._stored_all = self._stored_all or asyncio.Event()
+            await self._stored_all.wait()
         self._is_storing = True
         try:
             await self._store()
         finally:
             self._is_storing = False
-            self._at_rest.set()
-            self._at_rest.clear()
+            if self._stored_all is not None:
+                self._stored_all.set()
+                self._stored_all = None
 
     async def _store(self) -> None:
         if self._unsettled:
@@ -229,7 +233,7 @@ class Journal:
         state = self.state
         if self._at is None:
             self._at = self.clock.now()
-        if self.secrets:
+        if self._masks:
             fact = self.secrets.mask(fact)
         event = Event(
             id,
