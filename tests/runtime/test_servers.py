@@ -109,6 +109,14 @@ async def test_tools_of_servers_are_offered_called_and_on_record(tmp_path: Path)
     assert [server.name for server, _ in fakes.declared] == ["clock", "dice"]
 
 
+def test_a_check_needs_nothing_that_reaches_a_server(tmp_path: Path) -> None:
+    def refuse(server: Server, root: str) -> FakeToolServer:
+        raise AssertionError(server.name)
+
+    loaded, problems = Folders(connect=refuse).examine(folder(tmp_path))
+    assert loaded is not None and not problems
+
+
 async def test_what_servers_offered_is_not_asked_again_after_a_restart(tmp_path: Path) -> None:
     fakes, engine = Fakes(), ScriptedEngine({"A": [ToolServerError("gone")]})
     this = world(fakes, engine)

@@ -142,7 +142,7 @@ class Folders:
             tools,
             hooks,
             message_hooks,
-            self._servers(conversation, folder.root),
+            self._servers(conversation, folder.root) if to_run else {},
             self._selector(conversation, engines),
             setup.model,
             script.user,
