@@ -14,6 +14,7 @@ from weft.agents.spec.agents import (
 )
 from weft.agents.spec.asking import ASKING, Asker, use_ui_tool
 from weft.agents.spec.callees import Callee, ToolServer
+from weft.agents.spec.components import CallComponent, Component, Observer, TurnComponent
 from weft.agents.spec.outputs import OutputModel, Outputs
 from weft.agents.spec.state import (
     UNPREPARED,
@@ -31,7 +32,15 @@ from weft.agents.spec.state import (
     Transfer,
     Workflow,
 )
-from weft.agents.spec.tasks import Answer, Engine, Exchange, OutputSchema, Task, Usage
+from weft.agents.spec.tasks import (
+    Answer,
+    Engine,
+    Exchange,
+    OutputSchema,
+    Publication,
+    Task,
+    Usage,
+)
 from weft.agents.spec.tools import (
     DIGEST,
     Display,
@@ -56,7 +65,9 @@ __all__ = [
     "Answer",
     "Ask",
     "Asker",
+    "CallComponent",
     "Callee",
+    "Component",
     "Decision",
     "Display",
     "Draw",
@@ -67,12 +78,14 @@ __all__ = [
     "Finish",
     "Line",
     "OpenTurn",
+    "Observer",
     "OutputModel",
     "OutputSchema",
     "Outputs",
     "Pick",
     "Prepared",
     "PromptSection",
+    "Publication",
     "Question",
     "RunState",
     "Script",
@@ -87,6 +100,7 @@ __all__ = [
     "ToolServer",
     "Toolkit",
     "Transfer",
+    "TurnComponent",
     "Ui",
     "Usage",
     "Workflow",

@@ -1,13 +1,14 @@
 """What an engine is given, and what it gives back."""
 
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Set
+from typing import Any, Protocol
 
 import msgspec
 
 from weft.agents.spec.tools import ToolCall, ToolResult, ToolSchema
 from weft.assembly.logic import prompt_text, rendered
-from weft.assembly.spec import Transcript
+from weft.assembly.spec import ContextSlice, Transcript
+from weft.board.spec import Artifact, Visibility
 from weft.kernel.values import Json
 
 
@@ -30,6 +31,21 @@ class Exchange(msgspec.Struct, frozen=True):
     problem: str = ""
 
 
+class Publication(msgspec.Struct, frozen=True):
+    """Something to be published: a value of an artifact type, and what is special about it.
+
+    What is left out is as the agent's declaration has it.
+    """
+
+    value: Any
+    tags: Set[str] | None = None
+    visibility: Visibility | None = None
+    partition: str | None = None
+
+
+NO_CONTEXT = ContextSlice([])
+
+
 def _unheard(text: str) -> None:
     """Nobody listens."""
 
@@ -37,7 +53,8 @@ def _unheard(text: str) -> None:
 class Task(msgspec.Struct, frozen=True):
     """What an engine is given: the recorded frame, opened, and the calls of this turn before.
 
-    `say` takes pieces of the answer while it is made, for whoever watches.
+    `inputs` are the artifacts that woke the agent and `context` is what its providers gave, both
+    as the frame shows them. `say` takes pieces of the answer while it is made, for whoever watches.
     """
 
     run: str
@@ -52,6 +69,8 @@ class Task(msgspec.Struct, frozen=True):
     exchanges: tuple[Exchange, ...] = ()
     model: str | None = None
     say: Callable[[str], None] = _unheard
+    inputs: tuple[Artifact, ...] = ()
+    context: ContextSlice = NO_CONTEXT
 
     @property
     def prompt(self) -> str:
@@ -73,12 +92,14 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What an engine gave back: a text, tools that it wants called, an output of the asked form."""
+    """What an engine gave back: a text, tools that it wants called, an output of the asked form,
+    artifacts to be published."""
 
     text: str = ""
     usage: Usage = Usage()
     calls: tuple[ToolCall, ...] = ()
     output: Json = None
+    artifacts: tuple[Publication, ...] = ()
 
 
 class Engine(Protocol):

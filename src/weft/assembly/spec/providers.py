@@ -1,0 +1,83 @@
+"""What gives context for a turn, what it is asked, and what it gives."""
+
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from weft.assembly.spec.messages import Transcript
+from weft.board.spec import Artifact
+from weft.board.spec.handle import BoardHandle
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRef:
+    """Whose turn it is, as others may know it."""
+
+    name: str
+    description: str = ""
+    labels: Set[str] = frozenset()
+    tenant: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunRef:
+    """The run that a turn belongs to; `transcript` is what was said, as the agent may see it."""
+
+    id: str
+    workflow: str
+    tenant: str
+    user: str
+    transcript: Transcript
+
+
+@dataclass(frozen=True, slots=True)
+class TurnContext:
+    """A turn as providers and components see it; `state` is theirs as long as the turn lasts."""
+
+    run: RunRef
+    state: dict[str, Any]
+    board: BoardHandle
+    turn: int
+
+
+@dataclass(frozen=True, slots=True)
+class ContextRequest:
+    """What a provider is asked: context for this agent, in this turn, about these inputs."""
+
+    agent: AgentRef
+    ctx: TurnContext
+    inputs: tuple[Artifact, ...]
+    board: BoardHandle
+    correlation_id: str | None = None
+    config: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(slots=True)
+class ContextSlice:
+    """What a provider gives: items for the engines of the turn, and what it has to say about them.
+
+    `inputs` is how the inputs of the turn are to be shown, where that is not as they are.
+    """
+
+    items: list[dict[str, Any]]
+    metadata: dict[str, Any] = field(default_factory=dict[str, Any])
+    inputs: list[dict[str, Any]] | None = None
+
+
+class ContextProvider(Protocol):
+    """Gives context for a request."""
+
+    async def __call__(self, request: ContextRequest) -> ContextSlice:
+        """The slice for this request."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Which provider a declaration chose, and what is used in its place when it fails."""
+
+    provider: ContextProvider
+    fallback: ContextProvider | None = None
+    timeout: float = 60.0
+    config: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    name: str = ""

@@ -1,0 +1,28 @@
+"""What happened on the board."""
+
+from typing import ClassVar
+
+from weft.board.spec import Artifact
+from weft.log.spec import Fact
+
+
+class ArtifactPublished(Fact, frozen=True):
+    """An artifact is on the board: from a turn, or from outside. `root` is the publish from outside
+    that all this goes back to."""
+
+    kind: ClassVar[str] = "artifact.published"
+    artifact: Artifact
+    turn: int = 0
+    root: str = ""
+
+
+class ArtifactConsumed(Fact, frozen=True):
+    """A subscription took artifacts: into a turn of this run, or into a run of their own."""
+
+    kind: ClassVar[str] = "artifact.consumed"
+    agent: str
+    subscription: str
+    artifacts: tuple[str, ...]
+    turn: int = 0
+    run: str = ""
+    retry_of: int = 0

@@ -1,0 +1,1 @@
+"""Artifacts wake the agents that subscribe to them."""
