@@ -12,7 +12,10 @@ WeftError                 anything Weft says no to; has a stable `code`
 ├── BoardError            the board says no
 │   ├── InvalidArtifact   an artifact, a payload or a visibility that cannot be
 │   ├── ArtifactExists    an artifact of this id is there, with other content
-│   └── UnknownType       no type of artifacts has that name, or several have it
+│   ├── UnknownType       no type of artifacts has that name, or several have it
+│   ├── ReactionFailed    an agent could not do what artifacts woke it for
+│   ├── LoopLimit         one publish set off as many turns as one may
+│   └── PlanChanged       a run is pinned to another plan of its board
 ├── MissingContext        a run cannot start or go on: values that it needs are missing
 ├── DocumentsUnavailable  a document store does not answer, in time or at all
 ├── RunBusy               another process drives the run
@@ -133,6 +136,30 @@ class UnknownType(BoardError):
     """No type of artifacts has that name, or several have it."""
 
     code = "WEFT-UNKNOWN-TYPE"
+
+
+class ReactionFailed(BoardError):
+    """An agent could not do what artifacts woke it for; `board.retry` lets it try again."""
+
+    code = "WEFT-REACTION"
+
+    def __init__(self, run: str, turn: int, agent: str, error: str) -> None:
+        self.run = run
+        self.turn = turn
+        self.agent = agent
+        super().__init__(f"Agent {agent!r} failed in turn {turn} of run {run!r}: {error}")
+
+
+class LoopLimit(BoardError):
+    """One publish set off as many turns as one may; what was not delivered is named."""
+
+    code = "WEFT-LOOP-LIMIT"
+
+
+class PlanChanged(BoardError):
+    """A run is pinned to another plan of its board than the one there is now."""
+
+    code = "WEFT-PLAN-CHANGED"
 
 
 class MissingContext(WeftError):

@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import ClassVar
 
 from weft.agents.spec import ToolCall, ToolSchema, Usage
+from weft.board.spec import Visibility
 from weft.kernel.values import Json
 from weft.log.spec import Fact, Intent
 
@@ -70,7 +71,8 @@ class AgentText(Fact, frozen=True):
 
 
 class AgentOutput(Fact, frozen=True):
-    """An agent gave an output of the form it was asked for."""
+    """An agent gave an output of the form it was asked for; on a board, with what is special about
+    it as an artifact."""
 
     kind: ClassVar[str] = "agent.output"
     turn: int
@@ -78,6 +80,9 @@ class AgentOutput(Fact, frozen=True):
     model: str
     output: Json
     hidden: bool = False
+    tags: tuple[str, ...] = ()
+    visibility: Visibility | None = None
+    partition: str | None = None
 
 
 class OutputRefused(Fact, frozen=True):

@@ -16,6 +16,14 @@ class ArtifactPublished(Fact, frozen=True):
     root: str = ""
 
 
+class ArtifactMade(Fact, frozen=True):
+    """A turn made an artifact that was not to be published; nobody but who asked gets it."""
+
+    kind: ClassVar[str] = "artifact.made"
+    artifact: Artifact
+    turn: int
+
+
 class ArtifactConsumed(Fact, frozen=True):
     """A subscription took artifacts: into a turn of this run, or into a run of their own."""
 

@@ -1,13 +1,19 @@
 """What happened to a run as a whole."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import ClassVar
 
 from weft.log.spec import Fact
 
 
 class RunStarted(Fact, frozen=True):
-    """A run began, pinned to the definition stored here, without the parts that are set aside."""
+    """A run began, pinned to the definition stored here, without the parts that are set aside.
+
+    `form` says what decides in it whose turn it is. On a board, `correlation` is what the run is
+    about, `parents` are the runs that its first artifacts come from, and `collects` the
+    subscription that it collects for.
+    """
 
     kind: ClassVar[str] = "run.started"
     workflow: str
@@ -19,13 +25,19 @@ class RunStarted(Fact, frozen=True):
     tenant: str = ""
     user: str = ""
     set_aside: tuple[str, ...] = ()
+    form: str = "conversation"
+    correlation: str = ""
+    parents: tuple[str, ...] = ()
+    collects: str = ""
 
 
 class RunPaused(Fact, frozen=True):
-    """The run waits for a question to be answered; its cause is where that was asked."""
+    """The run waits: for a question to be answered (its cause is where that was asked), or, with
+    none named, for something to be published, until `due` at the latest."""
 
     kind: ClassVar[str] = "run.paused"
     waiting_for: str
+    due: datetime | None = None
 
 
 class RunResumed(Fact, frozen=True):

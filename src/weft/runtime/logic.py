@@ -7,13 +7,15 @@ import msgspec
 
 from weft.agents import events as agents
 from weft.agents.logic.folding import FOLDS as AGENT_FOLDS
-from weft.agents.spec import RunState, Workflow
-from weft.assembly.events import FrameAssembled
+from weft.agents.spec import Failure, OpenTurn, RunState, Workflow
+from weft.assembly import events as assembly
+from weft.board import events as board
 from weft.conversation.events import RouteDecided
 from weft.lifecycle import events as lifecycle
 from weft.log import events as runs
 from weft.log.logic import Codec, Upcast
 from weft.log.spec import Event
+from weft.reaction import events as reaction
 from weft.variables import events as variables
 from weft.variables.logic.derivation import Change
 
@@ -32,7 +34,9 @@ FACTS = (
     variables.ContextSuppressed,
     variables.TimerSet,
     variables.TimerExpired,
-    FrameAssembled,
+    assembly.FrameAssembled,
+    assembly.ContextGathered,
+    assembly.ProviderFailed,
     agents.TurnStarted,
     agents.TurnFinished,
     agents.ModelCalled,
@@ -61,6 +65,19 @@ FACTS = (
     agents.QuestionExpired,
     agents.AnswerRefused,
     RouteDecided,
+    board.ArtifactPublished,
+    board.ArtifactMade,
+    board.ArtifactConsumed,
+    reaction.ArtifactOffered,
+    reaction.ArtifactOpened,
+    reaction.ArtifactReceived,
+    reaction.ArtifactsGiven,
+    reaction.RunOpened,
+    reaction.JoinExpired,
+    reaction.BatchClosed,
+    reaction.RetryAsked,
+    reaction.LimitReached,
+    reaction.SampleChosen,
 )
 
 # (kind, version) to what lifts its data to the next version.
@@ -83,10 +100,20 @@ def evolve(workflow: Workflow, state: RunState, event: Event) -> None:
     if own is not None:
         own(state.progress, event.data)
     id = event.id
-    if id[0] == "c" and id.startswith("chat/"):
+    turn = turn_of(state, id)
+    if turn is not None:
+        turn.recorded[id] = event.data
+        turn.last = event.seq
+    elif id.startswith("chat/"):
         state.chat[id] = event.data
-    elif state.open is not None:
-        state.open.recorded[id] = event.data
+
+
+def turn_of(state: RunState, id: str) -> OpenTurn | None:
+    """The open turn that an event of this id belongs to."""
+    if not state.open or id[0] != "t":
+        return None
+    number = id[1:].partition("/")[0]
+    return state.open.get(int(number)) if number.isdecimal() else None
 
 
 def base_context(run: str, started: runs.RunStarted) -> dict[str, str]:
@@ -120,7 +147,7 @@ class _Snapshot(msgspec.Struct):
 
 
 # Raised whenever a field of the state changes its meaning; other snapshots are folded anew.
-_SNAPSHOT = 2
+_SNAPSHOT = 3
 
 _KINDS = {fact.kind: fact for fact in FACTS}
 
@@ -148,6 +175,7 @@ def thaw(workflow: Workflow, frozen: bytes) -> RunState | None:
 def _on_started(state: RunState, event: Event) -> None:
     fact: runs.RunStarted = event.data
     state.workflow, state.tenant, state.user = fact.workflow, fact.tenant, fact.user
+    state.form, state.correlation = fact.form, fact.correlation
     state.status = "started"
 
 
@@ -196,6 +224,29 @@ def _on_resumed(state: RunState, event: Event) -> None:
     state.status = "paused" if state.question is not None else "running"
 
 
+def _on_arrival(state: RunState, event: Event) -> None:
+    """What comes from outside ends a rest, but not the waiting for a person."""
+    if state.status == "paused" and state.question is None:
+        state.status = "running"
+
+
+def _on_limit(state: RunState, event: Event) -> None:
+    fact: reaction.LimitReached = event.data
+    left = ", ".join(fact.undelivered)
+    state.failure = Failure(
+        "loop limit",
+        f"The publish of {fact.root} set off {fact.limit} turns, and no more are taken. "
+        f"Not delivered: {left}.",
+    )
+
+
+def _on_gathered(state: RunState, event: Event) -> None:
+    fact: assembly.ContextGathered = event.data
+    for item in (*fact.items, *(fact.inputs or ())):
+        if item.text is not None:
+            state.texts[item.digest] = item.text
+
+
 def _on_hook(state: RunState, event: Event) -> None:
     fact: lifecycle.LifecycleToolCall = event.data
     if fact.trigger == "after_chat":
@@ -230,6 +281,15 @@ _FOLDS: dict[type, Callable[[RunState, Any], None]] = {
     variables.ContextSuppressed: _on_suppressed,
     variables.TimerSet: _on_timer_set,
     variables.TimerExpired: _on_timer_expired,
+    board.ArtifactPublished: _on_arrival,
+    reaction.ArtifactReceived: _on_arrival,
+    reaction.ArtifactOpened: _on_arrival,
+    reaction.ArtifactsGiven: _on_arrival,
+    reaction.BatchClosed: _on_arrival,
+    reaction.JoinExpired: _on_arrival,
+    reaction.RetryAsked: _on_arrival,
+    reaction.LimitReached: _on_limit,
+    assembly.ContextGathered: _on_gathered,
 }
 
 

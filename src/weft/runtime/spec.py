@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from weft.agents.spec import Callee, Engine, ToolServer, Workflow
+from weft.agents.spec import Callee, Component, Engine, ToolServer, Workflow
+from weft.assembly.spec import Chosen
+from weft.board.spec import Artifact, Reader, TypeRegistry
 from weft.kernel.values import Json
 from weft.variables.events import ContextSuppressed
 
@@ -43,9 +45,6 @@ class Delivery(StrEnum):
     REPEATED = "the same as before; the first one counts"
 
 
-# What an inbox holds for a run.
-Message = Reply | Stop
-
 
 class Delta(msgspec.Struct, frozen=True, gc=False):
     """A piece of an answer while it is made, beside the log; one at offset 0 begins again.
@@ -72,6 +71,51 @@ def silence(text: str) -> None:
     """Takes a piece of an answer that nobody is to hear."""
 
 
+class Publish(msgspec.Struct, frozen=True, tag="publish"):
+    """An artifact from outside, for everybody who subscribes to it."""
+
+    artifact: Artifact
+
+
+class Deliver(msgspec.Struct, frozen=True, tag="deliver"):
+    """An artifact of another run, for the one subscription that the run collects for."""
+
+    artifact: Artifact
+
+
+class Close(msgspec.Struct, frozen=True, tag="close"):
+    """The wish that batches be taken as they are."""
+
+    subscription: str
+
+
+class Retry(msgspec.Struct, frozen=True, tag="retry"):
+    """The wish that what a failed turn took be taken again."""
+
+    turn: int
+    by: str
+
+
+# What an inbox holds for a run.
+Message = Reply | Stop | Publish | Deliver | Close | Retry
+
+
+@dataclass(frozen=True, slots=True)
+class Staff:
+    """The code behind an agent: its engines, asked one after the other, what gives them context
+    (each its own, or the same for all), what is put around turns and calls, and how many tries of
+    a turn are made, of which the one with the best score counts."""
+
+    engines: tuple[Engine, ...]
+    context: Chosen | None = None
+    contexts: tuple[Chosen | None, ...] = ()
+    components: tuple[Component, ...] = ()
+    samples: int = 1
+    score: Callable[..., Any] | None = None
+    most: int | None = None
+    reader: Reader | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Loaded:
     """A checked workflow with the code of its agents, tools and hooks, and what a run of it is
@@ -79,7 +123,7 @@ class Loaded:
     their check and count as empty."""
 
     workflow: Workflow
-    engines: Mapping[str, Engine]
+    staff: Mapping[str, Staff]
     root: str
     definition: str
     files: Mapping[str, str]
@@ -99,6 +143,8 @@ class Loaded:
     changed_code: tuple[str, ...] = ()
     set_aside: tuple[str, ...] = ()
     suppressed: tuple[ContextSuppressed, ...] = ()
+    contexts: Mapping[str, Chosen] = field(default_factory=dict[str, Chosen])
+    types: TypeRegistry = field(default_factory=TypeRegistry)
 
 
 @dataclass(frozen=True, slots=True)

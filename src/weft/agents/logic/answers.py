@@ -4,9 +4,21 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
+import msgspec
+from pydantic import BaseModel
+
 from weft.agents.events import AgentOutput, AgentText, ModelAnswered, OutputRefused
 from weft.agents.logic.outputs.reading import read_output
-from weft.agents.spec import Answer, OutputModel, Question, Task, ToolCall, Workflow
+from weft.agents.spec import (
+    Answer,
+    Made,
+    OutputModel,
+    Publication,
+    Question,
+    Task,
+    ToolCall,
+    Workflow,
+)
 from weft.errors import EngineError
 from weft.kernel.values import Json, as_data, is_text, preview
 from weft.log.spec import Fact
@@ -37,6 +49,53 @@ def interpret(
     return answered, OutputRefused(turn, agent, output.name, problem)
 
 
+def as_answer(task: Task, given: Any) -> Answer:
+    """What an engine gave as an answer; artifact values, alone or several, are published.
+
+    Raises:
+        EngineError: it is no answer.
+    """
+    if given is None or isinstance(given, str):
+        return Answer(given or "")
+    if isinstance(given, Answer):
+        return msgspec.structs.replace(given, artifacts=tuple(map(_publication, given.artifacts)))
+    values: list[Any] = list(given) if isinstance(given, list | tuple) else [given]
+    if not all(isinstance(each, BaseModel | Publication) for each in values):
+        raise EngineError(
+            f"The engine of {task.agent!r} gave {preview(given)}. Give a text, an Answer, or "
+            "values to be published."
+        )
+    return Answer(artifacts=tuple(map(_publication, values)))
+
+
+def _publication(value: Any) -> Publication:
+    return value if isinstance(value, Publication) else Publication(value)
+
+
+def interpret_made(
+    task: Task, answer: Answer, workflow: Workflow, made: tuple[tuple[Made, ...], str]
+) -> Sequence[Fact]:
+    """The facts that an answer makes whose artifacts were read out of it.
+
+    Raises:
+        EngineError: it is no answer.
+    """
+    _check_plainly(task, answer)
+    turn, agent, text = task.turn, task.agent, answer.text
+    things, problem = made
+    if problem:
+        raw = text or as_data(answer.output)
+        answered = ModelAnswered(turn, agent, answer.usage, (), raw)
+        return answered, OutputRefused(turn, agent, ARTIFACTS, problem)
+    answered = ModelAnswered(turn, agent, answer.usage, answer.calls)
+    outputs = [
+        AgentOutput(turn, agent, each.type, each.payload, False, *each[2:]) for each in things
+    ]
+    is_said = text and not (things and not answer.artifacts)
+    words = [said_by(task, text, workflow)] if is_said else []
+    return (answered, *words, *outputs)
+
+
 def said_by(task: Task, text: str, workflow: Workflow) -> AgentText:
     """The fact that an agent said something, and whether the user is to see it."""
     hidden = workflow.triggers.hides(task.agent, text) or not workflow.shows(task.agent)
@@ -57,13 +116,22 @@ def _is_data(text: str) -> bool:
     return text.lstrip()[:1] in ("{", "[") or not text.strip()
 
 
-def _check(task: Task, answer: Answer, output: OutputModel | None) -> None:
+# What the form of outputs is called that are to be published.
+ARTIFACTS = "artifacts"
+
+
+def _check_plainly(task: Task, answer: Answer) -> None:
     who = f"The engine of {task.agent!r}"
     if type(answer) is not Answer or not is_text(answer.text):
         raise EngineError(f"{who} gave {preview(answer)}, not an Answer with a text.")
     for call in answer.calls:
         if type(call) is not ToolCall or not is_json(call.arguments):
             raise EngineError(f"{who} called a tool with {preview(call)}, not with JSON.")
+
+
+def _check(task: Task, answer: Answer, output: OutputModel | None) -> None:
+    _check_plainly(task, answer)
+    who = f"The engine of {task.agent!r}"
     if answer.output is not None and output is None:
         raise EngineError(f"{who} gave an output, and no form of outputs is declared for it.")
     if answer.output is not None and not is_json(answer.output):

@@ -47,17 +47,17 @@ def on_turn_started(state: RunState, event: Event) -> None:
     fact: TurnStarted = event.data
     state.turns = fact.turn
     state.status = "running"
-    state.open = OpenTurn(fact.turn, fact.agent, {})
+    state.open[fact.turn] = OpenTurn(fact.turn, fact.agent, {})
     if state.chat:
         state.chat = {id: it for id, it in state.chat.items() if not id.startswith(PICKING)}
 
 
 def on_turn_finished(state: RunState, event: Event) -> None:
-    """The open turn closes, and counts."""
+    """An open turn closes, and counts; a conversation cannot go on without it."""
     fact: TurnFinished = event.data
     state.turns_of[fact.agent] = state.turns_of.get(fact.agent, 0) + 1
-    state.open = None
-    if fact.status == "failed":
+    state.open.pop(fact.turn, None)
+    if fact.status == "failed" and state.form == "conversation":
         state.failure = Failure(f"turn {fact.turn} of {fact.agent} failed", fact.error)
 
 

@@ -21,13 +21,14 @@ def view_of(
 ) -> View:
     """What the agent is told at this moment, what it leaves out, and which tools it is offered."""
     told = _told(agent, prepared.instructions)
-    schemas = [*_messages(prepared.messages or ()), *_tools(tools), *_output(output)]
+    beside = [*_messages(prepared.messages or ()), *prepared.pieces]
+    schemas = [*beside, *_tools(tools), *_output(output)]
     exposure = variables.exposures.get(agent.name)
     if exposure is None or not (exposure.template or exposure.variables):
-        return view([told, *schemas], [])
+        return view([told, *schemas], prepared.withheld)
     values = Values(state.values, state.absent, variables.definitions)
     shown = list(expose(exposure, values))
-    withheld = [
+    withheld = [*prepared.withheld] + [
         Withheld(f"context_variables.{each.variable}", each.withheld, each.detail)
         for each in shown
         if each.withheld

@@ -16,6 +16,7 @@ from weft.agents.spec.asking import ASKING, Asker, use_ui_tool
 from weft.agents.spec.callees import Callee, ToolServer
 from weft.agents.spec.components import CallComponent, Component, Observer, TurnComponent
 from weft.agents.spec.outputs import OutputModel, Outputs
+from weft.agents.spec.products import Made, Products
 from weft.agents.spec.state import (
     UNPREPARED,
     Ask,
@@ -23,11 +24,15 @@ from weft.agents.spec.state import (
     Draw,
     Failure,
     Finish,
+    Given,
+    Judge,
     OpenTurn,
     Pick,
     Prepared,
     Question,
+    Rest,
     RunState,
+    Spawn,
     TakeTurn,
     Transfer,
     Workflow,
@@ -75,6 +80,12 @@ __all__ = [
     "EngineChoice",
     "Exchange",
     "Failure",
+    "Given",
+    "Judge",
+    "Made",
+    "Products",
+    "Rest",
+    "Spawn",
     "Finish",
     "Line",
     "OpenTurn",

@@ -8,10 +8,12 @@ import msgspec
 
 from weft.agents.spec.agents import Agent
 from weft.agents.spec.outputs import OutputModel
+from weft.agents.spec.products import Products
 from weft.agents.spec.tools import Toolkit, ToolSchema
-from weft.assembly.events import Segment, Span
+from weft.assembly.events import Segment, Span, Withheld
 from weft.assembly.logic import EMPTY
-from weft.assembly.spec import Message
+from weft.assembly.spec import Message, Piece
+from weft.board.spec import Artifact
 from weft.kernel.values import Json
 from weft.lifecycle.spec import Hooks, MessageHook
 from weft.log.events import CancelRequested
@@ -40,11 +42,12 @@ class Question(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class OpenTurn(msgspec.Struct):
-    """The turn being taken, with what is already on record for it, by id."""
+    """A turn being taken, with what is already on record for it, by id, and its last event."""
 
     number: int
     agent: str
     recorded: dict[str, Fact] = {}
+    last: int = 0
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -57,11 +60,15 @@ class Failure(msgspec.Struct, frozen=True):
 class RunState(msgspec.Struct):
     """What a run knows: a fold of its log, owned by its driver.
 
-    `chat` has what is on record of calls outside turns, by id; `ephemeral` which values live in
-    memory only, and which call wrote each; `ending` what hooks after the chat were told first.
+    `form` says what decides whose turn it is: a conversation, reactions or a flow. `open` has the
+    turns being taken, by number; `chat` what is on record of calls outside turns, by id;
+    `ephemeral` which values live in memory only, and which call wrote each; `ending` what hooks
+    after the chat were told first.
     """
 
     run: str
+    form: str = "conversation"
+    correlation: str = ""
     workflow: str = ""
     tenant: str = ""
     user: str = ""
@@ -84,7 +91,7 @@ class RunState(msgspec.Struct):
     offered: dict[str, tuple[ToolSchema, ...]] = {}
     failure: Failure | None = None
     ending: str = ""
-    open: OpenTurn | None = None
+    open: dict[int, OpenTurn] = {}
     question: Question | None = None
     cancel: CancelRequested | None = None
     progress: Any = None
@@ -127,17 +134,57 @@ class Pick(msgspec.Struct, frozen=True):
     facts: tuple[tuple[str, Fact], ...] = ()
 
 
-Decision = TakeTurn | Ask | Finish | Draw | Pick
+class Judge(msgspec.Struct, frozen=True):
+    """Those who subscribe to an artifact's type are to say whether it is for them."""
+
+    artifact: str
+    only: str = ""
+    facts: tuple[tuple[str, Fact], ...] = ()
+
+
+class Spawn(msgspec.Struct, frozen=True):
+    """An agent is given artifacts in a run of their own."""
+
+    run: str
+    agent: str
+    subscription: str
+    artifacts: tuple[Artifact, ...]
+    facts: tuple[tuple[str, Fact], ...] = ()
+
+
+class Rest(msgspec.Struct, frozen=True):
+    """There is nothing to do until something ends, comes, or is due."""
+
+    facts: tuple[tuple[str, Fact], ...] = ()
+
+
+Decision = TakeTurn | Ask | Finish | Draw | Pick | Judge | Spawn | Rest
 
 
 class Prepared(NamedTuple):
-    """What message hooks made of a turn: other instructions, other messages, or neither."""
+    """What a turn is shown beside what the agent always is: other instructions or messages, as
+    hooks left them; pieces of context, and what was left out of those."""
 
     instructions: str | None = None
     messages: tuple[Message, ...] | None = None
+    pieces: tuple[Piece, ...] = ()
+    withheld: tuple[Withheld, ...] = ()
 
 
 UNPREPARED = Prepared()
+
+
+class Given(NamedTuple):
+    """What a turn is about when artifacts woke the agent: those, and what becomes of its own.
+
+    `root` is the publish from outside that it all goes back to.
+    """
+
+    inputs: tuple[Artifact, ...]
+    subscription: str
+    root: str
+    correlation: str
+    publish: bool = True
 
 
 class Transfer(NamedTuple):
@@ -154,6 +201,7 @@ class Workflow(Protocol):
     `progress` is the type of its own part of the state, and `folds` how facts change that part.
     """
 
+    form: str
     name: str
     version: str
     agents: Mapping[str, Agent]
@@ -161,6 +209,7 @@ class Workflow(Protocol):
     triggers: Triggers
     toolkit: Toolkit
     outputs: Mapping[str, OutputModel]
+    products: Mapping[str, Products]
     hooks: Hooks
     message_hooks: tuple[MessageHook, ...]
     progress: type
@@ -172,6 +221,18 @@ class Workflow(Protocol):
 
     def decide(self, state: RunState) -> Decision:
         """What comes next, from the state alone."""
+        ...
+
+    def due(self, state: RunState) -> datetime | None:
+        """When something is overdue next, of what the workflow itself waits for."""
+        ...
+
+    def overdue(self, state: RunState, now: datetime) -> Sequence[tuple[str, Fact]]:
+        """What is to be put on record because its time has come."""
+        ...
+
+    def given(self, state: RunState, turn: int) -> Given | None:
+        """The artifacts that an open turn is about, if it is about any."""
         ...
 
     def transfers(self, agent: str, state: RunState) -> Sequence[Transfer]:

@@ -30,7 +30,7 @@ def matches(filter: FilterConfig, artifact: Artifact) -> bool:
         and filter.correlation_id in (None, artifact.correlation_id)
         and filter.partition in (None, artifact.partition)
         and _in_window(filter, artifact)
-        and (filter.tags is None or _tagged(filter.tags, artifact.tags))
+        and (filter.tags is None or tagged(filter.tags, artifact.tags))
         and all(holds(where, artifact.payload) for where in filter.where)
     )
 
@@ -39,7 +39,7 @@ def holds(where: Where, payload: Json) -> bool:
     """Whether a payload fulfils a condition; a path that leads nowhere fulfils none but its own
     absence."""
     path, operator, value = where
-    found = _value_at(payload, path)
+    found = value_at(payload, path, _NOWHERE)
     if operator == "exists":
         return (found is not _NOWHERE) is value
     return found is not _NOWHERE and _compare(operator, found, value)
@@ -56,7 +56,8 @@ def _in_window(filter: FilterConfig, artifact: Artifact) -> bool:
     )
 
 
-def _tagged(filter: TagFilter, tags: Set[str]) -> bool:
+def tagged(filter: TagFilter, tags: Set[str]) -> bool:
+    """Whether tags are as a filter wants them."""
     if not tags.isdisjoint(filter.exclude):
         return False
     if filter.include is None:
@@ -66,11 +67,12 @@ def _tagged(filter: TagFilter, tags: Set[str]) -> bool:
     return bool(filter.include) and filter.include <= tags
 
 
-def _value_at(payload: Json, path: str) -> Any:
+def value_at(payload: Json, path: str, missing: Any = None) -> Any:
+    """What stands in a payload at the end of a path."""
     for name in path.split("."):
         inside = as_object(payload)
         if inside is None or name not in inside:
-            return _NOWHERE
+            return missing
         payload = inside[name]
     return payload
 

@@ -1,6 +1,7 @@
 """Whose turn it is: rules in declared order, then the pattern's default."""
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 
 import msgspec
@@ -21,7 +22,9 @@ from weft.agents.spec import (
     Decision,
     Draw,
     Finish,
+    Given,
     Pick,
+    Products,
     Question,
     RunState,
     TakeTurn,
@@ -87,6 +90,8 @@ class Way(NamedTuple):
 class Conversing:
     """A conversation as something that decides whose turn it is."""
 
+    form = "conversation"
+    products: Mapping[str, Products] = {}
     progress = Floor
     folds: Mapping[type, Callable[[Any, Any], None]] = _FOLDS
 
@@ -112,6 +117,18 @@ class Conversing:
     def begin(self) -> Floor:
         """Nobody has spoken."""
         return Floor()
+
+    def due(self, state: RunState) -> datetime | None:
+        """When something is overdue: a conversation itself waits for nothing."""
+        return None
+
+    def overdue(self, state: RunState, now: datetime) -> Sequence[tuple[str, Fact]]:
+        """What is on record when its time has come: nothing."""
+        return ()
+
+    def given(self, state: RunState, turn: int) -> Given | None:
+        """The artifacts that an open turn is about: none."""
+        return None
 
     def shows(self, agent: str) -> bool:
         """Whether the user sees what this agent says."""

@@ -259,12 +259,14 @@ class Waiting(Exception):
 
 
 def park(journal: Journal, question: Question) -> NoReturn:
-    """Put on record that a person is asked and that the run waits.
+    """Put on record that a person is asked and that the run waits; while somebody is asked already,
+    nobody else is.
 
     Raises:
         Waiting: always.
     """
-    ask(journal, question)
+    if journal.state.question is None:
+        ask(journal, question)
     raise Waiting(question.id)
 
 

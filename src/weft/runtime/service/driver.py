@@ -2,7 +2,8 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -12,11 +13,12 @@ from weft.agents.events import (
     ChanceDrawn,
     QuestionAnswered,
     QuestionExpired,
-    ToolsOffered,
     UserText,
 )
 from weft.agents.spec import USER, Ask, Decision, Draw, Finish, Pick, TakeTurn
-from weft.errors import MissingContext, ToolServerError, UnknownRun
+from weft.board.events import ArtifactPublished
+from weft.board.ports import ArtifactStore
+from weft.errors import MissingContext, UnknownRun
 from weft.log.events import (
     CancelRequested,
     RunFinished,
@@ -25,6 +27,8 @@ from weft.log.events import (
     RunStarted,
 )
 from weft.log.ports import Clock, EventLog
+from weft.reaction.logic.reacting import Reacting
+from weft.reaction.events import ArtifactReceived, BatchClosed, RetryAsked
 from weft.runtime.logic import (
     ENDED,
     base_context,
@@ -37,14 +41,27 @@ from weft.runtime.logic import (
 from weft.runtime.ports import Claims, Definitions, Entropy, Inbox, Snapshots
 from weft.runtime.service.calls import Waiting, ask
 from weft.runtime.service.endings import end_cancelled, end_failed
-from weft.runtime.service.hooks import HookRunner
-from weft.runtime.service.journal import Journal
+from weft.runtime.service.crew import Crew
+from weft.runtime.service.journal import Journal, Tell
 from weft.runtime.service.notices import Notices
+from weft.runtime.service.opened import Opened
 from weft.runtime.service.picking import pick
-from weft.runtime.service.turn import Turns
-from weft.runtime.spec import Delta, Loaded, Message, Reply, Say, Stop, Voice, silence
+from weft.runtime.service.reactions import Post, Reactions, Surroundings
+from weft.runtime.spec import (
+    Close,
+    Deliver,
+    Delta,
+    Loaded,
+    Message,
+    Publish,
+    Reply,
+    Retry,
+    Say,
+    Stop,
+    Voice,
+    silence,
+)
 from weft.variables.events import TimerExpired
-from weft.variables.logic.exposure import names_of
 from weft.variables.logic.secrets import Secrets
 from weft.variables.service import ContextSource
 
@@ -55,20 +72,6 @@ WARM = 256
 FREEZE = 1000
 
 
-class Opened:
-    """A run in memory: its journal, and what takes its turns and runs its hooks."""
-
-    def __init__(self, journal: Journal, loaded: Loaded, frozen: int, began: datetime) -> None:
-        self.journal = journal
-        self.loaded = loaded
-        self.frozen = frozen
-        self.began = began
-        self.driven = False
-        self.private = {each for each in journal.workflow.agents if _is_private(journal, each)}
-        self.hooks = HookRunner(journal, loaded.hooks)
-        self.turns = Turns(journal, loaded, self.hooks)
-
-
 @dataclass(frozen=True, slots=True)
 class Stores:
     """Where a driver finds runs and leaves them."""
@@ -77,10 +80,17 @@ class Stores:
     inbox: Inbox
     claims: Claims
     snapshots: Snapshots
+    artifacts: ArtifactStore
 
 
-def _nobody(delta: Delta) -> None:
-    """Nobody listens."""
+@dataclass(frozen=True, slots=True)
+class Listeners:
+    """Who is told of what a driver does: of answers while they are made, of what is stored, and of
+    what goes from one run to another."""
+
+    hear: Callable[[Delta], None]
+    tell: Tell
+    post: Post
 
 
 class Driver:
@@ -92,13 +102,18 @@ class Driver:
         chance: tuple[Clock, Entropy],
         definitions: Definitions,
         context: ContextSource,
-        hear: Callable[[Delta], None] = _nobody,
+        listeners: Listeners,
     ) -> None:
         self._stores = stores
         self._clock, self._entropy = chance
         self._definitions = definitions
         self._context = context
-        self._hear = hear
+        self._hear, self._tell = listeners.hear, listeners.tell
+        self._around = Surroundings(
+            self._take_in, self._expire, self._voice, self._room, listeners.post
+        )
+        self._rooms: dict[tuple[str, str], asyncio.Semaphore] = {}
+        self._crews: dict[str, Crew] = {}
         self._notices = Notices(self._clock)
         self._warm: OrderedDict[str, Opened] = OrderedDict()
         self._objects: dict[str, dict[tuple[str, str], Any]] = {}
@@ -116,7 +131,7 @@ class Driver:
                 opened = await self._open(run)
                 self._objects[run] = opened.journal.objects
                 with self._notices.around(opened.journal.state, opened.began):
-                    await self._take_in(opened.journal)
+                    await self._take_in(opened)
                     await self._advance(opened)
             except asyncio.CancelledError:
                 self._interrupted.add(run)
@@ -128,7 +143,7 @@ class Driver:
         """Only put on record what came from outside."""
         async with self._stores.claims.claim(run):
             opened = await self._open(run, resume=False)
-            await self._take_in(opened.journal)
+            await self._take_in(opened)
             _rest(opened.journal)
             await opened.journal.commit()
 
@@ -161,10 +176,18 @@ class Driver:
         secrets = await self._secrets(run, loaded, ends[0][0].data)
         verbose = self._context.is_verbose
         objects = self._objects.get(run)
+        tell = self._tell if loaded.workflow.form == "reaction" else None
         journal = Journal(
-            self._stores.log, self._clock, loaded, state, secrets, objects=objects, verbose=verbose
+            self._stores.log,
+            self._clock,
+            loaded,
+            state,
+            secrets,
+            objects=objects,
+            verbose=verbose,
+            tell=tell,
         )
-        return Opened(journal, loaded, frozen, ends[0][0].at)
+        return Opened(journal, loaded, self._stores.artifacts, frozen, ends[0][0].at)
 
     async def _secrets(self, run: str, loaded: Loaded, started: RunStarted) -> Secrets:
         base = base_context(run, started)
@@ -181,9 +204,10 @@ class Driver:
             if len(self._warm) > WARM:
                 self._warm.popitem(last=False)
 
-    async def _take_in(self, journal: Journal) -> None:
+    async def _take_in(self, opened: Opened) -> None:
         """Put messages on record; an answer that comes when its time is over comes too late."""
-        self._expire(journal)
+        journal = opened.journal
+        self._expire(opened)
         for id, message in await self._stores.inbox.pending(journal.state.run):
             _put_on_record(journal, id, message)
         await journal.commit()
@@ -195,16 +219,52 @@ class Driver:
         try:
             if state.ephemeral and state.status not in _AT_REST:
                 await opened.hooks.restore()
+            if state.form == "reaction":
+                await self._react(opened)
             while state.status not in _AT_REST:
                 await self._step(opened)
                 if state.timers or state.question or journal.is_unsettled:
                     await self._settle(opened)
-                if state.position >= max(2 * opened.frozen, FREEZE) and state.open is None:
+                if state.position >= max(2 * opened.frozen, FREEZE):
                     await self._freeze(opened)
         except Waiting:
             await self._settle(opened)
         _rest(journal)
         await journal.commit()
+
+    async def _react(self, opened: Opened) -> None:
+        """Let artifacts decide until there is nothing to do; mail is noticed meanwhile."""
+        state = opened.journal.state
+        crew = self._crews[state.run] = Crew()
+        try:
+            if state.status not in ENDED:
+                await Reactions(opened, self._around, crew).drive()
+        finally:
+            del self._crews[state.run]
+        await self._freeze(opened)
+
+    def flushes(self, run: str) -> bool:
+        """Whether a run that rests will go on by itself soon: a batch of it has a time."""
+        opened = self._warm.get(run)
+        workflow = opened.journal.workflow if opened else None
+        return (
+            opened is not None
+            and isinstance(workflow, Reacting)
+            and workflow.flushes(opened.journal.state)
+        )
+
+    def rouse(self, run: str) -> None:
+        """Let a drive that waits for its own turns look at what came from outside."""
+        if run in self._crews:
+            self._crews[run].rouse()
+
+    def _room(self, opened: Opened, agent: str) -> AbstractAsyncContextManager[None]:
+        """Room for one more turn of an agent, over all runs of this process."""
+        most = opened.loaded.staff[agent].most
+        if most is None:
+            return nullcontext()
+        key = (opened.journal.workflow.name, agent)
+        return _entered(self._rooms.setdefault(key, asyncio.Semaphore(most)))
 
     async def _step(self, opened: Opened) -> None:
         """The next thing that happens in a run."""
@@ -217,7 +277,7 @@ class Driver:
         else:
             if not state.turns:
                 await hooks.before_chat()
-                await _offer(opened)
+                await opened.offer()
             if state.failure is None:
                 await self._act(opened, opened.journal.workflow.decide(state))
 
@@ -227,7 +287,8 @@ class Driver:
             journal.record(id, fact)
         match decision:
             case TakeTurn(agent=agent):
-                await opened.turns.take(agent, self._voice(opened, agent))
+                number = next(iter(journal.state.open), journal.state.turns + 1)
+                await opened.turns.take(number, agent, self._voice(opened, number, agent))
             case Ask(question=question):
                 ask(journal, question)
             case Finish(reason=reason):
@@ -238,13 +299,14 @@ class Driver:
                 await journal.put(id, ChanceDrawn(among, drawn))
             case Pick():
                 await pick(journal, opened.loaded, decision)
+            case _:
+                raise AssertionError(f"a conversation does not decide on {decision!r}")
 
-    def _voice(self, opened: Opened, agent: str) -> Voice:
+    def _voice(self, opened: Opened, turn: int, agent: str) -> Voice:
         """Lets whoever watches hear answers while they are made, unless some may be hidden."""
         state = opened.journal.state
         if agent in opened.private:
             return _hushed
-        turn = state.open.number if state.open else state.turns + 1
 
         def voice(call: int) -> Say:
             said = 0
@@ -263,18 +325,20 @@ class Driver:
         """Let timers expire that are due, and functions say what they derive."""
         journal, state = opened.journal, opened.journal.state
         if state.timers or state.question:
-            self._expire(journal)
+            self._expire(opened)
         if journal.is_unsettled:
             await journal.settle()
 
-    def _expire(self, journal: Journal) -> None:
-        if journal.state.status not in ENDED:
-            _expire(journal, self._clock.now())
+    def _expire(self, opened: Opened) -> None:
+        if opened.journal.state.status not in ENDED:
+            _expire(opened.journal, self._clock.now())
 
     async def _freeze(self, opened: Opened) -> None:
         """Keep the state; each time at twice the length, so that no turn pays for history."""
-        await opened.journal.commit()
         state = opened.journal.state
+        if state.open or state.position < max(2 * opened.frozen, FREEZE):
+            return
+        await opened.journal.commit()
         await self._stores.snapshots.save(state.run, state.position, freeze(state))
         opened.frozen = state.position
 
@@ -305,37 +369,22 @@ def _check_secrets(journal: Journal) -> None:
 _AT_REST = ENDED | {"paused"}
 
 
-def _is_private(journal: Journal, agent: str) -> bool:
-    """Whether an answer of the agent may have to be hidden, or a secret in it to be masked."""
-    workflow = journal.workflow
-    exposure = workflow.variables.exposures.get(agent)
-    knows = exposure is not None and any(name in journal.secrets for name in names_of(exposure))
-    return knows or not workflow.shows(agent) or workflow.triggers.may_hide(agent)
+@asynccontextmanager
+async def _entered(room: asyncio.Semaphore) -> AsyncIterator[None]:
+    async with room:
+        yield
 
 
 def _hushed(call: int) -> Say:
     return silence
 
 
-async def _offer(opened: Opened) -> None:
-    """Put on record what servers of tools offer to this run, once."""
-    journal = opened.journal
-    for server in journal.workflow.toolkit.servers:
-        if server.name in journal.state.offered:
-            continue
-        try:
-            offered = await opened.loaded.servers[server.name].tools()
-            wanted = [tool for tool in offered if not server.tools or tool.name in server.tools]
-            fact = ToolsOffered(server.name, tuple(wanted))
-        except ToolServerError as error:
-            fact = ToolsOffered(server.name, (), str(error))
-        await journal.put(f"chat/server.{server.name}", fact)
-
-
 def _expire(journal: Journal, now: datetime) -> None:
     due = sorted((at, timer) for timer, at in journal.state.timers.items() if at <= now)
     for at, timer in due:
         journal.record(f"{timer}@{at.isoformat()}", TimerExpired(timer), actor="clock")
+    for id, fact in journal.workflow.overdue(journal.state, now):
+        journal.record(id, fact, actor="clock")
     question = journal.state.question
     if question is not None and question.due is not None and question.due <= now:
         journal.record(f"{question.id}/expired", QuestionExpired(question.id), actor="clock")
@@ -346,8 +395,9 @@ def _due(journal: Journal) -> datetime | None:
     state = journal.state
     if state.status in ENDED:
         return None
-    due = state.question.due if state.question else None
-    return min([*state.timers.values(), *([due] if due else [])], default=None)
+    asked = state.question.due if state.question else None
+    own = journal.workflow.due(state)
+    return min([*state.timers.values(), *filter(None, (asked, own))], default=None)
 
 
 def _rest(journal: Journal) -> None:
@@ -365,6 +415,16 @@ def _put_on_record(journal: Journal, id: str, message: Message) -> None:
     match message:
         case Stop(by=by, reason=reason):
             journal.record(id, CancelRequested(by, reason), actor=by)
+        case Publish(artifact=artifact):
+            fact = ArtifactPublished(artifact, 0, artifact.id)
+            journal.record(id, fact, actor=artifact.produced_by)
+        case Deliver(artifact=artifact):
+            journal.record(id, ArtifactReceived(artifact), actor=artifact.produced_by)
+        case Close(subscription=subscription):
+            journal.record(id, BatchClosed(subscription, "the board was closed"))
+        case Retry(turn=turn, by=by):
+            if turn in state.progress.failed:
+                journal.record(id, RetryAsked(turn, by), actor=by)
         case Reply(question=question, value=value, by=by):
             asked = state.question
             if asked is None or asked.id != question:

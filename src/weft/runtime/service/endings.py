@@ -16,10 +16,10 @@ async def end_failed(journal: Journal, hooks: HookRunner) -> None:
 
 async def end_cancelled(journal: Journal, hooks: HookRunner) -> None:
     """End the open turn of a run that is to end, and the run."""
-    wish, turn = journal.state.cancel, journal.state.open
+    wish = journal.state.cancel
     assert wish is not None
     hooks.give_up()
-    if turn is not None:
+    for turn in [*journal.state.open.values()]:
         await hooks.after_agent(turn.number, turn.agent)
         journal.record(f"t{turn.number}/end", TurnFinished(turn.number, turn.agent, "cancelled"))
     await hooks.after_chat("cancelled")

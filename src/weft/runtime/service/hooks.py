@@ -48,6 +48,11 @@ class HookRunner:
         self._functions = functions
         self._tried: set[str] = set()
 
+    @property
+    def any(self) -> bool:
+        """Whether there are hooks at all."""
+        return bool(self._hooks)
+
     async def before_chat(self) -> None:
         """What runs before the first turn."""
         await self._run(hooks_at(self._hooks, "before_chat", None), Occasion(CHAT))
@@ -171,15 +176,15 @@ class HookRunner:
     def _open(self, *triggers: str) -> Iterator[tuple[Hook, Occasion]]:
         """The hooks of some triggers whose scope is open, and on which occasion."""
         state = self._journal.state
-        turn = state.open
         for trigger in triggers:
             for hook in self._hooks.get(trigger, ()):
                 if trigger == "before_chat":
                     yield hook, Occasion(CHAT)
                 elif trigger == "after_chat":
                     yield hook, Occasion(CHAT, None, _told(state.ending))
-                elif turn is not None:
-                    yield hook, Occasion(f"t{turn.number}", turn.agent)
+                else:
+                    for turn in state.open.values():
+                        yield hook, Occasion(f"t{turn.number}", turn.agent)
 
 
 class Ended(NamedTuple):

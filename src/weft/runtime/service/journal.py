@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any, TypeVar, cast
 
@@ -16,7 +16,7 @@ from weft.kernel.values import preview
 from weft.log.events import RunPaused
 from weft.log.ports import Clock, Effect, EventLog
 from weft.log.spec import Event, Fact, Intent
-from weft.runtime.logic import ENDED, derive, evolve
+from weft.runtime.logic import ENDED, derive, evolve, turn_of
 from weft.runtime.service.functions import ask_function
 from weft.runtime.spec import Loaded
 from weft.variables.events import ContextChanged, TimerSet
@@ -31,6 +31,10 @@ NOTHING_SECRET = Secrets({})
 PREVIEW = 80
 
 log = logging.getLogger("weft.context")
+
+
+# Takes what was stored, right after it was.
+Tell = Callable[[Sequence[Event]], Awaitable[None]]
 
 
 class Diverged(Exception):
@@ -57,6 +61,7 @@ class Journal:
         *,
         objects: dict[tuple[str, str], Any] | None = None,
         verbose: bool = False,
+        tell: Tell | None = None,
     ) -> None:
         self.workflow = loaded.workflow
         self.state = state
@@ -65,6 +70,7 @@ class Journal:
         self.objects = {} if objects is None else objects
         self._functions = loaded.functions
         self._verbose = verbose
+        self._tell_of = tell
         self._is_storing = False
         self._stored_all: asyncio.Event | None = None
         self.views: dict[str, tuple[int, View]] = {}
@@ -80,7 +86,8 @@ class Journal:
 
     def record(self, id: str, fact: Fact, actor: str = "driver", cause: int | None = None) -> Event:
         """Put a fact and everything derived from it on record; it follows from what came before."""
-        event = self._add(id, fact, actor, cause or self._cause)
+        turn = turn_of(self.state, id)
+        event = self._add(id, fact, actor, cause or (turn and turn.last) or self._cause)
         self._cause = event.seq
         if event.kind in self.workflow.triggers.kinds:
             self._derive(event, set())
@@ -121,19 +128,20 @@ class Journal:
 
     def recorded(self, id: str) -> Fact | None:
         """What is on record under an id: of this turn, or of a call outside turns."""
-        turn = self.state.open
-        if turn is not None and id in turn.recorded:
-            return turn.recorded[id]
-        return self.state.chat.get(id)
+        turn = turn_of(self.state, id)
+        return self.state.chat.get(id) if turn is None else turn.recorded.get(id)
 
     def keep(self, id: str, make: Callable[[], F], actor: str = "driver") -> F:
         """The fact on record under an id in this turn; if there is none, the one made now."""
-        turn, chat = self.state.open, self.state.chat
-        found = (turn.recorded.get(id) if turn else None) or (chat.get(id) if chat else None)
+        found = self.recorded(id)
         return cast(F, found) if found is not None else self.record(id, make(), actor).data
 
-    async def once(self, key: str, effect: Effect, *, intent: Intent) -> Sequence[Fact]:
+    async def once(
+        self, key: str, effect: Effect, *, intent: Intent | None = None
+    ) -> Sequence[Fact]:
         """The facts on record under `key`; if none, store the intent, act, and record the outcome.
+
+        What only reads needs no intent.
 
         Raises:
             Diverged: another request is on record under this key.
@@ -141,7 +149,8 @@ class Journal:
         done = self.outcome(key)
         if done:
             return done
-        self.begin(key, intent)
+        if intent is not None:
+            self.begin(key, intent)
         await self.commit()
         return self.complete(key, await effect())
 
@@ -213,6 +222,8 @@ class Journal:
             self._trouble = error
             raise
         self._stored = batch[-1].seq
+        if self._tell_of is not None:
+            await self._tell_of(batch)
 
     @property
     def is_unsettled(self) -> bool:

@@ -18,7 +18,7 @@ from weft.agents.events import (
     ToolReturned,
     TransferChosen,
 )
-from weft.agents.logic.answers import interpret, said_by
+from weft.agents.logic.answers import as_answer, interpret, interpret_made, said_by
 from weft.agents.logic.exchanges import Outcome, exchange_of, request
 from weft.agents.spec import Engine, Exchange, Question, Task, ToolCall
 from weft.kernel.digests import digest
@@ -49,52 +49,64 @@ class Job(NamedTuple):
     arguments: dict[str, Json]
 
 
+class Ended(NamedTuple):
+    """How an agent's answer ended: what went wrong, if anything did, and what its last call came
+    to."""
+
+    error: str
+    facts: Sequence[Fact] = ()
+
+
 class Rounds:
-    """The calls of one turn, found on record or made."""
+    """The calls of one engine in one turn, found on record or made: the engine, and itself with
+    components around it."""
 
     def __init__(
         self,
         journal: Journal,
-        engine: Engine,
+        engine: tuple[Engine, Engine],
         task: Task,
         offers: Mapping[str, Offer],
         hooks: MessageHooks | None,
         voice: Voice,
+        scope: str,
     ) -> None:
         self._journal = journal
-        self._engine = engine
+        self._name, self._engine = type(engine[0]).__name__, engine[1]
         self._task = task
         self._offers = offers
         self._hooks = hooks
         self._voice = voice
+        self._scope = scope
         self._agent = journal.workflow.agents[task.agent]
         self._output = journal.workflow.outputs.get(task.agent)
-        self._plain = self._output is None and hooks is None
+        self._products = journal.workflow.products.get(task.agent)
+        self._plain = self._output is None and self._products is None and hooks is None
 
-    async def answer(self, frame: str) -> str:
-        """Ask until the agent is done; what went wrong, if anything did."""
-        exchanges: list[Exchange] = []
+    async def answer(self, frame: str, before: Sequence[Exchange] = ()) -> Ended:
+        """Ask until the agent is done; `before` is what other engines said in this turn."""
+        exchanges: list[Exchange] = [*before]
         mistakes = 0
         for number in count():
-            key = model_key(self._task.turn, number)
+            key = model_key(self._scope, number)
             facts = await self._ask(key, number, frame, exchanges)
             answered = facts[0]
             if isinstance(answered, ModelFailed):
-                return f"{answered.error}: {answered.message}"
+                return Ended(f"{answered.error}: {answered.message}")
             assert isinstance(answered, ModelAnswered)
             if self._plain and not answered.calls:
-                return ""  # nothing but words: nobody has to do anything about them
+                return Ended("", facts)  # nothing but words: nobody has to do anything about them
             if self._has_called_enough(answered, exchanges):
                 most = self._agent.max_tool_rounds
-                return f"TooManyRounds: it called tools again after {most} rounds of calls"
+                return Ended(f"TooManyRounds: it called tools again after {most} rounds of calls")
             exchange = await self._follow(key, facts)
             if exchange is None:
-                return ""
+                return Ended("", facts)
             exchanges.append(exchange)
             problem = exchange.problem or _failed(exchange)
             mistakes += bool(problem)
             if mistakes > MISTAKES:
-                return f"TooManyMistakes: {problem}"
+                return Ended(f"TooManyMistakes: {problem}")
         raise AssertionError("counting has no end")
 
     def _has_called_enough(self, answered: ModelAnswered, exchanges: Sequence[Exchange]) -> bool:
@@ -115,13 +127,17 @@ class Rounds:
         async def effect() -> Sequence[Fact]:
             try:
                 answer = await ask_engine(self._engine, task)
+                if self._products is not None:
+                    answer = as_answer(task, answer)
+                    made = await self._products.read(answer)
+                    return interpret_made(task, answer, self._journal.workflow, made)
                 facts = interpret(task, answer, self._journal.workflow, self._output)
                 return _unsaid(facts) if self._hooks is not None else facts
             except Exception as error:  # noqa: BLE001 - whatever an engine raises is recorded
                 return (ModelFailed(task.turn, task.agent, named(error), said(error)),)
 
         asked = request(frame, exchanges)
-        intent = ModelCalled(asked, task.turn, task.agent, type(self._engine).__name__)
+        intent = ModelCalled(asked, task.turn, task.agent, self._name)
         try:
             return await self._journal.once(key, effect, intent=intent)
         except Diverged as error:
@@ -131,11 +147,11 @@ class Rounds:
         """The task of the call of that number, from 0."""
         task = self._task
         if not number:
-            return task
+            return msgspec.structs.replace(task, exchanges=tuple(exchanges)) if exchanges else task
         return msgspec.structs.replace(
             task,
             number=task.number + number,
-            key=f"{task.run}/{model_key(task.turn, number)}",
+            key=f"{task.run}/{model_key(self._scope, number)}",
             exchanges=tuple(exchanges),
             say=task.say if self._hooks is not None else self._voice(number + 1),
         )
@@ -273,9 +289,9 @@ def _unsaid(facts: Sequence[Fact]) -> Sequence[Fact]:
     return (msgspec.structs.replace(answered, raw=raw),)
 
 
-def model_key(turn: int, number: int) -> str:
-    """The key of a model call of a turn, from 0."""
-    return f"t{turn}/model#{number + 1}" if number else f"t{turn}/model"
+def model_key(scope: str, number: int) -> str:
+    """The key of a model call of a turn, or of one engine's part of it, from 0."""
+    return f"{scope}/model#{number + 1}" if number else f"{scope}/model"
 
 
 def _outcome(facts: Sequence[Fact]) -> Outcome:

@@ -2,26 +2,38 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Generator
-from contextlib import aclosing, contextmanager
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from contextlib import AbstractContextManager, aclosing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from weft.agents.events import QuestionAnswered, QuestionAsked, UserText
 from weft.agents.logic.answers import misanswer
 from weft.agents.logic.folding import question_of
-from weft.agents.spec import WORKFLOW, Question
+from weft.agents.spec import WORKFLOW, Question, Spawn
+from weft.board.service.indexing import index
+from weft.board.spec import Artifact
 from weft.errors import Conflict, NotYours, QuestionExpired, RunBusy, UnknownRun, UsageError
 from weft.kernel.values import Json
 from weft.log.events import ENDS, RunPaused, RunStarted
 from weft.log.ports import Clock
 from weft.log.spec import Event
-from weft.runtime.logic import base_context, fresh
 from weft.runtime.ports import Definitions, Entropy, Scheduler
-from weft.runtime.service.driver import Driver, Stores
-from weft.runtime.service.journal import Journal
-from weft.runtime.spec import Delivery, Delta, Identity, Loaded, Reply, Stop, Summary
-from weft.variables.logic.secrets import Secrets
+from weft.runtime.service.activity import Activity
+from weft.runtime.service.boards import BoardRuns, Place
+from weft.runtime.service.driver import Driver, Listeners, Stores
+from weft.runtime.service.following import Following
+from weft.runtime.service.starting import Starter
+from weft.runtime.spec import (
+    Delivery,
+    Delta,
+    Identity,
+    Loaded,
+    Message,
+    Reply,
+    Stop,
+    Summary,
+)
 from weft.variables.ports import DocumentStore, Environment
 from weft.variables.service import ContextSource
 
@@ -55,12 +67,13 @@ class Runs:
     def __init__(self, world: World) -> None:
         self._world = world
         self._context = ContextSource(world.environment, world.documents)
+        self._starter = Starter(world.stores.log, world.clock, self._context, self._note)
+        self._boards: dict[str, BoardRuns] = {}
+        self._following = Following(world.stores.log)
+        listeners = Listeners(self._following.spread, self._note, self)
         chance = (world.clock, world.entropy)
-        self._driver = Driver(world.stores, chance, world.definitions, self._context, self._spread)
-        self._listeners: dict[str, set[Callable[[Delta], None]]] = {}
-        self._spoken: dict[str, list[Delta]] = {}
-        self._followers: dict[str, set[asyncio.Future[None]]] = {}
-        self._troubles: dict[str, Exception] = {}
+        self._driver = Driver(world.stores, chance, world.definitions, self._context, listeners)
+        self._activities: dict[str, Activity] = {}
 
     async def serve(self, slots: int) -> None:
         """Drive what is woken here, and wake what gets mail, until cancelled."""
@@ -70,27 +83,84 @@ class Runs:
 
     async def _drive(self, run: str) -> datetime | None:
         """Drive a run; trouble reaches whoever follows it, and only them."""
-        self._troubles.pop(run, None)
+        self._following.begin(run)
         try:
-            return await self._driver.drive(run)
+            with self._activity(run):
+                return await self._driver.drive(run)
         except Conflict:
             log.info("run %s goes on in another process", run)
         except RunBusy:
             return self._world.clock.now() + RETRY
         except Exception as error:  # noqa: BLE001 - told to whoever follows the run
-            self._tell(run, error)
+            board = self._activities.get(run)
+            if board is not None:
+                board.fail(error)
+            self._following.tell(run, error, aloud=board is None)
         finally:
-            self._spoken.pop(run, None)
+            self._following.end(run)
         return None
 
-    def _tell(self, run: str, error: Exception) -> None:
-        """Let trouble reach whoever follows the run, now or later, or else the program's log."""
-        self._troubles[run] = error
-        followers = [each for each in self._followers.get(run, ()) if not each.done()]
-        for follower in followers:
-            follower.set_exception(error)
-        if not followers:
-            log.error("run %s cannot be driven: %s", run, error, exc_info=error)
+    @contextmanager
+    def _activity(self, run: str) -> Generator[None]:
+        """Let the board of a run know that it is busy."""
+        activity = self._activities.get(run)
+        if activity is None:
+            yield
+            return
+        begun, is_resting = activity.begin(run), True
+        try:
+            yield
+            is_resting = not self._driver.flushes(run)
+        except RunBusy:
+            is_resting = False
+            raise
+        finally:
+            activity.end(run, begun, is_resting=is_resting)
+
+    def board(self, name: str, load: Callable[[], Loaded], *, user: str, tenant: str) -> BoardRuns:
+        """The runs of a board, which `load` gives as it is declared now."""
+        world = self._world
+        stores = world.stores
+        place = Place(stores.log, stores.artifacts, world.clock, world.entropy, self._starter, self)
+        self._boards[name] = BoardRuns(name, place, load, user, tenant)
+        return self._boards[name]
+
+    async def deliver(self, board: str, subscription: str, artifact: Artifact) -> None:
+        """Bring an artifact to the run that collects for a subscription."""
+        await self._boards[board].deliver(subscription, artifact)
+
+    async def open(self, board: str, spawn: Spawn, parent: str) -> None:
+        """Begin the run of a set that was collected."""
+        await self._boards[board].open(spawn, parent)
+
+    async def send(self, run: str, id: str, message: Message) -> bool:
+        """Bring a message to a run and wait until it is on record; whether it is, or the run
+        ended."""
+        _, last = await self._ends(run)
+        await self._world.stores.inbox.offer(run, id, message)
+        await self._deliver(run, id, last.seq)
+        events = await self._world.stores.log.read(run, last.seq)
+        return any(event.id == id for event in events)
+
+    async def drop(self, run: str, id: str, message: Message) -> None:
+        """Bring a message to a run, and wait for nothing."""
+        await self._world.stores.inbox.offer(run, id, message)
+        await self._rouse(run)
+
+    async def wake(self, run: str, at: datetime | None = None) -> None:
+        """Let a run be driven, now or at an instant."""
+        await self._world.scheduler.wake(run, tenant="", at=at)
+
+    async def _note(self, batch: Sequence[Event]) -> None:
+        """Take notice of what is stored of a board's run, and bring the index up to it."""
+        artifacts = self._world.stores.artifacts
+        if not artifacts.follows_log:
+            await index(artifacts, batch)
+        activity = self._activities.get(batch[0].run)
+        if activity is not None:
+            for event in batch:
+                activity.note(event)
+            activity.change()
 
     async def start(self, source: str, *, user: str, tenant: str) -> str:
         """Begin a run of the workflow declared at a place, and give its id.
@@ -102,16 +172,7 @@ class Runs:
         world = self._world
         loaded = await world.definitions.load(source)
         run = world.entropy.token()
-        started = _started(loaded, user, tenant)
-        base = base_context(run, started)
-        context = await self._context.load(loaded.workflow.variables, base, loaded.database)
-        state, secrets = fresh(run, loaded.workflow), Secrets(context.secrets)
-        verbose = self._context.is_verbose
-        journal = Journal(world.stores.log, world.clock, loaded, state, secrets, verbose=verbose)
-        journal.record("start", started)
-        journal.record("context", context.loaded)
-        for number, each in enumerate((*context.suppressed, *loaded.suppressed)):
-            journal.record(f"context/suppressed.{number}", each)
+        journal = await self._starter.begin(run, loaded, _started(loaded, user, tenant))
         if loaded.opening:
             journal.record("opening", UserText(WORKFLOW, loaded.opening))
         await journal.commit()
@@ -140,60 +201,16 @@ class Runs:
         Raises:
             WeftError: the run cannot be driven here, as when the disk is full.
         """
-        trouble = self._follow(run)
-        stored = self._world.stores.log
-        try:
-            await self._ends(run)
-            async with aclosing(stored.subscribe(run, after)) as events:
-                while event := await _next(events, trouble):
-                    after = event.seq
-                    yield event
-                    if event.kind in ENDS:
-                        return
-            for event in await stored.read(run, after):
+        await self._ends(run)
+        async with aclosing(self._following.events(run, after)) as events:
+            async for event in events:
                 yield event
-            trouble.result()
-        finally:
-            self._unfollow(run, trouble)
 
-    def _follow(self, run: str) -> "asyncio.Future[None]":
-        """What fails when the run cannot be driven here, if that is not known already."""
-        trouble: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._followers.setdefault(run, set()).add(trouble)
-        if run in self._troubles:
-            trouble.set_exception(self._troubles[run])
-        return trouble
-
-    def _unfollow(self, run: str, trouble: "asyncio.Future[None]") -> None:
-        followers = self._followers[run]
-        followers.discard(trouble)
-        if trouble.done():
-            trouble.exception()
-        if not followers:
-            del self._followers[run]
-
-    def _spread(self, delta: Delta) -> None:
-        if delta.offset == 0:
-            self._spoken[delta.run] = []
-        self._spoken[delta.run].append(delta)
-        for listener in self._listeners.get(delta.run, ()):
-            listener(delta)
-
-    @contextmanager
-    def listening(self, run: str, listener: Callable[[Delta], None]) -> Generator[None]:
-        """Let a listener hear answers of the run while they are made here; beside the log.
-
-        The answer that was made last is heard from its beginning, also if that was before.
-        """
-        for delta in self._spoken.get(run, ()):
-            listener(delta)
-        self._listeners.setdefault(run, set()).add(listener)
-        try:
-            yield
-        finally:
-            self._listeners[run].discard(listener)
-            if not self._listeners[run]:
-                del self._listeners[run]
+    def listening(
+        self, run: str, listener: Callable[[Delta], None]
+    ) -> AbstractContextManager[None]:
+        """Let a listener hear answers of the run while they are made here; beside the log."""
+        return self._following.listening(run, listener)
 
     async def question(self, run: str, who: Identity = ANYBODY) -> Question | None:
         """What a run asks and waits for, if it does.
@@ -319,18 +336,7 @@ class Runs:
             await world.scheduler.cancel(run)
         if pending:
             await world.scheduler.wake(run, tenant="")
-
-
-async def _next(events: AsyncGenerator[Event], trouble: "asyncio.Future[None]") -> Event | None:
-    """The next event, or nothing when trouble comes first."""
-    coming = asyncio.ensure_future(anext(events))
-    try:
-        await asyncio.wait({coming, trouble}, return_when=asyncio.FIRST_COMPLETED)
-        return await coming if coming.done() else None
-    finally:
-        if not coming.done():
-            coming.cancel()
-            await asyncio.wait({coming})
+            self._driver.rouse(run)
 
 
 def _allowed(started: RunStarted, who: Identity) -> str:

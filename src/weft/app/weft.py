@@ -1,23 +1,24 @@
-"""The public face: an app over one store, and runs as handles.
-
-It is light to import: what an app consists of is imported when the app is first used.
-"""
+"""An app over one store."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from weft.app.board import Board
+from weft.app.run import Run
 from weft.errors import UnknownRun, UsageError
 
 if TYPE_CHECKING:
-    from weft.agents.spec import Engine, Question
+    from pydantic import BaseModel
+
+    from weft.agents.spec import Engine
     from weft.explain.spec.asked import Explanation
     from weft.log.spec import Event
     from weft.runtime.service.runs import Runs
-    from weft.runtime.spec import Delivery, Delta, Loaded, Summary
+    from weft.runtime.spec import Loaded, Summary
     from weft.variables.service import Index
     from weft.wiring import Parts
 
@@ -87,6 +88,36 @@ class Weft:
     def run(self, run: str) -> "Run":
         """The handle of a run that is in the store, without driving it here."""
         return Run(run, self._open().runs)
+
+    def register(self, *types: "type[BaseModel]") -> None:
+        """Know types of artifacts that no agent on a board of this app declares."""
+        for each in types:
+            self._open().types.register(each)
+
+    def board(
+        self,
+        name: str = "board",
+        *,
+        user_id: str = "user",
+        app_id: str = "local",
+        variables: "Mapping[str, Any] | None" = None,
+        hooks: "Sequence[Mapping[str, Any]]" = (),
+        max_turns: int = 1000,
+    ) -> "Board":
+        """A board: agents on it are woken by what is published, and publish themselves.
+
+        `variables` and `hooks` are what a workflow folder declares, in Python; the functions of
+        hooks stand in them. One publish sets off at most `max_turns` turns.
+
+        Raises:
+            UsageError: this app has a board of that name already.
+        """
+        parts = self._open()
+        declared = parts.declare_board(name, max_turns, variables or {}, hooks)
+        runs = parts.runs.board(
+            name, partial(parts.boards.load, name), user=user_id, tenant=app_id
+        )
+        return Board(declared, runs, parts, self._serve)
 
     async def runs(self, limit: int | None = None) -> "list[Summary]":
         """The runs of the store, the one begun last coming first."""
@@ -170,66 +201,5 @@ class Weft:
         return parts.runs
 
 
-def _identity(user: str | None, tenant: str | None) -> Any:
-    spec: Any = import_module("weft.runtime.spec")
-    return spec.Identity(user, tenant)
-
-
 def _wiring() -> Any:
     return import_module("weft.wiring")
-
-
-class Run:
-    """One execution of a workflow."""
-
-    def __init__(self, id: str, runs: "Runs") -> None:
-        self.id = id
-        self._runs = runs
-
-    def events(self, after: int = 0) -> "AsyncGenerator[Event]":
-        """Its events from a position on, live, up to its end."""
-        return self._runs.events(self.id, after)
-
-    async def question(
-        self, *, user_id: str | None = None, app_id: str | None = None
-    ) -> "Question | None":
-        """What it asks and waits for, if it does.
-
-        `user_id` and `app_id` say who wants to know, where that is not settled otherwise.
-
-        Raises:
-            NotYours: the run belongs to somebody else.
-        """
-        return await self._runs.question(self.id, _identity(user_id, app_id))
-
-    async def answer(
-        self,
-        question: str | None,
-        value: Any,
-        *,
-        user_id: str | None = None,
-        app_id: str | None = None,
-    ) -> "Delivery":
-        """Answer one of its questions (`None`: the open one), and say what became of it.
-
-        `user_id` and `app_id` say who answers, where that is not settled otherwise.
-
-        Raises:
-            NotYours: the run belongs to somebody else.
-            QuestionExpired: it comes too late.
-            UsageError: there is no such question, or this is no answer to it.
-        """
-        who = _identity(user_id, app_id)
-        return await self._runs.answer(self.id, question, value, who=who)
-
-    def listening(self, listener: "Callable[[Delta], None]") -> "AbstractContextManager[None]":
-        """Let a listener hear answers while they are made in this process, piece by piece."""
-        return self._runs.listening(self.id, listener)
-
-    async def cancel(self, *, by: str = "local", reason: str = "") -> bool:
-        """End it now; whether it was still going."""
-        return await self._runs.cancel(self.id, by=by, reason=reason)
-
-    async def finished(self) -> "Event":
-        """The event that ended it, once it is there."""
-        return [event async for event in self.events()][-1]

@@ -1,0 +1,27 @@
+"""What an agent makes that is to be published."""
+
+from typing import NamedTuple, Protocol
+
+from weft.agents.spec.tasks import Answer, OutputSchema
+from weft.board.spec import Visibility
+from weft.kernel.values import Json
+
+
+class Made(NamedTuple):
+    """Something that an agent made, as it is to be published."""
+
+    type: str
+    payload: dict[str, Json]
+    tags: tuple[str, ...]
+    visibility: Visibility
+    partition: str | None
+
+
+class Products(Protocol):
+    """What an agent publishes; `schema` is the form of an answer that says it as data."""
+
+    schema: OutputSchema | None
+
+    async def read(self, answer: Answer) -> tuple[tuple[Made, ...], str]:
+        """What an answer holds that is to be published, and what is wrong with it, if anything."""
+        ...

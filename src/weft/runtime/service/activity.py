@@ -1,0 +1,80 @@
+"""What goes on in this process: which runs of a board are busy, and what failed in them."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from weft.agents.events import TurnFinished
+from weft.errors import LoopLimit, ReactionFailed
+from weft.log.events import RunFailed
+from weft.log.spec import Event
+
+
+class Activity:
+    """The runs of one board that this process is about, and their failures since last asked."""
+
+    def __init__(self) -> None:
+        self._wanted: dict[str, int] = {}
+        self._changed = asyncio.Event()
+        self.failures: list[Exception] = []
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is going on, and nothing will by itself."""
+        return not self._wanted
+
+    def want(self, run: str) -> None:
+        """Take notice that a run is to be driven."""
+        self._wanted[run] = self._wanted.get(run, 0) + 1
+
+    def begin(self, run: str) -> int:
+        """Take notice that a drive begins; what it gives is for `end`."""
+        return self._wanted.setdefault(run, 1)
+
+    def end(self, run: str, begun: int, *, is_resting: bool) -> None:
+        """Take notice that a drive ended; the run rests, unless it was wanted meanwhile."""
+        if is_resting and self._wanted.get(run) == begun:
+            del self._wanted[run]
+        self.change()
+
+    def change(self) -> None:
+        """Let whoever waits look again."""
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
+    def note(self, event: Event) -> None:
+        """Take notice of what is on record."""
+        fact = event.data
+        if isinstance(fact, TurnFinished) and fact.status == "failed":
+            self.failures.append(ReactionFailed(event.run, fact.turn, fact.agent, fact.error))
+        elif isinstance(fact, RunFailed):
+            self.failures.append(LoopLimit(f"Run {event.run!r} was stopped. {fact.message}"))
+
+    def fail(self, error: Exception) -> None:
+        """Take notice that a run cannot be driven."""
+        self.failures.append(error)
+
+    def take_failures(self) -> list[Exception]:
+        """What failed since last asked."""
+        failures, self.failures = self.failures, []
+        return failures
+
+    async def until(self, condition: Callable[[], Awaitable[Any]], timeout: float | None) -> None:
+        """Wait until a condition holds; it is asked again whenever something changes.
+
+        Raises:
+            TimeoutError: it does not hold in time.
+        """
+        async with asyncio.timeout(timeout):
+            while True:
+                changed = self._changed
+                if await condition():
+                    return
+                await changed.wait()
+
+
+def grouped(message: str, failures: list[Exception]) -> "ExceptionGroup[Exception] | None":
+    """Failures as one thing to raise; nothing when there are none."""
+    return ExceptionGroup(message, failures) if failures else None
+
+

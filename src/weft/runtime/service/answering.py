@@ -1,0 +1,187 @@
+"""How an agent comes to its answer: its engines one after the other, tried as often as declared."""
+
+import math
+from collections.abc import Sequence
+from contextlib import aclosing
+from typing import Any, NamedTuple
+
+from weft.agents.events import AgentOutput, AgentText
+from weft.agents.spec import UNPREPARED, Answer, Engine, Exchange, Given, Publication
+from weft.kernel.values import as_data, said
+from weft.log.spec import Fact
+from weft.reaction.events import SampleChosen
+from weft.runtime.service.beside import side_by_side
+from weft.runtime.service.calls import Waiting, named
+from weft.runtime.service.components import around_calls
+from weft.runtime.service.gathering import Gatherer
+from weft.runtime.service.journal import Journal
+from weft.runtime.service.messages import MessageHooks
+from weft.runtime.service.offers import offers_to
+from weft.runtime.service.rounds import Ended, Rounds
+from weft.runtime.service.sights import Sight, Sights
+from weft.runtime.service.users import ask_user_code
+from weft.runtime.spec import Loaded, Staff, Voice, silence
+
+# Seconds that a score may take.
+DEADLINE = 60.0
+
+
+class Turn(NamedTuple):
+    """What every engine of a turn shares."""
+
+    number: int
+    agent: str
+    staff: Staff
+    sights: Sequence[Sight]
+    hooks: MessageHooks | None
+    voice: Voice
+
+
+class Answering:
+    """Makes the agents of one run answer."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        loaded: Loaded,
+        sights: Sights,
+        gatherer: Gatherer,
+        messages: MessageHooks,
+    ) -> None:
+        self._journal = journal
+        self._loaded = loaded
+        self._sights = sights
+        self._gatherer = gatherer
+        self._messages = messages
+        self._hooked = bool(journal.workflow.message_hooks)
+        self._rewriting = {
+            agent
+            for agent in journal.workflow.agents
+            if messages.has(agent, "process_message_before_send")
+        }
+
+    async def answer(
+        self, number: int, agent: str, given: Given | None, voice: Voice, again: bool
+    ) -> Ended:
+        """What the agent comes to in a turn, or what went wrong."""
+        staff = self._loaded.staff[agent]
+        prepared = await self._messages.prepare(number, agent) if self._hooked else UNPREPARED
+        offers = offers_to(self._journal.workflow.agents[agent], self._journal, self._loaded)
+        gathered, problem = await self._gatherer.gather(number, agent, given)
+        if problem:
+            return Ended(problem)
+        sights = [
+            self._sights.see(number, agent, offers, prepared, given, each, place, again)
+            for place, each in enumerate(gathered)
+        ]
+        # What a hook may rewrite is not heard before it has.
+        rewrites = agent in self._rewriting
+        hooks = self._messages if rewrites else None
+        turn = Turn(number, agent, staff, sights, hooks, _hushed if rewrites else voice)
+        if staff.samples == 1:
+            return await self._try(turn, f"t{number}")
+        return await self._best(turn)
+
+    async def _try(self, turn: Turn, scope: str) -> Ended:
+        """One try of a turn: its engines one after the other; what the last of them made counts."""
+        ended = Ended("")
+        before: list[Exchange] = []
+        for place, engine in enumerate(turn.staff.engines):
+            sight = turn.sights[min(place, len(turn.sights) - 1)]
+            inside = f"{scope}/e{place}" if place else scope
+            rounds = self._rounds(turn, engine, sight, inside)
+            latest = await rounds.answer(sight.shown.digest, before)
+            if latest.error:
+                return latest
+            before.append(_exchange(latest.facts))
+            ended = _after(ended, latest)
+        return ended
+
+    def _rounds(self, turn: Turn, engine: Engine, sight: Sight, scope: str) -> Rounds:
+        task = self._sights.open(sight, turn.voice(1), scope)
+        called = around_calls(turn.staff.components, engine) if turn.staff.components else engine
+        return Rounds(
+            self._journal, (engine, called), task, sight.offers, turn.hooks, turn.voice, scope
+        )
+
+    async def _best(self, turn: Turn) -> Ended:
+        """Several tries side by side, of which the best counts; one that fails is out."""
+        tries: dict[int, Ended] = {}
+
+        async def attempt(number: int) -> Ended | Waiting:
+            try:
+                return await self._try(turn, f"t{turn.number}/s{number}")
+            except Waiting as waiting:
+                return waiting
+
+        waits: list[Waiting] = []
+        async with aclosing(side_by_side(range(turn.staff.samples), attempt)) as ended:
+            async for number, came in ended:
+                if isinstance(came, Waiting):
+                    waits.append(came)
+                else:
+                    tries[number] = came
+        if waits:
+            raise waits[0]
+        if all(each.error for each in tries.values()):
+            return tries[0]
+        return await self._choose(turn, tries)
+
+    async def _choose(self, turn: Turn, tries: dict[int, Ended]) -> Ended:
+        async def effect() -> Sequence[Fact]:
+            scores = [await self._score(turn, tries[number]) for number in sorted(tries)]
+            known = [score for score in scores if score is not None]
+            chosen = scores.index(max(known)) if known else -1
+            return (SampleChosen(turn.number, turn.agent, tuple(scores), chosen),)
+
+        try:
+            facts = await self._journal.once(f"t{turn.number}/choice", effect)
+        except Exception as error:  # noqa: BLE001 - whatever a score raises fails the turn
+            return Ended(f"{named(error)}: {said(error)}")
+        chosen = facts[0]
+        assert isinstance(chosen, SampleChosen)
+        return tries[chosen.chosen]
+
+    async def _score(self, turn: Turn, ended: Ended) -> float | None:
+        score = turn.staff.score
+        if ended.error or score is None:
+            return None
+        given: Any = await ask_user_code(score, self._answer(ended.facts), deadline=DEADLINE)
+        number = float(given)
+        if math.isnan(number):
+            raise ValueError("the score is not a number")
+        return number
+
+    def _answer(self, facts: Sequence[Fact]) -> Answer:
+        """What an agent came to, as its engine gave it."""
+        text = "".join(fact.text for fact in facts if isinstance(fact, AgentText))
+        made = [
+            Publication(
+                self._loaded.types.read(fact.model, fact.output),
+                frozenset(fact.tags),
+                fact.visibility,
+                fact.partition,
+            )
+            for fact in facts
+            if isinstance(fact, AgentOutput)
+        ]
+        return Answer(text, artifacts=tuple(made))
+
+
+def _after(before: Ended, latest: Ended) -> Ended:
+    """What counts of two engines: the artifacts of the later one, unless it made none."""
+    if any(isinstance(fact, AgentOutput) for fact in latest.facts):
+        return latest
+    kept = [fact for fact in before.facts if isinstance(fact, AgentOutput)]
+    return Ended("", (*kept, *latest.facts))
+
+
+def _exchange(facts: Sequence[Fact]) -> Exchange:
+    """What the next engine is told of what this one said and made."""
+    words = [fact.text for fact in facts if isinstance(fact, AgentText)]
+    made = [as_data(fact.output) for fact in facts if isinstance(fact, AgentOutput)]
+    return Exchange("\n".join((*words, *made)))
+
+
+def _hushed(call: int) -> Any:
+    return silence

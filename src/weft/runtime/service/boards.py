@@ -1,0 +1,357 @@
+"""The runs of boards: artifacts come in, sets are collected, failed work is tried again."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Protocol
+
+import msgspec
+
+from weft.agents.events import TurnFinished
+from weft.agents.spec import Finish, Publication, Spawn
+from weft.board.events import ArtifactConsumed, ArtifactPublished
+from weft.board.logic.rows import read_artifact, read_visibility
+from weft.board.ports import ArtifactStore
+from weft.board.spec import Artifact, Public
+from weft.errors import ArtifactExists, Conflict, UsageError
+from weft.kernel.digests import digest
+from weft.kernel.values import as_data
+from weft.log.events import ENDS, RunFinished, RunPaused, RunStarted
+from weft.log.ports import Clock, EventLog
+from weft.log.spec import Event
+from weft.reaction.events import ArtifactsGiven, RetryAsked
+from weft.reaction.logic.plans import subscription_digest
+from weft.reaction.logic.reacting import Reacting
+from weft.runtime.ports import Entropy
+from weft.runtime.service.activity import Activity
+from weft.runtime.service.starting import Starter
+from weft.runtime.spec import Close, Deliver, Loaded, Message, Publish
+
+# How many runs are begun at the same time when many things are published at once.
+AT_ONCE = 64
+
+# How many correlations are remembered with the run that they are at.
+REMEMBERED = 10_000
+
+
+class Mail(Protocol):
+    """Brings messages to runs, and wakes them."""
+
+    async def send(self, run: str, id: str, message: Message) -> bool:
+        """Bring a message, and wait until it is on record; whether it is, or the run ended."""
+        ...
+
+    async def drop(self, run: str, id: str, message: Message) -> None:
+        """Bring a message, and wait for nothing."""
+        ...
+
+    async def wake(self, run: str) -> None:
+        """Let a run be driven."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the runs of a board are, and who has to do with them."""
+
+    log: EventLog
+    artifacts: ArtifactStore
+    clock: Clock
+    entropy: Entropy
+    starter: Starter
+    mail: Mail
+
+
+class BoardRuns:
+    """The runs of one board; `load` gives it as it is declared now."""
+
+    def __init__(
+        self, name: str, place: Place, load: Callable[[], Loaded], user: str, tenant: str
+    ) -> None:
+        self.name = name
+        self.activity = Activity()
+        self._place = place
+        self._load = load
+        self._user = user
+        self._tenant = tenant
+        self._generations: dict[str, int] = {}
+        self._collecting: set[str] = set()
+
+    async def publish(
+        self, what: Publication, correlation: str | None, id: str | None
+    ) -> Artifact:
+        """Put something on the board: in a run of its own, or in that of a correlation.
+
+        Raises:
+            InvalidArtifact: it cannot be what it says it is.
+            ArtifactExists: an artifact of this id is there, with other content.
+        """
+        loaded = self._load()
+        made = self._artifact(loaded, what, correlation, id)
+        if id is not None and (there := await self._there(made)):
+            return there
+        if correlation is not None:
+            return await self._publish_in(loaded, made, correlation)
+        run = made.correlation_id or ""
+        if await self._begin(run, loaded, made):
+            return msgspec.structs.replace(made, run=run)
+        return await self._there(made) or await self.publish(what, correlation, id)
+
+    async def publish_many(
+        self, things: Sequence[Publication], correlation: str | None
+    ) -> list[Artifact]:
+        """Put things on the board; nothing is, if one of them is not right."""
+        loaded = self._load()
+        for what in things:
+            loaded.types.write(what.value)
+        if correlation is not None:
+            return [await self.publish(what, correlation, None) for what in things]
+        published: list[Artifact] = []
+        for first in range(0, len(things), AT_ONCE):
+            some = things[first : first + AT_ONCE]
+            published += await asyncio.gather(*(self.publish(each, None, None) for each in some))
+        return published
+
+    async def give(self, agent: str, what: Publication, publish: bool) -> str:
+        """Give an agent something directly, in a run of its own; that run's id."""
+        loaded = self._load()
+        if agent not in loaded.workflow.agents:
+            known = ", ".join(loaded.workflow.agents) or "none"
+            raise UsageError(f"There is no agent {agent!r} on this board. There is: {known}.")
+        made = self._artifact(loaded, what, None, None)
+        run = made.correlation_id or ""
+        artifact = msgspec.structs.replace(made, run=run)
+        started = self._started(loaded, run)
+        given = ArtifactsGiven(agent, (artifact,), "", publish)
+        journal = await self._place.starter.begin(
+            run, loaded, started, [("given", given, self._user)]
+        )
+        await journal.commit()
+        await self._wake(run)
+        return run
+
+    async def deliver(self, subscription: str, artifact: Artifact) -> None:
+        """Bring an artifact to the run that collects for a subscription."""
+        run = await self._collector(subscription)
+        self.activity.want(run)
+        await self._place.mail.drop(run, f"in/{artifact.id}", Deliver(artifact))
+
+    async def open(self, spawn: Spawn, parent: str) -> None:
+        """Begin the run of a set that was collected, if it has not begun."""
+        loaded = self._load()
+        parents = tuple(dict.fromkeys(each.run for each in spawn.artifacts if each.run))
+        started = self._started(loaded, spawn.run, (parent, *parents))
+        given = ArtifactsGiven(spawn.agent, spawn.artifacts, spawn.subscription)
+        begin = self._place.starter.begin
+        journal = await begin(spawn.run, loaded, started, [("given", given, spawn.agent)])
+        try:
+            await journal.commit()
+        except Conflict:
+            pass  # it was begun before whoever opens it was stopped
+        await self._wake(spawn.run)
+
+    async def close(self) -> None:
+        """Let every batch be taken as it is."""
+        workflow = _reacting(self._load())
+        for member in workflow.plan.members.values():
+            for each in member.subscriptions:
+                if each.batch is not None:
+                    run = await self._collector(each.id)
+                    self.activity.want(run)
+                    id = f"close/{self._place.entropy.token()}"
+                    await self._place.mail.drop(run, id, Close(each.id))
+
+    async def unfinished(self) -> list[tuple[Event, Event]]:
+        """The first and last event of every run of this board that is to go on by itself."""
+        return [
+            (first, last)
+            for first, last in await self._place.log.ends()
+            if first.data.form == Reacting.form
+            and first.data.workflow == self.name
+            and last.kind not in ENDS
+            and not _rests(last)
+        ]
+
+    def _artifact(
+        self, loaded: Loaded, what: Publication, correlation: str | None, id: str | None
+    ) -> Artifact:
+        """An artifact as it comes from outside; without a correlation, its run is that."""
+        loaded.types.register(type(what.value))
+        type_name, payload = loaded.types.write(what.value)
+        token = self._place.entropy.token
+        own = token() if id is None else f"{self.name}-{digest(as_data([self.name, id]))[:20]}"
+        return Artifact(
+            id=token() if id is None else id,
+            type=type_name,
+            payload=payload,
+            produced_by=self._user,
+            created_at=self._place.clock.now(),
+            correlation_id=own if correlation is None else correlation,
+            run=own if correlation is None else None,
+            tags=what.tags or frozenset(),
+            visibility=what.visibility or Public(),
+            partition=what.partition,
+        )
+
+    async def _there(self, made: Artifact) -> Artifact | None:
+        """The artifact of this id, if it is there with this content.
+
+        Raises:
+            ArtifactExists: it is there with other content.
+        """
+        found = await self._place.artifacts.find(made.id)
+        if found is None:
+            return None
+        visibility = read_visibility(found.visibility)
+        there = read_artifact(visibility or Public(), found.data)
+        if visibility is None or _content(there) != _content(made):
+            raise ArtifactExists(made.id)
+        return there
+
+    async def _publish_in(self, loaded: Loaded, made: Artifact, correlation: str) -> Artifact:
+        """Publish in the run of a correlation, or begin the next one if that has ended."""
+        while True:
+            run, is_going = await self._run_of(loaded, correlation)
+            artifact = msgspec.structs.replace(made, run=run)
+            if is_going:
+                self.activity.want(run)
+                if await self._place.mail.send(run, f"publish/{made.id}", Publish(artifact)):
+                    return artifact
+            elif await self._begin(run, loaded, artifact):
+                return artifact
+
+    async def _begin(self, run: str, loaded: Loaded, artifact: Artifact) -> bool:
+        """Begin a run with an artifact; whether it had not begun already."""
+        place, workflow = self._place, loaded.workflow
+        started = self._started(loaded, artifact.correlation_id or run)
+        published = ArtifactPublished(artifact, 0, artifact.id)
+        fact = (f"publish/{artifact.id}", published, artifact.produced_by)
+        journal = await place.starter.begin(run, loaded, started, [fact])
+        is_alone = isinstance(workflow.decide(journal.state), Finish) and not workflow.hooks
+        if is_alone and place.artifacts.follows_log:
+            journal.record("end", RunFinished("nobody subscribes to it"))
+        try:
+            await journal.commit()
+        except Conflict:
+            return False
+        if not (is_alone and place.artifacts.follows_log):
+            await self._wake(run)
+        return True
+
+    async def _wake(self, run: str) -> None:
+        self.activity.want(run)
+        await self._place.mail.wake(run)
+
+    async def _run_of(self, loaded: Loaded, correlation: str) -> tuple[str, bool]:
+        """The run that a correlation is at, and whether it goes on; else the id of its next."""
+        seed = as_data([self.name, correlation, loaded.definition])
+        number, last = await self._latest(seed, self._generations.pop(correlation, 0))
+        self._remember(correlation, number)
+        is_going = last is not None and last.kind not in ENDS
+        return _generation(self.name, seed, number if is_going else number + 1), is_going
+
+    async def _latest(self, seed: str, number: int) -> tuple[int, Event | None]:
+        """The number of the last run of a correlation from one that is there on, or 0, and that
+        run's last event; found in ever longer steps."""
+        last = await self._last(seed, number) if number else None
+        step = 1
+        while True:
+            found = await self._last(seed, number + step)
+            if found is not None:
+                number, last, step = number + step, found, step * 2
+            elif step == 1:
+                return number, last
+            else:
+                step = 1
+
+    async def _last(self, seed: str, number: int) -> Event | None:
+        ends = await self._place.log.ends(run=_generation(self.name, seed, number))
+        return ends[0][1] if ends else None
+
+    def _remember(self, correlation: str, generation: int) -> None:
+        self._generations[correlation] = generation
+        if len(self._generations) > REMEMBERED:
+            del self._generations[next(iter(self._generations))]
+
+    async def _collector(self, id: str) -> str:
+        """The run that collects for a subscription, begun if it is not there."""
+        loaded = self._load()
+        plan = _reacting(loaded).plan
+        pinned = subscription_digest(plan, plan.subscription(id))
+        run = f"{self.name}-{digest(as_data([self.name, id, pinned]))[:20]}"
+        if run not in self._collecting:
+            started = msgspec.structs.replace(
+                self._started(loaded, ""), definition=pinned, collects=id
+            )
+            if not await self._place.log.ends(run=run):
+                await self._collect(run, loaded, started)
+            self._collecting.add(run)
+        return run
+
+    async def _collect(self, run: str, loaded: Loaded, started: RunStarted) -> None:
+        journal = await self._place.starter.begin(run, collecting(loaded, started.collects), started)
+        journal.record("rest@0", RunPaused(""))
+        try:
+            await journal.commit()
+        except Conflict:
+            pass  # somebody else began it at the same time
+
+    def _started(
+        self, loaded: Loaded, correlation: str, parents: tuple[str, ...] = ()
+    ) -> RunStarted:
+        return RunStarted(
+            self.name,
+            "",
+            loaded.definition,
+            loaded.root,
+            {},
+            {},
+            self._tenant,
+            self._user,
+            (),
+            Reacting.form,
+            correlation,
+            parents,
+        )
+
+
+def collecting(loaded: Loaded, subscription: str) -> Loaded:
+    """A board as a run has it that collects for one subscription."""
+    return replace(loaded, workflow=_reacting(loaded).collecting(subscription))
+
+
+def failed_turns(events: Sequence[Event]) -> dict[int, ArtifactConsumed]:
+    """What the turns took that failed and were not tried again since."""
+    taken: dict[int, ArtifactConsumed] = {}
+    failed: dict[int, ArtifactConsumed] = {}
+    for event in events:
+        fact = event.data
+        if isinstance(fact, ArtifactConsumed):
+            taken[fact.turn] = fact
+        elif isinstance(fact, TurnFinished) and fact.status == "failed":
+            failed[fact.turn] = taken[fact.turn]
+        elif isinstance(fact, RetryAsked):
+            del failed[fact.turn]
+    return failed
+
+
+def _reacting(loaded: Loaded) -> Reacting:
+    assert isinstance(loaded.workflow, Reacting)
+    return loaded.workflow
+
+
+def _generation(board: str, seed: str, number: int) -> str:
+    return f"{board}-{digest(f'{seed}{number}')[:20]}"
+
+
+def _rests(last: Event) -> bool:
+    return isinstance(last.data, RunPaused) and not (last.data.waiting_for or last.data.due)
+
+
+def _content(artifact: Artifact) -> Artifact:
+    """What makes two artifacts of one id the same: not when or where they came."""
+    return msgspec.structs.replace(artifact, run=None, created_at=_NEVER)
+
+
+_NEVER = datetime.min.replace(tzinfo=UTC)

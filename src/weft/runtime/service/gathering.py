@@ -1,0 +1,122 @@
+"""Context for turns: providers are asked, and what they give is put on record."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any
+
+from weft.agents.spec import Given
+from weft.assembly.events import ContextGathered
+from weft.assembly.logic.gathered import gathered_fact
+from weft.assembly.service.gathering import gather
+from weft.assembly.service.providers import DefaultCorrelationProvider
+from weft.assembly.spec import AgentRef, Chosen, ContextRequest, RunRef, Transcript, TurnContext
+from weft.board.ports import ArtifactStore
+from weft.board.service.handle import bind
+from weft.board.spec import Artifact, BoardHandle, Reader
+from weft.errors import ContextUnavailable
+from weft.log.spec import Fact
+from weft.runtime.service.journal import Journal
+from weft.runtime.spec import Loaded
+
+DEFAULT = Chosen(DefaultCorrelationProvider())
+
+# Nothing gives context in this turn.
+NOTHING: tuple[ContextGathered | None, ...] = (None,)
+
+
+class Gatherer:
+    """Asks the providers of one run."""
+
+    def __init__(self, journal: Journal, loaded: Loaded, artifacts: ArtifactStore) -> None:
+        self._journal = journal
+        self._loaded = loaded
+        self._artifacts = artifacts
+        self._states: dict[int, dict[str, Any]] = {}
+
+    def turn(self, number: int, agent: str) -> TurnContext:
+        """A turn as components see it; what they leave in its state, providers find there."""
+        return self._turn(number, agent, self._board(agent))
+
+    def close(self, number: int) -> None:
+        """Forget the state of a turn that is over."""
+        self._states.pop(number, None)
+
+    async def gather(
+        self, number: int, agent: str, given: Given | None
+    ) -> tuple[Sequence[ContextGathered | None], str]:
+        """What was gathered for each engine of a turn, all the same if it is for all; or why there
+        is nothing."""
+        chosen = self._chosen(agent, given)
+        if not any(chosen):
+            return NOTHING, ""
+        found: dict[int, ContextGathered] = {}
+        gathered: list[ContextGathered | None] = []
+        for place, each in enumerate(chosen):
+            if each is not None and id(each) not in found:
+                key = f"t{number}/e{place}/context" if place else f"t{number}/context"
+                fact = await self._ask(key, number, agent, given, each)
+                if not isinstance(fact, ContextGathered):
+                    return NOTHING, str(fact)
+                found[id(each)] = fact
+            gathered.append(found[id(each)] if each is not None else None)
+        return gathered, ""
+
+    def _chosen(self, agent: str, given: Given | None) -> tuple[Chosen | None, ...]:
+        """Whom each engine of the agent gets its context from: the subscription's provider, or
+        else its own, or else the agent's; on a board, somebody in any case."""
+        staff = self._loaded.staff[agent]
+        if given is None:
+            return (staff.context,)
+        subscribed = self._loaded.contexts.get(given.subscription)
+        if subscribed is not None:
+            return (subscribed,)
+        whole = staff.context or DEFAULT
+        return tuple(each or whole for each in staff.contexts) or (whole,)
+
+    async def _ask(
+        self, key: str, number: int, agent: str, given: Given | None, chosen: Chosen
+    ) -> Fact | str:
+        """What was gathered, from the record or by asking; or what went wrong."""
+        journal = self._journal
+
+        async def effect() -> Sequence[Fact]:
+            witnessed: list[Artifact] = []
+            board = self._board(agent, witnessed.extend)
+            request = self._request(self._turn(number, agent, board), agent, given)
+            try:
+                gathered = await gather(chosen, request, witnessed=witnessed)
+            except ContextUnavailable as error:
+                return error.failures
+            fact = gathered_fact(gathered, journal.state.texts, journal.secrets.masked)
+            return (*gathered.failures, fact)
+
+        fact = (await journal.once(key, effect))[-1]
+        if isinstance(fact, ContextGathered):
+            return fact
+        return f"ContextUnavailable: {fact.provider}: {fact.error}: {fact.message}"
+
+    def _request(self, turn: TurnContext, agent: str, given: Given | None) -> ContextRequest:
+        inputs = given.inputs if given else ()
+        correlation = given.correlation if given else None
+        return ContextRequest(self._reference(agent), turn, inputs, turn.board, correlation)
+
+    def _turn(self, number: int, agent: str, board: BoardHandle) -> TurnContext:
+        state = self._journal.state
+        said = Transcript(tuple(state.messages))
+        run = RunRef(state.run, state.workflow, state.tenant, state.user, said)
+        return TurnContext(run, self._states.setdefault(number, {}), board, number)
+
+    def _reference(self, agent: str) -> AgentRef:
+        reader = self._reader(agent)
+        told = self._journal.workflow.agents[agent].instructions
+        return AgentRef(agent, told, reader.labels, reader.tenant)
+
+    def _reader(self, agent: str) -> Reader:
+        reader = self._loaded.staff[agent].reader
+        return reader or Reader(agent, tenant=self._journal.state.tenant)
+
+    def _board(
+        self, agent: str, witness: Callable[[Sequence[Artifact]], None] | None = None
+    ) -> BoardHandle:
+        clock: Callable[[], datetime] = self._journal.clock.now
+        return bind(self._artifacts, self._loaded.types, self._reader(agent), clock, witness)

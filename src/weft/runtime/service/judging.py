@@ -1,0 +1,102 @@
+"""Artifacts are offered to those who subscribe to them; what each makes of it is put on record."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from weft.agents.spec import Judge
+from weft.board.logic.matching import value_at
+from weft.board.spec import Artifact, TypeRegistry
+from weft.kernel.values import as_data, said
+from weft.reaction.events import ArtifactOffered, Verdict
+from weft.reaction.logic.judging import FORWARDED, TAKEN, judge
+from weft.reaction.logic.reacting import Reacting
+from weft.reaction.spec import Subscription
+from weft.reaction.spec.tray import Tray
+from weft.runtime.service.calls import as_json, named
+from weft.runtime.service.journal import Journal
+from weft.runtime.service.users import ask_user_code
+
+# Seconds that a predicate, or what gives a key, may take.
+DEADLINE = 5.0
+
+
+async def offer(journal: Journal, workflow: Reacting, types: TypeRegistry, asked: Judge) -> None:
+    """Let those who subscribe to an artifact say whether it is for them, and put that on record."""
+    tray: Tray = journal.state.progress
+    artifact, now = tray.held[asked.artifact], journal.clock.now()
+    to = [
+        await _verdict(workflow, each, artifact, types, now)
+        for each in workflow.subscribers(artifact.type)
+        if asked.only in ("", each.id)
+    ]
+    for verdict in to:
+        if verdict.verdict == TAKEN:
+            subscription = workflow.plan.subscription(verdict.subscription)
+            for id, fact in [*workflow.expiring(journal.state, subscription, now)]:
+                journal.record(id, fact, actor="clock")
+    id = f"offer/{artifact.id}/{asked.only}" if asked.only else f"offer/{artifact.id}"
+    journal.record(id, ArtifactOffered(artifact.id, now, tuple(to)))
+
+
+async def _verdict(
+    workflow: Reacting,
+    subscription: Subscription,
+    artifact: Artifact,
+    types: TypeRegistry,
+    now: datetime,
+) -> Verdict:
+    if workflow.is_forwarded(subscription):
+        return Verdict(subscription.id, FORWARDED)
+    member = workflow.plan.members[subscription.agent]
+    verdict = judge(subscription, member, artifact, now)
+    if verdict.verdict != TAKEN:
+        return verdict
+    refused = await _refused(subscription, artifact, types)
+    return refused or await _keyed(verdict, subscription, artifact, types)
+
+
+async def _refused(
+    subscription: Subscription, artifact: Artifact, types: TypeRegistry
+) -> Verdict | None:
+    """Why the subscription's own conditions do not hold, if they do not."""
+    for number, predicate in enumerate(subscription.where, 1):
+        try:
+            value = types.read(artifact.type, artifact.payload)
+            if not await ask_user_code(predicate, value, deadline=DEADLINE):
+                return Verdict(subscription.id, "where", f"condition {number} does not hold")
+        except Exception as error:  # noqa: BLE001 - recorded: it is not the same as "no"
+            what = f"condition {number} failed: {named(error)}: {said(error)}"
+            return Verdict(subscription.id, "where_failed", what)
+    return None
+
+
+async def _keyed(
+    verdict: Verdict, subscription: Subscription, artifact: Artifact, types: TypeRegistry
+) -> Verdict:
+    """The verdict with the key that the artifact is joined by."""
+    if subscription.join is None:
+        return _joined(verdict, (artifact.correlation_id or "") if subscription.spans else "")
+    by = subscription.join.by
+    try:
+        key: Any = value_at(artifact.payload, by) if isinstance(by, str) else None
+        if not isinstance(by, str):
+            value = types.read(artifact.type, artifact.payload)
+            key = as_json(await ask_user_code(by, value, deadline=DEADLINE))
+    except Exception as error:  # noqa: BLE001 - recorded
+        return Verdict(subscription.id, "key_failed", f"{named(error)}: {said(error)}")
+    if key is None:
+        return Verdict(subscription.id, "no_key", "it has no key to be joined by")
+    return _joined(verdict, key)
+
+
+def _joined(verdict: Verdict, key: Any) -> Verdict:
+    text = key if isinstance(key, str) else as_data(key)
+    return msgspec.structs.replace(verdict, key=text) if text else verdict
+
+
+def undelivered(tray: Tray, sent: set[tuple[str, str]]) -> Sequence[tuple[Artifact, str]]:
+    """What is to go to runs that collect, and for which subscription, of what was not sent yet."""
+    return [(tray.held[id], to) for id, to in tray.outbox if (id, to) not in sent]

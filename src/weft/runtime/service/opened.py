@@ -1,0 +1,56 @@
+"""A run in memory."""
+
+from datetime import datetime
+
+from weft.agents.events import ToolsOffered
+from weft.board.ports import ArtifactStore
+from weft.errors import ToolServerError
+from weft.runtime.service.gathering import Gatherer
+from weft.runtime.service.hooks import HookRunner
+from weft.runtime.service.journal import Journal
+from weft.runtime.service.turn import Turns
+from weft.runtime.spec import Loaded
+from weft.variables.logic.exposure import names_of
+
+
+class Opened:
+    """A run in memory: its journal, and what takes its turns and runs its hooks."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        loaded: Loaded,
+        artifacts: ArtifactStore,
+        frozen: int,
+        began: datetime,
+    ) -> None:
+        self.journal = journal
+        self.loaded = loaded
+        self.frozen = frozen
+        self.began = began
+        self.driven = False
+        self.private = {each for each in journal.workflow.agents if _is_private(journal, each)}
+        self.hooks = HookRunner(journal, loaded.hooks)
+        self.turns = Turns(journal, loaded, self.hooks, Gatherer(journal, loaded, artifacts))
+
+    async def offer(self) -> None:
+        """Put on record what servers of tools offer to this run, once."""
+        journal = self.journal
+        for server in journal.workflow.toolkit.servers:
+            if server.name in journal.state.offered:
+                continue
+            try:
+                offered = await self.loaded.servers[server.name].tools()
+                wanted = [tool for tool in offered if not server.tools or tool.name in server.tools]
+                fact = ToolsOffered(server.name, tuple(wanted))
+            except ToolServerError as error:
+                fact = ToolsOffered(server.name, (), str(error))
+            await journal.put(f"chat/server.{server.name}", fact)
+
+
+def _is_private(journal: Journal, agent: str) -> bool:
+    """Whether an answer of the agent may have to be hidden, or a secret in it to be masked."""
+    workflow = journal.workflow
+    exposure = workflow.variables.exposures.get(agent)
+    knows = exposure is not None and any(name in journal.secrets for name in names_of(exposure))
+    return knows or not workflow.shows(agent) or workflow.triggers.may_hide(agent)

@@ -1,0 +1,167 @@
+"""Runs in which artifacts decide: turns are taken side by side, and what comes meanwhile counts."""
+
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from weft.agents.events import TurnStarted
+from weft.agents.spec import Finish, Judge, Rest, Spawn, TakeTurn
+from weft.board.spec import Artifact
+from weft.log.events import RunFinished, RunPaused
+from weft.reaction.events import RunOpened
+from weft.reaction.logic.reacting import Reacting
+from weft.reaction.spec.tray import Tray
+from weft.runtime.logic import ENDED, ending
+from weft.runtime.service.calls import Waiting
+from weft.runtime.service.crew import Crew
+from weft.runtime.service.endings import end_cancelled, end_failed
+from weft.runtime.service.judging import offer, undelivered
+from weft.runtime.service.opened import Opened
+from weft.runtime.spec import Voice
+
+
+class Post(Protocol):
+    """Carries things from one run of a board to another."""
+
+    async def deliver(self, board: str, subscription: str, artifact: Artifact) -> None:
+        """Bring an artifact to the run that collects for a subscription."""
+        ...
+
+    async def open(self, board: str, spawn: Spawn, parent: str) -> None:
+        """Begin the run of a set that was collected."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What reactions need of the driver: messages from outside, timers, whom to tell, room."""
+
+    take_in: Callable[[Opened], Awaitable[None]]
+    expire: Callable[[Opened], None]
+    voice: Callable[[Opened, int, str], Voice]
+    room: Callable[[Opened, str], AbstractAsyncContextManager[None]]
+    post: Post
+
+
+class Reactions:
+    """One drive of a run of a board."""
+
+    def __init__(self, opened: Opened, around: Surroundings, crew: Crew) -> None:
+        self._opened = opened
+        self._around = around
+        self._crew = crew
+        self._sent: set[tuple[str, str]] = set()
+        workflow = opened.journal.workflow
+        assert isinstance(workflow, Reacting)
+        self._workflow = workflow
+
+    async def drive(self) -> None:
+        """Decide and act until the run ends, or there is nothing to do."""
+        state = self._opened.journal.state
+        async with self._crew:
+            for number, turn in [] if state.cancel else [*state.open.items()]:
+                self._crew.begin(number, self._take(number, turn.agent))
+            while state.status not in ENDED and await self._step():
+                pass
+
+    async def _step(self) -> bool:
+        """The next thing that happens in the run; whether more may follow."""
+        opened, state = self._opened, self._opened.journal.state
+        self._around.expire(opened)
+        if state.cancel is not None or (state.failure is not None and not self._crew.is_busy):
+            await self._crew.stop()
+            await self._end()
+            return False
+        if opened.hooks.any and not state.turns:
+            await opened.hooks.before_chat()
+        await opened.offer()
+        decision = Rest() if state.failure else self._workflow.decide(state)
+        for id, fact in decision.facts:
+            opened.journal.record(id, fact)
+        match decision:
+            case Judge():
+                types = opened.loaded.types
+                await offer(opened.journal, self._workflow, types, decision)
+            case TakeTurn(agent=agent):
+                self._begin(agent)
+            case Spawn():
+                await self._spawn(decision)
+            case Finish(reason=reason):
+                await self._finish(reason)
+            case _:
+                return bool(decision.facts) or await self._rest()
+        return True
+
+    def _begin(self, agent: str) -> None:
+        journal = self._opened.journal
+        number = journal.state.turns + 1
+        journal.record(f"t{number}", TurnStarted(number, agent))
+        self._crew.begin(number, self._take(number, agent))
+
+    async def _take(self, number: int, agent: str) -> None:
+        opened = self._opened
+        async with self._around.room(opened, agent):
+            try:
+                voice = self._around.voice(opened, number, agent)
+                await opened.turns.take(number, agent, voice)
+            except Waiting:
+                pass  # on record, and the turn stays open
+        await opened.journal.commit()
+
+    async def _spawn(self, spawn: Spawn) -> None:
+        """Let a set have its own run: that it is taken comes first, then the run."""
+        journal = self._opened.journal
+        await journal.commit()
+        await self._around.post.open(self._workflow.name, spawn, journal.state.run)
+        ids = tuple(artifact.id for artifact in spawn.artifacts)
+        journal.record(f"set/{spawn.run}/opened", RunOpened(spawn.run, ids))
+
+    async def _rest(self) -> bool:
+        """Wait while turns are being taken; else say that the run rests. Whether to go on."""
+        opened, journal = self._opened, self._opened.journal
+        await self._send()
+        if self._crew.is_busy:
+            await journal.commit()
+            await self._crew.wait(self._seconds())
+            await self._around.take_in(opened)
+            return True
+        if journal.state.question is None and journal.is_open:
+            due = self._workflow.due(journal.state)
+            journal.record(f"rest@{journal.state.position}", RunPaused("", due))
+        return False
+
+    def _seconds(self) -> float | None:
+        journal = self._opened.journal
+        due = _earliest(self._workflow.due(journal.state), *journal.state.timers.values())
+        return None if due is None else max(0.0, (due - journal.clock.now()).total_seconds())
+
+    async def _finish(self, reason: str) -> None:
+        await self._send()
+        if self._opened.hooks.any:
+            await self._opened.hooks.after_chat("finished")
+        self._opened.journal.record("end", RunFinished(reason))
+
+    async def _end(self) -> None:
+        journal, hooks = self._opened.journal, self._opened.hooks
+        if ending(journal.state) == "cancelled":
+            await end_cancelled(journal, hooks)
+        else:
+            await end_failed(journal, hooks)
+
+    async def _send(self) -> None:
+        """Bring what others collect to them, after it is on record here."""
+        tray: Tray = self._opened.journal.state.progress
+        left = undelivered(tray, self._sent)
+        if not left:
+            return
+        await self._opened.journal.commit()
+        for artifact, subscription in left:
+            await self._around.post.deliver(self._workflow.name, subscription, artifact)
+            self._sent.add((artifact.id, subscription))
+
+
+def _earliest(*instants: datetime | None) -> datetime | None:
+    return min((each for each in instants if each is not None), default=None)
+

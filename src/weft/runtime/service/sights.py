@@ -1,0 +1,218 @@
+"""What an engine is shown: the frame is recorded, and what was recorded is opened for it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from weft.agents.logic.views import view_of
+from weft.agents.spec import (
+    UNPREPARED,
+    USER,
+    Given,
+    OutputSchema,
+    Prepared,
+    Task,
+    ToolSchema,
+)
+from weft.assembly.events import ContextGathered, FrameAssembled, Segment, Span
+from weft.assembly.logic import EMPTY, View, frame, spoken, system_text
+from weft.assembly.logic.pieces import INPUTS, context_pieces, input_pieces, redactions
+from weft.assembly.spec import ContextSlice, Message, Transcript
+from weft.board.spec import Artifact
+from weft.runtime.service.journal import Journal
+from weft.runtime.service.offers import Offer
+from weft.runtime.service.rounds import model_key
+from weft.runtime.spec import Loaded, Say
+from weft.variables.logic.exposure import names_of
+
+
+class Sight(NamedTuple):
+    """A recorded frame, and what goes with it."""
+
+    shown: FrameAssembled
+    offers: Mapping[str, Offer]
+    prepared: Prepared
+    given: Given | None
+    gathered: ContextGathered | None
+    again: bool
+
+
+class Sights:
+    """Makes and opens the frames of one run."""
+
+    def __init__(self, journal: Journal, loaded: Loaded) -> None:
+        self._journal = journal
+        self._loaded = loaded
+
+    def see(
+        self,
+        turn: int,
+        agent: str,
+        offers: Mapping[str, Offer],
+        prepared: Prepared,
+        given: Given | None,
+        gathered: ContextGathered | None,
+        place: int,
+        again: bool,
+    ) -> Sight:
+        """The frame of a turn, from the record or made now; `place` tells those of engines with a
+        context of their own apart."""
+        key = f"t{turn}/e{place}/frame" if place else f"t{turn}/frame"
+        shown = self._journal.keep(
+            key, lambda: self._assemble(turn, agent, offers, prepared, given, gathered)
+        )
+        return Sight(shown, offers, prepared, given, gathered, again)
+
+    def _assemble(
+        self,
+        turn: int,
+        agent: str,
+        offers: Mapping[str, Offer],
+        prepared: Prepared,
+        given: Given | None,
+        gathered: ContextGathered | None,
+    ) -> FrameAssembled:
+        state = self._journal.state
+        if given is not None or gathered is not None:
+            inputs = input_pieces(given.inputs if given else (), gathered, state.texts)
+            context = context_pieces(gathered, state.texts) if gathered else []
+            withheld = redactions(gathered) if gathered else []
+            prepared = prepared._replace(pieces=(*context, *inputs), withheld=tuple(withheld))
+        shown = self._view(agent, offers, prepared)
+        seen = state.views.get(shown.digest)
+        own = prepared.messages is not None or given is not None
+        history = Span(0, 0, 0, 0, EMPTY) if own else state.history
+        return frame(turn, agent, shown, history, seen[0] if seen else 0, state.texts)
+
+    def _view(self, agent: str, offers: Mapping[str, Offer], prepared: Prepared) -> View:
+        """The agent's view, made anew only when a value changed since it was last made."""
+        journal = self._journal
+        revision = journal.state.revision
+        kept = journal.views.get(agent)
+        if kept is not None and kept[0] == revision and prepared is UNPREPARED:
+            return kept[1]
+        workflow = journal.workflow
+        made = view_of(
+            workflow.agents[agent],
+            workflow.variables,
+            journal.state,
+            [offer.schema for offer in offers.values() if not offer.auto],
+            self._form(agent),
+            prepared,
+        )
+        journal.views[agent] = (revision, made)
+        return made
+
+    def _form(self, agent: str) -> OutputSchema | None:
+        """The form that the agent's answers are to have."""
+        workflow = self._journal.workflow
+        products = workflow.products.get(agent)
+        if products is not None:
+            return products.schema
+        output = workflow.outputs.get(agent)
+        return OutputSchema(output.name, output.schema) if output else None
+
+    def open(self, sight: Sight, say: Say, scope: str) -> Task:
+        """The recorded frame as an engine is given it."""
+        journal, state, shown = self._journal, self._journal.state, sight.shown
+        agent, asked = shown.agent, self._asked(scope) if sight.again else 0
+        workflow = journal.workflow
+        formed = sight.offers or agent in workflow.outputs or agent in workflow.products
+        tools, output = self._schemas(shown) if formed else NONE
+        task = Task(
+            state.run,
+            agent,
+            shown.turn,
+            state.calls_of.get(agent, 0) - asked + 1,
+            f"{state.run}/{model_key(scope, 0)}",
+            self._revealed(shown),
+            self._transcript(sight),
+            tools,
+            output,
+            (),
+            workflow.agents[agent].model or self._loaded.model,
+            say,
+        )
+        return task if sight.given is None and sight.gathered is None else self._filled(task, sight)
+
+    def _transcript(self, sight: Sight) -> Transcript:
+        """What was said, and then what providers gave and what the turn is about."""
+        state, shown = self._journal.state, sight.shown
+        if sight.prepared.messages is not None:
+            said = Transcript(sight.prepared.messages)
+        else:
+            said = Transcript(state.messages, shown.history.count)
+        if sight.given is None and sight.gathered is None:
+            return said
+        segments = state.views[shown.view][1]
+        return Transcript((*said, *_told(segments, state.texts)))
+
+    def _filled(self, task: Task, sight: Sight) -> Task:
+        """The task with what its frame shows as data: inputs and context."""
+        state = self._journal.state
+        segments = state.views[sight.shown.view][1]
+        items = [_data(state.texts[each.digest]) for each in segments if each.kind == "artifact"]
+        shown = [_data(state.texts[each.digest]) for each in segments if _is_input(each)]
+        given = sight.given.inputs if sight.given else ()
+        inputs = tuple(_as_shown(each, it) for each, it in zip(given, shown, strict=True))
+        metadata = dict(sight.gathered.metadata) if sight.gathered else {}
+        return msgspec.structs.replace(task, inputs=inputs, context=ContextSlice(items, metadata))
+
+    def _asked(self, scope: str) -> int:
+        """How often the engine has answered in this part of the turn already."""
+        count = 0
+        while self._journal.recorded(f"{model_key(scope, count)}.0") is not None:
+            count += 1
+        return count
+
+    def _schemas(self, shown: FrameAssembled) -> tuple[tuple[ToolSchema, ...], OutputSchema | None]:
+        """The tools and the form of output that a recorded frame tells of."""
+        state = self._journal.state
+        tools: list[ToolSchema] = []
+        output: OutputSchema | None = None
+        for segment in state.views[shown.view][1]:
+            if segment.kind == "tool":
+                tools.append(msgspec.json.decode(state.texts[segment.digest], type=ToolSchema))
+            elif segment.kind == "output":
+                output = msgspec.json.decode(state.texts[segment.digest], type=OutputSchema)
+        return tuple(tools), output
+
+    def _revealed(self, shown: FrameAssembled) -> str:
+        """The system text with the secrets put in that are exposed to this agent."""
+        text, journal = self._system(shown), self._journal
+        exposure = journal.workflow.variables.exposures.get(shown.agent)
+        if exposure is None or not journal.secrets:
+            return text
+        return journal.secrets.reveal(text, names_of(exposure))
+
+    def _system(self, shown: FrameAssembled) -> str:
+        """The system text that a recorded frame shows."""
+        kept = self._journal.views.get(shown.agent)
+        if kept is not None and kept[1].digest == shown.view:
+            return kept[1].text
+        state = self._journal.state
+        return system_text(state.views[shown.view][1], state.texts)
+
+
+NONE: tuple[tuple[ToolSchema, ...], OutputSchema | None] = ((), None)
+
+
+def _told(segments: Sequence[Segment], texts: Mapping[str, str]) -> Iterator[Message]:
+    """What stands beside the system text as messages: each begins with its head."""
+    for kinds in (("context", "artifact"), ("input",)):
+        told = "".join(texts[each.digest] for each in segments if each.kind in kinds)
+        if told:
+            yield Message(0, USER, told.removeprefix(spoken(USER, "")))
+
+
+def _is_input(segment: Segment) -> bool:
+    return segment.kind == "input" and segment.origin != INPUTS
+
+
+def _data(text: str) -> dict[str, Any]:
+    return msgspec.json.decode(text)
+
+
+def _as_shown(artifact: Artifact, item: dict[str, Any]) -> Artifact:
+    return msgspec.structs.replace(artifact, payload=item["payload"])

@@ -1,0 +1,54 @@
+"""How runs begin."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from weft.log.events import RunStarted
+from weft.log.ports import Clock, EventLog
+from weft.log.spec import Fact
+from weft.runtime.logic import base_context, fresh
+from weft.runtime.service.journal import Journal, Tell
+from weft.runtime.spec import Loaded
+from weft.variables.logic.secrets import Secrets
+from weft.variables.service import ContextSource
+
+
+@dataclass(frozen=True, slots=True)
+class Starter:
+    """Begins runs: what they are pinned to and what they know at first is on record."""
+
+    log: EventLog
+    clock: Clock
+    context: ContextSource
+    tell: Tell
+
+    async def begin(
+        self,
+        run: str,
+        loaded: Loaded,
+        started: RunStarted,
+        facts: Sequence[tuple[str, Fact, str]] = (),
+    ) -> Journal:
+        """A run whose first facts are recorded, but not stored yet.
+
+        Raises:
+            MissingContext: a variable that it requires has no value.
+        """
+        base = base_context(run, started)
+        context = await self.context.load(loaded.workflow.variables, base, loaded.database)
+        journal = Journal(
+            self.log,
+            self.clock,
+            loaded,
+            fresh(run, loaded.workflow),
+            Secrets(context.secrets),
+            verbose=self.context.is_verbose,
+            tell=self.tell if started.form == "reaction" else None,
+        )
+        journal.record("start", started)
+        journal.record("context", context.loaded)
+        for number, each in enumerate((*context.suppressed, *loaded.suppressed)):
+            journal.record(f"context/suppressed.{number}", each)
+        for id, fact, actor in facts:
+            journal.record(id, fact, actor)
+        return journal
