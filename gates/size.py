@@ -17,7 +17,9 @@ IGNORES_PER_1000_LINES = 1
 # "path" or "path:name" -> why the budget does not hold there. Generated files and SQL; builders and
 # mappings; imports that an extra guards.
 EXEMPT_FILES: dict[str, str] = {}
-EXEMPT_CLASSES: dict[str, str] = {}
+EXEMPT_CLASSES: dict[str, str] = {
+    "src/weft/reaction/spec/builder.py:AgentBuilder": "a builder: one method for each thing to say",
+}
 EXEMPT_NESTED_IMPORTS: dict[str, str] = {}
 
 

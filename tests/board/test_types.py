@@ -85,6 +85,7 @@ def test_names(types: TypeRegistry) -> None:
     for name in (full, "Pitch"):
         assert types.resolve(name) == full
     assert types.resolve("Win") == "deals.Win"
+    assert types.model("Win") is types.model("deals.Win") is Win
 
 
 def test_an_unknown_name_is_an_error_that_names_the_known(types: TypeRegistry) -> None:

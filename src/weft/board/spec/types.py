@@ -82,6 +82,14 @@ class TypeRegistry:
         remedy = f"Did you mean {hint!r}?" if hint else "Register it, or use one of these."
         raise UnknownType(f"There is no type {name!r}. Known: {known}. {remedy}")
 
+    def model(self, name: str) -> type[BaseModel]:
+        """The model that a full or simple name stands for.
+
+        Raises:
+            UnknownType: it stands for none, or for several.
+        """
+        return self._models[self.resolve(name)]
+
     def write(self, value: BaseModel) -> tuple[str, dict[str, Json]]:
         """The name of a value's type, and the value as a payload that gives the same value back.
 

@@ -1,6 +1,18 @@
 """What agents on a board consume and publish, and what makes them answer."""
 
-from weft.reaction.spec.members import Member, Plan, Product, Score
+from weft.reaction.spec.builder import AgentBuilder
+from weft.reaction.spec.members import ContextFilter, Member, Plan, Product, Score
 from weft.reaction.spec.subscriptions import Batch, Join, Predicate, Subscription
 
-__all__ = ["Batch", "Join", "Member", "Plan", "Predicate", "Product", "Score", "Subscription"]
+__all__ = [
+    "AgentBuilder",
+    "Batch",
+    "ContextFilter",
+    "Join",
+    "Member",
+    "Plan",
+    "Predicate",
+    "Product",
+    "Score",
+    "Subscription",
+]

@@ -6,7 +6,7 @@ from typing import Any
 
 from weft.agents.spec import Agent, Component, Engine
 from weft.assembly.spec.providers import Chosen
-from weft.board.spec import Public, Reader, Visibility
+from weft.board.spec import FilterConfig, Public, Reader, Visibility
 from weft.reaction.spec.subscriptions import Subscription
 
 # Gives the score of what one try of an agent came to; the highest counts.
@@ -29,6 +29,16 @@ class Product:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ContextFilter:
+    """Context that is chosen by what it is: the artifacts that a filter finds, at most so many, and
+    what the turn's state holds under some keys."""
+
+    filters: FilterConfig | None = None
+    limit: int | None = None
+    include_state_keys: Set[str] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
     """An agent on a board: what wakes it, what it publishes, and what makes it answer."""
 
@@ -38,7 +48,7 @@ class Member:
     engines: tuple[Engine, ...] = ()
     tools: tuple[Callable[..., Any], ...] = ()
     components: tuple[Component, ...] = ()
-    context: Chosen | None = None
+    context: Chosen | ContextFilter | None = None
     labels: Set[str] = frozenset()
     tenant: str = ""
     samples: int = 1

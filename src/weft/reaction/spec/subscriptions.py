@@ -9,6 +9,9 @@ from weft.assembly.spec.providers import Chosen
 from weft.board.spec import TagFilter
 from weft.errors import UsageError
 
+# As many seconds as there can be.
+FOREVER = timedelta.max.total_seconds()
+
 # Says of an artifact's value whether a subscription wants it; may be async.
 Predicate = Callable[[Any], Any]
 
@@ -51,8 +54,10 @@ class Batch:
             raise UsageError("Batch() would never be full. Give it a `size`, a `timeout`, or both.")
         if self.size is not None and not is_count(self.size):
             raise UsageError(f"Batch.size is {self.size!r}. Give a whole number from 1 on.")
-        if self.timeout is not None and self.wait <= timedelta(0):
-            raise UsageError(f"Batch.timeout is {self.timeout!r}. Give a time above 0.")
+        if self.timeout is not None and not _is_time(self.timeout):
+            raise UsageError(
+                f"Batch.timeout is {self.timeout!r}. Give a timedelta or seconds, above 0."
+            )
 
     @property
     def wait(self) -> timedelta:
@@ -92,5 +97,14 @@ def is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 
-def _is_window(within: timedelta | int) -> bool:
-    return within > timedelta(0) if isinstance(within, timedelta) else is_count(within)
+def is_seconds(value: object) -> bool:
+    """Whether a value is a number of seconds above 0 that ends."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < FOREVER
+
+
+def _is_time(value: object) -> bool:
+    return value > timedelta(0) if isinstance(value, timedelta) else is_seconds(value)
+
+
+def _is_window(value: object) -> bool:
+    return value > timedelta(0) if isinstance(value, timedelta) else is_count(value)

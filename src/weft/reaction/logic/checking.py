@@ -1,0 +1,65 @@
+"""What is wrong with a board beyond what each declaration says by itself."""
+
+from collections.abc import Iterator, Sequence, Set
+
+from weft.agents.spec import USER
+from weft.errors import UsageError
+from weft.kernel.values import nearest
+from weft.reaction.spec import Plan, Subscription
+
+
+def check_plan(plan: Plan) -> list[str]:
+    """What of a board can never work, whatever is published: a sentence for each."""
+    return [
+        problem
+        for member in plan.members.values()
+        for subscription in member.subscriptions
+        if subscription.from_agents is not None
+        for problem in _check_producers(plan, subscription, subscription.from_agents)
+    ]
+
+
+def refuse_problems(plan: Plan) -> None:
+    """Refuse a board on which something can never work.
+
+    Raises:
+        UsageError: there is such a thing; all of them are listed.
+    """
+    problems = check_plan(plan)
+    if problems:
+        lines = "\n".join(f"  {problem}" for problem in problems)
+        raise UsageError(f"Board {plan.name!r} does not pass its check:\n{lines}")
+
+
+def _check_producers(plan: Plan, subscription: Subscription, producers: Set[str]) -> Iterator[str]:
+    """Whether those whose artifacts are waited for exist, and publish them."""
+    strangers = sorted(producers - plan.members.keys() - {USER})
+    for name in strangers:
+        yield _about_stranger(subscription, name, (*plan.members, USER))
+    if not strangers and USER not in producers:
+        for type in dict.fromkeys(subscription.types):
+            yield from _check_type(plan, subscription, producers, type)
+
+
+def _about_stranger(subscription: Subscription, name: str, known: Sequence[str]) -> str:
+    hint = nearest(name, known)
+    remedy = f"Did you mean {hint!r}?" if hint else f"There is {', '.join(known)}."
+    return f"{subscription.id!r} waits for artifacts from {name!r}, who is not there. {remedy}"
+
+
+def _check_type(
+    plan: Plan, subscription: Subscription, producers: Set[str], type: str
+) -> Iterator[str]:
+    makers = {name for name in producers if plan.members[name].product(type) is not None}
+    own = subscription.agent
+    if not makers:
+        named = ", ".join(map(repr, sorted(producers)))
+        yield (
+            f"{subscription.id!r} waits for {type!r} from {named}, where nobody publishes it. "
+            "Let one of them publish it, or correct `from_agents`."
+        )
+    elif makers == {own} and not plan.members[own].wakes_itself:
+        yield (
+            f"{subscription.id!r} waits for {type!r} from {own!r} itself, which does not wake it. "
+            "Say `.prevent_self_trigger(False)`, or correct `from_agents`."
+        )
