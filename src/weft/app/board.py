@@ -177,13 +177,13 @@ class Board:
         Raises:
             PlanChanged: one of them is pinned to another plan of the board; none is gone on with.
         """
-        runs = self._go()
+        self._go()
         found = await self._runs.unfinished()
         for first, _ in found:
             await self._parts.definitions.restore(first.data)
         for first, last in found:
             await self._runs.resume(first.run, last)
-        return [first.run for first, _ in found] if runs else []
+        return [first.run for first, _ in found]
 
     async def close(self, timeout: float | None = None) -> None:
         """Take batches as they are, wait until nothing is going on, and publish nothing more.

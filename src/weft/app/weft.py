@@ -98,7 +98,7 @@ class Weft:
         self,
         name: str = "board",
         *,
-        user_id: str = "user",
+        user_id: str = "local",
         app_id: str = "local",
         variables: "Mapping[str, Any] | None" = None,
         hooks: "Sequence[Mapping[str, Any]]" = (),

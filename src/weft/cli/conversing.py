@@ -156,7 +156,8 @@ def _unsaid(events: Sequence[Event], loaded: Loaded) -> dict[str, int]:
     """How many lines of each scripted agent nobody asked for."""
     spoken = Counter(event.data.agent for event in events if isinstance(event.data, ModelCalled))
     left: dict[str, int] = {}
-    for agent, engine in loaded.engines.items():
+    for agent, staff in loaded.staff.items():
+        engine = staff.engines[0]
         if isinstance(engine, Scripted) and agent in (counts := engine.unsaid(spoken)):
             left[agent] = counts[agent]
     return left

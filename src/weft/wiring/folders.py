@@ -17,7 +17,7 @@ from weft.errors import DefinitionError, Diagnostic, UsageError
 from weft.kernel.documents import Folder
 from weft.kernel.values import nearest
 from weft.log.events import RunStarted
-from weft.runtime.spec import Loaded
+from weft.runtime.spec import Loaded, Staff
 from weft.wiring.adapters import adapter
 from weft.wiring.code import Code, where_named
 from weft.wiring.engines import ENGINES, Unanswered, function, scripted
@@ -131,7 +131,7 @@ class Folders:
         setup, script = conversation.orchestrator, conversation.script
         loaded = Loaded(
             Conversing(conversation),
-            engines,
+            {agent: Staff((engine,)) for agent, engine in engines.items()},
             folder.root,
             conversation.digest,
             adapter("files").texts(folder),

@@ -1,6 +1,7 @@
 """What an app consists of: stores, definitions, runs."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import Any
@@ -8,6 +9,8 @@ from typing import Any
 from anyio import to_thread
 
 from weft.agents.spec import Engine
+from weft.board.service import bind
+from weft.board.spec import BoardHandle, Reader, TypeRegistry
 from weft.conversation.logic.deciding import deciding
 from weft.errors import Diagnostic, UsageError
 from weft.explain.spec.asked import Declared
@@ -16,12 +19,19 @@ from weft.kernel.values import Json
 from weft.log.events import RunStarted
 from weft.runtime.logic import codec
 from weft.runtime.service.driver import Stores
+from weft.reaction.logic.reacting import Reacting
 from weft.runtime.service.runs import Runs, World
+from weft.runtime.spec import Loaded
 from weft.variables.logic.descriptions import describe
 from weft.variables.ports import DocumentStore
 from weft.wiring.adapters import adapter
+from weft.wiring.boards import BoardDeclaration, Boards
 from weft.wiring.folders import Folders
 from weft.wiring.settings import Settings, settings
+
+
+# What a board may be called: it is part of the ids of its runs.
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 
 def open_store(chosen: Settings) -> Any:
@@ -58,8 +68,34 @@ class Parts:
     settings: Settings
     store: Any
     documents: DocumentStore
-    definitions: Folders
+    definitions: "Definitions"
+    boards: Boards
+    types: TypeRegistry
     runs: Runs
+
+    def declare_board(
+        self,
+        name: str,
+        limit: int,
+        variables: Mapping[str, Any],
+        hooks: Sequence[Mapping[str, Any]],
+    ) -> BoardDeclaration:
+        """A board of the app that has no agents yet.
+
+        Raises:
+            UsageError: it cannot be called that, or there is one.
+        """
+        if not _NAME.fullmatch(name):
+            raise UsageError(f"A board is called by letters, digits, '_', '-', '.', not {name!r}.")
+        if limit < 1:
+            raise UsageError(f"One publish sets off turns from 1 on, not {limit!r}.")
+        declared = BoardDeclaration(name, self.types, limit, variables, hooks)
+        self.boards.declare(declared)
+        return declared
+
+    def bind(self, reader: Reader) -> BoardHandle:
+        """The board as somebody sees it."""
+        return bind(self.store.artifacts, self.types, reader, adapter("system").SystemClock().now)
 
     async def aclose(self) -> None:
         """Close the stores."""
@@ -72,17 +108,40 @@ def assemble(asked: Mapping[str, Any], engine: Engine | None) -> Parts:
     """The parts of an app as it was asked for; nothing is opened yet."""
     chosen = settings(asked)
     store, documents = open_store(chosen), open_documents(chosen)
-    definitions = Folders(engine, strict=chosen.strict)
+    boards = Boards(engine)
+    definitions = Definitions(Folders(engine, strict=chosen.strict), boards)
     runs = Runs(world(store, documents, definitions))
-    return Parts(chosen, store, documents, definitions, runs)
+    return Parts(chosen, store, documents, definitions, boards, TypeRegistry(), runs)
 
 
-def world(store: Any, documents: DocumentStore, definitions: Folders) -> World:
+class Definitions:
+    """Workflows of an app: folders, and boards."""
+
+    def __init__(self, folders: Folders, boards: Boards) -> None:
+        self._folders = folders
+        self._boards = boards
+
+    async def load(self, source: str) -> Loaded:
+        """The workflow declared in a folder."""
+        return await self._folders.load(source)
+
+    async def restore(self, started: RunStarted) -> Loaded:
+        """The workflow as a run began with it."""
+        if started.form == Reacting.form:
+            return self._boards.restore(started)
+        return await self._folders.restore(started)
+
+    async def aclose(self) -> None:
+        """Part from the servers of tools."""
+        await self._folders.aclose()
+
+
+def world(store: Any, documents: DocumentStore, definitions: Definitions) -> World:
     """The world of an app: its stores, the system's clock and chance, tasks of this process."""
     system = adapter("system")
     clock = system.SystemClock()
     return World(
-        Stores(store.log, store.inbox, store.claims, store.snapshots),
+        Stores(store.log, store.inbox, store.claims, store.snapshots, store.artifacts),
         clock,
         system.SystemEntropy(),
         system.SystemEnvironment(),
@@ -108,6 +167,8 @@ def workflows_below(path: str) -> list[str]:
 
 async def declared(started: RunStarted) -> Declared:
     """What the declarations say that a run began with, as far as explanations need it."""
+    if started.form == Reacting.form:
+        return Declared({}, None)
     restore = adapter("files").restore_folder
     folder, problems = await to_thread.run_sync(
         restore, started.workflow, started.root, started.files, started.code

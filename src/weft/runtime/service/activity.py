@@ -23,6 +23,11 @@ class Activity:
         """Whether nothing is going on, and nothing will by itself."""
         return not self._wanted
 
+    @property
+    def runs(self) -> list[str]:
+        """The runs that are going on."""
+        return [*self._wanted]
+
     def want(self, run: str) -> None:
         """Take notice that a run is to be driven."""
         self._wanted[run] = self._wanted.get(run, 0) + 1

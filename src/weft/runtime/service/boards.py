@@ -9,7 +9,7 @@ from typing import Protocol
 import msgspec
 
 from weft.agents.events import TurnFinished
-from weft.agents.spec import Finish, Publication, Spawn
+from weft.agents.spec import USER, Finish, Publication, Spawn
 from weft.board.events import ArtifactConsumed, ArtifactPublished
 from weft.board.logic.rows import read_artifact, read_visibility
 from weft.board.ports import ArtifactStore
@@ -26,7 +26,7 @@ from weft.reaction.logic.reacting import Reacting
 from weft.runtime.ports import Entropy
 from weft.runtime.service.activity import Activity
 from weft.runtime.service.starting import Starter
-from weft.runtime.spec import Close, Deliver, Loaded, Message, Publish
+from weft.runtime.spec import Close, Deliver, Loaded, Message, Publish, Retry
 
 # How many runs are begun at the same time when many things are published at once.
 AT_ONCE = 64
@@ -46,8 +46,8 @@ class Mail(Protocol):
         """Bring a message, and wait for nothing."""
         ...
 
-    async def wake(self, run: str) -> None:
-        """Let a run be driven."""
+    async def wake(self, run: str, at: datetime | None = None) -> None:
+        """Let a run be driven, now or at an instant."""
         ...
 
 
@@ -61,6 +61,7 @@ class Place:
     entropy: Entropy
     starter: Starter
     mail: Mail
+    activities: dict[str, Activity]
 
 
 class BoardRuns:
@@ -73,7 +74,7 @@ class BoardRuns:
         self.activity = Activity()
         self._place = place
         self._load = load
-        self._user = user
+        self.user = user
         self._tenant = tenant
         self._generations: dict[str, int] = {}
         self._collecting: set[str] = set()
@@ -125,7 +126,7 @@ class BoardRuns:
         started = self._started(loaded, run)
         given = ArtifactsGiven(agent, (artifact,), "", publish)
         journal = await self._place.starter.begin(
-            run, loaded, started, [("given", given, self._user)]
+            run, loaded, started, [("given", given, self.user)]
         )
         await journal.commit()
         await self._wake(run)
@@ -134,7 +135,7 @@ class BoardRuns:
     async def deliver(self, subscription: str, artifact: Artifact) -> None:
         """Bring an artifact to the run that collects for a subscription."""
         run = await self._collector(subscription)
-        self.activity.want(run)
+        self._want(run)
         await self._place.mail.drop(run, f"in/{artifact.id}", Deliver(artifact))
 
     async def open(self, spawn: Spawn, parent: str) -> None:
@@ -158,9 +159,55 @@ class BoardRuns:
             for each in member.subscriptions:
                 if each.batch is not None:
                     run = await self._collector(each.id)
-                    self.activity.want(run)
+                    self._want(run)
                     id = f"close/{self._place.entropy.token()}"
                     await self._place.mail.drop(run, id, Close(each.id))
+
+    async def retry(self, of: str, agent: str, turn: int = 0) -> int:
+        """Let failed turns be taken again: of a run, or those that took an artifact.
+
+        Raises:
+            UsageError: there is none, or their run has ended.
+        """
+        run = await self._run_with(of)
+        events = await self._place.log.read(run)
+        wanted = [
+            number
+            for number, taken in failed_turns(events).items()
+            if agent in ("", taken.agent)
+            and turn in (0, number)
+            and (of == run or of in taken.artifacts)
+        ]
+        if not wanted or events[-1].kind in ENDS:
+            ended = f"Run {run!r} has ended" if wanted else f"Nothing failed with {of!r}"
+            raise UsageError(f"{ended}, so there is nothing to try again.")
+        for number in wanted:
+            self._want(run)
+            await self._place.mail.send(run, f"retry/{number}", Retry(number, self.user))
+        return len(wanted)
+
+    async def _run_with(self, of: str) -> str:
+        """The run that an id names, or the run of the artifact that it names.
+
+        Raises:
+            UsageError: it names neither.
+        """
+        if await self._place.log.ends(run=of):
+            return of
+        found = await self._place.artifacts.find(of)
+        artifact = read_artifact(Public(), found.data) if found else None
+        if artifact is None or artifact.run is None:
+            raise UsageError(f"There is neither a run nor an artifact {of!r}.")
+        return artifact.run
+
+    async def resume(self, run: str, last: Event) -> None:
+        """Go on with a run now, or at the instant that it waits for."""
+        due = last.data.due if isinstance(last.data, RunPaused) else None
+        if due is None or due <= self._place.clock.now():
+            await self._wake(run)
+        else:
+            self._attend(run)
+            await self._place.mail.wake(run, due)
 
     async def unfinished(self) -> list[tuple[Event, Event]]:
         """The first and last event of every run of this board that is to go on by itself."""
@@ -185,7 +232,7 @@ class BoardRuns:
             id=token() if id is None else id,
             type=type_name,
             payload=payload,
-            produced_by=self._user,
+            produced_by=USER,
             created_at=self._place.clock.now(),
             correlation_id=own if correlation is None else correlation,
             run=own if correlation is None else None,
@@ -215,7 +262,7 @@ class BoardRuns:
             run, is_going = await self._run_of(loaded, correlation)
             artifact = msgspec.structs.replace(made, run=run)
             if is_going:
-                self.activity.want(run)
+                self._want(run)
                 if await self._place.mail.send(run, f"publish/{made.id}", Publish(artifact)):
                     return artifact
             elif await self._begin(run, loaded, artifact):
@@ -240,8 +287,16 @@ class BoardRuns:
         return True
 
     async def _wake(self, run: str) -> None:
-        self.activity.want(run)
+        self._want(run)
         await self._place.mail.wake(run)
+
+    def _want(self, run: str) -> None:
+        """Take notice that a run is about to be driven."""
+        self._attend(run)
+        self.activity.want(run)
+
+    def _attend(self, run: str) -> None:
+        self._place.activities[run] = self.activity
 
     async def _run_of(self, loaded: Loaded, correlation: str) -> tuple[str, bool]:
         """The run that a correlation is at, and whether it goes on; else the id of its next."""
@@ -308,7 +363,7 @@ class BoardRuns:
             {},
             {},
             self._tenant,
-            self._user,
+            self.user,
             (),
             Reacting.form,
             correlation,

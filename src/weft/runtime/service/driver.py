@@ -18,6 +18,7 @@ from weft.agents.events import (
 from weft.agents.spec import USER, Ask, Decision, Draw, Finish, Pick, TakeTurn
 from weft.board.events import ArtifactPublished
 from weft.board.ports import ArtifactStore
+from weft.board.service.rebuilding import index
 from weft.errors import MissingContext, UnknownRun
 from weft.log.events import (
     CancelRequested,
@@ -151,7 +152,8 @@ class Driver:
         """The run as its log has it now; a drive that was cut off is taken up with a mark."""
         opened = self._warm.pop(run, None) or await self._thaw(run)
         journal = opened.journal
-        journal.catch_up(await self._stores.log.read(run, journal.state.position))
+        missed = await self._stores.log.read(run, journal.state.position)
+        journal.catch_up(missed)
         if not opened.driven:
             _check_secrets(journal)
         ours = opened.driven or run in self._interrupted
@@ -160,6 +162,8 @@ class Driver:
             mark = RunResumed(opened.loaded.changed_code)
             journal.record(f"resumed@{journal.state.position}", mark)
             await journal.commit()
+            if not self._stores.artifacts.follows_log:
+                await index(self._stores.artifacts, missed)
         opened.driven = True
         return opened
 
@@ -242,6 +246,10 @@ class Driver:
         finally:
             del self._crews[state.run]
         await self._freeze(opened)
+
+    def keeps(self, run: str) -> bool:
+        """Whether a run rests here, and may go on."""
+        return run in self._warm
 
     def flushes(self, run: str) -> bool:
         """Whether a run that rests will go on by itself soon: a batch of it has a time."""

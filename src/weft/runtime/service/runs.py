@@ -11,7 +11,7 @@ from weft.agents.events import QuestionAnswered, QuestionAsked, UserText
 from weft.agents.logic.answers import misanswer
 from weft.agents.logic.folding import question_of
 from weft.agents.spec import WORKFLOW, Question, Spawn
-from weft.board.service.indexing import index
+from weft.board.service.rebuilding import index
 from weft.board.spec import Artifact
 from weft.errors import Conflict, NotYours, QuestionExpired, RunBusy, UnknownRun, UsageError
 from weft.kernel.values import Json
@@ -116,12 +116,22 @@ class Runs:
             raise
         finally:
             activity.end(run, begun, is_resting=is_resting)
+            if not self._driver.keeps(run):
+                self._activities.pop(run, None)
 
     def board(self, name: str, load: Callable[[], Loaded], *, user: str, tenant: str) -> BoardRuns:
         """The runs of a board, which `load` gives as it is declared now."""
         world = self._world
         stores = world.stores
-        place = Place(stores.log, stores.artifacts, world.clock, world.entropy, self._starter, self)
+        place = Place(
+            stores.log,
+            stores.artifacts,
+            world.clock,
+            world.entropy,
+            self._starter,
+            self,
+            self._activities,
+        )
         self._boards[name] = BoardRuns(name, place, load, user, tenant)
         return self._boards[name]
 
