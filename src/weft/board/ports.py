@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from weft.board.spec import Artifact, FilterConfig, Page, Reader
+from weft.board.spec import Artifact, Consumption, FilterConfig, Page, Reader
 from weft.board.spec.index import Found, Plan
 
 
@@ -21,6 +21,15 @@ class ArtifactStore(Protocol):
         """
         ...
 
+    async def consume(self, consumptions: Sequence[Consumption]) -> None:
+        """Keep who took what, all or none; one that is there already changes nothing. What was
+        taken need not be there.
+
+        Raises:
+            StoreUnavailable: nothing was kept; the same may be tried again later.
+        """
+        ...
+
     async def get(self, id: str, reader: Reader, now: datetime) -> Artifact | None:
         """The artifact of this id as a copy; none if there is none that the reader may see."""
         ...
@@ -31,12 +40,14 @@ class ArtifactStore(Protocol):
         reader: Reader,
         now: datetime,
         *,
+        embed_meta: bool = False,
         cursor: str | None = None,
         count: bool = False,
     ) -> Page:
         """Copies of what the filter asks for and the reader may see, by time and then in the order
         of their coming; types are full names. The limit counts these and no others, and so does
-        the total. A cursor goes on behind the page that gave it.
+        the total. With `embed_meta` they are envelopes. A cursor goes on behind the page that gave
+        it.
 
         Raises:
             UsageError: the cursor is none, or belongs to another filter or reader.
@@ -62,6 +73,10 @@ class ArtifactIndex(Protocol):
 
     async def tally(self, plan: Plan) -> Sequence[tuple[str, int]]:
         """How many rows of a plan have which visibility."""
+        ...
+
+    async def consumptions(self, ids: Sequence[str]) -> Sequence[Consumption]:
+        """Who took one of these artifacts, in any order."""
         ...
 
     async def weigh(self, groups: Sequence[Sequence[int]], most: int) -> Sequence[int]:

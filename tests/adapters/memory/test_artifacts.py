@@ -10,7 +10,7 @@ from weft.board.ports import ArtifactStore
 from weft.board.spec import FilterConfig, Reader
 from weft.errors import UsageError
 from weft.testing.contracts import CODEC, ArtifactStoreContract
-from weft.testing.contracts.artifacts.samples import NOON, artifact
+from weft.testing.contracts.artifacts.samples import NOON, artifact, consumption
 
 
 class TestArtifacts(ArtifactStoreContract):
@@ -24,6 +24,7 @@ async def test_a_closed_store_refuses() -> None:
     await store.aclose()
     for call in (
         store.artifacts.put([artifact("a")]),
+        store.artifacts.consume([consumption("a")]),
         store.artifacts.get("a", Reader(), NOON),
         store.artifacts.query(FilterConfig(), Reader(), NOON),
         store.artifacts.upcoming(NOON, 1),

@@ -11,8 +11,8 @@ import pytest
 
 from tests.adapters.sqlite.test_contracts import two_stores
 from weft.adapters.sqlite import SqliteStore, queries
-from weft.adapters.sqlite.artifacts import keep_rows
 from weft.adapters.sqlite.database import Database
+from weft.adapters.sqlite.keeping import keep_rows
 from weft.adapters.sqlite.log import SqliteLog
 from weft.adapters.sqlite.writer import Write, Writer
 from weft.board.logic.rows import rows_of
@@ -20,7 +20,16 @@ from weft.board.ports import ArtifactStore
 from weft.board.spec import Artifact, FilterConfig, Reader, Tenant
 from weft.errors import ArtifactExists, StoreUnavailable, UsageError
 from weft.testing.contracts import CODEC, ArtifactStoreContract, event, events
-from weft.testing.contracts.artifacts.samples import ANN, LATER, NOON, artifact, ids, series
+from weft.testing.contracts.artifacts.samples import (
+    ANN,
+    LATER,
+    NOON,
+    artifact,
+    consumption,
+    ids,
+    series,
+)
+from weft.testing.contracts.artifacts.taking import envelopes
 
 EVERYTHING = FilterConfig()
 
@@ -37,6 +46,7 @@ class _Across:
 
     def __init__(self, writer: ArtifactStore, reader: ArtifactStore) -> None:
         self.put = writer.put
+        self.consume = writer.consume
         self.get = reader.get
         self.query = reader.query
         self.upcoming = reader.upcoming
@@ -67,19 +77,29 @@ async def test_artifacts_stay_in_the_file_of_the_log(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["weft.db"]
 
 
-async def test_a_file_without_a_board_gets_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("version", "missing"),
+    [(1, ("terms", "artifacts", "consumptions")), (2, ("consumptions",))],
+)
+async def test_a_file_of_an_earlier_release_is_lifted(
+    tmp_path: Path, version: int, missing: tuple[str, ...]
+) -> None:
     path = tmp_path / "weft.db"
     store = SqliteStore(path, CODEC)
     await store.log.append("a", events("a", 3), 0)
     await store.aclose()
-    change(path, "DROP TABLE terms", "DROP TABLE artifacts", "PRAGMA user_version = 1")
+    drops = [f"DROP TABLE {table}" for table in missing]
+    change(path, *drops, f"PRAGMA user_version = {version}")
     stores = [SqliteStore(path, CODEC) for _ in range(2)]
     async with anyio.create_task_group() as tasks:
         for each in stores:
             tasks.start_soon(each.artifacts.put, [artifact("a")])
+            tasks.start_soon(each.artifacts.consume, [consumption("a")])
     for each in stores:
         assert len(await each.log.read("a")) == 3
         assert await ids(each.artifacts) == ["a"]
+        [found] = await envelopes(each.artifacts)
+        assert found.consumptions == (consumption("a"),)
         await each.aclose()
     with closing(sqlite3.connect(path)) as file:
         assert file.execute("PRAGMA user_version").fetchone() == (queries.VERSION,)
@@ -163,6 +183,7 @@ async def test_a_closed_store_refuses(tmp_path: Path) -> None:
     await store.aclose()
     for call in (
         store.artifacts.put([artifact("a")]),
+        store.artifacts.consume([consumption("a")]),
         store.artifacts.get("a", Reader(), NOON),
         store.artifacts.query(EVERYTHING, Reader(), NOON),
         store.artifacts.upcoming(NOON, 1),

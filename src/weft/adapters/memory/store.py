@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from weft.adapters.memory.artifacts import MemoryArtifacts
+from weft.adapters.memory.index import MemoryIndex
 from weft.adapters.memory.log import MemoryLog
 from weft.adapters.memory.mail import MemoryInbox
 from weft.errors import RunBusy
@@ -70,7 +71,7 @@ class MemoryStore:
         self.inbox = MemoryInbox(self.log)
         self.claims = MemoryClaims(self.log)
         self.snapshots = MemorySnapshots(self.log)
-        self.artifacts = MemoryArtifacts(self.log)
+        self.artifacts = MemoryArtifacts(self.log, MemoryIndex())
 
     async def aclose(self) -> None:
         """Refuse everything from now on; a second call changes nothing."""

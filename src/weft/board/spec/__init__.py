@@ -1,6 +1,6 @@
 """What is put on a board, who may see it, and what is asked of it."""
 
-from weft.board.spec.artifacts import Artifact, Page
+from weft.board.spec.artifacts import Artifact, Consumption, Envelope, Page, Summary
 from weft.board.spec.filters import FilterConfig, Operator, TagFilter, Where
 from weft.board.spec.types import TypeRegistry, artifact_type
 from weft.board.spec.visibility import (
@@ -16,6 +16,8 @@ from weft.board.spec.visibility import (
 __all__ = [
     "After",
     "Artifact",
+    "Consumption",
+    "Envelope",
     "FilterConfig",
     "Labelled",
     "Operator",
@@ -23,6 +25,7 @@ __all__ = [
     "Private",
     "Public",
     "Reader",
+    "Summary",
     "TagFilter",
     "Tenant",
     "TypeRegistry",

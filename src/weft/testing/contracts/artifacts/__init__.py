@@ -4,9 +4,12 @@ from weft.testing.contracts.artifacts.finding import FindingContract
 from weft.testing.contracts.artifacts.keeping import KeepingContract
 from weft.testing.contracts.artifacts.paging import PagingContract
 from weft.testing.contracts.artifacts.seeing import SeeingContract
+from weft.testing.contracts.artifacts.taking import TakingContract
 
 __all__ = ["ArtifactStoreContract"]
 
 
-class ArtifactStoreContract(KeepingContract, PagingContract, FindingContract, SeeingContract):
+class ArtifactStoreContract(
+    KeepingContract, PagingContract, FindingContract, SeeingContract, TakingContract
+):
     """The suite for `ArtifactStore`."""
