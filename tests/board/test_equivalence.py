@@ -2,6 +2,7 @@
 
 import asyncio
 import tempfile
+from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
@@ -29,6 +30,7 @@ from weft.board.spec import (
     Private,
     Public,
     Reader,
+    Summary,
     TagFilter,
     Tenant,
 )
@@ -77,6 +79,24 @@ def enveloped(right: list[Artifact], taken: list[Consumption]) -> list[Envelope]
     ]
 
 
+def summarized(right: list[Artifact]) -> Summary:
+    """How many of what a reader gets, counted one after the other."""
+    kinds = {
+        Public: "public",
+        Private: "private",
+        Labelled: "labelled",
+        Tenant: "tenant",
+        After: "after",
+    }
+    return Summary(
+        total=len(right),
+        by_type=Counter(each.type for each in right),
+        by_producer=Counter(each.produced_by for each in right),
+        by_visibility=Counter(kinds[type(each.visibility)] for each in right),
+        by_tag=Counter(tag for each in right for tag in each.tags),
+    )
+
+
 async def compare(
     url: str,
     board: tuple[list[Artifact], list[Consumption]],
@@ -104,6 +124,7 @@ async def compare(
                     break
                 assert len(page.items) == filter.limit
             assert found == enveloped(right, taken)
+            assert await store.summary(filter, reader, now) == summarized(right)
             for each in artifacts:
                 seen = await store.get(each.id, reader, now)
                 assert seen == (each if may_see(each.visibility, reader, now) else None)
@@ -148,3 +169,4 @@ async def test_a_board_of_thousands(postgres_url: str, limit: int | None) -> Non
             page = await store.query(filter, reader, now, count=True)
             assert page.total == len(right) > 500
             assert list(page.items) == right[:limit]
+            assert await store.summary(filter, reader, now) == summarized(right)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from weft.board.spec import Artifact, Consumption, FilterConfig, Page, Reader
+from weft.board.spec import Artifact, Consumption, FilterConfig, Page, Reader, Summary
 from weft.board.spec.index import Found, Plan
 
 
@@ -52,6 +52,11 @@ class ArtifactStore(Protocol):
         Raises:
             UsageError: the cursor is none, or belongs to another filter or reader.
         """
+        ...
+
+    async def summary(self, filter: FilterConfig, reader: Reader, now: datetime) -> Summary:
+        """How many there are, in all and of what, of all that the filter asks for and the reader
+        may see; types are full names, and the limit does not matter."""
         ...
 
     async def upcoming(self, now: datetime, limit: int) -> Sequence[datetime]:

@@ -27,6 +27,7 @@ async def test_a_closed_store_refuses() -> None:
         store.artifacts.consume([consumption("a")]),
         store.artifacts.get("a", Reader(), NOON),
         store.artifacts.query(FilterConfig(), Reader(), NOON),
+        store.artifacts.summary(FilterConfig(), Reader(), NOON),
         store.artifacts.upcoming(NOON, 1),
     ):
         with pytest.raises(UsageError, match="closed"):

@@ -136,6 +136,7 @@ async def test_a_closed_store_refuses(postgres_url: str) -> None:
         store.consume([consumption("a")]),
         store.get("a", Reader(), NOON),
         store.query(EVERYTHING, Reader(), NOON),
+        store.summary(EVERYTHING, Reader(), NOON),
         store.upcoming(NOON, 1),
     ):
         with pytest.raises(UsageError, match="closed"):

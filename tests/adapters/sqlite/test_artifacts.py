@@ -49,6 +49,7 @@ class _Across:
         self.consume = writer.consume
         self.get = reader.get
         self.query = reader.query
+        self.summary = reader.summary
         self.upcoming = reader.upcoming
 
 
@@ -186,6 +187,7 @@ async def test_a_closed_store_refuses(tmp_path: Path) -> None:
         store.artifacts.consume([consumption("a")]),
         store.artifacts.get("a", Reader(), NOON),
         store.artifacts.query(EVERYTHING, Reader(), NOON),
+        store.artifacts.summary(EVERYTHING, Reader(), NOON),
         store.artifacts.upcoming(NOON, 1),
     ):
         with pytest.raises(UsageError, match="closed"):

@@ -8,7 +8,7 @@ from weft.adapters.memory.index import MemoryIndex
 from weft.adapters.memory.log import MemoryLog
 from weft.board.logic.rows import instant_of, microseconds, rows_of
 from weft.board.service import Reading
-from weft.board.spec import Artifact, Consumption, FilterConfig, Page, Reader
+from weft.board.spec import Artifact, Consumption, FilterConfig, Page, Reader, Summary
 
 
 class MemoryArtifacts:
@@ -56,6 +56,11 @@ class MemoryArtifacts:
         """
         self._log.check_open()
         return await Reading(self._index, reader, now).query(filter, cursor, count, embed_meta)
+
+    async def summary(self, filter: FilterConfig, reader: Reader, now: datetime) -> Summary:
+        """How many there are of what the filter asks for and the reader may see."""
+        self._log.check_open()
+        return await Reading(self._index, reader, now).summary(filter)
 
     async def upcoming(self, now: datetime, limit: int) -> Sequence[datetime]:
         """The next instants at which something becomes visible that is not yet, soonest first."""

@@ -17,7 +17,7 @@ from weft.adapters.sqlite.readers import Readers
 from weft.adapters.sqlite.writer import Write, Writer
 from weft.board.logic.rows import instant_of, microseconds, read_consumption, rows_of
 from weft.board.service import Reading
-from weft.board.spec import Artifact, Consumption, FilterConfig, Page, Reader
+from weft.board.spec import Artifact, Consumption, FilterConfig, Page, Reader, Summary
 from weft.board.spec.index import Branch, Found, Plan, Row
 
 
@@ -92,6 +92,11 @@ class SqliteArtifacts:
         """
         await self._database.ready()
         return await Reading(self, reader, now).query(filter, cursor, count, embed_meta)
+
+    async def summary(self, filter: FilterConfig, reader: Reader, now: datetime) -> Summary:
+        """How many there are of what the filter asks for and the reader may see."""
+        await self._database.ready()
+        return await Reading(self, reader, now).summary(filter)
 
     async def upcoming(self, now: datetime, limit: int) -> Sequence[datetime]:
         """The next instants at which something becomes visible that is not yet, soonest first."""

@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from datetime import datetime
 
+from weft.board.logic.counting import Counts
 from weft.board.logic.cursors import read_cursor, write_cursor
 from weft.board.logic.envelopes import enclose
 from weft.board.logic.matching import matches
@@ -11,7 +12,7 @@ from weft.board.logic.planning import Outline
 from weft.board.logic.rows import read_artifact, read_visibility
 from weft.board.logic.seeing import may_see
 from weft.board.ports import ArtifactIndex
-from weft.board.spec import Artifact, Envelope, FilterConfig, Page, Reader
+from weft.board.spec import Artifact, Envelope, FilterConfig, Page, Reader, Summary
 from weft.board.spec.index import Found, Plan, Position
 from weft.board.spec.values import is_name
 from weft.errors import UsageError
@@ -55,6 +56,16 @@ class Reading:
         items = items[: filter.limit]
         given = await self._enclose(items) if embed_meta and items else items
         return Page(tuple(given), total, write_cursor(filter, items[-1].id) if more else None)
+
+    async def summary(self, filter: FilterConfig) -> Summary:
+        """How many there are of what the filter asks for and the reader may see."""
+        counts = Counts()
+        plan = await self._plan(filter)
+        if plan.branches:
+            async with aclosing(self._chunks(filter, plan, MOST)) as chunks:
+                async for chunk in chunks:
+                    counts.add(chunk)
+        return counts.summary()
 
     async def _enclose(self, items: Sequence[Artifact]) -> list[Envelope]:
         """Artifacts that the reader may see, with who took them: one look for all."""

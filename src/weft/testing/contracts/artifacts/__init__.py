@@ -1,5 +1,6 @@
 """What every store of artifacts does."""
 
+from weft.testing.contracts.artifacts.counting import CountingContract
 from weft.testing.contracts.artifacts.finding import FindingContract
 from weft.testing.contracts.artifacts.keeping import KeepingContract
 from weft.testing.contracts.artifacts.paging import PagingContract
@@ -10,6 +11,11 @@ __all__ = ["ArtifactStoreContract"]
 
 
 class ArtifactStoreContract(
-    KeepingContract, PagingContract, FindingContract, SeeingContract, TakingContract
+    KeepingContract,
+    PagingContract,
+    FindingContract,
+    SeeingContract,
+    TakingContract,
+    CountingContract,
 ):
     """The suite for `ArtifactStore`."""
