@@ -2,6 +2,7 @@
 
 from weft.board.spec.artifacts import Artifact, Consumption, Envelope, Page, Summary
 from weft.board.spec.filters import FilterConfig, Operator, TagFilter, Where
+from weft.board.spec.handle import BoardHandle, Items
 from weft.board.spec.types import TypeRegistry, artifact_type
 from weft.board.spec.visibility import (
     After,
@@ -16,9 +17,11 @@ from weft.board.spec.visibility import (
 __all__ = [
     "After",
     "Artifact",
+    "BoardHandle",
     "Consumption",
     "Envelope",
     "FilterConfig",
+    "Items",
     "Labelled",
     "Operator",
     "Page",
