@@ -11,6 +11,12 @@ from weft.board.spec.index import Found, Plan
 class ArtifactStore(Protocol):
     """Artifacts that are only ever added. Whoever reads says who is reading and when."""
 
+    @property
+    def follows_log(self) -> bool:
+        """Whether what the log beside it is told of the board is here in the same moment; if not,
+        whoever appends puts it here afterwards."""
+        ...
+
     async def put(self, artifacts: Sequence[Artifact]) -> None:
         """Keep artifacts in their order, all or none; one that is there already changes nothing.
 

@@ -12,11 +12,13 @@ from weft.board.spec import Artifact, Consumption, FilterConfig, Page, Reader, S
 
 
 class MemoryArtifacts:
-    """Artifacts beside a log in memory."""
+    """Artifacts beside a log in memory; `follows_log` says whether what that log is told of the
+    board is here at once."""
 
-    def __init__(self, log: MemoryLog, index: MemoryIndex) -> None:
+    def __init__(self, log: MemoryLog, index: MemoryIndex, follows_log: bool = False) -> None:
         self._log = log
         self._index = index
+        self.follows_log = follows_log
 
     async def put(self, artifacts: Sequence[Artifact]) -> None:
         """Keep artifacts in their order, all or none; one that is there already changes nothing.

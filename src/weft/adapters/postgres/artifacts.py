@@ -22,7 +22,9 @@ from weft.errors import ArtifactExists, StoreUnavailable, UsageError
 
 
 class PostgresArtifacts:
-    """Artifacts in the tables of one PostgreSQL database."""
+    """Artifacts in the tables of one PostgreSQL database, in which no log is."""
+
+    follows_log = False
 
     def __init__(self, url: str, timeout: float = 5.0) -> None:
         self._server: Server = locate(url, "store")

@@ -12,43 +12,22 @@ from operator import itemgetter
 
 from weft.adapters.sqlite import queries
 from weft.adapters.sqlite.database import Database
-from weft.adapters.sqlite.keeping import keep_consumptions, keep_rows
+from weft.adapters.sqlite.keeping import Keeping
 from weft.adapters.sqlite.readers import Readers
-from weft.adapters.sqlite.writer import Write, Writer
 from weft.board.logic.rows import instant_of, microseconds, read_consumption, rows_of
 from weft.board.service import Reading
 from weft.board.spec import Artifact, Consumption, FilterConfig, Page, Reader, Summary
-from weft.board.spec.index import Branch, Found, Plan, Row
-
-
-class _Put(Write[None]):
-    __slots__ = ("_rows",)
-
-    def __init__(self, rows: Sequence[Row]) -> None:
-        super().__init__(size=sum(len(row.data) + 32 * len(row.terms) for row in rows))
-        self._rows = rows
-
-    def apply(self, writer: Writer) -> None:
-        keep_rows(writer, self._rows)
-
-
-class _Consume(Write[None]):
-    __slots__ = ("_consumptions",)
-
-    def __init__(self, consumptions: Sequence[Consumption]) -> None:
-        super().__init__(size=100 * len(consumptions))
-        self._consumptions = consumptions
-
-    def apply(self, writer: Writer) -> None:
-        keep_consumptions(writer, self._consumptions)
+from weft.board.spec.index import Branch, Found, Plan
 
 
 class SqliteArtifacts:
-    """Artifacts in a SQLite file, for any number of processes."""
+    """Artifacts in a SQLite file, for any number of processes; `follows_log` says whether what the
+    log in the same file is told of the board is here at once."""
 
-    def __init__(self, database: Database, readers: Readers) -> None:
+    def __init__(self, database: Database, readers: Readers, follows_log: bool = False) -> None:
         self._database = database
         self._readers = readers
+        self.follows_log = follows_log
 
     async def put(self, artifacts: Sequence[Artifact]) -> None:
         """Keep artifacts in their order, all or none; one that is there already changes nothing.
@@ -59,7 +38,7 @@ class SqliteArtifacts:
             UsageError: the store is closed.
             StoreUnavailable: nothing was kept; the same may be tried again later.
         """
-        await self._database.write(_Put(rows_of(artifacts)))
+        await self._database.write(Keeping(rows_of(artifacts)))
 
     async def consume(self, consumptions: Sequence[Consumption]) -> None:
         """Keep who took what, all or none; one that is there already changes nothing.
@@ -68,7 +47,7 @@ class SqliteArtifacts:
             UsageError: the store is closed.
             StoreUnavailable: nothing was kept; the same may be tried again later.
         """
-        await self._database.write(_Consume(consumptions))
+        await self._database.write(Keeping((), consumptions))
 
     async def get(self, id: str, reader: Reader, now: datetime) -> Artifact | None:
         """The artifact of this id as a copy; none if there is none that the reader may see."""
