@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from weft.board.spec import (
     After,
     Artifact,
+    Consumption,
     FilterConfig,
     Labelled,
     Private,
@@ -71,6 +72,21 @@ def artifacts(draw: st.DrawFn, id: str) -> Artifact:
 @st.composite
 def boards(draw: st.DrawFn) -> list[Artifact]:
     return [draw(artifacts(str(n))) for n in range(draw(st.integers(0, 25)))]
+
+
+@st.composite
+def consumptions(draw: st.DrawFn) -> list[Consumption]:
+    """Who took some of a board and some of no board, now and then the same twice."""
+    taken = st.builds(
+        Consumption,
+        artifact=st.integers(0, 25).map(str),
+        agent=names,
+        subscription=names,
+        run=names,
+        turn=st.integers(0, 2),
+        at=instants(),
+    )
+    return draw(st.lists(taken, max_size=25))
 
 
 comparisons = st.sampled_from(["eq", "ne"])

@@ -2,6 +2,7 @@
 
 import asyncio
 import tempfile
+from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
@@ -10,8 +11,9 @@ from pathlib import Path
 import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from tests.board.strategies import boards, filters, instants, readers
+from tests.board.strategies import boards, consumptions, filters, instants, readers
 from weft.adapters.memory import MemoryStore
 from weft.adapters.postgres import PostgresArtifacts
 from weft.adapters.sqlite import SqliteStore
@@ -21,11 +23,14 @@ from weft.board.ports import ArtifactStore
 from weft.board.spec import (
     After,
     Artifact,
+    Consumption,
+    Envelope,
     FilterConfig,
     Labelled,
     Private,
     Public,
     Reader,
+    Summary,
     TagFilter,
     Tenant,
 )
@@ -41,7 +46,7 @@ async def three_stores(url: str) -> AsyncGenerator[list[ArtifactStore], None]:
         postgres = PostgresArtifacts(url)
         await postgres.put([])
         async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
-            await connection.execute("TRUNCATE weft_artifacts, weft_terms")
+            await connection.execute("TRUNCATE weft_artifacts, weft_terms, weft_consumptions")
         try:
             yield [memory.artifacts, sqlite.artifacts, postgres]
         finally:
@@ -61,25 +66,66 @@ def expected(
     return right[::-1] if filter.order == "-created_at" else right
 
 
+def enveloped(right: list[Artifact], taken: list[Consumption]) -> list[Envelope]:
+    """What a reader gets, with who took it: each taking as it was first told."""
+    first = {(each.artifact, each.run, each.turn, each.subscription): each for each in taken[::-1]}
+    order = sorted(first.items(), key=lambda item: (item[1].at, item[0]))
+    return [
+        Envelope(
+            **{name: getattr(item, name) for name in item.__struct_fields__},
+            consumptions=tuple(each for _, each in order if each.artifact == item.id),
+        )
+        for item in right
+    ]
+
+
+def summarized(right: list[Artifact]) -> Summary:
+    """How many of what a reader gets, counted one after the other."""
+    kinds = {
+        Public: "public",
+        Private: "private",
+        Labelled: "labelled",
+        Tenant: "tenant",
+        After: "after",
+    }
+    return Summary(
+        total=len(right),
+        by_type=Counter(each.type for each in right),
+        by_producer=Counter(each.produced_by for each in right),
+        by_visibility=Counter(kinds[type(each.visibility)] for each in right),
+        by_tag=Counter(tag for each in right for tag in each.tags),
+    )
+
+
 async def compare(
-    url: str, board: list[Artifact], filter: FilterConfig, reader: Reader, now: datetime
+    url: str,
+    board: tuple[list[Artifact], list[Consumption]],
+    filter: FilterConfig,
+    reader: Reader,
+    now: datetime,
 ) -> None:
-    right = expected(board, filter, reader, now)
+    artifacts, taken = board
+    right = expected(artifacts, filter, reader, now)
     async with three_stores(url) as stores:
         for store in stores:
-            await store.put(board[: len(board) // 2])
-            await store.put(board[len(board) // 2 :])
+            await store.put(artifacts[: len(artifacts) // 2])
+            await store.consume(taken[: len(taken) // 2])
+            await store.consume(taken[len(taken) // 2 :])
+            await store.put(artifacts[len(artifacts) // 2 :])
             found, cursor = list[Artifact](), None
             while True:
-                page = await store.query(filter, reader, now, cursor=cursor, count=True)
+                page = await store.query(
+                    filter, reader, now, embed_meta=True, cursor=cursor, count=True
+                )
                 assert page.total == len(right)
                 found += page.items
                 cursor = page.cursor
                 if cursor is None:
                     break
                 assert len(page.items) == filter.limit
-            assert found == right
-            for each in board:
+            assert found == enveloped(right, taken)
+            assert await store.summary(filter, reader, now) == summarized(right)
+            for each in artifacts:
                 seen = await store.get(each.id, reader, now)
                 assert seen == (each if may_see(each.visibility, reader, now) else None)
         upcoming = [list(await store.upcoming(now, 3)) for store in stores]
@@ -87,9 +133,13 @@ async def compare(
 
 
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(board=boards(), filter=filters(), reader=readers, now=instants())
+@given(board=st.tuples(boards(), consumptions()), filter=filters(), reader=readers, now=instants())
 def test_all_stores_answer_as_the_rules_say(
-    postgres_url: str, board: list[Artifact], filter: FilterConfig, reader: Reader, now: datetime
+    postgres_url: str,
+    board: tuple[list[Artifact], list[Consumption]],
+    filter: FilterConfig,
+    reader: Reader,
+    now: datetime,
 ) -> None:
     asyncio.run(compare(postgres_url, board, filter, reader, now))
 
@@ -119,3 +169,4 @@ async def test_a_board_of_thousands(postgres_url: str, limit: int | None) -> Non
             page = await store.query(filter, reader, now, count=True)
             assert page.total == len(right) > 500
             assert list(page.items) == right[:limit]
+            assert await store.summary(filter, reader, now) == summarized(right)

@@ -9,8 +9,10 @@ from weft.adapters.memory import MemoryStore
 from weft.board.ports import ArtifactStore
 from weft.board.spec import FilterConfig, Reader
 from weft.errors import UsageError
-from weft.testing.contracts import CODEC, ArtifactStoreContract
-from weft.testing.contracts.artifacts.samples import NOON, artifact
+from weft.log.ports import EventLog
+from weft.testing.contracts import CODEC, ArtifactStoreContract, FollowingContract
+from weft.testing.contracts.artifacts.following import batch, published
+from weft.testing.contracts.artifacts.samples import NOON, artifact, consumption, ids
 
 
 class TestArtifacts(ArtifactStoreContract):
@@ -19,13 +21,28 @@ class TestArtifacts(ArtifactStoreContract):
         yield MemoryStore(CODEC).artifacts
 
 
+class TestFollowing(FollowingContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[tuple[EventLog, ArtifactStore], None]:
+        store = MemoryStore(CODEC)
+        yield store.log, store.artifacts
+
+
+async def test_a_board_elsewhere_is_left_to_others() -> None:
+    store = MemoryStore(CODEC, board=False)
+    await store.log.append("r", batch("r", published("a")), 0)
+    assert not store.artifacts.follows_log and await ids(store.artifacts) == []
+
+
 async def test_a_closed_store_refuses() -> None:
     store = MemoryStore(CODEC)
     await store.aclose()
     for call in (
         store.artifacts.put([artifact("a")]),
+        store.artifacts.consume([consumption("a")]),
         store.artifacts.get("a", Reader(), NOON),
         store.artifacts.query(FilterConfig(), Reader(), NOON),
+        store.artifacts.summary(FilterConfig(), Reader(), NOON),
         store.artifacts.upcoming(NOON, 1),
     ):
         with pytest.raises(UsageError, match="closed"):

@@ -14,7 +14,16 @@ from weft.board.ports import ArtifactStore
 from weft.board.spec import FilterConfig, Reader
 from weft.errors import StoreUnavailable, UsageError
 from weft.testing.contracts import ArtifactStoreContract
-from weft.testing.contracts.artifacts.samples import ANN, LATER, NOON, artifact, ids, series
+from weft.testing.contracts.artifacts.samples import (
+    ANN,
+    LATER,
+    NOON,
+    artifact,
+    consumption,
+    ids,
+    series,
+)
+from weft.testing.contracts.artifacts.taking import envelopes
 
 EVERYTHING = FilterConfig()
 
@@ -59,7 +68,23 @@ async def test_a_later_schema_is_refused(postgres_url: str) -> None:
     later = artifact_queries.VERSION + 1
     await execute(postgres_url, f"UPDATE weft_schema SET version = {later} WHERE part = 'board'")
     said = await complaint(PostgresArtifacts(postgres_url))
-    assert "later release of Weft (schema 2; this release knows 1)" in said
+    assert f"later release of Weft (schema {later}; this release knows {later - 1})" in said
+
+
+async def test_tables_of_an_earlier_release_are_lifted(postgres_url: str) -> None:
+    store = PostgresArtifacts(postgres_url)
+    await store.put([artifact("a")])
+    await store.aclose()
+    await execute(postgres_url, "DROP TABLE weft_consumptions")
+    await execute(postgres_url, "UPDATE weft_schema SET version = 1 WHERE part = 'board'")
+    stores = [PostgresArtifacts(postgres_url) for _ in range(4)]
+    async with anyio.create_task_group() as tasks:
+        for store in stores:
+            tasks.start_soon(store.consume, [consumption("a")])
+    for store in stores:
+        [found] = await envelopes(store)
+        assert found.consumptions == (consumption("a"),)
+        await store.aclose()
 
 
 async def test_no_server() -> None:
@@ -108,8 +133,10 @@ async def test_a_closed_store_refuses(postgres_url: str) -> None:
     await store.aclose()
     for call in (
         store.put([artifact("a")]),
+        store.consume([consumption("a")]),
         store.get("a", Reader(), NOON),
         store.query(EVERYTHING, Reader(), NOON),
+        store.summary(EVERYTHING, Reader(), NOON),
         store.upcoming(NOON, 1),
     ):
         with pytest.raises(UsageError, match="closed"):

@@ -11,16 +11,24 @@ import pytest
 
 from tests.adapters.sqlite.test_contracts import two_stores
 from weft.adapters.sqlite import SqliteStore, queries
-from weft.adapters.sqlite.artifacts import keep_rows
-from weft.adapters.sqlite.database import Database
-from weft.adapters.sqlite.log import SqliteLog
-from weft.adapters.sqlite.writer import Write, Writer
-from weft.board.logic.rows import rows_of
 from weft.board.ports import ArtifactStore
-from weft.board.spec import Artifact, FilterConfig, Reader, Tenant
-from weft.errors import ArtifactExists, StoreUnavailable, UsageError
-from weft.testing.contracts import CODEC, ArtifactStoreContract, event, events
-from weft.testing.contracts.artifacts.samples import ANN, LATER, NOON, artifact, ids, series
+from weft.board.service import rebuild
+from weft.board.spec import FilterConfig, Reader, Tenant
+from weft.errors import StoreUnavailable, UsageError
+from weft.log.ports import EventLog
+from weft.testing.contracts import CODEC, ArtifactStoreContract, FollowingContract, event, events
+from weft.testing.contracts.artifacts.following import answers, batch, consumed, published
+from weft.testing.contracts.artifacts.samples import (
+    ANN,
+    LATER,
+    NOON,
+    SECOND,
+    artifact,
+    consumption,
+    ids,
+    series,
+)
+from weft.testing.contracts.artifacts.taking import envelopes
 
 EVERYTHING = FilterConfig()
 
@@ -36,10 +44,29 @@ class _Across:
     """Writes through one store and reads through another, as two processes would."""
 
     def __init__(self, writer: ArtifactStore, reader: ArtifactStore) -> None:
+        self.follows_log = writer.follows_log
         self.put = writer.put
+        self.consume = writer.consume
         self.get = reader.get
         self.query = reader.query
+        self.summary = reader.summary
         self.upcoming = reader.upcoming
+
+
+class TestFollowing(FollowingContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[tuple[EventLog, ArtifactStore], None]:
+        async with two_stores() as (store, _):
+            yield store.log, store.artifacts
+
+
+class TestFollowingAcrossStores(FollowingContract):
+    """One process appends, and another reads the board."""
+
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[tuple[EventLog, ArtifactStore], None]:
+        async with two_stores() as (store, other):
+            yield store.log, other.artifacts
 
 
 class TestArtifactsAcrossStores(ArtifactStoreContract):
@@ -67,56 +94,54 @@ async def test_artifacts_stay_in_the_file_of_the_log(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["weft.db"]
 
 
-async def test_a_file_without_a_board_gets_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("version", "missing"),
+    [(1, ("terms", "artifacts", "consumptions")), (2, ("consumptions",))],
+)
+async def test_a_file_of_an_earlier_release_is_lifted(
+    tmp_path: Path, version: int, missing: tuple[str, ...]
+) -> None:
     path = tmp_path / "weft.db"
     store = SqliteStore(path, CODEC)
     await store.log.append("a", events("a", 3), 0)
     await store.aclose()
-    change(path, "DROP TABLE terms", "DROP TABLE artifacts", "PRAGMA user_version = 1")
+    drops = [f"DROP TABLE {table}" for table in missing]
+    change(path, *drops, f"PRAGMA user_version = {version}")
     stores = [SqliteStore(path, CODEC) for _ in range(2)]
     async with anyio.create_task_group() as tasks:
         for each in stores:
             tasks.start_soon(each.artifacts.put, [artifact("a")])
+            tasks.start_soon(each.artifacts.consume, [consumption("a")])
     for each in stores:
         assert len(await each.log.read("a")) == 3
         assert await ids(each.artifacts) == ["a"]
+        [found] = await envelopes(each.artifacts)
+        assert found.consumptions == (consumption("a"),)
         await each.aclose()
     with closing(sqlite3.connect(path)) as file:
         assert file.execute("PRAGMA user_version").fetchone() == (queries.VERSION,)
 
 
-class _Publish(Write[None]):
-    """Artifacts, and whatever else belongs to them: all of it or none."""
-
-    def __init__(self, run: str, artifacts: list[Artifact]) -> None:
-        super().__init__(run)
-        self._rows = rows_of(artifacts)
-
-    def apply(self, writer: Writer) -> None:
-        keep_rows(writer, self._rows)
-        writer.execute(queries.SAVE_STATE, (self.topic, len(self._rows), b""))
+async def test_a_board_elsewhere_is_left_to_others(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "weft.db", CODEC, board=False)
+    await store.log.append("r", batch("r", published("a")), 0)
+    assert not store.artifacts.follows_log and await ids(store.artifacts) == []
+    await store.aclose()
 
 
-async def test_artifacts_are_kept_in_the_transaction_of_another_write(tmp_path: Path) -> None:
-    database = Database(tmp_path / "weft.db", 1.0, 2**20)
-    log = SqliteLog(database, CODEC)
-
-    async def publish(run: str, *artifacts: Artifact) -> None:
-        try:
-            await database.write(_Publish(run, list(artifacts)))
-        except ArtifactExists:
-            refused.append(run)
-
-    refused: list[str] = []
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(log.append, "a", events("a", 2), 0)
-        tasks.start_soon(publish, "a", artifact("x"), artifact("y"))
-        tasks.start_soon(publish, "b", artifact("z"), artifact("x", version=2))
-    assert refused == ["b"]
-    assert database.rows("SELECT id FROM artifacts ORDER BY n") == [("x",), ("y",)]
-    assert database.rows("SELECT run, seq FROM snapshots") == [("a", 2)]
-    assert len(await log.read("a")) == 2
-    await database.aclose()
+async def test_a_lost_index_is_made_again(tmp_path: Path) -> None:
+    path = tmp_path / "weft.db"
+    store = SqliteStore(path, CODEC)
+    for n in range(3):
+        at = NOON - n * SECOND
+        facts = (published(f"{n}", created_at=at), published(f"{n}.", created_at=at, tags={"t"}))
+        await store.log.append(f"r{n}", batch(f"r{n}", *facts, consumed("0", f"{n}")), 0)
+    before = await answers(store.artifacts)
+    change(path, *(f"DELETE FROM {table}" for table in ("artifacts", "terms", "consumptions")))
+    assert await ids(store.artifacts) == []
+    await rebuild(store.log, store.artifacts)
+    assert await answers(store.artifacts) == before
+    await store.aclose()
 
 
 @pytest.mark.parametrize("corrupt", ["", '{"kind":"everyone"}', '{"kind":"tenant"}', "public"])
@@ -163,8 +188,10 @@ async def test_a_closed_store_refuses(tmp_path: Path) -> None:
     await store.aclose()
     for call in (
         store.artifacts.put([artifact("a")]),
+        store.artifacts.consume([consumption("a")]),
         store.artifacts.get("a", Reader(), NOON),
         store.artifacts.query(EVERYTHING, Reader(), NOON),
+        store.artifacts.summary(EVERYTHING, Reader(), NOON),
         store.artifacts.upcoming(NOON, 1),
     ):
         with pytest.raises(UsageError, match="closed"):

@@ -6,6 +6,9 @@ from itertools import islice
 
 import anyio
 
+from weft.adapters.memory.index import MemoryIndex
+from weft.board.logic.projecting import project
+from weft.board.logic.rows import rows_of
 from weft.errors import Conflict, UsageError
 from weft.log.logic import Codec
 from weft.log.spec import Event, Fact
@@ -20,10 +23,14 @@ class _Run:
 
 
 class MemoryLog:
-    """An event log that keeps the events themselves: nothing is encoded, nothing waits."""
+    """An event log that keeps the events themselves: nothing is encoded, nothing waits.
 
-    def __init__(self, codec: Codec) -> None:
+    What they say of the board goes into an index, if there is one beside it.
+    """
+
+    def __init__(self, codec: Codec, index: MemoryIndex | None = None) -> None:
         self._codec = codec
+        self._index = index
         self._known: dict[str, type[Fact]] = {}
         self._runs: dict[str, _Run] = {}
         self._bells: dict[str, anyio.Event] = {}
@@ -34,6 +41,8 @@ class MemoryLog:
 
         Raises:
             Conflict: the log is at another position, or one of the ids is taken.
+            ArtifactExists: an artifact is on the board beside it, with other content.
+            InvalidArtifact: an artifact cannot be kept as it is.
             UnknownKind: an event is of a kind that the codec does not know.
             UsageError: an event names another run or position, or the store is closed.
         """
@@ -110,6 +119,8 @@ class MemoryLog:
         ids = {event.id for event in events}
         if len(ids) != len(events) or not ids.isdisjoint(held.ids):
             raise Conflict(f"Run {run!r} already holds one of these ids: {', '.join(sorted(ids))}.")
+        if self._index and (told := project(events)):
+            self._index.keep(rows_of(told.artifacts), told.consumptions)
         if not held.events:
             self._runs[run] = held
         held.ids |= ids

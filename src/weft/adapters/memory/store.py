@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from weft.adapters.memory.artifacts import MemoryArtifacts
+from weft.adapters.memory.index import MemoryIndex
 from weft.adapters.memory.log import MemoryLog
 from weft.adapters.memory.mail import MemoryInbox
 from weft.errors import RunBusy
@@ -63,14 +64,18 @@ class MemorySnapshots:
 
 
 class MemoryStore:
-    """Log, inbox, claims, snapshots and artifacts in memory, for one event loop."""
+    """Log, inbox, claims, snapshots and artifacts in memory, for one event loop.
 
-    def __init__(self, codec: Codec) -> None:
-        self.log = MemoryLog(codec)
+    `board` says whether the artifacts that the log is told of are kept here, beside it.
+    """
+
+    def __init__(self, codec: Codec, *, board: bool = True) -> None:
+        index = MemoryIndex()
+        self.log = MemoryLog(codec, index if board else None)
         self.inbox = MemoryInbox(self.log)
         self.claims = MemoryClaims(self.log)
         self.snapshots = MemorySnapshots(self.log)
-        self.artifacts = MemoryArtifacts(self.log)
+        self.artifacts = MemoryArtifacts(self.log, index, board)
 
     async def aclose(self) -> None:
         """Refuse everything from now on; a second call changes nothing."""

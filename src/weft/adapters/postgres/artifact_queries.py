@@ -10,15 +10,18 @@ from collections.abc import Iterable, Sequence
 
 from psycopg.sql import SQL, Composable, Composed, Literal
 
+from weft.board.logic.rows import microseconds
+from weft.board.spec import Consumption
 from weft.board.spec.index import Branch, Plan, Row
 
-VERSION = 1
+VERSION = 2
 # The state of the error that an artifact with other content is refused by.
 TAKEN = "WF001"
 
 EXISTS = SQL("SELECT to_regclass('weft_schema') IS NOT NULL").format()
 SCHEMA = SQL("SELECT version FROM weft_schema WHERE part = 'board'").format()
-CREATE = SQL("""
+# Makes the tables, or those that an earlier release did not know.
+PREPARE = SQL("""
     BEGIN;
     SELECT pg_advisory_xact_lock(hashtext('weft_schema'));
     CREATE TABLE IF NOT EXISTS weft_schema (part text PRIMARY KEY, version integer NOT NULL);
@@ -30,9 +33,14 @@ CREATE = SQL("""
     CREATE TABLE IF NOT EXISTS weft_terms (
         term bigint NOT NULL, at bigint NOT NULL, n bigint NOT NULL, opens bigint,
         PRIMARY KEY (term, at, n) INCLUDE (opens));
+    CREATE TABLE IF NOT EXISTS weft_consumptions (
+        artifact text NOT NULL, subscription text NOT NULL, run text NOT NULL,
+        turn bigint NOT NULL, agent text NOT NULL, at bigint NOT NULL,
+        PRIMARY KEY (artifact, subscription, run, turn));
     CREATE OR REPLACE FUNCTION weft_refuse(id text) RETURNS text LANGUAGE plpgsql AS $$
         BEGIN RAISE EXCEPTION USING ERRCODE = {taken}, MESSAGE = id; END $$;
-    INSERT INTO weft_schema VALUES ('board', {version}) ON CONFLICT DO NOTHING;
+    INSERT INTO weft_schema AS there VALUES ('board', {version}) ON CONFLICT (part)
+        DO UPDATE SET version = excluded.version WHERE there.version < excluded.version;
     COMMIT""").format(taken=Literal(TAKEN), version=Literal(VERSION))
 
 # Numbers go by the order of the artifacts; rows are inserted by id, so that two who keep the same
@@ -54,6 +62,17 @@ _PUT = SQL("""
     SELECT DISTINCT entries.term, given.at, given.n, given.opens
     FROM kept JOIN given USING (n)
     JOIN unnest({places}::bigint[], {terms}::bigint[]) AS entries (place, term) USING (place)""")
+
+# By their key, for the same reason.
+_CONSUME = SQL("""
+    INSERT INTO weft_consumptions
+    SELECT * FROM unnest(
+        {artifact}::text[], {subscription}::text[], {run}::text[], {turn}::bigint[],
+        {agent}::text[], {at}::bigint[]
+    ) ORDER BY 1, 2, 3, 4 ON CONFLICT DO NOTHING""")
+_CONSUMPTIONS = SQL("""
+    SELECT artifact, subscription, run, turn, agent, at FROM weft_consumptions
+    WHERE artifact = ANY({ids}::text[])""")
 
 _FIND = SQL("SELECT at, n, visibility, data FROM weft_artifacts WHERE id = {id}")
 _UPCOMING = SQL("""
@@ -92,6 +111,20 @@ def put(rows: Sequence[Row]) -> Composed:
         places=Literal([place for place, _ in entries]),
         terms=Literal([term for _, term in entries]),
     )
+
+
+def consume(consumptions: Sequence[Consumption]) -> Composed:
+    """The statement that keeps who took what, all or none."""
+    columns = {
+        name: Literal([getattr(each, name) for each in consumptions])
+        for name in ("artifact", "subscription", "run", "turn", "agent")
+    }
+    return _CONSUME.format(**columns, at=Literal([microseconds(each.at) for each in consumptions]))
+
+
+def consumptions(ids: Sequence[str]) -> Composed:
+    """The statement that gives who took one of some artifacts."""
+    return _CONSUMPTIONS.format(ids=Literal(list(ids)))
 
 
 def find(id: str) -> Composed:

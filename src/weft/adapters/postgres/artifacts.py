@@ -14,15 +14,17 @@ from psycopg.sql import Composed
 from weft.adapters.postgres import artifact_queries as queries
 from weft.adapters.postgres.connections import Connections
 from weft.adapters.postgres.faults import Server, locate
-from weft.board.logic.rows import instant_of, microseconds, rows_of
+from weft.board.logic.rows import instant_of, microseconds, read_consumption, rows_of
 from weft.board.service import Reading
-from weft.board.spec import Artifact, FilterConfig, Page, Reader
+from weft.board.spec import Artifact, Consumption, FilterConfig, Page, Reader, Summary
 from weft.board.spec.index import Found, Plan
 from weft.errors import ArtifactExists, StoreUnavailable, UsageError
 
 
 class PostgresArtifacts:
-    """Artifacts in the tables of one PostgreSQL database."""
+    """Artifacts in the tables of one PostgreSQL database, in which no log is."""
+
+    follows_log = False
 
     def __init__(self, url: str, timeout: float = 5.0) -> None:
         self._server: Server = locate(url, "store")
@@ -47,6 +49,19 @@ class PostgresArtifacts:
         else:
             await self._prepare()
 
+    async def consume(self, consumptions: Sequence[Consumption]) -> None:
+        """Keep who took what, all or none; one that is there already changes nothing.
+
+        Raises:
+            UsageError: the store is closed.
+            StoreUnavailable: the server does not answer, in time or at all; the same may be tried
+                again later.
+        """
+        if consumptions:
+            await self._rows(queries.consume(consumptions))
+        else:
+            await self._prepare()
+
     async def get(self, id: str, reader: Reader, now: datetime) -> Artifact | None:
         """The artifact of this id as a copy; none if there is none that the reader may see."""
         return await Reading(self, reader, now).get(id)
@@ -57,6 +72,7 @@ class PostgresArtifacts:
         reader: Reader,
         now: datetime,
         *,
+        embed_meta: bool = False,
         cursor: str | None = None,
         count: bool = False,
     ) -> Page:
@@ -67,7 +83,12 @@ class PostgresArtifacts:
             StoreUnavailable: the server does not answer, in time or at all.
         """
         await self._prepare()
-        return await Reading(self, reader, now).query(filter, cursor, count)
+        return await Reading(self, reader, now).query(filter, cursor, count, embed_meta)
+
+    async def summary(self, filter: FilterConfig, reader: Reader, now: datetime) -> Summary:
+        """How many there are of what the filter asks for and the reader may see."""
+        await self._prepare()
+        return await Reading(self, reader, now).summary(filter)
 
     async def upcoming(self, now: datetime, limit: int) -> Sequence[datetime]:
         """The next instants at which something becomes visible that is not yet, soonest first."""
@@ -86,6 +107,11 @@ class PostgresArtifacts:
     async def tally(self, plan: Plan) -> Sequence[tuple[str, int]]:
         """How many rows of a plan have which visibility."""
         return [(text, count) for text, count in await self._rows(queries.tally(plan))]
+
+    async def consumptions(self, ids: Sequence[str]) -> Sequence[Consumption]:
+        """Who took one of these artifacts."""
+        rows = await self._rows(queries.consumptions(ids))
+        return [read_consumption(*row) for row in rows]
 
     async def weigh(self, groups: Sequence[Sequence[int]], most: int) -> Sequence[int]:
         """How many entries the terms of each group have, counted up to `most`."""
@@ -124,8 +150,8 @@ class PostgresArtifacts:
 
     async def _examine(self) -> None:
         version = await self._version()
-        if version is None:
-            await self._run(queries.CREATE)
+        if version is None or version < queries.VERSION:
+            await self._run(queries.PREPARE)
             version = await self._version()
         if version != queries.VERSION:
             raise StoreUnavailable(

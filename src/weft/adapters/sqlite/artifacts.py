@@ -1,7 +1,8 @@
 """Artifacts in a SQLite file, beside the log."""
 
+import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from datetime import datetime
 from functools import partial
@@ -11,54 +12,22 @@ from operator import itemgetter
 
 from weft.adapters.sqlite import queries
 from weft.adapters.sqlite.database import Database
+from weft.adapters.sqlite.keeping import Keeping
 from weft.adapters.sqlite.readers import Readers
-from weft.adapters.sqlite.writer import Write, Writer
-from weft.board.logic.rows import instant_of, microseconds, rows_of
+from weft.board.logic.rows import instant_of, microseconds, read_consumption, rows_of
 from weft.board.service import Reading
-from weft.board.spec import Artifact, FilterConfig, Page, Reader
-from weft.board.spec.index import Branch, Found, Plan, Row
-from weft.errors import ArtifactExists
-
-
-def keep_rows(writer: Writer, rows: Iterable[Row]) -> None:
-    """Keep artifacts inside the writer's transaction, beside what else it writes; a refusal comes
-    before any change.
-
-    Raises:
-        ArtifactExists: one is there with other content.
-    """
-    entries: list[tuple[int, int, int | None, int | None]] = []
-    for row in [row for row in rows if _is_missing(writer, row)]:
-        n = writer.execute(queries.ADD_ARTIFACT, row[:-1]).lastrowid
-        entries += [(term, row.at, n, row.opens) for term in row.terms]
-    # In the order of the table, so that many at once touch each page of it once.
-    writer.connection.executemany(queries.ADD_TERM, sorted(entries, key=itemgetter(0, 1, 2)))
-
-
-def _is_missing(writer: Writer, row: Row) -> bool:
-    found = writer.execute(queries.DIGEST_OF, (row.id,)).fetchone()
-    if found and found[0] != row.digest:
-        raise ArtifactExists(row.id)
-    return not found
-
-
-class _Put(Write[None]):
-    __slots__ = ("_rows",)
-
-    def __init__(self, rows: Sequence[Row]) -> None:
-        super().__init__(size=sum(len(row.data) + 32 * len(row.terms) for row in rows))
-        self._rows = rows
-
-    def apply(self, writer: Writer) -> None:
-        keep_rows(writer, self._rows)
+from weft.board.spec import Artifact, Consumption, FilterConfig, Page, Reader, Summary
+from weft.board.spec.index import Branch, Found, Plan
 
 
 class SqliteArtifacts:
-    """Artifacts in a SQLite file, for any number of processes."""
+    """Artifacts in a SQLite file, for any number of processes; `follows_log` says whether what the
+    log in the same file is told of the board is here at once."""
 
-    def __init__(self, database: Database, readers: Readers) -> None:
+    def __init__(self, database: Database, readers: Readers, follows_log: bool = False) -> None:
         self._database = database
         self._readers = readers
+        self.follows_log = follows_log
 
     async def put(self, artifacts: Sequence[Artifact]) -> None:
         """Keep artifacts in their order, all or none; one that is there already changes nothing.
@@ -69,7 +38,16 @@ class SqliteArtifacts:
             UsageError: the store is closed.
             StoreUnavailable: nothing was kept; the same may be tried again later.
         """
-        await self._database.write(_Put(rows_of(artifacts)))
+        await self._database.write(Keeping(rows_of(artifacts)))
+
+    async def consume(self, consumptions: Sequence[Consumption]) -> None:
+        """Keep who took what, all or none; one that is there already changes nothing.
+
+        Raises:
+            UsageError: the store is closed.
+            StoreUnavailable: nothing was kept; the same may be tried again later.
+        """
+        await self._database.write(Keeping((), consumptions))
 
     async def get(self, id: str, reader: Reader, now: datetime) -> Artifact | None:
         """The artifact of this id as a copy; none if there is none that the reader may see."""
@@ -81,6 +59,7 @@ class SqliteArtifacts:
         reader: Reader,
         now: datetime,
         *,
+        embed_meta: bool = False,
         cursor: str | None = None,
         count: bool = False,
     ) -> Page:
@@ -91,7 +70,12 @@ class SqliteArtifacts:
             StoreUnavailable: the file cannot be read.
         """
         await self._database.ready()
-        return await Reading(self, reader, now).query(filter, cursor, count)
+        return await Reading(self, reader, now).query(filter, cursor, count, embed_meta)
+
+    async def summary(self, filter: FilterConfig, reader: Reader, now: datetime) -> Summary:
+        """How many there are of what the filter asks for and the reader may see."""
+        await self._database.ready()
+        return await Reading(self, reader, now).summary(filter)
 
     async def upcoming(self, now: datetime, limit: int) -> Sequence[datetime]:
         """The next instants at which something becomes visible that is not yet, soonest first."""
@@ -112,6 +96,10 @@ class SqliteArtifacts:
     async def tally(self, plan: Plan) -> Sequence[tuple[str, int]]:
         """How many rows of a plan have which visibility."""
         return await self._readers.run(partial(_tally, plan=plan))
+
+    async def consumptions(self, ids: Sequence[str]) -> Sequence[Consumption]:
+        """Who took one of these artifacts."""
+        return await self._readers.run(partial(_consumptions, ids=ids))
 
     async def weigh(self, groups: Sequence[Sequence[int]], most: int) -> Sequence[int]:
         """How many entries the terms of each group have, counted up to `most`."""
@@ -141,6 +129,11 @@ def _tally(reader: sqlite3.Connection, plan: Plan) -> list[tuple[str, int]]:
         statement = queries.TALLY.format(terms=_marks(branch.leads), checks=checks)
         found += reader.execute(statement, (*branch.leads, *values))
     return found
+
+
+def _consumptions(reader: sqlite3.Connection, ids: Sequence[str]) -> list[Consumption]:
+    rows = reader.execute(queries.CONSUMPTIONS_OF, (json.dumps(ids, ensure_ascii=False),))
+    return [read_consumption(*row) for row in rows]
 
 
 def _weigh(reader: sqlite3.Connection, groups: Sequence[Sequence[int]], most: int) -> list[int]:

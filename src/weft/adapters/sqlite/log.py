@@ -10,8 +10,11 @@ from itertools import chain, islice
 from weft.adapters.sqlite import queries
 from weft.adapters.sqlite.batches import SEQ_BITS, lines_after, page_after
 from weft.adapters.sqlite.database import Database
+from weft.adapters.sqlite.keeping import Keeping
 from weft.adapters.sqlite.places import Place
 from weft.adapters.sqlite.writer import Write, Writer
+from weft.board.logic.projecting import project
+from weft.board.logic.rows import rows_of
 from weft.errors import Conflict, UsageError
 from weft.log.logic import Codec
 from weft.log.spec import Event
@@ -22,9 +25,16 @@ END = 2**62
 
 
 class _Append(Write[Sequence[Event]]):
-    __slots__ = ("_codec", "_data", "_events", "_expected", "_ids", "_run")
+    __slots__ = ("_board", "_codec", "_data", "_events", "_expected", "_ids", "_run")
 
-    def __init__(self, run: str, events: Sequence[Event], expected: int, codec: Codec) -> None:
+    def __init__(
+        self,
+        run: str,
+        events: Sequence[Event],
+        expected: int,
+        codec: Codec,
+        board: Keeping | None,
+    ) -> None:
         seq = expected
         for event in events:
             seq += 1
@@ -42,14 +52,16 @@ class _Append(Write[Sequence[Event]]):
         self._events = events
         self._expected = expected
         self._codec = codec
+        self._board = board
         self.topic = run
-        self.size = len(self._data)
+        self.size = len(self._data) + (board.size if board else 0)
         self.error = self.outcome = None
 
     def apply_alone(self, writer: Writer) -> bool:
         place = writer.places.get(self._run)
         if (
             place is None
+            or self._board
             or not place.position == place.known == self._expected
             or not place.ids.isdisjoint(self._ids)
         ):
@@ -64,11 +76,11 @@ class _Append(Write[Sequence[Event]]):
             place = writer.locate(self._run)
         if (place.position if place else 0) != self._expected:
             return self._standing(writer, place)
-        if place is None:
-            place = writer.begin_run(self._run)
-        elif taken := self._ids & writer.ids(self._run, place):
+        if place and (taken := self._ids & writer.ids(self._run, place)):
             raise Conflict(f"Run {self._run!r} already holds an event {min(taken)!r}.")
-        self._insert(writer, place)
+        if self._board:
+            self._board.apply(writer)
+        self._insert(writer, place or writer.begin_run(self._run))
         return self._events
 
     def _insert(self, writer: Writer, place: Place) -> None:
@@ -91,17 +103,23 @@ class _Append(Write[Sequence[Event]]):
 
 
 class SqliteLog:
-    """An event log in a SQLite file, for any number of processes."""
+    """An event log in a SQLite file, for any number of processes.
 
-    def __init__(self, database: Database, codec: Codec) -> None:
+    With `board`, what the events say of the board is kept in the same file and transaction.
+    """
+
+    def __init__(self, database: Database, codec: Codec, *, board: bool = True) -> None:
         self._database = database
         self._codec = codec
+        self._board = board
 
     async def append(self, run: str, events: Sequence[Event], expected: int) -> Sequence[Event]:
         """Store events after position `expected`, all or none, and give back what the log holds.
 
         Raises:
             Conflict: the log is at another position, or one of the ids is taken.
+            ArtifactExists: an artifact is on the board beside it, with other content.
+            InvalidArtifact: an artifact cannot be kept as it is.
             UnknownKind: an event is of a kind that the codec does not know.
             UsageError: an event names another run or position, or the store is closed.
             StoreUnavailable: nothing was stored; the same append may be tried again later.
@@ -109,7 +127,9 @@ class SqliteLog:
         if not events:
             await self._database.ready()
             return ()
-        return await self._database.write(_Append(run, events, expected, self._codec))
+        told = project(events) if self._board else None
+        board = Keeping(rows_of(told.artifacts), told.consumptions) if told else None
+        return await self._database.write(_Append(run, events, expected, self._codec, board))
 
     async def read(self, run: str, after: int = 0) -> Sequence[Event]:
         """The events of a run behind position `after`, in order; none for an unknown run."""

@@ -8,7 +8,7 @@ of the ids either: writers remember them, and `ids` has those of long runs up to
 
 # Marks a file as ours ("WEFT"), and tells which schema it holds.
 APPLICATION = 0x57454654
-VERSION = 2
+VERSION = 3
 
 # Artifacts by number, and what they are found by: each term with the place of its artifact in the
 # order of the board, and when that opens.
@@ -21,6 +21,15 @@ _BOARD = (
     """CREATE TABLE terms (
         term INTEGER NOT NULL, at INTEGER NOT NULL, n INTEGER NOT NULL, opens INTEGER,
         PRIMARY KEY (term, at, n)
+    ) WITHOUT ROWID""",
+)
+
+# Who took which artifact; those of one artifact stand beside each other.
+_CONSUMPTIONS = (
+    """CREATE TABLE consumptions (
+        artifact TEXT NOT NULL, subscription TEXT NOT NULL, run TEXT NOT NULL,
+        turn INTEGER NOT NULL, agent TEXT NOT NULL, at INTEGER NOT NULL,
+        PRIMARY KEY (artifact, subscription, run, turn)
     ) WITHOUT ROWID""",
 )
 
@@ -46,12 +55,16 @@ SCHEMA = (
         JOIN json_each('[' || replace(CAST(batches.data AS TEXT), char(10), ',') || ']')
         ORDER BY pos, key""",
     *_BOARD,
+    *_CONSUMPTIONS,
     f"PRAGMA application_id = {APPLICATION}",
     f"PRAGMA user_version = {VERSION}",
 )
 
 # What lifts a file from a schema to the next one.
-UPGRADES = {1: (*_BOARD, "PRAGMA user_version = 2")}
+UPGRADES = {
+    1: (*_BOARD, "PRAGMA user_version = 2"),
+    2: (*_CONSUMPTIONS, "PRAGMA user_version = 3"),
+}
 
 APPLICATION_ID = "PRAGMA application_id"
 USER_VERSION = "PRAGMA user_version"
@@ -138,3 +151,8 @@ TALLY = f"""
     SELECT visibility, count(*) FROM artifacts WHERE n IN (
         SELECT e.n FROM terms e WHERE e.term IN ({{terms}}) AND {_RIGHT}{{checks}})
     GROUP BY visibility"""
+
+ADD_CONSUMPTION = "INSERT OR IGNORE INTO consumptions VALUES (?, ?, ?, ?, ?, ?)"
+CONSUMPTIONS_OF = """
+    SELECT artifact, subscription, run, turn, agent, at FROM consumptions
+    WHERE artifact IN (SELECT value FROM json_each(?))"""

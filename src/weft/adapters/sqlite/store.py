@@ -17,6 +17,7 @@ class SqliteStore:
 
     `patience` is how many seconds a write waits for another process that holds the file's lock;
     `checkpoint_after` is how many bytes may gather in the WAL before they are copied into the file.
+    `board` says whether the artifacts that the log is told of are kept here, beside it.
     """
 
     def __init__(
@@ -26,14 +27,15 @@ class SqliteStore:
         *,
         patience: float = 5.0,
         checkpoint_after: int = 16 * 2**20,
+        board: bool = True,
     ) -> None:
         self._database = Database(Path(path), patience, checkpoint_after)
-        self.log = SqliteLog(self._database, codec)
+        self.log = SqliteLog(self._database, codec, board=board)
         self.inbox = SqliteInbox(self._database)
         self.claims = SqliteClaims(self._database)
         self.snapshots = SqliteSnapshots(self._database)
         self._readers = Readers(self._database.path, patience)
-        self.artifacts = SqliteArtifacts(self._database, self._readers)
+        self.artifacts = SqliteArtifacts(self._database, self._readers, board)
 
     async def aclose(self) -> None:
         """Finish what is pending and close the file; a second call changes nothing."""

@@ -8,7 +8,7 @@ import msgspec
 
 from weft.board.logic.seeing import ALWAYS, opening
 from weft.board.logic.terms import terms_of
-from weft.board.spec import Artifact, Visibility
+from weft.board.spec import Artifact, Consumption, Visibility
 from weft.board.spec.index import Row
 from weft.errors import ArtifactExists, InvalidArtifact
 from weft.kernel.digests import chain
@@ -66,6 +66,20 @@ def read_artifact(visibility: Visibility, data: str) -> Artifact:
         return msgspec.structs.replace(_decode_rest(data), visibility=visibility)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise InvalidArtifact(f"An artifact in the store cannot be read: {error}.") from error
+
+
+def read_consumption(
+    artifact: str, subscription: str, run: str, turn: int, agent: str, at: int
+) -> Consumption:
+    """The consumption of a row, of which `at` is microseconds."""
+    return Consumption(
+        artifact=artifact,
+        agent=agent,
+        subscription=subscription,
+        run=run,
+        turn=turn,
+        at=instant_of(at),
+    )
 
 
 def _row(artifact: Artifact) -> Row:

@@ -1,6 +1,6 @@
 """What is put on a board, who may see it, and what is asked of it."""
 
-from weft.board.spec.artifacts import Artifact, Page
+from weft.board.spec.artifacts import Artifact, Consumption, Envelope, Page, Summary
 from weft.board.spec.filters import FilterConfig, Operator, TagFilter, Where
 from weft.board.spec.handle import BoardHandle, Items
 from weft.board.spec.types import TypeRegistry, artifact_type
@@ -18,6 +18,8 @@ __all__ = [
     "After",
     "Artifact",
     "BoardHandle",
+    "Consumption",
+    "Envelope",
     "FilterConfig",
     "Items",
     "Labelled",
@@ -26,6 +28,7 @@ __all__ = [
     "Private",
     "Public",
     "Reader",
+    "Summary",
     "TagFilter",
     "Tenant",
     "TypeRegistry",

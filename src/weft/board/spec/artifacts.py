@@ -1,4 +1,4 @@
-"""A typed thing on the board, and some of them as they are read."""
+"""A typed thing on the board, who took it, and some of them as they are read."""
 
 from collections.abc import Set
 from datetime import datetime
@@ -40,6 +40,28 @@ class Artifact(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         force_setattr(self, "parents", tuple(self.parents))
 
 
+class Consumption(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An agent's subscription took an artifact into a turn of a run; once for each such turn."""
+
+    artifact: str
+    agent: str
+    subscription: str
+    run: str
+    turn: int
+    at: datetime
+
+    def __post_init__(self) -> None:
+        for field in ("artifact", "agent", "subscription", "run"):
+            name(getattr(self, field), f"Consumption.{field}")
+        force_setattr(self, "at", instant(self.at, "Consumption.at"))
+
+
+class Envelope(Artifact, frozen=True, kw_only=True):
+    """An artifact together with who took it, the oldest taking first."""
+
+    consumptions: tuple[Consumption, ...] = ()
+
+
 class Page(msgspec.Struct, frozen=True):
     """Some of the artifacts that were asked for, how many there are in all if that was asked too,
     and where to go on if there are more."""
@@ -47,3 +69,14 @@ class Page(msgspec.Struct, frozen=True):
     items: tuple[Artifact, ...]
     total: int | None = None
     cursor: str | None = None
+
+
+class Summary(msgspec.Struct, frozen=True, kw_only=True):
+    """How many artifacts there are, in all and by what they are; by the kind of visibility too. One
+    with several tags counts under each."""
+
+    total: int
+    by_type: dict[str, int]
+    by_producer: dict[str, int]
+    by_visibility: dict[str, int]
+    by_tag: dict[str, int]

@@ -1,10 +1,20 @@
 """What every value on a board is made of: instants, names, and sets of names."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any, cast
 
 from weft.errors import InvalidArtifact
+
+
+class Names(frozenset[str]):
+    """A set of names that comes in the order of its names, so that what is written of it is the
+    same in every process."""
+
+    __slots__ = ()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(super().__iter__()))
 
 
 def instant(value: object, what: str) -> datetime:
@@ -43,7 +53,7 @@ def name(value: str, what: str) -> str:
     return value
 
 
-def names(values: Any, what: str) -> frozenset[str]:
+def names(values: Any, what: str) -> Names:
     """A set of names; one text is not taken for a set of letters.
 
     Raises:
@@ -51,7 +61,7 @@ def names(values: Any, what: str) -> frozenset[str]:
     """
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise InvalidArtifact(f"{what} is {values!r}. Give a set, as in {{'name'}}.")
-    return frozenset(name(value, f"One of {what}") for value in cast(Iterable[str], values))
+    return Names(name(value, f"One of {what}") for value in cast(Iterable[str], values))
 
 
 def _is_whole(text: str) -> bool:

@@ -6,7 +6,7 @@ from datetime import datetime
 import msgspec
 from msgspec.structs import force_setattr
 
-from weft.board.spec.values import instant, name, names
+from weft.board.spec.values import Names, instant, name, names
 from weft.errors import InvalidArtifact
 
 
@@ -79,7 +79,7 @@ class Reader(msgspec.Struct, frozen=True):
         force_setattr(self, "labels", names(self.labels, "Reader.labels"))
 
 
-def _some(values: Set[str], what: str) -> frozenset[str]:
+def _some(values: Set[str], what: str) -> Names:
     found = names(values, what)
     if not found:
         raise InvalidArtifact(f"{what} is empty, so it would say nothing. Name at least one.")

@@ -21,7 +21,7 @@ async test runner that collects the methods of a class, such as pytest with anyi
 makes failures speak. A log under test is built with `CODEC`, which knows the facts used here.
 """
 
-from weft.testing.contracts.artifacts import ArtifactStoreContract
+from weft.testing.contracts.artifacts import ArtifactStoreContract, FollowingContract
 from weft.testing.contracts.claims import ClaimsContract
 from weft.testing.contracts.documents import DocumentStoreContract
 from weft.testing.contracts.events import EventLogContract
@@ -37,6 +37,7 @@ __all__ = [
     "ClaimsContract",
     "DocumentStoreContract",
     "EventLogContract",
+    "FollowingContract",
     "InboxContract",
     "Measured",
     "Noted",

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import anyio
 
+from weft.board.events import ArtifactConsumed, ArtifactPublished
 from weft.kernel.values import Json
 from weft.log.logic import Codec
 from weft.log.spec import Event, Fact
@@ -40,7 +41,7 @@ class Unheard(Fact, frozen=True):
     kind = "test.unheard"
 
 
-CODEC = Codec([Noted, Measured])
+CODEC = Codec([Noted, Measured, ArtifactPublished, ArtifactConsumed])
 
 
 def event(

@@ -7,6 +7,7 @@ from weft.board.ports import ArtifactStore
 from weft.board.spec import (
     After,
     Artifact,
+    Consumption,
     FilterConfig,
     Labelled,
     Private,
@@ -54,6 +55,13 @@ def artifact(id: str, **more: Any) -> Artifact:
     fields: dict[str, Any] = {"type": "test.Note", "payload": {"id": id}, "produced_by": "ann"}
     fields |= {"created_at": NOON, **more}
     return Artifact(id=id, **fields)
+
+
+def consumption(artifact: str, **more: Any) -> Consumption:
+    """That `ann` took an artifact into the first turn of a run at noon, unless told otherwise."""
+    fields: dict[str, Any] = {"agent": "ann", "subscription": "ann/0", "run": "run/1", "turn": 1}
+    fields |= {"at": NOON, **more}
+    return Consumption(artifact=artifact, **fields)
 
 
 def series(count: int, **more: Any) -> list[Artifact]:

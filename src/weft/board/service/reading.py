@@ -1,16 +1,18 @@
 """Reading from a store that finds artifacts by terms: who may see what is decided here, for all."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from datetime import datetime
 
+from weft.board.logic.counting import Counts
 from weft.board.logic.cursors import read_cursor, write_cursor
+from weft.board.logic.envelopes import enclose
 from weft.board.logic.matching import matches
 from weft.board.logic.planning import Outline
 from weft.board.logic.rows import read_artifact, read_visibility
 from weft.board.logic.seeing import may_see
 from weft.board.ports import ArtifactIndex
-from weft.board.spec import Artifact, FilterConfig, Page, Reader
+from weft.board.spec import Artifact, Envelope, FilterConfig, Page, Reader, Summary
 from weft.board.spec.index import Found, Plan, Position
 from weft.board.spec.values import is_name
 from weft.errors import UsageError
@@ -35,8 +37,11 @@ class Reading:
         found = await self._find(id)
         return self._seen(found) if found else None
 
-    async def query(self, filter: FilterConfig, cursor: str | None, count: bool) -> Page:
-        """One page of what the filter asks for and the reader may see.
+    async def query(
+        self, filter: FilterConfig, cursor: str | None, count: bool, embed_meta: bool
+    ) -> Page:
+        """One page of what the filter asks for and the reader may see; in envelopes, if who took
+        it is to be said as well.
 
         Raises:
             UsageError: the cursor is none, or belongs to another filter or reader.
@@ -47,10 +52,25 @@ class Reading:
             return Page((), 0 if count else None)
         total = await self._count(filter, plan) if count else None
         items = await self._collect(filter, plan.behind(last) if last else plan)
-        if filter.limit is None or len(items) <= filter.limit:
-            return Page(tuple(items), total)
+        more = filter.limit is not None and len(items) > filter.limit
         items = items[: filter.limit]
-        return Page(tuple(items), total, write_cursor(filter, items[-1].id))
+        given = await self._enclose(items) if embed_meta and items else items
+        return Page(tuple(given), total, write_cursor(filter, items[-1].id) if more else None)
+
+    async def summary(self, filter: FilterConfig) -> Summary:
+        """How many there are of what the filter asks for and the reader may see."""
+        counts = Counts()
+        plan = await self._plan(filter)
+        if plan.branches:
+            async with aclosing(self._chunks(filter, plan, MOST)) as chunks:
+                async for chunk in chunks:
+                    counts.add(chunk)
+        return counts.summary()
+
+    async def _enclose(self, items: Sequence[Artifact]) -> list[Envelope]:
+        """Artifacts that the reader may see, with who took them: one look for all."""
+        taken = await self._index.consumptions([item.id for item in items])
+        return enclose(items, taken)
 
     async def _locate(self, filter: FilterConfig, cursor: str) -> Position:
         """Where a cursor stands: behind an artifact that the reader may see, or it would tell of

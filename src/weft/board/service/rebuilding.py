@@ -1,0 +1,21 @@
+"""The board out of the logs."""
+
+from weft.board.logic.projecting import project
+from weft.board.ports import ArtifactStore
+from weft.log.ports import EventLog
+
+
+async def rebuild(log: EventLog, artifacts: ArtifactStore) -> None:
+    """Put on a board what the logs of all runs say and it does not hold; again changes nothing.
+
+    Artifacts of one moment come in the order of their runs.
+
+    Raises:
+        ArtifactExists: the board holds an artifact that a log has with other content.
+        StoreUnavailable: some of it may be there; the same may be tried again later.
+    """
+    for first, _ in reversed(await log.ends()):
+        told = project(await log.read(first.run))
+        if told:
+            await artifacts.put(told.artifacts)
+            await artifacts.consume(told.consumptions)

@@ -1,0 +1,34 @@
+"""What is told of the board comes back from the log as it was told."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.log.strategies import events_of
+from weft.board.events import ArtifactConsumed, ArtifactPublished
+from weft.board.logic.projecting import project
+from weft.log.spec import Event
+from weft.testing.contracts import CODEC, Noted
+from weft.testing.contracts.artifacts.following import batch
+from weft.testing.contracts.artifacts.samples import artifact
+
+
+@settings(max_examples=40)
+@given(st.one_of(events_of(ArtifactPublished), events_of(ArtifactConsumed)))
+def test_every_fact_survives_a_round_trip(event: Event) -> None:
+    line = CODEC.encode(event)
+    assert CODEC.decode(line) == event
+    assert CODEC.encode(CODEC.decode(line)) == line
+
+
+@pytest.mark.parametrize("more", [{"tags": {"b", "c", "a"}}, {"payload": {"b": 1, "a": 2}}])
+def test_the_bytes_of_a_fact_are_the_same_in_every_process(more: dict[str, Any]) -> None:
+    [event] = batch("r", ArtifactPublished(artifact("a", **more)))
+    written = CODEC.encode(event).decode()
+    assert '"tags":["a","b","c"]' in written or '"payload":{"b":1,"a":2}' in written
+
+
+def test_events_that_say_nothing_of_the_board() -> None:
+    assert project([]) is None and project(batch("r", Noted("x"))) is None
