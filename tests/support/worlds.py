@@ -26,7 +26,7 @@ def make_world(
     store = store or MemoryStore(codec())
     clock = FakeClock()
     return World(
-        Stores(store.log, store.inbox, store.claims, store.snapshots),
+        Stores(store.log, store.inbox, store.claims, store.snapshots, store.artifacts),
         clock,
         FakeEntropy(),
         FakeEnvironment(env),

@@ -27,7 +27,7 @@ def world(documents: FakeDocuments, store: MemoryStore) -> World:
     """A world with these documents."""
     clock = FakeClock()
     return World(
-        Stores(store.log, store.inbox, store.claims, store.snapshots),
+        Stores(store.log, store.inbox, store.claims, store.snapshots, store.artifacts),
         clock,
         FakeEntropy(),
         FakeEnvironment(),

@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from weft.agents.spec import Callee, Engine, Tool, Toolkit
 from weft.assembly.service.providers import FilteredContextProvider
@@ -168,8 +168,9 @@ def _plan(loaded: Loaded) -> Plan:
 
 def _engine(given: Any) -> Engine:
     """An engine, or a function that answers as one."""
-    is_function = inspect.isroutine(given) or inspect.isclass(given)
-    return adapter("functions").FunctionEngine(given) if is_function else given
+    if inspect.isroutine(given):
+        return adapter("functions").FunctionEngine(given)
+    return cast(Engine, given)
 
 
 def _chosen(context: Chosen | ContextFilter | None) -> Chosen | None:

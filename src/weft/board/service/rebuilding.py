@@ -1,8 +1,11 @@
 """The board out of the logs."""
 
+from collections.abc import Sequence
+
 from weft.board.logic.projecting import project
 from weft.board.ports import ArtifactStore
 from weft.log.ports import EventLog
+from weft.log.spec import Event
 
 
 async def rebuild(log: EventLog, artifacts: ArtifactStore) -> None:
@@ -15,7 +18,12 @@ async def rebuild(log: EventLog, artifacts: ArtifactStore) -> None:
         StoreUnavailable: some of it may be there; the same may be tried again later.
     """
     for first, _ in reversed(await log.ends()):
-        told = project(await log.read(first.run))
-        if told:
-            await artifacts.put(told.artifacts)
-            await artifacts.consume(told.consumptions)
+        await index(artifacts, await log.read(first.run))
+
+
+async def index(artifacts: ArtifactStore, events: Sequence[Event]) -> None:
+    """Put on a board what some events say and it does not hold; again changes nothing."""
+    told = project(events)
+    if told:
+        await artifacts.put(told.artifacts)
+        await artifacts.consume(told.consumptions)

@@ -6,6 +6,7 @@ from typing import Any
 
 from weft.agents.events import TurnFinished
 from weft.agents.spec import (
+    Agent,
     Decision,
     Finish,
     Given,
@@ -77,7 +78,9 @@ class Reacting:
     ) -> None:
         self.plan = plan
         self.name = plan.name
-        self.agents = {name: member.agent for name, member in plan.members.items()}
+        self.agents: Mapping[str, Agent] = {
+            name: member.agent for name, member in plan.members.items()
+        }
         self.variables = variables
         self.triggers = triggers
         self.hooks = hooks
@@ -104,8 +107,8 @@ class Reacting:
 
     def collecting(self, subscription: str) -> "Reacting":
         """What decides in the run that collects for a subscription: no agent takes a turn there."""
-        collects, nothing = self._by_id[subscription], Variables()
-        return Reacting(self.plan, nothing, Triggers(nothing), {}, Toolkit(), {}, collects)
+        collects = self._by_id[subscription]
+        return Reacting(self.plan, Variables(), Triggers({}), {}, Toolkit(), {}, collects)
 
     def begin(self) -> Tray:
         """Nothing was published."""

@@ -14,6 +14,7 @@ from weft.board.events import ArtifactConsumed, ArtifactPublished
 from weft.board.logic.rows import read_artifact, read_visibility
 from weft.board.ports import ArtifactStore
 from weft.board.spec import Artifact, Public
+from weft.board.spec.index import Found
 from weft.errors import ArtifactExists, Conflict, UsageError
 from weft.kernel.digests import digest
 from weft.kernel.values import as_data
@@ -33,6 +34,14 @@ AT_ONCE = 64
 
 # How many correlations are remembered with the run that they are at.
 REMEMBERED = 10_000
+
+
+class Artifacts(ArtifactStore, Protocol):
+    """Artifacts, also for those who decide who may see them."""
+
+    async def find(self, id: str) -> Found | None:
+        """The row of an artifact, whoever may see it."""
+        ...
 
 
 class Mail(Protocol):
@@ -56,7 +65,7 @@ class Place:
     """Where the runs of a board are, and who has to do with them."""
 
     log: EventLog
-    artifacts: ArtifactStore
+    artifacts: Artifacts
     clock: Clock
     entropy: Entropy
     starter: Starter
@@ -224,7 +233,7 @@ class BoardRuns:
         self, loaded: Loaded, what: Publication, correlation: str | None, id: str | None
     ) -> Artifact:
         """An artifact as it comes from outside; without a correlation, its run is that."""
-        loaded.types.register(type(what.value))
+        loaded.types.register(what.value.__class__)
         type_name, payload = loaded.types.write(what.value)
         token = self._place.entropy.token
         own = token() if id is None else f"{self.name}-{digest(as_data([self.name, id]))[:20]}"

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,7 +17,6 @@ from weft.agents.events import (
 )
 from weft.agents.spec import USER, Ask, Decision, Draw, Finish, Pick, TakeTurn
 from weft.board.events import ArtifactPublished
-from weft.board.ports import ArtifactStore
 from weft.board.service.rebuilding import index
 from weft.errors import MissingContext, UnknownRun
 from weft.log.events import (
@@ -40,6 +39,7 @@ from weft.runtime.logic import (
     thaw,
 )
 from weft.runtime.ports import Claims, Definitions, Entropy, Inbox, Snapshots
+from weft.runtime.service.boards import Artifacts
 from weft.runtime.service.calls import Waiting, ask
 from weft.runtime.service.endings import end_cancelled, end_failed
 from weft.runtime.service.crew import Crew
@@ -81,7 +81,11 @@ class Stores:
     inbox: Inbox
     claims: Claims
     snapshots: Snapshots
-    artifacts: ArtifactStore
+    artifacts: Artifacts
+
+
+def _nobody(delta: Delta) -> None:
+    """Nobody listens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +93,9 @@ class Listeners:
     """Who is told of what a driver does: of answers while they are made, of what is stored, and of
     what goes from one run to another."""
 
-    hear: Callable[[Delta], None]
-    tell: Tell
-    post: Post
+    hear: Callable[[Delta], None] = _nobody
+    tell: Tell | None = None
+    post: Post | None = None
 
 
 class Driver:
@@ -103,12 +107,13 @@ class Driver:
         chance: tuple[Clock, Entropy],
         definitions: Definitions,
         context: ContextSource,
-        listeners: Listeners,
+        listeners: Listeners | None = None,
     ) -> None:
         self._stores = stores
         self._clock, self._entropy = chance
         self._definitions = definitions
         self._context = context
+        listeners = listeners or Listeners()
         self._hear, self._tell = listeners.hear, listeners.tell
         self._around = Surroundings(
             self._take_in, self._expire, self._voice, self._room, listeners.post
@@ -378,7 +383,7 @@ _AT_REST = ENDED | {"paused"}
 
 
 @asynccontextmanager
-async def _entered(room: asyncio.Semaphore) -> AsyncIterator[None]:
+async def _entered(room: asyncio.Semaphore) -> AsyncGenerator[None]:
     async with room:
         yield
 

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from weft.agents.spec import Given
-from weft.assembly.events import ContextGathered
+from weft.assembly.events import ContextGathered, ProviderFailed
 from weft.assembly.logic.gathered import gathered_fact
 from weft.assembly.service.gathering import gather
 from weft.assembly.service.providers import DefaultCorrelationProvider
@@ -91,7 +91,7 @@ class Gatherer:
             return (*gathered.failures, fact)
 
         fact = (await journal.once(key, effect))[-1]
-        if isinstance(fact, ContextGathered):
+        if not isinstance(fact, ProviderFailed):
             return fact
         return f"ContextUnavailable: {fact.provider}: {fact.error}: {fact.message}"
 

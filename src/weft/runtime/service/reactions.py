@@ -9,6 +9,7 @@ from typing import Protocol
 from weft.agents.events import TurnStarted
 from weft.agents.spec import Finish, Judge, Rest, Spawn, TakeTurn
 from weft.board.spec import Artifact
+from weft.errors import UsageError
 from weft.log.events import RunFinished, RunPaused
 from weft.reaction.events import RunOpened
 from weft.reaction.logic.reacting import Reacting
@@ -42,7 +43,7 @@ class Surroundings:
     expire: Callable[[Opened], None]
     voice: Callable[[Opened, int, str], Voice]
     room: Callable[[Opened, str], AbstractAsyncContextManager[None]]
-    post: Post
+    post: Post | None
 
 
 class Reactions:
@@ -94,6 +95,12 @@ class Reactions:
                 return bool(decision.facts) or await self._rest()
         return True
 
+    @property
+    def _post(self) -> Post:
+        if self._around.post is None:
+            raise UsageError("Nothing here goes from one run to another. Use `Weft.board`.")
+        return self._around.post
+
     def _begin(self, agent: str) -> None:
         journal = self._opened.journal
         number = journal.state.turns + 1
@@ -114,7 +121,7 @@ class Reactions:
         """Let a set have its own run: that it is taken comes first, then the run."""
         journal = self._opened.journal
         await journal.commit()
-        await self._around.post.open(self._workflow.name, spawn, journal.state.run)
+        await self._post.open(self._workflow.name, spawn, journal.state.run)
         ids = tuple(artifact.id for artifact in spawn.artifacts)
         journal.record(f"set/{spawn.run}/opened", RunOpened(spawn.run, ids))
 
@@ -158,7 +165,7 @@ class Reactions:
             return
         await self._opened.journal.commit()
         for artifact, subscription in left:
-            await self._around.post.deliver(self._workflow.name, subscription, artifact)
+            await self._post.deliver(self._workflow.name, subscription, artifact)
             self._sent.add((artifact.id, subscription))
 
 

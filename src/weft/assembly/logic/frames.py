@@ -1,4 +1,4 @@
-"""From declarations and values to a frame, and from a recorded frame back to the exact prompt."""
+"""Frames: what a turn is shown, in pieces, and as one text."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -27,7 +27,7 @@ def piece(kind: str, origin: str, text: str, reason: str) -> Piece:
 SCHEMAS = frozenset({"tool", "output"})
 
 # Kinds of pieces that are given beside the system text.
-BESIDE = SCHEMAS | {"message"}
+BESIDE = SCHEMAS | {"message", "context", "artifact", "input"}
 
 
 def rendered(schema: msgspec.Struct) -> str:
