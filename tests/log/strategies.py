@@ -8,8 +8,8 @@ from typing import Any, get_args, get_origin
 import msgspec
 from hypothesis import strategies as st
 
-from tests.board.strategies import artifacts
-from weft.board.spec import Artifact
+from tests.board.strategies import artifacts, visibilities
+from weft.board.spec import Artifact, Visibility
 from weft.log.spec import Event, Fact
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -29,6 +29,7 @@ PLAIN: dict[Any, st.SearchStrategy[Any]] = {
     float: st.floats(allow_nan=False, allow_infinity=False),
     NoneType: st.none(),
     Artifact: artifacts("a"),
+    **dict.fromkeys(get_args(Visibility), visibilities),
     datetime: st.integers(0, 2**52).map(lambda each: EPOCH + timedelta(microseconds=each)),
 }
 

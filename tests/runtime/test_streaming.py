@@ -14,7 +14,7 @@ from weft import Weft
 from weft.adapters.functions import FunctionEngine
 from weft.adapters.scripted import ScriptedEngine
 from weft.agents.spec import Answer, Engine, Task, ToolCall
-from weft.runtime.service.driver import Driver
+from weft.runtime.service.driver import Driver, Listeners
 from weft.runtime.service.runs import Runs
 from weft.runtime.spec import Delta
 from weft.variables.service import ContextSource
@@ -67,7 +67,7 @@ async def heard(tmp_path: Path, engine: Engine) -> Sequence[Delta]:
         pieces.append(delta)
 
     chance = (world.clock, world.entropy)
-    driver = Driver(world.stores, chance, world.definitions, context, hear)
+    driver = Driver(world.stores, chance, world.definitions, context, Listeners(hear))
     run = await Runs(world).start(folder, user="u1", tenant="acme")
     await driver.drive(run)
     assert (await world.stores.log.read(run))[-1].kind == "run.finished"

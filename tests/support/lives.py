@@ -12,7 +12,7 @@ from weft.log.events import RunStarted
 from weft.log.ports import EventLog
 from weft.log.spec import Event
 from weft.runtime.service.runs import World
-from weft.runtime.spec import Loaded
+from weft.runtime.spec import Loaded, Staff
 from weft.testing import CrashingCallee, CrashingEngine, CrashingLog, Fuse, Killed
 from weft.variables.spec import Context
 from weft.wiring import Folders
@@ -59,11 +59,15 @@ class Mortal:
         fuse = self._fuse
         return replace(
             loaded,
-            engines={name: CrashingEngine(each, fuse) for name, each in loaded.engines.items()},
+            staff={name: self._staffed(each) for name, each in loaded.staff.items()},
             tools={name: self._watched(each) for name, each in loaded.tools.items()},
             hooks={number: self._watched(each) for number, each in loaded.hooks.items()},
             selector=loaded.selector and CrashingEngine(loaded.selector, fuse),
         )
+
+    def _staffed(self, staff: Staff) -> Staff:
+        engines = tuple(CrashingEngine(each, self._fuse) for each in staff.engines)
+        return replace(staff, engines=engines)
 
     def _watched(self, callee: Callee) -> Callee:
         return CrashingCallee(Watched(callee, self._log, self._keys), self._fuse)
