@@ -114,9 +114,7 @@ class Weft:
         """
         parts = self._open()
         declared = parts.declare_board(name, max_turns, variables or {}, hooks)
-        runs = parts.runs.board(
-            name, partial(parts.boards.load, name), user=user_id, tenant=app_id
-        )
+        runs = parts.runs.board(name, partial(parts.boards.load, name), user=user_id, tenant=app_id)
         return Board(declared, runs, parts, self._serve)
 
     async def runs(self, limit: int | None = None) -> "list[Summary]":

@@ -17,9 +17,11 @@ from weft.explain.spec.asked import Declared
 from weft.kernel.documents import Document
 from weft.kernel.values import Json
 from weft.log.events import RunStarted
+from weft.log.ports import EventLog
+from weft.reaction.logic.reacting import Reacting
 from weft.runtime.logic import codec
 from weft.runtime.service.driver import Stores
-from weft.reaction.logic.reacting import Reacting
+from weft.runtime.service.pinning import plan_of
 from weft.runtime.service.runs import Runs, World
 from weft.runtime.spec import Loaded
 from weft.variables.logic.descriptions import describe
@@ -28,7 +30,6 @@ from weft.wiring.adapters import adapter
 from weft.wiring.boards import BoardDeclaration, Boards
 from weft.wiring.folders import Folders
 from weft.wiring.settings import Settings, settings
-
 
 # What a board may be called: it is part of the ids of its runs.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
@@ -109,7 +110,7 @@ def assemble(asked: Mapping[str, Any], engine: Engine | None) -> Parts:
     chosen = settings(asked)
     store, documents = open_store(chosen), open_documents(chosen)
     boards = Boards(engine)
-    definitions = Definitions(Folders(engine, strict=chosen.strict), boards)
+    definitions = Definitions(Folders(engine, strict=chosen.strict), boards, store.log)
     runs = Runs(world(store, documents, definitions))
     return Parts(chosen, store, documents, definitions, boards, TypeRegistry(), runs)
 
@@ -117,9 +118,10 @@ def assemble(asked: Mapping[str, Any], engine: Engine | None) -> Parts:
 class Definitions:
     """Workflows of an app: folders, and boards."""
 
-    def __init__(self, folders: Folders, boards: Boards) -> None:
+    def __init__(self, folders: Folders, boards: Boards, log: EventLog) -> None:
         self._folders = folders
         self._boards = boards
+        self._log = log
 
     async def load(self, source: str) -> Loaded:
         """The workflow declared in a folder."""
@@ -128,7 +130,7 @@ class Definitions:
     async def restore(self, started: RunStarted) -> Loaded:
         """The workflow as a run began with it."""
         if started.form == Reacting.form:
-            return self._boards.restore(started)
+            return self._boards.restore(started, await plan_of(self._log, started))
         return await self._folders.restore(started)
 
     async def aclose(self) -> None:

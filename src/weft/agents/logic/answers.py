@@ -59,7 +59,7 @@ def as_answer(task: Task, given: Any) -> Answer:
         return Answer(given or "")
     if isinstance(given, Answer):
         return msgspec.structs.replace(given, artifacts=tuple(map(_publication, given.artifacts)))
-    values = as_array(list(given) if isinstance(given, tuple) else given) or [given]
+    values = as_array([*given] if isinstance(given, tuple) else given) or [given]
     if not all(isinstance(each, BaseModel | Publication) for each in values):
         raise EngineError(
             f"The engine of {task.agent!r} gave {preview(given)}. Give a text, an Answer, or "

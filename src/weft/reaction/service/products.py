@@ -154,5 +154,3 @@ def _listing(entries: list[dict[str, Any]], products: Iterable[Product]) -> dict
         "required": [SEVERAL],
         "additionalProperties": False,
     }
-
-

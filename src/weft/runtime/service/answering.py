@@ -6,7 +6,7 @@ from contextlib import aclosing
 from typing import Any, NamedTuple
 
 from weft.agents.events import AgentOutput, AgentText
-from weft.agents.spec import UNPREPARED, Answer, Engine, Exchange, Given, Publication
+from weft.agents.spec import UNPREPARED, Answer, Engine, Exchange, Publication
 from weft.kernel.values import as_data, said
 from weft.log.spec import Fact
 from weft.reaction.events import SampleChosen
@@ -18,9 +18,9 @@ from weft.runtime.service.journal import Journal
 from weft.runtime.service.messages import MessageHooks
 from weft.runtime.service.offers import offers_to
 from weft.runtime.service.rounds import Ended, Rounds
-from weft.runtime.service.sights import Sight, Sights
+from weft.runtime.service.sights import Sight, Sights, Surrounding
 from weft.runtime.service.users import ask_user_code
-from weft.runtime.spec import Loaded, Staff, Voice, silence
+from weft.runtime.spec import Going, Loaded, Staff, Voice, silence
 
 # Seconds that a score may take.
 DEADLINE = 60.0
@@ -60,24 +60,23 @@ class Answering:
             if messages.has(agent, "process_message_before_send")
         }
 
-    async def answer(
-        self, number: int, agent: str, given: Given | None, voice: Voice, again: bool
-    ) -> Ended:
+    async def answer(self, going: Going) -> Ended:
         """What the agent comes to in a turn, or what went wrong."""
+        number, agent = going.number, going.agent
         staff = self._loaded.staff[agent]
         prepared = await self._messages.prepare(number, agent) if self._hooked else UNPREPARED
         offers = offers_to(self._journal.workflow.agents[agent], self._journal, self._loaded)
-        gathered, problem = await self._gatherer.gather(number, agent, given)
+        gathered, problem = await self._gatherer.gather(going)
         if problem:
             return Ended(problem)
         sights = [
-            self._sights.see(number, agent, offers, prepared, given, each, place, again)
+            self._sights.see(going, place, Surrounding(offers, prepared, each))
             for place, each in enumerate(gathered)
         ]
         # What a hook may rewrite is not heard before it has.
         rewrites = agent in self._rewriting
         hooks = self._messages if rewrites else None
-        turn = Turn(number, agent, staff, sights, hooks, _hushed if rewrites else voice)
+        turn = Turn(number, agent, staff, sights, hooks, _hushed if rewrites else going.voice)
         if staff.samples == 1:
             return await self._try(turn, f"t{number}")
         return await self._best(turn)
@@ -101,7 +100,13 @@ class Answering:
         task = self._sights.open(sight, turn.voice(1), scope)
         called = around_calls(turn.staff.components, engine) if turn.staff.components else engine
         return Rounds(
-            self._journal, (engine, called), task, sight.offers, turn.hooks, turn.voice, scope
+            self._journal,
+            (engine, called),
+            task,
+            sight.around.offers,
+            turn.hooks,
+            turn.voice,
+            scope,
         )
 
     async def _best(self, turn: Turn) -> Ended:

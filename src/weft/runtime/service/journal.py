@@ -5,7 +5,7 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 import anyio
 
@@ -14,7 +14,7 @@ from weft.assembly.logic import View
 from weft.errors import Conflict
 from weft.kernel.values import preview
 from weft.log.events import RunPaused
-from weft.log.ports import Clock, Effect, EventLog
+from weft.log.ports import Clock, Effect
 from weft.log.spec import Event, Fact, Intent
 from weft.runtime.logic import ENDED, derive, evolve, turn_of
 from weft.runtime.service.functions import ask_function
@@ -37,6 +37,28 @@ log = logging.getLogger("weft.context")
 Tell = Callable[[Sequence[Event]], Awaitable[None]]
 
 
+class Appends(Protocol):
+    """What a journal needs of a log."""
+
+    async def append(self, run: str, events: Sequence[Event], expected: int) -> Sequence[Event]:
+        """Store events after position `expected`, and give back what the log holds."""
+        ...
+
+
+class Telling:
+    """A log that tells somebody what it stored."""
+
+    def __init__(self, log: Appends, tell: Tell) -> None:
+        self._log = log
+        self._tell = tell
+
+    async def append(self, run: str, events: Sequence[Event], expected: int) -> Sequence[Event]:
+        """Store events after position `expected`, and give back what the log holds."""
+        stored = await self._log.append(run, events, expected)
+        await self._tell(stored)
+        return stored
+
+
 class Diverged(Exception):
     """What is about to be done is not what the log says was begun."""
 
@@ -53,7 +75,7 @@ class Journal:
 
     def __init__(
         self,
-        log: EventLog,
+        log: Appends,
         clock: Clock,
         loaded: Loaded,
         state: RunState,
@@ -61,7 +83,6 @@ class Journal:
         *,
         objects: dict[tuple[str, str], Any] | None = None,
         verbose: bool = False,
-        tell: Tell | None = None,
     ) -> None:
         self.workflow = loaded.workflow
         self.state = state
@@ -70,7 +91,6 @@ class Journal:
         self.objects = {} if objects is None else objects
         self._functions = loaded.functions
         self._verbose = verbose
-        self._tell_of = tell
         self._is_storing = False
         self._stored_all: asyncio.Event | None = None
         self.views: dict[str, tuple[int, View]] = {}
@@ -222,8 +242,6 @@ class Journal:
             self._trouble = error
             raise
         self._stored = batch[-1].seq
-        if self._tell_of is not None:
-            await self._tell_of(batch)
 
     @property
     def is_unsettled(self) -> bool:

@@ -171,4 +171,3 @@ class Reactions:
 
 def _earliest(*instants: datetime | None) -> datetime | None:
     return min((each for each in instants if each is not None), default=None)
-
