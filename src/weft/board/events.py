@@ -7,7 +7,8 @@ from weft.log.spec import Fact
 
 
 class ArtifactPublished(Fact, frozen=True):
-    """An artifact was put on the board, in a turn or from outside (0); `root` is what began it."""
+    """An artifact is on the board: from a turn, or from outside. `root` is the publish from outside
+    that all this goes back to."""
 
     kind: ClassVar[str] = "artifact.published"
     artifact: Artifact
@@ -15,9 +16,16 @@ class ArtifactPublished(Fact, frozen=True):
     root: str = ""
 
 
+class ArtifactMade(Fact, frozen=True):
+    """A turn made an artifact that was not to be published; nobody but who asked gets it."""
+
+    kind: ClassVar[str] = "artifact.made"
+    artifact: Artifact
+    turn: int
+
+
 class ArtifactConsumed(Fact, frozen=True):
-    """An agent's subscription took artifacts into a turn of a run, of this one unless it names
-    another; `retry_of` is the turn that failed on them before."""
+    """A subscription took artifacts: into a turn of this run, or into a run of their own."""
 
     kind: ClassVar[str] = "artifact.consumed"
     agent: str

@@ -8,6 +8,7 @@ from typing import Any
 from anyio import to_thread
 
 from weft.agents.spec import Engine
+from weft.board.ports import ArtifactStore
 from weft.conversation.logic.deciding import deciding
 from weft.errors import Diagnostic, UsageError
 from weft.explain.spec.asked import Declared
@@ -26,9 +27,28 @@ from weft.wiring.settings import Settings, settings
 
 def open_store(chosen: Settings) -> Any:
     """The store that the settings name; it opens nothing before it is used."""
+    beside = not chosen.artifacts
     if chosen.store == "memory":
-        return adapter("memory").MemoryStore(codec())
-    return adapter("sqlite").SqliteStore(chosen.store, codec())
+        return adapter("memory").MemoryStore(codec(), board=beside)
+    return adapter("sqlite").SqliteStore(chosen.store, codec(), board=beside)
+
+
+def open_artifacts(chosen: Settings, store: Any) -> ArtifactStore:
+    """The artifacts that the settings name: those of the store, or of a server of their own; it is
+    connected to when they are used.
+
+    Raises:
+        UsageError: no store has such a URL.
+    """
+    if not chosen.artifacts:
+        return store.artifacts
+    scheme = chosen.artifacts.partition(":")[0]
+    if scheme in ("postgresql", "postgres"):
+        return adapter("postgres").PostgresArtifacts(chosen.artifacts)
+    raise UsageError(
+        f"No artifacts are reached by {scheme!r}. Write `postgresql://…`, or leave the setting "
+        "`artifacts` empty to keep them beside the runs."
+    )
 
 
 def open_documents(chosen: Settings) -> DocumentStore:
@@ -57,6 +77,7 @@ class Parts:
 
     settings: Settings
     store: Any
+    artifacts: ArtifactStore
     documents: DocumentStore
     definitions: Folders
     runs: Runs
@@ -64,6 +85,7 @@ class Parts:
     async def aclose(self) -> None:
         """Close the stores."""
         await self.definitions.aclose()
+        await self.artifacts.aclose()
         await self.store.aclose()
         await self.documents.aclose()
 
@@ -72,9 +94,10 @@ def assemble(asked: Mapping[str, Any], engine: Engine | None) -> Parts:
     """The parts of an app as it was asked for; nothing is opened yet."""
     chosen = settings(asked)
     store, documents = open_store(chosen), open_documents(chosen)
+    artifacts = open_artifacts(chosen, store)
     definitions = Folders(engine, strict=chosen.strict)
     runs = Runs(world(store, documents, definitions))
-    return Parts(chosen, store, documents, definitions, runs)
+    return Parts(chosen, store, artifacts, documents, definitions, runs)
 
 
 def world(store: Any, documents: DocumentStore, definitions: Folders) -> World:

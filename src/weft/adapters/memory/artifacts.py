@@ -9,6 +9,7 @@ from weft.adapters.memory.log import MemoryLog
 from weft.board.logic.rows import instant_of, microseconds, rows_of
 from weft.board.service import Reading
 from weft.board.spec import Artifact, Consumption, FilterConfig, Page, Reader, Summary
+from weft.board.spec.index import Found
 
 
 class MemoryArtifacts:
@@ -35,6 +36,11 @@ class MemoryArtifacts:
         """Keep who took what; one that is there already changes nothing."""
         self._log.check_open()
         self._index.keep((), consumptions)
+
+    async def find(self, id: str) -> Found | None:
+        """The row of an artifact, whoever may see it."""
+        self._log.check_open()
+        return await self._index.find(id)
 
     async def get(self, id: str, reader: Reader, now: datetime) -> Artifact | None:
         """The artifact of this id as a copy; none if there is none that the reader may see."""
@@ -69,3 +75,6 @@ class MemoryArtifacts:
         self._log.check_open()
         ahead = self._index.openings(microseconds(now))
         return [instant_of(number) for number in islice(ahead, limit)]
+
+    async def aclose(self) -> None:
+        """Nothing of its own is open: it is closed with the log."""
