@@ -6,6 +6,7 @@ with its own streams, folder, environment, signals and exit code.
 
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -52,8 +53,8 @@ class Process:
         return self._code
 
     def kill(self) -> None:
-        """Kill the process, unless its end is known."""
-        if self._code is None:
+        """Kill the process, unless it has ended."""
+        if self._code is None and not select.select([self._reply], [], [], 0)[0]:
             os.kill(self.pid, signal.SIGKILL)
 
 
