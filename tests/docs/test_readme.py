@@ -8,6 +8,8 @@ from tests.docs.console import matches, prepare, run, steps
 from tests.docs.markdown import PAGES, fences
 from tests.support.warm import Warm
 
+pytestmark = pytest.mark.repeats
+
 TOLD = [page for page in PAGES if fences(page, "console")]
 
 
