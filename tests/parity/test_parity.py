@@ -24,6 +24,7 @@ from tests.parity.tool_effects import TOOL_EFFECTS
 from tests.support.folders import write_folder
 from weft import Answer, DefinitionError, Task, Weft, wiring
 from weft.board.spec import FilterConfig, TagFilter
+from weft.errors import UsageError
 from weft.kernel.models import Declared
 from weft.variables.spec import BAKED_IN, BASE, Trigger, Variables
 from weft.variables.spec.triggers import Setting
@@ -259,6 +260,23 @@ async def documents_of_a_file(folder: str) -> None:
         assert await first_word(folder) == (name, "")
 
 
+async def misplaced(**settings: Any) -> str:
+    """Why artifacts cannot be kept where they are said to be."""
+    with pytest.raises(UsageError) as refused:
+        async with Weft(store="memory", **settings) as app:
+            await app.runs()
+    return str(refused.value)
+
+
+async def artifacts_of_the_app(folder: str) -> None:
+    assert "No artifacts are reached by 'mysql'" in await misplaced(artifacts="mysql://here")
+
+
+async def artifacts_of_a_file(folder: str) -> None:
+    configure('artifacts = "mongodb://here"\n')
+    assert "No artifacts are reached by 'mongodb'" in await misplaced()
+
+
 @contextmanager
 def locked(folder: str) -> Iterator[None]:
     """A database that somebody else writes to."""
@@ -314,6 +332,8 @@ APP: dict[str, Callable[[str], Any]] = {
     "Weft.engine": engine_of_the_app,
     "Settings.store": store_of_a_file,
     "Settings.slots": slots_of_a_file,
+    "Weft.artifacts": artifacts_of_the_app,
+    "Settings.artifacts": artifacts_of_a_file,
     "Weft.documents": documents_of_the_app,
     "Weft.documents_timeout": patience_of_the_app,
     "Settings.documents": documents_of_a_file,

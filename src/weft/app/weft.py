@@ -27,14 +27,16 @@ class Weft:
     """An app: runs in one store, driven in this process. Opens nothing before it is used.
 
     `store` and `documents` are where runs are kept and where database variables are looked up;
-    `engine` answers for agents that choose none. With `strict=False`, a workflow whose context
-    variables are invalid begins without them.
+    `artifacts` is where artifacts are kept if not beside the runs; `engine` answers for agents that
+    choose none. With `strict=False`, a workflow whose context variables are invalid begins without
+    them.
     """
 
     def __init__(
         self,
         *,
         store: str | None = None,
+        artifacts: str | None = None,
         slots: int | None = None,
         documents: str | None = None,
         documents_timeout: float | None = None,
@@ -43,6 +45,7 @@ class Weft:
     ) -> None:
         self._asked = {
             "store": store,
+            "artifacts": artifacts,
             "slots": slots,
             "documents": documents,
             "documents_timeout": documents_timeout,
