@@ -7,6 +7,7 @@ import pytest
 
 from tests.docs.console import run
 from tests.docs.markdown import ROOT
+from tests.support.warm import Warm
 from weft import Weft
 from weft.explain.spec.turn import TurnExplained
 
@@ -22,9 +23,9 @@ class Played(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
+def played(tmp_path_factory: pytest.TempPathFactory, warm: Warm) -> Played:
     folder, command = tmp_path_factory.mktemp("pep"), f"python {ROOT / 'examples/pep_talk.py'}"
-    return Played(folder, (run(command, folder), run(command, folder)))
+    return Played(folder, (run(command, folder, warm), run(command, folder, warm)))
 
 
 async def explained(folder: Path) -> TurnExplained:
