@@ -1,4 +1,4 @@
-"""From declarations and values to a frame, and from a recorded frame back to the exact prompt."""
+"""Frames: what a turn is shown, in pieces, and as one text."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
