@@ -14,6 +14,7 @@ WeftError                 anything Weft says no to; has a stable `code`
 │   ├── ArtifactExists    an artifact of this id is there, with other content
 │   └── UnknownType       no type of artifacts has that name, or several have it
 ├── MissingContext        a run cannot start or go on: values that it needs are missing
+├── ContextUnavailable    no provider gave context for a turn
 ├── DocumentsUnavailable  a document store does not answer, in time or at all
 ├── RunBusy               another process drives the run
 ├── WriteRefused          a variable cannot be written, or not with this value
@@ -24,7 +25,7 @@ WeftError                 anything Weft says no to; has a stable `code`
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 class WeftError(Exception):
@@ -144,6 +145,16 @@ class MissingContext(WeftError):
         self.problems = tuple(problems)
         lines = "\n".join(f"  {problem}" for problem in self.problems)
         super().__init__(f"{what}:\n{lines}")
+
+
+class ContextUnavailable(WeftError):
+    """No provider gave context for a turn; `failures` are the facts of those that were asked."""
+
+    code = "WEFT-PROVIDER"
+
+    def __init__(self, message: str, failures: Iterable[Any] = ()) -> None:
+        self.failures = tuple(failures)
+        super().__init__(message)
 
 
 class DocumentsUnavailable(WeftError):

@@ -1,10 +1,68 @@
-"""What a turn was shown, and what it was not."""
+"""What was gathered for a turn, what it was shown, and what it was not."""
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 import msgspec
 
+from weft.kernel.values import Json
 from weft.log.spec import Fact
+
+
+class GatheredItem(
+    msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_unknown_fields=True
+):
+    """One item of a slice, known by its digest; its text stands where the run first has it.
+
+    `provider` is who gave it, inside whom; `artifact` is the id of what it shows, and `redacted`
+    are the paths of the payload that it does not show as they are.
+    """
+
+    digest: str
+    provider: str
+    artifact: str = ""
+    redacted: tuple[str, ...] = ()
+    text: str | None = None
+
+
+class ProviderCall(
+    msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_unknown_fields=True
+):
+    """One call of a provider: how many items it gave in how many microseconds, or its error."""
+
+    provider: str
+    items: int
+    micros: int
+    error: str = ""
+
+
+class ContextGathered(Fact, frozen=True):
+    """What a provider, or the fallback in its place, gave for a turn.
+
+    `inputs` is how the inputs of the turn are shown, where that is not as they are.
+    """
+
+    kind: ClassVar[str] = "context.gathered"
+    turn: int
+    agent: str
+    provider: str
+    items: tuple[GatheredItem, ...]
+    calls: tuple[ProviderCall, ...]
+    metadata: Mapping[str, Json] = {}
+    inputs: tuple[GatheredItem, ...] | None = None
+    fallback: bool = False
+
+
+class ProviderFailed(Fact, frozen=True):
+    """A provider raised, took too long or gave no slice; `fallback` is asked in its place."""
+
+    kind: ClassVar[str] = "provider.failed"
+    turn: int
+    agent: str
+    provider: str
+    error: str
+    message: str
+    fallback: str = ""
 
 
 class Segment(

@@ -23,6 +23,7 @@ _UNSEEN = re.compile(
     "\U000e0000-\U000e0fff]"
 )
 _encode = msgspec.json.Encoder().encode
+_encode_in_order = msgspec.json.Encoder(order="deterministic").encode
 
 # Any JSON value. A recursive alias would say more and cost every caller a cast.
 Json = Any
@@ -86,7 +87,17 @@ def writable(text: str) -> str:
 
 def as_data(value: Json) -> str:
     """A value as data: JSON on one line, so that no line break or quote of it can pass for ours."""
-    return _UNSEEN.sub(lambda found: json.dumps(found[0])[1:-1], _encode(value).decode())
+    return _spelled(_encode(value).decode())
+
+
+def canonical(value: Json) -> str:
+    """A value as data, the same text for the same value: the keys of its objects in order."""
+    return _spelled(_encode_in_order(value).decode())
+
+
+def _spelled(text: str) -> str:
+    """JSON in which nothing is left that breaks lines or is not seen."""
+    return _UNSEEN.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
 def preview(value: Json, limit: int = 80) -> str:

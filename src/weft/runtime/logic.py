@@ -8,7 +8,7 @@ import msgspec
 from weft.agents import events as agents
 from weft.agents.logic.folding import FOLDS as AGENT_FOLDS
 from weft.agents.spec import RunState, Workflow
-from weft.assembly.events import FrameAssembled
+from weft.assembly.events import ContextGathered, FrameAssembled, ProviderFailed
 from weft.conversation.events import RouteDecided
 from weft.lifecycle import events as lifecycle
 from weft.log import events as runs
@@ -32,6 +32,8 @@ FACTS = (
     variables.ContextSuppressed,
     variables.TimerSet,
     variables.TimerExpired,
+    ContextGathered,
+    ProviderFailed,
     FrameAssembled,
     agents.TurnStarted,
     agents.TurnFinished,

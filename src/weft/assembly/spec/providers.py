@@ -1,12 +1,13 @@
 """What gives context for a turn, what it is asked, and what it gives."""
 
-from collections.abc import Mapping, Set
+from collections.abc import Awaitable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from weft.assembly.spec.messages import Transcript
 from weft.board.spec import Artifact
 from weft.board.spec.handle import BoardHandle
+from weft.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,19 +66,52 @@ class ContextSlice:
 
 
 class ContextProvider(Protocol):
-    """Gives context for a request."""
+    """Gives context for a request: an `async def`, or what has one as its `__call__`."""
 
-    async def __call__(self, request: ContextRequest) -> ContextSlice:
+    def __call__(self, request: ContextRequest, /) -> Awaitable[ContextSlice]:
         """The slice for this request."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Which provider a declaration chose, and what is used in its place when it fails."""
+    """Which provider a declaration chose, and what is used in its place when it fails.
+
+    Each of them has `timeout` seconds and gets `config` with its request. `name` is what it is
+    called on record, unless that is the name of its class or function.
+
+    Raises:
+        UsageError: one of them cannot be called, or there is no time for it.
+    """
 
     provider: ContextProvider
     fallback: ContextProvider | None = None
     timeout: float = 60.0
     config: Mapping[str, Any] = field(default_factory=dict[str, Any])
     name: str = ""
+
+    def __post_init__(self) -> None:
+        check_provider(self.provider, "The context provider")
+        if self.fallback is not None:
+            check_provider(self.fallback, "The fallback")
+        if not self.timeout > 0:
+            raise UsageError(
+                f"A provider cannot answer in {self.timeout!r} seconds. Give `timeout` more than 0."
+            )
+
+
+def check_provider(provider: object, what: str) -> None:
+    """See that something can be a provider.
+
+    Raises:
+        UsageError: it is a class, or cannot be called.
+    """
+    if isinstance(provider, type):
+        raise UsageError(
+            f"{what} is the class {provider.__name__!r}. Give one of it: {provider.__name__}(…)."
+        )
+    if not callable(provider):
+        raise UsageError(
+            f"{what} is {provider!r}, which cannot be called. "
+            "Give an `async def` that takes a ContextRequest and gives a ContextSlice."
+        )
