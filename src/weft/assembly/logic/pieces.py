@@ -1,0 +1,78 @@
+"""What was gathered, as pieces of a frame."""
+
+from collections.abc import Mapping, Sequence
+
+from weft.assembly.events import ContextGathered, GatheredItem, Withheld
+from weft.assembly.logic.frames import piece
+from weft.assembly.logic.items import described, written
+from weft.assembly.spec import Piece
+from weft.board.spec import Artifact
+
+# Why an input stands there that nothing is taken out of.
+AS_IT_IS = "as it is"
+
+
+def texts_of(gathered: ContextGathered) -> dict[str, str]:
+    """The texts by digest that the run has from this fact on."""
+    items = (*gathered.items, *(gathered.inputs or ()))
+    return {each.digest: each.text for each in items if each.text is not None}
+
+
+def context_pieces(gathered: ContextGathered, texts: Mapping[str, str]) -> list[Piece]:
+    """The items that were gathered, under a head; nothing where there are none.
+
+    `texts` has, by digest, what the run held before.
+    """
+    if not gathered.items:
+        return []
+    own = texts_of(gathered)
+    head = piece("context", "context", "Context:", "heads what was gathered")
+    items = [
+        piece("artifact", each.provider, _text(each, own, texts), _reason(each))
+        for each in gathered.items
+    ]
+    return [head, *items]
+
+
+def input_pieces(
+    inputs: Sequence[Artifact], gathered: ContextGathered | None, texts: Mapping[str, str]
+) -> list[Piece]:
+    """The inputs of a turn under a head, as its providers left them; nothing without inputs."""
+    if not inputs:
+        return []
+    head = piece("input", "input", "Input:", "heads what the turn is about")
+    if gathered is None or gathered.inputs is None:
+        told = [(each.id, written(described(each)), AS_IT_IS) for each in inputs]
+    else:
+        own = texts_of(gathered)
+        told = [
+            (each.artifact, _text(each, own, texts), _without(each) or AS_IT_IS)
+            for each in gathered.inputs
+        ]
+    return [head, *(piece("input", f"artifact {id}", text, why) for id, text, why in told)]
+
+
+def redactions(gathered: ContextGathered) -> list[Withheld]:
+    """What of the items and inputs is not shown as it is."""
+    return [
+        Withheld(f"{_whole(each)}.{path}", "redacted", each.provider)
+        for each in (*gathered.items, *(gathered.inputs or ()))
+        for path in each.redacted
+    ]
+
+
+def _text(item: GatheredItem, own: Mapping[str, str], texts: Mapping[str, str]) -> str:
+    return own[item.digest] if item.digest in own else texts[item.digest]
+
+
+def _reason(item: GatheredItem) -> str:
+    shown = f"artifact {item.artifact}" if item.artifact else "no artifact"
+    return "; ".join(part for part in (shown, _without(item)) if part)
+
+
+def _without(item: GatheredItem) -> str:
+    return f"without {', '.join(item.redacted)}" if item.redacted else ""
+
+
+def _whole(item: GatheredItem) -> str:
+    return f"artifact {item.artifact}" if item.artifact else item.provider
