@@ -1,0 +1,1 @@
+"""Asking providers for context, and the providers that there are."""

@@ -1,0 +1,106 @@
+"""Gathering: a provider is asked for a turn, and the fallback in its place when it fails."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import anyio
+
+from weft.assembly.events import ProviderFailed
+from weft.assembly.logic.gathered import Gathered, check_given, shown_inputs
+from weft.assembly.logic.items import with_payload
+from weft.assembly.logic.slices import Settled
+from weft.assembly.service.trail import HERE, Place, Trail, ask, name_of
+from weft.assembly.spec import Chosen, ContextProvider, ContextRequest
+from weft.board.spec import Artifact
+from weft.errors import ContextUnavailable
+from weft.kernel.values import said
+
+
+async def gather(
+    chosen: Chosen, request: ContextRequest, *, witnessed: Sequence[Artifact]
+) -> Gathered:
+    """What the chosen provider gives for a turn, or its fallback.
+
+    `witnessed` grows with what the board of the request gives out; a slice may show that and the
+    inputs, and no other artifact.
+
+    Raises:
+        ContextUnavailable: neither gave a slice.
+    """
+    name = chosen.name or name_of(chosen.provider)
+    asked = [(name, chosen.provider)]
+    if chosen.fallback is not None:
+        asked.append((name_of(chosen.fallback), chosen.fallback))
+    trail = Trail(request.inputs, witnessed)
+    failures: list[ProviderFailed] = []
+    for number, (name, provider) in enumerate(asked):
+        try:
+            settled = await _asked(provider, name, chosen, request, trail)
+        except Exception as error:  # noqa: BLE001 - all of it is recorded
+            instead = asked[number + 1][0] if number + 1 < len(asked) else ""
+            failures.append(_failed(request, name, error, instead))
+        else:
+            return _gathered(request, name, settled, trail, failures)
+    raise _unavailable(failures)
+
+
+async def _asked(
+    provider: ContextProvider, name: str, chosen: Chosen, request: ContextRequest, trail: Trail
+) -> Settled:
+    """What one provider gives in its time."""
+    own = replace(
+        request,
+        inputs=tuple(with_payload(each, each.payload) for each in request.inputs),
+        config={**request.config, **chosen.config},
+    )
+    token = HERE.set(Place(trail))
+    try:
+        with anyio.move_on_after(chosen.timeout):
+            settled = await ask(provider, own, name)
+            check_given(settled.items, name, trail.known())
+            return settled
+    finally:
+        HERE.reset(token)
+    raise ContextUnavailable(
+        f"{name!r} took over {chosen.timeout:g} s. Let it ask for less, or raise its `timeout`."
+    )
+
+
+def _failed(request: ContextRequest, name: str, error: Exception, fallback: str) -> ProviderFailed:
+    kind = type(error).__name__
+    return ProviderFailed(request.ctx.turn, request.agent.name, name, kind, said(error), fallback)
+
+
+def _gathered(
+    request: ContextRequest,
+    name: str,
+    settled: Settled,
+    trail: Trail,
+    failures: Sequence[ProviderFailed],
+) -> Gathered:
+    return Gathered(
+        request.ctx.turn,
+        request.agent.name,
+        name,
+        tuple(settled.items),
+        tuple(trail.calls),
+        settled.metadata,
+        shown_inputs(request.inputs, settled.inputs, name),
+        tuple(failures),
+    )
+
+
+def _unavailable(failures: Sequence[ProviderFailed]) -> ContextUnavailable:
+    told = " ".join(map(_told, failures))
+    remedy = "" if len(failures) > 1 else " Or give the agent a fallback."
+    return ContextUnavailable(
+        f"Agent {failures[0].agent!r} got no context. {told}{remedy}", failures
+    )
+
+
+def _told(failed: ProviderFailed) -> str:
+    """What went wrong, and what to do."""
+    if failed.error == ContextUnavailable.__name__:
+        return failed.message
+    message = failed.message.rstrip(".")
+    return f"Provider {failed.provider!r} raised {failed.error}: {message}. Correct it."
