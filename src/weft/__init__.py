@@ -13,6 +13,18 @@ if TYPE_CHECKING:
     from weft.agents.spec import use_ui_tool as use_ui_tool
     from weft.app import Run as Run
     from weft.app import Weft as Weft
+    from weft.assembly.service.providers import CompositeProvider as CompositeProvider
+    from weft.assembly.service.providers import (
+        DefaultCorrelationProvider as DefaultCorrelationProvider,
+    )
+    from weft.assembly.service.providers import FilteredContextProvider as FilteredContextProvider
+    from weft.assembly.service.providers import RedactingProvider as RedactingProvider
+    from weft.assembly.service.providers import StateDelegatingProvider as StateDelegatingProvider
+    from weft.assembly.service.providers import SummaryProvider as SummaryProvider
+    from weft.assembly.service.providers import TranscriptProvider as TranscriptProvider
+    from weft.assembly.spec import ContextProvider as ContextProvider
+    from weft.assembly.spec import ContextRequest as ContextRequest
+    from weft.assembly.spec import ContextSlice as ContextSlice
     from weft.errors import DefinitionError as DefinitionError
     from weft.errors import Diagnostic as Diagnostic
     from weft.errors import MissingContext as MissingContext
@@ -27,18 +39,28 @@ if TYPE_CHECKING:
 _HOMES = {
     "UNCHANGED": "weft.variables.spec",
     "Answer": "weft.agents.spec",
+    "CompositeProvider": "weft.assembly.service.providers",
     "Context": "weft.variables.spec",
+    "ContextProvider": "weft.assembly.spec",
+    "ContextRequest": "weft.assembly.spec",
+    "ContextSlice": "weft.assembly.spec",
+    "DefaultCorrelationProvider": "weft.assembly.service.providers",
     "DefinitionError": "weft.errors",
     "Delivery": "weft.runtime.spec",
     "Diagnostic": "weft.errors",
     "Engine": "weft.agents.spec",
     "Event": "weft.log.spec",
+    "FilteredContextProvider": "weft.assembly.service.providers",
     "MissingContext": "weft.errors",
     "QuestionExpired": "weft.errors",
+    "RedactingProvider": "weft.assembly.service.providers",
     "Run": "weft.app",
+    "StateDelegatingProvider": "weft.assembly.service.providers",
+    "SummaryProvider": "weft.assembly.service.providers",
     "Task": "weft.agents.spec",
     "ToolCall": "weft.agents.spec",
     "ToolSchema": "weft.agents.spec",
+    "TranscriptProvider": "weft.assembly.service.providers",
     "Usage": "weft.agents.spec",
     "Weft": "weft.app",
     "WeftError": "weft.errors",
@@ -49,18 +71,28 @@ _HOMES = {
 __all__ = [
     "UNCHANGED",
     "Answer",
+    "CompositeProvider",
     "Context",
+    "ContextProvider",
+    "ContextRequest",
+    "ContextSlice",
+    "DefaultCorrelationProvider",
     "DefinitionError",
     "Delivery",
     "Diagnostic",
     "Engine",
     "Event",
+    "FilteredContextProvider",
     "MissingContext",
     "QuestionExpired",
+    "RedactingProvider",
     "Run",
+    "StateDelegatingProvider",
+    "SummaryProvider",
     "Task",
     "ToolCall",
     "ToolSchema",
+    "TranscriptProvider",
     "Usage",
     "Weft",
     "WeftError",
