@@ -1,6 +1,7 @@
 """What tests stand on: contract suites, fakes and crash tools, for your adapters as for ours."""
 
 from weft.adapters.scripted import ScriptedEngine
+from weft.testing.boards import BoardTurn
 from weft.testing.crashes import CrashingCallee, CrashingEngine, CrashingLog, Fuse, Killed
 from weft.testing.fakes import (
     FakeClock,
@@ -11,6 +12,7 @@ from weft.testing.fakes import (
 )
 
 __all__ = [
+    "BoardTurn",
     "CrashingCallee",
     "CrashingEngine",
     "CrashingLog",
