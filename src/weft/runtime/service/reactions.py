@@ -75,9 +75,9 @@ class Reactions:
             await self._crew.stop()
             await self._end()
             return False
-        if opened.hooks.any and not state.turns:
+        if not state.turns:
             await opened.hooks.before_chat()
-        await opened.offer()
+            await opened.offer()
         decision = Rest() if state.failure else self._workflow.decide(state)
         for id, fact in decision.facts:
             opened.journal.record(id, fact)
