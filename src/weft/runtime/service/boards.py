@@ -87,6 +87,7 @@ class BoardRuns:
         self._tenant = tenant
         self._generations: dict[str, int] = {}
         self._collecting: set[str] = set()
+        self._in_turn = asyncio.Lock()
 
     async def publish(
         self, what: Publication, correlation: str | None, id: str | None
@@ -143,7 +144,8 @@ class BoardRuns:
 
     async def deliver(self, subscription: str, artifact: Artifact) -> None:
         """Bring an artifact to the run that collects for a subscription."""
-        run = await self._collector(subscription)
+        async with self._in_turn:  # nobody overtakes who has to begin that run
+            run = await self._collector(subscription)
         self._want(run)
         await self._place.mail.drop(run, f"in/{artifact.id}", Deliver(artifact))
 
