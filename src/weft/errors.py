@@ -15,6 +15,7 @@ WeftError                 anything Weft says no to; has a stable `code`
 │   └── UnknownType       no type of artifacts has that name, or several have it
 ├── MissingContext        a run cannot start or go on: values that it needs are missing
 ├── DocumentsUnavailable  a document store does not answer, in time or at all
+├── CollectionUnavailable a collection cannot be searched or filled now
 ├── RunBusy               another process drives the run
 ├── WriteRefused          a variable cannot be written, or not with this value
 ├── QuestionExpired       nobody answered a question in time
@@ -150,6 +151,12 @@ class DocumentsUnavailable(WeftError):
     """A document store does not answer, in time or at all."""
 
     code = "WEFT-DOCUMENTS"
+
+
+class CollectionUnavailable(WeftError):
+    """A collection cannot be searched or filled now."""
+
+    code = "WEFT-COLLECTION"
 
 
 class RunBusy(WeftError):

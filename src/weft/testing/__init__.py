@@ -9,6 +9,7 @@ from weft.testing.fakes import (
     FakeEnvironment,
     FakeToolServer,
 )
+from weft.testing.retrieval import HashingEmbedder, InMemorySearch, ParagraphSplitter
 
 __all__ = [
     "CrashingCallee",
@@ -20,6 +21,9 @@ __all__ = [
     "FakeEnvironment",
     "FakeToolServer",
     "Fuse",
+    "HashingEmbedder",
+    "InMemorySearch",
     "Killed",
+    "ParagraphSplitter",
     "ScriptedEngine",
 ]

@@ -1,0 +1,35 @@
+"""How frames are made and read, and how collections are asked."""
+
+from weft.assembly.logic.frames import (
+    BESIDE,
+    COUNTER,
+    EMPTY,
+    SCHEMAS,
+    View,
+    apart,
+    estimate,
+    frame,
+    piece,
+    prompt_text,
+    rendered,
+    spoken,
+    system_text,
+    view,
+)
+
+__all__ = [
+    "BESIDE",
+    "COUNTER",
+    "EMPTY",
+    "SCHEMAS",
+    "View",
+    "apart",
+    "estimate",
+    "frame",
+    "piece",
+    "prompt_text",
+    "rendered",
+    "spoken",
+    "system_text",
+    "view",
+]
