@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from weft.agents.spec import use_ui_tool as use_ui_tool
     from weft.app import Run as Run
     from weft.app import Weft as Weft
+    from weft.assembly.spec import Chunking as Chunking
+    from weft.assembly.spec import Document as Document
+    from weft.assembly.spec import RagCollection as RagCollection
+    from weft.assembly.spec import RetrievalResult as RetrievalResult
     from weft.errors import DefinitionError as DefinitionError
     from weft.errors import Diagnostic as Diagnostic
     from weft.errors import MissingContext as MissingContext
@@ -27,14 +31,18 @@ if TYPE_CHECKING:
 _HOMES = {
     "UNCHANGED": "weft.variables.spec",
     "Answer": "weft.agents.spec",
+    "Chunking": "weft.assembly.spec",
     "Context": "weft.variables.spec",
     "DefinitionError": "weft.errors",
     "Delivery": "weft.runtime.spec",
     "Diagnostic": "weft.errors",
+    "Document": "weft.assembly.spec",
     "Engine": "weft.agents.spec",
     "Event": "weft.log.spec",
     "MissingContext": "weft.errors",
     "QuestionExpired": "weft.errors",
+    "RagCollection": "weft.assembly.spec",
+    "RetrievalResult": "weft.assembly.spec",
     "Run": "weft.app",
     "Task": "weft.agents.spec",
     "ToolCall": "weft.agents.spec",
@@ -49,14 +57,18 @@ _HOMES = {
 __all__ = [
     "UNCHANGED",
     "Answer",
+    "Chunking",
     "Context",
     "DefinitionError",
     "Delivery",
     "Diagnostic",
+    "Document",
     "Engine",
     "Event",
     "MissingContext",
     "QuestionExpired",
+    "RagCollection",
+    "RetrievalResult",
     "Run",
     "Task",
     "ToolCall",

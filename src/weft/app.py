@@ -14,6 +14,8 @@ from weft.errors import UnknownRun, UsageError
 
 if TYPE_CHECKING:
     from weft.agents.spec import Engine, Question
+    from weft.assembly.ports import VectorSearch
+    from weft.assembly.spec import RagCollection
     from weft.explain.spec.asked import Explanation
     from weft.log.spec import Event
     from weft.runtime.service.runs import Runs
@@ -25,9 +27,9 @@ if TYPE_CHECKING:
 class Weft:
     """An app: runs in one store, driven in this process. Opens nothing before it is used.
 
-    `store` and `documents` are where runs are kept and where database variables are looked up;
-    `engine` answers for agents that choose none. With `strict=False`, a workflow whose context
-    variables are invalid begins without them.
+    `store`, `documents` and `vectors` are where runs are kept, where database variables are looked
+    up, and where collections are; `engine` answers for agents that choose none. With
+    `strict=False`, a workflow whose context variables are invalid begins without them.
     """
 
     def __init__(
@@ -38,6 +40,7 @@ class Weft:
         documents: str | None = None,
         documents_timeout: float | None = None,
         strict: bool | None = None,
+        vectors: str | None = None,
         engine: "Engine | None" = None,
     ) -> None:
         self._asked = {
@@ -46,6 +49,7 @@ class Weft:
             "documents": documents,
             "documents_timeout": documents_timeout,
             "strict": strict,
+            "vectors": vectors,
         }
         self._engine = engine
         self._parts: Parts | None = None
@@ -144,6 +148,26 @@ class Weft:
         variables = loaded.workflow.variables
         async for index in indexing.index(parts.documents, variables, loaded.database):
             yield index
+
+    def register(
+        self,
+        collection: "type[RagCollection]",
+        adapter: "VectorSearch | Callable[[], VectorSearch]",
+    ) -> None:
+        """Have a collection filled and searched through an adapter, or through what makes one.
+
+        Raises:
+            UsageError: it is no collection, another one has its name, or it is in use.
+        """
+        self._open().collections.register(collection, adapter)
+
+    def collection(self, collection: "type[RagCollection]") -> "VectorSearch":
+        """What fills and searches a collection: as it was registered, else as the settings say.
+
+        Raises:
+            UsageError: it is no collection, or a package is missing.
+        """
+        return self._open().collections.open(collection)
 
     async def aclose(self) -> None:
         """Stop driving, and close the store. What was going on can be resumed."""

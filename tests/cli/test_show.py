@@ -26,6 +26,7 @@ def test_settings_are_shown_with_where_they_came_from(weft: Call, tmp_path: Path
         'documents = "postgresql://ada:***@db:5432/x?sslpassword=***"  # environment',
         "documents_timeout = 5.0  # default",
         "strict = true  # default",
+        'vectors = "sqlite:.weft/vectors.db"  # default',
     ]
     (tmp_path / "weft.toml").write_text("slot = 5", "utf-8")
     assert "Did you mean 'slots'?" in weft("show", "config", code=2).err

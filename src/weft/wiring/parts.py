@@ -20,6 +20,7 @@ from weft.runtime.service.runs import Runs, World
 from weft.variables.logic.descriptions import describe
 from weft.variables.ports import DocumentStore
 from weft.wiring.adapters import adapter
+from weft.wiring.collections import Collections
 from weft.wiring.folders import Folders
 from weft.wiring.settings import Settings, settings
 
@@ -60,12 +61,14 @@ class Parts:
     documents: DocumentStore
     definitions: Folders
     runs: Runs
+    collections: Collections
 
     async def aclose(self) -> None:
         """Close the stores."""
         await self.definitions.aclose()
         await self.store.aclose()
         await self.documents.aclose()
+        await self.collections.aclose()
 
 
 def assemble(asked: Mapping[str, Any], engine: Engine | None) -> Parts:
@@ -74,7 +77,7 @@ def assemble(asked: Mapping[str, Any], engine: Engine | None) -> Parts:
     store, documents = open_store(chosen), open_documents(chosen)
     definitions = Folders(engine, strict=chosen.strict)
     runs = Runs(world(store, documents, definitions))
-    return Parts(chosen, store, documents, definitions, runs)
+    return Parts(chosen, store, documents, definitions, runs, Collections(chosen))
 
 
 def world(store: Any, documents: DocumentStore, definitions: Folders) -> World:
