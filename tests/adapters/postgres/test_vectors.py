@@ -207,6 +207,17 @@ async def test_a_later_schema_is_refused(postgres_url: str) -> None:
     assert "later release of Weft (schema 2; this release knows 1)" in said
 
 
+async def test_an_extension_that_is_too_old_is_refused(postgres_url: str) -> None:
+    search = collection(postgres_url)
+    await search.add([Document("a", "red fish")])
+    await search.aclose()
+    await execute(
+        postgres_url, "UPDATE pg_extension SET extversion = '0.7.4' WHERE extname = 'vector'"
+    )
+    said = await complaint(collection(postgres_url))
+    assert "has pgvector 0.7.4; 0.8 or later is needed" in said
+
+
 async def test_a_user_who_may_not_make_tables(postgres_url: str) -> None:
     await execute(postgres_url, "CREATE ROLE reader LOGIN PASSWORD 'x'")
     url = f"postgresql://reader:x@{postgres_url.rpartition('@')[2]}"

@@ -5,6 +5,7 @@ and for the length of its vectors; a statement that does not say that length use
 compares with every vector.
 """
 
+import json
 from collections.abc import Sequence
 
 from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
@@ -45,14 +46,18 @@ CREATE = SQL("""
     COMMIT""").format(version=Literal(VERSION))
 
 _FIND = SQL("""
-    SELECT n, embedder, version, dimensions FROM weft_collections WHERE name = {name}""")
+    SELECT n, to_regclass('weft_chunks_near_' || n) IS NOT NULL, embedder, version, dimensions
+    FROM weft_collections WHERE name = {name}""")
 _MAKE = SQL("""
     INSERT INTO weft_collections (name, embedder, version, dimensions)
     VALUES ({name}, {embedder}, {version}, {dimensions}) ON CONFLICT DO NOTHING""")
 _INDEX = SQL("""
+    BEGIN;
+    SELECT pg_advisory_xact_lock(hashtext('weft_schema'));
     CREATE INDEX IF NOT EXISTS {index} ON weft_chunks
     USING hnsw ((embedding::vector({dimensions})) vector_cosine_ops)
-    WHERE collection = {collection}""")
+    WHERE collection = {collection};
+    COMMIT""")
 _DIGESTS = SQL("""
     SELECT id, digest FROM weft_documents
     WHERE collection = {collection} AND id = ANY({ids}::text[])""")
@@ -94,7 +99,7 @@ _NEAREST = SQL("""
 
 
 def find(name: str) -> Composed:
-    """The statement that gives a collection's number and space."""
+    """The statement that gives a collection's number, whether it is indexed, and its space."""
     return _FIND.format(name=Literal(name))
 
 
@@ -118,11 +123,8 @@ def digests(collection: int, ids: Sequence[str]) -> Composed:
     return _DIGESTS.format(collection=Literal(collection), ids=Literal(list(ids)))
 
 
-def replace(
-    collection: int, gone: Sequence[str], entries: Sequence[Entry], facts: Sequence[str]
-) -> Composed:
-    """The statement that takes documents out, puts others in and tells how many went; the facts of
-    each are a JSON array."""
+def replace(collection: int, gone: Sequence[str], entries: Sequence[Entry]) -> Composed:
+    """The statement that takes documents out, puts others in and tells how many went."""
     chunks = [
         (entry.id, place, chunk) for entry in entries for place, chunk in enumerate(entry.chunks)
     ]
@@ -132,7 +134,7 @@ def replace(
         ids=Literal([entry.id for entry in entries]),
         digests=Literal([entry.digest for entry in entries]),
         metadata=Literal([entry.metadata for entry in entries]),
-        facts=Literal(list(facts)),
+        facts=Literal([json.dumps(list(entry.facts)) for entry in entries]),
         sources=Literal([id for id, _, _ in chunks]),
         places=Literal([place for _, place, _ in chunks]),
         contents=Literal([chunk.content for _, _, chunk in chunks]),

@@ -3,7 +3,6 @@
 The tables are made by whoever comes first, in the first schema of the connection's search path.
 """
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import anyio
 import msgspec
 import psycopg
+from anyio import to_thread
 from psycopg.sql import Composed
 
 from weft.adapters.postgres import vector_queries as queries
@@ -76,8 +76,9 @@ class PostgresVectors:
         """
         number = await self._open(make=True)
         assert number is not None
-        facts = [json.dumps(list(entry.facts)) for entry in entries]
-        [(gone,)] = await self._run(queries.replace(number, ids, entries, facts), WRITING)
+        # Many vectors are a long text, and take a while to write.
+        statement = await to_thread.run_sync(queries.replace, number, ids, entries)
+        [(gone,)] = await self._run(statement, WRITING)
         return gone
 
     async def nearest(self, probe: Probe) -> Sequence[RetrievalResult]:
@@ -123,13 +124,13 @@ class PostgresVectors:
         rows = await self._run(queries.find(self._name), self._timeout)
         if not rows:
             return None
-        number, *found = rows[0]
+        number, indexed, *found = rows[0]
         if Space(*found) != self._space:
             raise UsageError(
                 f"Collection {self._name!r} was made with {Space(*found)}, and this is "
                 f"{self._space}. Use that embedder, or another name for the collection."
             )
-        if self._indexed:
+        if self._indexed and not indexed:
             await self._run(queries.index(number, self._space.dimensions), BUILDING)
         return number
 

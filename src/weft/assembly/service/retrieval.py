@@ -81,7 +81,7 @@ class EmbeddingSearch:
             UsageError: a document cannot be kept, or the collection was made with another embedder.
             CollectionUnavailable: the rest was not kept; the same may be added again later.
         """
-        prepared = prepare(documents, self._splitter.name)
+        prepared = await to_thread.run_sync(prepare, list(documents), self._splitter.name)
         known = await self._store.digests(list(prepared))
         changed = iter([each for id, each in prepared.items() if known.get(id) != each.digest])
         done = Added()
@@ -101,23 +101,14 @@ class EmbeddingSearch:
         await self._store.aclose()
 
     async def _entries(self, documents: Sequence[Prepared]) -> list[Entry]:
-        texts = await to_thread.run_sync(self._split, [each.document for each in documents])
-        vectors = iter(await self._embed([text for some in texts for text in some]))
-        nowhere = [0.0] * self._embedder.dimensions
-        return [
-            Entry(
-                each.document.id,
-                each.digest,
-                each.metadata,
-                each.facts,
-                [Chunk(text, unit(next(vectors)) or nowhere) for text in some],
-            )
-            for each, some in zip(documents, texts, strict=True)
-        ]
+        texts = await to_thread.run_sync(self._split, documents)
+        vectors = await self._embed([text for some in texts for text in some])
+        return await to_thread.run_sync(_join, documents, texts, vectors)
 
-    def _split(self, documents: Sequence[Document]) -> list[Sequence[str]]:
+    def _split(self, documents: Sequence[Prepared]) -> list[Sequence[str]]:
         """On a thread: the chunks of each document."""
-        return [self._splitter.split(each.text, each.format) for each in documents]
+        given = [each.document for each in documents]
+        return [self._splitter.split(each.text, each.format) for each in given]
 
     async def _embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
         found: list[Sequence[float]] = []
@@ -131,3 +122,17 @@ class EmbeddingSearch:
                 f"says that it has {self._embedder.dimensions}. Correct the embedder."
             )
         return found
+
+
+def _join(
+    documents: Sequence[Prepared],
+    texts: Sequence[Sequence[str]],
+    vectors: Sequence[Sequence[float]],
+) -> list[Entry]:
+    """On a thread: documents with their chunks; one without a direction is all zeros."""
+    units = (unit(vector) or [0.0] * len(vector) for vector in vectors)
+    entries: list[Entry] = []
+    for each, some in zip(documents, texts, strict=True):
+        chunks = [Chunk(text, next(units)) for text in some]
+        entries.append(Entry(each.document.id, each.digest, each.metadata, each.facts, chunks))
+    return entries

@@ -19,7 +19,8 @@ class WordsContract(Collecting):
             assert found[0].score == 1.0 and 0 < found[1].score < 0.5
             assert await ids(search, "MOON", min_relevance=0.9) == ["c"]
             assert await ids(search, "pumps", min_relevance=0.01) == []
-            assert await ids(search, '" OR * NEAR(', min_relevance=0.01) == []
+            for query in ('" OR * NEAR(', "_", "__ __", "content:", "-", "…"):
+                assert await ids(search, query, min_relevance=0.01) == [], query
 
     async def test_what_does_not_pass_counts_for_nothing(self) -> None:
         """How rare a word is goes by what passes the filters, and by nothing that is hidden."""
