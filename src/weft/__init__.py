@@ -24,9 +24,13 @@ if TYPE_CHECKING:
     from weft.assembly.service.providers import StateDelegatingProvider as StateDelegatingProvider
     from weft.assembly.service.providers import SummaryProvider as SummaryProvider
     from weft.assembly.service.providers import TranscriptProvider as TranscriptProvider
+    from weft.assembly.spec import Chunking as Chunking
     from weft.assembly.spec import ContextProvider as ContextProvider
     from weft.assembly.spec import ContextRequest as ContextRequest
     from weft.assembly.spec import ContextSlice as ContextSlice
+    from weft.assembly.spec import Document as Document
+    from weft.assembly.spec import RagCollection as RagCollection
+    from weft.assembly.spec import RetrievalResult as RetrievalResult
     from weft.assembly.spec import TurnContext as TurnContext
     from weft.board.spec import After as After
     from weft.board.spec import Artifact as Artifact
@@ -66,6 +70,7 @@ _HOMES = {
     "Batch": "weft.reaction.spec",
     "Board": "weft.app",
     "CompositeProvider": "weft.assembly.service.providers",
+    "Chunking": "weft.assembly.spec",
     "Context": "weft.variables.spec",
     "ContextProvider": "weft.assembly.spec",
     "ContextRequest": "weft.assembly.spec",
@@ -74,6 +79,7 @@ _HOMES = {
     "DefinitionError": "weft.errors",
     "Delivery": "weft.runtime.spec",
     "Diagnostic": "weft.errors",
+    "Document": "weft.assembly.spec",
     "Engine": "weft.agents.spec",
     "Event": "weft.log.spec",
     "FilterConfig": "weft.board.spec",
@@ -91,6 +97,8 @@ _HOMES = {
     "ReactionFailed": "weft.errors",
     "Reader": "weft.board.spec",
     "RedactingProvider": "weft.assembly.service.providers",
+    "RagCollection": "weft.assembly.spec",
+    "RetrievalResult": "weft.assembly.spec",
     "Run": "weft.app",
     "StateDelegatingProvider": "weft.assembly.service.providers",
     "SummaryProvider": "weft.assembly.service.providers",
@@ -119,6 +127,7 @@ __all__ = [
     "Batch",
     "Board",
     "CompositeProvider",
+    "Chunking",
     "Context",
     "ContextProvider",
     "ContextRequest",
@@ -127,6 +136,7 @@ __all__ = [
     "DefinitionError",
     "Delivery",
     "Diagnostic",
+    "Document",
     "Engine",
     "Event",
     "FilterConfig",
@@ -144,6 +154,8 @@ __all__ = [
     "ReactionFailed",
     "Reader",
     "RedactingProvider",
+    "RagCollection",
+    "RetrievalResult",
     "Run",
     "StateDelegatingProvider",
     "SummaryProvider",

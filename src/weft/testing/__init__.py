@@ -10,6 +10,7 @@ from weft.testing.fakes import (
     FakeEnvironment,
     FakeToolServer,
 )
+from weft.testing.retrieval import HashingEmbedder, InMemorySearch, ParagraphSplitter
 
 __all__ = [
     "BoardTurn",
@@ -22,6 +23,9 @@ __all__ = [
     "FakeEnvironment",
     "FakeToolServer",
     "Fuse",
+    "HashingEmbedder",
+    "InMemorySearch",
     "Killed",
+    "ParagraphSplitter",
     "ScriptedEngine",
 ]
