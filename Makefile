@@ -4,6 +4,7 @@ PYTHON ?= python3
 BIN ?= .venv/bin
 STAMP ?= .venv/.ready
 WORKFLOW ?= workflows/Interview
+WORKERS ?= auto
 
 .PHONY: help run test check bench health docs schemas lock clean
 .DEFAULT_GOAL := help
@@ -24,7 +25,7 @@ run: $(STAMP)
 
 test: $(STAMP)
 	@$(BIN)/coverage erase
-	@$(BIN)/coverage run -m pytest -n auto --maxprocesses 4 --dist loadgroup
+	@$(BIN)/coverage run -m pytest -n $(WORKERS) --maxprocesses 4 --dist worksteal
 	@$(BIN)/coverage combine --quiet > /dev/null 2>&1    # a child that was killed left half a file
 	@rm -f .coverage.*
 	@report=$$($(BIN)/coverage report) \

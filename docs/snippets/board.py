@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from weft.adapters.memory import MemoryStore
-from weft.board.logic.matching import resolve_types
+from weft.board.service import bind
 from weft.board.spec import (
     Artifact,
     FilterConfig,
@@ -51,10 +51,11 @@ async def main() -> None:
         limit=3,
         order="-created_at",
     )
-    wins = resolve_types(wins, types)
-    for reader in (Reader("lead", tenant="acme"), Reader("lead", tenant="globex")):
-        page = await store.artifacts.query(wins, reader, NOON, count=True)
-        print(reader.tenant, [item.id for item in page.items], "of", page.total)
+    for tenant in ("acme", "globex"):
+        board = bind(store.artifacts, types, Reader("lead", tenant=tenant), lambda: NOON)
+        items, total = await board.query_artifacts(wins, count=True)
+        counted = await board.summary()
+        print(tenant, [item.id for item in items], "of", total, counted.by_visibility)
     await store.aclose()
 
 

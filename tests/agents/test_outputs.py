@@ -355,6 +355,7 @@ CHAINS = {
 }
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("chain", CHAINS)
 @pytest.mark.parametrize("length", [10, 31, 200, 2000])
 def test_models_that_hold_each_other_are_built_or_refused(chain: str, length: int) -> None:
@@ -368,6 +369,7 @@ def test_models_that_hold_each_other_are_built_or_refused(chain: str, length: in
         assert outputs.models["M0"].validate([[]]).problem is not None
 
 
+@pytest.mark.repeats
 def test_many_values_may_each_be_more_than_one_variant() -> None:
     variants = "[{type: list, items: str}, {type: list, items: int}]"
     model = model_of(f"{{x: {{type: list, items: {{type: union, variants: {variants}}}}}}}")

@@ -9,6 +9,8 @@ import pytest
 from bench.__main__ import SCENARIOS
 from bench.measures import Measure
 
+pytestmark = pytest.mark.repeats
+
 ROOT = Path(__file__).parents[2]
 
 # Differences of a process that hardly grows: they may be nothing, or less.

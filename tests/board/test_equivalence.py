@@ -144,6 +144,7 @@ def test_all_stores_answer_as_the_rules_say(
     asyncio.run(compare(postgres_url, board, filter, reader, now))
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("limit", [7, None])
 async def test_a_board_of_thousands(postgres_url: str, limit: int | None) -> None:
     """More than any chunk holds, and than entries are counted."""

@@ -5,23 +5,20 @@ import pty
 import select
 import signal
 import subprocess
-import sys
 import termios
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from tests.support.folders import write_folder
 from tests.support.servers import mongo_server, mongo_url, postgres_server, postgres_url
+from tests.support.warm import PATIENCE, PROGRAM, Done, Process, Warm, warm
 
-__all__ = ["mongo_server", "mongo_url", "postgres_server", "postgres_url"]
+__all__ = ["PROGRAM", "mongo_server", "mongo_url", "postgres_server", "postgres_url", "warm"]
 
 ROOT = Path(__file__).parents[2]
 INTERVIEW = str(ROOT / "workflows" / "Interview")
-PROGRAM = str(Path(sys.executable).with_name("weft"))
-PATIENCE = 30.0
 UNSET = ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES", "ENVIRONMENT", "CONTEXT_AWARE")
 
 # Two agents with lines, a user with lines, and a handover.
@@ -84,15 +81,6 @@ SLOW = {
 }
 
 
-@dataclass
-class Done:
-    """A process that has ended."""
-
-    code: int
-    out: str
-    err: str
-
-
 def surroundings(extra: Mapping[str, str]) -> dict[str, str]:
     kept = {
         name: value
@@ -105,22 +93,29 @@ def surroundings(extra: Mapping[str, str]) -> dict[str, str]:
 Call = Callable[..., Done]
 
 
+def run_shell(line: str, folder: Path, env: Mapping[str, str]) -> Done:
+    """What a shell makes of a line in which `PROGRAM` stands."""
+    done = subprocess.run(
+        ["sh", "-c", line],
+        cwd=folder,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
 @pytest.fixture
-def weft(tmp_path: Path) -> Call:
+def weft(tmp_path: Path, warm: Warm) -> Call:
     def call(*words: str, code: int = 0, shell: str = "", **env: str) -> Done:
         """Run `weft` with these words, or a shell line; it must end with `code`."""
-        done = subprocess.run(
-            ["sh", "-c", shell] if shell else [PROGRAM, *words],
-            cwd=tmp_path,
-            env=surroundings(env),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            check=False,
-        )
-        assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
-        return Done(done.returncode, done.stdout, done.stderr)
+        around = surroundings(env)
+        done = run_shell(shell, tmp_path, around) if shell else warm.run(words, tmp_path, around)
+        assert done.code == code, done
+        return done
 
     return call
 
@@ -131,27 +126,13 @@ def chat(tmp_path: Path) -> str:
     return "Chat"
 
 
-def heed_interrupts() -> None:
-    """Whoever runs the tests in the background has told them, and so their children, not to."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 class Seat:
     """A person at a terminal in which `weft` runs."""
 
-    def __init__(self, words: tuple[str, ...], cwd: Path, env: Mapping[str, str]) -> None:
+    def __init__(self, start: Callable[[int], Process]) -> None:
         self._screen, end = pty.openpty()
         termios.tcsetwinsize(end, (40, 120))
-        self.process = subprocess.Popen(
-            [PROGRAM, *words],
-            cwd=cwd,
-            env=surroundings(env),
-            stdin=end,
-            stdout=end,
-            stderr=end,
-            start_new_session=True,
-            preexec_fn=heed_interrupts,
-        )
+        self.process = start(end)
         os.close(end)
         self.seen = ""
         self._read = 0
@@ -174,12 +155,11 @@ class Seat:
         """Wait for the end of the process, and give its exit code."""
         while self._more():
             pass
-        return self.process.wait(PATIENCE)
+        return self.process.wait()
 
     def leave(self) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait(PATIENCE)
+        self.process.kill()
+        self.process.wait()
         os.close(self._screen)
 
     def _more(self) -> bool:
@@ -196,11 +176,12 @@ Sit = Callable[..., Seat]
 
 
 @pytest.fixture
-def sit(tmp_path: Path) -> Iterator[Sit]:
+def sit(tmp_path: Path, warm: Warm) -> Iterator[Sit]:
     seats: list[Seat] = []
 
     def take(*words: str, **env: str) -> Seat:
-        seats.append(Seat(words, tmp_path, env))
+        around = surroundings(env)
+        seats.append(Seat(lambda end: warm.start(words, tmp_path, around, end, end, end)))
         return seats[-1]
 
     yield take

@@ -22,11 +22,15 @@ def test_settings_are_shown_with_where_they_came_from(weft: Call, tmp_path: Path
     done = weft("show", "config", "--store", "other.db", WEFT_DOCUMENTS=secret)
     assert done.out.splitlines() == [
         'store = "other.db"  # argument',
+        'artifacts = ""  # default',
         "slots = 5  # weft.toml",
         'documents = "postgresql://ada:***@db:5432/x?sslpassword=***"  # environment',
         "documents_timeout = 5.0  # default",
         "strict = true  # default",
+        'vectors = "sqlite:.weft/vectors.db"  # default',
     ]
+    (tmp_path / "weft.toml").write_text(done.out, "utf-8")
+    assert 'artifacts = ""  # weft.toml' in weft("show", "config").out.splitlines()
     (tmp_path / "weft.toml").write_text("slot = 5", "utf-8")
     assert "Did you mean 'slots'?" in weft("show", "config", code=2).err
 

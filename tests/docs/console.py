@@ -7,6 +7,7 @@ digests are compared by their shape, spaces inside a line by their presence.
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -14,10 +15,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.docs.markdown import ROOT, Fence
+from tests.support.warm import Warm
 
 ANYTHING = "…"
 PATIENCE = 30
 COPIED = ("workflows", "examples", "docs/snippets")
+
+# `weft` with nothing around it that a shell would have to do.
+_ALONE = re.compile(r"(?P<assigned>(?:[A-Z_]+=\w+ )*)weft (?P<words>(?:'[^']*'|[\w ./:=-])*)")
 
 _INSTANT = r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d+Z)?"
 _SHAPES = {
@@ -44,7 +49,7 @@ def steps(fence: Fence) -> Iterator[tuple[str, str]]:
         yield command, output
 
 
-def run(command: str, folder: Path) -> str:
+def run(command: str, folder: Path, warm: Warm) -> str:
     """What a command prints to both streams in a folder, with nobody at the keyboard."""
     tools = str(Path(sys.executable).parent)
     environment = {
@@ -55,6 +60,17 @@ def run(command: str, folder: Path) -> str:
         "COLUMNS": "100",
         "PYTHONIOENCODING": "utf-8",
     }
+    if alone := _ALONE.fullmatch(command):
+        assigned = dict(each.split("=", 1) for each in alone["assigned"].split())
+        done = warm.run(shlex.split(alone["words"]), folder, environment | assigned, merged=True)
+        code, printed = done.code, done.out
+    else:
+        code, printed = _run_shell(command, folder, environment)
+    # A shell at a terminal says so; one that runs a single command is gone by then.
+    return f"{printed}Killed\n" if code == -9 else printed
+
+
+def _run_shell(command: str, folder: Path, environment: dict[str, str]) -> tuple[int, str]:
     done = subprocess.run(
         ["bash", "-c", command],
         cwd=folder,
@@ -66,8 +82,7 @@ def run(command: str, folder: Path) -> str:
         timeout=PATIENCE,
         check=False,
     )
-    # A shell at a terminal says so; one that runs a single command is gone by then.
-    return f"{done.stdout}Killed\n" if done.returncode == -9 else done.stdout
+    return done.returncode, done.stdout
 
 
 def matches(said: str, printed: str) -> bool:

@@ -1,48 +1,29 @@
 """What the README and the pages say that a command prints is what it prints."""
 
-from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from tests.docs.console import matches, prepare, run, steps
 from tests.docs.markdown import PAGES, fences
+from tests.support.warm import Warm
+
+pytestmark = pytest.mark.repeats
 
 TOLD = [page for page in PAGES if fences(page, "console")]
-# Starting a process is most of what a command costs, and pages do not know each other.
-AT_ONCE = 4
 
 
-def surprises(page: Path, folder: Path) -> list[str]:
-    """Run the commands of a page in order, and note each that prints something else."""
-    prepare(folder)
-    found: list[str] = []
+@pytest.mark.parametrize("page", TOLD, ids=lambda page: page.stem)
+def test_commands_print_what_the_page_says(page: Path, tmp_path: Path, warm: Warm) -> None:
+    prepare(tmp_path)
+    surprises: list[str] = []
     for fence in fences(page, "console"):
         for command, said in steps(fence):
-            printed = run(command, folder)
+            printed = run(command, tmp_path, warm)
             if not matches(said, printed):
                 where = f"{page.name}:{fence.line}: `{command}`"
-                found.append(f"{where} printed:\n{printed}\nThe page says:\n{said}")
-    return found
-
-
-@pytest.fixture(scope="module")
-def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Path, Future[list[str]]]]:
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        yield {
-            page: pool.submit(surprises, page, tmp_path_factory.mktemp(page.stem)) for page in TOLD
-        }
-
-
-@pytest.mark.xdist_group("pages")  # all pages are played at once, in one process
-@pytest.mark.timeout(180)  # a loaded machine starts processes slowly
-@pytest.mark.parametrize("page", TOLD, ids=lambda page: page.stem)
-def test_commands_print_what_the_page_says(
-    page: Path, played: dict[Path, Future[list[str]]]
-) -> None:
-    found = played[page].result()
-    assert not found, "\n".join(found)
+                surprises.append(f"{where} printed:\n{printed}\nThe page says:\n{said}")
+    assert not surprises, "\n".join(surprises)
 
 
 @pytest.mark.parametrize(

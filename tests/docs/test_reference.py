@@ -239,7 +239,7 @@ def test_the_fields_of_a_task_are_listed() -> None:
 
 def test_settings_are_listed_with_their_defaults() -> None:
     found = rows(section(DOCS / "runs.md", "## Settings"))
-    defaults = {code(row[2])[0]: code(row[3])[0] for row in found}
+    defaults = {code(row[2])[0]: "".join(code(row[3])) for row in found}
     assert defaults == {
         name: value if isinstance(value, str) else json.dumps(value)
         for name, value in asdict(Settings()).items()

@@ -50,11 +50,11 @@ class Tree:
     def gate(self, name: str) -> Outcome:
         return self.run(sys.executable, "-m", "gates", name, PYTHONPATH=str(ROOT))
 
-    def make(self, verb: str) -> Outcome:
+    def make(self, verb: str, *settings: str) -> Outcome:
         """Run our Makefile here, with the environment that runs this test."""
         return self.run(
             *("make", "--no-print-directory", "-f", str(ROOT / "Makefile")),
-            *(verb, f"BIN={BIN}", "STAMP="),
+            *(verb, f"BIN={BIN}", "STAMP=", *settings),
             PYTHONPATH=f"{ROOT}{os.pathsep}src" if verb == "check" else "src",
         )
 

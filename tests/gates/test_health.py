@@ -1,10 +1,13 @@
 from pathlib import Path
 
+import pytest
+
 from gates.health import count_cycles, main
 from gates.measure import measure
 from tests.gates.conftest import ROOT, Tree
 
 
+@pytest.mark.repeats
 def test_the_table_shows_our_numbers_beside_starlettes(capsys, monkeypatch) -> None:
     monkeypatch.chdir(ROOT)
     assert main() == 0

@@ -6,6 +6,7 @@ import pytest
 
 from tests.gates.conftest import Outcome, Tree
 
+ALONE = "WORKERS=0"  # workers cost more than a handful of tests
 PLANTS = {
     "test_warning": (
         "def test_warning():\n    warnings.warn('careful', stacklevel=1)\n",
@@ -41,8 +42,11 @@ CLEAN = """\
     import asyncio
     import time
 
+    import pytest
+
     from weft.log import give
 
+    @pytest.mark.repeats
     async def test_loopback(strict_loop):
         async def greet(reader, writer):
             writer.close()
@@ -59,6 +63,16 @@ CLEAN = """\
         assert give() == 1
 """
 COVERED = '"""A module."""\n\n\ndef give():\n    return 1\n'
+UNSEEN = "\n\ndef unseen():\n" + "    x = 1\n" * 9
+UNMEASURED = """\
+    import pytest
+
+    from weft.log import unseen
+
+    @pytest.mark.repeats
+    def test_unseen():
+        unseen()
+"""
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +80,7 @@ def outcome(new_tree: Callable[[], Tree]) -> Outcome:
     tree = new_tree()
     imports = "import asyncio, socket, time, warnings\nimport pytest\n"
     tree.write("tests/test_plants.py", imports + "".join(text for text, _ in PLANTS.values()))
-    return tree.make("test")
+    return tree.make("test", ALONE)
 
 
 @pytest.mark.parametrize("name", PLANTS)
@@ -83,14 +97,15 @@ def test_a_covered_tree_is_green_and_an_uncovered_one_is_red(tree: Tree) -> None
     outcome = tree.make("test")
     assert outcome.code == 0, outcome.words
     assert "2 passed in" in outcome.words
-    tree.write("src/weft/log/__init__.py", COVERED + "\n\ndef unseen():\n" + "    x = 1\n" * 9)
-    outcome = tree.make("test")
+    tree.write("src/weft/log/__init__.py", COVERED + UNSEEN)
+    tree.write("tests/test_unseen.py", UNMEASURED)
+    outcome = tree.make("test", ALONE)
     assert outcome.code != 0
     assert "is less than fail-under=90" in outcome.words
 
 
 def test_an_unknown_mark_is_refused(tree: Tree) -> None:
     tree.write("tests/test_mark.py", "import pytest\n\n@pytest.mark.fast\ndef test_x(): ...\n")
-    outcome = tree.make("test")
+    outcome = tree.make("test", ALONE)
     assert outcome.code != 0
     assert "'fast' not found in `markers`" in outcome.words

@@ -21,6 +21,8 @@ from weft.runtime.service.runs import World
 from weft.runtime.spec import Reply
 from weft.testing import CrashingEngine, CrashingLog, Fuse, Killed
 
+pytestmark = pytest.mark.repeats
+
 SAYS = {
     ("Asker", 1): "What is it?",
     ("Asker", 2): "And when?",

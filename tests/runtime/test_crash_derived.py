@@ -22,6 +22,8 @@ from weft.testing import CrashingEngine, CrashingLog, FakeClock, Fuse, Killed, S
 from weft.variables.events import TimerSet
 from weft.wiring import Folders
 
+pytestmark = pytest.mark.repeats
+
 LINES = {
     "Gardener": ["Good day.", "I sow peas now.", "I wait.", "It is dry."],
     "Cook": ["Soup it is."],

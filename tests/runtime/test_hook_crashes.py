@@ -23,6 +23,8 @@ from weft.runtime.spec import Reply, Stop
 from weft.testing import CrashingEngine, CrashingLog, Fuse, Killed, ScriptedEngine
 from weft.wiring import Folders
 
+pytestmark = pytest.mark.repeats
+
 HOOKS = [
     hook("before_chat", "start"),
     hook("before_chat", "ask"),

@@ -14,8 +14,9 @@ from tests.support.hooked import TRIGGERS, calls, hook, hooked, outcomes
 from tests.support.logs import essence
 from weft import Event, Weft
 
+pytestmark = pytest.mark.repeats
+
 CHILD = Path(__file__).with_name("hooked_child.py")
-ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 
 # Each hook takes its time when it is the first process that comes there, and says so.
 CODE = """
@@ -39,7 +40,7 @@ SCRIPT = "agents: {A: ['Hello?'], B: ['Bye.']}"
 async def live(folder: str, store: Path, hang_in: str, *run: str) -> str:
     """One life of a process; it is killed as soon as it hangs. The run's id."""
     command = [sys.executable, str(CHILD), folder, str(store), *run]
-    env = {**ENVIRONMENT, "HANG_IN": hang_in}
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "HANG_IN": hang_in}
     process = await anyio.open_process(command, stderr=None, env=env)
     said = ""
     with anyio.fail_after(60):

@@ -132,6 +132,7 @@ async def test_a_pool_is_closed_when_the_run_is_cancelled_while_it_waits(folder:
     assert [fact.restored for fact in told(events, "lifecycle.tool_call")] == [False, False]
 
 
+@pytest.mark.repeats
 async def test_a_run_with_objects_keeps_them_however_many_wait(folder: str, tmp_path: Path) -> None:
     """More runs at rest than are kept in memory."""
     world = make_world(ScriptedEngine(ASKED))

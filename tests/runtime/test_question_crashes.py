@@ -17,6 +17,8 @@ from weft.adapters.sqlite import SqliteStore
 from weft.log.spec import Event
 from weft.runtime.logic import codec
 
+pytestmark = pytest.mark.repeats
+
 CODE = """
     import asyncio
     from weft import use_ui_tool

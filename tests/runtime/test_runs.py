@@ -308,6 +308,7 @@ async def test_a_run_that_another_process_drives_is_not_taken_up(folder: str) ->
         await Runs(world).resume("nobody")
 
 
+@pytest.mark.repeats
 async def test_many_runs_at_once_do_not_meet(folder: str) -> None:
     seen: dict[str, set[str]] = {}
 

@@ -1,5 +1,6 @@
 """The command line, for the workflows that we ship."""
 
 from tests.cli.conftest import weft
+from tests.support.warm import warm
 
-__all__ = ["weft"]
+__all__ = ["warm", "weft"]

@@ -55,6 +55,15 @@ class Board:
         changed()
         return builder
 
+    def register(self, *types: "type[BaseModel]") -> None:
+        """Know types of artifacts that no agent on a board of this app declares.
+
+        Raises:
+            UsageError: one was not marked with `@artifact_type`, or another has its name.
+        """
+        for each in types:
+            self._declared.types.register(each)
+
     def _changed(self) -> None:
         self._parts.boards.change(self.name)
 
@@ -113,7 +122,10 @@ class Board:
         return made
 
     async def run_until_idle(
-        self, timeout: float | None = None, *, raise_errors: bool = True
+        self,
+        timeout: float | None = None,  # noqa: ASYNC109 - what the field calls it
+        *,
+        raise_errors: bool = True,
     ) -> "ExceptionGroup[Exception] | None":
         """Wait until nothing is going on in the runs that this program set off here, and no batch
         is about to be taken because of its time.
@@ -138,7 +150,9 @@ class Board:
         return group
 
     async def run_until(
-        self, condition: "Callable[[], Any]", timeout: float | None = None
+        self,
+        condition: "Callable[[], Any]",
+        timeout: float | None = None,  # noqa: ASYNC109 - what the field calls it
     ) -> None:
         """Wait until a condition holds: a function, plain or async, that is asked again whenever
         something is on record here.
@@ -185,7 +199,10 @@ class Board:
             await self._runs.resume(first.run, last)
         return [first.run for first, _ in found]
 
-    async def close(self, timeout: float | None = None) -> None:
+    async def close(
+        self,
+        timeout: float | None = None,  # noqa: ASYNC109 - what the field calls it
+    ) -> None:
         """Take batches as they are, wait until nothing is going on, and publish nothing more.
 
         Raises:
@@ -244,5 +261,3 @@ def _publication(
         return value
     names = tags if isinstance(tags, str) else frozenset(tags)
     return spec.Publication(value, names, visibility, partition)
-
-

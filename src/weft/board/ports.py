@@ -36,6 +36,10 @@ class ArtifactStore(Protocol):
         """
         ...
 
+    async def find(self, id: str) -> Found | None:
+        """The row of an artifact, whoever may see it: for whoever publishes, not for readers."""
+        ...
+
     async def get(self, id: str, reader: Reader, now: datetime) -> Artifact | None:
         """The artifact of this id as a copy; none if there is none that the reader may see."""
         ...
@@ -67,6 +71,10 @@ class ArtifactStore(Protocol):
 
     async def upcoming(self, now: datetime, limit: int) -> Sequence[datetime]:
         """The next instants at which something becomes visible that is not yet, soonest first."""
+        ...
+
+    async def aclose(self) -> None:
+        """Let go of connections; what it shares with a log stays open until that is closed."""
         ...
 
 

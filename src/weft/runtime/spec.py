@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from weft.agents.spec import Callee, Component, Engine, ToolServer, Workflow
+from weft.agents.spec import Callee, Component, Engine, Given, ToolServer, Workflow
 from weft.assembly.spec import Chosen
 from weft.board.spec import Artifact, Reader, TypeRegistry
 from weft.kernel.values import Json
@@ -45,7 +45,6 @@ class Delivery(StrEnum):
     REPEATED = "the same as before; the first one counts"
 
 
-
 class Delta(msgspec.Struct, frozen=True, gc=False):
     """A piece of an answer while it is made, beside the log; one at offset 0 begins again.
 
@@ -65,6 +64,17 @@ Say = Callable[[str], None]
 
 # Gives what takes the pieces of a turn's model call of that number, from 1.
 Voice = Callable[[int], Say]
+
+
+class Going(NamedTuple):
+    """A turn being taken: whose it is, what it is about, who hears it, and whether it is entered
+    again."""
+
+    number: int
+    agent: str
+    given: Given | None
+    voice: Voice
+    again: bool
 
 
 def silence(text: str) -> None:

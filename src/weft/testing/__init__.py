@@ -1,6 +1,7 @@
 """What tests stand on: contract suites, fakes and crash tools, for your adapters as for ours."""
 
 from weft.adapters.scripted import ScriptedEngine
+from weft.testing.boards import BoardTurn
 from weft.testing.crashes import CrashingCallee, CrashingEngine, CrashingLog, Fuse, Killed
 from weft.testing.fakes import (
     FakeClock,
@@ -9,8 +10,10 @@ from weft.testing.fakes import (
     FakeEnvironment,
     FakeToolServer,
 )
+from weft.testing.retrieval import HashingEmbedder, InMemorySearch, ParagraphSplitter
 
 __all__ = [
+    "BoardTurn",
     "CrashingCallee",
     "CrashingEngine",
     "CrashingLog",
@@ -20,6 +23,9 @@ __all__ = [
     "FakeEnvironment",
     "FakeToolServer",
     "Fuse",
+    "HashingEmbedder",
+    "InMemorySearch",
     "Killed",
+    "ParagraphSplitter",
     "ScriptedEngine",
 ]

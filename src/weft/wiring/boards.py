@@ -1,8 +1,9 @@
 """Boards as definitions of runs: their plan, and the code behind it."""
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, cast
 
 from weft.agents.spec import Callee, Engine, Tool, Toolkit
@@ -23,12 +24,16 @@ from weft.reaction.service.products import BoardProducts
 from weft.reaction.spec import ContextFilter, Member, Plan
 from weft.reaction.spec.builder import AgentBuilder
 from weft.runtime.service.boards import collecting
+from weft.runtime.service.users import ask_user_code
 from weft.runtime.spec import Loaded, Staff
 from weft.variables.logic.checking import Known, check_variables
 from weft.variables.logic.conditions import Condition, parse_condition
 from weft.variables.logic.derivation import Triggers
 from weft.variables.spec import Variables
 from weft.wiring.adapters import adapter
+
+# Seconds that it may take to say whether a value may be published.
+DEADLINE = 5.0
 
 # What the root of a run says that belongs to a board.
 ROOT = "board:"
@@ -85,8 +90,8 @@ class Boards:
             self._known[name, loaded.definition] = loaded
         return loaded
 
-    def restore(self, started: RunStarted, text: Callable[[], str] = str) -> Loaded:
-        """The board as a run began with it; `text` gives the plan that the run is pinned to.
+    def restore(self, started: RunStarted, text: str) -> Loaded:
+        """The board as a run began with it, whose plan has this text.
 
         Raises:
             UsageError: this program does not declare the board.
@@ -101,12 +106,11 @@ class Boards:
             )
         current = self.load(name)
         plan = _plan(current)
-        if started.collects:
-            if self._collects(plan, started):
-                return collecting(current, started.collects)
-        elif (name, started.definition) in self._known:
+        if started.collects and self._collects(plan, started):
+            return collecting(current, started.collects)
+        if not started.collects and (name, started.definition) in self._known:
             return self._known[name, started.definition]
-        differs = plan_diff(text(), plan.text)
+        differs = plan_diff(text, plan.text)
         raise PlanChanged(
             f"Board {name!r} was declared differently when this run began, and is not run "
             f"otherwise. Declare it as it was, or cancel the run.\n{differs}".rstrip()
@@ -124,8 +128,10 @@ class Boards:
         variables = _variables(declared, plan)
         hooks, called = _hooks(declared, plan)
         toolkit, tools = _tools(plan)
+        ask = partial(ask_user_code, deadline=DEADLINE)
         products = {
-            name: BoardProducts(member, declared.types) for name, member in plan.members.items()
+            name: BoardProducts(member, declared.types, ask)
+            for name, member in plan.members.items()
         }
         triggers = Triggers(variables.definitions, toolkit.aliases)
         return Loaded(
@@ -201,8 +207,7 @@ def _tools(plan: Plan) -> tuple[Toolkit, dict[str, Callee]]:
                 found[name] = _callee(function, name)
     declared = {name: Tool(function=name, file="board") for name in found}
     bound = {
-        name: tuple(tool.__name__ for tool in member.tools)
-        for name, member in plan.members.items()
+        name: tuple(tool.__name__ for tool in member.tools) for name, member in plan.members.items()
     }
     return Toolkit(declared, bound), found
 
@@ -262,7 +267,9 @@ def _written(hook: Mapping[str, Any]) -> dict[str, Any]:
     """A hook as a folder would declare it: its function by name."""
     function = hook.get("function")
     if not callable(function):
-        raise UsageError(f"A hook of a board has a `function` that can be called, not {function!r}.")
+        raise UsageError(
+            f"A hook of a board has a `function` that can be called, not {function!r}."
+        )
     name = getattr(function, "__name__", type(function).__name__)
     return {"agent": None, **hook, "function": name, "file": function.__module__}
 
@@ -274,5 +281,3 @@ def _document(board: str, part: str, value: Any) -> Document:
 def _refuse(board: str, report: Report) -> None:
     if any(problem.severity == "error" for problem in report.problems):
         raise DefinitionError(board, sorted(report.problems))
-
-

@@ -17,18 +17,21 @@ from weft.explain.spec.asked import Declared
 from weft.kernel.documents import Document
 from weft.kernel.values import Json
 from weft.log.events import RunStarted
-from weft.runtime.logic import codec
-from weft.runtime.service.driver import Stores
+from weft.log.ports import EventLog
 from weft.reaction.logic.reacting import Reacting
+from weft.runtime.logic import codec
+from weft.runtime.service.boards import Artifacts
+from weft.runtime.service.driver import Stores
+from weft.runtime.service.pinning import plan_of
 from weft.runtime.service.runs import Runs, World
 from weft.runtime.spec import Loaded
 from weft.variables.logic.descriptions import describe
 from weft.variables.ports import DocumentStore
 from weft.wiring.adapters import adapter
 from weft.wiring.boards import BoardDeclaration, Boards
+from weft.wiring.collections import Collections
 from weft.wiring.folders import Folders
 from weft.wiring.settings import Settings, settings
-
 
 # What a board may be called: it is part of the ids of its runs.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
@@ -36,9 +39,28 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 def open_store(chosen: Settings) -> Any:
     """The store that the settings name; it opens nothing before it is used."""
+    beside = not chosen.artifacts
     if chosen.store == "memory":
-        return adapter("memory").MemoryStore(codec())
-    return adapter("sqlite").SqliteStore(chosen.store, codec())
+        return adapter("memory").MemoryStore(codec(), board=beside)
+    return adapter("sqlite").SqliteStore(chosen.store, codec(), board=beside)
+
+
+def open_artifacts(chosen: Settings, store: Any) -> Artifacts:
+    """The artifacts that the settings name: those of the store, or of a server of their own; it is
+    connected to when they are used.
+
+    Raises:
+        UsageError: no store has such a URL.
+    """
+    if not chosen.artifacts:
+        return store.artifacts
+    scheme = chosen.artifacts.partition(":")[0]
+    if scheme in ("postgresql", "postgres"):
+        return adapter("postgres").PostgresArtifacts(chosen.artifacts)
+    raise UsageError(
+        f"No artifacts are reached by {scheme!r}. Write `postgresql://…`, or leave the setting "
+        "`artifacts` empty to keep them beside the runs."
+    )
 
 
 def open_documents(chosen: Settings) -> DocumentStore:
@@ -67,11 +89,13 @@ class Parts:
 
     settings: Settings
     store: Any
+    artifacts: Artifacts
     documents: DocumentStore
     definitions: "Definitions"
     boards: Boards
     types: TypeRegistry
     runs: Runs
+    collections: Collections
 
     def declare_board(
         self,
@@ -95,31 +119,45 @@ class Parts:
 
     def bind(self, reader: Reader) -> BoardHandle:
         """The board as somebody sees it."""
-        return bind(self.store.artifacts, self.types, reader, adapter("system").SystemClock().now)
+        return bind(self.artifacts, self.types, reader, adapter("system").SystemClock().now)
 
     async def aclose(self) -> None:
         """Close the stores."""
         await self.definitions.aclose()
+        await self.artifacts.aclose()
         await self.store.aclose()
         await self.documents.aclose()
+        await self.collections.aclose()
 
 
 def assemble(asked: Mapping[str, Any], engine: Engine | None) -> Parts:
     """The parts of an app as it was asked for; nothing is opened yet."""
     chosen = settings(asked)
     store, documents = open_store(chosen), open_documents(chosen)
+    artifacts = open_artifacts(chosen, store)
     boards = Boards(engine)
-    definitions = Definitions(Folders(engine, strict=chosen.strict), boards)
-    runs = Runs(world(store, documents, definitions))
-    return Parts(chosen, store, documents, definitions, boards, TypeRegistry(), runs)
+    definitions = Definitions(Folders(engine, strict=chosen.strict), boards, store.log)
+    runs = Runs(world(store, artifacts, documents, definitions))
+    return Parts(
+        chosen,
+        store,
+        artifacts,
+        documents,
+        definitions,
+        boards,
+        TypeRegistry(),
+        runs,
+        Collections(chosen),
+    )
 
 
 class Definitions:
     """Workflows of an app: folders, and boards."""
 
-    def __init__(self, folders: Folders, boards: Boards) -> None:
+    def __init__(self, folders: Folders, boards: Boards, log: EventLog) -> None:
         self._folders = folders
         self._boards = boards
+        self._log = log
 
     async def load(self, source: str) -> Loaded:
         """The workflow declared in a folder."""
@@ -128,7 +166,7 @@ class Definitions:
     async def restore(self, started: RunStarted) -> Loaded:
         """The workflow as a run began with it."""
         if started.form == Reacting.form:
-            return self._boards.restore(started)
+            return self._boards.restore(started, await plan_of(self._log, started))
         return await self._folders.restore(started)
 
     async def aclose(self) -> None:
@@ -136,12 +174,14 @@ class Definitions:
         await self._folders.aclose()
 
 
-def world(store: Any, documents: DocumentStore, definitions: Definitions) -> World:
+def world(
+    store: Any, artifacts: Artifacts, documents: DocumentStore, definitions: Definitions
+) -> World:
     """The world of an app: its stores, the system's clock and chance, tasks of this process."""
     system = adapter("system")
     clock = system.SystemClock()
     return World(
-        Stores(store.log, store.inbox, store.claims, store.snapshots, store.artifacts),
+        Stores(store.log, store.inbox, store.claims, store.snapshots, artifacts),
         clock,
         system.SystemEntropy(),
         system.SystemEnvironment(),

@@ -3,7 +3,7 @@
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path as FilePath
 from typing import Any, NamedTuple
 
@@ -13,22 +13,27 @@ from weft.variables.logic.types import FALSE, TRUE
 
 DEFAULT_STORE = ".weft/weft.db"
 DEFAULT_DOCUMENTS = "sqlite:.weft/documents"
+DEFAULT_VECTORS = "sqlite:.weft/vectors.db"
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Where runs are kept (`memory` or a file), how many are driven at once, where the documents of
-    database variables are found (a URL, and the seconds to wait for an answer), and whether invalid
-    context variables keep a run from starting."""
+    """Where runs are kept (`memory` or a file) and where artifacts are (a URL; empty: beside the
+    runs), how many runs are driven at once, where the documents of database variables are found (a
+    URL, and the seconds to wait for an answer), whether invalid context variables keep a run from
+    starting, and where collections are kept (a URL)."""
 
     store: str = DEFAULT_STORE
+    artifacts: str = ""
     slots: int = 1000
     documents: str = DEFAULT_DOCUMENTS
     documents_timeout: float = 5.0
     strict: bool = True
+    vectors: str = DEFAULT_VECTORS
 
 
-_KINDS: dict[str, type] = {each.name: type(each.default) for each in fields(Settings)}
+_DEFAULTS = asdict(Settings())
+_KINDS: dict[str, type] = {name: type(value) for name, value in _DEFAULTS.items()}
 _WORDS: dict[type, str] = {
     str: "a text",
     int: "a whole number above 0",
@@ -61,7 +66,7 @@ def in_force(asked: Mapping[str, Any]) -> dict[str, Chosen]:
         UsageError: a setting does not exist or is not of its type.
     """
     layers = {
-        "default": asdict(Settings()),
+        "default": _DEFAULTS,
         "weft.toml": _from_file(),
         "environment": _from_environment(),
         "argument": {name: value for name, value in asked.items() if value is not None},
@@ -82,7 +87,7 @@ def _setting(name: str, value: Any) -> Any:
         raise UsageError(f"There is no setting {name!r}. {remedy}")
     if kind is float and type(value) is int:
         value = float(value)
-    if type(value) is not kind or not _is_allowed(value):
+    if type(value) is not kind or not (value == _DEFAULTS[name] or _is_allowed(value)):
         raise UsageError(f"Setting {name!r} is {value!r}; it takes {_WORDS[kind]}.")
     return value
 

@@ -301,6 +301,7 @@ def test_aliases_that_blow_up_are_refused() -> None:
     assert only("a.yaml", f"a: &a {nested}\nb: {'[' * 40}*a{']' * 40}").code == "W005"
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("file", ["a.json", "a.yaml"])
 def test_too_many_values_are_refused(file: str) -> None:
     assert only(file, f"[{'1,' * 100_000}1]").code == "W005"

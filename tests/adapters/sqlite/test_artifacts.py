@@ -47,10 +47,12 @@ class _Across:
         self.follows_log = writer.follows_log
         self.put = writer.put
         self.consume = writer.consume
+        self.find = reader.find
         self.get = reader.get
         self.query = reader.query
         self.summary = reader.summary
         self.upcoming = reader.upcoming
+        self.aclose = reader.aclose
 
 
 class TestFollowing(FollowingContract):

@@ -39,6 +39,7 @@ class MemoryArtifacts:
 
     async def find(self, id: str) -> Found | None:
         """The row of an artifact, whoever may see it."""
+        self._log.check_open()
         return await self._index.find(id)
 
     async def get(self, id: str, reader: Reader, now: datetime) -> Artifact | None:
@@ -74,3 +75,6 @@ class MemoryArtifacts:
         self._log.check_open()
         ahead = self._index.openings(microseconds(now))
         return [instant_of(number) for number in islice(ahead, limit)]
+
+    async def aclose(self) -> None:
+        """Nothing of its own is open: it is closed with the log."""

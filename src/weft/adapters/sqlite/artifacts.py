@@ -105,6 +105,9 @@ class SqliteArtifacts:
         """How many entries the terms of each group have, counted up to `most`."""
         return await self._readers.run(partial(_weigh, groups=groups, most=most))
 
+    async def aclose(self) -> None:
+        """Nothing of its own is open: it is closed with the log."""
+
 
 def _walk(reader: sqlite3.Connection, plan: Plan, most: int) -> list[Found]:
     """Each term gives its rows in order and as they are needed, so the merge reads no more than it

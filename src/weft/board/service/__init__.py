@@ -2,6 +2,6 @@
 
 from weft.board.service.handle import Witness, bind
 from weft.board.service.reading import Reading
-from weft.board.service.rebuilding import rebuild
+from weft.board.service.rebuilding import index, rebuild
 
-__all__ = ["Reading", "Witness", "bind", "rebuild"]
+__all__ = ["Reading", "Witness", "bind", "index", "rebuild"]

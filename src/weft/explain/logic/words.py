@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.agents import events as agents
-from weft.assembly.events import FrameAssembled
+from weft.assembly.events import ContextGathered, FrameAssembled, ProviderFailed
 from weft.board import events as board
 from weft.board.spec import Artifact
 from weft.conversation.events import RouteDecided
@@ -42,6 +42,11 @@ def _answered(fact: agents.ModelAnswered) -> str:
 
 def _asked(fact: agents.QuestionAsked) -> str:
     return f"{fact.tool or 'the run'} asked {fact.to or 'nobody'}"
+
+
+def _gathered(fact: ContextGathered) -> str:
+    instead = " as the fallback" if fact.fallback else ""
+    return f"{fact.provider}{instead} gave {len(fact.items)} items for {fact.agent}"
 
 
 def _among(names: tuple[str, ...]) -> str:
@@ -97,6 +102,8 @@ _BY_FACT: dict[type[Fact], Callable[[Any], str]] = {
     runs.RunFailed: lambda fact: f"{fact.error}: {fact.message}",
     runs.RunCancelled: lambda fact: f"by {fact.by}" + (f": {fact.reason}" if fact.reason else ""),
     runs.CancelRequested: lambda fact: f"{fact.by} wanted the end",
+    ContextGathered: _gathered,
+    ProviderFailed: lambda fact: f"{fact.provider} failed: {fact.error}: {one_line(fact.message)}",
     FrameAssembled: lambda fact: f"frame of {fact.agent}, {fact.tokens} tokens",
     agents.TurnStarted: lambda fact: f"turn {fact.turn} of {fact.agent} began",
     agents.TurnFinished: lambda fact: f"turn {fact.turn} of {fact.agent} ended",

@@ -13,9 +13,7 @@ FORWARDED = "forwarded"
 LATER = "later"
 
 
-def judge(
-    subscription: Subscription, member: Member, artifact: Artifact, now: datetime
-) -> Verdict:
+def judge(subscription: Subscription, member: Member, artifact: Artifact, now: datetime) -> Verdict:
     """What a subscription makes of an artifact of one of its types, before it is asked itself."""
 
     def verdict(what: str, detail: str = "", opens: datetime | None = None) -> Verdict:

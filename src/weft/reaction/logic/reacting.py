@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+import msgspec
+
 from weft.agents.events import TurnFinished
 from weft.agents.spec import (
     Agent,
@@ -227,9 +229,7 @@ class Reacting:
                 fact = ArtifactOpened(later.artifact, later.subscription)
                 yield f"opened/{later.artifact}/{later.subscription}", fact
 
-    def _expired(
-        self, state: RunState, tray: Tray, now: datetime
-    ) -> Iterator[tuple[str, Fact]]:
+    def _expired(self, state: RunState, tray: Tray, now: datetime) -> Iterator[tuple[str, Fact]]:
         for subscription, pending in self._pending(tray):
             for key, ids in gates.outdated(pending, subscription, now):
                 yield self._expiration(state, subscription, key, ids)
@@ -240,9 +240,7 @@ class Reacting:
         id = f"join/{subscription.id}/{key}@{state.position}"
         return id, JoinExpired(subscription.id, key, ids)
 
-    def _closed(
-        self, state: RunState, tray: Tray, now: datetime
-    ) -> Iterator[tuple[str, Fact]]:
+    def _closed(self, state: RunState, tray: Tray, now: datetime) -> Iterator[tuple[str, Fact]]:
         for subscription, pending in self._pending(tray):
             if gates.is_due(pending, subscription, now):
                 fact = BatchClosed(subscription.id, "its time is over")
@@ -323,7 +321,8 @@ class Reacting:
             tray.release(*work.artifacts)
 
     def _on_expired(self, tray: Tray, fact: JoinExpired) -> None:
-        tray.release(*gates.drop(tray.pending[fact.subscription], fact.key))
+        gates.drop(tray.pending[fact.subscription], fact.key, fact.artifacts)
+        tray.release(*fact.artifacts)
 
     def _on_closed(self, tray: Tray, fact: BatchClosed) -> None:
         subscription = self._by_id[fact.subscription]
@@ -332,11 +331,9 @@ class Reacting:
             self._complete(tray, subscription, gates.close(pending))
 
     def _on_retry(self, tray: Tray, fact: RetryAsked) -> None:
-        work = tray.failed.pop(fact.turn)
-        again = Work(
-            work.agent, work.subscription, work.artifacts, work.root, work.publish, fact.turn
-        )
-        self._line_up(tray, again)
+        work = tray.failed.pop(fact.turn, None)
+        if work is not None:
+            self._line_up(tray, msgspec.structs.replace(work, retry_of=fact.turn))
 
     def _on_paused(self, tray: Tray, fact: RunPaused) -> None:
         """At rest, everything has been sent, and no turn follows from an earlier publish."""

@@ -28,6 +28,10 @@ class Activity:
         """The runs that are going on."""
         return [*self._wanted]
 
+    def is_wanted(self, run: str) -> bool:
+        """Whether a run is going on, or about to."""
+        return run in self._wanted
+
     def want(self, run: str) -> None:
         """Take notice that a run is to be driven."""
         self._wanted[run] = self._wanted.get(run, 0) + 1
@@ -64,22 +68,15 @@ class Activity:
         failures, self.failures = self.failures, []
         return failures
 
-    async def until(self, condition: Callable[[], Awaitable[Any]], timeout: float | None) -> None:
+    async def until(self, condition: Callable[[], Awaitable[Any]], seconds: float | None) -> None:
         """Wait until a condition holds; it is asked again whenever something changes.
 
         Raises:
             TimeoutError: it does not hold in time.
         """
-        async with asyncio.timeout(timeout):
+        async with asyncio.timeout(seconds):
             while True:
                 changed = self._changed
                 if await condition():
                     return
                 await changed.wait()
-
-
-def grouped(message: str, failures: list[Exception]) -> "ExceptionGroup[Exception] | None":
-    """Failures as one thing to raise; nothing when there are none."""
-    return ExceptionGroup(message, failures) if failures else None
-
-

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from weft.agents.events import AgentOutput, AgentText
 from weft.agents.logic.exchanges import passed_on
-from weft.agents.spec import UNPREPARED, Answer, Engine, Exchange, Given, Publication
+from weft.agents.spec import UNPREPARED, Answer, Component, Engine, Exchange, Publication
 from weft.kernel.values import said
 from weft.log.spec import Fact
 from weft.reaction.events import SampleChosen
@@ -18,10 +18,10 @@ from weft.runtime.service.gathering import Gatherer
 from weft.runtime.service.journal import Journal
 from weft.runtime.service.messages import MessageHooks
 from weft.runtime.service.offers import offers_to
-from weft.runtime.service.rounds import Ended, Rounds
-from weft.runtime.service.sights import Sight, Sights
+from weft.runtime.service.rounds import Asked, Ended, Rounds
+from weft.runtime.service.sights import Sight, Sights, Surrounding
 from weft.runtime.service.users import ask_user_code
-from weft.runtime.spec import Loaded, Staff, Voice, silence
+from weft.runtime.spec import Going, Loaded, Staff, Voice, silence
 
 # Seconds that a score may take.
 DEADLINE = 60.0
@@ -61,24 +61,23 @@ class Answering:
             if messages.has(agent, "process_message_before_send")
         }
 
-    async def answer(
-        self, number: int, agent: str, given: Given | None, voice: Voice, again: bool
-    ) -> Ended:
+    async def answer(self, going: Going) -> Ended:
         """What the agent comes to in a turn, or what went wrong."""
+        number, agent = going.number, going.agent
         staff = self._loaded.staff[agent]
         prepared = await self._messages.prepare(number, agent) if self._hooked else UNPREPARED
         offers = offers_to(self._journal.workflow.agents[agent], self._journal, self._loaded)
-        gathered, problem = await self._gatherer.gather(number, agent, given)
+        gathered, problem = await self._gatherer.gather(going)
         if problem:
             return Ended(problem)
         sights = [
-            self._sights.see(number, agent, offers, prepared, given, each, place, again)
+            self._sights.see(going, place, Surrounding(offers, prepared, each))
             for place, each in enumerate(gathered)
         ]
         # What a hook may rewrite is not heard before it has.
         rewrites = agent in self._rewriting
         hooks = self._messages if rewrites else None
-        turn = Turn(number, agent, staff, sights, hooks, _hushed if rewrites else voice)
+        turn = Turn(number, agent, staff, sights, hooks, _hushed if rewrites else going.voice)
         if staff.samples == 1:
             return await self._try(turn, f"t{number}")
         return await self._best(turn)
@@ -90,7 +89,9 @@ class Answering:
         for place, engine in enumerate(turn.staff.engines):
             sight = turn.sights[min(place, len(turn.sights) - 1)]
             inside = f"{scope}/e{place}" if place else scope
-            rounds = self._rounds(turn, engine, sight, inside)
+            is_last = place == len(turn.staff.engines) - 1
+            asked = _asked(turn.staff.components, engine, is_last)
+            rounds = self._rounds(turn, asked, sight, inside)
             latest = await rounds.answer(sight.shown.digest, before)
             if latest.error:
                 return latest
@@ -98,12 +99,10 @@ class Answering:
             ended = _after(ended, latest)
         return ended
 
-    def _rounds(self, turn: Turn, engine: Engine, sight: Sight, scope: str) -> Rounds:
+    def _rounds(self, turn: Turn, asked: Asked, sight: Sight, scope: str) -> Rounds:
         task = self._sights.open(sight, turn.voice(1), scope)
-        called = around_calls(turn.staff.components, engine) if turn.staff.components else engine
-        return Rounds(
-            self._journal, (engine, called), task, sight.offers, turn.hooks, turn.voice, scope
-        )
+        offers = sight.around.offers
+        return Rounds(self._journal, asked, task, offers, turn.hooks, turn.voice, scope)
 
     async def _best(self, turn: Turn) -> Ended:
         """Several tries side by side, of which the best counts; one that fails is out."""
@@ -167,6 +166,10 @@ class Answering:
             if isinstance(fact, AgentOutput)
         ]
         return Answer(text, artifacts=tuple(made))
+
+
+def _asked(components: Sequence[Component], engine: Engine, is_last: bool) -> Asked:
+    return Asked(engine, around_calls(components, engine) if components else engine, is_last)
 
 
 def _after(before: Ended, latest: Ended) -> Ended:

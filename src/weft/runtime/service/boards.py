@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Protocol
@@ -26,14 +27,13 @@ from weft.reaction.logic.plans import subscription_digest
 from weft.reaction.logic.reacting import Reacting
 from weft.runtime.ports import Entropy
 from weft.runtime.service.activity import Activity
+from weft.runtime.service.correlations import Correlations
+from weft.runtime.service.pinning import PLAN, pin
 from weft.runtime.service.starting import Starter
 from weft.runtime.spec import Close, Deliver, Loaded, Message, Publish, Retry
 
 # How many runs are begun at the same time when many things are published at once.
 AT_ONCE = 64
-
-# How many correlations are remembered with the run that they are at.
-REMEMBERED = 10_000
 
 
 class Artifacts(ArtifactStore, Protocol):
@@ -85,19 +85,19 @@ class BoardRuns:
         self._load = load
         self.user = user
         self._tenant = tenant
-        self._generations: dict[str, int] = {}
+        self._correlations = Correlations(name, place.log)
         self._collecting: set[str] = set()
+        self._pinned: set[str] = set()
+        self._in_turn = asyncio.Lock()
 
-    async def publish(
-        self, what: Publication, correlation: str | None, id: str | None
-    ) -> Artifact:
+    async def publish(self, what: Publication, correlation: str | None, id: str | None) -> Artifact:
         """Put something on the board: in a run of its own, or in that of a correlation.
 
         Raises:
             InvalidArtifact: it cannot be what it says it is.
             ArtifactExists: an artifact of this id is there, with other content.
         """
-        loaded = self._load()
+        loaded = await self._declared()
         made = self._artifact(loaded, what, correlation, id)
         if id is not None and (there := await self._there(made)):
             return there
@@ -112,8 +112,9 @@ class BoardRuns:
         self, things: Sequence[Publication], correlation: str | None
     ) -> list[Artifact]:
         """Put things on the board; nothing is, if one of them is not right."""
-        loaded = self._load()
+        loaded = await self._declared()
         for what in things:
+            loaded.types.register(what.value.__class__)
             loaded.types.write(what.value)
         if correlation is not None:
             return [await self.publish(what, correlation, None) for what in things]
@@ -125,7 +126,7 @@ class BoardRuns:
 
     async def give(self, agent: str, what: Publication, publish: bool) -> str:
         """Give an agent something directly, in a run of its own; that run's id."""
-        loaded = self._load()
+        loaded = await self._declared()
         if agent not in loaded.workflow.agents:
             known = ", ".join(loaded.workflow.agents) or "none"
             raise UsageError(f"There is no agent {agent!r} on this board. There is: {known}.")
@@ -143,7 +144,8 @@ class BoardRuns:
 
     async def deliver(self, subscription: str, artifact: Artifact) -> None:
         """Bring an artifact to the run that collects for a subscription."""
-        run = await self._collector(subscription)
+        async with self._in_turn:  # nobody overtakes who has to begin that run
+            run = await self._collector(subscription)
         self._want(run)
         await self._place.mail.drop(run, f"in/{artifact.id}", Deliver(artifact))
 
@@ -155,10 +157,8 @@ class BoardRuns:
         given = ArtifactsGiven(spawn.agent, spawn.artifacts, spawn.subscription)
         begin = self._place.starter.begin
         journal = await begin(spawn.run, loaded, started, [("given", given, spawn.agent)])
-        try:
+        with suppress(Conflict):  # it was begun before whoever opens it was stopped
             await journal.commit()
-        except Conflict:
-            pass  # it was begun before whoever opens it was stopped
         await self._wake(spawn.run)
 
     async def close(self) -> None:
@@ -229,6 +229,14 @@ class BoardRuns:
             and not _rests(last)
         ]
 
+    async def _declared(self) -> Loaded:
+        """The board as it is declared now; its plan is on record, for runs are pinned to it."""
+        loaded = self._load()
+        if loaded.definition not in self._pinned:
+            await pin(self._place.log, _reacting(loaded).plan, self._place.clock.now())
+            self._pinned.add(loaded.definition)
+        return loaded
+
     def _artifact(
         self, loaded: Loaded, what: Publication, correlation: str | None, id: str | None
     ) -> Artifact:
@@ -268,7 +276,7 @@ class BoardRuns:
     async def _publish_in(self, loaded: Loaded, made: Artifact, correlation: str) -> Artifact:
         """Publish in the run of a correlation, or begin the next one if that has ended."""
         while True:
-            run, is_going = await self._run_of(loaded, correlation)
+            run, is_going = await self._correlations.run_of(correlation, loaded.definition)
             artifact = msgspec.structs.replace(made, run=run)
             if is_going:
                 self._want(run)
@@ -307,37 +315,6 @@ class BoardRuns:
     def _attend(self, run: str) -> None:
         self._place.activities[run] = self.activity
 
-    async def _run_of(self, loaded: Loaded, correlation: str) -> tuple[str, bool]:
-        """The run that a correlation is at, and whether it goes on; else the id of its next."""
-        seed = as_data([self.name, correlation, loaded.definition])
-        number, last = await self._latest(seed, self._generations.pop(correlation, 0))
-        self._remember(correlation, number)
-        is_going = last is not None and last.kind not in ENDS
-        return _generation(self.name, seed, number if is_going else number + 1), is_going
-
-    async def _latest(self, seed: str, number: int) -> tuple[int, Event | None]:
-        """The number of the last run of a correlation from one that is there on, or 0, and that
-        run's last event; found in ever longer steps."""
-        last = await self._last(seed, number) if number else None
-        step = 1
-        while True:
-            found = await self._last(seed, number + step)
-            if found is not None:
-                number, last, step = number + step, found, step * 2
-            elif step == 1:
-                return number, last
-            else:
-                step = 1
-
-    async def _last(self, seed: str, number: int) -> Event | None:
-        ends = await self._place.log.ends(run=_generation(self.name, seed, number))
-        return ends[0][1] if ends else None
-
-    def _remember(self, correlation: str, generation: int) -> None:
-        self._generations[correlation] = generation
-        if len(self._generations) > REMEMBERED:
-            del self._generations[next(iter(self._generations))]
-
     async def _collector(self, id: str) -> str:
         """The run that collects for a subscription, begun if it is not there."""
         loaded = self._load()
@@ -346,7 +323,7 @@ class BoardRuns:
         run = f"{self.name}-{digest(as_data([self.name, id, pinned]))[:20]}"
         if run not in self._collecting:
             started = msgspec.structs.replace(
-                self._started(loaded, ""), definition=pinned, collects=id
+                self._started(loaded, ""), definition=pinned, collects=id, code={PLAN: plan.digest}
             )
             if not await self._place.log.ends(run=run):
                 await self._collect(run, loaded, started)
@@ -354,12 +331,12 @@ class BoardRuns:
         return run
 
     async def _collect(self, run: str, loaded: Loaded, started: RunStarted) -> None:
-        journal = await self._place.starter.begin(run, collecting(loaded, started.collects), started)
+        journal = await self._place.starter.begin(
+            run, collecting(loaded, started.collects), started
+        )
         journal.record("rest@0", RunPaused(""))
-        try:
+        with suppress(Conflict):  # somebody else began it at the same time
             await journal.commit()
-        except Conflict:
-            pass  # somebody else began it at the same time
 
     def _started(
         self, loaded: Loaded, correlation: str, parents: tuple[str, ...] = ()
@@ -396,17 +373,13 @@ def failed_turns(events: Sequence[Event]) -> dict[int, ArtifactConsumed]:
         elif isinstance(fact, TurnFinished) and fact.status == "failed":
             failed[fact.turn] = taken[fact.turn]
         elif isinstance(fact, RetryAsked):
-            del failed[fact.turn]
+            failed.pop(fact.turn, None)
     return failed
 
 
 def _reacting(loaded: Loaded) -> Reacting:
     assert isinstance(loaded.workflow, Reacting)
     return loaded.workflow
-
-
-def _generation(board: str, seed: str, number: int) -> str:
-    return f"{board}-{digest(f'{seed}{number}')[:20]}"
 
 
 def _rests(last: Event) -> bool:

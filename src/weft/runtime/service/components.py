@@ -1,15 +1,29 @@
 """What users put around turns and calls."""
 
-from collections.abc import Awaitable, Callable, Sequence
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 
-from weft.agents.spec import Answer, CallComponent, Component, Engine, Task, TurnComponent
+from weft.agents.spec import (
+    Answer,
+    CallComponent,
+    Component,
+    Engine,
+    Observer,
+    Task,
+    TurnComponent,
+)
 from weft.assembly.spec import TurnContext
 from weft.errors import UsageError
 from weft.kernel.values import said
+from weft.log.spec import Event
 from weft.runtime.service.calls import Waiting, named
 from weft.runtime.service.engines import ask_engine
+from weft.runtime.service.journal import Appends, Tell, Telling
 from weft.runtime.service.rounds import Ended
+from weft.runtime.spec import Staff
+
+log = logging.getLogger("weft.components")
 
 
 async def around_turn(
@@ -66,3 +80,28 @@ class _Around:
 
     async def __call__(self, task: Task) -> Answer:
         return await self._component.around_call(task, self._inner)
+
+
+def observed(staff: Mapping[str, Staff], stored: Appends, tell: Tell | None) -> Appends:
+    """A log that tells what it stored: whoever wants to know, and then those who observe."""
+    components = {id(c): c for each in staff.values() for c in each.components}
+    observers = [each for each in components.values() if isinstance(each, Observer)]
+    if not observers:
+        return stored if tell is None else Telling(stored, tell)
+
+    async def told(batch: Sequence[Event]) -> None:
+        if tell is not None:
+            await tell(batch)
+        for observer in observers:
+            for event in batch:
+                _observe(observer, event)
+
+    return Telling(stored, told)
+
+
+def _observe(observer: Observer, event: Event) -> None:
+    """Let one component see an event; what it makes of that changes nothing."""
+    try:
+        observer.observe(event)
+    except Exception:
+        log.exception("%s failed to observe %s", type(observer).__name__, event.id)

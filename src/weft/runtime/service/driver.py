@@ -9,26 +9,18 @@ from datetime import datetime
 from typing import Any
 
 from weft.agents.events import (
-    AnswerRefused,
     ChanceDrawn,
-    QuestionAnswered,
-    QuestionExpired,
-    UserText,
 )
-from weft.agents.spec import USER, Ask, Decision, Draw, Finish, Pick, TakeTurn
-from weft.board.events import ArtifactPublished
+from weft.agents.spec import Ask, Decision, Draw, Finish, Pick, TakeTurn
 from weft.board.service.rebuilding import index
 from weft.errors import MissingContext, UnknownRun
 from weft.log.events import (
-    CancelRequested,
     RunFinished,
-    RunPaused,
     RunResumed,
     RunStarted,
 )
 from weft.log.ports import Clock, EventLog
 from weft.reaction.logic.reacting import Reacting
-from weft.reaction.events import ArtifactReceived, BatchClosed, RetryAsked
 from weft.runtime.logic import (
     ENDED,
     base_context,
@@ -41,28 +33,22 @@ from weft.runtime.logic import (
 from weft.runtime.ports import Claims, Definitions, Entropy, Inbox, Snapshots
 from weft.runtime.service.boards import Artifacts
 from weft.runtime.service.calls import Waiting, ask
-from weft.runtime.service.endings import end_cancelled, end_failed
+from weft.runtime.service.components import observed
 from weft.runtime.service.crew import Crew
+from weft.runtime.service.endings import end_cancelled, end_failed
+from weft.runtime.service.intake import due, expire, put_on_record, rest
 from weft.runtime.service.journal import Journal, Tell
 from weft.runtime.service.notices import Notices
 from weft.runtime.service.opened import Opened
 from weft.runtime.service.picking import pick
 from weft.runtime.service.reactions import Post, Reactions, Surroundings
 from weft.runtime.spec import (
-    Close,
-    Deliver,
     Delta,
     Loaded,
-    Message,
-    Publish,
-    Reply,
-    Retry,
     Say,
-    Stop,
     Voice,
     silence,
 )
-from weft.variables.events import TimerExpired
 from weft.variables.logic.secrets import Secrets
 from weft.variables.service import ContextSource
 
@@ -143,14 +129,14 @@ class Driver:
                 self._interrupted.add(run)
                 raise
             self._put_away(run, opened)
-        return _due(opened.journal)
+        return due(opened.journal)
 
     async def take_in(self, run: str) -> None:
         """Only put on record what came from outside."""
         async with self._stores.claims.claim(run):
             opened = await self._open(run, resume=False)
             await self._take_in(opened)
-            _rest(opened.journal)
+            rest(opened.journal)
             await opened.journal.commit()
 
     async def _open(self, run: str, *, resume: bool = True) -> Opened:
@@ -185,16 +171,16 @@ class Driver:
         secrets = await self._secrets(run, loaded, ends[0][0].data)
         verbose = self._context.is_verbose
         objects = self._objects.get(run)
-        tell = self._tell if loaded.workflow.form == "reaction" else None
+        is_board = loaded.workflow.form == "reaction"
+        log = observed(loaded.staff, self._stores.log, self._tell if is_board else None)
         journal = Journal(
-            self._stores.log,
+            log,
             self._clock,
             loaded,
             state,
             secrets,
             objects=objects,
             verbose=verbose,
-            tell=tell,
         )
         return Opened(journal, loaded, self._stores.artifacts, frozen, ends[0][0].at)
 
@@ -218,7 +204,7 @@ class Driver:
         journal = opened.journal
         self._expire(opened)
         for id, message in await self._stores.inbox.pending(journal.state.run):
-            _put_on_record(journal, id, message)
+            put_on_record(journal, id, message)
         await journal.commit()
 
     async def _advance(self, opened: Opened) -> None:
@@ -230,16 +216,22 @@ class Driver:
                 await opened.hooks.restore()
             if state.form == "reaction":
                 await self._react(opened)
-            while state.status not in _AT_REST:
-                await self._step(opened)
-                if state.timers or state.question or journal.is_unsettled:
-                    await self._settle(opened)
-                if state.position >= max(2 * opened.frozen, FREEZE):
-                    await self._freeze(opened)
+            else:
+                await self._converse(opened)
         except Waiting:
             await self._settle(opened)
-        _rest(journal)
+        rest(journal)
         await journal.commit()
+
+    async def _converse(self, opened: Opened) -> None:
+        """One thing after the other until the run ends or waits."""
+        journal, state = opened.journal, opened.journal.state
+        while state.status not in _AT_REST:
+            await self._step(opened)
+            if state.timers or state.question or journal.is_unsettled:
+                await self._settle(opened)
+            if state.position >= max(2 * opened.frozen, FREEZE):
+                await self._freeze(opened)
 
     async def _react(self, opened: Opened) -> None:
         """Let artifacts decide until there is nothing to do; mail is noticed meanwhile."""
@@ -344,7 +336,7 @@ class Driver:
 
     def _expire(self, opened: Opened) -> None:
         if opened.journal.state.status not in ENDED:
-            _expire(opened.journal, self._clock.now())
+            expire(opened.journal, self._clock.now())
 
     async def _freeze(self, opened: Opened) -> None:
         """Keep the state; each time at twice the length, so that no turn pays for history."""
@@ -390,59 +382,3 @@ async def _entered(room: asyncio.Semaphore) -> AsyncGenerator[None]:
 
 def _hushed(call: int) -> Say:
     return silence
-
-
-def _expire(journal: Journal, now: datetime) -> None:
-    due = sorted((at, timer) for timer, at in journal.state.timers.items() if at <= now)
-    for at, timer in due:
-        journal.record(f"{timer}@{at.isoformat()}", TimerExpired(timer), actor="clock")
-    for id, fact in journal.workflow.overdue(journal.state, now):
-        journal.record(id, fact, actor="clock")
-    question = journal.state.question
-    if question is not None and question.due is not None and question.due <= now:
-        journal.record(f"{question.id}/expired", QuestionExpired(question.id), actor="clock")
-
-
-def _due(journal: Journal) -> datetime | None:
-    """When the run wants to be woken, if nothing comes from outside."""
-    state = journal.state
-    if state.status in ENDED:
-        return None
-    asked = state.question.due if state.question else None
-    own = journal.workflow.due(state)
-    return min([*state.timers.values(), *filter(None, (asked, own))], default=None)
-
-
-def _rest(journal: Journal) -> None:
-    """Say what a run waits for, if something came in between that did not end its waiting."""
-    question = journal.state.question
-    if question is not None and journal.state.status == "paused" and journal.is_open:
-        id = f"{question.id}/wait@{journal.state.position}"
-        journal.record(id, RunPaused(question.id), cause=question.seq)
-
-
-def _put_on_record(journal: Journal, id: str, message: Message) -> None:
-    state = journal.state
-    if state.status in ENDED:
-        return  # nothing follows the end of a run
-    match message:
-        case Stop(by=by, reason=reason):
-            journal.record(id, CancelRequested(by, reason), actor=by)
-        case Publish(artifact=artifact):
-            fact = ArtifactPublished(artifact, 0, artifact.id)
-            journal.record(id, fact, actor=artifact.produced_by)
-        case Deliver(artifact=artifact):
-            journal.record(id, ArtifactReceived(artifact), actor=artifact.produced_by)
-        case Close(subscription=subscription):
-            journal.record(id, BatchClosed(subscription, "the board was closed"))
-        case Retry(turn=turn, by=by):
-            if turn in state.progress.failed:
-                journal.record(id, RetryAsked(turn, by), actor=by)
-        case Reply(question=question, value=value, by=by):
-            asked = state.question
-            if asked is None or asked.id != question:
-                journal.record(id, AnswerRefused(question, by, "the question is not open"), by)
-                return
-            journal.record(id, QuestionAnswered(question, value, by, asked.tool), actor=by)
-            if not asked.tool:
-                journal.record(f"{id}/text", UserText(USER, str(value)), actor=by)

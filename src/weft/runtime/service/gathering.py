@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
-from weft.agents.spec import Given
 from weft.assembly.events import ContextGathered, ProviderFailed
 from weft.assembly.logic.gathered import gathered_fact
+from weft.assembly.logic.origins import Witnessed
 from weft.assembly.service.gathering import gather
 from weft.assembly.service.providers import DefaultCorrelationProvider
 from weft.assembly.spec import AgentRef, Chosen, ContextRequest, RunRef, Transcript, TurnContext
@@ -16,7 +16,7 @@ from weft.board.spec import Artifact, BoardHandle, Reader
 from weft.errors import ContextUnavailable
 from weft.log.spec import Fact
 from weft.runtime.service.journal import Journal
-from weft.runtime.spec import Loaded
+from weft.runtime.spec import Going, Loaded
 
 DEFAULT = Chosen(DefaultCorrelationProvider())
 
@@ -33,20 +33,18 @@ class Gatherer:
         self._artifacts = artifacts
         self._states: dict[int, dict[str, Any]] = {}
 
-    def turn(self, number: int, agent: str) -> TurnContext:
+    def turn(self, going: Going) -> TurnContext:
         """A turn as components see it; what they leave in its state, providers find there."""
-        return self._turn(number, agent, self._board(agent))
+        return self._turn(going, self._board(going.agent))
 
     def close(self, number: int) -> None:
         """Forget the state of a turn that is over."""
         self._states.pop(number, None)
 
-    async def gather(
-        self, number: int, agent: str, given: Given | None
-    ) -> tuple[Sequence[ContextGathered | None], str]:
+    async def gather(self, going: Going) -> tuple[Sequence[ContextGathered | None], str]:
         """What was gathered for each engine of a turn, all the same if it is for all; or why there
         is nothing."""
-        chosen = self._chosen(agent, given)
+        chosen, number = self._chosen(going), going.number
         if not any(chosen):
             return NOTHING, ""
         found: dict[int, ContextGathered] = {}
@@ -54,35 +52,33 @@ class Gatherer:
         for place, each in enumerate(chosen):
             if each is not None and id(each) not in found:
                 key = f"t{number}/e{place}/context" if place else f"t{number}/context"
-                fact = await self._ask(key, number, agent, given, each)
+                fact = await self._ask(key, going, each)
                 if not isinstance(fact, ContextGathered):
                     return NOTHING, str(fact)
                 found[id(each)] = fact
             gathered.append(found[id(each)] if each is not None else None)
         return gathered, ""
 
-    def _chosen(self, agent: str, given: Given | None) -> tuple[Chosen | None, ...]:
+    def _chosen(self, going: Going) -> tuple[Chosen | None, ...]:
         """Whom each engine of the agent gets its context from: the subscription's provider, or
         else its own, or else the agent's; on a board, somebody in any case."""
-        staff = self._loaded.staff[agent]
-        if given is None:
+        staff = self._loaded.staff[going.agent]
+        if going.given is None:
             return (staff.context,)
-        subscribed = self._loaded.contexts.get(given.subscription)
+        subscribed = self._loaded.contexts.get(going.given.subscription)
         if subscribed is not None:
             return (subscribed,)
         whole = staff.context or DEFAULT
         return tuple(each or whole for each in staff.contexts) or (whole,)
 
-    async def _ask(
-        self, key: str, number: int, agent: str, given: Given | None, chosen: Chosen
-    ) -> Fact | str:
+    async def _ask(self, key: str, going: Going, chosen: Chosen) -> Fact | str:
         """What was gathered, from the record or by asking; or what went wrong."""
         journal = self._journal
 
         async def effect() -> Sequence[Fact]:
-            witnessed: list[Artifact] = []
-            board = self._board(agent, witnessed.extend)
-            request = self._request(self._turn(number, agent, board), agent, given)
+            witnessed = Witnessed()
+            board = self._board(going.agent, witnessed.note)
+            request = self._request(self._turn(going, board), going)
             try:
                 gathered = await gather(chosen, request, witnessed=witnessed)
             except ContextUnavailable as error:
@@ -95,16 +91,17 @@ class Gatherer:
             return fact
         return f"ContextUnavailable: {fact.provider}: {fact.error}: {fact.message}"
 
-    def _request(self, turn: TurnContext, agent: str, given: Given | None) -> ContextRequest:
+    def _request(self, turn: TurnContext, going: Going) -> ContextRequest:
+        given = going.given
         inputs = given.inputs if given else ()
         correlation = given.correlation if given else None
-        return ContextRequest(self._reference(agent), turn, inputs, turn.board, correlation)
+        return ContextRequest(self._reference(going.agent), turn, inputs, turn.board, correlation)
 
-    def _turn(self, number: int, agent: str, board: BoardHandle) -> TurnContext:
+    def _turn(self, going: Going, board: BoardHandle) -> TurnContext:
         state = self._journal.state
         said = Transcript(tuple(state.messages))
         run = RunRef(state.run, state.workflow, state.tenant, state.user, said)
-        return TurnContext(run, self._states.setdefault(number, {}), board, number)
+        return TurnContext(run, self._states.setdefault(going.number, {}), board, going.number)
 
     def _reference(self, agent: str) -> AgentRef:
         reader = self._reader(agent)

@@ -5,16 +5,17 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 import anyio
 
 from weft.agents.spec import RunState
 from weft.assembly.logic import View
+from weft.board.events import ArtifactPublished
 from weft.errors import Conflict
 from weft.kernel.values import preview
 from weft.log.events import RunPaused
-from weft.log.ports import Clock, Effect, EventLog
+from weft.log.ports import Clock, Effect
 from weft.log.spec import Event, Fact, Intent
 from weft.runtime.logic import ENDED, derive, evolve, turn_of
 from weft.runtime.service.functions import ask_function
@@ -37,6 +38,28 @@ log = logging.getLogger("weft.context")
 Tell = Callable[[Sequence[Event]], Awaitable[None]]
 
 
+class Appends(Protocol):
+    """What a journal needs of a log."""
+
+    async def append(self, run: str, events: Sequence[Event], expected: int) -> Sequence[Event]:
+        """Store events after position `expected`, and give back what the log holds."""
+        ...
+
+
+class Telling:
+    """A log that tells somebody what it stored."""
+
+    def __init__(self, log: Appends, tell: Tell) -> None:
+        self._log = log
+        self._tell = tell
+
+    async def append(self, run: str, events: Sequence[Event], expected: int) -> Sequence[Event]:
+        """Store events after position `expected`, and give back what the log holds."""
+        stored = await self._log.append(run, events, expected)
+        await self._tell(stored)
+        return stored
+
+
 class Diverged(Exception):
     """What is about to be done is not what the log says was begun."""
 
@@ -53,7 +76,7 @@ class Journal:
 
     def __init__(
         self,
-        log: EventLog,
+        log: Appends,
         clock: Clock,
         loaded: Loaded,
         state: RunState,
@@ -61,7 +84,6 @@ class Journal:
         *,
         objects: dict[tuple[str, str], Any] | None = None,
         verbose: bool = False,
-        tell: Tell | None = None,
     ) -> None:
         self.workflow = loaded.workflow
         self.state = state
@@ -70,7 +92,6 @@ class Journal:
         self.objects = {} if objects is None else objects
         self._functions = loaded.functions
         self._verbose = verbose
-        self._tell_of = tell
         self._is_storing = False
         self._stored_all: asyncio.Event | None = None
         self.views: dict[str, tuple[int, View]] = {}
@@ -80,6 +101,7 @@ class Journal:
         self._trouble: BaseException | None = None
         self._unsettled: deque[tuple[Event, set[str]]] = deque()
         self._batch: list[Event] = []
+        self._is_published = False
         self._at: datetime | None = None
         self._last = ""
         self._cause: int | None = state.position or None
@@ -141,7 +163,7 @@ class Journal:
     ) -> Sequence[Fact]:
         """The facts on record under `key`; if none, store the intent, act, and record the outcome.
 
-        What only reads needs no intent.
+        What only reads needs no intent; it finds on the board what was published so far.
 
         Raises:
             Diverged: another request is on record under this key.
@@ -151,7 +173,9 @@ class Journal:
             return done
         if intent is not None:
             self.begin(key, intent)
-        await self.commit()
+            await self.commit()
+        elif self._is_published:
+            await self.commit()
         return self.complete(key, await effect())
 
     def outcome(self, key: str) -> list[Fact]:
@@ -214,6 +238,7 @@ class Journal:
         if self._trouble is not None:
             raise self._trouble  # also to those who were not there when it came
         batch, self._batch, self._at = self._batch, [], None
+        self._is_published = False
         try:
             stored = await self._log.append(self.state.run, batch, self._stored)
             if stored is not batch and list(stored) != batch:
@@ -222,8 +247,6 @@ class Journal:
             self._trouble = error
             raise
         self._stored = batch[-1].seq
-        if self._tell_of is not None:
-            await self._tell_of(batch)
 
     @property
     def is_unsettled(self) -> bool:
@@ -262,6 +285,8 @@ class Journal:
             self._forget(fact.name)
             if self._verbose:
                 self._tell(fact)
+        elif isinstance(fact, ArtifactPublished):
+            self._is_published = True
         self._last = event.kind
         self._batch.append(event)
         return event

@@ -23,6 +23,7 @@ from weft.runtime.service.activity import Activity
 from weft.runtime.service.boards import BoardRuns, Place
 from weft.runtime.service.driver import Driver, Listeners, Stores
 from weft.runtime.service.following import Following
+from weft.runtime.service.pinning import PLAN_FORM
 from weft.runtime.service.starting import Starter
 from weft.runtime.spec import (
     Delivery,
@@ -116,7 +117,7 @@ class Runs:
             raise
         finally:
             activity.end(run, begun, is_resting=is_resting)
-            if not self._driver.keeps(run):
+            if not (self._driver.keeps(run) or activity.is_wanted(run)):
                 self._activities.pop(run, None)
 
     def board(self, name: str, load: Callable[[], Loaded], *, user: str, tenant: str) -> BoardRuns:
@@ -147,9 +148,13 @@ class Runs:
         """Bring a message to a run and wait until it is on record; whether it is, or the run
         ended."""
         _, last = await self._ends(run)
-        await self._world.stores.inbox.offer(run, id, message)
-        await self._deliver(run, id, last.seq)
-        events = await self._world.stores.log.read(run, last.seq)
+        is_first = await self._world.stores.inbox.offer(run, id, message)
+        if is_first or not await self._holds(run, id, 0):
+            await self._deliver(run, id, last.seq)
+        return await self._holds(run, id, last.seq if is_first else 0)
+
+    async def _holds(self, run: str, id: str, after: int) -> bool:
+        events = await self._world.stores.log.read(run, after)
         return any(event.id == id for event in events)
 
     async def drop(self, run: str, id: str, message: Message) -> None:
@@ -326,7 +331,7 @@ class Runs:
     async def summaries(self, limit: int | None = None) -> list[Summary]:
         """The runs of the store, the one begun last coming first."""
         ends = await self._world.stores.log.ends(limit)
-        return [_summary(first, last) for first, last in ends]
+        return [_summary(first, last) for first, last in ends if first.data.form != PLAN_FORM]
 
     async def _ends(self, run: str) -> tuple[Event, Event]:
         for ends in await self._world.stores.log.ends(run=run):

@@ -9,7 +9,6 @@ from weft.agents.logic.views import view_of
 from weft.agents.spec import (
     UNPREPARED,
     USER,
-    Given,
     OutputSchema,
     Prepared,
     Task,
@@ -23,19 +22,29 @@ from weft.board.spec import Artifact
 from weft.runtime.service.journal import Journal
 from weft.runtime.service.offers import Offer
 from weft.runtime.service.rounds import model_key
-from weft.runtime.spec import Loaded, Say
+from weft.runtime.spec import Going, Loaded, Say
 from weft.variables.logic.exposure import names_of
 
 
-class Sight(NamedTuple):
-    """A recorded frame, and what goes with it."""
+class Surrounding(NamedTuple):
+    """What goes with a frame: tools, what hooks prepared, what providers gave."""
 
-    shown: FrameAssembled
     offers: Mapping[str, Offer]
     prepared: Prepared
-    given: Given | None
     gathered: ContextGathered | None
-    again: bool
+
+
+class Sight(NamedTuple):
+    """A recorded frame, the turn it is of, and what goes with it."""
+
+    shown: FrameAssembled
+    going: Going
+    around: Surrounding
+
+    @property
+    def is_filled(self) -> bool:
+        """Whether it shows artifacts, as inputs or as context."""
+        return self.going.given is not None or self.around.gathered is not None
 
 
 class Sights:
@@ -45,45 +54,28 @@ class Sights:
         self._journal = journal
         self._loaded = loaded
 
-    def see(
-        self,
-        turn: int,
-        agent: str,
-        offers: Mapping[str, Offer],
-        prepared: Prepared,
-        given: Given | None,
-        gathered: ContextGathered | None,
-        place: int,
-        again: bool,
-    ) -> Sight:
+    def see(self, going: Going, place: int, around: Surrounding) -> Sight:
         """The frame of a turn, from the record or made now; `place` tells those of engines with a
         context of their own apart."""
-        key = f"t{turn}/e{place}/frame" if place else f"t{turn}/frame"
-        shown = self._journal.keep(
-            key, lambda: self._assemble(turn, agent, offers, prepared, given, gathered)
-        )
-        return Sight(shown, offers, prepared, given, gathered, again)
+        number = going.number
+        key = f"t{number}/e{place}/frame" if place else f"t{number}/frame"
+        shown = self._journal.keep(key, lambda: self._assemble(going, around))
+        return Sight(shown, going, around)
 
-    def _assemble(
-        self,
-        turn: int,
-        agent: str,
-        offers: Mapping[str, Offer],
-        prepared: Prepared,
-        given: Given | None,
-        gathered: ContextGathered | None,
-    ) -> FrameAssembled:
-        state = self._journal.state
+    def _assemble(self, going: Going, around: Surrounding) -> FrameAssembled:
+        state, given, gathered = self._journal.state, going.given, around.gathered
+        prepared = around.prepared
         if given is not None or gathered is not None:
             inputs = input_pieces(given.inputs if given else (), gathered, state.texts)
             context = context_pieces(gathered, state.texts) if gathered else []
             withheld = redactions(gathered) if gathered else []
             prepared = prepared._replace(pieces=(*context, *inputs), withheld=tuple(withheld))
-        shown = self._view(agent, offers, prepared)
+        shown = self._view(going.agent, around.offers, prepared)
         seen = state.views.get(shown.digest)
         own = prepared.messages is not None or given is not None
         history = Span(0, 0, 0, 0, EMPTY) if own else state.history
-        return frame(turn, agent, shown, history, seen[0] if seen else 0, state.texts)
+        as_in = seen[0] if seen else 0
+        return frame(going.number, going.agent, shown, history, as_in, state.texts)
 
     def _view(self, agent: str, offers: Mapping[str, Offer], prepared: Prepared) -> View:
         """The agent's view, made anew only when a value changed since it was last made."""
@@ -116,9 +108,9 @@ class Sights:
     def open(self, sight: Sight, say: Say, scope: str) -> Task:
         """The recorded frame as an engine is given it."""
         journal, state, shown = self._journal, self._journal.state, sight.shown
-        agent, asked = shown.agent, self._asked(scope) if sight.again else 0
+        agent, asked = shown.agent, self._asked(scope) if sight.going.again else 0
         workflow = journal.workflow
-        formed = sight.offers or agent in workflow.outputs or agent in workflow.products
+        formed = sight.around.offers or agent in workflow.outputs or agent in workflow.products
         tools, output = self._schemas(shown) if formed else NONE
         task = Task(
             state.run,
@@ -134,30 +126,41 @@ class Sights:
             workflow.agents[agent].model or self._loaded.model,
             say,
         )
-        return task if sight.given is None and sight.gathered is None else self._filled(task, sight)
+        return self._filled(task, sight) if sight.is_filled else task
 
     def _transcript(self, sight: Sight) -> Transcript:
         """What was said, and then what providers gave and what the turn is about."""
         state, shown = self._journal.state, sight.shown
-        if sight.prepared.messages is not None:
-            said = Transcript(sight.prepared.messages)
+        if sight.around.prepared.messages is not None:
+            said = Transcript(sight.around.prepared.messages)
         else:
             said = Transcript(state.messages, shown.history.count)
-        if sight.given is None and sight.gathered is None:
+        if not sight.is_filled:
             return said
         segments = state.views[shown.view][1]
-        return Transcript((*said, *_told(segments, state.texts)))
+        secrets = self._journal.secrets
+        told = _told(segments, state.texts)
+        if secrets:  # who may see an artifact may see what is in it
+            told = [each._replace(text=secrets.reveal(each.text, secrets.names)) for each in told]
+        return Transcript((*said, *told))
 
     def _filled(self, task: Task, sight: Sight) -> Task:
         """The task with what its frame shows as data: inputs and context."""
         state = self._journal.state
         segments = state.views[sight.shown.view][1]
-        items = [_data(state.texts[each.digest]) for each in segments if each.kind == "artifact"]
-        shown = [_data(state.texts[each.digest]) for each in segments if _is_input(each)]
-        given = sight.given.inputs if sight.given else ()
+        items = [self._data(each) for each in segments if each.kind == "artifact"]
+        shown = [self._data(each) for each in segments if _is_input(each)]
+        given = sight.going.given.inputs if sight.going.given else ()
         inputs = tuple(_as_shown(each, it) for each, it in zip(given, shown, strict=True))
-        metadata = dict(sight.gathered.metadata) if sight.gathered else {}
+        gathered = sight.around.gathered
+        metadata = dict(gathered.metadata) if gathered else {}
         return msgspec.structs.replace(task, inputs=inputs, context=ContextSlice(items, metadata))
+
+    def _data(self, segment: Segment) -> dict[str, Any]:
+        """What the text of a segment says, with the secrets that are in it."""
+        data = msgspec.json.decode(self._journal.state.texts[segment.digest])
+        secrets = self._journal.secrets
+        return secrets.opened(data, secrets.names) if secrets else data
 
     def _asked(self, scope: str) -> int:
         """How often the engine has answered in this part of the turn already."""
@@ -208,10 +211,6 @@ def _told(segments: Sequence[Segment], texts: Mapping[str, str]) -> Iterator[Mes
 
 def _is_input(segment: Segment) -> bool:
     return segment.kind == "input" and segment.origin != INPUTS
-
-
-def _data(text: str) -> dict[str, Any]:
-    return msgspec.json.decode(text)
 
 
 def _as_shown(artifact: Artifact, item: dict[str, Any]) -> Artifact:

@@ -7,6 +7,7 @@ from weft.log.events import RunStarted
 from weft.log.ports import Clock, EventLog
 from weft.log.spec import Fact
 from weft.runtime.logic import base_context, fresh
+from weft.runtime.service.components import observed
 from weft.runtime.service.journal import Journal, Tell
 from weft.runtime.spec import Loaded
 from weft.variables.logic.secrets import Secrets
@@ -36,14 +37,14 @@ class Starter:
         """
         base = base_context(run, started)
         context = await self.context.load(loaded.workflow.variables, base, loaded.database)
+        tell = self.tell if started.form == "reaction" else None
         journal = Journal(
-            self.log,
+            observed(loaded.staff, self.log, tell),
             self.clock,
             loaded,
             fresh(run, loaded.workflow),
             Secrets(context.secrets),
             verbose=self.context.is_verbose,
-            tell=self.tell if started.form == "reaction" else None,
         )
         journal.record("start", started)
         journal.record("context", context.loaded)

@@ -1,6 +1,7 @@
 """One way to take a turn."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from weft.agents.events import AgentOutput, TurnFinished, TurnStarted
 from weft.agents.spec import Given
@@ -15,7 +16,7 @@ from weft.runtime.service.journal import Journal
 from weft.runtime.service.messages import MessageHooks
 from weft.runtime.service.rounds import Ended
 from weft.runtime.service.sights import Sights
-from weft.runtime.spec import Loaded, Voice
+from weft.runtime.spec import Going, Loaded, Voice
 
 
 class Turns:
@@ -45,28 +46,23 @@ class Turns:
         if self._hooked:
             await self._hooks.before_agent(number, agent)
         given = journal.workflow.given(journal.state, number)
-        ended = await self._answer(number, agent, given, voice, again)
+        ended = await self._answer(Going(number, agent, given, voice, again))
         if self._hooked:
             await self._hooks.after_agent(number, agent)
         if given is not None and not ended.error:
             self._publish(number, agent, given, ended.facts)
+        self._gatherer.close(number)
         status = "failed" if ended.error else "done"
         return journal.keep(
             f"t{number}/end", lambda: TurnFinished(number, agent, status, ended.error)
         )
 
-    async def _answer(
-        self, number: int, agent: str, given: Given | None, voice: Voice, again: bool
-    ) -> Ended:
-        components = self._loaded.staff[agent].components
+    async def _answer(self, going: Going) -> Ended:
+        components = self._loaded.staff[going.agent].components
         if not components:
-            return await self._answering.answer(number, agent, given, voice, again)
-        turn = self._gatherer.turn(number, agent)
-
-        async def go_on() -> Ended:
-            return await self._answering.answer(number, agent, given, voice, again)
-
-        return await around_turn(components, turn, go_on)
+            return await self._answering.answer(going)
+        turn = self._gatherer.turn(going)
+        return await around_turn(components, turn, partial(self._answering.answer, going))
 
     def _publish(self, turn: int, agent: str, given: Given, facts: Sequence[Fact]) -> None:
         """Put on the board what the agent made, or only on record."""

@@ -59,6 +59,11 @@ class Secrets:
     def __bool__(self) -> bool:
         return bool(self._values)
 
+    @property
+    def names(self) -> Iterable[str]:
+        """What the secrets are called."""
+        return self._values.keys()
+
     def items(self) -> Iterable[tuple[str, Json]]:
         """The names and their values."""
         return self._values.items()

@@ -6,6 +6,7 @@ from typing import Any
 
 import anyio
 
+from weft.board.logic.rows import read_artifact, read_visibility
 from weft.board.ports import ArtifactStore
 from weft.board.spec import After, FilterConfig, Labelled, Tenant
 from weft.errors import ArtifactExists, InvalidArtifact
@@ -40,6 +41,16 @@ class KeepingContract:
             assert await store.get("plain", ANN, LATER) == artifact("plain")
             for missing in ("other", "Whole", "", "a\0", "\ud800"):
                 assert await store.get(missing, ANN, LATER) is None
+
+    async def test_whoever_publishes_finds_what_is_there(self) -> None:
+        """The row of an artifact is found whoever may see it, and holds all that it says."""
+        hidden = artifact("a", tags={"t"}, visibility=After(LATER, Tenant("acme")))
+        async with self.fresh() as store:
+            await store.put([hidden])
+            found = await store.find("a")
+            assert found is not None and await store.find("b") is None
+            visibility = read_visibility(found.visibility)
+            assert visibility and read_artifact(visibility, found.data) == hidden
 
     async def test_an_empty_board(self) -> None:
         """Where nothing was put, nothing is found."""

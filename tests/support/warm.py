@@ -1,0 +1,112 @@
+"""`weft` without its start: Python and its imports are nine tenths of what a short call costs.
+
+A process that has done them is forked for each call. What comes of it is a process like any other,
+with its own streams, folder, environment, signals and exit code.
+"""
+
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO, Any, NamedTuple
+
+import pytest
+
+PROGRAM = str(Path(sys.executable).with_name("weft"))
+SERVER = str(Path(__file__).with_name("warm_server.py"))
+PATIENCE = 30.0
+
+
+class Done(NamedTuple):
+    """A process that has ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Process:
+    """A running `weft`."""
+
+    def __init__(self, reply: socket.socket) -> None:
+        self._reply = reply
+        self._reply.settimeout(PATIENCE)
+        self.pid = int(reply.recv(64))
+        self._code: int | None = None
+
+    def wait(self) -> int:
+        """The exit code, or minus the signal, of the process when it has ended."""
+        if self._code is None:
+            try:
+                self._code = int(self._reply.recv(64))
+            except TimeoutError:
+                self.kill()
+                raise
+            self._reply.close()
+        return self._code
+
+    def kill(self) -> None:
+        """Kill the process, unless it has ended."""
+        if self._code is None and not select.select([self._reply], [], [], 0)[0]:
+            os.kill(self.pid, signal.SIGKILL)
+
+
+class Warm:
+    """The process that is forked."""
+
+    def __init__(self) -> None:
+        self._control, end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with end:
+            self._server = subprocess.Popen(
+                [sys.executable, SERVER, str(end.fileno())], pass_fds=[end.fileno()]
+            )
+
+    def close(self) -> None:
+        """End the process; what was forked from it goes on."""
+        self._control.close()
+        self._server.wait(PATIENCE)
+
+    def start(
+        self, words: Sequence[str], folder: Path, env: Mapping[str, str], *streams: IO[Any] | int
+    ) -> Process:
+        """Start `weft` with these words and streams."""
+        asked = {"program": PROGRAM, "words": words, "folder": str(folder), "env": dict(env)}
+        reply, end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        numbers = [each if isinstance(each, int) else each.fileno() for each in streams]
+        with end:
+            socket.send_fds(self._control, [json.dumps(asked).encode()], [*numbers, end.fileno()])
+        return Process(reply)
+
+    def run(
+        self, words: Sequence[str], folder: Path, env: Mapping[str, str], *, merged: bool = False
+    ) -> Done:
+        """Run `weft` with nobody at the keyboard; merged, all that it says is in `out`."""
+        with open(os.devnull) as nothing, TemporaryFile() as out, TemporaryFile() as err:
+            code = self.start(words, folder, env, nothing, out, out if merged else err).wait()
+            return Done(code, _text(out), _text(err))
+
+
+@cache
+def shared(config: pytest.Config) -> Warm:
+    """The one process of this test run."""
+    warm = Warm()
+    config.add_cleanup(warm.close)
+    return warm
+
+
+@pytest.fixture(scope="session")
+def warm(pytestconfig: pytest.Config) -> Warm:
+    """`weft` without its start."""
+    return shared(pytestconfig)
+
+
+def _text(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode()
