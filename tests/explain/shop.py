@@ -104,7 +104,6 @@ class Shop(NamedTuple):
 async def shop(engine: Engine | None = None) -> AsyncGenerator[Shop]:
     """A board without agents."""
     async with Weft(store="memory", engine=engine) as app:
-        app.register(Order, Payment, Parcel)
         yield Shop(app, app.board("shop"))
 
 
