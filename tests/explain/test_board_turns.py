@@ -321,8 +321,7 @@ async def test_what_an_agent_may_not_see_is_not_in_its_frame() -> None:
 async def test_the_explanation_is_the_same_after_a_round_trip(number: int) -> None:
     async with shop(engine()) as here:
         here.board.agent("packer").consumes(Order).publishes(Parcel)
-        here.board.agent("courier").consumes(Parcel)
-        here.board._declared.builders["courier"].with_engines(engine(lambda task: "Gone."))
+        here.board.agent("courier").consumes(Parcel).with_engines(engine(lambda task: "Gone."))
         order = await here.board.publish(Order(item="hat"))
         await here.settle()
         found = await here.app.explain(order.run or "", turn=number)
