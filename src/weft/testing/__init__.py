@@ -1,7 +1,15 @@
 """What tests stand on: contract suites, fakes and crash tools, for your adapters as for ours."""
 
 from weft.adapters.scripted import ScriptedEngine
-from weft.testing.crashes import CrashingCallee, CrashingEngine, CrashingLog, Fuse, Killed
+from weft.testing.crashes import (
+    CrashingArtifacts,
+    CrashingCallee,
+    CrashingEngine,
+    CrashingInbox,
+    CrashingLog,
+    Fuse,
+    Killed,
+)
 from weft.testing.fakes import (
     FakeClock,
     FakeDocuments,
@@ -11,8 +19,10 @@ from weft.testing.fakes import (
 )
 
 __all__ = [
+    "CrashingArtifacts",
     "CrashingCallee",
     "CrashingEngine",
+    "CrashingInbox",
     "CrashingLog",
     "FakeClock",
     "FakeDocuments",
