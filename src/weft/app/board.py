@@ -55,6 +55,15 @@ class Board:
         changed()
         return builder
 
+    def register(self, *types: "type[BaseModel]") -> None:
+        """Know types of artifacts that no agent on a board of this app declares.
+
+        Raises:
+            UsageError: one was not marked with `@artifact_type`, or another has its name.
+        """
+        for each in types:
+            self._declared.types.register(each)
+
     def _changed(self) -> None:
         self._parts.boards.change(self.name)
 

@@ -11,8 +11,8 @@ from weft.log.spec import Fact
 
 class Verdict(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """What a subscription makes of an artifact: `taken`, `forwarded` to the run that collects for
-    it, `later`, or why it is not for it. `key` is what it is joined by; `opens` is when it can be
-    seen."""
+    it, `later`, or why it is not for it. `key` is what it is joined by (as JSON), or else its
+    correlation; `opens` is when it can be seen."""
 
     subscription: str
     verdict: str

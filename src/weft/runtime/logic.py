@@ -9,6 +9,7 @@ from weft.agents import events as agents
 from weft.agents.logic.folding import FOLDS as AGENT_FOLDS
 from weft.agents.spec import Failure, OpenTurn, RunState, Workflow
 from weft.assembly import events as assembly
+from weft.assembly.logic.pieces import texts_of
 from weft.board import events as board
 from weft.conversation.events import RouteDecided
 from weft.lifecycle import events as lifecycle
@@ -242,10 +243,7 @@ def _on_limit(state: RunState, event: Event) -> None:
 
 
 def _on_gathered(state: RunState, event: Event) -> None:
-    fact: assembly.ContextGathered = event.data
-    for item in (*fact.items, *(fact.inputs or ())):
-        if item.text is not None:
-            state.texts[item.digest] = item.text
+    state.texts.update(texts_of(event.data))
 
 
 def _on_hook(state: RunState, event: Event) -> None:

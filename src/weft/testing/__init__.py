@@ -1,6 +1,7 @@
 """What tests stand on: contract suites, fakes and crash tools, for your adapters as for ours."""
 
 from weft.adapters.scripted import ScriptedEngine
+from weft.testing.boards import BoardTurn
 from weft.testing.crashes import (
     CrashingArtifacts,
     CrashingCallee,
@@ -17,8 +18,10 @@ from weft.testing.fakes import (
     FakeEnvironment,
     FakeToolServer,
 )
+from weft.testing.retrieval import HashingEmbedder, InMemorySearch, ParagraphSplitter
 
 __all__ = [
+    "BoardTurn",
     "CrashingArtifacts",
     "CrashingCallee",
     "CrashingEngine",
@@ -30,6 +33,9 @@ __all__ = [
     "FakeEnvironment",
     "FakeToolServer",
     "Fuse",
+    "HashingEmbedder",
+    "InMemorySearch",
     "Killed",
+    "ParagraphSplitter",
     "ScriptedEngine",
 ]

@@ -29,6 +29,7 @@ from weft.variables.logic.descriptions import describe
 from weft.variables.ports import DocumentStore
 from weft.wiring.adapters import adapter
 from weft.wiring.boards import BoardDeclaration, Boards
+from weft.wiring.collections import Collections
 from weft.wiring.folders import Folders
 from weft.wiring.settings import Settings, settings
 
@@ -94,6 +95,7 @@ class Parts:
     boards: Boards
     types: TypeRegistry
     runs: Runs
+    collections: Collections
 
     def declare_board(
         self,
@@ -125,6 +127,7 @@ class Parts:
         await self.artifacts.aclose()
         await self.store.aclose()
         await self.documents.aclose()
+        await self.collections.aclose()
 
 
 def assemble(asked: Mapping[str, Any], engine: Engine | None) -> Parts:
@@ -135,8 +138,17 @@ def assemble(asked: Mapping[str, Any], engine: Engine | None) -> Parts:
     boards = Boards(engine)
     definitions = Definitions(Folders(engine, strict=chosen.strict), boards, store.log)
     runs = Runs(world(store, artifacts, documents, definitions))
-    types = TypeRegistry()
-    return Parts(chosen, store, artifacts, documents, definitions, boards, types, runs)
+    return Parts(
+        chosen,
+        store,
+        artifacts,
+        documents,
+        definitions,
+        boards,
+        TypeRegistry(),
+        runs,
+        Collections(chosen),
+    )
 
 
 class Definitions:

@@ -1,14 +1,21 @@
 """Where the items of a slice come from: which provider, which artifact, and what they leave out."""
 
-from collections.abc import Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import islice
+from itertools import chain
 from typing import Any
+
+import msgspec
 
 from weft.assembly.logic.items import Item, with_payload
 from weft.board.spec import Artifact
 from weft.kernel.values import Json, as_array, as_object
 from weft.variables.logic.types import apart, same
+
+# The names that lead to an end of a payload; and that end with what it holds.
+Path = tuple[str, ...]
+Leaf = tuple[Path, bytes]
 
 
 class Witnessed(list[Artifact]):
@@ -35,26 +42,45 @@ class Known:
         return self._by_id.get(id)
 
     @cached_property
-    def _oldest_first(self) -> list[Artifact]:
-        return sorted(self._by_id.values(), key=lambda each: (each.created_at, each.id))
+    def _listing(self) -> "_Listing":
+        artifacts = self._by_id.values()
+        return _Listing(sorted(artifacts, key=lambda each: (each.created_at, each.id)))
 
     def closest(self, item: dict[str, Any]) -> tuple[str, tuple[str, ...]]:
-        """The artifact that an item shows with the fewest redactions, the oldest of several, and
-        these; none if the item says something that no artifact does."""
+        """The artifact that an item shows, and what it does not show of it; none if the item says
+        something that no artifact does. Of several the one of which it keeps most, then the one
+        of which it leaves out least, then the oldest."""
         payload = as_object(item.get("payload"))
-        found, fewest = "", None
-        for each in self._oldest_first if payload is not None else ():
-            if item.get("type", each.type) != each.type:
-                continue
-            if item.get("produced_by", each.produced_by) != each.produced_by:
-                continue
-            enough = None if fewest is None else len(fewest)
-            paths = tuple(islice(lost(each.payload, payload), enough))
-            if len(paths) != enough and _is_rest(each.payload, payload):
-                found, fewest = each.id, paths
-            if fewest == ():
-                break
-        return found, fewest or ()
+        artifact = None if payload is None else self._listing.closest(item, leaves(payload))
+        return ("", ()) if artifact is None else (artifact.id, (*lost(artifact.payload, payload),))
+
+
+class _Listing:
+    """Artifacts from the oldest on, found by what their payloads hold."""
+
+    def __init__(self, artifacts: Sequence[Artifact]) -> None:
+        self._artifacts = artifacts
+        self._leaves = [leaves(each.payload) for each in artifacts]
+        self._holders: defaultdict[Leaf, list[int]] = defaultdict(list)
+        for number, each in enumerate(self._leaves):
+            for leaf in each.items():
+                self._holders[leaf].append(number)
+
+    def closest(self, item: dict[str, Any], shown: Mapping[Path, bytes]) -> Artifact | None:
+        holders = (self._holders.get(leaf, ()) for leaf in shown.items())
+        kept = Counter(chain.from_iterable(holders))
+        alike = [number for number in kept if self._is_alike(number, item)]
+        most = max((kept[number] for number in alike), default=0)
+        fits = (n for n in alike if kept[n] == most and shown.keys() <= self._leaves[n].keys())
+        best = min(fits, key=lambda n: (len(self._leaves[n]), n), default=None)
+        return None if best is None else self._artifacts[best]
+
+    def _is_alike(self, number: int, item: dict[str, Any]) -> bool:
+        artifact = self._artifacts[number]
+        return (
+            item.get("type", artifact.type) == artifact.type
+            and item.get("produced_by", artifact.produced_by) == artifact.produced_by
+        )
 
 
 def attribute(item: dict[str, Any], provider: str, known: Known) -> Item:
@@ -96,29 +122,14 @@ def lost(whole: Json, shown: Json, path: str = "") -> Iterator[str]:
         yield path
 
 
-def _is_rest(whole: Json, shown: Json) -> bool:
-    """Whether something of a payload is shown, and nothing beside it."""
-    return not _adds(whole, shown) and _keeps(whole, shown)
-
-
-def _adds(whole: Json, shown: Json) -> bool:
-    these, those = as_object(whole), as_object(shown)
-    if these is not None and those is not None:
-        return any(name not in these or _adds(these[name], those[name]) for name in those)
-    return any(_adds(one, other) for one, other in _pairs(whole, shown))
-
-
-def _keeps(whole: Json, shown: Json) -> bool:
-    these, those = as_object(whole), as_object(shown)
-    if these is not None and those is not None:
-        kept = any(name in those and _keeps(these[name], those[name]) for name in these)
-    else:
-        kept = any(_keeps(one, other) for one, other in _pairs(whole, shown))
-    return kept or same(whole, shown)
-
-
-def _pairs(whole: Json, shown: Json) -> list[tuple[Json, Json]]:
-    ones, others = as_array(whole), as_array(shown)
-    if ones is None or others is None or len(ones) != len(others):
-        return []
-    return list(zip(ones, others, strict=True))
+def leaves(value: Json, path: Path = ()) -> dict[Path, bytes]:
+    """What a value holds at its ends, by the names that lead there."""
+    inside = as_object(value)
+    if inside is None and (elements := as_array(value)) is not None:
+        inside = {str(number): each for number, each in enumerate(elements)}
+    if not inside:
+        return {path: msgspec.json.encode(value)}
+    found: dict[Path, bytes] = {}
+    for name, each in inside.items():
+        found |= leaves(each, (*path, name))
+    return found

@@ -1,6 +1,5 @@
 """Whether what a provider gives is a slice, and what that comes to."""
 
-import inspect
 from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
@@ -33,11 +32,8 @@ def settle(given: object, inputs: Sequence[Artifact], provider: str, known: Know
         ContextUnavailable: it is no slice, or something in it is no JSON.
     """
     if not isinstance(given, ContextSlice):
-        # Nobody else will, and Python warns of it.
-        if inspect.iscoroutine(given):
-            given.close()
         raise ContextUnavailable(
-            f"{provider!r} gave {_a(given)}. Return a ContextSlice(items=[…]) from an `async def`."
+            f"{provider!r} gave {_a(given)}. Return a ContextSlice(items=[…])."
         )
     items = _contents(given.items, "items", provider)
     metadata = _contents([given.metadata], "metadata", provider)[0]

@@ -1,9 +1,9 @@
 """Calls of providers: who is asked inside whom, for how long, and what came of it."""
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
 from functools import partial, wraps
-from inspect import isawaitable, isroutine
+from inspect import isroutine
 from typing import Any, NamedTuple, TypeVar, cast
 
 import anyio
@@ -15,7 +15,6 @@ from weft.assembly.spec import ContextProvider, ContextRequest, ContextSlice
 from weft.board.spec import Artifact
 
 P = TypeVar("P")
-Slicing = Coroutine[Any, Any, ContextSlice]
 
 
 class Trail:
@@ -63,8 +62,7 @@ async def ask(provider: ContextProvider, request: ContextRequest, name: str = ""
     count, error = 0, ""
     token = HERE.set(Place(trail, provider, path))
     try:
-        given: object = provider(request)
-        given = await given if isawaitable(given) else given
+        given = await provider(request)
         settled = settle(given, request.inputs, path, trail.known())
         count = len(settled.items)
         return settled
@@ -78,8 +76,8 @@ async def ask(provider: ContextProvider, request: ContextRequest, name: str = ""
 
 
 def traced(
-    call: Callable[[P, ContextRequest], Slicing],
-) -> Callable[[P, ContextRequest], Slicing]:
+    call: Callable[[P, ContextRequest], Awaitable[ContextSlice]],
+) -> Callable[[P, ContextRequest], Awaitable[ContextSlice]]:
     """The `__call__` of a provider such that the call is on the trail whoever makes it."""
 
     @wraps(call)

@@ -1,6 +1,6 @@
 """What gives context for a turn, what it is asked, and what it gives."""
 
-from collections.abc import Mapping, Set
+from collections.abc import Awaitable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -66,9 +66,9 @@ class ContextSlice:
 
 
 class ContextProvider(Protocol):
-    """Gives context for a request."""
+    """Gives context for a request: an `async def`, or what has one as its `__call__`."""
 
-    async def __call__(self, request: ContextRequest, /) -> ContextSlice:
+    def __call__(self, request: ContextRequest, /) -> Awaitable[ContextSlice]:
         """The slice for this request."""
         ...
 

@@ -321,7 +321,8 @@ class Reacting:
             tray.release(*work.artifacts)
 
     def _on_expired(self, tray: Tray, fact: JoinExpired) -> None:
-        tray.release(*gates.drop(tray.pending[fact.subscription], fact.key))
+        gates.drop(tray.pending[fact.subscription], fact.key, fact.artifacts)
+        tray.release(*fact.artifacts)
 
     def _on_closed(self, tray: Tray, fact: BatchClosed) -> None:
         subscription = self._by_id[fact.subscription]

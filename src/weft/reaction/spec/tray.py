@@ -39,10 +39,9 @@ class Group(msgspec.Struct):
         return min((bin[0] for bin in self.bins.values()), key=lambda entry: entry.number)
 
     @property
-    def artifacts(self) -> tuple[str, ...]:
+    def entries(self) -> list[Entry]:
         """All that wait in it, in the order of their coming."""
-        entries = (entry for bin in self.bins.values() for entry in bin)
-        return tuple(entry.id for entry in sorted(entries, key=lambda entry: entry.number))
+        return sorted(chain.from_iterable(self.bins.values()), key=lambda entry: entry.number)
 
 
 class Pending(msgspec.Struct):
@@ -57,8 +56,8 @@ class Pending(msgspec.Struct):
     @property
     def artifacts(self) -> tuple[str, ...]:
         """All that waits."""
-        grouped = (group.artifacts for group in self.groups.values())
-        return tuple(chain.from_iterable((*self.sets, *grouped)))
+        grouped = (entry.id for group in self.groups.values() for entry in group.entries)
+        return (*chain.from_iterable(self.sets), *grouped)
 
 
 class Later(msgspec.Struct, frozen=True):

@@ -28,8 +28,8 @@ class Activity:
         """The runs that are going on."""
         return [*self._wanted]
 
-    def wants(self, run: str) -> bool:
-        """Whether a run is going on, or about to be driven."""
+    def is_wanted(self, run: str) -> bool:
+        """Whether a run is going on, or about to."""
         return run in self._wanted
 
     def want(self, run: str) -> None:

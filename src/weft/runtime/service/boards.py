@@ -81,6 +81,7 @@ class BoardRuns:
         self._tenant = tenant
         self._correlations = Correlations(name, place.log)
         self._pinned: set[str] = set()
+        self._in_turn = asyncio.Lock()
 
     async def publish(self, what: Publication, correlation: str | None, id: str | None) -> Artifact:
         """Put something on the board: in a run of its own, or in that of a correlation.
@@ -138,7 +139,8 @@ class BoardRuns:
 
     async def deliver(self, subscription: str, artifact: Artifact) -> None:
         """Bring an artifact to the run that collects for a subscription."""
-        run = await self._collector(subscription)
+        async with self._in_turn:  # nobody overtakes who has to begin that run
+            run = await self._collector(subscription)
         self._want(run)
         await self._place.mail.drop(run, f"in/{artifact.id}", Deliver(artifact))
 

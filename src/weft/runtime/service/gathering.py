@@ -6,6 +6,7 @@ from typing import Any
 
 from weft.assembly.events import ContextGathered, ProviderFailed
 from weft.assembly.logic.gathered import gathered_fact
+from weft.assembly.logic.origins import Witnessed
 from weft.assembly.service.gathering import gather
 from weft.assembly.service.providers import DefaultCorrelationProvider
 from weft.assembly.spec import AgentRef, Chosen, ContextRequest, RunRef, Transcript, TurnContext
@@ -75,8 +76,8 @@ class Gatherer:
         journal = self._journal
 
         async def effect() -> Sequence[Fact]:
-            witnessed: list[Artifact] = []
-            board = self._board(going.agent, witnessed.extend)
+            witnessed = Witnessed()
+            board = self._board(going.agent, witnessed.note)
             request = self._request(self._turn(going, board), going)
             try:
                 gathered = await gather(chosen, request, witnessed=witnessed)

@@ -75,9 +75,9 @@ class Reactions:
             await self._crew.stop()
             await self._end()
             return False
-        if opened.hooks.any and not state.turns:
+        if not state.turns:
             await opened.hooks.before_chat()
-        await opened.offer()
+            await opened.offer()
         decision = Rest() if state.failure else self._workflow.decide(state)
         for id, fact in decision.facts:
             opened.journal.record(id, fact)
@@ -115,7 +115,8 @@ class Reactions:
                 await opened.turns.take(number, agent, voice)
             except Waiting:
                 pass  # on record, and the turn stays open
-        await opened.journal.commit()
+        if self._crew.size > 1:  # the others may take long
+            await opened.journal.commit()
 
     async def _spawn(self, spawn: Spawn) -> None:
         """Let a set have its own run: that it is taken comes first, then the run."""
@@ -130,7 +131,6 @@ class Reactions:
         opened, journal = self._opened, self._opened.journal
         await self._send()
         if self._crew.is_busy:
-            await journal.commit()
             await self._crew.wait(self._seconds())
             await self._around.take_in(opened)
             return True

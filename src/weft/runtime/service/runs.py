@@ -117,7 +117,7 @@ class Runs:
             raise
         finally:
             activity.end(run, begun, is_resting=is_resting)
-            if not (self._driver.keeps(run) or activity.wants(run)):
+            if not (self._driver.keeps(run) or activity.is_wanted(run)):
                 self._activities.pop(run, None)
 
     def board(self, name: str, load: Callable[[], Loaded], *, user: str, tenant: str) -> BoardRuns:
