@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Sequence
 from contextlib import AbstractContextManager, aclosing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -13,7 +13,15 @@ from weft.agents.logic.folding import question_of
 from weft.agents.spec import WORKFLOW, Question, Spawn
 from weft.board.service.rebuilding import index
 from weft.board.spec import Artifact
-from weft.errors import Conflict, NotYours, QuestionExpired, RunBusy, UnknownRun, UsageError
+from weft.errors import (
+    Conflict,
+    NotYours,
+    QuestionExpired,
+    RunBusy,
+    StoreUnavailable,
+    UnknownRun,
+    UsageError,
+)
 from weft.kernel.values import Json
 from weft.log.events import ENDS, RunPaused, RunStarted
 from weft.log.ports import Clock
@@ -342,9 +350,18 @@ class Runs:
         raise UnknownRun(run)
 
     async def _watch(self) -> None:
-        """Rouse runs that get mail from another process."""
-        async for run in self._world.stores.inbox.arrivals():
-            await self._rouse(run)
+        """Rouse runs that get mail from another process, however long the store is away."""
+        arrivals: AsyncIterator[str] | None = None
+        run = ""
+        while True:
+            try:
+                arrivals = arrivals or self._world.stores.inbox.arrivals()
+                run = run or await anext(arrivals)
+                await self._rouse(run)
+                run = ""
+            except StoreUnavailable as error:
+                log.warning("mail is looked at again soon: %s", error)
+                await asyncio.sleep(RETRY.total_seconds())
 
     async def _rouse(self, run: str) -> None:
         """Wake a run that has mail; interrupt it first if it is to end."""
