@@ -207,8 +207,9 @@ async def test_sets_say_how_they_were_closed_and_the_runs_they_get_name_their_pa
     given = taking(own, seqs(own, "artifact.consumed")[0])
     assert given.because == f"the set was collected in run {full[0].run}"
     runs = ", ".join(str(each.run) for each in orders)
-    assert f"Parents: collected in run {full[0].run}, of artifacts from {runs}" in (
-        explained[found.opened]
+    assert (
+        f"Parents: collected in run {full[0].run}, of artifacts from {runs}"
+        in (explained[found.opened])
     )
     assert "Collects for two#1" in explained[full[0].run]
     hushed(found), hushed(given)

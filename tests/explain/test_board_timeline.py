@@ -38,12 +38,12 @@ async def test_turns_that_overlap_keep_their_own_rows_and_times() -> None:
     async with shop() as here:
         slower: Any = slow
         quicker: Any = quick
-        here.board.agent("slow").consumes(Order).publishes(Parcel).with_context(nothing).with_engines(
-            slower
-        )
-        here.board.agent("quick").consumes(Order).with_context(broken, fallback=nothing).with_engines(
-            quicker
-        )
+        here.board.agent("slow").consumes(Order).publishes(Parcel).with_context(
+            nothing
+        ).with_engines(slower)
+        here.board.agent("quick").consumes(Order).with_context(
+            broken, fallback=nothing
+        ).with_engines(quicker)
         order = await here.board.publish(Order(item="hat"))
         await here.settle()
         events = await here.events(order.run)

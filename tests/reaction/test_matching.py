@@ -91,7 +91,9 @@ async def test_where_is_asked_of_the_value_and_may_be_async(app: Weft, board: Bo
     wanted = await board.publish(Order(number=8))
     await idle(board)
     assert [task.inputs[0].id for task in clerk.tasks] == [wanted.id]
-    said = {id: (await verdicts(app, each))["clerk#1"] for id, each in enumerate((small, milk, odd))}
+    said = {
+        id: (await verdicts(app, each))["clerk#1"] for id, each in enumerate((small, milk, odd))
+    }
     assert said == {
         0: ("where", "condition 1 does not hold"),
         1: ("where", "condition 2 does not hold"),
@@ -286,9 +288,9 @@ async def test_an_engine_that_is_missing_is_named_before_anything_runs(board: Bo
 
 async def test_a_collecting_subscription_judges_as_any_other(app: Weft, board: Board) -> None:
     clerk = Clerk()
-    board.agent("clerk").consumes(
-        Order, where=is_large, tags={"hot"}, batch=Batch(2)
-    ).with_engines(clerk)
+    board.agent("clerk").consumes(Order, where=is_large, tags={"hot"}, batch=Batch(2)).with_engines(
+        clerk
+    )
     for number in (9, 1, 8):
         await board.publish(Order(number=number), tags={"hot"})
     cold = await board.publish(Order(number=9))
