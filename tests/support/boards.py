@@ -34,6 +34,7 @@ from weft.testing import (
 )
 from weft.wiring import Folders, Parts
 from weft.wiring.boards import Boards
+from weft.wiring.collections import Collections
 from weft.wiring.parts import Definitions
 from weft.wiring.settings import settings
 
@@ -120,7 +121,11 @@ def begin_process(place: Place, fuse: Fuse | None = None, **declared: Any) -> Pr
     store: Any = world.stores
     types = TypeRegistry()
     artifacts, documents = stores.artifacts, world.documents
-    parts = Parts(settings({}), store, artifacts, documents, definitions, boards, types, runs)
+    chosen = settings({})
+    collections = Collections(chosen)
+    parts = Parts(
+        chosen, store, artifacts, documents, definitions, boards, types, runs, collections
+    )
     variables, hooks = declared.pop("variables", {}), declared.pop("hooks", ())
     declaration = parts.declare_board("board", 100, variables, hooks)
     own = runs.board("board", lambda: boards.load("board"), user="u1", tenant="acme")
