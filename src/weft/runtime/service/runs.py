@@ -112,8 +112,8 @@ class Runs:
         try:
             yield
             is_resting = not self._driver.flushes(run)
-        except RunBusy:
-            is_resting = False
+        except (RunBusy, asyncio.CancelledError):
+            is_resting = False  # another drive follows
             raise
         finally:
             activity.end(run, begun, is_resting=is_resting)
