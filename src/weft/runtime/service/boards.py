@@ -146,19 +146,21 @@ class BoardRuns:
         await self._wake(run)
         return run
 
-    async def deliver(self, subscription: str, artifact: Artifact) -> None:
+    async def deliver(self, subscription: str, artifact: Artifact, depth: int) -> None:
         """Bring an artifact to the run that collects for a subscription."""
         async with self._in_turn:  # nobody overtakes who has to begin that run
             run = await self._collector(subscription)
         self._want(run)
-        await self._place.mail.drop(run, f"in/{artifact.id}", Deliver(artifact))
+        await self._place.mail.drop(run, f"in/{artifact.id}", Deliver(artifact, depth))
 
     async def open(self, spawn: Spawn, parent: str) -> None:
         """Begin the run of a set that was collected, if it has not begun."""
         loaded = self._load()
         parents = tuple(dict.fromkeys(each.run for each in spawn.artifacts if each.run))
         started = self._started(loaded, spawn.run, (parent, *parents))
-        given = ArtifactsGiven(spawn.agent, spawn.artifacts, spawn.subscription)
+        given = ArtifactsGiven(
+            spawn.agent, spawn.artifacts, spawn.subscription, depth=spawn.depth
+        )
         begin = self._place.starter.begin
         journal = await begin(spawn.run, loaded, started, [("given", given, spawn.agent)])
         with suppress(Conflict):  # it was begun before whoever opens it was stopped

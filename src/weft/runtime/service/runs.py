@@ -136,9 +136,9 @@ class Runs:
         self._boards[name] = BoardRuns(name, place, load, user, tenant)
         return self._boards[name]
 
-    async def deliver(self, board: str, subscription: str, artifact: Artifact) -> None:
+    async def deliver(self, board: str, subscription: str, artifact: Artifact, depth: int) -> None:
         """Bring an artifact to the run that collects for a subscription."""
-        await self._boards[board].deliver(subscription, artifact)
+        await self._boards[board].deliver(subscription, artifact, depth)
 
     async def open(self, board: str, spawn: Spawn, parent: str) -> None:
         """Begin the run of a set that was collected."""
