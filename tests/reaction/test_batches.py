@@ -80,10 +80,10 @@ async def test_a_board_closes_with_nothing_left_to_take(app: Weft, board: Board)
     assert clerk.given == [["tea"]]
 
 
-@pytest.mark.parametrize("timeout", [MINUTE, 60, 60.0])
-async def test_a_batch_is_taken_when_its_time_is_over(timed: Timed, timeout: Any) -> None:
+@pytest.mark.parametrize("patience", [MINUTE, 60, 60.0])
+async def test_a_batch_is_taken_when_its_time_is_over(timed: Timed, patience: Any) -> None:
     board, clerk = timed.board(), Clerk()
-    board.agent("clerk").consumes(Order, batch=Batch(3, timeout)).with_engines(clerk)
+    board.agent("clerk").consumes(Order, batch=Batch(3, timeout=patience)).with_engines(clerk)
     for number, item in enumerate(("a", "b"), 1):
         await board.publish(Order(item=item))
         await received(timed, board, number)

@@ -26,8 +26,9 @@ from weft.runtime.spec import Voice
 class Post(Protocol):
     """Carries things from one run of a board to another."""
 
-    async def deliver(self, board: str, subscription: str, artifact: Artifact) -> None:
-        """Bring an artifact to the run that collects for a subscription."""
+    async def deliver(self, board: str, subscription: str, artifact: Artifact, depth: int) -> None:
+        """Bring an artifact to the run that collects for a subscription; so many turns in a row
+        led to it."""
         ...
 
     async def open(self, board: str, spawn: Spawn, parent: str) -> None:
@@ -165,7 +166,8 @@ class Reactions:
             return
         await self._opened.journal.commit()
         for artifact, subscription in left:
-            await self._post.deliver(self._workflow.name, subscription, artifact)
+            depth = tray.depths[artifact.id]
+            await self._post.deliver(self._workflow.name, subscription, artifact, depth)
             self._sent.add((artifact.id, subscription))
 
 

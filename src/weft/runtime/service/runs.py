@@ -112,8 +112,8 @@ class Runs:
         try:
             yield
             is_resting = not self._driver.flushes(run)
-        except RunBusy:
-            is_resting = False
+        except (RunBusy, asyncio.CancelledError):
+            is_resting = False  # another drive follows
             raise
         finally:
             activity.end(run, begun, is_resting=is_resting)
@@ -137,9 +137,9 @@ class Runs:
         self._boards[name] = BoardRuns(name, place, load, user, tenant)
         return self._boards[name]
 
-    async def deliver(self, board: str, subscription: str, artifact: Artifact) -> None:
+    async def deliver(self, board: str, subscription: str, artifact: Artifact, depth: int) -> None:
         """Bring an artifact to the run that collects for a subscription."""
-        await self._boards[board].deliver(subscription, artifact)
+        await self._boards[board].deliver(subscription, artifact, depth)
 
     async def open(self, board: str, spawn: Spawn, parent: str) -> None:
         """Begin the run of a set that was collected."""
