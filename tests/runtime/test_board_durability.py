@@ -146,42 +146,46 @@ async def test_a_correlation_under_another_plan() -> None:
 
 
 class SlowLog:
-    """A log that takes its time with the end of the first turn, and says so."""
+    """A log that takes its time with the end of a turn, and says so."""
 
-    def __init__(self, log: Any) -> None:
+    def __init__(self, log: Any, turn: str) -> None:
         self._log = log
+        self._end = f"{turn}/end"
         self.read, self.subscribe, self.ends = log.read, log.subscribe, log.ends
         self.reached = asyncio.Event()
 
     async def append(self, run: str, events: Sequence[Event], expected: int) -> Sequence[Event]:
-        if any(event.id == "t1/end" for event in events):
+        if any(event.id == self._end for event in events):
             self.reached.set()
             await asyncio.sleep(0.05)
         return await self._log.append(run, events, expected)
 
 
 async def test_a_run_does_not_end_before_its_turns_are_stored() -> None:
-    """While the end of the last turn is being stored, something comes that nobody wants."""
+    """While the last turns are being stored, what the first one made is offered in vain."""
     place = Place()
-    log = place.store.log = SlowLog(place.store.log)
+    log = place.store.log = SlowLog(place.store.log, "t2")
     process = begin_process(place)
-    begun = asyncio.Event()
+    judging = asyncio.Event()
 
-    async def slow(task: Task) -> Any:
-        begun.set()
-        await asyncio.sleep(0.01)
+    async def plan(task: Task) -> Any:
+        return Plan(n=1)
+
+    async def wait(task: Task) -> Any:
+        await judging.wait()
         return ""
 
     async def is_wanted(plan: Plan) -> bool:
+        judging.set()
         await log.reached.wait()
         return False
 
-    process.board.agent("slow").consumes(Part).with_engines(slow)
+    process.board.agent("one").consumes(Part).publishes(Plan).with_engines(plan)
+    process.board.agent("two").consumes(Part).with_engines(wait)
+    process.board.agent("three").consumes(Part).with_engines(wait)
     process.board.agent("never").consumes(Plan, where=is_wanted).with_engines(nothing)
     async with serving(process) as board:
-        published = await board.publish(Part(n=1), correlation_id="c")
-        await begun.wait()
-        await board.publish(Plan(n=1), correlation_id="c")
+        published = await board.publish(Part(n=1))
         await board.run_until_idle(5)
         assert published.run
         assert (await log.read(published.run))[-1].kind == "run.finished"

@@ -16,7 +16,6 @@ from tests.support.worlds import make_world
 from weft.adapters.inline import InlineScheduler
 from weft.adapters.memory import MemoryStore
 from weft.app import Board
-from weft.board.spec import TypeRegistry
 from weft.log.ports import Clock
 from weft.log.spec import Event
 from weft.runtime.logic import codec
@@ -32,11 +31,10 @@ from weft.testing import (
     Fuse,
     Killed,
 )
-from weft.wiring import Folders, Parts
+from weft.wiring import Folders, assemble
 from weft.wiring.boards import Boards
 from weft.wiring.collections import Collections
 from weft.wiring.parts import Definitions
-from weft.wiring.settings import settings
 
 # What a program does with its board; done again after a kill, it does what is left to do.
 Script = Callable[[Board], Awaitable[None]]
@@ -52,15 +50,13 @@ class Place:
     entropy: FakeEntropy = field(default_factory=FakeEntropy)
 
     def stores(self, fuse: Fuse) -> Stores:
-        """The stores as a process has them that may be killed at each write."""
-        store, artifacts = self.store, self.artifacts or self.store.artifacts
-        return Stores(
-            CrashingLog(store.log, fuse),
-            CrashingInbox(store.inbox, fuse),
-            store.claims,
-            store.snapshots,
-            CrashingArtifacts(artifacts, fuse),
-        )
+        """The stores as a process has them that may be killed at each write; if artifacts are kept
+        elsewhere than the log, at each write there."""
+        store, log, inbox = self.store, self.store.log, self.store.inbox
+        if self.artifacts is None:
+            log, inbox = CrashingLog(log, fuse), CrashingInbox(inbox, fuse)
+        artifacts = CrashingArtifacts(self.artifacts or store.artifacts, fuse)
+        return Stores(log, inbox, store.claims, store.snapshots, artifacts)
 
     async def logs(self) -> dict[str, list[Event]]:
         """The logs of all runs, the first one first."""
@@ -118,13 +114,12 @@ def begin_process(place: Place, fuse: Fuse | None = None, **declared: Any) -> Pr
     stores = place.stores(fuse)
     world = replace(base, stores=stores, definitions=definitions, scheduler=scheduler)
     runs = Runs(world)
-    store: Any = world.stores
-    types = TypeRegistry()
-    artifacts, documents = stores.artifacts, world.documents
-    chosen = settings({})
-    collections = Collections(chosen)
-    parts = Parts(
-        chosen, store, artifacts, documents, definitions, boards, types, runs, collections
+    parts = replace(
+        assemble({"store": "memory"}, None),
+        artifacts=stores.artifacts,
+        definitions=definitions,
+        boards=boards,
+        runs=runs,
     )
     variables, hooks = declared.pop("variables", {}), declared.pop("hooks", ())
     declaration = parts.declare_board("board", 100, variables, hooks)

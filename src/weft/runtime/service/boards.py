@@ -12,7 +12,6 @@ import msgspec
 from weft.agents.events import TurnFinished
 from weft.agents.spec import USER, Finish, Publication, Spawn
 from weft.board.events import ArtifactConsumed, ArtifactPublished
-from weft.board.logic.rows import read_artifact
 from weft.board.service.rebuilding import index
 from weft.board.spec import Artifact, Public
 from weft.errors import ArtifactExists, Conflict, UsageError
@@ -149,9 +148,7 @@ class BoardRuns:
         loaded = self._load()
         parents = tuple(dict.fromkeys(each.run for each in spawn.artifacts if each.run))
         started = self._started(loaded, spawn.run, (parent, *parents))
-        given = ArtifactsGiven(
-            spawn.agent, spawn.artifacts, spawn.subscription, depth=spawn.depth
-        )
+        given = ArtifactsGiven(spawn.agent, spawn.artifacts, spawn.subscription, depth=spawn.depth)
         begin = self._place.starter.begin
         journal = await begin(spawn.run, loaded, started, [("given", given, spawn.agent)])
         with suppress(Conflict):  # it was begun before whoever opens it was stopped
