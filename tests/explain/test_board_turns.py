@@ -330,3 +330,20 @@ async def test_the_explanation_is_the_same_after_a_round_trip(number: int) -> No
         found = await here.app.explain(order.run or "", turn=number)
     assert isinstance(found, TurnExplained)
     assert msgspec.json.decode(msgspec.json.encode(found), type=TurnExplained) == found
+
+
+async def test_the_time_that_providers_took_is_not_that_of_the_model() -> None:
+    async def slowly(request: ContextRequest) -> ContextSlice:
+        await asyncio.sleep(0.05)
+        return ContextSlice(items=[])
+
+    async with shop(engine()) as here:
+        here.board.agent("packer").consumes(Order).publishes(Parcel).with_context(slowly)
+        order = await here.board.publish(Order(item="hat"))
+        await here.settle()
+        events = await here.events(order.run)
+    at = {event.kind: event.at for event in events}
+    assert (at["context.gathered"] - at["turn.started"]).total_seconds() >= 0.05
+    assert at["model.called"] >= at["context.gathered"]
+    (context,) = of(turn(events), Gathered)
+    assert context.seconds >= 0.05
