@@ -42,6 +42,7 @@ class Delivery(StrEnum):
 
     TAKEN = "taken by whoever attends to the run"
     RECORDED = "on record; nobody attends to the run"
+    KEPT = "kept until the program that declares the run's board goes on with it"
     REPEATED = "the same as before; the first one counts"
 
 

@@ -18,6 +18,7 @@ from weft.kernel.values import Json
 from weft.log.events import ENDS, RunPaused, RunStarted
 from weft.log.ports import Clock
 from weft.log.spec import Event
+from weft.reaction.logic.reacting import Reacting
 from weft.runtime.ports import Definitions, Entropy, Scheduler
 from weft.runtime.service.activity import Activity
 from weft.runtime.service.boards import BoardRuns, Place
@@ -247,7 +248,7 @@ class Runs:
 
     async def _asked(self, run: str, last: Event) -> Question | None:
         """The question that a run waits for whose last event this is."""
-        if not isinstance(last.data, RunPaused):
+        if not isinstance(last.data, RunPaused) or not last.data.waiting_for:
             return None
         for after in ((last.cause or 1) - 1, 0):  # where it says, or else anywhere
             for event in await self._world.stores.log.read(run, after):
@@ -275,6 +276,8 @@ class Runs:
         id, reply = f"{asked.id}/answer", Reply(asked.id, value, by)
         is_first = await self._world.stores.inbox.offer(run, id, reply)
         delivery = await self._deliver(run, id, last.seq)
+        if delivery is Delivery.KEPT:
+            return delivery if is_first else Delivery.REPEATED
         events = await self._world.stores.log.read(run, last.seq)
         counts = any(event.id == id and event.kind == QuestionAnswered.kind for event in events)
         return delivery if is_first and counts else await self._refuse_or_repeat(run, asked.id)
@@ -298,12 +301,22 @@ class Runs:
         )
 
     async def cancel(self, run: str, *, by: str, reason: str = "") -> bool:
-        """End a run now; whether it was still going."""
-        _, last = await self._ends(run)
+        """End a run now; whether it was still going.
+
+        Raises:
+            UsageError: nobody drives it, and another program declares its board.
+        """
+        first, last = await self._ends(run)
         if last.kind in ENDS:
             return False
         await self._world.stores.inbox.offer(run, "cancel", Stop(by, reason))
-        if await self._deliver(run, "cancel", last.seq) is Delivery.RECORDED:
+        delivery = await self._deliver(run, "cancel", last.seq)
+        if delivery is Delivery.KEPT:
+            raise UsageError(
+                f"Run {run!r} is told to end, and nobody drives it now. It ends once the program "
+                f"goes on with it that declares board {first.data.workflow!r}."
+            )
+        if delivery is Delivery.RECORDED:
             await self._driver.drive(run)
         return True
 
@@ -319,11 +332,18 @@ class Runs:
             except TimeoutError:
                 if await world.stores.claims.held(run):
                     continue
+            if not await self._is_declared(run):
+                return Delivery.KEPT
             try:
                 await self._driver.take_in(run)
                 return Delivery.RECORDED
             except RunBusy:
                 continue
+
+    async def _is_declared(self, run: str) -> bool:
+        """Whether this program can go on with a run: a board is code of the program it is in."""
+        first, _ = await self._ends(run)
+        return first.data.form != Reacting.form or first.data.workflow in self._boards
 
     async def _appears(self, run: str, id: str, after: int) -> None:
         async with aclosing(self._world.stores.log.subscribe(run, after)) as events:
