@@ -208,9 +208,10 @@ class Board:
         Raises:
             ExceptionGroup: what failed since that was last asked.
         """
-        self._go()
-        await self._runs.close()
-        self._closed = True
+        if not self._closed:
+            self._go()
+            await self._runs.close()
+            self._closed = True
         await self.run_until_idle(timeout)
 
     def read_as(self, reader: "Reader") -> "BoardHandle":

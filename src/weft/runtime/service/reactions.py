@@ -26,8 +26,9 @@ from weft.runtime.spec import Voice
 class Post(Protocol):
     """Carries things from one run of a board to another."""
 
-    async def deliver(self, board: str, subscription: str, artifact: Artifact) -> None:
-        """Bring an artifact to the run that collects for a subscription."""
+    async def deliver(self, board: str, subscription: str, artifact: Artifact, depth: int) -> None:
+        """Bring an artifact to the run that collects for a subscription; so many turns in a row
+        led to it."""
         ...
 
     async def open(self, board: str, spawn: Spawn, parent: str) -> None:
@@ -89,7 +90,7 @@ class Reactions:
                 self._begin(agent)
             case Spawn():
                 await self._spawn(decision)
-            case Finish(reason=reason):
+            case Finish(reason=reason) if not self._crew.is_busy:  # nor stores what it came to
                 await self._finish(reason)
             case _:
                 return bool(decision.facts) or await self._rest()
@@ -165,7 +166,8 @@ class Reactions:
             return
         await self._opened.journal.commit()
         for artifact, subscription in left:
-            await self._post.deliver(self._workflow.name, subscription, artifact)
+            depth = tray.depths[artifact.id]
+            await self._post.deliver(self._workflow.name, subscription, artifact, depth)
             self._sent.add((artifact.id, subscription))
 
 
