@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from weft.agents.events import QuestionAnswered, QuestionAsked, UserText
 from weft.agents.logic.answers import misanswer
-from weft.agents.logic.folding import question_of
+from weft.agents.logic.folding import open_question, question_of
 from weft.agents.spec import WORKFLOW, Question, Spawn
 from weft.board.service.rebuilding import index
 from weft.board.spec import Artifact
@@ -244,8 +244,8 @@ class Runs:
 
     async def _asked(self, run: str, last: Event) -> Question | None:
         """The question that a run waits for whose last event this is."""
-        if not isinstance(last.data, RunPaused):
-            return None
+        if not isinstance(last.data, RunPaused):  # others may go on beside whoever asked
+            return open_question(await self._world.stores.log.read(run))
         for after in ((last.cause or 1) - 1, 0):  # where it says, or else anywhere
             for event in await self._world.stores.log.read(run, after):
                 if event.id == last.data.waiting_for:
