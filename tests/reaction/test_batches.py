@@ -134,9 +134,9 @@ async def test_pairs_of_one_correlation_are_batched(board: Board) -> None:
 
 async def test_joined_sets_are_batched(board: Board) -> None:
     clerk = Clerk()
-    board.agent("clerk").consumes(
-        Order, Payment, join=Join("item"), batch=Batch(2)
-    ).with_engines(clerk)
+    board.agent("clerk").consumes(Order, Payment, join=Join("item"), batch=Batch(2)).with_engines(
+        clerk
+    )
     for each in (Order(item="a"), Order(item="b"), Payment(item="b")):
         await board.publish(each)
         await idle(board)

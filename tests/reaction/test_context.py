@@ -130,9 +130,7 @@ async def test_what_the_agent_may_not_see_is_in_no_context(board: Board, name: s
         secret = Payment(item=f"secret {number}")
         await board.publish(secret, correlation_id="one", visibility=visibility)
     await board.publish(Payment(item="open"), correlation_id="one")
-    await board.publish(
-        Payment(item="mine"), correlation_id="one", visibility=Private({"clerk"})
-    )
+    await board.publish(Payment(item="mine"), correlation_id="one", visibility=Private({"clerk"}))
     await board.publish(Order(item="now"), correlation_id="one")
     await idle(board)
     shown = [item for item in clerk.seen[0] if item != "now"]

@@ -283,9 +283,9 @@ async def test_an_engine_that_is_missing_is_named_before_anything_runs(board: Bo
 
 async def test_a_collecting_subscription_judges_as_any_other(app: Weft, board: Board) -> None:
     clerk = Clerk()
-    board.agent("clerk").consumes(
-        Order, where=is_large, tags={"hot"}, batch=Batch(2)
-    ).with_engines(clerk)
+    board.agent("clerk").consumes(Order, where=is_large, tags={"hot"}, batch=Batch(2)).with_engines(
+        clerk
+    )
     for number in (9, 1, 8):
         await board.publish(Order(number=number), tags={"hot"})
     cold = await board.publish(Order(number=9))

@@ -19,6 +19,7 @@ from tests.reaction.scenes import (
 from weft.board.spec import After, Labelled, Private, Reader
 from weft.reaction.spec import Batch, Join
 
+
 def later(app: Timed, by: timedelta = MINUTE) -> After:
     return After(app.clock.time + by)
 

@@ -165,14 +165,13 @@ async def test_the_engine_is_told_why_and_may_do_better(board: Board) -> None:
 async def test_an_agent_that_publishes_nothing_publishes_nothing(app: Weft, board: Board) -> None:
     board.register(Parcel)
     declare(board, Parcel())
-    assert await refused(app, board) == [
-        "Agent 'clerk' gave a 'shop.Parcel', and publishes nothing."
-    ] * 4
+    assert (
+        await refused(app, board)
+        == ["Agent 'clerk' gave a 'shop.Parcel', and publishes nothing."] * 4
+    )
 
 
-async def test_words_of_an_agent_that_publishes_nothing_are_words(
-    app: Weft, board: Board
-) -> None:
+async def test_words_of_an_agent_that_publishes_nothing_are_words(app: Weft, board: Board) -> None:
     declare(board, "All is well.")
     await board.publish(Order())
     await idle(board)

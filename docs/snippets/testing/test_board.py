@@ -3,7 +3,7 @@
 import pytest
 from pydantic import BaseModel
 
-from weft import Board, FilterConfig, Private, Reader, ReactionFailed, Weft, artifact_type
+from weft import Board, FilterConfig, Private, ReactionFailed, Reader, Weft, artifact_type
 from weft.testing import ScriptedEngine
 
 

@@ -169,7 +169,7 @@ class Reacting:
     def _give(self, state: RunState, tray: Tray, work: Work) -> Decision:
         if self.collects is not None:
             run = opened_run(self.name, work.subscription, work.artifacts)
-            taken = ArtifactConsumed(work.agent, work.subscription, work.artifacts, 0, run)
+            taken = ArtifactConsumed(work.agent, work.subscription, work.artifacts, 1, run)
             return self._spawn(tray, run, work, ((f"set/{run}", taken),))
         if tray.counts.get(work.root, 0) >= self.plan.limit:
             return Rest(() if state.open else (self._stopped(tray, work.root),))

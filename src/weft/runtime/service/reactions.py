@@ -93,7 +93,7 @@ class Reactions:
                 self._begin(agent)
             case Spawn():
                 await self._spawn(decision)
-            case Finish(reason=reason):
+            case Finish(reason=reason) if not self._crew.is_busy:  # nor stores what it came to
                 await self._finish(reason)
             case _:
                 return bool(decision.facts) or await self._rest()

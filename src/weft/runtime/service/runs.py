@@ -126,6 +126,7 @@ class Runs:
         stores = world.stores
         place = Place(
             stores.log,
+            stores.inbox,
             stores.artifacts,
             world.clock,
             world.entropy,
@@ -144,23 +145,25 @@ class Runs:
         """Begin the run of a set that was collected."""
         await self._boards[board].open(spawn, parent)
 
-    async def send(self, run: str, id: str, message: Message) -> bool:
-        """Bring a message to a run and wait until it is on record; whether it is, or the run
-        ended."""
+    async def send(self, run: str, id: str, message: Message) -> Event | None:
+        """Bring a message to a run and wait until something is on record under its id; what that
+        is, or nothing if the run ended."""
         _, last = await self._ends(run)
         is_first = await self._world.stores.inbox.offer(run, id, message)
-        if is_first or not await self._holds(run, id, 0):
+        await self.wake(run)  # also for a repeat: who wants the run waits for its next drive
+        if is_first or not await self._recorded(run, id, 0):
             await self._deliver(run, id, last.seq)
-        return await self._holds(run, id, last.seq if is_first else 0)
+        return await self._recorded(run, id, last.seq if is_first else 0)
 
-    async def _holds(self, run: str, id: str, after: int) -> bool:
+    async def _recorded(self, run: str, id: str, after: int) -> Event | None:
         events = await self._world.stores.log.read(run, after)
-        return any(event.id == id for event in events)
+        return next((event for event in events if event.id == id), None)
 
     async def drop(self, run: str, id: str, message: Message) -> None:
         """Bring a message to a run, and wait for nothing."""
         await self._world.stores.inbox.offer(run, id, message)
-        await self._rouse(run)
+        await self.wake(run)
+        self._driver.rouse(run)
 
     async def wake(self, run: str, at: datetime | None = None) -> None:
         """Let a run be driven, now or at an instant."""
