@@ -1,5 +1,6 @@
 """Variables and hooks on boards: the same as in workflow folders, one set of values per run."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -26,8 +27,9 @@ from weft.agents.spec import Answer, Publication, Task, ToolCall
 from weft.app import Weft
 from weft.board.spec import FilterConfig
 from weft.errors import DefinitionError, MissingContext, UsageError
+from weft.log.spec import Event
 from weft.reaction.spec import Batch
-from weft.variables.spec import Context
+from weft.variables.spec import UNCHANGED, Context
 
 
 def derived(*triggers: dict[str, Any], type: str = "boolean", default: Any = False) -> Any:
@@ -111,6 +113,28 @@ async def test_a_tool_writes_and_another_agent_is_shown_it(app: Weft) -> None:
     assert changed.writer == "tool:note"
 
 
+async def test_a_function_derives_from_what_agents_make(app: Weft) -> None:
+    def total(event: Event, values: Mapping[str, Any]) -> Any:
+        if event.kind != "agent.output":
+            return UNCHANGED
+        return values["total"] + event.data.output["total"]
+
+    variables = {
+        "definitions": {
+            "total": derived({"type": "function", "function": total}, type="integer", default=0)
+        },
+        "agents": {"checker": {"variables": ["total"]}},
+    }
+    board, checker = app.board(variables=variables), Clerk()
+    board.agent("cashier").consumes(Order).publishes(Receipt).with_engines(
+        Clerk(lambda task: [Receipt(total=3), Receipt(total=4)])
+    )
+    board.agent("checker").consumes(Receipt, Receipt).with_engines(checker)
+    await board.publish(Order())
+    await idle(board)
+    assert "- total: 7" in checker.tasks[0].system
+
+
 async def test_a_variable_that_is_required_stops_a_publish(app: Weft) -> None:
     needed = {
         "definitions": {
@@ -139,9 +163,22 @@ WRONG: dict[str, tuple[Any, str]] = {
         },
         "nobody",
     ),
+    "a tool that is not there": (
+        {"definitions": {"x": derived({"type": "tool_response", "tool": "absent"})}},
+        "absent",
+    ),
     "a function that is not there": (
         {"definitions": {"x": derived({"type": "function", "function": "absent"})}},
-        "absent",
+        "can be called, not 'absent'",
+    ),
+    "two functions of one name": (
+        {
+            "definitions": {
+                "x": derived({"type": "function", "function": lambda event, values: 1}),
+                "y": derived({"type": "function", "function": lambda event, values: 2}),
+            }
+        },
+        "Two functions of triggers are called '<lambda>'",
     ),
     "no definition": ({"definitions": {"x": 5}}, "x"),
 }
@@ -152,7 +189,7 @@ async def test_variables_are_checked_before_anything_runs(app: Weft, case: str) 
     variables, named = WRONG[case]
     board = app.board(variables=variables)
     board.agent("clerk").consumes(Order).with_engines(Clerk())
-    with pytest.raises(DefinitionError, match=named):
+    with pytest.raises((DefinitionError, UsageError), match=named):
         await board.publish(Order())
     assert await app.runs() == []
 
@@ -289,6 +326,10 @@ async def test_hooks_learn_how_a_run_ended(app: Weft) -> None:
     assert await statuses(app) == ["cancelled", "failed"]
 
 
+def is_late(minutes: int) -> bool:
+    return minutes > 5
+
+
 @pytest.mark.parametrize(
     ("hook", "problem"),
     [
@@ -297,6 +338,7 @@ async def test_hooks_learn_how_a_run_ended(app: Weft) -> None:
         ({"trigger": "before_agent", "agent": "nobody", "function": print}, "nobody"),
         ({"trigger": "before_chat", "function": print, "when": "tier =="}, "W030"),
         ({"trigger": "before_chat", "function": print, "colour": "red"}, "colour"),
+        ({"trigger": "before_chat", "function": is_late}, "wants minutes"),
     ],
 )
 async def test_hooks_are_checked_before_anything_runs(
