@@ -62,8 +62,9 @@ VARIABLES: dict[str, Any] = {
 async def test_what_agents_say_and_make_changes_variables_that_others_are_shown(
     app: Weft,
 ) -> None:
-    first, second = Clerk(lambda task: "it weighs a ton"), Clerk(
-        lambda task: Answer("DONE", artifacts=(Publication(Parcel()),))
+    first, second = (
+        Clerk(lambda task: "it weighs a ton"),
+        Clerk(lambda task: Answer("DONE", artifacts=(Publication(Parcel()),))),
     )
     board, checker = app.board(variables=VARIABLES), Clerk()
     board.agent("packer").consumes(Order).publishes(Parcel).with_engines(first, second)

@@ -3,7 +3,6 @@
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Protocol
 
 from weft.agents.events import TurnStarted
@@ -80,8 +79,6 @@ class Reactions:
         if not state.turns:
             await opened.hooks.before_chat()
             await opened.offer()
-        if state.question is None:
-            self._go_on()
         decision = Rest() if state.failure else self._workflow.decide(state)
         for id, fact in decision.facts:
             opened.journal.record(id, fact)
@@ -141,6 +138,8 @@ class Reactions:
         """Wait while turns are being taken; else say that the run rests. Whether to go on."""
         opened, journal = self._opened, self._opened.journal
         await self._send()
+        if journal.state.question is None:
+            self._go_on()
         if self._crew.is_busy:
             await self._crew.wait(self._seconds())
             await self._around.take_in(opened)
@@ -152,8 +151,9 @@ class Reactions:
 
     def _seconds(self) -> float | None:
         journal = self._opened.journal
-        next_due = due(journal)
-        return None if next_due is None else max(0.0, _until(next_due, journal.clock.now()))
+        instant = due(journal)
+        left = instant and (instant - journal.clock.now()).total_seconds()
+        return None if left is None else max(0.0, left)
 
     async def _finish(self, reason: str) -> None:
         await self._send()
@@ -179,7 +179,3 @@ class Reactions:
             depth = tray.depths[artifact.id]
             await self._post.deliver(self._workflow.name, subscription, artifact, depth)
             self._sent.add((artifact.id, subscription))
-
-
-def _until(instant: datetime, now: datetime) -> float:
-    return (instant - now).total_seconds()
