@@ -33,6 +33,7 @@ from weft import (
     Weft,
     wiring,
 )
+from weft.app.weft import Asked
 from weft.board.spec import FilterConfig, TagFilter
 from weft.errors import UsageError
 from weft.kernel.models import Declared
