@@ -12,7 +12,6 @@ import msgspec
 from weft.agents.events import TurnFinished
 from weft.agents.spec import USER, Finish, Publication, Spawn
 from weft.board.events import ArtifactConsumed, ArtifactPublished
-from weft.board.logic.rows import read_artifact
 from weft.board.service.rebuilding import index
 from weft.board.spec import Artifact, Public
 from weft.errors import ArtifactExists, Conflict, UsageError
@@ -137,19 +136,19 @@ class BoardRuns:
         await self._wake(run)
         return run
 
-    async def deliver(self, subscription: str, artifact: Artifact) -> None:
+    async def deliver(self, subscription: str, artifact: Artifact, depth: int) -> None:
         """Bring an artifact to the run that collects for a subscription."""
         async with self._in_turn:  # nobody overtakes who has to begin that run
             run = await self._collector(subscription)
         self._want(run)
-        await self._place.mail.drop(run, f"in/{artifact.id}", Deliver(artifact))
+        await self._place.mail.drop(run, f"in/{artifact.id}", Deliver(artifact, depth))
 
     async def open(self, spawn: Spawn, parent: str) -> None:
         """Begin the run of a set that was collected, if it has not begun."""
         loaded = self._load()
         parents = tuple(dict.fromkeys(each.run for each in spawn.artifacts if each.run))
         started = self._started(loaded, spawn.run, (parent, *parents))
-        given = ArtifactsGiven(spawn.agent, spawn.artifacts, spawn.subscription)
+        given = ArtifactsGiven(spawn.agent, spawn.artifacts, spawn.subscription, depth=spawn.depth)
         begin = self._place.starter.begin
         journal = await begin(spawn.run, loaded, started, [("given", given, spawn.agent)])
         with suppress(Conflict):  # it was begun before whoever opens it was stopped
@@ -173,36 +172,46 @@ class BoardRuns:
         Raises:
             UsageError: there is none, or their run has ended.
         """
-        run = await self._run_with(of)
-        events = await self._place.log.read(run)
         wanted = [
-            number
-            for number, taken in failed_turns(events).items()
+            (run, number)
+            for run in await self._runs_with(of)
+            for number, taken in (await self._failed(run)).items()
             if agent in ("", taken.agent)
             and turn in (0, number)
             and (of == run or of in taken.artifacts)
         ]
-        if not wanted or events[-1].kind in ENDS:
-            ended = f"Run {run!r} has ended" if wanted else f"Nothing failed with {of!r}"
-            raise UsageError(f"{ended}, so there is nothing to try again.")
-        for number in wanted:
+        if not wanted:
+            raise UsageError(f"Nothing failed with {of!r}, so there is nothing to try again.")
+        for run, number in wanted:
             self._want(run)
             await self._place.mail.send(run, f"retry/{number}", Retry(number, self.user))
         return len(wanted)
 
-    async def _run_with(self, of: str) -> str:
-        """The run that an id names, or the run of the artifact that it names.
+    async def _runs_with(self, of: str) -> Sequence[str]:
+        """The run that an id names, or those in which somebody took the artifact that it names.
 
         Raises:
             UsageError: it names neither.
         """
-        if await self._place.log.ends(run=of):
-            return of
-        found = await self._place.artifacts.find(of)
-        artifact = read_artifact(Public(), found.data) if found else None
-        if artifact is None or artifact.run is None:
+        place = self._place
+        if await place.log.ends(run=of):
+            return (of,)
+        if await place.artifacts.find(of) is None:
             raise UsageError(f"There is neither a run nor an artifact {of!r}.")
-        return artifact.run
+        taken = await place.artifacts.consumptions((of,))
+        return sorted({each.run for each in taken})
+
+    async def _failed(self, run: str) -> dict[int, ArtifactConsumed]:
+        """What the turns of a run took that failed, if they can be tried again.
+
+        Raises:
+            UsageError: they cannot: the run has ended.
+        """
+        events = await self._place.log.read(run)
+        failed = failed_turns(events)
+        if failed and events[-1].kind in ENDS:
+            raise UsageError(f"Run {run!r} has ended, so there is nothing to try again.")
+        return failed
 
     async def resume(self, run: str, last: Event) -> None:
         """Go on with a run now, or at the instant that it waits for."""

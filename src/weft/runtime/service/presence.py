@@ -1,5 +1,6 @@
 """Whether an artifact is on the board already."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -7,7 +8,7 @@ import msgspec
 
 from weft.board.logic.rows import read_artifact, read_visibility
 from weft.board.ports import ArtifactStore
-from weft.board.spec import Artifact, Public
+from weft.board.spec import Artifact, Consumption, Public
 from weft.board.spec.index import Found
 from weft.errors import ArtifactExists
 
@@ -19,6 +20,10 @@ class Artifacts(ArtifactStore, Protocol):
 
     async def find(self, id: str) -> Found | None:
         """The row of an artifact, whoever may see it."""
+        ...
+
+    async def consumptions(self, ids: Sequence[str]) -> Sequence[Consumption]:
+        """Who took one of these artifacts, in any order."""
         ...
 
 
