@@ -7,12 +7,16 @@ from pathlib import Path
 import pytest
 
 from tests.support.boards import takings
-from tests.support.pieces import Part, Plan, declare
+from tests.support.pieces import Crate, Part, Plan, declare, pack
+from tests.support.plays import every
 from weft import Weft
 from weft.board.spec import FilterConfig
+from weft.reaction.spec import Batch
+from weft.runtime.service.driver import FREEZE
 
 
 @pytest.mark.parametrize("store", ["memory", "sqlite"])
+@pytest.mark.repeats
 async def test_a_thousand_publishers_at_once(store: str, tmp_path: Path) -> None:
     """Parts alone, each with its plan in one correlation, and pieces over all correlations."""
     pieces, size = 500, 50
@@ -37,3 +41,20 @@ async def test_a_thousand_publishers_at_once(store: str, tmp_path: Path) -> None
         crates = [each.payload["of"] for each in items if each.type == "Crate"]
         assert [len(crate) for crate in crates] == [size] * (pieces // size)
         assert sorted(n for crate in crates for n in crate) == list(range(pieces))
+
+
+@pytest.mark.repeats
+async def test_a_long_collecting_run_goes_on_in_another_process(tmp_path: Path) -> None:
+    """Its state was kept on the way; what waited in it then is packed with what comes later."""
+    for first, last in ((0, 520), (520, 600)):
+        async with Weft(store=str(tmp_path / "weft.db")) as app:
+            board = app.board()
+            board.agent("pack").consumes(Part, batch=Batch(50)).publishes(Crate).with_engines(pack)
+            await board.publish_many([Part(n=n) for n in range(first, last)])
+            await board.run_until_idle(30)
+            logs = [await app.log(each.run) for each in await app.runs()]
+    [collecting] = [log for log in logs if log[0].data.collects]
+    assert len(collecting) > 1.1 * FREEZE
+    opened = [fact.artifacts for fact in every(collecting, "run.opened")]
+    assert [len(each) for each in opened] == [50] * 12
+    assert len({id for each in opened for id in each}) == 600

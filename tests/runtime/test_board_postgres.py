@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+import pytest
 
 from tests.runtime.test_board_crashes import apart, check, trade
 from tests.support.boards import Place
@@ -53,6 +54,7 @@ class Reading:
 NOW = Place().clock.now()
 
 
+@pytest.mark.repeats
 async def test_a_kill_between_a_log_and_an_index_in_postgresql(
     postgres_url: str, tmp_path: Path
 ) -> None:

@@ -102,6 +102,7 @@ async def run(
     return place, passed[0], passed[1]
 
 
+@pytest.mark.repeats
 async def test_instants_that_come_when_another_process_is_there() -> None:
     """A letter is seen, a join expires, a batch is taken: once, with kills before and after."""
     undisturbed, before, after = await run()
