@@ -137,7 +137,7 @@ class Timed(Weft):
         is_there = self._parts is not None
         parts = super()._open()
         if not is_there:
-            outside = world(parts.store, parts.documents, parts.definitions)
+            outside = world(parts.store, parts.artifacts, parts.documents, parts.definitions)
             timed = replace(outside, clock=self.clock, scheduler=InlineScheduler(self.clock))
             parts = self._parts = replace(parts, runs=Runs(timed))
         return parts
@@ -174,12 +174,13 @@ async def facts(app: Weft, kind: str, run: str | None = None) -> list[Any]:
 
 
 async def verdicts(app: Weft, artifact: Artifact) -> dict[str, tuple[str, str]]:
-    """What each subscription made of an artifact in the end, and what it said."""
+    """What each subscription made of an artifact, here or where it is collected."""
     return {
         each.subscription: (each.verdict, each.detail)
         for offered in await facts(app, "artifact.offered")
         if offered.artifact == artifact.id
         for each in offered.to
+        if each.verdict != "forwarded"
     }
 
 

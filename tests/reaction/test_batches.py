@@ -80,10 +80,10 @@ async def test_a_board_closes_with_nothing_left_to_take(app: Weft, board: Board)
     assert clerk.given == [["tea"]]
 
 
-@pytest.mark.parametrize("timeout", [MINUTE, 60, 60.0])
-async def test_a_batch_is_taken_when_its_time_is_over(timed: Timed, timeout: Any) -> None:
+@pytest.mark.parametrize("patience", [MINUTE, 60, 60.0])
+async def test_a_batch_is_taken_when_its_time_is_over(timed: Timed, patience: Any) -> None:
     board, clerk = timed.board(), Clerk()
-    board.agent("clerk").consumes(Order, batch=Batch(3, timeout)).with_engines(clerk)
+    board.agent("clerk").consumes(Order, batch=Batch(3, timeout=patience)).with_engines(clerk)
     for number, item in enumerate(("a", "b"), 1):
         await board.publish(Order(item=item))
         await received(timed, board, number)
@@ -134,9 +134,9 @@ async def test_pairs_of_one_correlation_are_batched(board: Board) -> None:
 
 async def test_joined_sets_are_batched(board: Board) -> None:
     clerk = Clerk()
-    board.agent("clerk").consumes(
-        Order, Payment, join=Join("item"), batch=Batch(2)
-    ).with_engines(clerk)
+    board.agent("clerk").consumes(Order, Payment, join=Join("item"), batch=Batch(2)).with_engines(
+        clerk
+    )
     for each in (Order(item="a"), Order(item="b"), Payment(item="b")):
         await board.publish(each)
         await idle(board)

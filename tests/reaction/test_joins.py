@@ -134,9 +134,9 @@ async def test_the_surplus_of_a_key_stays(board: Board) -> None:
 
 async def test_a_set_has_a_run_of_its_own_that_names_its_parents(app: Weft, board: Board) -> None:
     clerk = Clerk(pack)
-    board.agent("clerk").consumes(Order, Payment, join=Join("item")).publishes(
-        Parcel
-    ).with_engines(clerk)
+    board.agent("clerk").consumes(Order, Payment, join=Join("item")).publishes(Parcel).with_engines(
+        clerk
+    )
     order, payment = await board.publish(Order()), await board.publish(Payment())
     await idle(board)
     (parcel,) = await everything(board, "Parcel")

@@ -41,7 +41,7 @@ async def test_everybody_who_subscribes_to_a_type_is_woken_and_nobody_else(board
 async def test_a_type_that_nobody_subscribes_to_wakes_nobody(app: Weft, board: Board) -> None:
     clerk = Clerk()
     board.agent("clerk").consumes(Order).with_engines(clerk)
-    app.register(Receipt)
+    board.register(Receipt)
     await board.publish(Receipt(total=3))
     await idle(board)
     assert [each.payload for each in await everything(board)] == [{"total": 3}]
@@ -91,12 +91,9 @@ async def test_where_is_asked_of_the_value_and_may_be_async(app: Weft, board: Bo
     wanted = await board.publish(Order(number=8))
     await idle(board)
     assert [task.inputs[0].id for task in clerk.tasks] == [wanted.id]
-    said = {id: (await verdicts(app, each))["clerk#1"] for id, each in enumerate((small, milk, odd))}
-    assert said == {
-        0: ("where", "condition 1 does not hold"),
-        1: ("where", "condition 2 does not hold"),
-        2: ("where", "condition 3 does not hold"),
-    }
+    for number, each in enumerate((small, milk, odd), 1):
+        said = ("where", f"condition {number} does not hold")
+        assert await verdicts(app, each) == {"clerk#1": said}
     assert await verdicts(app, wanted) == {"clerk#1": ("taken", "")}
 
 
@@ -265,7 +262,7 @@ async def test_two_types_of_one_simple_name_are_told_apart(app: Weft, board: Boa
     class OtherOrder(BaseModel):
         item: str = ""
 
-    app.register(Order, OtherOrder)
+    board.register(Order, OtherOrder)
     clerk = Clerk()
     agent = board.agent("clerk").with_engines(clerk)
     with pytest.raises(UnknownType, match=r"'shop.Order' or 'depot.Order'"):
@@ -286,9 +283,9 @@ async def test_an_engine_that_is_missing_is_named_before_anything_runs(board: Bo
 
 async def test_a_collecting_subscription_judges_as_any_other(app: Weft, board: Board) -> None:
     clerk = Clerk()
-    board.agent("clerk").consumes(
-        Order, where=is_large, tags={"hot"}, batch=Batch(2)
-    ).with_engines(clerk)
+    board.agent("clerk").consumes(Order, where=is_large, tags={"hot"}, batch=Batch(2)).with_engines(
+        clerk
+    )
     for number in (9, 1, 8):
         await board.publish(Order(number=number), tags={"hot"})
     cold = await board.publish(Order(number=9))

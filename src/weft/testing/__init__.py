@@ -2,7 +2,15 @@
 
 from weft.adapters.scripted import ScriptedEngine
 from weft.testing.boards import BoardTurn
-from weft.testing.crashes import CrashingCallee, CrashingEngine, CrashingLog, Fuse, Killed
+from weft.testing.crashes import (
+    CrashingArtifacts,
+    CrashingCallee,
+    CrashingEngine,
+    CrashingInbox,
+    CrashingLog,
+    Fuse,
+    Killed,
+)
 from weft.testing.fakes import (
     FakeClock,
     FakeDocuments,
@@ -14,8 +22,10 @@ from weft.testing.retrieval import HashingEmbedder, InMemorySearch, ParagraphSpl
 
 __all__ = [
     "BoardTurn",
+    "CrashingArtifacts",
     "CrashingCallee",
     "CrashingEngine",
+    "CrashingInbox",
     "CrashingLog",
     "FakeClock",
     "FakeDocuments",

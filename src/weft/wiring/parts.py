@@ -20,9 +20,9 @@ from weft.log.events import RunStarted
 from weft.log.ports import EventLog
 from weft.reaction.logic.reacting import Reacting
 from weft.runtime.logic import codec
-from weft.runtime.service.boards import Artifacts
 from weft.runtime.service.driver import Stores
 from weft.runtime.service.pinning import plan_of
+from weft.runtime.service.presence import Artifacts
 from weft.runtime.service.runs import Runs, World
 from weft.runtime.spec import Loaded
 from weft.variables.logic.descriptions import describe

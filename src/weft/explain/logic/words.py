@@ -143,6 +143,7 @@ _BY_FACT: dict[type[Fact], Callable[[Any], str]] = {
     variables.TimerExpired: lambda fact: f"{fact.timer} was due",
     RouteDecided: lambda fact: f"{fact.source or 'start'} → {fact.target} ({fact.reason})",
     board.ArtifactPublished: lambda fact: f"{_artifact(fact.artifact)} was published",
+    board.ArtifactRefused: lambda fact: f"{fact.artifact} was not published: {fact.reason}",
     board.ArtifactMade: lambda fact: f"{_artifact(fact.artifact)} was made, and not published",
     board.ArtifactConsumed: _consumed,
     reaction.ArtifactOffered: _judged,

@@ -74,7 +74,8 @@ class Member:
 class Plan:
     """A board as runs of it are pinned to: its agents by name, its text and the digest of that.
 
-    `limit` is how many turns one publish may set off.
+    `limit` is how many turns one publish may set off, and how many may follow from each other over
+    several runs.
     """
 
     name: str

@@ -74,7 +74,8 @@ class Tray(msgspec.Struct):
     Artifacts are `held` as long as something `uses` them: they are `unoffered` (perhaps to one
     subscription only), `pending` with others, hidden until `later`, `ready` to be given to an
     agent, being worked on, opened a run for (`spawning`), or left because a turn failed. `outbox`
-    has what goes to runs that collect; `counts` how many turns each publish from outside set off.
+    has what goes to runs that collect; `counts` how many turns each publish from outside set off,
+    and `depths` how many in a row led to each that is held.
     """
 
     held: dict[str, Artifact] = {}
@@ -89,6 +90,7 @@ class Tray(msgspec.Struct):
     failed: dict[int, Work] = {}
     outbox: list[tuple[str, str]] = []
     counts: dict[str, int] = {}
+    depths: dict[str, int] = {}
 
     @property
     def is_clear(self) -> bool:
@@ -97,10 +99,11 @@ class Tray(msgspec.Struct):
         queued = self.unoffered or self.later or self.ready or self.spawning
         return not (waits or queued or self.working or self.failed)
 
-    def hold(self, artifact: Artifact, root: str) -> None:
+    def hold(self, artifact: Artifact, root: str, depth: int) -> None:
         """Keep an artifact for one more use."""
         self.held[artifact.id] = artifact
         self.roots[artifact.id] = root
+        self.depths[artifact.id] = depth
         self.keep(artifact.id)
 
     def keep(self, id: str) -> None:
@@ -114,4 +117,4 @@ class Tray(msgspec.Struct):
             if left:
                 self.uses[id] = left
             else:
-                del self.uses[id], self.held[id], self.roots[id]
+                del self.uses[id], self.held[id], self.roots[id], self.depths[id]

@@ -6,8 +6,9 @@ from contextlib import aclosing
 from typing import Any, NamedTuple
 
 from weft.agents.events import AgentOutput, AgentText
+from weft.agents.logic.exchanges import passed_on
 from weft.agents.spec import UNPREPARED, Answer, Component, Engine, Exchange, Publication
-from weft.kernel.values import as_data, said
+from weft.kernel.values import said
 from weft.log.spec import Fact
 from weft.reaction.events import SampleChosen
 from weft.runtime.service.beside import side_by_side
@@ -94,7 +95,7 @@ class Answering:
             latest = await rounds.answer(sight.shown.digest, before)
             if latest.error:
                 return latest
-            before.append(_exchange(latest.facts))
+            before.append(passed_on(latest.facts))
             ended = _after(ended, latest)
         return ended
 
@@ -177,13 +178,6 @@ def _after(before: Ended, latest: Ended) -> Ended:
         return latest
     kept = [fact for fact in before.facts if isinstance(fact, AgentOutput)]
     return Ended("", (*kept, *latest.facts))
-
-
-def _exchange(facts: Sequence[Fact]) -> Exchange:
-    """What the next engine is told of what this one said and made."""
-    words = [fact.text for fact in facts if isinstance(fact, AgentText)]
-    made = [as_data(fact.output) for fact in facts if isinstance(fact, AgentOutput)]
-    return Exchange("\n".join((*words, *made)))
 
 
 def _hushed(call: int) -> Any:
