@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from weft.agents.spec import Callee
-from weft.conversation.logic.checking import (
+from weft.conversation.logic.rosters import (
     declared_hooks,
     declared_message_hooks,
     declared_tools,

@@ -9,8 +9,9 @@ from anyio import to_thread
 
 from weft.agents.spec import SELECTOR, Agent, Engine, Script, ToolServer
 from weft.conversation.logic import leniency
-from weft.conversation.logic.checking import Roster, check, roster
+from weft.conversation.logic.checking import check
 from weft.conversation.logic.production import check_production
+from weft.conversation.logic.rosters import Roster, roster
 from weft.conversation.logic.routing import Conversing
 from weft.conversation.spec import Conversation
 from weft.errors import DefinitionError, Diagnostic, UsageError
