@@ -50,7 +50,7 @@ async def test_the_fallback_of_one_leaves_the_others_alone() -> None:
     (failed,) = gathered.failures
     assert (failed.provider, failed.fallback) == ("hangs", "tells")
     fact = gathered_fact(gathered, {})
-    assert (fact.provider, fact.fallback) == ("context", True)
+    assert (fact.provider, fact.fallback) == ("context", False)
     assert [(call.provider, call.error) for call in fact.calls] == [
         ("context", ""),
         ("context/hangs", "CancelledError"),

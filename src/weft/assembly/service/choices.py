@@ -26,5 +26,4 @@ class Choices:
 
 
 async def _given(chosen: Chosen, request: ContextRequest) -> Settled:
-    _, settled = await ask_chosen(chosen, request, HERE.get().trail)
-    return settled
+    return (await ask_chosen(chosen, request, HERE.get().trail)).settled

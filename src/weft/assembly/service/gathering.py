@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import anyio
 
@@ -30,13 +31,21 @@ async def gather(
     trail = Trail(request.inputs, witnessed)
     token = HERE.set(Place(trail))
     try:
-        name, settled = await ask_chosen(chosen, request, trail)
+        given = await ask_chosen(chosen, request, trail)
     finally:
         HERE.reset(token)
-    return _gathered(request, name, settled, trail)
+    return _gathered(request, given, trail)
 
 
-async def ask_chosen(chosen: Chosen, request: ContextRequest, trail: Trail) -> tuple[str, Settled]:
+class Given(NamedTuple):
+    """What one provider of a choice gave; `instead` says that it is the fallback."""
+
+    provider: str
+    settled: Settled
+    instead: bool
+
+
+async def ask_chosen(chosen: Chosen, request: ContextRequest, trail: Trail) -> Given:
     """What the chosen provider gives, or its fallback, and who did; failures are on the trail.
 
     Raises:
@@ -48,7 +57,8 @@ async def ask_chosen(chosen: Chosen, request: ContextRequest, trail: Trail) -> t
     failures: list[ProviderFailed] = []
     for number, (name, provider) in enumerate(asked):
         try:
-            return name, await _asked(provider, name, chosen, request, trail)
+            settled = await _asked(provider, name, chosen, request, trail)
+            return Given(name, settled, number > 0)
         except Exception as error:
             instead = asked[number + 1][0] if number + 1 < len(asked) else ""
             if not instead and isinstance(error, ContextUnavailable) and error.failures:
@@ -81,15 +91,16 @@ def _failed(request: ContextRequest, name: str, error: Exception, fallback: str)
     return ProviderFailed(request.ctx.turn, request.agent.name, name, kind, said(error), fallback)
 
 
-def _gathered(request: ContextRequest, name: str, settled: Settled, trail: Trail) -> Gathered:
+def _gathered(request: ContextRequest, given: Given, trail: Trail) -> Gathered:
     return Gathered(
         request.ctx.turn,
         request.agent.name,
-        name,
-        tuple(settled.items),
+        given.provider,
+        tuple(given.settled.items),
         tuple(trail.calls),
-        settled.metadata,
-        shown_inputs(request.inputs, settled.inputs, name),
+        given.settled.metadata,
+        shown_inputs(request.inputs, given.settled.inputs, given.provider),
+        given.instead,
         tuple(trail.failures),
     )
 

@@ -1,9 +1,18 @@
 """What a folder declares that needs code behind it, also if the folder has problems elsewhere."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from weft.agents.spec import SELECTOR, TERMINATE, USER, WORKFLOW, Agent, Script, Tool
+from weft.agents.spec import (
+    SELECTOR,
+    TERMINATE,
+    USER,
+    WORKFLOW,
+    Agent,
+    ContextChoice,
+    Script,
+    Tool,
+)
 from weft.conversation.logic.scope import Scope
 from weft.conversation.logic.tooling import check_message_hooks, read_lifecycle, read_tooling
 from weft.kernel.documents import Document, Folder, Path
@@ -51,6 +60,30 @@ def declared_message_hooks(
     scope = Scope(Report(folder.name), folder, broken)
     document = scope.document("hooks")
     return [(_where((document, path)), hook) for path, hook in check_message_hooks(scope)]
+
+
+class PlacedChoice(NamedTuple):
+    """A choice of context, and where its provider and its fallback stand."""
+
+    choice: ContextChoice
+    provider: tuple[str, int]
+    fallback: tuple[str, int]
+
+
+def declared_contexts(folder: Folder, broken: frozenset[str]) -> dict[str, list[PlacedChoice]]:
+    """What gives context to the valid agents of a folder that declare it."""
+    scope = Scope(Report(folder.name), folder, broken)
+    agents = read_agents(scope)
+    return {name: [*_placed(scope, agent)] for name, agent in agents.items() if agent.context}
+
+
+def _placed(scope: Scope, agent: Agent) -> Iterator[PlacedChoice]:
+    document, path = scope.places[agent.name]
+    for number, choice in enumerate(agent.context):
+        listed = (*path, "context", number)
+        at = listed if listed in document.places else listed[:-1]
+        provider, fallback = ((document, (*at, key)) for key in ("provider", "fallback"))
+        yield PlacedChoice(choice, _where(provider), _where(fallback))
 
 
 def read_agents(scope: Scope) -> dict[str, Agent]:

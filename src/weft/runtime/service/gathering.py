@@ -94,7 +94,8 @@ class Gatherer:
     def _request(self, turn: TurnContext, going: Going) -> ContextRequest:
         given = going.given
         inputs = given.inputs if given else ()
-        correlation = given.correlation if given else None
+        # What is published for a conversation has its id.
+        correlation = given.correlation if given else turn.run.id
         return ContextRequest(self._reference(going.agent), turn, inputs, turn.board, correlation)
 
     def _turn(self, going: Going, board: BoardHandle) -> TurnContext:
