@@ -311,6 +311,25 @@ async def test_types_of_the_code_are_known_beside_those_of_the_app(shop: Shop) -
     assert not every(events, "provider.failed")
 
 
+async def test_code_that_is_asked_late_finds_the_types_of_its_module(shop: Shop) -> None:
+    code = """
+        from __future__ import annotations
+        from pydantic import BaseModel
+        from weft import ContextSlice
+
+        class Deal(BaseModel):
+            customer: Customer
+
+        async def deals(request):
+            return ContextSlice([Deal(customer={"name": "Robin"}).model_dump()])
+
+        class Customer(BaseModel):
+            name: str
+        """
+    await shop.play("deals", code)
+    assert "Robin" in shop.tasks[0].prompt
+
+
 async def test_the_code_of_providers_is_pinned(shop: Shop) -> None:
     events = await shop.play("recent_wins")
     assert set(events[0].data.code) == {"providers.py"}
