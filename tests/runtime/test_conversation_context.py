@@ -281,6 +281,18 @@ async def test_what_is_published_for_a_conversation_is_found_by_its_id(shop: Sho
     assert taglines(shop.tasks[0]) == ["On socks"]
 
 
+async def test_the_transcript_is_the_one_that_the_agent_reads(shop: Shop) -> None:
+    code = PROVIDERS + "\n    def discreet(content):\n        return 'The customer thinks.'\n"
+    hook = (
+        "[{hook_type: process_last_received_message, hook_agent: Closer, filename: providers.py, "
+        "function: discreet}]"
+    )
+    await shop.play("transcript", code, hooks=hook)
+    (task,) = shop.tasks
+    assert told(task)[0] == ("workflow", "The customer thinks.")
+    assert "hesitates" not in task.prompt
+
+
 async def test_what_ships_is_made_with_its_config(shop: Shop) -> None:
     rounds = "orchestration_pattern: RoundRobinPattern\nmax_turns: 3"
     context = "{provider: transcript, config: {last: 1, agents: [Closer]}}"
