@@ -38,6 +38,7 @@ class Size(msgspec.Struct, frozen=True):
     crowd_turns: int
     resumed: tuple[int, ...]
     boards: tuple[int, int]
+    vectors: tuple[int, int]
 
 
 FULL = Size(
@@ -52,6 +53,7 @@ FULL = Size(
     crowd_turns=20,
     resumed=(100, 4500, 5000),  # before and after a snapshot is due
     boards=(10_000, 1_000_000),
+    vectors=(100_000, 384),
 )
 QUICK = Size(
     rounds=1,
@@ -65,6 +67,7 @@ QUICK = Size(
     crowd_turns=3,
     resumed=(10, 20, 40),
     boards=(500, 2_000),
+    vectors=(1_000, 32),
 )
 
 # Measures in a scratch folder of its own.

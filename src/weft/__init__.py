@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from weft.agents.spec import Answer as Answer
     from weft.agents.spec import Engine as Engine
+    from weft.agents.spec import Publication as Publication
     from weft.agents.spec import Task as Task
     from weft.agents.spec import ToolCall as ToolCall
     from weft.agents.spec import ToolSchema as ToolSchema
     from weft.agents.spec import Usage as Usage
     from weft.agents.spec import use_ui_tool as use_ui_tool
+    from weft.app import Board as Board
     from weft.app import Run as Run
     from weft.app import Weft as Weft
     from weft.assembly.service.providers import CompositeProvider as CompositeProvider
@@ -22,15 +24,38 @@ if TYPE_CHECKING:
     from weft.assembly.service.providers import StateDelegatingProvider as StateDelegatingProvider
     from weft.assembly.service.providers import SummaryProvider as SummaryProvider
     from weft.assembly.service.providers import TranscriptProvider as TranscriptProvider
+    from weft.assembly.spec import Chunking as Chunking
     from weft.assembly.spec import ContextProvider as ContextProvider
     from weft.assembly.spec import ContextRequest as ContextRequest
     from weft.assembly.spec import ContextSlice as ContextSlice
+    from weft.assembly.spec import Document as Document
+    from weft.assembly.spec import RagCollection as RagCollection
+    from weft.assembly.spec import RetrievalResult as RetrievalResult
+    from weft.assembly.spec import TurnContext as TurnContext
+    from weft.board.spec import After as After
+    from weft.board.spec import Artifact as Artifact
+    from weft.board.spec import FilterConfig as FilterConfig
+    from weft.board.spec import Labelled as Labelled
+    from weft.board.spec import Private as Private
+    from weft.board.spec import Public as Public
+    from weft.board.spec import Reader as Reader
+    from weft.board.spec import TagFilter as TagFilter
+    from weft.board.spec import Tenant as Tenant
+    from weft.board.spec import artifact_type as artifact_type
+    from weft.errors import ArtifactExists as ArtifactExists
     from weft.errors import DefinitionError as DefinitionError
     from weft.errors import Diagnostic as Diagnostic
+    from weft.errors import InvalidArtifact as InvalidArtifact
+    from weft.errors import LoopLimit as LoopLimit
     from weft.errors import MissingContext as MissingContext
+    from weft.errors import PlanChanged as PlanChanged
     from weft.errors import QuestionExpired as QuestionExpired
+    from weft.errors import ReactionFailed as ReactionFailed
+    from weft.errors import UnknownType as UnknownType
     from weft.errors import WeftError as WeftError
     from weft.log.spec import Event as Event
+    from weft.reaction.spec import Batch as Batch
+    from weft.reaction.spec import Join as Join
     from weft.runtime.spec import Delivery as Delivery
     from weft.variables.spec import UNCHANGED as UNCHANGED
     from weft.variables.spec import Context as Context
@@ -38,8 +63,14 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "UNCHANGED": "weft.variables.spec",
+    "After": "weft.board.spec",
     "Answer": "weft.agents.spec",
+    "Artifact": "weft.board.spec",
+    "ArtifactExists": "weft.errors",
+    "Batch": "weft.reaction.spec",
+    "Board": "weft.app",
     "CompositeProvider": "weft.assembly.service.providers",
+    "Chunking": "weft.assembly.spec",
     "Context": "weft.variables.spec",
     "ContextProvider": "weft.assembly.spec",
     "ContextRequest": "weft.assembly.spec",
@@ -48,30 +79,55 @@ _HOMES = {
     "DefinitionError": "weft.errors",
     "Delivery": "weft.runtime.spec",
     "Diagnostic": "weft.errors",
+    "Document": "weft.assembly.spec",
     "Engine": "weft.agents.spec",
     "Event": "weft.log.spec",
+    "FilterConfig": "weft.board.spec",
     "FilteredContextProvider": "weft.assembly.service.providers",
+    "InvalidArtifact": "weft.errors",
+    "Join": "weft.reaction.spec",
+    "Labelled": "weft.board.spec",
+    "LoopLimit": "weft.errors",
     "MissingContext": "weft.errors",
+    "PlanChanged": "weft.errors",
+    "Private": "weft.board.spec",
+    "Public": "weft.board.spec",
+    "Publication": "weft.agents.spec",
     "QuestionExpired": "weft.errors",
+    "ReactionFailed": "weft.errors",
+    "Reader": "weft.board.spec",
     "RedactingProvider": "weft.assembly.service.providers",
+    "RagCollection": "weft.assembly.spec",
+    "RetrievalResult": "weft.assembly.spec",
     "Run": "weft.app",
     "StateDelegatingProvider": "weft.assembly.service.providers",
     "SummaryProvider": "weft.assembly.service.providers",
+    "TagFilter": "weft.board.spec",
     "Task": "weft.agents.spec",
+    "Tenant": "weft.board.spec",
     "ToolCall": "weft.agents.spec",
     "ToolSchema": "weft.agents.spec",
     "TranscriptProvider": "weft.assembly.service.providers",
+    "TurnContext": "weft.assembly.spec",
+    "UnknownType": "weft.errors",
     "Usage": "weft.agents.spec",
     "Weft": "weft.app",
     "WeftError": "weft.errors",
+    "artifact_type": "weft.board.spec",
     "derivation": "weft.variables.spec",
     "use_ui_tool": "weft.agents.spec",
 }
 
 __all__ = [
     "UNCHANGED",
+    "After",
     "Answer",
+    "Artifact",
+    "ArtifactExists",
+    "Batch",
+    "Board",
     "CompositeProvider",
+    "Chunking",
     "Context",
     "ContextProvider",
     "ContextRequest",
@@ -80,22 +136,41 @@ __all__ = [
     "DefinitionError",
     "Delivery",
     "Diagnostic",
+    "Document",
     "Engine",
     "Event",
+    "FilterConfig",
     "FilteredContextProvider",
+    "InvalidArtifact",
+    "Join",
+    "Labelled",
+    "LoopLimit",
     "MissingContext",
+    "PlanChanged",
+    "Private",
+    "Public",
+    "Publication",
     "QuestionExpired",
+    "ReactionFailed",
+    "Reader",
     "RedactingProvider",
+    "RagCollection",
+    "RetrievalResult",
     "Run",
     "StateDelegatingProvider",
     "SummaryProvider",
+    "TagFilter",
     "Task",
+    "Tenant",
     "ToolCall",
     "ToolSchema",
     "TranscriptProvider",
+    "TurnContext",
+    "UnknownType",
     "Usage",
     "Weft",
     "WeftError",
+    "artifact_type",
     "derivation",
     "use_ui_tool",
 ]

@@ -19,6 +19,7 @@ WeftError                 anything Weft says no to; has a stable `code`
 ├── MissingContext        a run cannot start or go on: values that it needs are missing
 ├── ContextUnavailable    no provider gave context for a turn
 ├── DocumentsUnavailable  a document store does not answer, in time or at all
+├── CollectionUnavailable a collection cannot be searched or filled now
 ├── RunBusy               another process drives the run
 ├── WriteRefused          a variable cannot be written, or not with this value
 ├── QuestionExpired       nobody answered a question in time
@@ -188,6 +189,12 @@ class DocumentsUnavailable(WeftError):
     """A document store does not answer, in time or at all."""
 
     code = "WEFT-DOCUMENTS"
+
+
+class CollectionUnavailable(WeftError):
+    """A collection cannot be searched or filled now."""
+
+    code = "WEFT-COLLECTION"
 
 
 class RunBusy(WeftError):

@@ -32,3 +32,16 @@ def test_the_bytes_of_a_fact_are_the_same_in_every_process(more: dict[str, Any])
 
 def test_events_that_say_nothing_of_the_board() -> None:
     assert project([]) is None and project(batch("r", Noted("x"))) is None
+
+
+def test_what_is_not_on_the_board_is_not_taken_from_it() -> None:
+    directly = project(batch("r", ArtifactConsumed("lead", "", ("a",), 1)))
+    assert directly is not None and not directly.consumptions
+
+
+def test_what_goes_into_a_run_of_its_own_is_taken_there_once() -> None:
+    collected = project(batch("r", ArtifactConsumed("lead", "lead#1", ("a",), 0, "set")))
+    assert collected is not None and not collected.consumptions
+    given = project(batch("set", ArtifactConsumed("lead", "lead#1", ("a",), 1)))
+    assert given is not None
+    assert [(each.run, each.turn) for each in given.consumptions] == [("set", 1)]

@@ -16,8 +16,8 @@ from weft.explain.logic.route import explain_route
 from weft.explain.logic.turn import explain_turn
 from weft.explain.logic.variable import explain_variable
 from weft.explain.spec.asked import Declared
+from weft.explain.spec.details import Detail
 from weft.explain.spec.route import RouteExplained
-from weft.explain.spec.steps import Detail
 from weft.explain.spec.turn import TurnExplained
 from weft.explain.spec.variable import VariableExplained
 from weft.wiring import declared

@@ -11,7 +11,7 @@ from tests.support.folders import write_folder
 from weft import Answer, Weft
 from weft.agents.spec import ToolCall
 from weft.explain.logic.timeline import timeline
-from weft.explain.spec import steps
+from weft.explain.spec import details, steps
 
 ASKING = FLOW | {
     "orchestrator.yaml": "{initial_agent: Asker, max_turns: 1}",
@@ -47,7 +47,7 @@ async def test_a_hook_that_asks_and_a_question_that_nobody_answers(tmp_path: Pat
         assert said(hook.within) == ["asked local 'May I?': local answered \"Yes.\""]
         (tool,) = of(found, steps.ToolUsed)
         (question,) = tool.within
-        assert isinstance(question, steps.Questioned) and question.status == "expired"
+        assert isinstance(question, details.Questioned) and question.status == "expired"
         assert "asked local: nobody answered until 20" in str(found)
         assert tool.error.startswith("QuestionExpired")
         timeline = str(await app.explain(run.id))

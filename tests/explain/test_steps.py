@@ -7,7 +7,7 @@ from tests.explain.conftest import Tell, Told, of, said
 from tests.explain.workshop import LINES, TOKEN, WORKSHOP
 from weft.agents.spec import Exchange, Usage
 from weft.explain.logic.turn import explain_turn
-from weft.explain.spec import steps
+from weft.explain.spec import details, steps
 from weft.explain.spec.turn import TurnExplained
 from weft.kernel.values import as_data
 from weft.runtime.logic import codec
@@ -73,7 +73,7 @@ async def test_a_tool_says_what_it_wrote_asked_and_did(busy: Told) -> None:
         "total: refused to tool:plan: 'total' is declared integer, and 'many' is string",
         "colour: not set by plan, and colour was 'red'",
     ]
-    questions = [each for each in plan.within if isinstance(each, steps.Questioned)]
+    questions = [each for each in plan.within if isinstance(each, details.Questioned)]
     assert all(each.status == "answered" and each.at and each.by == "u1" for each in questions)
     assert plan.seconds is not None and 0 <= plan.waited <= plan.seconds
     assert plan.waited == pytest.approx(sum(each.waited or 0 for each in questions))
@@ -107,9 +107,9 @@ async def test_outputs_and_transfers_stand_where_they_happened(busy: Told) -> No
     assert (chosen.rule, chosen.target) == (3, "Writer")
     second = busy.turn(2)
     refused, thick, thin = (each.within[0] for each in of(second, steps.ModelAsked))
-    assert isinstance(refused, steps.Rejected) and refused.raw == "No report."
-    assert isinstance(thick, steps.Gave) and thick.output == {"title": "Sheds", "pages": 10}
-    assert isinstance(thin, steps.Gave) and (thin.model, thin.hidden) == ("Report", False)
+    assert isinstance(refused, details.Rejected) and refused.raw == "No report."
+    assert isinstance(thick, details.Gave) and thick.output == {"title": "Sheds", "pages": 10}
+    assert isinstance(thin, details.Gave) and (thin.model, thin.hidden) == ("Report", False)
     assert [(each.auto, each.call, each.outcome) for each in of(second, steps.ToolUsed)] == [
         (True, 2, "failed"),
         (True, 3, "returned"),

@@ -71,14 +71,18 @@ PLANTS = {
 WORLD = ["asyncio", "anyio", "os", "time", "random", "logging", "threading", "socket", "sqlite3"]
 VENDORS = {
     "bson": "weft.adapters.mongo",
+    "numpy": "weft.adapters.sqlite.vectors",
     "psycopg": "weft.adapters.postgres",
     "psycopg_pool": "weft.adapters.postgres",
     "pymongo": "weft.adapters.mongo",
     "re2": "weft.variables.logic",
     "rich": "weft.cli",
     "ruamel.yaml": "weft.adapters.files",
+    "semantic_text_splitter": "weft.adapters.semantic_text_splitter",
+    "splintr": "weft.adapters.splintr",
     "sqlite3": "weft.adapters.sqlite",
     "typer": "weft.cli",
+    "wordllama": "weft.adapters.wordllama",
 }
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from copy import deepcopy
 from dataclasses import fields
+from glob import glob
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,16 @@ from tests.parity.effects import Effect, put
 from tests.parity.runs import see
 from tests.parity.tool_effects import TOOL_EFFECTS
 from tests.support.folders import write_folder
-from weft import Answer, DefinitionError, Task, Weft, wiring
+from weft import (
+    Answer,
+    Chunking,
+    DefinitionError,
+    Document,
+    RagCollection,
+    Task,
+    Weft,
+    wiring,
+)
 from weft.board.spec import FilterConfig, TagFilter
 from weft.errors import UsageError
 from weft.kernel.models import Declared
@@ -68,6 +78,10 @@ ELSEWHERE = {
     "Server.url": f"{PROGRAMS}:test_a_program_is_reached_with_the_headers_that_are_declared",
     "Server.headers": f"{PROGRAMS}:test_a_program_is_reached_with_the_headers_that_are_declared",
     "Server.timeout_s": f"{PROGRAMS}:test_a_program_that_never_answers_is_not_waited_for",
+    **dict.fromkeys(
+        [f"Chunking.{each}" for each in Chunking.model_fields],
+        "tests.assembly.test_collections:test_what_is_declared_of_a_collection_makes_a_difference",
+    ),
     **dict.fromkeys(
         [f"FilterConfig.{each}" for each in FilterConfig.model_fields],
         "tests.board.test_filters:test_each_field_of_a_filter_makes_a_difference",
@@ -327,6 +341,29 @@ async def strictness_of_a_file(folder: str) -> None:
     assert await values_of_invalid(folder) == {*BASE, *BAKED_IN}
 
 
+class Notes(RagCollection):
+    """A collection that the settings say the place of."""
+
+
+async def note(**settings: Any) -> list[str]:
+    """Put a note into a collection, and give the files of collections that there are then."""
+    async with Weft(store="memory", **settings) as app:
+        await app.collection(Notes).add([Document("a", "A note.")])
+    return sorted(glob("*.db"))
+
+
+async def vectors_of_the_app(folder: str) -> None:
+    assert await note(vectors="sqlite:one.db") == ["one.db"]
+    assert await note(vectors="sqlite:two.db") == ["one.db", "two.db"]
+
+
+async def vectors_of_a_file(folder: str) -> None:
+    configure('vectors = "sqlite:one.db"\n')
+    assert await note() == ["one.db"]
+    configure('vectors = "sqlite:two.db"\n')
+    assert await note() == ["one.db", "two.db"]
+
+
 APP: dict[str, Callable[[str], Any]] = {
     "Weft.store": store_of_the_app,
     "Weft.slots": slots_of_the_app,
@@ -341,6 +378,8 @@ APP: dict[str, Callable[[str], Any]] = {
     "Settings.documents_timeout": patience_of_a_file,
     "Weft.strict": strictness_of_the_app,
     "Settings.strict": strictness_of_a_file,
+    "Weft.vectors": vectors_of_the_app,
+    "Settings.vectors": vectors_of_a_file,
 }
 
 

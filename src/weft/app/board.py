@@ -55,6 +55,15 @@ class Board:
         changed()
         return builder
 
+    def register(self, *types: "type[BaseModel]") -> None:
+        """Know types of artifacts that no agent on a board of this app declares.
+
+        Raises:
+            UsageError: one was not marked with `@artifact_type`, or another has its name.
+        """
+        for each in types:
+            self._declared.types.register(each)
+
     def _changed(self) -> None:
         self._parts.boards.change(self.name)
 
@@ -199,9 +208,10 @@ class Board:
         Raises:
             ExceptionGroup: what failed since that was last asked.
         """
-        self._go()
-        await self._runs.close()
-        self._closed = True
+        if not self._closed:
+            self._go()
+            await self._runs.close()
+            self._closed = True
         await self.run_until_idle(timeout)
 
     def read_as(self, reader: "Reader") -> "BoardHandle":

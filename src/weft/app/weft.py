@@ -1,7 +1,7 @@
 """An app over one store."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from types import TracebackType
@@ -12,9 +12,9 @@ from weft.app.run import Run
 from weft.errors import UnknownRun, UsageError
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
-
     from weft.agents.spec import Engine
+    from weft.assembly.ports import VectorSearch
+    from weft.assembly.spec import RagCollection
     from weft.explain.spec.asked import Explanation
     from weft.log.spec import Event
     from weft.runtime.service.runs import Runs
@@ -27,12 +27,12 @@ class Weft:
     """An app: runs in one store, driven in this process. Opens nothing before it is used.
 
     `store` and `documents` are where runs are kept and where database variables are looked up;
-    `artifacts` is where artifacts are kept if not beside the runs; `engine` answers for agents that
-    choose none. With `strict=False`, a workflow whose context variables are invalid begins without
-    them.
+    `artifacts` is where artifacts are kept if not beside the runs, `vectors` where collections are;
+    `engine` answers for agents that choose none. With `strict=False`, a workflow whose context
+    variables are invalid begins without them.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one argument for each setting
         self,
         *,
         store: str | None = None,
@@ -41,6 +41,7 @@ class Weft:
         documents: str | None = None,
         documents_timeout: float | None = None,
         strict: bool | None = None,
+        vectors: str | None = None,
         engine: "Engine | None" = None,
     ) -> None:
         self._asked = {
@@ -50,6 +51,7 @@ class Weft:
             "documents": documents,
             "documents_timeout": documents_timeout,
             "strict": strict,
+            "vectors": vectors,
         }
         self._engine = engine
         self._parts: Parts | None = None
@@ -91,11 +93,6 @@ class Weft:
     def run(self, run: str) -> "Run":
         """The handle of a run that is in the store, without driving it here."""
         return Run(run, self._open().runs)
-
-    def register(self, *types: "type[BaseModel]") -> None:
-        """Know types of artifacts that no agent on a board of this app declares."""
-        for each in types:
-            self._open().types.register(each)
 
     def board(
         self,
@@ -176,6 +173,26 @@ class Weft:
         variables = loaded.workflow.variables
         async for index in indexing.index(parts.documents, variables, loaded.database):
             yield index
+
+    def register(
+        self,
+        collection: "type[RagCollection]",
+        adapter: "VectorSearch | Callable[[], VectorSearch]",
+    ) -> None:
+        """Have a collection filled and searched through an adapter, or through what makes one.
+
+        Raises:
+            UsageError: it is no collection, another one has its name, or it is in use.
+        """
+        self._open().collections.register(collection, adapter)
+
+    def collection(self, collection: "type[RagCollection]") -> "VectorSearch":
+        """What fills and searches a collection: as it was registered, else as the settings say.
+
+        Raises:
+            UsageError: it is no collection, or a package is missing.
+        """
+        return self._open().collections.open(collection)
 
     async def aclose(self) -> None:
         """Stop driving, and close the store. What was going on can be resumed."""

@@ -16,6 +16,14 @@ class ArtifactPublished(Fact, frozen=True):
     root: str = ""
 
 
+class ArtifactRefused(Fact, frozen=True):
+    """Something was not published: an artifact of its id is on the board, with other content."""
+
+    kind: ClassVar[str] = "artifact.refused"
+    artifact: str
+    reason: str
+
+
 class ArtifactMade(Fact, frozen=True):
     """A turn made an artifact that was not to be published; nobody but who asked gets it."""
 

@@ -32,6 +32,7 @@ COMMANDS = {
     "answer": "Answer",
     "cancel": "Cancel",
     "index": "Index",
+    "ingest": "Ingest",
     "migrate": "Migrate",
     "show": "Show",
 }

@@ -8,6 +8,8 @@ from rich.text import Text
 
 from weft.cli.terminal import joined, safe
 from weft.explain.spec.asked import Explanation
+from weft.explain.spec.board import NAMED
+from weft.explain.spec.reaction import ARRIVED, ConsumptionExplained, OfferExplained
 from weft.explain.spec.route import RouteExplained
 from weft.explain.spec.timeline import COLUMNS, Timeline
 from weft.explain.spec.turn import Shown, TurnExplained
@@ -18,6 +20,9 @@ _KINDS = {
     "variable": "green",
     "history": "magenta",
     "tool": "yellow",
+    "context": "bright_blue",
+    "artifact": "bright_blue",
+    "input": "bright_green",
     "output": "blue",
 }
 _BAR = 20
@@ -32,6 +37,10 @@ def render(found: Explanation) -> Iterator[RenderableType]:
             return _variable(found)
         case RouteExplained():
             return _route(found)
+        case OfferExplained():
+            return _offer(found)
+        case ConsumptionExplained():
+            return _consumption(found)
         case Timeline():
             return _timeline(found)
 
@@ -54,6 +63,9 @@ def _turn(found: TurnExplained) -> Iterator[RenderableType]:
     yield _heading(found.headline)
     for doubt in found.doubts:
         yield safe(f"  ! {doubt}", "bold red")
+    if (woken := found.woken) is not None:
+        yield safe(woken.says)
+        yield _table(NAMED, (each.cells for each in woken.artifacts))
     yield _table(
         ("#", "kind", "origin", "tokens", "share", "", "reason"),
         (_segment(number, each) for number, each in enumerate(found.segments, 1)),
@@ -66,6 +78,11 @@ def _turn(found: TurnExplained) -> Iterator[RenderableType]:
         yield safe("Withheld: nothing")
     for line in found.outcome:
         yield safe(line)
+    yield from _prompt(found)
+
+
+def _prompt(found: TurnExplained) -> Iterator[RenderableType]:
+    """What the engines were given, to the byte."""
     yield _heading("The prompt, segment by segment")
     for number, each in enumerate(found.segments, 1):
         yield safe(f"── {number} {each.kind} {each.origin} ──", "dim")
@@ -75,6 +92,8 @@ def _turn(found: TurnExplained) -> Iterator[RenderableType]:
     for number, said in enumerate(found.exchanged, 1):
         yield safe(f"── {number} ──", "dim")
         yield safe(said)
+    for part in found.parts:
+        yield safe("\n".join(part.lines))
 
 
 def _segment(number: int, each: Shown) -> tuple[str | Text, ...]:
@@ -137,6 +156,27 @@ def _route(found: RouteExplained) -> Iterator[RenderableType]:
         yield safe(line)
 
 
+def _offer(found: OfferExplained) -> Iterator[RenderableType]:
+    yield _heading(found.headline)
+    yield _table(NAMED, [found.artifact.cells])
+    if not found.to:
+        yield safe(found.nobody)
+        return
+    rows = (
+        (each.subscription, safe(each.told, "dim" if each.refused else "green"))
+        for each in found.to
+    )
+    yield _table(("subscription", "verdict"), rows)
+
+
+def _consumption(found: ConsumptionExplained) -> Iterator[RenderableType]:
+    yield _heading(found.headline)
+    yield _table(ARRIVED, (each.cells for each in found.artifacts))
+    yield safe(found.reason)
+
+
 def _timeline(found: Timeline) -> Iterator[RenderableType]:
     yield _heading(found.headline)
+    for line in found.lineage:
+        yield safe(line)
     yield _table(COLUMNS, (row.cells for row in found.rows))

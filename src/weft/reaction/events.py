@@ -11,8 +11,8 @@ from weft.log.spec import Fact
 
 class Verdict(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """What a subscription makes of an artifact: `taken`, `forwarded` to the run that collects for
-    it, `later`, or why it is not for it. `key` is what it is joined by; `opens` is when it can be
-    seen."""
+    it, `later`, or why it is not for it. `key` is what it is joined by (as JSON), or else its
+    correlation; `opens` is when it can be seen."""
 
     subscription: str
     verdict: str
@@ -39,21 +39,25 @@ class ArtifactOpened(Fact, frozen=True):
 
 
 class ArtifactReceived(Fact, frozen=True):
-    """An artifact of another run came to the run that collects for a subscription."""
+    """An artifact of another run came to the run that collects for a subscription; `depth` is how
+    many turns in a row led to it."""
 
     kind: ClassVar[str] = "artifact.received"
     artifact: Artifact
+    depth: int = 0
 
 
 class ArtifactsGiven(Fact, frozen=True):
     """An agent is given artifacts: a set that was collected for its subscription, or by somebody
-    who calls it directly. Unless `publish`, nothing that it gives gets on the board."""
+    who calls it directly. Unless `publish`, nothing that it gives gets on the board. `depth` is how
+    many turns in a row led to them, in other runs."""
 
     kind: ClassVar[str] = "artifacts.given"
     agent: str
     artifacts: tuple[Artifact, ...]
     subscription: str = ""
     publish: bool = True
+    depth: int = 0
 
 
 class RunOpened(Fact, frozen=True):

@@ -67,6 +67,7 @@ FACTS = (
     agents.AnswerRefused,
     RouteDecided,
     board.ArtifactPublished,
+    board.ArtifactRefused,
     board.ArtifactMade,
     board.ArtifactConsumed,
     reaction.ArtifactOffered,

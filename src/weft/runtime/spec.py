@@ -42,6 +42,7 @@ class Delivery(StrEnum):
 
     TAKEN = "taken by whoever attends to the run"
     RECORDED = "on record; nobody attends to the run"
+    KEPT = "kept until the program that declares the run's board goes on with it"
     REPEATED = "the same as before; the first one counts"
 
 
@@ -88,9 +89,11 @@ class Publish(msgspec.Struct, frozen=True, tag="publish"):
 
 
 class Deliver(msgspec.Struct, frozen=True, tag="deliver"):
-    """An artifact of another run, for the one subscription that the run collects for."""
+    """An artifact of another run, for the one subscription that the run collects for; `depth` is
+    how many turns in a row led to it."""
 
     artifact: Artifact
+    depth: int = 0
 
 
 class Close(msgspec.Struct, frozen=True, tag="close"):

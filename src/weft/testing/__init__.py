@@ -2,7 +2,15 @@
 
 from weft.adapters.scripted import ScriptedEngine
 from weft.testing.boards import BoardTurn
-from weft.testing.crashes import CrashingCallee, CrashingEngine, CrashingLog, Fuse, Killed
+from weft.testing.crashes import (
+    CrashingArtifacts,
+    CrashingCallee,
+    CrashingEngine,
+    CrashingInbox,
+    CrashingLog,
+    Fuse,
+    Killed,
+)
 from weft.testing.fakes import (
     FakeClock,
     FakeDocuments,
@@ -10,11 +18,14 @@ from weft.testing.fakes import (
     FakeEnvironment,
     FakeToolServer,
 )
+from weft.testing.retrieval import HashingEmbedder, InMemorySearch, ParagraphSplitter
 
 __all__ = [
     "BoardTurn",
+    "CrashingArtifacts",
     "CrashingCallee",
     "CrashingEngine",
+    "CrashingInbox",
     "CrashingLog",
     "FakeClock",
     "FakeDocuments",
@@ -22,6 +33,9 @@ __all__ = [
     "FakeEnvironment",
     "FakeToolServer",
     "Fuse",
+    "HashingEmbedder",
+    "InMemorySearch",
     "Killed",
+    "ParagraphSplitter",
     "ScriptedEngine",
 ]

@@ -1,12 +1,18 @@
 """Tools that end a driver at any point, as a kill would: before or after an append or an effect."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from weft.agents.spec import Answer, Callee, Engine, Task
+from weft.board.spec import Artifact, Consumption, FilterConfig, Page, Reader, Summary
+from weft.board.spec.index import Found
 from weft.kernel.values import Json
 from weft.log.ports import EventLog
 from weft.log.spec import Event
+from weft.runtime.ports import Inbox
+from weft.runtime.service.presence import Artifacts
+from weft.runtime.spec import Message
 from weft.variables.spec import Context
 
 
@@ -61,6 +67,85 @@ class CrashingLog:
     ) -> Sequence[tuple[Event, Event]]:
         """The ends of runs."""
         return await self._log.ends(limit, run=run)
+
+
+class CrashingInbox:
+    """An inbox whose user may be killed before and after each message."""
+
+    def __init__(self, inbox: Inbox, fuse: Fuse) -> None:
+        self._inbox = inbox
+        self._fuse = fuse
+
+    async def offer(self, run: str, id: str, message: Message) -> bool:
+        """Keep a message, unless killed before; tell, unless killed after."""
+        self._fuse.point()
+        is_first = await self._inbox.offer(run, id, message)
+        self._fuse.point()
+        return is_first
+
+    async def pending(self, run: str) -> Sequence[tuple[str, Message]]:
+        """What is not on record."""
+        return await self._inbox.pending(run)
+
+    def arrivals(self) -> AsyncIterator[str]:
+        """Who gets mail."""
+        return self._inbox.arrivals()
+
+
+class CrashingArtifacts:
+    """Artifacts whose user may be killed before and after something is put there."""
+
+    def __init__(self, artifacts: Artifacts, fuse: Fuse) -> None:
+        self._artifacts = artifacts
+        self._fuse = fuse
+
+    @property
+    def follows_log(self) -> bool:
+        """Whether the log puts things there itself."""
+        return self._artifacts.follows_log
+
+    async def put(self, artifacts: Sequence[Artifact]) -> None:
+        """Keep artifacts, unless killed before; tell, unless killed after."""
+        self._fuse.point()
+        await self._artifacts.put(artifacts)
+        self._fuse.point()
+
+    async def consume(self, consumptions: Sequence[Consumption]) -> None:
+        """Keep who took what, unless killed before; tell, unless killed after."""
+        self._fuse.point()
+        await self._artifacts.consume(consumptions)
+        self._fuse.point()
+
+    async def find(self, id: str) -> Found | None:
+        """The row of an artifact."""
+        return await self._artifacts.find(id)
+
+    async def get(self, id: str, reader: Reader, now: datetime) -> Artifact | None:
+        """The artifact of this id."""
+        return await self._artifacts.get(id, reader, now)
+
+    async def query(
+        self,
+        filter: FilterConfig,
+        reader: Reader,
+        now: datetime,
+        *,
+        embed_meta: bool = False,
+        cursor: str | None = None,
+        count: bool = False,
+    ) -> Page:
+        """What is there."""
+        return await self._artifacts.query(
+            filter, reader, now, embed_meta=embed_meta, cursor=cursor, count=count
+        )
+
+    async def summary(self, filter: FilterConfig, reader: Reader, now: datetime) -> Summary:
+        """How many there are."""
+        return await self._artifacts.summary(filter, reader, now)
+
+    async def upcoming(self, now: datetime, limit: int) -> Sequence[datetime]:
+        """What opens next."""
+        return await self._artifacts.upcoming(now, limit)
 
 
 class CrashingEngine:

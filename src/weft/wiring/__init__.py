@@ -1,5 +1,12 @@
 """Which adapter stands behind which port; settings. Adapters are imported when they are used."""
 
+from weft.wiring.collections import (
+    Collections,
+    open_search,
+    read_document,
+    texts_below,
+    token_counter,
+)
 from weft.wiring.folders import Folders
 from weft.wiring.parts import (
     Parts,
@@ -18,6 +25,7 @@ from weft.wiring.settings import DEFAULT_STORE, Chosen, Settings, in_force, sett
 __all__ = [
     "DEFAULT_STORE",
     "Chosen",
+    "Collections",
     "Folders",
     "Parts",
     "Settings",
@@ -26,9 +34,13 @@ __all__ = [
     "in_force",
     "open_artifacts",
     "open_documents",
+    "open_search",
     "open_store",
+    "read_document",
     "read_part",
     "settings",
+    "texts_below",
+    "token_counter",
     "workflows_below",
     "world",
     "write_back",

@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, cast
 
 from weft.agents.spec import Callee, Engine, Tool, Toolkit
@@ -23,12 +24,16 @@ from weft.reaction.service.products import BoardProducts
 from weft.reaction.spec import ContextFilter, Member, Plan
 from weft.reaction.spec.builder import AgentBuilder
 from weft.runtime.service.boards import collecting
+from weft.runtime.service.users import ask_user_code
 from weft.runtime.spec import Loaded, Staff
 from weft.variables.logic.checking import Known, check_variables
 from weft.variables.logic.conditions import Condition, parse_condition
 from weft.variables.logic.derivation import Triggers
 from weft.variables.spec import Variables
 from weft.wiring.adapters import adapter
+
+# Seconds that it may take to say whether a value may be published.
+DEADLINE = 5.0
 
 # What the root of a run says that belongs to a board.
 ROOT = "board:"
@@ -123,8 +128,10 @@ class Boards:
         variables = _variables(declared, plan)
         hooks, called = _hooks(declared, plan)
         toolkit, tools = _tools(plan)
+        ask = partial(ask_user_code, deadline=DEADLINE)
         products = {
-            name: BoardProducts(member, declared.types) for name, member in plan.members.items()
+            name: BoardProducts(member, declared.types, ask)
+            for name, member in plan.members.items()
         }
         triggers = Triggers(variables.definitions, toolkit.aliases)
         return Loaded(

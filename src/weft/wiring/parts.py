@@ -20,15 +20,16 @@ from weft.log.events import RunStarted
 from weft.log.ports import EventLog
 from weft.reaction.logic.reacting import Reacting
 from weft.runtime.logic import codec
-from weft.runtime.service.boards import Artifacts
 from weft.runtime.service.driver import Stores
 from weft.runtime.service.pinning import plan_of
+from weft.runtime.service.presence import Artifacts
 from weft.runtime.service.runs import Runs, World
 from weft.runtime.spec import Loaded
 from weft.variables.logic.descriptions import describe
 from weft.variables.ports import DocumentStore
 from weft.wiring.adapters import adapter
 from weft.wiring.boards import BoardDeclaration, Boards
+from weft.wiring.collections import Collections
 from weft.wiring.folders import Folders
 from weft.wiring.settings import Settings, settings
 
@@ -94,6 +95,7 @@ class Parts:
     boards: Boards
     types: TypeRegistry
     runs: Runs
+    collections: Collections
 
     def declare_board(
         self,
@@ -125,6 +127,7 @@ class Parts:
         await self.artifacts.aclose()
         await self.store.aclose()
         await self.documents.aclose()
+        await self.collections.aclose()
 
 
 def assemble(asked: Mapping[str, Any], engine: Engine | None) -> Parts:
@@ -136,7 +139,17 @@ def assemble(asked: Mapping[str, Any], engine: Engine | None) -> Parts:
     folders = Folders(engine, strict=chosen.strict, types=types)
     definitions = Definitions(folders, boards, store.log)
     runs = Runs(world(store, artifacts, documents, definitions))
-    return Parts(chosen, store, artifacts, documents, definitions, boards, types, runs)
+    return Parts(
+        chosen,
+        store,
+        artifacts,
+        documents,
+        definitions,
+        boards,
+        types,
+        runs,
+        Collections(chosen),
+    )
 
 
 class Definitions:

@@ -13,14 +13,15 @@ from weft.variables.logic.types import FALSE, TRUE
 
 DEFAULT_STORE = ".weft/weft.db"
 DEFAULT_DOCUMENTS = "sqlite:.weft/documents"
+DEFAULT_VECTORS = "sqlite:.weft/vectors.db"
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Where runs are kept (`memory` or a file) and where artifacts are (a URL; empty: beside the
     runs), how many runs are driven at once, where the documents of database variables are found (a
-    URL, and the seconds to wait for an answer), and whether invalid context variables keep a run
-    from starting."""
+    URL, and the seconds to wait for an answer), whether invalid context variables keep a run from
+    starting, and where collections are kept (a URL)."""
 
     store: str = DEFAULT_STORE
     artifacts: str = ""
@@ -28,6 +29,7 @@ class Settings:
     documents: str = DEFAULT_DOCUMENTS
     documents_timeout: float = 5.0
     strict: bool = True
+    vectors: str = DEFAULT_VECTORS
 
 
 _DEFAULTS = asdict(Settings())

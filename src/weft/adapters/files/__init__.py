@@ -9,6 +9,7 @@ from weft.adapters.files.folders import (
 )
 from weft.adapters.files.modules import Modules
 from weft.adapters.files.parsing import parse
+from weft.adapters.files.prose import read_text, texts_below
 from weft.adapters.files.writing import dump, write_back
 
 __all__ = [
@@ -17,8 +18,10 @@ __all__ = [
     "parse",
     "read_folder",
     "read_part",
+    "read_text",
     "restore_folder",
     "texts",
+    "texts_below",
     "workflows_below",
     "write_back",
 ]

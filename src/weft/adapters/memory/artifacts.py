@@ -42,6 +42,11 @@ class MemoryArtifacts:
         self._log.check_open()
         return await self._index.find(id)
 
+    async def consumptions(self, ids: Sequence[str]) -> Sequence[Consumption]:
+        """Who took one of these artifacts, in any order."""
+        self._log.check_open()
+        return await self._index.consumptions(ids)
+
     async def get(self, id: str, reader: Reader, now: datetime) -> Artifact | None:
         """The artifact of this id as a copy; none if there is none that the reader may see."""
         self._log.check_open()

@@ -20,13 +20,12 @@ class MemoryInbox:
     async def offer(self, run: str, id: str, message: Message) -> bool:
         """Keep a message for a run; whether it is the first under this id. Another is dropped."""
         self._log.check_open()
-        waiting = dict(await self.pending(run))
+        waiting = self._mail.setdefault(run, {})
         is_first = id not in waiting and not self._log.holds(run, id)
         if is_first:
             waiting[id] = message
             for reader in self._readers:
                 reader.tell(run)
-        self._mail[run] = waiting
         return is_first
 
     async def pending(self, run: str) -> Sequence[tuple[str, Message]]:
@@ -35,7 +34,9 @@ class MemoryInbox:
         waiting = self._mail.get(run)
         if not waiting:
             return ()
-        return [item for item in waiting.items() if not self._log.holds(run, item[0])]
+        left = {id: it for id, it in waiting.items() if not self._log.holds(run, id)}
+        self._mail[run] = left
+        return [*left.items()]
 
     def arrivals(self) -> AsyncIterator[str]:
         """The ids of runs that got mail from now on; a run with several messages may come once."""

@@ -1,10 +1,11 @@
-"""Documents and artifacts in PostgreSQL. Needs the extra `postgres`."""
+"""Documents, artifacts and collections in PostgreSQL. Needs the extra `postgres`."""
 
 from weft.errors import UsageError
 
 try:
     from weft.adapters.postgres.artifacts import PostgresArtifacts
     from weft.adapters.postgres.documents import PostgresDocuments
+    from weft.adapters.postgres.vectors import PostgresVectors
 except ModuleNotFoundError as error:
     if error.name != "psycopg":
         raise
@@ -13,4 +14,4 @@ except ModuleNotFoundError as error:
         'Install it with: pip install "weft[postgres]"'
     ) from error
 
-__all__ = ["PostgresArtifacts", "PostgresDocuments"]
+__all__ = ["PostgresArtifacts", "PostgresDocuments", "PostgresVectors"]

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 import anyio
-from psycopg import AsyncConnection, OperationalError
+from psycopg import AsyncConnection, AsyncCursor, OperationalError
 from psycopg.pq import TransactionStatus
 from psycopg.sql import Composed
 
@@ -33,7 +33,7 @@ class Connections:
     async def run(
         self, statement: Composed, opening: float, running: float
     ) -> Sequence[tuple[Any, ...]]:
-        """The rows that a statement gives.
+        """The rows that a statement gives; of several statements, the last ones given.
 
         Raises:
             TimeoutError: no connection was to be had within `opening` seconds, or the statement
@@ -81,8 +81,7 @@ class Connections:
 
         timer = get_running_loop().call_later(limit, sever)
         try:
-            cursor = await connection.execute(statement)
-            return await cursor.fetchall() if cursor.description else ()
+            return await _rows(await connection.execute(statement))
         except OperationalError as error:
             if severed:
                 raise TimeoutError from error
@@ -94,6 +93,17 @@ class Connections:
                 self._idle.append(connection)
             else:
                 await connection.close()
+
+
+async def _rows(cursor: AsyncCursor[tuple[Any, ...]]) -> Sequence[tuple[Any, ...]]:
+    """The rows of the last statement that gives some, or would."""
+    rows: Sequence[tuple[Any, ...]] = ()
+    more: bool | None = True
+    while more:
+        if cursor.description:
+            rows = await cursor.fetchall()
+        more = cursor.nextset()
+    return rows
 
 
 def _shut(descriptor: int) -> None:

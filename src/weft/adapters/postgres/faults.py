@@ -6,7 +6,12 @@ import psycopg
 from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
 
-from weft.errors import DocumentsUnavailable, StoreUnavailable, UsageError
+from weft.errors import (
+    CollectionUnavailable,
+    DocumentsUnavailable,
+    StoreUnavailable,
+    UsageError,
+)
 from weft.variables.ports import Lookup
 
 _STRANGE = (
@@ -69,6 +74,30 @@ class Server:
         return StoreUnavailable(
             f"{self} cannot be used: {reason}. Check that the server runs, and that host, user, "
             "password and database in the URL of the store are right."
+        )
+
+    def collection_silent(self, seconds: float) -> CollectionUnavailable:
+        """The error of a server that did not answer a collection in time."""
+        return CollectionUnavailable(
+            f"{self} did not answer within {seconds:g} s. Check that the server runs and is not "
+            "overloaded; what was asked may be asked again."
+        )
+
+    def collection_unavailable(self, error: psycopg.Error) -> CollectionUnavailable:
+        """What went wrong with a collection, as a sentence with a remedy."""
+        reason = self._reason(error)
+        if isinstance(error, errors.UndefinedFile | errors.FeatureNotSupported):
+            return CollectionUnavailable(
+                f"{self} has no pgvector: {reason}. Install that extension on the server."
+            )
+        if isinstance(error, errors.InsufficientPrivilege | errors.InvalidSchemaName):
+            return CollectionUnavailable(
+                f"{self} refuses the tables of the collections: {reason}. Grant the user of the "
+                "URL what is missing, or have `CREATE EXTENSION vector` run by one who may."
+            )
+        return CollectionUnavailable(
+            f"{self} cannot be used: {reason}. Check that the server runs, and that host, user, "
+            "password and database in the URL of the collections are right."
         )
 
     def _reason(self, error: psycopg.Error) -> str:

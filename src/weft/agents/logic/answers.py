@@ -20,7 +20,7 @@ from weft.agents.spec import (
     Workflow,
 )
 from weft.errors import EngineError
-from weft.kernel.values import Json, as_array, as_data, is_text, preview
+from weft.kernel.values import Json, as_data, is_text, preview
 from weft.log.spec import Fact
 from weft.variables.logic.types import is_json
 
@@ -59,7 +59,7 @@ def as_answer(task: Task, given: Any) -> Answer:
         return Answer(given or "")
     if isinstance(given, Answer):
         return msgspec.structs.replace(given, artifacts=tuple(map(_publication, given.artifacts)))
-    values = as_array([*given] if isinstance(given, tuple) else given) or [given]
+    values: list[Any] = [*given] if isinstance(given, list | tuple) else [given]
     if not all(isinstance(each, BaseModel | Publication) for each in values):
         raise EngineError(
             f"The engine of {task.agent!r} gave {preview(given)}. Give a text, an Answer, or "

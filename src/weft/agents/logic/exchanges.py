@@ -43,6 +43,13 @@ def exchange_of(
     return None
 
 
+def passed_on(said: Sequence[Fact]) -> Exchange:
+    """What the next engine of a turn is told of what the one before it said and made."""
+    words = [fact.text for fact in said if isinstance(fact, AgentText)]
+    made = [as_data(fact.output) for fact in said if isinstance(fact, AgentOutput)]
+    return Exchange("\n".join((*words, *made)))
+
+
 def _result(outcome: Outcome) -> ToolResult:
     if isinstance(outcome, ToolReturned):
         return ToolResult(outcome.result)

@@ -22,6 +22,7 @@ class Products(Protocol):
 
     schema: OutputSchema | None
 
-    async def read(self, answer: Answer) -> tuple[tuple[Made, ...], str]:
-        """What an answer holds that is to be published, and what is wrong with it, if anything."""
+    async def read(self, answer: Answer, *, is_last: bool) -> tuple[tuple[Made, ...], str]:
+        """What an answer holds that is to be published, and what is wrong with it, if anything.
+        Only the last engine of a turn has to make what the turn is to give."""
         ...

@@ -143,12 +143,14 @@ class Judge(msgspec.Struct, frozen=True):
 
 
 class Spawn(msgspec.Struct, frozen=True):
-    """An agent is given artifacts in a run of their own."""
+    """An agent is given artifacts in a run of their own; `depth` is how many turns in a row led to
+    them."""
 
     run: str
     agent: str
     subscription: str
     artifacts: tuple[Artifact, ...]
+    depth: int = 0
     facts: tuple[tuple[str, Fact], ...] = ()
 
 

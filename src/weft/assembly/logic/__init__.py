@@ -1,4 +1,4 @@
-"""From declarations and values to a frame, and from a recorded frame back to the exact prompt."""
+"""How frames are made and read, how providers are judged, and how collections are asked."""
 
 from weft.assembly.logic.frames import (
     BESIDE,

@@ -1,1 +1,5 @@
-"""Asking providers for context, and the providers that there are."""
+"""Asking providers for context, and filling and searching collections."""
+
+from weft.assembly.service.retrieval import EmbeddingSearch
+
+__all__ = ["EmbeddingSearch"]

@@ -1,4 +1,4 @@
-"""Messages, pieces of context before they are recorded, and who gives them."""
+"""Messages, pieces of context before they are recorded, who gives them, and collections."""
 
 from weft.assembly.spec.messages import Message, Piece, Transcript
 from weft.assembly.spec.providers import (
@@ -10,15 +10,29 @@ from weft.assembly.spec.providers import (
     RunRef,
     TurnContext,
 )
+from weft.assembly.spec.retrieval import (
+    Added,
+    Chunking,
+    Document,
+    Matching,
+    RagCollection,
+    RetrievalResult,
+)
 
 __all__ = [
+    "Added",
     "AgentRef",
     "Chosen",
+    "Chunking",
     "ContextProvider",
     "ContextRequest",
     "ContextSlice",
+    "Document",
+    "Matching",
     "Message",
     "Piece",
+    "RagCollection",
+    "RetrievalResult",
     "RunRef",
     "Transcript",
     "TurnContext",

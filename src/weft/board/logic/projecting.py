@@ -32,8 +32,10 @@ def project(events: Sequence[Event]) -> Projection | None:
 
 
 def _taken(event: Event) -> Iterator[Consumption]:
+    """Who took what is on the board. What an agent was given directly is not there, and what goes
+    into a run of its own is taken by the turn that it gets there."""
     fact = event.data
-    if not isinstance(fact, ArtifactConsumed):
+    if not isinstance(fact, ArtifactConsumed) or not (fact.subscription and fact.turn):
         return
     for artifact in fact.artifacts:
         yield Consumption(

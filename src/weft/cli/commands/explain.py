@@ -13,6 +13,9 @@ from weft.cli.terminal import Terminal, joined, safe
 from weft.explain.spec.timeline import Timeline
 from weft.explain.spec.turn import TurnExplained
 
+# Rows of a timeline that a route can be asked for: by rules, and on a board by artifacts.
+ROUTES = frozenset({"route", "artifact", "set"})
+
 
 @dataclass(frozen=True, kw_only=True)
 class Explain(StoreCommand):
@@ -50,10 +53,11 @@ class Explain(StoreCommand):
     def _hint(self, found: Timeline, terminal: Terminal) -> None:
         """Say what else can be asked."""
         terminal.show(safe("Ask for more:", "dim"))
+        routes = (str(row.seq) for row in found.rows if row.what in ROUTES)
         asks = [
-            ("--turn", str(max(found.turns, 1))),
+            *([("--turn", str(found.turns))] if found.turns else []),
             ("--variable", "NAME"),
-            ("--route", next((str(row.seq) for row in found.rows if row.what == "route"), "SEQ")),
+            ("--route", next(routes, "SEQ")),
         ]
         for words in asks:
             terminal.show(joined("  ", (self.again("explain", found.run, *words), "bold")))

@@ -1,12 +1,14 @@
 """Which call and which turn an event belongs to: its id begins with the key of the call."""
 
 import re
+from typing import NamedTuple
 
 from weft.agents.events import EffectDone
 from weft.log.spec import Event
 
 _CALL = re.compile(
-    r"(?:t\d+/model(?:\#\d+)?(?:/(?:tool|auto|message_hook)\.\d+)?"
+    r"(?:t\d+(?:/s\d+)?(?:/e\d+)?/model(?:\#\d+)?(?:/(?:tool|auto|message_hook)\.\d+)?"
+    r"|t\d+(?:/e\d+)?/context"
     r"|t\d+/message_hook\.\d+"
     r"|(?:t\d+|chat)/(?:before|after)_(?:agent|chat)\.\d+(?:@\d+)?"
     r"|chat/pick/t\d+\.\d+)"
@@ -15,10 +17,31 @@ _TURN = re.compile(r"t(\d+)(?=[/>]|$)")
 _TOOL = re.compile(r"(.*)/(?:tool|auto)\.(\d+)")
 _HOOK = re.compile(r".*/(?:before|after)_(?:agent|chat)\.(\d+)(?:@\d+)?")
 _ASKED = re.compile(r".*/model(?:\#(\d+))?")
+_PART = re.compile(r"t\d+(?:/s(\d+))?(?:/e(\d+))?/")
+
+
+class Part(NamedTuple):
+    """Whose part of a turn something is: of which try, if there are several, and which engine."""
+
+    sample: int | None
+    engine: int
+
+    @property
+    def name(self) -> str:
+        """What people call it; the first engine of the only try is the turn itself."""
+        sample = [] if self.sample is None else [f"try {self.sample + 1}"]
+        return ", ".join([*sample, *([f"engine {self.engine + 1}"] if self.engine else [])])
+
+
+def part_of(id: str) -> Part:
+    """The part of a turn that an id or the key of a call belongs to."""
+    found = _PART.match(id)
+    sample, engine = (found[1], found[2]) if found else (None, None)
+    return Part(None if sample is None else int(sample), int(engine or 0))
 
 
 def call_of(event: Event) -> str:
-    """The key of the model call, tool, hook or pick that left an event; empty if none did."""
+    """The key of the model call, tool, hook, pick or gathering that left an event, or nothing."""
     id = event.data.call if isinstance(event.data, EffectDone) else event.id
     found = _CALL.match(id)
     return found[0] if found else ""

@@ -3,15 +3,26 @@
 from collections.abc import Sequence
 
 from weft.agents.events import QuestionAnswered
+from weft.board.events import ArtifactPublished
+from weft.explain.logic.artifacts import Artifacts
 from weft.explain.logic.calls import call_of, model_call_of
 from weft.explain.logic.words import words
 from weft.explain.spec.variable import Cause
 from weft.log.events import CancelRequested, RunPaused, RunStarted
 from weft.log.spec import Event
+from weft.reaction.events import ArtifactReceived, ArtifactsGiven, BatchClosed, RetryAsked
 from weft.variables.events import ContextChanged, ContextMissed, ContextRefused
 
 # A chain of causes ends with what came from outside.
-OUTSIDE = frozenset({RunStarted.kind, CancelRequested.kind, QuestionAnswered.kind})
+OUTSIDE = (
+    RunStarted,
+    CancelRequested,
+    QuestionAnswered,
+    ArtifactReceived,
+    ArtifactsGiven,
+    BatchClosed,
+    RetryAsked,
+)
 
 # What a call leaves beside its way: nothing else that it does follows from these.
 BESIDE = (RunPaused, ContextChanged, ContextRefused, ContextMissed)
@@ -25,17 +36,21 @@ class Causes:
 
     The log says what came before an event. Calls that go on side by side write between each
     other, so what a call left follows from what the same call left before; and what a trigger
-    derived follows from exactly the event that the log names.
+    derived follows from exactly the event that the log names. On a board, what is taken follows
+    from what was offered, and that from what was published.
     """
 
     def __init__(self, events: Sequence[Event]) -> None:
         self._events = {event.seq: event for event in events}
         self._led: dict[int, int | None] = {}
         latest: dict[str, int] = {}
+        artifacts = Artifacts(events)
         for event in events:
             key = call_of(event)
             derived = event.actor.startswith("trigger:")
             before = latest.get(key) or latest.get(model_call_of(key)) if key else None
+            leading = artifacts.leading(event)
+            before = leading.seq if leading else before
             self._led[event.seq] = event.cause if derived else before or event.cause
             if key and not isinstance(event.data, BESIDE):
                 latest[key] = event.seq
@@ -53,4 +68,6 @@ class Causes:
 
 def _is_outside(event: Event) -> bool:
     """Whether nothing in the run led to an event; an answer to a tool follows from its call."""
-    return event.kind in OUTSIDE and not call_of(event)
+    if isinstance(event.data, ArtifactPublished):
+        return not event.data.turn
+    return isinstance(event.data, OUTSIDE) and not call_of(event)

@@ -1,12 +1,13 @@
 """Frames with what they refer to: segments of earlier frames, texts, messages."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from weft.agents.events import AgentOutput, AgentText, UserText
 from weft.agents.logic.folding import FOLDS
 from weft.agents.spec import RunState
-from weft.assembly.events import FrameAssembled, Segment, Withheld
+from weft.assembly.events import ContextGathered, FrameAssembled, Segment, Withheld
+from weft.assembly.logic.pieces import texts_of
 from weft.assembly.spec import Message
 from weft.log.spec import Event
 
@@ -38,11 +39,15 @@ class Frames:
         fact = event.data
         if isinstance(fact, FrameAssembled) and not fact.as_in:
             self._listed[event.seq] = Sighted(fact.segments, fact.withheld)
-            for segment in fact.segments:
-                if segment.text is not None:
-                    self.texts.setdefault(segment.digest, segment.text)
+            self._hold({each.digest: each.text for each in fact.segments if each.text is not None})
+        elif isinstance(fact, ContextGathered):
+            self._hold(texts_of(fact))
         elif isinstance(fact, AgentText | AgentOutput | UserText):
             FOLDS[type(fact)](self._heard, event)
+
+    def _hold(self, texts: Mapping[str, str]) -> None:
+        for digest, text in texts.items():
+            self.texts.setdefault(digest, text)
 
     def sighted(self, frame: FrameAssembled) -> Sighted | None:
         """What a frame shows and leaves out; nothing when the frame it names is not there."""

@@ -1,43 +1,76 @@
 """A recorded frame, opened: its segments in the order they were sent, and whether it is sound."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from weft.agents.logic.folding import hear
 from weft.agents.spec import RunState
-from weft.assembly.events import FrameAssembled, Segment, Withheld
+from weft.assembly.events import ContextGathered, FrameAssembled, Segment, Withheld
 from weft.assembly.logic import BESIDE, COUNTER, frame, piece, spoken, view
+from weft.assembly.logic.pieces import context_pieces, input_pieces
 from weft.assembly.spec import Message, Piece
+from weft.board.spec import Artifact
+from weft.explain.logic.calls import part_of
 from weft.explain.logic.frames import Frames, Sighted
 from weft.explain.spec.text import counted
 from weft.explain.spec.turn import Said, Shown
 from weft.log.spec import Event
 
+# Kinds of segments that show what was gathered, and what the agent was given.
+GIVEN = frozenset({"context", "artifact", "input"})
+
 
 class Opened(NamedTuple):
-    """A recorded frame with everything it refers to."""
+    """A recorded frame with everything it refers to.
+
+    `given` is what it is to show of what was gathered and of what the agent was given; where the
+    log leaves open who gathered it, one of these.
+    """
 
     seq: int
     recorded: FrameAssembled
     sighted: Sighted
     texts: list[str]
     heard: list[Message]
+    given: list[list[Piece]]
 
 
-def open_frame(events: Sequence[Event], own: Sequence[Event]) -> Opened | None:
-    """The frame of a turn, opened; nothing when the turn has none yet."""
-    at = next((event for event in own if isinstance(event.data, FrameAssembled)), None)
-    if at is None:
-        return None
+def open_frames(
+    events: Sequence[Event], own: Sequence[Event], inputs: Sequence[Artifact]
+) -> dict[int, Opened]:
+    """The frames of a turn that is given inputs, opened: the first, and those of engines that have
+    their own, by the place of the engine."""
+    frames = (event for event in own if isinstance(event.data, FrameAssembled))
+    return {part_of(at.id).engine: _open(events, own, inputs, at) for at in frames}
+
+
+def _open(
+    events: Sequence[Event], own: Sequence[Event], inputs: Sequence[Artifact], at: Event
+) -> Opened:
     recorded: FrameAssembled = at.data
     frames = Frames(event for event in events if event.seq <= at.seq)
     sighted = frames.sighted(recorded) or Sighted((), ())
     texts = [frames.texts.get(segment.digest, "") for segment in sighted.segments]
-    return Opened(at.seq, recorded, sighted, texts, frames.heard(recorded))
+    known = defaultdict(str, frames.texts)
+    given = [
+        [*(context_pieces(each, known) if each else ()), *input_pieces(inputs, each, known)]
+        for each in _gathered(own, at)
+    ]
+    return Opened(at.seq, recorded, sighted, texts, frames.heard(recorded), given)
+
+
+def _gathered(own: Sequence[Event], at: Event) -> Sequence[ContextGathered | None]:
+    """What may have been gathered for a frame: for its engine, or else for another one too."""
+    before = [event for event in own if event.seq < at.seq]
+    found = [event for event in before if isinstance(event.data, ContextGathered)]
+    exact = [event for event in found if part_of(event.id) == part_of(at.id)]
+    return [event.data for event in exact or found] or (None,)
 
 
 def shown(opened: Opened) -> list[Shown]:
-    """The segments as they were sent: the system text, what was said, the schemas."""
+    """The segments as they were sent: the system text, what was said, the context, the schemas."""
     listed = list(zip(opened.sighted.segments, opened.texts, strict=True))
     whole = opened.recorded.tokens or 1
     return [
@@ -80,6 +113,17 @@ def frame_doubts(opened: Opened) -> Iterator[str]:
     ]
     yield from _piece_doubts(recorded, sighted.segments, pieces)
     yield from _whole_doubts(recorded, pieces, sighted.withheld, opened.heard)
+    yield from _given_doubts(sighted.segments, opened.given)
+
+
+def _given_doubts(segments: Sequence[Segment], given: Sequence[Sequence[Piece]]) -> Iterator[str]:
+    """What the frame shows that is neither what was gathered nor what the agent was given."""
+    shown = [f"{each.origin} ({each.digest})" for each in segments if each.kind in GIVEN]
+    ways = [[f"{each.origin} ({each.digest})" for each in pieces] for pieces in given]
+    if shown not in ways:
+        for said, again in zip_longest(shown, ways[0], fillvalue="nothing"):
+            if said != again:
+                yield f"{said} is shown, and {again} was gathered or given"
 
 
 def _piece_doubts(

@@ -1,6 +1,6 @@
 """The rows of a timeline: each begins with an event, and another one may complete it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -20,14 +20,20 @@ from weft.log.spec import Event
 
 
 class Rows:
-    """The rows so far, by what they are about: a turn, a call, a question, or an event alone."""
+    """The rows so far, by what they are about: a turn, a call, a question, or an event alone.
 
-    def __init__(self) -> None:
+    What belongs to no turn by its id stands in the turn that goes on, unless turns may overlap.
+    """
+
+    def __init__(self, handlers: "Handlers", *, overlapping: bool = False) -> None:
+        self._handlers = handlers
+        self._overlapping = overlapping
         self.turns = 0
         self.usage = Usage()
         self._rows: dict[str, Row] = {}
         self._paths: dict[str, tuple[int, ...]] = {}
         self._asked: dict[str, int] = {}
+        self._notes: dict[str, str] = {}
         self._turn = ""
         self._began: datetime | None = None
 
@@ -43,7 +49,7 @@ class Rows:
         self._began = self._began or event.at
         if event.kind in ENDS:
             self._end(event, self._began)
-        elif handle := _HANDLERS.get(event.kind):
+        elif handle := self._handlers.get(event.kind):
             handle(self, event, event.data)
 
     def add(self, key: str, event: Event, what: str, who: str, **more: Any) -> None:
@@ -59,10 +65,19 @@ class Rows:
             return call
         return self._turn if turn is None else f"t{turn}"
 
+    def announce(self, key: str, note: str) -> None:
+        """Say something in a row that is about to come."""
+        self._notes[key] = note
+
     def fill(self, key: str, **more: Any) -> None:
         """Say more in a row."""
         if key in self._rows:
             self._rows[key] = msgspec.structs.replace(self._rows[key], **more)
+
+    def extend(self, key: str, note: str) -> None:
+        """Say more behind what a row says already."""
+        if key in self._rows:
+            self.fill(key, note=f"{self._rows[key].note}{note}")
 
     def close(self, key: str, event: Event, note: str = "") -> None:
         """Complete a row: it took until now."""
@@ -74,15 +89,18 @@ class Rows:
     def begin_turn(self, event: Event, fact: agents.TurnStarted) -> None:
         """A turn begins; what follows stands in it."""
         self.turns += 1
-        self.add(f"t{fact.turn}", event, f"turn {fact.turn}", fact.agent)
-        self._turn = f"t{fact.turn}"
+        key = f"t{fact.turn}"
+        self.add(key, event, f"turn {fact.turn}", fact.agent, note=self._notes.pop(key, ""))
+        self._turn = "" if self._overlapping else key
 
     def end_turn(self, event: Event, fact: agents.TurnFinished) -> None:
         """A turn ends."""
-        asked = self._asked.get(f"t{fact.turn}", 0)
-        notes = [f"{asked} model calls"] if asked > 1 else []
+        key = f"t{fact.turn}"
+        asked = self._asked.get(key, 0)
+        notes = [note] if key in self._rows and (note := self._rows[key].note) else []
+        notes += [f"{asked} model calls"] if asked > 1 else []
         notes += [f"{fact.status} {fact.error}".strip()] if fact.status != "done" else []
-        self.close(f"t{fact.turn}", event, ", ".join(notes))
+        self.close(key, event, ", ".join(notes))
         self._turn = ""
 
     def spend(self, key: str, usage: Usage) -> None:
@@ -207,7 +225,10 @@ def _on_resumed(rows: Rows, event: Event, fact: RunResumed) -> None:
     rows.add(event.id, event, "resumed", event.actor, note=changed)
 
 
-_HANDLERS: dict[str, Callable[[Rows, Event, Any], None]] = {
+# What is done with events, by their kind.
+Handlers = Mapping[str, Callable[[Rows, Event, Any], None]]
+
+HANDLERS: Handlers = {
     agents.TurnStarted.kind: Rows.begin_turn,
     FrameAssembled.kind: _on_frame,
     agents.ModelCalled.kind: _on_called,

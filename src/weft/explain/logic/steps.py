@@ -6,8 +6,12 @@ from typing import Any, NamedTuple, TypeVar
 from weft.agents import events as agents
 from weft.agents.spec import ToolCall, Usage
 from weft.assembly.events import FrameAssembled
-from weft.explain.logic.calls import call_of, model_call_of, number_of, place_of
+from weft.board.events import ArtifactConsumed
+from weft.explain.logic.artifacts import Artifacts
+from weft.explain.logic.board_steps import board_step
+from weft.explain.logic.calls import call_of, model_call_of, number_of, part_of, place_of
 from weft.explain.logic.words import words
+from weft.explain.spec import details
 from weft.explain.spec import steps as spec
 from weft.lifecycle import events as lifecycle
 from weft.log.events import RunPaused
@@ -33,7 +37,7 @@ _HEADS = (
     lifecycle.MessageHookFailed,
 )
 
-# What is told elsewhere: by the turn, by its frame, by the question that it belongs to.
+# What is told elsewhere: by the turn, by what woke it, by its frame, by the question it belongs to.
 _APART = (
     agents.TurnStarted,
     agents.TurnFinished,
@@ -41,6 +45,7 @@ _APART = (
     RunPaused,
     agents.QuestionAnswered,
     agents.QuestionExpired,
+    ArtifactConsumed,
 )
 
 
@@ -65,13 +70,14 @@ def calls(own: Sequence[Event]) -> list[Call]:
     return list(found.values())
 
 
-def steps(turn: Sequence[Call]) -> list[spec.Step]:
+def steps(turn: Sequence[Call], artifacts: Artifacts) -> list[spec.Step]:
     """What happened in a turn, in order."""
     asked = {call.key: wanted for call in turn for wanted in [_wanted(call)] if wanted}
     made: list[spec.Step] = []
     for call in turn:
         tool = asked.get(model_call_of(call.key), ())
-        if (step := _step(call, tool)) is not None:
+        step = _step(call, tool) or board_step(call.events, artifacts)
+        if step is not None:
             made.append(step)
         else:
             made += _details(call)
@@ -101,7 +107,7 @@ def _step(call: Call, wanted: Sequence[ToolCall]) -> spec.Step | None:
 
 
 def _model(call: Call) -> spec.ModelAsked:
-    first, number = call.events[0], number_of(call.key)
+    first, number, part = call.events[0], number_of(call.key), part_of(call.key)
     outcome, usage, wanted, error, took = "open", Usage(), (), "", None
     if answered := call.one(agents.ModelAnswered):
         outcome, usage, wanted = "answered", answered[1].usage, answered[1].calls
@@ -114,13 +120,14 @@ def _model(call: Call) -> spec.ModelAsked:
         number,
         first.data.engine,
         first.data.request,
-        number - 1,
+        part.engine + number - 1,
         outcome,
         took,
         usage,
         wanted,
         error,
         tuple(_details(call)),
+        part.name,
     )
 
 
@@ -146,6 +153,7 @@ def _tool(call: Call, wanted: Sequence[ToolCall]) -> spec.ToolUsed:
         took,
         _waited(within),
         within,
+        part_of(call.key).name,
     )
 
 
@@ -190,15 +198,15 @@ def _message_hook(call: Call) -> spec.HookRan:
     )
 
 
-def _waited(within: Sequence[spec.Detail]) -> float:
-    return sum(each.waited or 0 for each in within if isinstance(each, spec.Questioned))
+def _waited(within: Sequence[details.Detail]) -> float:
+    return sum(each.waited or 0 for each in within if isinstance(each, details.Questioned))
 
 
 def _seconds(first: Event, last: Event) -> float:
     return (last.at - first.at).total_seconds()
 
 
-def _details(call: Call) -> Iterator[spec.Detail]:
+def _details(call: Call) -> Iterator[details.Detail]:
     """What happened within a call, besides that it began and ended."""
     for event in call.events:
         if isinstance(event.data, agents.QuestionAsked):
@@ -206,10 +214,10 @@ def _details(call: Call) -> Iterator[spec.Detail]:
         elif make := _DETAILS.get(event.kind):
             yield make(call, event.seq, event.data)
         elif not isinstance(event.data, (*_HEADS, *_APART)):
-            yield spec.Noted(event.seq, event.kind, words(event))
+            yield details.Noted(event.seq, event.kind, words(event))
 
 
-def _question(call: Call, event: Event, fact: agents.QuestionAsked) -> spec.Questioned:
+def _question(call: Call, event: Event, fact: agents.QuestionAsked) -> details.Questioned:
     asked = (event.seq, fact.question, fact.tool, fact.to, fact.prompt, fact.payload)
     for later in call.events:
         ending = later.data
@@ -217,32 +225,32 @@ def _question(call: Call, event: Event, fact: agents.QuestionAsked) -> spec.Ques
             continue
         if isinstance(ending, agents.QuestionAnswered):
             how = (ending.by, later.at, ending.value, _seconds(event, later))
-            return spec.Questioned(*asked, "answered", *how)
+            return details.Questioned(*asked, "answered", *how)
         if isinstance(ending, agents.QuestionExpired):
             how = ("", later.at, None, _seconds(event, later))
-            return spec.Questioned(*asked, "expired", *how)
-    return spec.Questioned(*asked, "open")
+            return details.Questioned(*asked, "expired", *how)
+    return details.Questioned(*asked, "open")
 
 
-def _refused(call: Call, seq: int, fact: agents.OutputRefused) -> spec.Detail:
+def _refused(call: Call, seq: int, fact: agents.OutputRefused) -> details.Detail:
     answered = call.one(agents.ModelAnswered)
-    return spec.Rejected(seq, fact.model, answered[1].raw if answered else "", fact.problem)
+    return details.Rejected(seq, fact.model, answered[1].raw if answered else "", fact.problem)
 
 
-_DETAILS: dict[str, Callable[[Call, int, Any], spec.Detail]] = {
-    agents.AgentText.kind: lambda _, seq, fact: spec.Spoken(seq, fact.text, fact.hidden),
-    agents.AgentOutput.kind: lambda _, seq, fact: spec.Gave(
+_DETAILS: dict[str, Callable[[Call, int, Any], details.Detail]] = {
+    agents.AgentText.kind: lambda _, seq, fact: details.Spoken(seq, fact.text, fact.hidden),
+    agents.AgentOutput.kind: lambda _, seq, fact: details.Gave(
         seq, fact.model, fact.output, fact.hidden
     ),
     agents.OutputRefused.kind: _refused,
-    agents.EffectDone.kind: lambda _, seq, fact: spec.Done(seq, fact.name, fact.result),
-    variables.ContextChanged.kind: lambda _, seq, fact: spec.Became(
+    agents.EffectDone.kind: lambda _, seq, fact: details.Done(seq, fact.name, fact.result),
+    variables.ContextChanged.kind: lambda _, seq, fact: details.Became(
         seq, fact.name, fact.previous, fact.value, fact.writer, fact.removed
     ),
-    variables.ContextRefused.kind: lambda _, seq, fact: spec.Declined(
+    variables.ContextRefused.kind: lambda _, seq, fact: details.Declined(
         seq, fact.name, fact.writer, fact.reason
     ),
-    variables.ContextMissed.kind: lambda _, seq, fact: spec.Unset(
+    variables.ContextMissed.kind: lambda _, seq, fact: details.Unset(
         seq, fact.name, fact.tool, fact.key, fact.value
     ),
 }

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 
 from weft.errors import UsageError
-from weft.explain.logic.rows import Rows
+from weft.explain.logic.artifacts import is_board
+from weft.explain.logic.board_rows import BOARD_HANDLERS
+from weft.explain.logic.rows import HANDLERS, Rows
 from weft.explain.spec.timeline import Timeline
 from weft.log.events import ENDS, RunPaused, RunStarted
 from weft.log.spec import Event
@@ -17,7 +19,7 @@ def timeline(events: Sequence[Event]) -> Timeline:
     """
     if not events or not isinstance(events[0].data, RunStarted):
         raise UsageError("A timeline needs the events of a run from its first one on.")
-    rows = Rows()
+    rows = Rows({**HANDLERS, **BOARD_HANDLERS}, overlapping=is_board(events))
     for event in events:
         rows.take(event)
     started: RunStarted = events[0].data
@@ -34,6 +36,9 @@ def timeline(events: Sequence[Event]) -> Timeline:
         rows.turns,
         rows.usage,
         rows.in_order(),
+        started.correlation,
+        started.parents,
+        started.collects,
     )
 
 

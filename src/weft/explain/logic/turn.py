@@ -1,28 +1,29 @@
 """A turn from the log: the frame as sent, whether the record is sound, what came of it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from weft.agents.events import (
-    ModelAnswered,
-    ModelCalled,
-    ToolFailed,
-    ToolReturned,
-    TurnFinished,
-    TurnStarted,
-)
-from weft.agents.logic.exchanges import exchange_of, request
-from weft.agents.spec import Exchange, Usage
+import msgspec
+
+from weft.agents.events import ModelAnswered, TurnFinished, TurnStarted
+from weft.agents.spec import Usage
+from weft.board.events import ArtifactConsumed
 from weft.conversation.events import RouteDecided
 from weft.errors import UsageError
-from weft.explain.logic.calls import model_call_of, place_of, turn_of
-from weft.explain.logic.opened import Opened, frame_doubts, open_frame, shown
-from weft.explain.logic.steps import Call, calls, steps
+from weft.explain.logic.artifacts import Artifacts, is_board
+from weft.explain.logic.calls import Part, turn_of
+from weft.explain.logic.opened import Opened, frame_doubts, open_frames, shown
+from weft.explain.logic.parts import Asking, asking_doubts, askings
+from weft.explain.logic.steps import calls, steps
 from weft.explain.logic.words import words
-from weft.explain.spec.text import counted
-from weft.explain.spec.turn import Onward, TurnExplained
+from weft.explain.spec.board import Woken
+from weft.explain.spec.turn import NO_FRAME, Framed, Onward, PartExplained, TurnExplained
 from weft.kernel.values import nearest
 from weft.log.events import ENDS
 from weft.log.spec import Event
+from weft.reaction.events import RetryAsked
+
+# The part of a turn that is the turn itself, unless there are several tries.
+WHOLE = Part(None, 0)
 
 
 def explain_turn(events: Sequence[Event], number: int, agent: str | None = None) -> TurnExplained:
@@ -31,35 +32,30 @@ def explain_turn(events: Sequence[Event], number: int, agent: str | None = None)
     Raises:
         UsageError: there is no such turn.
     """
-    started = _find(events, number, agent)
+    started, artifacts = _find(events, number, agent), Artifacts(events)
     own = _events_of(events, started)
-    opened, found = open_frame(events, own), calls(own)
-    recorded = opened.recorded if opened else None
+    taken = next((event for event in own if isinstance(event.data, ArtifactConsumed)), None)
+    inputs = artifacts.whole(taken.data.artifacts) if taken else ()
+    frames, found = open_frames(events, own, inputs), calls(own)
+    asked = askings(found)
+    doubts = tuple(_doubts(frames, asked)) if frames else ()
     ended = next((event for event in own if isinstance(event.data, TurnFinished)), None)
-    exchanges = tuple(_exchanges(found))
-    doubts = tuple(_doubts(opened, found, exchanges)) if opened else ()
-    segments = tuple(shown(opened)) if opened else ()
     return TurnExplained(
         run=started.run,
         turn=started.data.turn,
         agent=started.data.agent,
         status=ended.data.status if ended else "open",
         error=ended.data.error if ended else "",
-        seq=opened.seq if opened else 0,
-        as_in=recorded.as_in if recorded else 0,
-        segments=segments,
-        withheld=opened.sighted.withheld if opened else (),
-        tokens=recorded.tokens if recorded else 0,
-        counter=recorded.counter if recorded else "",
-        digest=recorded.digest if recorded else "",
+        **msgspec.structs.asdict(_framed(frames[0]) if frames else NO_FRAME),
         verified=not doubts,
         doubts=doubts,
-        prompt="".join(segment.text for segment in segments),
-        exchanges=exchanges,
-        steps=tuple(steps(found)),
+        exchanges=next((each.exchanges for each in asked if each.part == WHOLE), ()),
+        steps=tuple(steps(found, artifacts)),
         usage=_used(own),
         seconds=(ended.at - started.at).total_seconds() if ended else None,
-        onward=_onward(events, own[-1].seq, started.data.agent) if ended else None,
+        onward=_onward(events, own[-1].seq, started.data) if ended else None,
+        woken=_woken(taken, artifacts) if taken else None,
+        parts=tuple(_part(each, frames) for each in asked if each.part != WHOLE),
     )
 
 
@@ -80,8 +76,13 @@ def _find(events: Sequence[Event], number: int, agent: str | None) -> Event:
 
 
 def _events_of(events: Sequence[Event], started: Event) -> list[Event]:
-    """What belongs to a turn: events under its key, and what else happened to the run meanwhile."""
+    """What belongs to a turn: events under its key, and what else happened to the run meanwhile.
+
+    On a board, others take turns meanwhile, and what has no turn's key is no turn's affair.
+    """
     turn, own, going = started.data.turn, list[Event](), False
+    if is_board(events):
+        return [event for event in events if turn_of(event) == turn]
     for event in events:
         whose = turn_of(event)
         going = going or event.seq == started.seq
@@ -97,43 +98,64 @@ def _used(own: Sequence[Event]) -> Usage:
     return sum((answer.usage for answer in answers), Usage())
 
 
-def _exchanges(found: Sequence[Call]) -> Iterator[Exchange]:
-    """What each model call but the last left for those behind it."""
-    for call in _asked(found)[:-1]:
-        answered = call.one(ModelAnswered)
-        said = [event.data for event in call.events]
-        tools = [each for each in found if model_call_of(each.key) == call.key]
-        outcomes = [
-            ended[1]
-            for each in sorted(tools, key=lambda tool: place_of(tool.key))
-            if (ended := each.one(ToolReturned, ToolFailed))
-        ]
-        if answered and (exchange := exchange_of(answered[1], said, outcomes)) is not None:
-            yield exchange
+def _framed(opened: Opened) -> Framed:
+    recorded, segments = opened.recorded, tuple(shown(opened))
+    return Framed(
+        opened.seq,
+        recorded.as_in,
+        segments,
+        opened.sighted.withheld,
+        recorded.tokens,
+        recorded.counter,
+        recorded.digest,
+        "".join(segment.text for segment in segments),
+    )
 
 
-def _asked(found: Sequence[Call]) -> list[Call]:
-    """The model calls of a turn."""
-    return [call for call in found if isinstance(call.events[0].data, ModelCalled)]
+def _frame_of(part: Part, frames: Mapping[int, Opened]) -> Opened:
+    """The frame of a part: its engine's own, or that which all engines have."""
+    return frames.get(part.engine) or frames[0]
 
 
-def _doubts(opened: Opened, found: Sequence[Call], exchanges: Sequence[Exchange]) -> Iterator[str]:
+def _part(asking: Asking, frames: Mapping[int, Opened]) -> PartExplained:
+    frame = _frame_of(asking.part, frames)
+    own = None if frame.recorded.digest == frames[0].recorded.digest else _framed(frame)
+    return PartExplained(asking.part.name, own, asking.exchanges)
+
+
+def _doubts(frames: Mapping[int, Opened], asked: Sequence[Asking]) -> Iterator[str]:
     """Every way in which the record contradicts itself."""
-    yield from frame_doubts(opened)
-    for number, call in enumerate(_asked(found)):
-        said = call.events[0].data.request
-        again = request(opened.recorded.digest, exchanges[:number])
-        if said != again:
-            given = f"the frame and {counted(number, 'exchange')}" if number else "this frame"
-            yield f"model call {number + 1} was asked with request {said}, and {given} is {again}"
+    for opened in frames.values():
+        yield from frame_doubts(opened)
+    for each in asked:
+        yield from asking_doubts(each, _frame_of(each.part, frames).recorded.digest)
 
 
-def _onward(events: Sequence[Event], after: int, agent: str) -> Onward | None:
-    for event in events:
-        if event.seq <= after:
-            continue
-        if isinstance(event.data, RouteDecided) and event.data.source == agent:
+def _woken(taken: Event, artifacts: Artifacts) -> Woken:
+    fact: ArtifactConsumed = taken.data
+    named = tuple(artifacts.named(id) for id in fact.artifacts)
+    return Woken(taken.seq, fact.subscription, named, fact.retry_of)
+
+
+def _onward(events: Sequence[Event], after: int, turn: TurnStarted) -> Onward | None:
+    """Where the work went after a turn; on a board its artifacts say it, unless it failed."""
+    later = [event for event in events if event.seq > after]
+    if is_board(events):
+        return next((_again(event, later) for event in later if _is_retry(event, turn)), None)
+    for event in later:
+        if isinstance(event.data, RouteDecided) and event.data.source == turn.agent:
             return Onward(event.seq, event.kind, event.data.target, event.data.reason)
         if event.kind in ENDS:
             return Onward(event.seq, event.kind, "", words(event))
     return None
+
+
+def _is_retry(event: Event, turn: TurnStarted) -> bool:
+    return isinstance(event.data, RetryAsked) and event.data.turn == turn.turn
+
+
+def _again(asked: Event, later: Sequence[Event]) -> Onward:
+    """The turn that was taken in place of one that failed, if it has been."""
+    taken = (event.data for event in later if isinstance(event.data, ArtifactConsumed))
+    turn = next((fact.turn for fact in taken if fact.retry_of == asked.data.turn), 0)
+    return Onward(asked.seq, asked.kind, f"turn {turn}" if turn else "", words(asked))

@@ -1,16 +1,19 @@
 """Events in a few words."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.agents import events as agents
 from weft.assembly.events import ContextGathered, FrameAssembled, ProviderFailed
+from weft.board import events as board
+from weft.board.spec import Artifact
 from weft.conversation.events import RouteDecided
-from weft.explain.spec.text import one_line
+from weft.explain.spec.text import counted, one_line
 from weft.kernel.values import preview
 from weft.lifecycle import events as lifecycle
 from weft.log import events as runs
 from weft.log.spec import Event, Fact
+from weft.reaction import events as reaction
 from weft.variables import events as variables
 
 
@@ -50,9 +53,50 @@ def _among(names: tuple[str, ...]) -> str:
     return f"among {', '.join(names)}"
 
 
+# How many ids a few words have room for.
+_ROOM = 3
+
+
+def listed(ids: Sequence[str]) -> str:
+    """Artifacts by their ids, or how many they are."""
+    return ", ".join(ids) if len(ids) <= _ROOM else counted(len(ids), "artifact")
+
+
+def _paused(fact: runs.RunPaused) -> str:
+    if fact.waiting_for:
+        return f"waits for {fact.waiting_for}"
+    until = f", or until {fact.due.isoformat()}" if fact.due else ""
+    return f"rests until something is published{until}"
+
+
+def _consumed(fact: board.ArtifactConsumed) -> str:
+    into = f"run {fact.run}" if fact.run else f"turn {fact.turn}"
+    again = f", once more after turn {fact.retry_of}" if fact.retry_of else ""
+    taker = fact.subscription or fact.agent
+    return f"{taker} took {listed(fact.artifacts)} into {into}{again}"
+
+
+def _judged(fact: reaction.ArtifactOffered) -> str:
+    said = ", ".join(f"{each.subscription}: {each.verdict}" for each in fact.to)
+    return f"{fact.artifact} was offered ({said or 'to nobody'})"
+
+
+def _artifact(artifact: Artifact) -> str:
+    return f"{artifact.type} {artifact.id}"
+
+
+def _given(fact: reaction.ArtifactsGiven) -> str:
+    return f"{fact.agent} was given {listed([each.id for each in fact.artifacts])}"
+
+
+def _chosen(fact: reaction.SampleChosen) -> str:
+    tries = len(fact.scores)
+    return f"try {fact.chosen + 1} of {tries} counts" if fact.chosen >= 0 else "no try counts"
+
+
 _BY_FACT: dict[type[Fact], Callable[[Any], str]] = {
     runs.RunStarted: lambda fact: f"run of {fact.workflow} began",
-    runs.RunPaused: lambda fact: f"waits for {fact.waiting_for}",
+    runs.RunPaused: _paused,
     runs.RunResumed: lambda fact: "another process took the run up",
     runs.RunFinished: lambda fact: fact.reason,
     runs.RunFailed: lambda fact: f"{fact.error}: {fact.message}",
@@ -98,6 +142,26 @@ _BY_FACT: dict[type[Fact], Callable[[Any], str]] = {
     variables.TimerSet: lambda fact: f"{fact.timer} is due at {fact.due.isoformat()}",
     variables.TimerExpired: lambda fact: f"{fact.timer} was due",
     RouteDecided: lambda fact: f"{fact.source or 'start'} → {fact.target} ({fact.reason})",
+    board.ArtifactPublished: lambda fact: f"{_artifact(fact.artifact)} was published",
+    board.ArtifactRefused: lambda fact: f"{fact.artifact} was not published: {fact.reason}",
+    board.ArtifactMade: lambda fact: f"{_artifact(fact.artifact)} was made, and not published",
+    board.ArtifactConsumed: _consumed,
+    reaction.ArtifactOffered: _judged,
+    reaction.ArtifactOpened: lambda fact: f"{fact.subscription} can see {fact.artifact} now",
+    reaction.ArtifactReceived: lambda fact: (
+        f"{_artifact(fact.artifact)} came from run {fact.artifact.run}"
+    ),
+    reaction.ArtifactsGiven: _given,
+    reaction.RunOpened: lambda fact: f"run {fact.run} got {listed(fact.artifacts)}",
+    reaction.JoinExpired: lambda fact: (
+        f"{listed(fact.artifacts)} waited too long for others, for {fact.subscription}"
+    ),
+    reaction.BatchClosed: lambda fact: f"the batch of {fact.subscription} closed: {fact.reason}",
+    reaction.RetryAsked: lambda fact: f"{fact.by} wanted turn {fact.turn} taken again",
+    reaction.LimitReached: lambda fact: (
+        f"{fact.root} set off {fact.limit} turns; not delivered: {listed(fact.undelivered)}"
+    ),
+    reaction.SampleChosen: _chosen,
 }
 _WORDS = {fact.kind: say for fact, say in _BY_FACT.items()}
 

@@ -6,12 +6,14 @@ from typing import NamedTuple
 import msgspec
 
 from weft.conversation.spec import Conversation
+from weft.explain.spec.reaction import ConsumptionExplained, OfferExplained
 from weft.explain.spec.route import RouteExplained
 from weft.explain.spec.timeline import Timeline
 from weft.explain.spec.turn import TurnExplained
 from weft.explain.spec.variable import VariableExplained
 
-Explanation = TurnExplained | VariableExplained | RouteExplained | Timeline
+Reaction = OfferExplained | ConsumptionExplained
+Explanation = TurnExplained | VariableExplained | RouteExplained | Reaction | Timeline
 
 
 class Asked(msgspec.Struct, frozen=True):

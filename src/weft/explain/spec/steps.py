@@ -1,176 +1,26 @@
 """What happened in a turn: model calls, tools and hooks, each with what came of it."""
 
 from collections.abc import Sequence
-from datetime import datetime
 
 import msgspec
 
 from weft.agents.spec import ToolCall, Usage
-from weft.explain.spec.text import counted, lasting, moment, one_line
-from weft.kernel.values import Json, as_data, preview
-
-# How many characters of a value or a text a line shows.
-LINE = 200
-
-
-def _data(value: Json) -> str:
-    return one_line(as_data(value), LINE)
+from weft.explain.spec.board import Gathered, Published
+from weft.explain.spec.details import LINE, Detail, data
+from weft.explain.spec.text import counted, lasting, one_line
+from weft.kernel.values import Json
 
 
 def _called(tool: str, arguments: Json) -> str:
-    return f"{tool} {_data(arguments)}" if arguments else tool
-
-
-class Spoken(msgspec.Struct, frozen=True, tag="text"):
-    """What the agent said; `hidden` from the user if it was a control word."""
-
-    seq: int
-    text: str
-    hidden: bool
-
-    @property
-    def says(self) -> str:
-        """What was said, on one line."""
-        return f"said{_hidden(self.hidden)}: {one_line(self.text, LINE)}"
-
-
-class Gave(msgspec.Struct, frozen=True, tag="output"):
-    """An output of the form that the agent was asked for."""
-
-    seq: int
-    model: str
-    output: Json
-    hidden: bool
-
-    @property
-    def says(self) -> str:
-        """The output, on one line."""
-        return f"gave {self.model}{_hidden(self.hidden)}: {_data(self.output)}"
-
-
-class Rejected(msgspec.Struct, frozen=True, tag="refused output"):
-    """An answer that was not of the form that the agent was asked for."""
-
-    seq: int
-    model: str
-    raw: str
-    problem: str
-
-    @property
-    def says(self) -> str:
-        """What was wrong, and with what."""
-        problem, raw = one_line(self.problem, LINE), one_line(self.raw, LINE)
-        return f"was refused, no {self.model}: {problem}; it said: {raw}"
-
-
-class Became(msgspec.Struct, frozen=True, tag="change"):
-    """A variable that took another value, or lost it."""
-
-    seq: int
-    name: str
-    previous: Json
-    value: Json
-    writer: str
-    removed: bool = False
-
-    @property
-    def says(self) -> str:
-        """What became what, and by whom."""
-        now = "removed" if self.removed else preview(self.value)
-        return f"{self.name}: {preview(self.previous)} → {now} by {self.writer}"
-
-
-class Declined(msgspec.Struct, frozen=True, tag="refused write"):
-    """A value that a variable could not have."""
-
-    seq: int
-    name: str
-    writer: str
-    reason: str
-
-    @property
-    def says(self) -> str:
-        """Whose write was refused, and why."""
-        return f"{self.name}: refused to {self.writer}: {one_line(self.reason, LINE)}"
-
-
-class Unset(msgspec.Struct, frozen=True, tag="missed write"):
-    """A variable that a tool was to set from an answer, and did not."""
-
-    seq: int
-    name: str
-    tool: str
-    key: str
-    value: Json
-
-    @property
-    def says(self) -> str:
-        """What was not set, and what the answer said."""
-        return f"{self.name}: not set by {self.tool}, and {self.key} was {preview(self.value)}"
-
-
-class Done(msgspec.Struct, frozen=True, tag="effect"):
-    """An effect that is not repeated when its call is entered again."""
-
-    seq: int
-    name: str
-    result: Json
-
-    @property
-    def says(self) -> str:
-        """What was done, and what it gave."""
-        return f"did {self.name} once: {_data(self.result)}"
-
-
-class Questioned(msgspec.Struct, frozen=True, tag="question"):
-    """A question, and what became of it: `answered`, `expired`, or `open`."""
-
-    seq: int
-    question: str
-    tool: str
-    to: str
-    prompt: str
-    payload: Json
-    status: str
-    by: str = ""
-    at: datetime | None = None
-    value: Json = None
-    waited: float | None = None
-
-    @property
-    def says(self) -> str:
-        """What was asked, who answered it when, and how long that took."""
-        words = f" {preview(self.prompt)}" if self.prompt else ""
-        asked = f"asked {self.to or 'nobody'}{words}"
-        if self.status == "open":
-            return f"{asked}, and waits"
-        ended = f"{moment(self.at)}, after {lasting(self.waited)}" if self.at else ""
-        if self.status == "expired":
-            return f"{asked}: nobody answered until {ended}"
-        return f"{asked}: {self.by} answered {_data(self.value)} at {ended}"
-
-
-class Noted(msgspec.Struct, frozen=True, tag="event"):
-    """Anything else that happened meanwhile."""
-
-    seq: int
-    kind: str
-    what: str
-
-    @property
-    def says(self) -> str:
-        """What happened."""
-        return f"{self.kind}: {self.what}" if self.what != self.kind else self.kind
-
-
-Detail = Spoken | Gave | Rejected | Became | Declined | Unset | Done | Questioned | Noted
+    return f"{tool} {data(arguments)}" if arguments else tool
 
 
 class ModelAsked(msgspec.Struct, frozen=True, tag="model call"):
     """The `n`th time that the engine was asked, with the frame and the exchanges `given`.
 
     `outcome` is `answered`, `failed`, or `open` if nothing came yet; `calls` are the tools that it
-    wanted called.
+    wanted called. `part` says which engine or which try of the turn it belongs to, if there are
+    several.
     """
 
     seq: int
@@ -184,6 +34,7 @@ class ModelAsked(msgspec.Struct, frozen=True, tag="model call"):
     calls: tuple[ToolCall, ...]
     error: str
     within: tuple[Detail, ...]
+    part: str = ""
 
     @property
     def says(self) -> str:
@@ -194,7 +45,8 @@ class ModelAsked(msgspec.Struct, frozen=True, tag="model call"):
         wants = ", ".join(_called(call.tool, call.arguments) for call in self.calls)
         calls = f", wants {wants}" if wants else ""
         error = f": {one_line(self.error, LINE)}" if self.error else ""
-        asked = f"model call {self.n}: {self.engine}{also} {self.outcome}"
+        part = f"{self.part}, " if self.part else ""
+        asked = f"{part}model call {self.n}: {self.engine}{also} {self.outcome}"
         return f"{asked}{took} ({used}){calls}{error}"
 
 
@@ -216,14 +68,16 @@ class ToolUsed(msgspec.Struct, frozen=True, tag="tool"):
     seconds: float | None
     waited: float
     within: tuple[Detail, ...]
+    part: str = ""
 
     @property
     def says(self) -> str:
         """What was called with what, and what it gave."""
-        gave = {"returned": f"returned {_data(self.result)}", "open": "is open"}
+        gave = {"returned": f"returned {data(self.result)}", "open": "is open"}
         ended = gave.get(self.outcome, f"failed: {one_line(self.error, LINE)}")
         how = " with the output" if self.auto else ""
-        return f"tool {_called(self.tool, self.arguments)}{how} {ended}{self._took()}"
+        part = f"{self.part}, " if self.part else ""
+        return f"{part}tool {_called(self.tool, self.arguments)}{how} {ended}{self._took()}"
 
     def _took(self) -> str:
         if self.seconds is None:
@@ -260,7 +114,7 @@ class HookRan(msgspec.Struct, frozen=True, tag="hook"):
         took += [f"{self.attempts} attempts"] if self.attempts > 1 else []
         took += [f"waited {lasting(self.waited)}"] if self.waited else []
         how = f" ({', '.join(took)})" if took else ""
-        gave = one_line(self.error, LINE) if self.error else _data(self.result)
+        gave = one_line(self.error, LINE) if self.error else data(self.result)
         gave = f": {gave}" if self.error or self.result is not None else ""
         return f"{name} {self.status}{how}{gave}"
 
@@ -279,7 +133,7 @@ class Transferred(msgspec.Struct, frozen=True, tag="transfer"):
         return f"chose to hand over to {self.target} (rule {self.rule})"
 
 
-Step = ModelAsked | ToolUsed | HookRan | Transferred | Detail
+Step = ModelAsked | ToolUsed | HookRan | Transferred | Gathered | Published | Detail
 
 
 def lines_of(steps: Sequence[Step]) -> list[str]:
@@ -290,7 +144,3 @@ def lines_of(steps: Sequence[Step]) -> list[str]:
         lines += [("  ", each.seq, each.says) for each in getattr(step, "within", ())]
     width = max((len(str(seq)) for _, seq, _ in lines), default=0)
     return [f"  seq {seq:>{width}}  {inside}{says}" for inside, seq, says in lines]
-
-
-def _hidden(hidden: bool) -> str:
-    return " (hidden from the user)" if hidden else ""

@@ -35,7 +35,11 @@ class Row(msgspec.Struct, frozen=True):
 
 
 class Timeline(msgspec.Struct, frozen=True):
-    """What happened in a run, when, for how long and at what cost."""
+    """What happened in a run, when, for how long and at what cost.
+
+    On a board: what the run is about, which runs it comes from (the first collected for it), and
+    the subscription that it collects for.
+    """
 
     run: str
     workflow: str
@@ -49,17 +53,32 @@ class Timeline(msgspec.Struct, frozen=True):
     turns: int
     usage: Usage
     rows: tuple[Row, ...]
+    correlation: str = ""
+    parents: tuple[str, ...] = ()
+    collects: str = ""
 
     def __str__(self) -> str:
-        return visible(
-            "\n".join([self.headline, *table([COLUMNS, *(row.cells for row in self.rows)])])
-        )
+        rows = table([COLUMNS, *(row.cells for row in self.rows)])
+        return visible("\n".join([self.headline, *self.lineage, *rows]))
+
+    @property
+    def lineage(self) -> list[str]:
+        """Where a run of a board comes from and what it is about, a line each."""
+        lines = [f"Collects for {self.collects}"] if self.collects else []
+        if self.correlation not in ("", self.run):
+            lines.append(f"Correlation: {self.correlation}")
+        if self.parents:
+            collected, *others = self.parents
+            origin = f", of artifacts from {', '.join(others)}" if others else ""
+            lines.append(f"Parents: collected in run {collected}{origin}")
+        return lines
 
     @property
     def headline(self) -> str:
         """The run in one line."""
+        workflow = f"{self.workflow} {self.version}".rstrip()
         return (
-            f"Run {self.run} of {self.workflow} {self.version}: {self.status}, "
+            f"Run {self.run} of {workflow}: {self.status}, "
             f"started {moment(self.started)}, {lasting(self.seconds)}, "
             f"{counted(self.turns, 'turn')}, {counted(self.events, 'event')}"
         )

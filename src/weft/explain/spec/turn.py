@@ -1,9 +1,12 @@
 """One turn: the frame as it was sent, what happened, and where the work went."""
 
+from collections.abc import Sequence
+
 import msgspec
 
 from weft.agents.spec import Exchange, Usage
 from weft.assembly.events import Withheld
+from weft.explain.spec.board import Woken
 from weft.explain.spec.steps import Step, lines_of
 from weft.explain.spec.text import indent, lasting, one_line, table, visible
 from weft.kernel.values import as_data
@@ -39,11 +42,50 @@ class Onward(msgspec.Struct, frozen=True):
     reason: str
 
 
+class Framed(msgspec.Struct, frozen=True):
+    """What an engine was shown, to the byte. `seq` is where the frame stands."""
+
+    seq: int
+    as_in: int
+    segments: tuple[Shown, ...]
+    withheld: tuple[Withheld, ...]
+    tokens: int
+    counter: str
+    digest: str
+    prompt: str
+
+
+NO_FRAME = Framed(0, 0, (), (), 0, "", "", "")
+
+
+class PartExplained(msgspec.Struct, frozen=True):
+    """One engine of several, or one try of several: what it was shown, if that is not the frame of
+    the turn, and the exchanges that its last model call was given."""
+
+    name: str
+    frame: Framed | None
+    exchanges: tuple[Exchange, ...]
+
+    @property
+    def lines(self) -> list[str]:
+        """What this part was given, segment by segment and exchange by exchange."""
+        if self.frame is None:
+            lines = [f"{self.name} was shown the same frame"]
+        else:
+            size = f"{self.frame.tokens} tokens, digest {self.frame.digest}"
+            lines = [f"{self.name} was shown a frame of its own (seq {self.frame.seq}), {size}:"]
+            lines += told(self.frame.segments)
+        if self.exchanges:
+            lines += [f"{self.name} was given, in its last model call:", *given(self.exchanges)]
+        return lines
+
+
 class TurnExplained(msgspec.Struct, frozen=True):
     """What one turn was shown, to the byte, and what it did.
 
     `seq` is where its frame stands, or 0 if it has none yet. `exchanges` is what its later model
     calls were given besides the frame: the second the first of them, the third two, and so on.
+    `woken` says why it was taken, on a board. `parts` tell of further engines, and of tries.
     """
 
     run: str
@@ -66,16 +108,17 @@ class TurnExplained(msgspec.Struct, frozen=True):
     usage: Usage
     seconds: float | None
     onward: Onward | None
+    woken: Woken | None = None
+    parts: tuple[PartExplained, ...] = ()
 
     def __str__(self) -> str:
-        parts = [self.headline, *self._sight(), *self._left_out(), *self.outcome]
-        parts += ["", "The prompt, segment by segment:"]
-        for number, segment in enumerate(self.segments, 1):
-            parts += [f"  [{number}] {segment.kind} {segment.origin}", indent(segment.text)]
+        lines = [self.headline, *self.waking, *self._sight(), *self._left_out(), *self.outcome]
+        lines += ["", "The prompt, segment by segment:", *told(self.segments)]
         if self.exchanges:
-            parts += ["Exchanges, given to later model calls:"]
-            parts += [f"  [{n}] {said}" for n, said in enumerate(self.exchanged, 1)]
-        return visible("\n".join(parts))
+            lines += ["Exchanges, given to later model calls:", *given(self.exchanges)]
+        for part in self.parts:
+            lines += part.lines
+        return visible("\n".join(lines))
 
     @property
     def headline(self) -> str:
@@ -86,6 +129,11 @@ class TurnExplained(msgspec.Struct, frozen=True):
             return f"{who}: it has no frame yet"
         proof = "digests verified" if self.verified else "DIGESTS DO NOT MATCH"
         return f"{who}: {self.tokens} tokens ({self.counter}), digest {self.digest}, {proof}"
+
+    @property
+    def waking(self) -> list[str]:
+        """What woke the agent, on a board."""
+        return self.woken.lines if self.woken else []
 
     def _sight(self) -> list[str]:
         rows = [
@@ -115,3 +163,16 @@ class TurnExplained(msgspec.Struct, frozen=True):
     def exchanged(self) -> list[str]:
         """Each exchange as data."""
         return [as_data(each) for each in self.exchanges]
+
+
+def told(segments: Sequence[Shown]) -> list[str]:
+    """Segments with their texts."""
+    lines: list[str] = []
+    for number, segment in enumerate(segments, 1):
+        lines += [f"  [{number}] {segment.kind} {segment.origin}", indent(segment.text)]
+    return lines
+
+
+def given(exchanges: Sequence[Exchange]) -> list[str]:
+    """Exchanges as data, a line each."""
+    return [f"  [{number}] {as_data(each)}" for number, each in enumerate(exchanges, 1)]

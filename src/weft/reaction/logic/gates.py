@@ -39,28 +39,35 @@ def close(pending: Pending) -> Set:
     return taken
 
 
-def drop(pending: Pending, key: str) -> Set:
-    """Let nothing wait with this key any more; what did."""
-    group = pending.groups.pop(key, None)
-    return group.artifacts if group else ()
+def drop(pending: Pending, key: str, ids: Set) -> None:
+    """Let these wait with this key no more."""
+    group = pending.groups[key]
+    for type, bin in [*group.bins.items()]:
+        group.bins[type] = [entry for entry in bin if entry.id not in ids]
+        if not group.bins[type]:
+            del group.bins[type]
+    _settle(pending, key)
 
 
 def outdated(
     pending: Pending, subscription: Subscription, now: datetime, coming: int = 0
 ) -> Iterator[tuple[str, Set]]:
-    """The keys whose artifacts wait too long, and those, when so many more have come."""
+    """What waits too long when so many more have come, by key."""
     within = subscription.join.within if subscription.join else None
     if within is None:
         return
     for key, group in pending.groups.items():
-        first = group.first
-        if isinstance(within, timedelta):
-            over = first.at + within <= now
-        else:
-            over = pending.arrived + coming - first.number > within
+        number = pending.arrived + coming
+        over = tuple(each.id for each in group.entries if _is_over(each, within, now, number))
         if not over:
-            return  # the others came later
-        yield key, group.artifacts
+            return  # those of the other keys came later
+        yield key, over
+
+
+def _is_over(entry: Entry, within: timedelta | int, now: datetime, number: int) -> bool:
+    if isinstance(within, timedelta):
+        return entry.at + within <= now
+    return number - entry.number > within
 
 
 def is_due(pending: Pending, subscription: Subscription, now: datetime) -> bool:

@@ -169,7 +169,7 @@ class Reacting:
     def _give(self, state: RunState, tray: Tray, work: Work) -> Decision:
         if self.collects is not None:
             run = opened_run(self.name, work.subscription, work.artifacts)
-            taken = ArtifactConsumed(work.agent, work.subscription, work.artifacts, 0, run)
+            taken = ArtifactConsumed(work.agent, work.subscription, work.artifacts, 1, run)
             return self._spawn(tray, run, work, ((f"set/{run}", taken),))
         if tray.counts.get(work.root, 0) >= self.plan.limit:
             return Rest(() if state.open else (self._stopped(tray, work.root),))
@@ -183,7 +183,8 @@ class Reacting:
         self, tray: Tray, run: str, work: Work, facts: tuple[tuple[str, Fact], ...]
     ) -> Spawn:
         artifacts = tuple(tray.held[id] for id in work.artifacts)
-        return Spawn(run, work.agent, work.subscription, artifacts, facts)
+        depth = max(tray.depths[id] for id in work.artifacts)
+        return Spawn(run, work.agent, work.subscription, artifacts, depth, facts)
 
     def _stopped(self, tray: Tray, root: str) -> tuple[str, Fact]:
         queued = (id for queue in tray.ready.values() for work in queue for id in work.artifacts)
@@ -253,16 +254,19 @@ class Reacting:
     def _on_published(self, tray: Tray, fact: ArtifactPublished) -> None:
         if self.subscribers(fact.artifact.type):
             tray.unoffered.append((fact.artifact.id, ""))
-            tray.hold(fact.artifact, fact.root or fact.artifact.id)
+            led = tray.working[fact.turn].artifacts if fact.turn else ()
+            depth = max((tray.depths[id] + 1 for id in led), default=0)
+            tray.hold(fact.artifact, fact.root or fact.artifact.id, depth)
 
     def _on_received(self, tray: Tray, fact: ArtifactReceived) -> None:
         tray.unoffered.append((fact.artifact.id, ""))
-        tray.hold(fact.artifact, fact.artifact.id)
+        tray.hold(fact.artifact, fact.artifact.id, fact.depth)
 
     def _on_given(self, tray: Tray, fact: ArtifactsGiven) -> None:
         root = fact.artifacts[0].id
         for artifact in fact.artifacts:
-            tray.hold(artifact, root)
+            tray.hold(artifact, root, fact.depth)
+        tray.counts[root] = fact.depth
         ids = tuple(artifact.id for artifact in fact.artifacts)
         self._line_up(tray, Work(fact.agent, fact.subscription, ids, root, fact.publish))
 
@@ -321,7 +325,8 @@ class Reacting:
             tray.release(*work.artifacts)
 
     def _on_expired(self, tray: Tray, fact: JoinExpired) -> None:
-        tray.release(*gates.drop(tray.pending[fact.subscription], fact.key))
+        gates.drop(tray.pending[fact.subscription], fact.key, fact.artifacts)
+        tray.release(*fact.artifacts)
 
     def _on_closed(self, tray: Tray, fact: BatchClosed) -> None:
         subscription = self._by_id[fact.subscription]

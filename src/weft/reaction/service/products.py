@@ -1,8 +1,7 @@
 """What agents of a board publish: read out of their answers, and checked."""
 
-import inspect
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from pydantic.json_schema import models_json_schema
@@ -18,26 +17,31 @@ from weft.reaction.spec import Member, Product
 SEVERAL = "artifacts"
 TYPE, PAYLOAD = "type", "payload"
 
+# Gives what a function of users says to a value, in bounded time and off the loop.
+Ask = Callable[[Callable[[Any], Any], Any], Awaitable[Any]]
+
 
 class Refused(Exception):
     """Something in an answer that cannot be published; says why."""
 
 
 class BoardProducts:
-    """What one agent publishes."""
+    """What one agent publishes; `ask` gives what a function of users says to a value."""
 
-    def __init__(self, member: Member, types: TypeRegistry) -> None:
+    def __init__(self, member: Member, types: TypeRegistry, ask: Ask) -> None:
         self._member = member
         self._types = types
+        self._ask = ask
         self.schema = _schema(member.products, types)
 
-    async def read(self, answer: Answer) -> tuple[tuple[Made, ...], str]:
+    async def read(self, answer: Answer, *, is_last: bool) -> tuple[tuple[Made, ...], str]:
         """What an answer holds that is to be published, and what is wrong with it, if anything."""
-        if answer.calls:
+        if answer.calls or (not is_last and _is_talk(answer)):
             return (), ""
         try:
             made = [await self._made(*each) for each in self._things(answer)]
-            self._count(made)
+            if is_last:
+                self._count(made)
         except (Refused, BoardError) as error:
             return (), said(error)
         return tuple(made), ""
@@ -100,8 +104,7 @@ class BoardProducts:
         if product.validate is None:
             return
         try:
-            verdict: Any = product.validate(self._types.read(type, payload))
-            verdict = await verdict if inspect.isawaitable(verdict) else verdict
+            verdict = await self._ask(product.validate, self._types.read(type, payload))
         except Exception as error:
             raise Refused(f"A {type!r} was refused: {said(error)}") from error
         if verdict is False or isinstance(verdict, str):
@@ -120,6 +123,17 @@ class BoardProducts:
     @property
     def _name(self) -> str:
         return f"Agent {self._member.agent.name!r}"
+
+
+def _is_talk(answer: Answer) -> bool:
+    """Whether an answer is words and not data."""
+    if answer.artifacts or answer.output is not None:
+        return False
+    try:
+        read_output(answer.text)
+    except ValueError:
+        return True
+    return False
 
 
 def _schema(products: Sequence[Product], types: TypeRegistry) -> OutputSchema | None:

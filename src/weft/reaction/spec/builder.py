@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from pydantic import BaseModel
 
-from weft.agents.spec import Agent, Component, Engine
+from weft.agents.spec import Agent, Component
 from weft.assembly.spec.providers import ContextProvider
 from weft.board.spec import FilterConfig, Public, TagFilter, TypeRegistry, Visibility
 from weft.errors import UnknownType, UsageError
@@ -33,7 +33,7 @@ from weft.reaction.spec.arguments import (
     as_visibility,
     tool_name,
 )
-from weft.reaction.spec.members import ContextFilter, Member, Product, Score
+from weft.reaction.spec.members import Answerer, ContextFilter, Member, Product, Score
 from weft.reaction.spec.subscriptions import Batch, Join, Predicate, Subscription
 
 # A model marked with `@artifact_type`, or the name of one that the app knows.
@@ -132,8 +132,8 @@ class AgentBuilder:
             self._member = replace(self._member, products=products)
         return self
 
-    def with_engines(self, *engines: Engine) -> Self:
-        """Let engines answer for the agent, one after the other."""
+    def with_engines(self, *engines: Answerer) -> Self:
+        """Let engines, or functions, answer for the agent, one after the other."""
         with self._call("with_engines"):
             _need(engines, "an engine")
             made = [as_made(each, "An engine") for each in engines]

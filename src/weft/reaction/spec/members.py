@@ -4,10 +4,14 @@ from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 
-from weft.agents.spec import Agent, Component, Engine
+from weft.agents.spec import Agent, Component, Task
 from weft.assembly.spec.providers import Chosen
 from weft.board.spec import FilterConfig, Public, Reader, Visibility
 from weft.reaction.spec.subscriptions import Subscription
+
+# Answers for an agent: an engine, or a function, plain or async, that gives an answer, a text, what
+# is to be published (one value, or several), or nothing.
+Answerer = Callable[[Task], Any]
 
 # Gives the score of what one try of an agent came to; the highest counts.
 Score = Callable[[Any], Any]
@@ -45,7 +49,7 @@ class Member:
     agent: Agent
     subscriptions: tuple[Subscription, ...] = ()
     products: tuple[Product, ...] = ()
-    engines: tuple[Engine, ...] = ()
+    engines: tuple[Answerer, ...] = ()
     tools: tuple[Callable[..., Any], ...] = ()
     components: tuple[Component, ...] = ()
     context: Chosen | ContextFilter | None = None
@@ -70,7 +74,8 @@ class Member:
 class Plan:
     """A board as runs of it are pinned to: its agents by name, its text and the digest of that.
 
-    `limit` is how many turns one publish may set off.
+    `limit` is how many turns one publish may set off, and how many may follow from each other over
+    several runs.
     """
 
     name: str

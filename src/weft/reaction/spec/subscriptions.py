@@ -21,7 +21,7 @@ class Join:
     """Inputs that belong together: those with the same key, over all correlations.
 
     `by` gives the key of a value (a function, or a path into the payload). `within` is how long
-    the first of them waits for the others, or how many artifacts later at most they come.
+    each of them waits for the others, or how many artifacts later at most they come.
     """
 
     by: Callable[[Any], Any] | str

@@ -39,10 +39,9 @@ class Group(msgspec.Struct):
         return min((bin[0] for bin in self.bins.values()), key=lambda entry: entry.number)
 
     @property
-    def artifacts(self) -> tuple[str, ...]:
+    def entries(self) -> list[Entry]:
         """All that wait in it, in the order of their coming."""
-        entries = (entry for bin in self.bins.values() for entry in bin)
-        return tuple(entry.id for entry in sorted(entries, key=lambda entry: entry.number))
+        return sorted(chain.from_iterable(self.bins.values()), key=lambda entry: entry.number)
 
 
 class Pending(msgspec.Struct):
@@ -57,8 +56,8 @@ class Pending(msgspec.Struct):
     @property
     def artifacts(self) -> tuple[str, ...]:
         """All that waits."""
-        grouped = (group.artifacts for group in self.groups.values())
-        return tuple(chain.from_iterable((*self.sets, *grouped)))
+        grouped = (entry.id for group in self.groups.values() for entry in group.entries)
+        return (*chain.from_iterable(self.sets), *grouped)
 
 
 class Later(msgspec.Struct, frozen=True):
@@ -75,7 +74,8 @@ class Tray(msgspec.Struct):
     Artifacts are `held` as long as something `uses` them: they are `unoffered` (perhaps to one
     subscription only), `pending` with others, hidden until `later`, `ready` to be given to an
     agent, being worked on, opened a run for (`spawning`), or left because a turn failed. `outbox`
-    has what goes to runs that collect; `counts` how many turns each publish from outside set off.
+    has what goes to runs that collect; `counts` how many turns each publish from outside set off,
+    and `depths` how many in a row led to each that is held.
     """
 
     held: dict[str, Artifact] = {}
@@ -90,6 +90,7 @@ class Tray(msgspec.Struct):
     failed: dict[int, Work] = {}
     outbox: list[tuple[str, str]] = []
     counts: dict[str, int] = {}
+    depths: dict[str, int] = {}
 
     @property
     def is_clear(self) -> bool:
@@ -98,10 +99,11 @@ class Tray(msgspec.Struct):
         queued = self.unoffered or self.later or self.ready or self.spawning
         return not (waits or queued or self.working or self.failed)
 
-    def hold(self, artifact: Artifact, root: str) -> None:
+    def hold(self, artifact: Artifact, root: str, depth: int) -> None:
         """Keep an artifact for one more use."""
         self.held[artifact.id] = artifact
         self.roots[artifact.id] = root
+        self.depths[artifact.id] = depth
         self.keep(artifact.id)
 
     def keep(self, id: str) -> None:
@@ -115,4 +117,4 @@ class Tray(msgspec.Struct):
             if left:
                 self.uses[id] = left
             else:
-                del self.uses[id], self.held[id], self.roots[id]
+                del self.uses[id], self.held[id], self.roots[id], self.depths[id]

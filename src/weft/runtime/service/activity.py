@@ -28,6 +28,10 @@ class Activity:
         """The runs that are going on."""
         return [*self._wanted]
 
+    def is_wanted(self, run: str) -> bool:
+        """Whether a run is going on, or about to."""
+        return run in self._wanted
+
     def want(self, run: str) -> None:
         """Take notice that a run is to be driven."""
         self._wanted[run] = self._wanted.get(run, 0) + 1

@@ -6,8 +6,9 @@ from contextlib import aclosing
 from typing import Any, NamedTuple
 
 from weft.agents.events import AgentOutput, AgentText
-from weft.agents.spec import UNPREPARED, Answer, Engine, Exchange, Publication
-from weft.kernel.values import as_data, said
+from weft.agents.logic.exchanges import passed_on
+from weft.agents.spec import UNPREPARED, Answer, Component, Engine, Exchange, Publication
+from weft.kernel.values import said
 from weft.log.spec import Fact
 from weft.reaction.events import SampleChosen
 from weft.runtime.service.beside import side_by_side
@@ -17,7 +18,7 @@ from weft.runtime.service.gathering import Gatherer
 from weft.runtime.service.journal import Journal
 from weft.runtime.service.messages import MessageHooks
 from weft.runtime.service.offers import offers_to
-from weft.runtime.service.rounds import Ended, Rounds
+from weft.runtime.service.rounds import Asked, Ended, Rounds
 from weft.runtime.service.sights import Sight, Sights, Surrounding
 from weft.runtime.service.users import ask_user_code
 from weft.runtime.spec import Going, Loaded, Staff, Voice, silence
@@ -88,26 +89,20 @@ class Answering:
         for place, engine in enumerate(turn.staff.engines):
             sight = turn.sights[min(place, len(turn.sights) - 1)]
             inside = f"{scope}/e{place}" if place else scope
-            rounds = self._rounds(turn, engine, sight, inside)
+            is_last = place == len(turn.staff.engines) - 1
+            asked = _asked(turn.staff.components, engine, is_last)
+            rounds = self._rounds(turn, asked, sight, inside)
             latest = await rounds.answer(sight.shown.digest, before)
             if latest.error:
                 return latest
-            before.append(_exchange(latest.facts))
+            before.append(passed_on(latest.facts))
             ended = _after(ended, latest)
         return ended
 
-    def _rounds(self, turn: Turn, engine: Engine, sight: Sight, scope: str) -> Rounds:
+    def _rounds(self, turn: Turn, asked: Asked, sight: Sight, scope: str) -> Rounds:
         task = self._sights.open(sight, turn.voice(1), scope)
-        called = around_calls(turn.staff.components, engine) if turn.staff.components else engine
-        return Rounds(
-            self._journal,
-            (engine, called),
-            task,
-            sight.around.offers,
-            turn.hooks,
-            turn.voice,
-            scope,
-        )
+        offers = sight.around.offers
+        return Rounds(self._journal, asked, task, offers, turn.hooks, turn.voice, scope)
 
     async def _best(self, turn: Turn) -> Ended:
         """Several tries side by side, of which the best counts; one that fails is out."""
@@ -173,19 +168,16 @@ class Answering:
         return Answer(text, artifacts=tuple(made))
 
 
+def _asked(components: Sequence[Component], engine: Engine, is_last: bool) -> Asked:
+    return Asked(engine, around_calls(components, engine) if components else engine, is_last)
+
+
 def _after(before: Ended, latest: Ended) -> Ended:
     """What counts of two engines: the artifacts of the later one, unless it made none."""
     if any(isinstance(fact, AgentOutput) for fact in latest.facts):
         return latest
     kept = [fact for fact in before.facts if isinstance(fact, AgentOutput)]
     return Ended("", (*kept, *latest.facts))
-
-
-def _exchange(facts: Sequence[Fact]) -> Exchange:
-    """What the next engine is told of what this one said and made."""
-    words = [fact.text for fact in facts if isinstance(fact, AgentText)]
-    made = [as_data(fact.output) for fact in facts if isinstance(fact, AgentOutput)]
-    return Exchange("\n".join((*words, *made)))
 
 
 def _hushed(call: int) -> Any:

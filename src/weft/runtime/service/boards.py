@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Protocol
 
 import msgspec
@@ -12,10 +12,8 @@ import msgspec
 from weft.agents.events import TurnFinished
 from weft.agents.spec import USER, Finish, Publication, Spawn
 from weft.board.events import ArtifactConsumed, ArtifactPublished
-from weft.board.logic.rows import read_artifact, read_visibility
-from weft.board.ports import ArtifactStore
+from weft.board.service.rebuilding import index
 from weft.board.spec import Artifact, Public
-from weft.board.spec.index import Found
 from weft.errors import ArtifactExists, Conflict, UsageError
 from weft.kernel.digests import digest
 from weft.kernel.values import as_data
@@ -25,10 +23,11 @@ from weft.log.spec import Event
 from weft.reaction.events import ArtifactsGiven, RetryAsked
 from weft.reaction.logic.plans import subscription_digest
 from weft.reaction.logic.reacting import Reacting
-from weft.runtime.ports import Entropy
+from weft.runtime.ports import Entropy, Inbox
 from weft.runtime.service.activity import Activity
 from weft.runtime.service.correlations import Correlations
 from weft.runtime.service.pinning import PLAN, pin
+from weft.runtime.service.presence import Artifacts, already, is_same
 from weft.runtime.service.starting import Starter
 from weft.runtime.spec import Close, Deliver, Loaded, Message, Publish, Retry
 
@@ -36,19 +35,12 @@ from weft.runtime.spec import Close, Deliver, Loaded, Message, Publish, Retry
 AT_ONCE = 64
 
 
-class Artifacts(ArtifactStore, Protocol):
-    """Artifacts, also for those who decide who may see them."""
-
-    async def find(self, id: str) -> Found | None:
-        """The row of an artifact, whoever may see it."""
-        ...
-
-
 class Mail(Protocol):
     """Brings messages to runs, and wakes them."""
 
-    async def send(self, run: str, id: str, message: Message) -> bool:
-        """Bring a message, and wait until it is on record; whether it is, or the run ended."""
+    async def send(self, run: str, id: str, message: Message) -> Event | None:
+        """Bring a message, and wait until something is on record under its id; what that is, or
+        nothing if the run ended."""
         ...
 
     async def drop(self, run: str, id: str, message: Message) -> None:
@@ -65,6 +57,7 @@ class Place:
     """Where the runs of a board are, and who has to do with them."""
 
     log: EventLog
+    inbox: Inbox
     artifacts: Artifacts
     clock: Clock
     entropy: Entropy
@@ -86,8 +79,8 @@ class BoardRuns:
         self.user = user
         self._tenant = tenant
         self._correlations = Correlations(name, place.log)
-        self._collecting: set[str] = set()
         self._pinned: set[str] = set()
+        self._in_turn = asyncio.Lock()
 
     async def publish(self, what: Publication, correlation: str | None, id: str | None) -> Artifact:
         """Put something on the board: in a run of its own, or in that of a correlation.
@@ -98,14 +91,16 @@ class BoardRuns:
         """
         loaded = await self._declared()
         made = self._artifact(loaded, what, correlation, id)
-        if id is not None and (there := await self._there(made)):
+        if id is not None and (there := await already(self._place.artifacts, made)):
             return there
         if correlation is not None:
             return await self._publish_in(loaded, made, correlation)
         run = made.correlation_id or ""
         if await self._begin(run, loaded, made):
             return msgspec.structs.replace(made, run=run)
-        return await self._there(made) or await self.publish(what, correlation, id)
+        events = await self._place.log.read(run)
+        begun = next(event for event in events if event.id == f"publish/{made.id}")
+        return await self._published(begun, made)
 
     async def publish_many(
         self, things: Sequence[Publication], correlation: str | None
@@ -141,18 +136,19 @@ class BoardRuns:
         await self._wake(run)
         return run
 
-    async def deliver(self, subscription: str, artifact: Artifact) -> None:
+    async def deliver(self, subscription: str, artifact: Artifact, depth: int) -> None:
         """Bring an artifact to the run that collects for a subscription."""
-        run = await self._collector(subscription)
+        async with self._in_turn:  # nobody overtakes who has to begin that run
+            run = await self._collector(subscription)
         self._want(run)
-        await self._place.mail.drop(run, f"in/{artifact.id}", Deliver(artifact))
+        await self._place.mail.drop(run, f"in/{artifact.id}", Deliver(artifact, depth))
 
     async def open(self, spawn: Spawn, parent: str) -> None:
         """Begin the run of a set that was collected, if it has not begun."""
         loaded = self._load()
         parents = tuple(dict.fromkeys(each.run for each in spawn.artifacts if each.run))
         started = self._started(loaded, spawn.run, (parent, *parents))
-        given = ArtifactsGiven(spawn.agent, spawn.artifacts, spawn.subscription)
+        given = ArtifactsGiven(spawn.agent, spawn.artifacts, spawn.subscription, depth=spawn.depth)
         begin = self._place.starter.begin
         journal = await begin(spawn.run, loaded, started, [("given", given, spawn.agent)])
         with suppress(Conflict):  # it was begun before whoever opens it was stopped
@@ -176,55 +172,67 @@ class BoardRuns:
         Raises:
             UsageError: there is none, or their run has ended.
         """
-        run = await self._run_with(of)
-        events = await self._place.log.read(run)
         wanted = [
-            number
-            for number, taken in failed_turns(events).items()
+            (run, number)
+            for run in await self._runs_with(of)
+            for number, taken in (await self._failed(run)).items()
             if agent in ("", taken.agent)
             and turn in (0, number)
             and (of == run or of in taken.artifacts)
         ]
-        if not wanted or events[-1].kind in ENDS:
-            ended = f"Run {run!r} has ended" if wanted else f"Nothing failed with {of!r}"
-            raise UsageError(f"{ended}, so there is nothing to try again.")
-        for number in wanted:
+        if not wanted:
+            raise UsageError(f"Nothing failed with {of!r}, so there is nothing to try again.")
+        for run, number in wanted:
             self._want(run)
             await self._place.mail.send(run, f"retry/{number}", Retry(number, self.user))
         return len(wanted)
 
-    async def _run_with(self, of: str) -> str:
-        """The run that an id names, or the run of the artifact that it names.
+    async def _runs_with(self, of: str) -> Sequence[str]:
+        """The run that an id names, or those in which somebody took the artifact that it names.
 
         Raises:
             UsageError: it names neither.
         """
-        if await self._place.log.ends(run=of):
-            return of
-        found = await self._place.artifacts.find(of)
-        artifact = read_artifact(Public(), found.data) if found else None
-        if artifact is None or artifact.run is None:
+        place = self._place
+        if await place.log.ends(run=of):
+            return (of,)
+        if await place.artifacts.find(of) is None:
             raise UsageError(f"There is neither a run nor an artifact {of!r}.")
-        return artifact.run
+        taken = await place.artifacts.consumptions((of,))
+        return sorted({each.run for each in taken})
+
+    async def _failed(self, run: str) -> dict[int, ArtifactConsumed]:
+        """What the turns of a run took that failed, if they can be tried again.
+
+        Raises:
+            UsageError: they cannot: the run has ended.
+        """
+        events = await self._place.log.read(run)
+        failed = failed_turns(events)
+        if failed and events[-1].kind in ENDS:
+            raise UsageError(f"Run {run!r} has ended, so there is nothing to try again.")
+        return failed
 
     async def resume(self, run: str, last: Event) -> None:
         """Go on with a run now, or at the instant that it waits for."""
         due = last.data.due if isinstance(last.data, RunPaused) else None
-        if due is None or due <= self._place.clock.now():
+        is_due = due is None or due <= self._place.clock.now()
+        if is_due or await self._place.inbox.pending(run):
             await self._wake(run)
         else:
             self._attend(run)
             await self._place.mail.wake(run, due)
 
     async def unfinished(self) -> list[tuple[Event, Event]]:
-        """The first and last event of every run of this board that is to go on by itself."""
+        """The first and last event of every run of this board that is to go on by itself, or with
+        what was brought to it."""
         return [
             (first, last)
             for first, last in await self._place.log.ends()
             if first.data.form == Reacting.form
             and first.data.workflow == self.name
             and last.kind not in ENDS
-            and not _rests(last)
+            and (not _rests(last) or await self._place.inbox.pending(first.run))
         ]
 
     async def _declared(self) -> Loaded:
@@ -256,21 +264,6 @@ class BoardRuns:
             partition=what.partition,
         )
 
-    async def _there(self, made: Artifact) -> Artifact | None:
-        """The artifact of this id, if it is there with this content.
-
-        Raises:
-            ArtifactExists: it is there with other content.
-        """
-        found = await self._place.artifacts.find(made.id)
-        if found is None:
-            return None
-        visibility = read_visibility(found.visibility)
-        there = read_artifact(visibility or Public(), found.data)
-        if visibility is None or _content(there) != _content(made):
-            raise ArtifactExists(made.id)
-        return there
-
     async def _publish_in(self, loaded: Loaded, made: Artifact, correlation: str) -> Artifact:
         """Publish in the run of a correlation, or begin the next one if that has ended."""
         while True:
@@ -278,10 +271,24 @@ class BoardRuns:
             artifact = msgspec.structs.replace(made, run=run)
             if is_going:
                 self._want(run)
-                if await self._place.mail.send(run, f"publish/{made.id}", Publish(artifact)):
-                    return artifact
+                message = Publish(artifact)
+                if event := await self._place.mail.send(run, f"publish/{made.id}", message):
+                    return await self._published(event, artifact)
             elif await self._begin(run, loaded, artifact):
                 return artifact
+
+    async def _published(self, event: Event, meant: Artifact) -> Artifact:
+        """The artifact that is on record, if it is what it was meant to be.
+
+        Raises:
+            ArtifactExists: it is another one, that somebody published meanwhile.
+        """
+        fact = event.data
+        if not (isinstance(fact, ArtifactPublished) and is_same(fact.artifact, meant)):
+            raise ArtifactExists(meant.id)
+        if not self._place.artifacts.follows_log:  # whoever stored it may not have come to this
+            await index(self._place.artifacts, [event])
+        return fact.artifact
 
     async def _begin(self, run: str, loaded: Loaded, artifact: Artifact) -> bool:
         """Begin a run with an artifact; whether it had not begun already."""
@@ -314,18 +321,16 @@ class BoardRuns:
         self._place.activities[run] = self.activity
 
     async def _collector(self, id: str) -> str:
-        """The run that collects for a subscription, begun if it is not there."""
+        """The run that collects for a subscription, begun if there is none that goes on."""
         loaded = self._load()
         plan = _reacting(loaded).plan
         pinned = subscription_digest(plan, plan.subscription(id))
-        run = f"{self.name}-{digest(as_data([self.name, id, pinned]))[:20]}"
-        if run not in self._collecting:
+        run, is_going = await self._correlations.run_of(id, pinned)
+        if not is_going:
             started = msgspec.structs.replace(
                 self._started(loaded, ""), definition=pinned, collects=id, code={PLAN: plan.digest}
             )
-            if not await self._place.log.ends(run=run):
-                await self._collect(run, loaded, started)
-            self._collecting.add(run)
+            await self._collect(run, loaded, started)
         return run
 
     async def _collect(self, run: str, loaded: Loaded, started: RunStarted) -> None:
@@ -382,11 +387,3 @@ def _reacting(loaded: Loaded) -> Reacting:
 
 def _rests(last: Event) -> bool:
     return isinstance(last.data, RunPaused) and not (last.data.waiting_for or last.data.due)
-
-
-def _content(artifact: Artifact) -> Artifact:
-    """What makes two artifacts of one id the same: not when or where they came."""
-    return msgspec.structs.replace(artifact, run=None, created_at=_NEVER)
-
-
-_NEVER = datetime.min.replace(tzinfo=UTC)

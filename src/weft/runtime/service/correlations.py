@@ -12,7 +12,8 @@ REMEMBERED = 10_000
 
 class Correlations:
     """The runs of the correlations of a board: one after the other, each begun when something is
-    published and the one before has ended."""
+    published and the one before has ended. What is collected for a subscription, over all of them,
+    is at its runs in the same way."""
 
     def __init__(self, board: str, log: EventLog) -> None:
         self._board = board
@@ -23,8 +24,8 @@ class Correlations:
         """The run that a correlation is at under a plan, and whether it goes on; else the id of its
         next one."""
         seed = as_data([self._board, correlation, plan])
-        number, last = await self._latest(seed, self._generations.pop(correlation, 0))
-        self._remember(correlation, number)
+        number, last = await self._latest(seed, self._generations.pop(seed, 0))
+        self._remember(seed, number)
         is_going = last is not None and last.kind not in ENDS
         return _generation(self._board, seed, number if is_going else number + 1), is_going
 
@@ -46,8 +47,8 @@ class Correlations:
         ends = await self._log.ends(run=_generation(self._board, seed, number))
         return ends[0][1] if ends else None
 
-    def _remember(self, correlation: str, generation: int) -> None:
-        self._generations[correlation] = generation
+    def _remember(self, seed: str, generation: int) -> None:
+        self._generations[seed] = generation
         if len(self._generations) > REMEMBERED:
             del self._generations[next(iter(self._generations))]
 

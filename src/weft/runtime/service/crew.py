@@ -32,6 +32,11 @@ class Crew:
         self._tasks.clear()
 
     @property
+    def size(self) -> int:
+        """How many turns are being taken."""
+        return len(self._tasks)
+
+    @property
     def is_busy(self) -> bool:
         """Whether a turn is being taken."""
         return bool(self._tasks)

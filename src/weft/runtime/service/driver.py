@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,14 +12,16 @@ from weft.agents.events import (
     ChanceDrawn,
 )
 from weft.agents.spec import Ask, Decision, Draw, Finish, Pick, TakeTurn
+from weft.board.events import ArtifactRefused
 from weft.board.service.rebuilding import index
-from weft.errors import MissingContext, UnknownRun
+from weft.errors import ArtifactExists, MissingContext, UnknownRun
 from weft.log.events import (
     RunFinished,
     RunResumed,
     RunStarted,
 )
 from weft.log.ports import Clock, EventLog
+from weft.log.spec import Event
 from weft.reaction.logic.reacting import Reacting
 from weft.runtime.logic import (
     ENDED,
@@ -31,7 +33,6 @@ from weft.runtime.logic import (
     thaw,
 )
 from weft.runtime.ports import Claims, Definitions, Entropy, Inbox, Snapshots
-from weft.runtime.service.boards import Artifacts
 from weft.runtime.service.calls import Waiting, ask
 from weft.runtime.service.components import observed
 from weft.runtime.service.crew import Crew
@@ -41,10 +42,12 @@ from weft.runtime.service.journal import Journal, Tell
 from weft.runtime.service.notices import Notices
 from weft.runtime.service.opened import Opened
 from weft.runtime.service.picking import pick
+from weft.runtime.service.presence import Artifacts, already
 from weft.runtime.service.reactions import Post, Reactions, Surroundings
 from weft.runtime.spec import (
     Delta,
     Loaded,
+    Publish,
     Say,
     Voice,
     silence,
@@ -153,10 +156,15 @@ class Driver:
             mark = RunResumed(opened.loaded.changed_code)
             journal.record(f"resumed@{journal.state.position}", mark)
             await journal.commit()
-            if not self._stores.artifacts.follows_log:
-                await index(self._stores.artifacts, missed)
+        if not (opened.driven or self._stores.artifacts.follows_log):
+            await self._index(journal, missed)
         opened.driven = True
         return opened
+
+    async def _index(self, journal: Journal, missed: Sequence[Event]) -> None:
+        """Put on the board what somebody may have stored without coming to this."""
+        if journal.state.form == Reacting.form and journal.state.status not in _AT_REST:
+            await index(self._stores.artifacts, missed)
 
     async def _thaw(self, run: str) -> Opened:
         """The run as its last snapshot has it, or with nothing on record."""
@@ -204,8 +212,19 @@ class Driver:
         journal = opened.journal
         self._expire(opened)
         for id, message in await self._stores.inbox.pending(journal.state.run):
-            put_on_record(journal, id, message)
+            if isinstance(message, Publish) and (why := await self._refusal(message)):
+                journal.record(id, ArtifactRefused(message.artifact.id, why))
+            else:
+                put_on_record(journal, id, message)
         await journal.commit()
+
+    async def _refusal(self, message: Publish) -> str:
+        """Why something cannot be published: it would keep the run from ever being stored again."""
+        try:
+            await already(self._stores.artifacts, message.artifact)
+        except ArtifactExists as error:
+            return str(error)
+        return ""
 
     async def _advance(self, opened: Opened) -> None:
         """Decide and act until there is nothing to do."""

@@ -11,6 +11,7 @@ import anyio
 
 from weft.agents.spec import RunState
 from weft.assembly.logic import View
+from weft.board.events import ArtifactPublished
 from weft.errors import Conflict
 from weft.kernel.values import preview
 from weft.log.events import RunPaused
@@ -100,6 +101,7 @@ class Journal:
         self._trouble: BaseException | None = None
         self._unsettled: deque[tuple[Event, set[str]]] = deque()
         self._batch: list[Event] = []
+        self._is_published = False
         self._at: datetime | None = None
         self._last = ""
         self._cause: int | None = state.position or None
@@ -161,7 +163,7 @@ class Journal:
     ) -> Sequence[Fact]:
         """The facts on record under `key`; if none, store the intent, act, and record the outcome.
 
-        What only reads needs no intent.
+        What only reads needs no intent; it finds on the board what was published so far.
 
         Raises:
             Diverged: another request is on record under this key.
@@ -171,8 +173,12 @@ class Journal:
             return done
         if intent is not None:
             self.begin(key, intent)
-        await self.commit()
-        return self.complete(key, await effect())
+            await self.commit()
+        elif self._is_published:
+            await self.commit()
+        facts = await effect()
+        self._at = None  # that took its time, also where nothing was stored meanwhile
+        return self.complete(key, facts)
 
     def outcome(self, key: str) -> list[Fact]:
         """The facts on record under a key; none when it was not done to its end."""
@@ -234,6 +240,7 @@ class Journal:
         if self._trouble is not None:
             raise self._trouble  # also to those who were not there when it came
         batch, self._batch, self._at = self._batch, [], None
+        self._is_published = False
         try:
             stored = await self._log.append(self.state.run, batch, self._stored)
             if stored is not batch and list(stored) != batch:
@@ -280,6 +287,8 @@ class Journal:
             self._forget(fact.name)
             if self._verbose:
                 self._tell(fact)
+        elif isinstance(fact, ArtifactPublished):
+            self._is_published = True
         self._last = event.kind
         self._batch.append(event)
         return event

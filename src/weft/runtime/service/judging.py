@@ -9,7 +9,7 @@ import msgspec
 from weft.agents.spec import Judge
 from weft.board.logic.matching import value_at
 from weft.board.spec import Artifact, TypeRegistry
-from weft.kernel.values import as_data, said
+from weft.kernel.values import canonical, said
 from weft.reaction.events import ArtifactOffered, Verdict
 from weft.reaction.logic.judging import FORWARDED, TAKEN, judge
 from weft.reaction.logic.reacting import Reacting
@@ -78,23 +78,20 @@ async def _keyed(
 ) -> Verdict:
     """The verdict with the key that the artifact is joined by."""
     if subscription.join is None:
-        return _joined(verdict, (artifact.correlation_id or "") if subscription.spans else "")
+        own = (artifact.correlation_id or "") if subscription.spans else ""
+        return msgspec.structs.replace(verdict, key=own)
     by = subscription.join.by
     try:
-        key: Any = value_at(artifact.payload, by) if isinstance(by, str) else None
-        if not isinstance(by, str):
+        if isinstance(by, str):
+            key: Any = value_at(artifact.payload, by)
+        else:
             value = types.read(artifact.type, artifact.payload)
             key = as_json(await ask_user_code(by, value, deadline=DEADLINE))
     except Exception as error:  # noqa: BLE001 - recorded
         return Verdict(subscription.id, "key_failed", f"{named(error)}: {said(error)}")
     if key is None:
         return Verdict(subscription.id, "no_key", "it has no key to be joined by")
-    return _joined(verdict, key)
-
-
-def _joined(verdict: Verdict, key: Any) -> Verdict:
-    text = key if isinstance(key, str) else as_data(key)
-    return msgspec.structs.replace(verdict, key=text) if text else verdict
+    return msgspec.structs.replace(verdict, key=canonical(key))
 
 
 def undelivered(tray: Tray, sent: set[tuple[str, str]]) -> Sequence[tuple[Artifact, str]]:

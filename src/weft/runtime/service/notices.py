@@ -35,6 +35,8 @@ class Notices:
 
     def log_workflow_start(self, state: RunState) -> None:
         """Say that a run begins, and whose it is."""
+        if not log.isEnabledFor(logging.INFO):
+            return
         log.info(
             "🚀 Workflow Initialized | workflow=%s | chat=%s | user=%s | app=%s | timestamp=%s",
             *map(_word, (state.workflow, state.run, state.user, state.tenant)),
@@ -43,6 +45,8 @@ class Notices:
 
     def log_workflow_completion(self, state: RunState, began: datetime) -> None:
         """Say how a run ended, and how long it took."""
+        if not log.isEnabledFor(logging.INFO):
+            return
         now = self._clock.now()
         done = state.status == "finished"
         log.info(

@@ -26,8 +26,9 @@ from weft.runtime.spec import Voice
 class Post(Protocol):
     """Carries things from one run of a board to another."""
 
-    async def deliver(self, board: str, subscription: str, artifact: Artifact) -> None:
-        """Bring an artifact to the run that collects for a subscription."""
+    async def deliver(self, board: str, subscription: str, artifact: Artifact, depth: int) -> None:
+        """Bring an artifact to the run that collects for a subscription; so many turns in a row
+        led to it."""
         ...
 
     async def open(self, board: str, spawn: Spawn, parent: str) -> None:
@@ -75,9 +76,9 @@ class Reactions:
             await self._crew.stop()
             await self._end()
             return False
-        if opened.hooks.any and not state.turns:
+        if not state.turns:
             await opened.hooks.before_chat()
-        await opened.offer()
+            await opened.offer()
         decision = Rest() if state.failure else self._workflow.decide(state)
         for id, fact in decision.facts:
             opened.journal.record(id, fact)
@@ -89,7 +90,7 @@ class Reactions:
                 self._begin(agent)
             case Spawn():
                 await self._spawn(decision)
-            case Finish(reason=reason):
+            case Finish(reason=reason) if not self._crew.is_busy:  # nor stores what it came to
                 await self._finish(reason)
             case _:
                 return bool(decision.facts) or await self._rest()
@@ -115,7 +116,8 @@ class Reactions:
                 await opened.turns.take(number, agent, voice)
             except Waiting:
                 pass  # on record, and the turn stays open
-        await opened.journal.commit()
+        if self._crew.size > 1:  # the others may take long
+            await opened.journal.commit()
 
     async def _spawn(self, spawn: Spawn) -> None:
         """Let a set have its own run: that it is taken comes first, then the run."""
@@ -130,7 +132,6 @@ class Reactions:
         opened, journal = self._opened, self._opened.journal
         await self._send()
         if self._crew.is_busy:
-            await journal.commit()
             await self._crew.wait(self._seconds())
             await self._around.take_in(opened)
             return True
@@ -165,7 +166,8 @@ class Reactions:
             return
         await self._opened.journal.commit()
         for artifact, subscription in left:
-            await self._post.deliver(self._workflow.name, subscription, artifact)
+            depth = tray.depths[artifact.id]
+            await self._post.deliver(self._workflow.name, subscription, artifact, depth)
             self._sent.add((artifact.id, subscription))
 
 

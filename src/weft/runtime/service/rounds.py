@@ -57,14 +57,21 @@ class Ended(NamedTuple):
     facts: Sequence[Fact] = ()
 
 
+class Asked(NamedTuple):
+    """An engine, itself with components around it, and whether it has the last word in its turn."""
+
+    engine: Engine
+    wrapped: Engine
+    is_last: bool = True
+
+
 class Rounds:
-    """The calls of one engine in one turn, found on record or made: the engine, and itself with
-    components around it."""
+    """The calls of one engine in one turn, found on record or made."""
 
     def __init__(
         self,
         journal: Journal,
-        engine: tuple[Engine, Engine],
+        asked: Asked,
         task: Task,
         offers: Mapping[str, Offer],
         hooks: MessageHooks | None,
@@ -72,7 +79,7 @@ class Rounds:
         scope: str,
     ) -> None:
         self._journal = journal
-        self._name, self._engine = type(engine[0]).__name__, engine[1]
+        self._asked = asked
         self._task = task
         self._offers = offers
         self._hooks = hooks
@@ -126,18 +133,18 @@ class Rounds:
 
         async def effect() -> Sequence[Fact]:
             try:
-                answer = await ask_engine(self._engine, task)
+                answer = await ask_engine(self._asked.wrapped, task)
                 if self._products is not None:
                     answer = as_answer(task, answer)
-                    made = await self._products.read(answer)
+                    made = await self._products.read(answer, is_last=self._asked.is_last)
                     return interpret_made(task, answer, self._journal.workflow, made)
                 facts = interpret(task, answer, self._journal.workflow, self._output)
                 return _unsaid(facts) if self._hooks is not None else facts
             except Exception as error:  # noqa: BLE001 - whatever an engine raises is recorded
                 return (ModelFailed(task.turn, task.agent, named(error), said(error)),)
 
-        asked = request(frame, exchanges)
-        intent = ModelCalled(asked, task.turn, task.agent, self._name)
+        name = type(self._asked.engine).__name__
+        intent = ModelCalled(request(frame, exchanges), task.turn, task.agent, name)
         try:
             return await self._journal.once(key, effect, intent=intent)
         except Diverged as error:

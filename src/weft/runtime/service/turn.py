@@ -7,6 +7,8 @@ from weft.agents.events import AgentOutput, TurnFinished, TurnStarted
 from weft.agents.spec import Given
 from weft.board.events import ArtifactMade, ArtifactPublished
 from weft.board.spec import Artifact, Public
+from weft.kernel.digests import digest
+from weft.kernel.values import as_data
 from weft.log.spec import Fact
 from weft.runtime.service.answering import Answering
 from weft.runtime.service.components import around_turn
@@ -68,9 +70,10 @@ class Turns:
         """Put on the board what the agent made, or only on record."""
         journal = self._journal
         made = [fact for fact in facts if isinstance(fact, AgentOutput)]
+        made_of = _origin(agent, given)
         for number, fact in enumerate(made):
             artifact = Artifact(
-                id=f"{journal.state.run}.t{turn}.{number}",
+                id=f"{journal.state.run}.{made_of}.{number}",
                 type=fact.model,
                 payload=fact.output,
                 produced_by=agent,
@@ -85,3 +88,10 @@ class Turns:
             published = ArtifactPublished(artifact, turn, given.root)
             fact = published if given.publish else ArtifactMade(artifact, turn)
             journal.keep(f"t{turn}/artifact.{number}", lambda it=fact: it, actor=agent)
+
+
+def _origin(agent: str, given: Given) -> str:
+    """What tells apart what turns of one run make, in whichever order they are taken: who is given
+    what. It is given once, until something comes of it."""
+    inputs = [each.id for each in given.inputs]
+    return digest(as_data([agent, given.subscription, *inputs]))[:12]

@@ -27,6 +27,13 @@ from weft.testing.contracts.documents import DocumentStoreContract
 from weft.testing.contracts.events import EventLogContract
 from weft.testing.contracts.facts import CODEC, Measured, Noted, event, events, refused, until
 from weft.testing.contracts.inbox import InboxContract
+from weft.testing.contracts.retrieval import (
+    EmbedderContract,
+    SplitterContract,
+    TokenCounterContract,
+    VectorSearchContract,
+    WordsContract,
+)
 from weft.testing.contracts.scheduler import SchedulerContract
 from weft.testing.contracts.snapshots import SnapshotsContract
 from weft.testing.contracts.tools import ToolServerContract
@@ -36,6 +43,7 @@ __all__ = [
     "ArtifactStoreContract",
     "ClaimsContract",
     "DocumentStoreContract",
+    "EmbedderContract",
     "EventLogContract",
     "FollowingContract",
     "InboxContract",
@@ -43,7 +51,11 @@ __all__ = [
     "Noted",
     "SchedulerContract",
     "SnapshotsContract",
+    "SplitterContract",
+    "TokenCounterContract",
     "ToolServerContract",
+    "VectorSearchContract",
+    "WordsContract",
     "event",
     "events",
     "refused",

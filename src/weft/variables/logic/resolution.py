@@ -1,6 +1,7 @@
 """First values: what each declaration gives, from readings of the world taken before."""
 
 from collections.abc import Iterator, Mapping
+from itertools import starmap
 from typing import NamedTuple
 
 import msgspec
@@ -192,11 +193,19 @@ def _suppressed(variables: Variables, readings: Readings) -> Iterator[ContextSup
         yield ContextSuppressed(stored, "CONTEXT_INCLUDE_SCHEMA leaves database variables out")
 
 
+def _baked_in(name: str, env_var: str) -> tuple[Definition, FromEnvironment]:
+    source = FromEnvironment(type="environment", env_var=env_var, default=False)
+    return Definition(name=name, type="boolean", source=source), source
+
+
+# Made once: every run has them.
+_BAKED_IN = tuple(starmap(_baked_in, BAKED_IN.items()))
+
+
 def _flags(variables: Variables) -> Iterator[tuple[Definition, FromEnvironment]]:
-    for name, env_var in BAKED_IN.items():
-        if name not in variables.definitions:
-            source = FromEnvironment(type="environment", env_var=env_var, default=False)
-            yield Definition(name=name, type="boolean", source=source), source
+    for definition, source in _BAKED_IN:
+        if definition.name not in variables.definitions:
+            yield definition, source
     for definition in variables.definitions.values():
         if isinstance(definition.source, FromEnvironment):
             yield definition, definition.source

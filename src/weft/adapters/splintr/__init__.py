@@ -1,0 +1,35 @@
+"""Tokens counted as OpenAI's models count them. Needs the extra `tokens`."""
+
+from weft.errors import UsageError
+
+try:
+    from splintr import Tokenizer
+except ModuleNotFoundError as error:
+    if error.name != "splintr":
+        raise
+    raise UsageError(
+        "Counting tokens needs the package 'splintr-rs', which is not installed. "
+        'Install it with: pip install "weft[tokens]"'
+    ) from error
+
+__all__ = ["SplintrCounter"]
+
+
+class SplintrCounter:
+    """Tokens of a vocabulary that the package carries."""
+
+    version = "1"
+
+    def __init__(self, vocabulary: str = "o200k_base") -> None:
+        self.name = vocabulary
+        try:
+            self._tokenizer = Tokenizer.from_pretrained(vocabulary)
+        except ValueError as error:
+            raise UsageError(
+                f"There is no vocabulary {vocabulary!r}: {error}. Try 'o200k_base'."
+            ) from error
+
+    def count(self, text: str) -> int:
+        """How many tokens a text has; what looks like a special token is text like any other."""
+        whole = text.encode("utf-8", "replace").decode()
+        return len(self._tokenizer.encode_ordinary(whole))

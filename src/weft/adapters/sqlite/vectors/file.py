@@ -1,0 +1,110 @@
+"""The file of collections: opened for each use, and closed after it."""
+
+import sqlite3
+from collections.abc import Generator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from weft.adapters.sqlite.vectors import queries
+from weft.errors import CollectionUnavailable
+
+_LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+class File:
+    """One file; it is made by the first who writes. `patience` is how many seconds a write waits
+    for another process that writes."""
+
+    def __init__(self, path: Path, patience: float) -> None:
+        self.path = path.absolute()
+        self._patience = patience
+
+    @contextmanager
+    def reading(self) -> Generator[sqlite3.Connection | None, None, None]:
+        """A connection for reading; none where there is no file.
+
+        Raises:
+            CollectionUnavailable: the file cannot be read, or is none of ours.
+        """
+        if not self.path.exists():
+            yield None
+            return
+        with self._translated(), closing(self._connect()) as connection:
+            connection.execute(queries.BEGIN)  # somebody may be making the file
+            ours = self._is_ours(connection)
+            connection.execute(queries.COMMIT)
+            yield connection if ours else None
+
+    @contextmanager
+    def writing(self) -> Generator[sqlite3.Connection, None, None]:
+        """A connection in a transaction that is committed at the end, or nothing was changed.
+
+        Raises:
+            CollectionUnavailable: the file cannot be made or written, or is none of ours.
+        """
+        self._make_folder()
+        with self._translated(), closing(self._connect()) as connection:
+            connection.execute(queries.USE_WAL)
+            connection.execute(queries.BEGIN_WRITING)
+            if not self._is_ours(connection):
+                for statement in queries.SCHEMA:
+                    connection.execute(statement)
+            yield connection
+            connection.execute(queries.COMMIT)
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self.path, timeout=self._patience, isolation_level=None)
+        for setting in queries.SETTINGS:
+            connection.execute(setting)
+        return connection
+
+    def _make_folder(self) -> None:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise CollectionUnavailable(
+                f"The folder of {str(self.path)!r} cannot be made: {error.strerror}. "
+                "Choose another place for the collections."
+            ) from error
+
+    def _is_ours(self, connection: sqlite3.Connection) -> bool:
+        """Whether the file holds a schema of ours; False for an empty one, an error for others."""
+        application = _number(connection, queries.APPLICATION_ID)
+        version = _number(connection, queries.USER_VERSION)
+        if application == queries.APPLICATION and version == queries.VERSION:
+            return True
+        if application == queries.APPLICATION:
+            raise CollectionUnavailable(
+                f"{str(self.path)!r} was written by a later release of Weft (schema {version}; "
+                f"this release knows {queries.VERSION}). Upgrade Weft, or choose another file."
+            )
+        if application or version or not _number(connection, queries.IS_EMPTY):
+            raise CollectionUnavailable(
+                f"{str(self.path)!r} is a database of another program, or not of collections, so "
+                "it is left alone. Choose another file for the collections."
+            )
+        return False
+
+    @contextmanager
+    def _translated(self) -> Generator[None, None, None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise CollectionUnavailable(self._explain(error)) from error
+
+    def _explain(self, error: sqlite3.Error) -> str:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        file = f"The file of collections {str(self.path)!r}"
+        if code in _LOCKED:
+            return (
+                f"{file} is locked by another process and stayed so for {self._patience:g} s. "
+                "End that process, or wait until it is done."
+            )
+        if code in _DAMAGED:
+            return f"{file} is damaged or no database ({error}). Remove it and ingest again."
+        return f"{file} cannot be used: {error}. Check its permissions, its folder and the disk."
+
+
+def _number(connection: sqlite3.Connection, query: str) -> int:
+    return connection.execute(query).fetchone()[0]

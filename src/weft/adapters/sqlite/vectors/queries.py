@@ -1,0 +1,101 @@
+"""Every statement that collections in a SQLite file need.
+
+A document is kept once; each of its facts and chunks has a row of its own, and so has the vector of
+each chunk, beside the chunks, so that all vectors are read without their texts. Numbers of chunks
+only grow: those behind the highest one known are what was added. Each write makes a generation of
+its collection: a digest of all that was written up to there, so whoever knows a generation that is
+listed here knows a part of what is here.
+"""
+
+# Marks a file as ours ("WVEC"), and tells which schema it holds.
+APPLICATION = 0x57564543
+VERSION = 1
+
+SCHEMA = (
+    """CREATE TABLE collections (
+        n INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, embedder TEXT NOT NULL,
+        version TEXT NOT NULL, dimensions INTEGER NOT NULL, generation TEXT NOT NULL
+    )""",
+    """CREATE TABLE generations (
+        collection INTEGER NOT NULL, generation TEXT NOT NULL, PRIMARY KEY (collection, generation)
+    ) WITHOUT ROWID""",
+    """CREATE TABLE documents (
+        n INTEGER PRIMARY KEY AUTOINCREMENT, collection INTEGER NOT NULL, id TEXT NOT NULL,
+        digest TEXT NOT NULL, metadata TEXT NOT NULL, UNIQUE (collection, id)
+    )""",
+    """CREATE TABLE facts (
+        collection INTEGER NOT NULL, fact TEXT NOT NULL, document INTEGER NOT NULL,
+        PRIMARY KEY (collection, fact, document)
+    ) WITHOUT ROWID""",
+    "CREATE INDEX facts_of ON facts (document)",
+    """CREATE TABLE chunks (
+        n INTEGER PRIMARY KEY AUTOINCREMENT, collection INTEGER NOT NULL,
+        document INTEGER NOT NULL, place INTEGER NOT NULL, content TEXT NOT NULL
+    )""",
+    "CREATE INDEX chunks_of ON chunks (document)",
+    "CREATE INDEX all_chunks ON chunks (collection, n, document)",
+    "CREATE TABLE vectors (chunk INTEGER PRIMARY KEY, vector BLOB NOT NULL)",
+    "CREATE VIRTUAL TABLE words USING fts5 (content, content='chunks', content_rowid='n')",
+    f"PRAGMA application_id = {APPLICATION}",
+    f"PRAGMA user_version = {VERSION}",
+)
+
+APPLICATION_ID = "PRAGMA application_id"
+USER_VERSION = "PRAGMA user_version"
+IS_EMPTY = "SELECT count(*) = 0 FROM sqlite_master"
+USE_WAL = "PRAGMA journal_mode = WAL"
+SETTINGS = ("PRAGMA synchronous = NORMAL",)
+
+BEGIN = "BEGIN"
+BEGIN_WRITING = "BEGIN IMMEDIATE"
+COMMIT = "COMMIT"
+
+COLLECTION = """
+    SELECT n, embedder, version, dimensions, generation FROM collections WHERE name = ?"""
+ADD_COLLECTION = """
+    INSERT INTO collections (name, embedder, version, dimensions, generation)
+    VALUES (?, ?, ?, ?, '')"""
+BECOME = "UPDATE collections SET generation = ?2 WHERE n = ?1"
+ADD_GENERATION = "INSERT INTO generations VALUES (?, ?)"
+HAS_GENERATION = "SELECT 1 FROM generations WHERE collection = ? AND generation = ?"
+LAST_CHUNK = "SELECT max(seq) FROM sqlite_sequence WHERE name = 'chunks'"
+
+DIGESTS = """
+    SELECT d.id, d.digest FROM json_each(?2) j
+    JOIN documents d ON d.collection = ?1 AND d.id = j.value"""
+NUMBERS = """
+    SELECT d.n FROM json_each(?2) j JOIN documents d ON d.collection = ?1 AND d.id = j.value"""
+# What the index of words is to forget must be told to it in full.
+FORGET_WORDS = """
+    INSERT INTO words (words, rowid, content)
+    SELECT 'delete', c.n, c.content FROM json_each(?) j JOIN chunks c ON c.document = j.value"""
+DROP_VECTORS = """
+    DELETE FROM vectors WHERE chunk IN (
+        SELECT c.n FROM json_each(?) j JOIN chunks c ON c.document = j.value)"""
+DROP_CHUNKS = "DELETE FROM chunks WHERE document IN (SELECT value FROM json_each(?))"
+DROP_FACTS = """
+    DELETE FROM facts WHERE (collection, fact, document) IN (
+        SELECT f.collection, f.fact, f.document FROM json_each(?) j
+        JOIN facts f ON f.document = j.value)"""
+DROP_DOCUMENTS = "DELETE FROM documents WHERE n IN (SELECT value FROM json_each(?))"
+
+ADD_DOCUMENT = "INSERT INTO documents (collection, id, digest, metadata) VALUES (?, ?, ?, ?)"
+ADD_FACT = "INSERT INTO facts VALUES (?, ?, ?)"
+ADD_CHUNK = "INSERT INTO chunks (collection, document, place, content) VALUES (?, ?, ?, ?)"
+ADD_VECTOR = "INSERT INTO vectors VALUES (?, ?)"
+ADD_WORDS = "INSERT INTO words (rowid, content) VALUES (?, ?)"
+
+CHUNKS = "SELECT n, document FROM chunks WHERE collection = ? ORDER BY n"
+VECTORS_AFTER = """
+    SELECT v.vector FROM chunks c CROSS JOIN vectors v ON v.chunk = c.n
+    WHERE c.collection = ? AND c.n > ? ORDER BY c.n"""
+DOCUMENTS_WITH = """
+    SELECT DISTINCT f.document FROM json_each(?2) j
+    JOIN facts f ON f.collection = ?1 AND f.fact = j.value"""
+CHUNKS_WITH_WORD = "SELECT rowid FROM words WHERE words MATCH ?"
+SOURCES = """
+    SELECT c.n, d.id, c.place FROM json_each(?) j
+    JOIN chunks c ON c.n = j.value JOIN documents d ON d.n = c.document"""
+CONTENT = """
+    SELECT c.content, d.metadata FROM chunks c JOIN documents d ON d.n = c.document
+    WHERE c.n = ?"""

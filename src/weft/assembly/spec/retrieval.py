@@ -1,0 +1,123 @@
+"""Collections of knowledge: what users declare, what goes in and what comes out."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
+
+import msgspec
+from pydantic import Field, model_validator
+
+from weft.errors import UsageError
+from weft.kernel.models import Declared
+from weft.kernel.values import Json, is_text, preview
+
+# How what is looked for is compared: by meaning, by its words, or by both.
+Matching = Literal["vector", "keyword", "hybrid"]
+Format = Literal["text", "markdown"]
+
+# The longest name that every store can hold.
+LONGEST_NAME = 200
+
+
+class Chunking(Declared):
+    """How documents are cut: into pieces of so many tokens at most, each repeating the end of the
+    one before it with so many at most."""
+
+    tokens: int = Field(default=400, ge=1)
+    overlap: int = Field(default=40, ge=0)
+
+    @model_validator(mode="after")
+    def _overlaps_in_part(self) -> "Chunking":
+        if self.overlap >= self.tokens:
+            raise ValueError(
+                f"An overlap of {self.overlap} tokens leaves no room in chunks of {self.tokens}. "
+                "Make it smaller than the chunks."
+            )
+        return self
+
+
+class RagCollection:
+    """A body of knowledge that can be searched; each subclass is one.
+
+    `name` is that of the class unless the class says otherwise. `matching` is how a query is
+    compared with what is there.
+    """
+
+    name: ClassVar[str] = "RagCollection"
+    chunking: ClassVar[Chunking] = Chunking()
+    matching: ClassVar[Matching] = "vector"
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        cls.name = check_name(cls.__dict__.get("name", cls.__name__))
+        _check_chunking(cls.name, cls.chunking)
+        check_matching(cls.matching)
+
+
+class Document(msgspec.Struct, frozen=True):
+    """A text of a collection under an id of its own, with what is known about it."""
+
+    id: str
+    text: str
+    metadata: Mapping[str, Json] = {}
+    format: Format = "text"
+
+
+class RetrievalResult(msgspec.Struct, frozen=True):
+    """A piece of a document that was found, and how well it fits: 1 is best.
+
+    `source_id` is the id of the document, `chunk` the number of the piece in it, from 0.
+    """
+
+    content: str
+    score: float
+    source_id: str
+    metadata: Mapping[str, Json] = {}
+    chunk: int = 0
+
+
+class Added(NamedTuple):
+    """What became of documents that were given to a collection, and how many chunks were made."""
+
+    added: int = 0
+    replaced: int = 0
+    unchanged: int = 0
+    chunks: int = 0
+
+    def plus(self, other: "Added") -> "Added":
+        """Both together."""
+        return Added(*(mine + its for mine, its in zip(self, other, strict=True)))
+
+
+def check_name(name: object) -> str:
+    """The name of a collection.
+
+    Raises:
+        UsageError: it cannot be one.
+    """
+    fits = isinstance(name, str) and 0 < len(name) <= LONGEST_NAME and name.isprintable()
+    if not fits or not is_text(name):
+        raise UsageError(
+            f"{preview(name)} cannot name a collection. A name is a text of 1 to {LONGEST_NAME} "
+            "printable characters."
+        )
+    return str(name)
+
+
+def check_matching(matching: object) -> None:
+    """Refuse a way of matching that there is not.
+
+    Raises:
+        UsageError: there is no such way.
+    """
+    if matching not in get_args(Matching):
+        raise UsageError(
+            f"There is no matching {preview(matching)}. Use one of {', '.join(get_args(Matching))}."
+        )
+
+
+def _check_chunking(name: str, chunking: object) -> None:
+    if not isinstance(chunking, Chunking):
+        raise UsageError(
+            f"`chunking` of collection {name!r} is {preview(chunking)}. "
+            "Write `chunking = Chunking(tokens=…, overlap=…)`."
+        )

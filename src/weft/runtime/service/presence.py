@@ -1,0 +1,52 @@
+"""Whether an artifact is on the board already."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Protocol
+
+import msgspec
+
+from weft.board.logic.rows import read_artifact, read_visibility
+from weft.board.ports import ArtifactStore
+from weft.board.spec import Artifact, Consumption, Public
+from weft.board.spec.index import Found
+from weft.errors import ArtifactExists
+
+_NEVER = datetime.min.replace(tzinfo=UTC)
+
+
+class Artifacts(ArtifactStore, Protocol):
+    """Artifacts, also for those who decide who may see them."""
+
+    async def find(self, id: str) -> Found | None:
+        """The row of an artifact, whoever may see it."""
+        ...
+
+    async def consumptions(self, ids: Sequence[str]) -> Sequence[Consumption]:
+        """Who took one of these artifacts, in any order."""
+        ...
+
+
+async def already(artifacts: Artifacts, made: Artifact) -> Artifact | None:
+    """The artifact of this id, if it is there with this content.
+
+    Raises:
+        ArtifactExists: it is there with other content.
+    """
+    found = await artifacts.find(made.id)
+    if found is None:
+        return None
+    visibility = read_visibility(found.visibility)
+    there = read_artifact(visibility or Public(), found.data)
+    if visibility is None or not is_same(there, made):
+        raise ArtifactExists(made.id)
+    return there
+
+
+def is_same(one: Artifact, other: Artifact) -> bool:
+    """Whether two artifacts of one id are the same; when and where they came does not matter."""
+    return _content(one) == _content(other)
+
+
+def _content(artifact: Artifact) -> Artifact:
+    return msgspec.structs.replace(artifact, run=None, created_at=_NEVER)

@@ -1,0 +1,23 @@
+"""What every collection does, and every embedder, counter of tokens and splitter of texts."""
+
+from weft.testing.contracts.retrieval.filtering import FilteringContract
+from weft.testing.contracts.retrieval.finding import FindingContract
+from weft.testing.contracts.retrieval.keeping import KeepingContract
+from weft.testing.contracts.retrieval.models import (
+    EmbedderContract,
+    SplitterContract,
+    TokenCounterContract,
+)
+from weft.testing.contracts.retrieval.words import WordsContract
+
+__all__ = [
+    "EmbedderContract",
+    "SplitterContract",
+    "TokenCounterContract",
+    "VectorSearchContract",
+    "WordsContract",
+]
+
+
+class VectorSearchContract(FindingContract, FilteringContract, KeepingContract):
+    """The suite for `VectorSearch`; what it tests is made of `EMBEDDER` and `SPLITTER`."""

@@ -1,0 +1,144 @@
+"""Which adapter stands behind a collection."""
+
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
+from typing import cast
+
+from weft.assembly.logic.retrieval import Estimate
+from weft.assembly.ports import TokenCounter, VectorSearch, VectorStore
+from weft.assembly.service import EmbeddingSearch
+from weft.assembly.service.retrieval import space_of
+from weft.assembly.spec import Chunking, Document, Matching, RagCollection
+from weft.assembly.spec.vectors import Space
+from weft.errors import UsageError
+from weft.kernel.values import Json, preview
+from weft.wiring.adapters import adapter
+from weft.wiring.settings import Settings
+
+# What a collection is filled and searched through, or what makes that.
+Registered = VectorSearch | Callable[[], VectorSearch]
+
+
+def token_counter() -> TokenCounter:
+    """The tokenizer that is installed, or else the estimate."""
+    return adapter("splintr").SplintrCounter() if find_spec("splintr") else Estimate()
+
+
+def open_search(
+    chosen: Settings, name: str, chunking: Chunking, matching: Matching = "vector"
+) -> VectorSearch:
+    """A collection where the settings say; nothing is opened before it is used.
+
+    Raises:
+        UsageError: no collections have such a URL, or a package is missing.
+    """
+    embedder = adapter("wordllama").WordLlamaEmbedder()
+    splitter = adapter("semantic_text_splitter").SemanticSplitter(chunking, token_counter())
+    store = _open_store(chosen.vectors, name, space_of(embedder))
+    return EmbeddingSearch(store, embedder, splitter, matching)
+
+
+def _open_store(url: str, name: str, space: Space) -> VectorStore:
+    scheme = url.partition(":")[0]
+    if scheme == "sqlite":
+        return adapter("sqlite.vectors").SqliteVectors(url.removeprefix("sqlite:"), name, space)
+    if scheme in ("postgresql", "postgres"):
+        return adapter("postgres").PostgresVectors(url, name, space)
+    if url == "memory":
+        return adapter("memory").MemoryVectors()
+    raise UsageError(
+        f"No collections are reached by {scheme!r}. Write `sqlite:FILE`, `postgresql://…` or "
+        "`memory`."
+    )
+
+
+def texts_below(folder: str) -> list[str]:
+    """The files of texts below a folder, by their paths inside it, in order.
+
+    Raises:
+        UsageError: there is no such folder.
+    """
+    return adapter("files").texts_below(folder)
+
+
+def read_document(folder: str, path: str, metadata: Mapping[str, Json]) -> Document:
+    """A file of texts as a document: its path in the folder is its id.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it, or its name, is not text in UTF-8.
+    """
+    text, format = adapter("files").read_text(folder, path)
+    return Document(path, text, {**metadata, "path": path}, format)
+
+
+class Collections:
+    """The collections of an app: through what was registered for them, else as the settings say."""
+
+    def __init__(self, chosen: Settings) -> None:
+        self._chosen = chosen
+        self._registered: dict[type[RagCollection], Registered] = {}
+        self._opened: dict[type[RagCollection], VectorSearch] = {}
+        # Those that were made here and not given.
+        self._own: list[VectorSearch] = []
+
+    def register(self, collection: type[RagCollection], through: Registered) -> None:
+        """Have a collection filled and searched through an adapter from now on.
+
+        Raises:
+            UsageError: it is no collection, another one has its name, or it is in use.
+        """
+        _check(collection)
+        for other in (*self._registered, *self._opened):
+            if other.name == collection.name and other is not collection:
+                raise UsageError(
+                    f"Two collections are called {collection.name!r}. Give one of them another "
+                    "`name`."
+                )
+        if collection in self._opened:
+            raise UsageError(
+                f"Collection {collection.name!r} is in use. Register it before it is first used."
+            )
+        self._registered[collection] = through
+
+    def open(self, collection: type[RagCollection]) -> VectorSearch:
+        """What fills and searches a collection; always the same one.
+
+        Raises:
+            UsageError: it is no collection, or a package is missing.
+        """
+        _check(collection)
+        if collection not in self._opened:
+            self._opened[collection] = self._make(collection)
+        return self._opened[collection]
+
+    async def aclose(self) -> None:
+        """Close what was made here; what was given stays open."""
+        while self._own:
+            await self._own.pop().aclose()
+
+    def _make(self, collection: type[RagCollection]) -> VectorSearch:
+        through = self._registered.get(collection)
+        if through is not None and _is_search(through):
+            return cast(VectorSearch, through)
+        if through is None:
+            made = open_search(
+                self._chosen, collection.name, collection.chunking, collection.matching
+            )
+        else:
+            made = cast(Callable[[], VectorSearch], through)()
+        self._own.append(made)
+        return made
+
+
+def _check(collection: object) -> None:
+    if not isinstance(collection, type) or not issubclass(collection, RagCollection):
+        raise UsageError(
+            f"{preview(collection)} is no collection. Declare one with "
+            "`class Name(RagCollection): ...`."
+        )
+
+
+def _is_search(through: object) -> bool:
+    """Whether this is what searches, and not what makes it; a class makes it."""
+    return hasattr(through, "search") and not isinstance(through, type)

@@ -1,0 +1,247 @@
+"""Collections as they are declared, filled, searched and registered."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from weft import Chunking, Document, RagCollection, RetrievalResult, Weft
+from weft.adapters.memory import MemoryVectors
+from weft.assembly.logic.retrieval import blend, facts_of, read_filters, unit, weigh
+from weft.assembly.service import EmbeddingSearch
+from weft.assembly.spec.retrieval import Added
+from weft.errors import UsageError
+from weft.testing import HashingEmbedder, InMemorySearch, ParagraphSplitter
+from weft.wiring import Collections, Settings, open_search
+
+
+class ResearchLibrary(RagCollection):
+    """Papers."""
+
+
+# ------------------------------------------------------------------ declared
+
+
+def test_a_collection_is_called_as_its_class_unless_it_says_otherwise() -> None:
+    class Named(RagCollection):
+        name = "papers"
+        chunking = Chunking(tokens=100, overlap=0)
+        matching = "hybrid"
+
+    class Below(Named):
+        pass
+
+    assert (ResearchLibrary.name, Named.name, Below.name) == ("ResearchLibrary", "papers", "Below")
+    assert (Below.chunking.tokens, Below.matching) == (100, "hybrid")
+
+
+@pytest.mark.parametrize(
+    ("said", "sentence"),
+    [
+        ({"name": ""}, "cannot name a collection"),
+        ({"name": "x" * 201}, "cannot name a collection"),
+        ({"name": "a\nb"}, "cannot name a collection"),
+        ({"name": "half \ud800"}, "cannot name a collection"),
+        ({"name": 5}, "5 cannot name a collection"),
+        ({"chunking": 400}, "`chunking` of collection 'C' is 400"),
+        ({"matching": "semantic"}, "Use one of vector, keyword, hybrid"),
+    ],
+)
+def test_a_collection_that_makes_no_sense_cannot_be_declared(
+    said: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        type("C", (RagCollection,), said)
+
+
+@pytest.mark.parametrize(
+    "said", [{"tokens": 0}, {"overlap": -1}, {"tokens": 10, "overlap": 10}, {"size": 5}]
+)
+def test_chunks_that_make_no_sense_cannot_be_declared(said: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        Chunking(**said)
+
+
+async def test_what_is_declared_of_a_collection_makes_a_difference(tmp_path: Path) -> None:
+    """Its name, the length of its chunks, how much they repeat, and how it is matched."""
+    url = f"sqlite:{tmp_path / 'v.db'}"
+    text = Document("a", "The pump X-200 leaks here. " * 40)
+
+    async def made(**said: Any) -> tuple[Added, list[RetrievalResult]]:
+        declared = type("Declared", (RagCollection,), said)
+        collections = Collections(Settings(vectors=url))
+        search = collections.open(declared)
+        added = await search.add([text])
+        found = await search.search("X-200", 1, 0.0)
+        await collections.aclose()
+        return added, found
+
+    plain, found = await made()
+    assert plain.added == 1
+    assert (await made(name="other"))[0].added == 1
+    shorter, _ = await made(chunking=Chunking(tokens=20, overlap=0))
+    assert shorter.replaced == 1 and shorter.chunks > plain.chunks
+    repeating, _ = await made(chunking=Chunking(tokens=20, overlap=10))
+    assert repeating.replaced == 1 and repeating.chunks > shorter.chunks
+    _, by_words = await made(matching="keyword", chunking=Chunking(tokens=20, overlap=10))
+    assert by_words[0].score == 1.0 > found[0].score
+
+
+# ------------------------------------------------------------------ filters and scores
+
+SCALARS = st.none() | st.booleans() | st.integers(-3, 3) | st.floats(-3, 3) | st.text(max_size=3)
+
+
+@given(SCALARS | st.lists(SCALARS, max_size=3), SCALARS)
+def test_a_filter_passes_what_is_equal_as_json(value: Any, asked: Any) -> None:
+    elements = value if isinstance(value, list) else [value]
+    equal = any(
+        each == asked and isinstance(each, bool) == isinstance(asked, bool) for each in elements
+    )
+    try:
+        [group] = read_filters({"key": asked})
+    except UsageError:
+        assert isinstance(asked, str) and "\0" in asked
+        return
+    assert (not set(facts_of({"key": value})).isdisjoint(group)) == equal
+    assert set(facts_of({"other": value})).isdisjoint(group)
+
+
+@given(st.lists(st.integers(0, 50), min_size=1, max_size=8))
+def test_the_words_of_a_query_weigh_one_together_and_rare_ones_more(counts: list[int]) -> None:
+    weights = weigh(counts, 50)
+    assert sum(weights) == pytest.approx(1)
+    order = sorted(range(len(counts)), key=counts.__getitem__)
+    assert all(weights[a] >= weights[b] > 0 for a, b in zip(order, order[1:], strict=False))
+
+
+@given(st.floats(-1, 1), st.floats(0, 1))
+def test_both_together_are_no_worse_than_either(meaning: float, words: float) -> None:
+    assert 1 >= blend(meaning, words) >= max(meaning, words) - 1e-12
+
+
+def test_a_vector_without_direction_is_none() -> None:
+    assert unit([3.0, 4.0]) == [0.6, 0.8]
+    assert unit([0.0, 0.0]) is None
+    with pytest.raises(UsageError, match="not finite"):
+        unit([float("nan"), 1.0])
+
+
+# ------------------------------------------------------------------ embedders
+
+
+class Counting(HashingEmbedder):
+    """Counts what it embeds."""
+
+    def __init__(self) -> None:
+        super().__init__(16)
+        self.texts: list[str] = []
+
+    async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        self.texts += texts
+        return await super().embed(texts)
+
+
+async def test_only_what_changed_is_embedded() -> None:
+    embedder = Counting()
+    search = EmbeddingSearch(MemoryVectors(), embedder, ParagraphSplitter())
+    documents = [Document(str(n), f"text {n}") for n in range(700)]
+    assert await search.add(documents) == (700, 0, 0, 700)
+    assert len(embedder.texts) == 700
+    documents[3] = Document("3", "other text")
+    assert await search.add(documents) == (0, 1, 699, 1)
+    assert embedder.texts[700:] == ["other text"]
+
+
+@pytest.mark.parametrize("vectors", [[], [[1.0] * 15], [[1.0] * 16] * 2, [[float("inf")] * 16]])
+async def test_an_embedder_that_breaks_its_word_is_told(vectors: list[list[float]]) -> None:
+    class Wrong(HashingEmbedder):
+        async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+            return vectors
+
+    search = EmbeddingSearch(MemoryVectors(), Wrong(16), ParagraphSplitter())
+    for call in (search.add([Document("a", "text")]), search.search("text")):
+        with pytest.raises(UsageError, match="[Ee]mbedder"):
+            await call
+
+
+async def test_a_document_of_an_unknown_format_is_refused() -> None:
+    strange: Any = "html"
+    with pytest.raises(UsageError, match="Use one of text, markdown"):
+        await InMemorySearch().add([Document("a", "x", format=strange)])
+
+
+# ------------------------------------------------------------------ registered
+
+
+async def test_a_collection_is_searched_through_what_is_registered() -> None:
+    given, made = InMemorySearch(), list[InMemorySearch]()
+
+    def make() -> InMemorySearch:
+        made.append(InMemorySearch())
+        return made[-1]
+
+    class Other(RagCollection):
+        pass
+
+    class Third(RagCollection):
+        pass
+
+    async with Weft(store="memory") as app:
+        app.register(ResearchLibrary, given)
+        app.register(Other, make)
+        app.register(Third, InMemorySearch)
+        assert app.collection(ResearchLibrary) is given
+        assert not made
+        assert app.collection(Other) is app.collection(Other) is made[0]
+        assert isinstance(app.collection(Third), InMemorySearch)
+        await app.collection(Other).add([Document("a", "red fish")])
+    with pytest.raises(UsageError, match="closed"):
+        await made[0].search("red fish")
+    assert await given.search("still open") == []
+
+
+async def test_a_collection_that_is_not_registered_is_where_the_settings_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with Weft(store="memory") as app:
+        await app.collection(ResearchLibrary).add([Document("a", "Cats purr when content.")])
+    assert [path.name for path in (tmp_path / ".weft").iterdir()] == ["vectors.db"]
+    async with Weft(store="memory") as app:
+        [found] = await app.collection(ResearchLibrary).search("a cat", min_relevance=0.2)
+    assert found.source_id == "a"
+
+
+async def test_what_cannot_be_registered_is_refused() -> None:
+    class Twin(RagCollection):
+        name = "ResearchLibrary"
+
+    nothing: Any = "ResearchLibrary"
+    async with Weft(store="memory") as app:
+        for wrong in (nothing, str, None):
+            with pytest.raises(UsageError, match="is no collection"):
+                app.register(wrong, InMemorySearch)
+            with pytest.raises(UsageError, match="is no collection"):
+                app.collection(wrong)
+        app.register(ResearchLibrary, InMemorySearch)
+        with pytest.raises(UsageError, match="Two collections are called"):
+            app.register(Twin, InMemorySearch)
+        app.collection(ResearchLibrary)
+        with pytest.raises(UsageError, match="is in use"):
+            app.register(ResearchLibrary, InMemorySearch)
+
+
+async def test_collections_are_reached_by_their_url() -> None:
+    search = open_search(Settings(vectors="memory"), "x", Chunking(), "hybrid")
+    await search.add([Document("a", "red fish")])
+    assert [each.source_id for each in await search.search("fish", 1, 0.4)] == ["a"]
+    for url in ("mongodb://x", "file.db", ""):
+        with pytest.raises(UsageError, match="No collections are reached"):
+            open_search(Settings(vectors=url), "x", Chunking())
+    with pytest.raises(UsageError, match="URL of the collections cannot be read"):
+        open_search(Settings(vectors="postgresql://me:secret@host:port:5/x?y"), "x", Chunking())

@@ -1,0 +1,105 @@
+"""`weft ingest`: the texts of a folder put into a collection."""
+
+import json
+from pathlib import Path
+
+import pytest
+from anyio import to_thread
+
+from tests.cli.conftest import Call, Sit
+from weft.assembly.spec import Chunking, RetrievalResult
+from weft.wiring import Settings, open_search
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> Path:
+    folder = tmp_path / "shelf"
+    (folder / "guides" / ".hidden").mkdir(parents=True)
+    (folder / "cats.md").write_text("# Cats\n\nCats purr when content.", "utf-8")
+    (folder / "guides" / "Money.TXT").write_text("\ufeffThe stock exchange closed early.", "utf-8")
+    (folder / "guides" / ".hidden" / "secret.md").write_text("Hidden.", "utf-8")
+    (folder / "picture.png").write_bytes(b"\x89PNG")
+    (folder / "link.md").symlink_to(tmp_path / "outside.md")
+    (tmp_path / "outside.md").write_text("Outside.", "utf-8")
+    return folder
+
+
+async def find(folder: Path, query: str, **filters: str) -> list[RetrievalResult]:
+    search = open_search(Settings(vectors=f"sqlite:{folder}"), "library", Chunking())
+    found = await search.search(query, 5, 0.0, filters)
+    await search.aclose()
+    return found
+
+
+async def test_a_folder_is_ingested_once(weft: Call, shelf: Path, tmp_path: Path) -> None:
+    words = ("ingest", "shelf", "--collection", "library")
+    done = await to_thread.run_sync(weft, *words)
+    assert done.out == "library: 2 added, 0 replaced, 0 unchanged, 2 chunks, 0 skipped\n"
+    assert done.err == ""
+    done = await to_thread.run_sync(weft, *words)
+    assert done.out == "library: 0 added, 0 replaced, 2 unchanged, 0 chunks, 0 skipped\n"
+    (shelf / "cats.md").write_text("Cats sleep a lot.", "utf-8")
+    done = await to_thread.run_sync(weft, *words, "--json")
+    assert json.loads(done.out) == {
+        **{"collection": "library", "added": 0, "replaced": 1, "unchanged": 1, "chunks": 1},
+        "skipped": 0,
+    }
+    found = await find(tmp_path / ".weft" / "vectors.db", "a sleeping cat")
+    assert [each.source_id for each in found][0] == "cats.md"
+    assert found[0].content == "Cats sleep a lot." and found[0].metadata == {"path": "cats.md"}
+    assert {each.source_id for each in found} <= {"cats.md", "guides/Money.TXT"}
+
+
+async def test_metadata_and_chunks_are_as_asked(weft: Call, shelf: Path, tmp_path: Path) -> None:
+    (shelf / "long.txt").write_text("One sentence stands here. " * 20, "utf-8")
+    words = ("ingest", "shelf", "--collection", "library", "--vectors", "sqlite:here.db")
+    words += ("--metadata", "a=b=c", "--tokens", "10", "--overlap", "0")
+    await to_thread.run_sync(weft, *words, "--metadata", "tenant=acme")
+    done = await to_thread.run_sync(weft, *words, "--metadata", "tenant=globex")
+    assert "3 replaced" in done.out and " 2 chunks" not in done.out
+    assert await find(tmp_path / "here.db", "cats", tenant="acme") == []
+    found = await find(tmp_path / "here.db", "cats purr", tenant="globex", a="b=c")
+    assert found[0].metadata == {"path": "cats.md", "tenant": "globex", "a": "b=c"}
+    assert not (tmp_path / ".weft").exists()
+
+
+def test_what_cannot_be_read_is_told_and_the_rest_is_put_in(weft: Call, shelf: Path) -> None:
+    (shelf / "latin.txt").write_bytes("größe".encode("latin-1"))
+    (shelf / "nul.txt").write_bytes(b"a\0b")
+    done = weft("ingest", "shelf", "--collection", "library", code=1)
+    assert done.out == "library: 2 added, 0 replaced, 0 unchanged, 2 chunks, 2 skipped\n"
+    assert done.err.splitlines() == [
+        "skipped latin.txt: it is not text in UTF-8",
+        "skipped nul.txt: it is not text in UTF-8",
+    ]
+
+
+def test_wrong_use_is_refused(weft: Call, shelf: Path, tmp_path: Path) -> None:
+    said = {
+        ("nowhere", "--collection", "x"): "'nowhere' is not a folder",
+        ("shelf",): "Missing option '--collection'",
+        ("shelf", "--collection", ""): "cannot name a collection",
+        ("shelf", "--collection", "x", "--tokens", "0"): "Chunks cannot have 0 tokens",
+        ("shelf", "--collection", "x", "--overlap", "400"): "an overlap of 400",
+        ("shelf", "--collection", "x", "--metadata", "tenant"): "'tenant' is not KEY=VALUE",
+        (
+            "shelf",
+            "--collection",
+            "x",
+            "--vectors",
+            "ftp://x",
+        ): "No collections are reached by 'ftp'",
+    }
+    for words, sentence in said.items():
+        assert sentence in weft("ingest", *words, code=2).err
+    assert not (tmp_path / ".weft").exists()
+    (tmp_path / "notes.db").write_text("these are my notes\n" * 500)
+    done = weft("ingest", "shelf", "--collection", "x", "--vectors", "sqlite:notes.db", code=1)
+    assert "is damaged or no database" in done.err and "Traceback" not in done.err
+
+
+def test_a_bar_is_shown_to_eyes(sit: Sit, shelf: Path) -> None:
+    seat = sit("ingest", "shelf", "--collection", "library")
+    seat.until("ingesting")
+    seat.until("library: 2 added")
+    assert seat.end() == 0

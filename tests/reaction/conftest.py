@@ -1,0 +1,32 @@
+"""Apps over every store that runs can be in."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.reaction.scenes import Timed
+from weft.app import Weft
+from weft.app.board import Board
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return "memory" if request.param == "memory" else str(tmp_path / "weft.db")
+
+
+@pytest.fixture
+async def app(store: str) -> AsyncIterator[Weft]:
+    async with Weft(store=store) as app:
+        yield app
+
+
+@pytest.fixture
+async def timed(store: str) -> AsyncIterator[Timed]:
+    async with Timed(store) as app:
+        yield app
+
+
+@pytest.fixture
+def board(app: Weft) -> Board:
+    return app.board()
