@@ -34,6 +34,7 @@ from weft import (
     Weft,
     wiring,
 )
+from weft.app.weft import Asked
 from weft.board.spec import FilterConfig, TagFilter
 from weft.errors import UsageError
 from weft.kernel.models import Declared
@@ -384,7 +385,7 @@ APP: dict[str, Callable[[str], Any]] = {
 
 
 def test_every_setting_and_option_of_the_app_has_an_effect() -> None:
-    options = [f"Weft.{name}" for name in inspect.signature(Weft).parameters]
+    options = [f"Weft.{name}" for name in ("engine", *Asked.__annotations__)]
     settings = [f"Settings.{each.name}" for each in fields(Settings)]
     assert {*options, *settings} == set(APP)
 

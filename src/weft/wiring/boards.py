@@ -10,12 +10,7 @@ from weft.agents.spec import Callee, Engine, Tool, Toolkit
 from weft.assembly.service.providers import FilteredContextProvider
 from weft.assembly.spec import Chosen
 from weft.board.spec import TypeRegistry
-from weft.errors import DefinitionError, PlanChanged, UsageError
-from weft.kernel.documents import Document
-from weft.kernel.models import Entry, Report
-from weft.kernel.values import as_data, said
-from weft.lifecycle.logic import order_hooks, read_hooks
-from weft.lifecycle.spec import Hooks
+from weft.errors import PlanChanged, UsageError
 from weft.log.events import RunStarted
 from weft.reaction.logic.checking import refuse_problems
 from weft.reaction.logic.plans import make_plan, plan_diff, subscription_digest
@@ -26,17 +21,12 @@ from weft.reaction.spec.builder import AgentBuilder
 from weft.runtime.service.boards import collecting
 from weft.runtime.service.users import ask_user_code
 from weft.runtime.spec import Loaded, Staff
-from weft.variables.logic.checking import Known, check_variables
-from weft.variables.logic.conditions import Condition, parse_condition
 from weft.variables.logic.derivation import Triggers
-from weft.variables.spec import Variables
 from weft.wiring.adapters import adapter
+from weft.wiring.declared import ROOT, callee_of, read_board_hooks, read_variables
 
 # Seconds that it may take to say whether a value may be published.
 DEADLINE = 5.0
-
-# What the root of a run says that belongs to a board.
-ROOT = "board:"
 
 
 @dataclass(slots=True)
@@ -125,9 +115,9 @@ class Boards:
         members = [builder.member() for builder in declared.builders.values()]
         plan = make_plan(declared.name, members, declared.limit, declared.types)
         refuse_problems(plan)
-        variables = _variables(declared, plan)
-        hooks, called = _hooks(declared, plan)
         toolkit, tools = _tools(plan)
+        variables, functions = read_variables(declared.name, declared.variables, plan, toolkit)
+        hooks, called = read_board_hooks(declared.name, declared.hooks, plan)
         ask = partial(ask_user_code, deadline=DEADLINE)
         products = {
             name: BoardProducts(member, declared.types, ask)
@@ -141,6 +131,7 @@ class Boards:
             plan.digest,
             {},
             {},
+            functions=functions,
             tools=tools,
             hooks=called,
             contexts=_contexts(plan),
@@ -204,80 +195,9 @@ def _tools(plan: Plan) -> tuple[Toolkit, dict[str, Callee]]:
             if functions.setdefault(name, function) is not function:
                 raise UsageError(f"Two tools of the board are called {name!r}. Rename one of them.")
             if name not in found:
-                found[name] = _callee(function, name)
+                found[name] = callee_of(function, name)
     declared = {name: Tool(function=name, file="board") for name in found}
     bound = {
         name: tuple(tool.__name__ for tool in member.tools) for name, member in plan.members.items()
     }
     return Toolkit(declared, bound), found
-
-
-def _callee(function: Any, name: str) -> Callee:
-    try:
-        return adapter("functions.calls").FunctionCallee(function, name)
-    except (TypeError, ValueError) as error:
-        raise UsageError(f"{name!r} cannot be called: {said(error)}.") from error
-
-
-def _variables(declared: BoardDeclaration, plan: Plan) -> Variables:
-    if not declared.variables:
-        return Variables()
-    report = Report(declared.name)
-    document = _document(declared.name, "variables", {"context_variables": declared.variables})
-    checked = check_variables(report, document, Known(frozenset(plan.members)))
-    _refuse(declared.name, report)
-    return checked.variables
-
-
-def _hooks(declared: BoardDeclaration, plan: Plan) -> tuple[Hooks, dict[int, Callee]]:
-    """The hooks of a board, whose functions stand in the declaration itself."""
-    if not declared.hooks:
-        return {}, {}
-    report = Report(declared.name)
-    written = [_written(hook) for hook in declared.hooks]
-    document = _document(declared.name, "hooks", {"hooks": written})
-    checked = read_hooks(report, document, Entry(("hooks",), written))
-    _refuse(declared.name, report)
-    conditions: dict[int, Condition | None] = {}
-    for number, each in enumerate(checked):
-        agent = each.declared.agent
-        if agent is not None and agent not in plan.members:
-            message = f"A hook goes with agent {agent!r}, which is not on the board."
-            report.add(document, each.path, "W020", message, "Name an agent of the board.")
-        if each.declared.when is not None:
-            conditions[number] = _condition(report, document, each.path, each.declared.when)
-    ordered = order_hooks(report, document, checked, conditions)
-    _refuse(declared.name, report)
-    called = {
-        number: _callee(hook["function"], written[number]["function"])
-        for number, hook in enumerate(declared.hooks)
-    }
-    return ordered, called
-
-
-def _condition(report: Report, document: Document, path: Any, text: str) -> Condition | None:
-    try:
-        return parse_condition(text)
-    except ValueError as error:
-        report.add(document, path, "W030", said(error))
-        return None
-
-
-def _written(hook: Mapping[str, Any]) -> dict[str, Any]:
-    """A hook as a folder would declare it: its function by name."""
-    function = hook.get("function")
-    if not callable(function):
-        raise UsageError(
-            f"A hook of a board has a `function` that can be called, not {function!r}."
-        )
-    name = getattr(function, "__name__", type(function).__name__)
-    return {"agent": None, **hook, "function": name, "file": function.__module__}
-
-
-def _document(board: str, part: str, value: Any) -> Document:
-    return Document(f"{ROOT}{board}/{part}", value, as_data(value))
-
-
-def _refuse(board: str, report: Report) -> None:
-    if any(problem.severity == "error" for problem in report.problems):
-        raise DefinitionError(board, sorted(report.problems))

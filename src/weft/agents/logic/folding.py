@@ -1,6 +1,6 @@
 """How what happens in turns, and between the run and people, changes what a run knows."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from weft.agents.events import (
@@ -22,6 +22,7 @@ from weft.assembly.logic import estimate, spoken
 from weft.assembly.spec import Message
 from weft.kernel.digests import chain
 from weft.kernel.values import as_data
+from weft.log.events import CancelRequested
 from weft.log.spec import Event
 
 # What is on record of picking a speaker, until somebody speaks.
@@ -134,6 +135,17 @@ def question_of(fact: QuestionAsked, seq: int) -> Question:
         fact.due,
         seq,
     )
+
+
+def open_question(events: Iterable[Event]) -> Question | None:
+    """The question that a run waits for after these events, whoever goes on beside it."""
+    asked: Question | None = None
+    for event in events:
+        if isinstance(event.data, QuestionAsked):
+            asked = question_of(event.data, event.seq)
+        elif isinstance(event.data, QuestionAnswered | QuestionExpired | CancelRequested):
+            asked = None
+    return asked
 
 
 def on_frame_assembled(state: RunState, event: Event) -> None:

@@ -31,6 +31,9 @@ class Crew:
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
         self._tasks.clear()
 
+    def __contains__(self, number: int) -> bool:
+        return number in self._tasks
+
     @property
     def size(self) -> int:
         """How many turns are being taken."""

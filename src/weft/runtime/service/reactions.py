@@ -3,7 +3,6 @@
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Protocol
 
 from weft.agents.events import TurnStarted
@@ -18,6 +17,7 @@ from weft.runtime.logic import ENDED, ending
 from weft.runtime.service.calls import Waiting
 from weft.runtime.service.crew import Crew
 from weft.runtime.service.endings import end_cancelled, end_failed
+from weft.runtime.service.intake import due
 from weft.runtime.service.judging import offer, undelivered
 from weft.runtime.service.opened import Opened
 from weft.runtime.spec import Voice
@@ -63,8 +63,8 @@ class Reactions:
         """Decide and act until the run ends, or there is nothing to do."""
         state = self._opened.journal.state
         async with self._crew:
-            for number, turn in [] if state.cancel else [*state.open.items()]:
-                self._crew.begin(number, self._take(number, turn.agent))
+            if state.cancel is None:
+                self._go_on()
             while state.status not in ENDED and await self._step():
                 pass
 
@@ -95,6 +95,13 @@ class Reactions:
             case _:
                 return bool(decision.facts) or await self._rest()
         return True
+
+    def _go_on(self) -> None:
+        """Let turns be taken that are open and that nobody takes: they were cut off, or waited for
+        a person."""
+        for number, turn in self._opened.journal.state.open.items():
+            if number not in self._crew:
+                self._crew.begin(number, self._take(number, turn.agent))
 
     @property
     def _post(self) -> Post:
@@ -131,19 +138,22 @@ class Reactions:
         """Wait while turns are being taken; else say that the run rests. Whether to go on."""
         opened, journal = self._opened, self._opened.journal
         await self._send()
+        if journal.state.question is None:
+            self._go_on()
         if self._crew.is_busy:
             await self._crew.wait(self._seconds())
             await self._around.take_in(opened)
             return True
         if journal.state.question is None and journal.is_open:
-            due = self._workflow.due(journal.state)
-            journal.record(f"rest@{journal.state.position}", RunPaused("", due))
+            opens = self._workflow.due(journal.state)
+            journal.record(f"rest@{journal.state.position}", RunPaused("", opens))
         return False
 
     def _seconds(self) -> float | None:
         journal = self._opened.journal
-        due = _earliest(self._workflow.due(journal.state), *journal.state.timers.values())
-        return None if due is None else max(0.0, (due - journal.clock.now()).total_seconds())
+        instant = due(journal)
+        left = instant and (instant - journal.clock.now()).total_seconds()
+        return None if left is None else max(0.0, left)
 
     async def _finish(self, reason: str) -> None:
         await self._send()
@@ -169,7 +179,3 @@ class Reactions:
             depth = tray.depths[artifact.id]
             await self._post.deliver(self._workflow.name, subscription, artifact, depth)
             self._sent.add((artifact.id, subscription))
-
-
-def _earliest(*instants: datetime | None) -> datetime | None:
-    return min((each for each in instants if each is not None), default=None)

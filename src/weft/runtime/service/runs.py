@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from weft.agents.events import QuestionAnswered, QuestionAsked, UserText
 from weft.agents.logic.answers import misanswer
-from weft.agents.logic.folding import question_of
+from weft.agents.logic.folding import open_question, question_of
 from weft.agents.spec import WORKFLOW, Question
 from weft.errors import Conflict, NotYours, QuestionExpired, RunBusy, UnknownRun, UsageError
 from weft.kernel.values import Json
@@ -182,7 +182,9 @@ class Runs:
 
     async def _asked(self, run: str, last: Event) -> Question | None:
         """The question that a run waits for whose last event this is."""
-        if not isinstance(last.data, RunPaused) or not last.data.waiting_for:
+        if not isinstance(last.data, RunPaused):  # others may go on beside whoever asked
+            return open_question(await self._world.stores.log.read(run))
+        if not last.data.waiting_for:
             return None
         for after in ((last.cause or 1) - 1, 0):  # where it says, or else anywhere
             for event in await self._world.stores.log.read(run, after):

@@ -44,6 +44,7 @@ Topic = tuple[str, str]
 SUBJECTS = {
     "run.started": "",
     "agent.text": "agent",
+    "agent.output": "agent",
     "user.text": "author",
     "turn.finished": "agent",
     "tool.returned": "tool",
