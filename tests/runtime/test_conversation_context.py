@@ -67,6 +67,7 @@ class Shop:
         self.app = app
         self.tasks = tasks
         self.board = app.board()
+        self.board.register(PitchResult)
         self._where = where
 
     async def put(self, tagline: str, *, tags: str = "deal_won", **more: Any) -> str:
@@ -104,7 +105,6 @@ async def opened(where: Path, store: str = "memory") -> AsyncIterator[Shop]:
         return Answer(f"{task.agent} {task.turn}.")
 
     async with Weft(store=store, engine=engine) as app:
-        app.register(PitchResult)
         yield Shop(app, where, tasks)
 
 
@@ -208,6 +208,21 @@ async def test_every_turn_is_given_its_own(shop: Shop) -> None:
     rounds = "orchestration_pattern: RoundRobinPattern\nmax_turns: 3"
     await shop.play("Archive", orchestrator=rounds)
     assert stage.marks == ["archive 1", "archive 2", "archive 3"]
+
+
+async def test_explain_shows_what_was_sent_and_where_it_is_from(shop: Shop) -> None:
+    win = await shop.put("On socks")
+    context = "[{provider: broken, fallback: nothing}, recent_wins, transcript]"
+    run = await shop.start(context)
+    await run.finished()
+    told = await shop.app.explain(run.id, turn=1)
+    assert told.prompt == shop.tasks[0].prompt
+    text = str(told)
+    assert "digests verified" in text
+    assert f"artifact {win}; without private_notes" in text
+    assert (
+        "broken failed: ConnectionError: the archive is closed; asked in its place: nothing" in text
+    )
 
 
 # ------------------------------------------------------------------------ what goes wrong
