@@ -103,7 +103,7 @@ async def test_a_process_killed_for_good(hang_after: str, tmp_path: Path) -> Non
 
 async def test_processes_that_publish_into_the_same_correlations(tmp_path: Path) -> None:
     """Each piece has its part from one process and its plan from another."""
-    file, pieces = tmp_path / "weft.db", int(os.environ.get("PIECES", "60"))
+    file, pieces = tmp_path / "weft.db", 60
     async with anyio.create_task_group() as group:
         for number in range(4):
             group.start_soon(live, file, "crowd", str(number), "4", str(pieces))
