@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import board, crowd, imports, parking, resuming, triggers, turns, vectors
+from bench import board, crowd, hops, imports, parking, resuming, triggers, turns, vectors
 from bench.measures import FULL, QUICK, Measure, Scenario, Size
 from bench.report import as_json, show
 
@@ -22,6 +22,7 @@ SCENARIOS: dict[str, Scenario] = {
     "crowd": crowd.measure,
     "resume": resuming.measure,
     "board": board.measure,
+    "hops": hops.measure,
     "vectors": vectors.measure,
 }
 

@@ -1,11 +1,12 @@
 """Messages from outside: brought to runs, which are woken for them."""
 
 import asyncio
-from collections.abc import Callable
+import logging
+from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from weft.errors import RunBusy, UnknownRun
+from weft.errors import RunBusy, StoreUnavailable, UnknownRun
 from weft.log.events import ENDS, RunStarted
 from weft.log.spec import Event
 from weft.runtime.ports import Scheduler
@@ -14,6 +15,11 @@ from weft.runtime.spec import Delivery, Message, Stop
 
 # Seconds that a message waits for whoever attends to the run before it is put on record here.
 GRACE = 1.0
+
+# How soon what could not be had is looked at again: a run that another process holds, mail.
+RETRY = timedelta(milliseconds=200)
+
+log = logging.getLogger("weft.runs")
 
 
 class Mailing:
@@ -77,8 +83,8 @@ class Mailing:
 
     async def _is_declared(self, run: str) -> bool:
         """Whether this program can go on with a run: a board is code of the program it is in."""
-        first, _ = await self._ends(run)
-        return self._declares(first.data)
+        ends = await self._stores.log.ends(run=run)
+        return any(self._declares(first.data) for first, _ in ends)
 
     async def _ends(self, run: str) -> tuple[Event, Event]:
         for ends in await self._stores.log.ends(run=run):
@@ -92,15 +98,25 @@ class Mailing:
                     return
 
     async def watch(self) -> None:
-        """Rouse runs that get mail from another process."""
-        async for run in self._stores.inbox.arrivals():
-            await self.rouse(run)
+        """Rouse runs that get mail from another process, however long the store is away."""
+        arrivals: AsyncIterator[str] | None = None
+        run = ""
+        while True:
+            try:
+                arrivals = arrivals or self._stores.inbox.arrivals()
+                run = run or await anext(arrivals)
+                await self.rouse(run)
+                run = ""
+            except StoreUnavailable as error:
+                log.warning("mail is looked at again soon: %s", error)
+                await asyncio.sleep(RETRY.total_seconds())
 
     async def rouse(self, run: str) -> None:
-        """Wake a run that has mail; interrupt it first if it is to end."""
+        """Wake a run that has mail, if it is this program's; interrupt it first if it is to end."""
         pending = await self._stores.inbox.pending(run)
+        if not (pending and await self._is_declared(run)):
+            return
         if any(isinstance(message, Stop) for _, message in pending):
             await self._scheduler.cancel(run)
-        if pending:
-            await self._scheduler.wake(run, tenant="")
-            self._driver.rouse(run)
+        await self._scheduler.wake(run, tenant="")
+        self._driver.rouse(run)

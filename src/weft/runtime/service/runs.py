@@ -5,7 +5,7 @@ import logging
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractContextManager, aclosing
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from weft.agents.events import QuestionAnswered, QuestionAsked, UserText
 from weft.agents.logic.answers import misanswer
@@ -20,7 +20,7 @@ from weft.runtime.ports import Definitions, Entropy, Scheduler
 from weft.runtime.service.boards import BoardRuns, Place
 from weft.runtime.service.driver import Driver, Listeners, Stores
 from weft.runtime.service.following import Following
-from weft.runtime.service.mailing import Mailing
+from weft.runtime.service.mailing import RETRY, Mailing
 from weft.runtime.service.pinning import PLAN_FORM
 from weft.runtime.service.posting import Posting
 from weft.runtime.service.starting import Starter
@@ -37,12 +37,6 @@ from weft.variables.ports import DocumentStore, Environment
 from weft.variables.service import ContextSource
 
 ANYBODY = Identity()
-
-# Seconds that a message waits for whoever attends to the run before it is put on record here.
-GRACE = 1.0
-
-# How soon a run that another process holds is looked at again.
-RETRY = timedelta(milliseconds=200)
 
 log = logging.getLogger("weft.runs")
 
@@ -78,9 +72,12 @@ class Runs:
 
     async def serve(self, slots: int) -> None:
         """Drive what is woken here, and wake what gets mail, until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._world.scheduler.serve(self._drive, slots=slots, limits={}))
-            group.create_task(self._mailing.watch())
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._world.scheduler.serve(self._drive, slots=slots, limits={}))
+                group.create_task(self._mailing.watch())
+        finally:
+            self._posting.stop()
 
     async def _drive(self, run: str) -> datetime | None:
         """Drive a run; trouble reaches whoever follows it, and only them."""
