@@ -195,6 +195,17 @@ def test_types_have_names_that_last_and_are_their_own(
     assert says in str(problem)
 
 
+def test_a_type_that_no_line_declares_is_told_of_the_file(tmp_path: Path) -> None:
+    code = """
+        from pydantic import create_model
+        from weft.board.spec import artifact_type
+
+        Lead = artifact_type(create_model("Lead", __module__=__name__, name=(str, ...)))
+        """
+    _, (problem,) = checked(tmp_path, "{filter: {}}", code)
+    assert (problem.file, problem.line, problem.code) == ("Flow/providers.py", 1, "W051")
+
+
 def test_types_of_the_code_are_those_of_the_workflow(tmp_path: Path) -> None:
     loaded, problems = checked(tmp_path, "{filter: {}}", TYPES.replace("{named}", "(name='B')"))
     assert loaded is not None and problems == []

@@ -91,10 +91,14 @@ class Contexts:
         return known
 
     def _place(self, model: type) -> Place:
-        """Where the code has a type: the line of its class, or the file that takes it in."""
-        is_own = model.__module__ == self._members["__name__"]
-        line = inspect.getsourcelines(model)[1] if is_own else 1
-        return self._code.file(self._members["__file__"]), line
+        """Where the code has a type: the line of its class, or the file if no line has it."""
+        file = self._code.file(self._members["__file__"])
+        if model.__module__ != self._members["__name__"]:
+            return file, 1
+        try:
+            return file, inspect.getsourcelines(model)[1]
+        except OSError:  # a class that was made by a call
+            return file, 1
 
     def _choices(self, declared: Sequence[PlacedChoice]) -> list[Chosen]:
         if not self._loads:
