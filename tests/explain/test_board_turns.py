@@ -154,7 +154,7 @@ async def test_a_fallback_and_a_failure_are_told() -> None:
     failed = context.within[0]
     assert isinstance(failed, Unprovided) and failed.fallback == "plain"
     assert failed.says == (
-        "nobody failed: LookupError: the shelf is empty; plain was asked in its place"
+        "nobody failed: LookupError: the shelf is empty; asked in its place: plain"
     )
     assert [each.reason for each in turn(calm).segments if each.kind == "artifact"] == [
         "no artifact"

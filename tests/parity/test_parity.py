@@ -19,6 +19,7 @@ import pytest
 import weft
 from tests.conversation.talks import examine
 from tests.parity import effects
+from tests.parity.context_effects import CONTEXT_EFFECTS
 from tests.parity.effects import Effect, put
 from tests.parity.runs import see
 from tests.parity.tool_effects import TOOL_EFFECTS
@@ -44,7 +45,7 @@ from weft.wiring import Settings
 # Made by the check from what is declared, or what others are made from; nobody writes them down.
 MADE = {Variables, Trigger, Setting}
 
-EFFECTS = effects.EFFECTS | TOOL_EFFECTS
+EFFECTS = effects.EFFECTS | TOOL_EFFECTS | CONTEXT_EFFECTS
 
 # What can be said and is so anyway: an agent takes its n-th turn once.
 TRUE_ANYWAY = {"AgentTurnCount.once"}

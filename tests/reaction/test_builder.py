@@ -194,6 +194,10 @@ REFUSED: dict[str, tuple[Callable[[AgentBuilder], Any], str]] = {
         "Make one of it, as in Wins()",
     ),
     "no priority": (lambda a: a.consumes(Pitch, priority=None), "`priority` is None"),
+    "a priority of what is collected": (
+        lambda a: a.consumes(Pitch, batch=Batch(2), priority=1),
+        "has runs of its own. Drop it.",
+    ),
     "a flag as priority": (lambda a: a.consumes(Pitch, priority=True), "`priority` is True"),
     "the same twice": (
         lambda a: a.consumes(Pitch, tags={"hot"}).consumes("Pitch", tags={"hot"}),

@@ -261,3 +261,28 @@ async def test_reading_sees_what_the_reader_may(board: Board, clerk: Clerk) -> N
     assert (await boss.summary()).total == 2
     _, total = await boss.query_artifacts(count=True)
     assert total == 2
+
+
+async def test_an_artifact_may_lie_in_a_partition(board: Board, clerk: Clerk) -> None:
+    order = await board.publish(Order(), partition="north")
+    await board.publish(Order())
+    await idle(board)
+    items, _ = await board.query_artifacts(FilterConfig(partition="north"))
+    assert [each.id for each in items] == [order.id]
+
+
+async def test_a_board_is_asked_in_pages(board: Board, clerk: Clerk) -> None:
+    await board.publish_many([Order(item=str(number)) for number in range(5)])
+    await idle(board)
+    filter, items, cursor = FilterConfig(types={"Order"}, limit=2), list[Any](), None
+    for size in (2, 2, 1):
+        page, total = await board.query_artifacts(
+            filter, embed_meta=True, cursor=cursor, count=True
+        )
+        assert (len(page), total) == (size, 5)
+        items += page
+        cursor = page.cursor
+    assert cursor is None
+    assert len({each.id for each in items}) == 5
+    assert {each.consumptions[0].agent for each in items} == {"clerk"}
+    assert (await board.summary(filter=filter)).by_type == {"shop.Order": 5}

@@ -296,6 +296,19 @@ async def test_everything_that_goes_on_is_cancelled(app: Weft, board: Board) -> 
     assert await board.cancel() == 0
 
 
+async def test_closing_waits_as_long_as_it_may(board: Board) -> None:
+    gate = Gate()
+    board.agent("clerk").consumes(Order).publishes(Parcel).with_engines(gate)
+    await board.publish(Order())
+    with pytest.raises(TimeoutError):
+        await board.close(timeout=0.05)
+    with pytest.raises(UsageError, match="closed"):
+        await board.publish(Order())
+    gate.open()
+    await board.close()
+    assert gate.passed == 1
+
+
 async def test_a_correlation_goes_on_after_its_run_was_cancelled(app: Weft, board: Board) -> None:
     clerk = Clerk()
     board.agent("clerk").consumes(Order, Payment).with_engines(clerk)

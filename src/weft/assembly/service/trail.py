@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 import anyio
 
-from weft.assembly.events import ProviderCall
+from weft.assembly.events import ProviderCall, ProviderFailed
 from weft.assembly.logic.origins import Known
 from weft.assembly.logic.slices import Settled, settle
 from weft.assembly.spec import ContextProvider, ContextRequest, ContextSlice
@@ -18,12 +18,14 @@ P = TypeVar("P")
 
 
 class Trail:
-    """The calls of one gathering; `witnessed` is what the board gave out in it so far."""
+    """The calls of one gathering, and those who failed; `witnessed` is what the board gave out in
+    it so far."""
 
     def __init__(self, inputs: Sequence[Artifact] = (), witnessed: Sequence[Artifact] = ()) -> None:
         self._inputs = inputs
         self._witnessed = witnessed
         self.calls: list[ProviderCall] = []
+        self.failures: list[ProviderFailed] = []
 
     def known(self) -> Known:
         """The artifacts that providers were given until now, as they were."""

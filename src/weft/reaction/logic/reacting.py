@@ -212,8 +212,8 @@ class Reacting:
         tray: Tray = state.progress
         return [
             *self._openings(tray, now),
-            *self._expired(state, tray, now),
-            *self._closed(state, tray, now),
+            *self._expired(tray, now),
+            *self._closed(tray, now),
         ]
 
     def expiring(
@@ -223,7 +223,7 @@ class Reacting:
         tray: Tray = state.progress
         pending = tray.pending.get(subscription.id)
         for key, ids in gates.outdated(pending, subscription, now, 1) if pending else ():
-            yield self._expiration(state, subscription, key, ids)
+            yield self._expiration(subscription, key, ids)
 
     def _openings(self, tray: Tray, now: datetime) -> Iterator[tuple[str, Fact]]:
         for later in tray.later:
@@ -231,22 +231,21 @@ class Reacting:
                 fact = ArtifactOpened(later.artifact, later.subscription)
                 yield f"opened/{later.artifact}/{later.subscription}", fact
 
-    def _expired(self, state: RunState, tray: Tray, now: datetime) -> Iterator[tuple[str, Fact]]:
+    def _expired(self, tray: Tray, now: datetime) -> Iterator[tuple[str, Fact]]:
         for subscription, pending in self._pending(tray):
             for key, ids in gates.outdated(pending, subscription, now):
-                yield self._expiration(state, subscription, key, ids)
+                yield self._expiration(subscription, key, ids)
 
     def _expiration(
-        self, state: RunState, subscription: Subscription, key: str, ids: tuple[str, ...]
+        self, subscription: Subscription, key: str, ids: tuple[str, ...]
     ) -> tuple[str, Fact]:
-        id = f"join/{subscription.id}/{key}@{state.position}"
-        return id, JoinExpired(subscription.id, key, ids)
+        return f"join/{subscription.id}/{ids[0]}", JoinExpired(subscription.id, key, ids)
 
-    def _closed(self, state: RunState, tray: Tray, now: datetime) -> Iterator[tuple[str, Fact]]:
+    def _closed(self, tray: Tray, now: datetime) -> Iterator[tuple[str, Fact]]:
         for subscription, pending in self._pending(tray):
             if gates.is_due(pending, subscription, now):
                 fact = BatchClosed(subscription.id, "its time is over")
-                yield f"batch/{subscription.id}@{state.position}", fact
+                yield f"batch/{subscription.id}/{pending.sets[0][0]}", fact
 
     def _pending(self, tray: Tray) -> Iterator[tuple[Subscription, Pending]]:
         for id, pending in tray.pending.items():

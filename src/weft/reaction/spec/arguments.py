@@ -66,10 +66,15 @@ def as_count(value: object, what: str, least: int = 1) -> int:
     return cast(int, value)
 
 
-def as_priority(value: object) -> int:
-    """A whole number; the highest comes first."""
+def as_priority(value: object, *, spans: bool) -> int:
+    """A whole number; the highest comes first of what waits in one run."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise _wrong("`priority`", value, "Give a whole number; the highest comes first.")
+    if value and spans:
+        raise UsageError(
+            "`priority` puts what waits in one run in order, and what a `join` or `batch` collects "
+            "has runs of its own. Drop it."
+        )
     return value
 
 

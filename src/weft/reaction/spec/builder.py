@@ -99,7 +99,7 @@ class AgentBuilder:
                 join=as_join(join, len(names)),
                 batch=as_kind(batch, Batch, "`batch`"),
                 context=None if context_provider is None else as_chosen(context_provider),
-                priority=as_priority(priority),
+                priority=as_priority(priority, spans=join is not None or batch is not None),
             )
             if any(replace(each, id=subscription.id) == subscription for each in taken):
                 raise UsageError("It consumes just this already. Drop one of the two calls.")

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from weft.agents.events import TurnFinished
-from weft.errors import LoopLimit, ReactionFailed
+from weft.errors import LoopLimit, ReactionFailed, UsageError
 from weft.log.events import RunFailed
 from weft.log.spec import Event
 
@@ -16,6 +16,7 @@ class Activity:
     def __init__(self) -> None:
         self._wanted: dict[str, int] = {}
         self._changed = asyncio.Event()
+        self._is_over = False
         self.failures: list[Exception] = []
 
     @property
@@ -51,6 +52,11 @@ class Activity:
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
+    def stop(self) -> None:
+        """Take notice that nothing is driven any more, and let whoever waits know."""
+        self._is_over = True
+        self.change()
+
     def note(self, event: Event) -> None:
         """Take notice of what is on record."""
         fact = event.data
@@ -73,10 +79,16 @@ class Activity:
 
         Raises:
             TimeoutError: it does not hold in time.
+            UsageError: it never will, as nothing is driven any more.
         """
         async with asyncio.timeout(seconds):
             while True:
                 changed = self._changed
                 if await condition():
                     return
+                if self._is_over:
+                    raise UsageError(
+                        "This app was closed while something was going on. Open another one, "
+                        "declare the board there, and go on: `await board.resume()`."
+                    )
                 await changed.wait()

@@ -62,7 +62,7 @@ class Answering:
         staff = self._loaded.staff[agent]
         prepared = await self._messages.prepare(number, agent) if self._hooked else UNPREPARED
         offers = offers_to(self._journal.workflow.agents[agent], self._journal, self._loaded)
-        gathered, problem = await self._gatherer.gather(going)
+        gathered, problem = await self._gatherer.gather(going, prepared.messages)
         if problem:
             return Ended(problem)
         sights = [

@@ -83,8 +83,8 @@ class Mailing:
 
     async def _is_declared(self, run: str) -> bool:
         """Whether this program can go on with a run: a board is code of the program it is in."""
-        first, _ = await self._ends(run)
-        return self._declares(first.data)
+        ends = await self._stores.log.ends(run=run)
+        return any(self._declares(first.data) for first, _ in ends)
 
     async def _ends(self, run: str) -> tuple[Event, Event]:
         for ends in await self._stores.log.ends(run=run):
@@ -112,10 +112,11 @@ class Mailing:
                 await asyncio.sleep(RETRY.total_seconds())
 
     async def rouse(self, run: str) -> None:
-        """Wake a run that has mail; interrupt it first if it is to end."""
+        """Wake a run that has mail, if it is this program's; interrupt it first if it is to end."""
         pending = await self._stores.inbox.pending(run)
+        if not (pending and await self._is_declared(run)):
+            return
         if any(isinstance(message, Stop) for _, message in pending):
             await self._scheduler.cancel(run)
-        if pending:
-            await self._scheduler.wake(run, tenant="")
-            self._driver.rouse(run)
+        await self._scheduler.wake(run, tenant="")
+        self._driver.rouse(run)

@@ -71,6 +71,11 @@ class Posting:
                 activity.note(event)
             activity.change()
 
+    def stop(self) -> None:
+        """Let the boards know that nothing is driven any more."""
+        for board in self._boards.values():
+            board.activity.stop()
+
     def fail(self, run: str, error: Exception) -> bool:
         """Let the board of a run know that it cannot be driven; whether it has one."""
         activity = self.activities.get(run)

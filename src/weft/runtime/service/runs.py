@@ -72,9 +72,12 @@ class Runs:
 
     async def serve(self, slots: int) -> None:
         """Drive what is woken here, and wake what gets mail, until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._world.scheduler.serve(self._drive, slots=slots, limits={}))
-            group.create_task(self._mailing.watch())
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._world.scheduler.serve(self._drive, slots=slots, limits={}))
+                group.create_task(self._mailing.watch())
+        finally:
+            self._posting.stop()
 
     async def _drive(self, run: str) -> datetime | None:
         """Drive a run; trouble reaches whoever follows it, and only them."""
