@@ -67,7 +67,7 @@ async def main(place: str, hops: int, window: int, rounds: int) -> None:
         builder = board.agent(f"agent{n}").consumes(STAGES[n]).publishes(STAGES[n + 1])
         builder.with_utilities(Silent()).with_engines(Relay(stage=n + 1))
     count = max(1, window // hops)
-    await burst(board, hops, TOGETHER)
+    await burst(board, hops, 1)
     print(min([await burst(board, hops, count) for _ in range(rounds)]))
     if store is not None:
         await store.close()  # its thread would keep this program alive

@@ -110,7 +110,7 @@ def _ask_flock(place: str, hops: int, size: Size) -> float | None:
     """CPU seconds per hop; Flock is as quiet as it can be made. Nothing if it is not installed."""
     done = subprocess.run(
         [os.environ.get(NEIGHBOUR, sys.executable), "-P", str(FLOCK)]
-        + [place, str(hops), str(size.window), str(size.rounds)],
+        + [place, str(hops), str(size.window), str(min(3, size.rounds))],
         env={**os.environ, "FLOCK_AUTO_TRACE": "false"},
         stdout=subprocess.PIPE,
         text=True,

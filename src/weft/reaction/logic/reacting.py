@@ -91,7 +91,8 @@ class Reacting:
         self.collects = collects
         everything = [s for member in plan.members.values() for s in member.subscriptions]
         self._by_id = {each.id: each for each in everything}
-        self._order = sorted(everything, key=lambda each: -each.priority)
+        in_order = sorted(everything, key=lambda each: -each.priority)
+        self._places = {each.id: place for place, each in enumerate(in_order)}
         self.folds: Mapping[type, Callable[[Any, Any], None]] = {
             ArtifactPublished: self._on_published,
             ArtifactReceived: self._on_received,
@@ -158,9 +159,9 @@ class Reacting:
         """What is given to an agent next: directly first, then by priority, then as declared."""
         if not tray.ready or len(state.open) >= ABREAST:
             return None
-        direct = (queue[0] for id, queue in tray.ready.items() if id not in self._by_id)
-        in_order = (tray.ready[each.id][0] for each in self._order if each.id in tray.ready)
-        return next((w for w in (*direct, *in_order) if self._has_room(state, w.agent)), None)
+        ids = sorted(tray.ready, key=lambda id: self._places.get(id, -1))
+        first = (tray.ready[id][0] for id in ids)
+        return next((work for work in first if self._has_room(state, work.agent)), None)
 
     def _has_room(self, state: RunState, agent: str) -> bool:
         most = self.plan.members[agent].max_concurrency
