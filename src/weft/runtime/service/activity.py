@@ -17,6 +17,7 @@ class Activity:
         self._wanted: dict[str, int] = {}
         self._changed = asyncio.Event()
         self._is_over = False
+        self._left: set[str] = set()
         self.failures: list[Exception] = []
 
     @property
@@ -60,7 +61,9 @@ class Activity:
     def note(self, event: Event) -> None:
         """Take notice of what is on record."""
         fact = event.data
-        if isinstance(fact, TurnFinished) and fact.status == "failed":
+        if isinstance(fact, TurnFinished) and event.run in self._left:
+            self._left.discard(event.run)
+        elif isinstance(fact, TurnFinished) and fact.status == "failed":
             self.failures.append(ReactionFailed(event.run, fact.turn, fact.agent, fact.error))
         elif isinstance(fact, RunFailed):
             self.failures.append(LoopLimit(f"Run {event.run!r} was stopped. {fact.message}"))
@@ -68,6 +71,10 @@ class Activity:
     def fail(self, error: Exception) -> None:
         """Take notice that a run cannot be driven."""
         self.failures.append(error)
+
+    def leave(self, run: str) -> None:
+        """Leave it to whoever gave an agent something directly to hear how that first turn ends."""
+        self._left.add(run)
 
     def take_failures(self) -> list[Exception]:
         """What failed since last asked."""
