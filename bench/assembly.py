@@ -12,7 +12,6 @@ from weft.assembly.events import Span
 from weft.assembly.logic import EMPTY, View, frame, view
 from weft.assembly.logic.pieces import headed
 from weft.assembly.logic.retrieval import Estimate
-from weft.assembly.logic.searched import Sought
 from weft.assembly.service.assembling import Assembled, Assembler
 from weft.assembly.service.situations import Situation
 from weft.assembly.spec.sources import Source
@@ -40,8 +39,10 @@ class Agent:
         self._seen: tuple[Assembled, View] | None = None
 
     async def turn(self, number: int, texts: Sequence[str]) -> None:
-        async def search(sought: Sought) -> Sequence[RetrievalResult]:
-            return [RetrievalResult(texts[int(sought.query)], 0.9, sought.query)]
+        async def search(
+            collection: type[RagCollection], query: str, *more: object
+        ) -> Sequence[RetrievalResult]:
+            return [RetrievalResult(texts[int(query)], 0.9, query)]
 
         state = {f"text{n}": text for n, text in enumerate(texts)}
         assembled = await self._assembler.assemble(Situation(number, state=state, search=search))

@@ -7,7 +7,7 @@ from typing import Any
 from weft import RagCollection, RetrievalResult
 from weft.assembly.events import ContextGathered, RetrievalSearched
 from weft.assembly.logic.pieces import texts_of
-from weft.assembly.logic.searched import Sought, found_texts
+from weft.assembly.logic.searched import found_texts
 from weft.assembly.service.situations import Situation
 from weft.log.ports import Effect
 from weft.log.spec import Fact
@@ -41,11 +41,11 @@ class Run:
     async def once_in_turn(self, key: str, effect: Effect) -> Sequence[Fact]:
         return await self.once(f"t{self.turn}/{key}", effect)
 
-    async def found(self, sought: Sought) -> Sequence[RetrievalResult]:
-        assert sought.collection is Library
-        return await self.search.search(
-            sought.query, sought.top_k, sought.min_relevance, sought.filters or None
-        )
+    async def found(
+        self, collection: type[RagCollection], *sought: Any
+    ) -> Sequence[RetrievalResult]:
+        assert collection is Library
+        return await self.search.search(*sought)
 
     def next(self, **given: Any) -> Situation:
         """The situation of the next turn."""

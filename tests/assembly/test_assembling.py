@@ -226,7 +226,7 @@ async def test_nothing_found_is_no_error() -> None:
 
 
 async def test_what_a_search_gives_too_much_is_left_out() -> None:
-    async def search(sought: Any) -> Any:
+    async def search(*sought: Any) -> Any:
         contents = ("fits", 0.9), ("too much", 0.8), ("far off", 0.2), (" ", 0.95)
         return [RetrievalResult(c, score, f"d{n}") for n, (c, score) in enumerate(contents)]
 
@@ -269,9 +269,9 @@ async def test_searches_go_on_side_by_side_and_the_first_failure_is_raised_as_it
     going: list[str] = []
     both = anyio.Event()
 
-    async def search(sought: Any) -> Any:
-        going.append(sought.query)
-        if sought.query == "a":
+    async def search(collection: Any, query: str, *more: Any) -> Any:
+        going.append(query)
+        if query == "a":
             await both.wait()
             await anyio.sleep_forever()
         both.set()
@@ -284,7 +284,7 @@ async def test_searches_go_on_side_by_side_and_the_first_failure_is_raised_as_it
 
 
 async def test_an_adapter_that_gives_something_else_is_told() -> None:
-    async def search(sought: Any) -> Any:
+    async def search(*sought: Any) -> Any:
         return ["text"]
 
     with pytest.raises(ContextUnavailable, match="'library' gave 'text'. Let its adapter"):

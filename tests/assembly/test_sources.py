@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from typing_extensions import TypedDict
 
 from weft import RagCollection
-from weft.assembly.logic.checking import check_sources
+from weft.assembly.logic.checking import as_sources, check_sources
 from weft.assembly.logic.descriptions import describe_sources
 from weft.assembly.spec.formats import Budget, ContextFormat
 from weft.assembly.spec.sources import (
@@ -102,6 +102,11 @@ REFUSED: dict[str, Callable[[], object]] = {
 def test_what_could_not_work_is_refused_when_it_is_declared(said: str) -> None:
     with pytest.raises(UsageError, match=said):
         REFUSED[said]()
+
+
+def test_what_is_no_source_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"context\[1\] is 'summary', which is no source. Write"):
+        as_sources([from_literal("x"), "summary"])
 
 
 def test_sources_never_change_and_compare_by_what_they_say() -> None:

@@ -1,6 +1,6 @@
 """Whether sources can give what they name: all problems at once."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 from weft.assembly.logic.descriptions import origin_of
@@ -16,7 +16,25 @@ from weft.assembly.spec.sources import (
 )
 from weft.assembly.spec.templates import places_in
 from weft.errors import UsageError
-from weft.kernel.values import nearest
+from weft.kernel.values import nearest, preview
+
+
+def as_sources(given: Iterable[object]) -> tuple[Source, ...]:
+    """What was declared as sources.
+
+    Raises:
+        UsageError: something is none.
+    """
+    found: list[Source] = []
+    for place, each in enumerate(given):
+        if not isinstance(each, Source):
+            raise UsageError(
+                f"context[{place}] is {preview(each)}, which is no source. Write from_state(…), "
+                "from_retrieval(…), from_literal(…), from_variables(…), from_provider(…) or "
+                "from_history(…)."
+            )
+        found.append(each)
+    return tuple(found)
 
 
 class Trouble(NamedTuple):

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from weft.assembly.events import ContextGathered, RetrievalSearched
 from weft.assembly.logic.assembled import AssembledContext
+from weft.assembly.logic.checking import as_sources
 from weft.assembly.logic.composing import Draft, Press, compose
 from weft.assembly.logic.descriptions import origin_of
 from weft.assembly.logic.drafts import (
@@ -79,7 +80,7 @@ class Assembler:
         budget: Budget | None = None,
         format: ContextFormat = PLAIN,
     ) -> None:
-        self._sources = [(origin_of(n, each), each) for n, each in enumerate(sources)]
+        self._sources = [(origin_of(n, each), each) for n, each in enumerate(as_sources(sources))]
         self._budget = budget
         self._counts = Counts(counter)
         self._press = Press(format, self._counts)

@@ -43,7 +43,7 @@ async def search_all(
 async def _search_once(key: str, sought: Sought, situation: Situation) -> RetrievalSearched:
     async def effect() -> Sequence[Fact]:
         begun = anyio.current_time()
-        results = await situation.search(sought)
+        results = await situation.search(*sought)
         micros = round((anyio.current_time() - begun) * 1_000_000)
         found = Found(situation.turn, situation.agent, sought, results, micros)
         return (searched_fact(found, situation.texts, situation.masked),)

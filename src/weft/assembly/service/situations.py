@@ -2,12 +2,12 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
-from weft.assembly.logic.searched import Sought
-from weft.assembly.spec import ContextRequest, Message, RetrievalResult
+from weft.assembly.spec import ContextRequest, Message, RagCollection, RetrievalResult
 from weft.board.spec import Artifact
 from weft.errors import ContextUnavailable
+from weft.kernel.values import Json
 from weft.log.ports import Effect
 from weft.log.spec import Fact
 from weft.variables.logic.exposure import Values
@@ -17,8 +17,21 @@ OnRecord = Callable[[str, Effect], Awaitable[Sequence[Fact]]]
 
 F = TypeVar("F", bound=Fact)
 
-# Searches a collection.
-Search = Callable[[Sought], Awaitable[Sequence[RetrievalResult]]]
+
+class Search(Protocol):
+    """Searches a collection."""
+
+    def __call__(
+        self,
+        collection: type[RagCollection],
+        query: str,
+        top_k: int,
+        min_relevance: float,
+        filters: Mapping[str, Json],
+        /,
+    ) -> Awaitable[Sequence[RetrievalResult]]:
+        """The best `top_k` pieces of what passes the filters and is relevant enough."""
+        ...
 
 
 async def each_time(key: str, effect: Effect) -> Sequence[Fact]:
@@ -26,15 +39,14 @@ async def each_time(key: str, effect: Effect) -> Sequence[Fact]:
     return await effect()
 
 
-async def no_search(sought: Sought) -> Sequence[RetrievalResult]:
+async def no_search(collection: type[RagCollection], *sought: object) -> Sequence[RetrievalResult]:
     """Refuse to search.
 
     Raises:
         ContextUnavailable: always.
     """
     raise ContextUnavailable(
-        f"Collection {sought.collection.name!r} cannot be searched here. Give the situation a "
-        "`search`."
+        f"Collection {collection.name!r} cannot be searched here. Give the situation a `search`."
     )
 
 
