@@ -9,7 +9,18 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import board, crowd, hops, imports, parking, resuming, triggers, turns, vectors
+from bench import (
+    assembly,
+    board,
+    crowd,
+    hops,
+    imports,
+    parking,
+    resuming,
+    triggers,
+    turns,
+    vectors,
+)
 from bench.measures import FULL, QUICK, Measure, Scenario, Size
 from bench.report import as_json, show
 
@@ -24,6 +35,7 @@ SCENARIOS: dict[str, Scenario] = {
     "board": board.measure,
     "hops": hops.measure,
     "vectors": vectors.measure,
+    "assembly": assembly.measure,
 }
 
 # Wide enough for the table where nobody says how wide the screen is.

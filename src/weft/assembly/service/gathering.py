@@ -7,10 +7,11 @@ from typing import NamedTuple
 import anyio
 
 from weft.assembly.events import ProviderFailed
+from weft.assembly.logic.descriptions import name_of
 from weft.assembly.logic.gathered import Gathered, check_given, shown_inputs
 from weft.assembly.logic.items import with_payload
 from weft.assembly.logic.slices import Settled
-from weft.assembly.service.trail import HERE, Place, Trail, ask, name_of
+from weft.assembly.service.trail import HERE, Place, Trail, ask
 from weft.assembly.spec import Chosen, ContextProvider, ContextRequest
 from weft.board.spec import Artifact
 from weft.errors import ContextUnavailable

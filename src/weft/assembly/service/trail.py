@@ -2,13 +2,13 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
-from functools import partial, wraps
-from inspect import isroutine
-from typing import Any, NamedTuple, TypeVar, cast
+from functools import wraps
+from typing import NamedTuple, TypeVar, cast
 
 import anyio
 
 from weft.assembly.events import ProviderCall, ProviderFailed
+from weft.assembly.logic.descriptions import name_of
 from weft.assembly.logic.origins import Known
 from weft.assembly.logic.slices import Settled, settle
 from weft.assembly.spec import ContextProvider, ContextRequest, ContextSlice
@@ -42,13 +42,6 @@ class Place(NamedTuple):
 
 # The call that is going on; tasks and threads that a provider starts belong to it.
 HERE: ContextVar[Place] = ContextVar("weft_provider")
-
-
-def name_of(provider: Any) -> str:
-    """What a provider is called: the name of its function or class."""
-    while isinstance(provider, partial):
-        provider = provider.func
-    return provider.__name__ if isroutine(provider) else type(provider).__name__
 
 
 async def ask(provider: ContextProvider, request: ContextRequest, name: str = "") -> Settled:
