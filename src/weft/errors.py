@@ -4,6 +4,7 @@ WeftError                 anything Weft says no to; has a stable `code`
 ├── DefinitionError       a workflow that does not pass its check; carries all diagnostics
 ├── UsageError            a call that cannot mean anything: wrong answer, closed app, bad setting
 │   ├── UnknownRun        no run of that id
+│   ├── WorkflowGone      the folder of a run's workflow is not there any more
 │   └── NotYours          a question of another user or tenant
 ├── LogError              the log refused or could not store
 │   ├── Conflict          somebody else wrote at this position
@@ -79,6 +80,12 @@ class UnknownRun(UsageError):
 
     def __init__(self, run: str) -> None:
         super().__init__(f"There is no run {run!r} in this store. `weft runs` lists what there is.")
+
+
+class WorkflowGone(UsageError):
+    """The folder of a run's workflow is not there any more, and its code is needed."""
+
+    code = "WEFT-WORKFLOW-GONE"
 
 
 class NotYours(UsageError):

@@ -45,7 +45,7 @@ def test_an_artifact_does_not_change() -> None:
     "make", [lambda: artifact("a", parents=(5,)), lambda: artifact("a", run=b"r")]
 )
 def test_what_would_come_back_as_something_else_is_refused(make: Callable[[], Artifact]) -> None:
-    with pytest.raises(InvalidArtifact, match="'a'"):
+    with pytest.raises(InvalidArtifact, match="'a'|Artifact.run"):
         rows_of([make()])
 
 

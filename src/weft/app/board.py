@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Set
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from weft.errors import ReactionFailed, UsageError
+from weft.errors import PlanChanged, ReactionFailed, UsageError
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -227,7 +227,11 @@ class Board(Readable):
         self._go()
         found = await self._runs.unfinished()
         for first, _ in found:
-            await self._parts.definitions.restore(first.data)
+            try:
+                await self._parts.definitions.restore(first.data)
+            except PlanChanged as error:
+                told = f"Run {first.run!r} cannot be gone on with. {error}"
+                raise PlanChanged(f"{told}\nTo give it up: board.cancel({first.run!r})") from None
         for first, last in found:
             await self._runs.resume(first.run, last)
         return [first.run for first, _ in found]

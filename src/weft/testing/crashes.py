@@ -7,6 +7,7 @@ from typing import Any
 from weft.agents.spec import Answer, Callee, Engine, Task
 from weft.board.spec import Artifact, Consumption, FilterConfig, Page, Reader, Summary
 from weft.board.spec.index import Found
+from weft.kernel.contained import Interrupted
 from weft.kernel.values import Json
 from weft.log.ports import EventLog
 from weft.log.spec import Event
@@ -16,7 +17,7 @@ from weft.runtime.spec import Message
 from weft.variables.spec import Context
 
 
-class Killed(BaseException):
+class Killed(Interrupted):
     """The process is gone. Nothing that handles errors may handle this."""
 
 

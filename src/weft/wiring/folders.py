@@ -15,7 +15,7 @@ from weft.conversation.logic.production import check_production
 from weft.conversation.logic.rosters import Roster, declared_contexts, roster
 from weft.conversation.logic.routing import Conversing
 from weft.conversation.spec import Conversation
-from weft.errors import DefinitionError, Diagnostic, UsageError
+from weft.errors import DefinitionError, Diagnostic, WorkflowGone
 from weft.kernel.documents import Folder
 from weft.kernel.values import nearest
 from weft.log.events import RunStarted
@@ -99,7 +99,7 @@ class Folders:
         loaded, problems = self._make(folder, problems, changed, started.set_aside)
         lost = any(problem.code == NO_CODE_FILE for problem in problems)
         if loaded is None and lost and not FilePath(started.root).is_dir():
-            raise UsageError(
+            raise WorkflowGone(
                 f"The workflow folder of this run is gone: it was {started.root!r}, and its code "
                 "is needed. Put it back there to go on with the run."
             )

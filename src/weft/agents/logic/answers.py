@@ -57,6 +57,8 @@ def as_answer(task: Task, given: Any) -> Answer:
     """
     if given is None or isinstance(given, str):
         return Answer(given or "")
+    if isinstance(given, dict):
+        return Answer(output=given)
     if isinstance(given, Answer):
         return msgspec.structs.replace(given, artifacts=tuple(map(_publication, given.artifacts)))
     values: list[Any] = [*given] if isinstance(given, list | tuple) else [given]

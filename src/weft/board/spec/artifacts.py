@@ -31,6 +31,11 @@ class Artifact(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def __post_init__(self) -> None:
         name(self.id, "Artifact.id")
         name(self.type, "Artifact.type")
+        name(self.produced_by, "Artifact.produced_by")
+        for field in ("correlation_id", "run", "partition"):
+            value = getattr(self, field)
+            if value is not None:
+                name(value, f"Artifact.{field}")
         force_setattr(self, "created_at", instant(self.created_at, "Artifact.created_at"))
         force_setattr(self, "tags", names(self.tags, "Artifact.tags"))
         if isinstance(self.parents, str):

@@ -1,8 +1,8 @@
 """The types of artifacts: pydantic models by name, as one app knows them."""
 
 from collections import ChainMap
-from collections.abc import Callable
-from typing import TypeVar, overload
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar, cast, overload
 
 import msgspec
 from pydantic import BaseModel, ValidationError
@@ -142,8 +142,7 @@ class TypeRegistry:
         try:
             text = value.model_dump_json(by_alias=True, round_trip=True)
             again = type(value).model_validate_json(text)
-            # NaN is equal to nothing, and what is private may differ.
-            same = again == value or repr(again) == repr(value)
+            same = again == value or _is_same(again, value)
         except (PydanticSerializationError, ValidationError) as error:
             raise InvalidArtifact(
                 f"A value of type {name!r} does not come back from JSON: {_said(error)}. For bytes "
@@ -157,6 +156,20 @@ class TypeRegistry:
                 "Let its serializers and validators undo each other."
             )
         return payload
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Whether two values are the same though they are not equal: NaN is equal to nothing, and what
+    is private may differ."""
+    if isinstance(one, BaseModel) and isinstance(other, BaseModel):
+        return type(one) is type(other) and _is_same(dict(one), dict(other))
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        these, those = cast(Mapping[Any, Any], one), cast(Mapping[Any, Any], other)
+        return these.keys() == those.keys() and all(_is_same(these[k], those[k]) for k in these)
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        some, more = cast(Sequence[Any], one), cast(Sequence[Any], other)
+        return len(some) == len(more) and all(map(_is_same, some, more))
+    return bool(one == other) or (one != one and other != other)
 
 
 def _place(model: type[BaseModel]) -> str:

@@ -9,6 +9,8 @@ from pydantic.json_schema import models_json_schema
 from weft.agents.logic.outputs.reading import read_output
 from weft.agents.spec import Answer, Made, OutputSchema, Publication
 from weft.board.spec import TypeRegistry
+from weft.board.spec.values import name, names
+from weft.board.spec.visibility import is_visibility
 from weft.errors import BoardError, UsageError
 from weft.kernel.values import Json, as_array, as_object, preview, said
 from weft.reaction.spec import Member, Product
@@ -89,10 +91,18 @@ class BoardProducts:
         if product is None:
             known = ", ".join(each.type for each in self._member.products) or "nothing"
             raise Refused(f"{self._name} gave a {type!r}, and publishes {known}.")
+        tags = product.tags | names(what.tags or (), "Publication.tags")
+        if not (what.visibility is None or is_visibility(what.visibility)):
+            raise Refused(f"Publication.visibility is {what.visibility!r}, which is none.")
+        if what.partition is not None:
+            name(what.partition, "Publication.partition")
         await self._check(product, type, payload)
-        tags = sorted(product.tags | frozenset(what.tags or ()))
         return Made(
-            type, payload, tuple(tags), what.visibility or product.visibility, what.partition
+            type,
+            payload,
+            tuple(sorted(tags)),
+            what.visibility or product.visibility,
+            what.partition,
         )
 
     async def _check(self, product: Product, type: str, payload: Json) -> None:

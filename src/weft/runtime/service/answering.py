@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 from weft.agents.events import AgentOutput, AgentText
 from weft.agents.logic.exchanges import passed_on
 from weft.agents.spec import UNPREPARED, Answer, Component, Engine, Exchange, Publication
+from weft.kernel.contained import named
 from weft.kernel.values import said
 from weft.log.spec import Fact
 from weft.reaction.events import SampleChosen
 from weft.runtime.service.beside import side_by_side
-from weft.runtime.service.calls import Waiting, named
+from weft.runtime.service.calls import Waiting
 from weft.runtime.service.components import around_calls
 from weft.runtime.service.gathering import Gatherer
 from weft.runtime.service.journal import Journal
@@ -142,10 +143,13 @@ class Answering:
         if ended.error or score is None:
             return None
         given: Any = await ask_user_code(score, self._answer(ended.facts), deadline=DEADLINE)
-        number = float(given)
-        if math.isnan(number):
-            raise ValueError("the score is not a number")
-        return number
+        if (
+            isinstance(given, bool)
+            or not isinstance(given, int | float)
+            or not math.isfinite(given)
+        ):
+            raise ValueError(f"the score is {given!r}. Let `score` give a finite number.")
+        return float(given)
 
     def _answer(self, facts: Sequence[Fact]) -> Answer:
         """What an agent came to, as its engine gave it."""

@@ -108,8 +108,7 @@ class BoardRuns:
         """Put things on the board; nothing is, if one of them is not right."""
         loaded = await self._declared()
         for what in things:
-            loaded.types.register(what.value.__class__)
-            loaded.types.write(what.value)
+            self._artifact(loaded, what, correlation, None)
         if correlation is not None:
             return [await self.publish(what, correlation, None) for what in things]
         published: list[Artifact] = []
@@ -305,7 +304,9 @@ class BoardRuns:
             await journal.commit()
         except Conflict:
             return False
-        if not (is_alone and place.artifacts.follows_log):
+        if is_alone and place.artifacts.follows_log:
+            self.activity.change()  # nobody drives it, and who waits may wait for this
+        else:
             await self._wake(run)
         return True
 

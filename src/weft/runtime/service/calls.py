@@ -20,6 +20,7 @@ from weft.agents.events import (
 from weft.agents.spec import ASKING, SELECTOR, Callee, Display, Question
 from weft.errors import QuestionExpired as Expired
 from weft.errors import UsageError
+from weft.kernel.contained import Interrupted, Quit, contained
 from weft.kernel.values import Json, as_object, is_text, preview, said, writable
 from weft.log.events import RunPaused
 from weft.log.spec import Fact
@@ -34,21 +35,8 @@ from weft.variables.spec import UNCHANGED, Context, Derived, UiResponse
 GRACE = 1.0
 
 
-class Parked(BaseException):
+class Parked(Interrupted):
     """Ends a call that asked a person; it is entered again when the answer is there."""
-
-
-class Quit(Exception):
-    """A call that ended as if more than itself were to end; `name` is what it raised."""
-
-    def __init__(self, name: str, message: str) -> None:
-        super().__init__(message)
-        self.name = name
-
-
-def named(error: Exception) -> str:
-    """What an error of a call is called."""
-    return error.name if isinstance(error, Quit) else type(error).__name__
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,10 +107,8 @@ class Call:
 
     async def _enter(self, arguments: dict[str, Json]) -> Any:
         ASKING.set(self)
-        try:
+        with contained():
             return await self._callee(arguments, Context(self.draft, self))
-        except SystemExit as error:
-            raise Quit("SystemExit", said(error)) from error
 
     def _go_on(self) -> None:
         """Let nobody go on who asked and caught what ended the call, or whose call is over."""

@@ -15,9 +15,10 @@ from weft.agents.spec import (
 )
 from weft.assembly.spec import TurnContext
 from weft.errors import UsageError
+from weft.kernel.contained import contained, named
 from weft.kernel.values import said
 from weft.log.spec import Event
-from weft.runtime.service.calls import Waiting, named
+from weft.runtime.service.calls import Waiting
 from weft.runtime.service.engines import ask_engine
 from weft.runtime.service.journal import Appends, Tell, Telling
 from weft.runtime.service.rounds import Ended
@@ -49,7 +50,8 @@ async def around_turn(
     for component in reversed([each for each in components if isinstance(each, TurnComponent)]):
         call = partial(component.around_turn, turn, call)
     try:
-        await call()
+        with contained():
+            await call()
     except Exception as error:  # noqa: BLE001 - whatever a component raises is recorded
         if not any(isinstance(each, Waiting) for each in came):
             return Ended(f"{named(error)}: {said(error)}")

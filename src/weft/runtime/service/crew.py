@@ -12,6 +12,7 @@ class Crew:
     def __init__(self) -> None:
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._changed = asyncio.Event()
+        self.is_stopping = False
 
     async def __aenter__(self) -> "Crew":
         return self
@@ -26,6 +27,7 @@ class Crew:
 
     async def stop(self) -> None:
         """Interrupt the turns that are being taken, and wait for their end."""
+        self.is_stopping = True
         for task in self._tasks.values():
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)

@@ -7,13 +7,14 @@ from typing import Any, NamedTuple
 import anyio
 
 from weft.agents.spec import Callee, Question
+from weft.kernel.contained import named
 from weft.kernel.digests import digest
 from weft.kernel.values import Json, as_data, preview, said
 from weft.lifecycle.events import LifecycleToolCall, LifecycleToolError, LifecycleToolResult
 from weft.lifecycle.logic import hooks_after, hooks_at, skipped
 from weft.lifecycle.spec import TRIGGERS, Hook, Hooks
 from weft.log.spec import Fact
-from weft.runtime.service.calls import Call, Caller, Parked, as_json, named, park
+from weft.runtime.service.calls import Call, Caller, Parked, as_json, park
 from weft.runtime.service.journal import Journal
 from weft.variables.spec import RUN_STATUS
 

@@ -9,13 +9,14 @@ import msgspec
 from weft.agents.spec import Judge
 from weft.board.logic.matching import value_at
 from weft.board.spec import Artifact, TypeRegistry
+from weft.kernel.contained import named
 from weft.kernel.values import canonical, said
 from weft.reaction.events import ArtifactOffered, Verdict
 from weft.reaction.logic.judging import FORWARDED, TAKEN, judge
 from weft.reaction.logic.reacting import Reacting
 from weft.reaction.spec import Subscription
 from weft.reaction.spec.tray import Tray
-from weft.runtime.service.calls import as_json, named
+from weft.runtime.service.calls import as_json
 from weft.runtime.service.journal import Journal
 from weft.runtime.service.users import ask_user_code
 

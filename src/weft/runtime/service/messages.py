@@ -6,12 +6,13 @@ from typing import Any
 
 from weft.agents.spec import USER, Prepared, ToolSchema
 from weft.assembly.spec import Message
+from weft.kernel.contained import named
 from weft.kernel.digests import digest
 from weft.kernel.values import Json, as_array, as_data, as_object, said
 from weft.lifecycle.events import MessageHookCalled, MessageHooked, MessageHookFailed
 from weft.lifecycle.spec import MessageHook
 from weft.log.spec import Fact
-from weft.runtime.service.calls import Call, Caller, as_json, named
+from weft.runtime.service.calls import Call, Caller, as_json
 from weft.runtime.service.journal import Journal
 from weft.variables.spec import Context
 

@@ -7,10 +7,10 @@ from weft.agents.logic.outputs.reading import read_output
 from weft.agents.spec import SELECTOR, Agent, Answer, OutputSchema, Pick, Task
 from weft.assembly.spec import Transcript
 from weft.errors import EngineError
+from weft.kernel.contained import named
 from weft.kernel.digests import chain
 from weft.kernel.values import Json, as_data, as_object, is_text, preview, said
 from weft.log.spec import Fact
-from weft.runtime.service.calls import named
 from weft.runtime.service.engines import ask_engine
 from weft.runtime.service.journal import Diverged, Journal
 from weft.runtime.spec import Loaded

@@ -8,7 +8,7 @@ from weft.agents.spec import Spawn
 from weft.board.ports import ArtifactStore
 from weft.board.service.rebuilding import index
 from weft.board.spec import Artifact
-from weft.errors import RunBusy
+from weft.errors import Conflict, RunBusy
 from weft.log.events import RunStarted
 from weft.log.spec import Event
 from weft.reaction.logic.reacting import Reacting
@@ -56,6 +56,11 @@ class Posting:
         except (RunBusy, asyncio.CancelledError):
             is_resting = False  # another drive follows
             raise
+        except Conflict:
+            raise  # it goes on in another process
+        except Exception as error:
+            activity.fail(error)
+            raise
         finally:
             activity.end(run, begun, is_resting=is_resting)
             if not (driver.keeps(run) or activity.is_wanted(run)):
@@ -76,9 +81,6 @@ class Posting:
         for board in self._boards.values():
             board.activity.stop()
 
-    def fail(self, run: str, error: Exception) -> bool:
-        """Let the board of a run know that it cannot be driven; whether it has one."""
-        activity = self.activities.get(run)
-        if activity is not None:
-            activity.fail(error)
-        return activity is not None
+    def attends(self, run: str) -> bool:
+        """Whether the board of a run is told what becomes of it."""
+        return run in self.activities

@@ -1,11 +1,12 @@
 """Runs in which artifacts decide: turns are taken side by side, and what comes meanwhile counts."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from weft.agents.events import TurnStarted
+from weft.agents.events import TurnFinished, TurnStarted
 from weft.agents.spec import Finish, Judge, Rest, Spawn, TakeTurn
 from weft.board.spec import Artifact
 from weft.errors import UsageError
@@ -123,8 +124,18 @@ class Reactions:
                 await opened.turns.take(number, agent, voice)
             except Waiting:
                 pass  # on record, and the turn stays open
+            except asyncio.CancelledError:
+                if self._crew.is_stopping:
+                    raise
+                self._give_up(number, agent)
         if self._crew.size > 1:  # the others may take long
             await opened.journal.commit()
+
+    def _give_up(self, number: int, agent: str) -> None:
+        """Put on record that a turn ended itself, although nobody interrupts it."""
+        error = "CancelledError: it cancelled its own task"
+        fact = TurnFinished(number, agent, "failed", error)
+        self._opened.journal.keep(f"t{number}/end", lambda: fact)
 
     async def _spawn(self, spawn: Spawn) -> None:
         """Let a set have its own run: that it is taken comes first, then the run."""

@@ -21,11 +21,12 @@ from weft.agents.events import (
 from weft.agents.logic.answers import as_answer, interpret, interpret_made, said_by
 from weft.agents.logic.exchanges import Outcome, exchange_of, request
 from weft.agents.spec import Engine, Exchange, Question, Task, ToolCall
+from weft.kernel.contained import named
 from weft.kernel.digests import digest
 from weft.kernel.values import Json, as_data, as_object, said
 from weft.log.spec import Fact
 from weft.runtime.service.beside import side_by_side
-from weft.runtime.service.calls import Call, Caller, Parked, as_json, named, park
+from weft.runtime.service.calls import Call, Caller, Parked, as_json, park
 from weft.runtime.service.engines import ask_engine
 from weft.runtime.service.journal import Diverged, Journal
 from weft.runtime.service.messages import MessageHooks

@@ -11,7 +11,17 @@ from weft.agents.events import QuestionAnswered, QuestionAsked, UserText
 from weft.agents.logic.answers import misanswer
 from weft.agents.logic.folding import open_question, question_of
 from weft.agents.spec import WORKFLOW, Question
-from weft.errors import Conflict, NotYours, QuestionExpired, RunBusy, UnknownRun, UsageError
+from weft.errors import (
+    Conflict,
+    DefinitionError,
+    NotYours,
+    PlanChanged,
+    QuestionExpired,
+    RunBusy,
+    UnknownRun,
+    UsageError,
+    WorkflowGone,
+)
 from weft.kernel.values import Json
 from weft.log.events import ENDS, RunPaused, RunStarted
 from weft.log.ports import Clock
@@ -20,6 +30,7 @@ from weft.runtime.ports import Definitions, Entropy, Scheduler
 from weft.runtime.service.boards import BoardRuns, Place
 from weft.runtime.service.driver import Driver, Listeners, Stores
 from weft.runtime.service.following import Following
+from weft.runtime.service.giving_up import give_up
 from weft.runtime.service.mailing import RETRY, Mailing
 from weft.runtime.service.pinning import PLAN_FORM
 from weft.runtime.service.posting import Posting
@@ -82,6 +93,7 @@ class Runs:
     async def _drive(self, run: str) -> datetime | None:
         """Drive a run; trouble reaches whoever follows it, and only them."""
         self._following.begin(run)
+        is_told = self._posting.attends(run)
         try:
             with self._posting.busy(run, self._driver):
                 return await self._driver.drive(run)
@@ -90,7 +102,6 @@ class Runs:
         except RunBusy:
             return self._world.clock.now() + RETRY
         except Exception as error:  # noqa: BLE001 - told to whoever follows the run
-            is_told = self._posting.fail(run, error)
             self._following.tell(run, error, aloud=not is_told)
         finally:
             self._following.end(run)
@@ -243,7 +254,10 @@ class Runs:
         if last.kind in ENDS:
             return False
         await self._world.stores.inbox.offer(run, "cancel", Stop(by, reason))
-        delivery = await self._mailing.deliver(run, "cancel", last.seq)
+        try:
+            delivery = await self._mailing.deliver(run, "cancel", last.seq)
+        except (PlanChanged, DefinitionError, WorkflowGone):
+            return await give_up(self._world.stores, self._world.clock, run, by, reason)
         if delivery is Delivery.KEPT:
             raise UsageError(
                 f"Run {run!r} is told to end, and nobody drives it now. It ends once the program "
