@@ -26,6 +26,12 @@ from weft.board.spec import After, FilterConfig, Labelled, Private, Reader, arti
 from weft.errors import ArtifactExists, InvalidArtifact, UsageError
 
 
+@pytest.fixture(params=["beside the runs", "in PostgreSQL"])
+def artifacts(request: pytest.FixtureRequest) -> str | None:
+    is_beside = request.param == "beside the runs"
+    return None if is_beside else request.getfixturevalue("postgres_url")
+
+
 @pytest.fixture
 def clerk(board: Board) -> Clerk:
     clerk = Clerk(pack)
