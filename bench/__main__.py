@@ -9,7 +9,18 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import board, crowd, imports, parking, resuming, triggers, turns, vectors
+from bench import (
+    assembly,
+    board,
+    crowd,
+    hops,
+    imports,
+    parking,
+    resuming,
+    triggers,
+    turns,
+    vectors,
+)
 from bench.measures import FULL, QUICK, Measure, Scenario, Size
 from bench.report import as_json, show
 
@@ -22,7 +33,9 @@ SCENARIOS: dict[str, Scenario] = {
     "crowd": crowd.measure,
     "resume": resuming.measure,
     "board": board.measure,
+    "hops": hops.measure,
     "vectors": vectors.measure,
+    "assembly": assembly.measure,
 }
 
 # Wide enough for the table where nobody says how wide the screen is.

@@ -146,9 +146,15 @@ def _compare(name: str, boards: Mapping[int, Board], size: Size) -> Iterator[Mea
 
 async def _fill(board: Board, count: int) -> None:
     store = board.open()
-    for first in range(0, count, BATCH):
-        await store.artifacts.put([_artifact(n) for n in range(first, min(count, first + BATCH))])
+    for some in artifacts(count):
+        await store.artifacts.put(some)
     await store.aclose()
+
+
+def artifacts(count: int) -> Iterator[list[Artifact]]:
+    """So many artifacts of many kinds, some at a time."""
+    for first in range(0, count, BATCH):
+        yield [_artifact(n) for n in range(first, min(count, first + BATCH))]
 
 
 def _artifact(n: int) -> Artifact:

@@ -38,6 +38,8 @@ class Size(msgspec.Struct, frozen=True):
     crowd_turns: int
     resumed: tuple[int, ...]
     boards: tuple[int, int]
+    shelves: tuple[int, int]
+    bystanders: tuple[int, ...]
     vectors: tuple[int, int]
 
 
@@ -53,6 +55,8 @@ FULL = Size(
     crowd_turns=20,
     resumed=(100, 4500, 5000),  # before and after a snapshot is due
     boards=(10_000, 1_000_000),
+    shelves=(0, 100_000),
+    bystanders=(0, 50, 200),
     vectors=(100_000, 384),
 )
 QUICK = Size(
@@ -67,6 +71,8 @@ QUICK = Size(
     crowd_turns=3,
     resumed=(10, 20, 40),
     boards=(500, 2_000),
+    shelves=(0, 1_000),
+    bystanders=(0, 5, 20),
     vectors=(1_000, 32),
 )
 

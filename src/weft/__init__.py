@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from weft.app import Board as Board
     from weft.app import Run as Run
     from weft.app import Weft as Weft
+    from weft.assembly.logic.assembled import AssembledContext as AssembledContext
     from weft.assembly.service.providers import CompositeProvider as CompositeProvider
     from weft.assembly.service.providers import (
         DefaultCorrelationProvider as DefaultCorrelationProvider,
@@ -32,6 +33,20 @@ if TYPE_CHECKING:
     from weft.assembly.spec import RagCollection as RagCollection
     from weft.assembly.spec import RetrievalResult as RetrievalResult
     from weft.assembly.spec import TurnContext as TurnContext
+    from weft.assembly.spec.formats import Budget as Budget
+    from weft.assembly.spec.formats import ContextFormat as ContextFormat
+    from weft.assembly.spec.segments import ArtifactSegment as ArtifactSegment
+    from weft.assembly.spec.segments import HistorySegment as HistorySegment
+    from weft.assembly.spec.segments import LiteralSegment as LiteralSegment
+    from weft.assembly.spec.segments import RetrievalSegment as RetrievalSegment
+    from weft.assembly.spec.segments import StateSegment as StateSegment
+    from weft.assembly.spec.segments import VariableSegment as VariableSegment
+    from weft.assembly.spec.sources import from_history as from_history
+    from weft.assembly.spec.sources import from_literal as from_literal
+    from weft.assembly.spec.sources import from_provider as from_provider
+    from weft.assembly.spec.sources import from_retrieval as from_retrieval
+    from weft.assembly.spec.sources import from_state as from_state
+    from weft.assembly.spec.sources import from_variables as from_variables
     from weft.board.spec import After as After
     from weft.board.spec import Artifact as Artifact
     from weft.board.spec import FilterConfig as FilterConfig
@@ -43,6 +58,7 @@ if TYPE_CHECKING:
     from weft.board.spec import Tenant as Tenant
     from weft.board.spec import artifact_type as artifact_type
     from weft.errors import ArtifactExists as ArtifactExists
+    from weft.errors import ContextTooLarge as ContextTooLarge
     from weft.errors import DefinitionError as DefinitionError
     from weft.errors import Diagnostic as Diagnostic
     from weft.errors import InvalidArtifact as InvalidArtifact
@@ -62,19 +78,23 @@ if TYPE_CHECKING:
     from weft.variables.spec import derivation as derivation
 
 _HOMES = {
-    "UNCHANGED": "weft.variables.spec",
     "After": "weft.board.spec",
     "Answer": "weft.agents.spec",
     "Artifact": "weft.board.spec",
     "ArtifactExists": "weft.errors",
+    "ArtifactSegment": "weft.assembly.spec.segments",
+    "AssembledContext": "weft.assembly.logic.assembled",
     "Batch": "weft.reaction.spec",
     "Board": "weft.app",
-    "CompositeProvider": "weft.assembly.service.providers",
+    "Budget": "weft.assembly.spec.formats",
     "Chunking": "weft.assembly.spec",
+    "CompositeProvider": "weft.assembly.service.providers",
     "Context": "weft.variables.spec",
+    "ContextFormat": "weft.assembly.spec.formats",
     "ContextProvider": "weft.assembly.spec",
     "ContextRequest": "weft.assembly.spec",
     "ContextSlice": "weft.assembly.spec",
+    "ContextTooLarge": "weft.errors",
     "DefaultCorrelationProvider": "weft.assembly.service.providers",
     "DefinitionError": "weft.errors",
     "Delivery": "weft.runtime.spec",
@@ -84,9 +104,11 @@ _HOMES = {
     "Event": "weft.log.spec",
     "FilterConfig": "weft.board.spec",
     "FilteredContextProvider": "weft.assembly.service.providers",
+    "HistorySegment": "weft.assembly.spec.segments",
     "InvalidArtifact": "weft.errors",
     "Join": "weft.reaction.spec",
     "Labelled": "weft.board.spec",
+    "LiteralSegment": "weft.assembly.spec.segments",
     "LoopLimit": "weft.errors",
     "MissingContext": "weft.errors",
     "PlanChanged": "weft.errors",
@@ -94,13 +116,15 @@ _HOMES = {
     "Public": "weft.board.spec",
     "Publication": "weft.agents.spec",
     "QuestionExpired": "weft.errors",
+    "RagCollection": "weft.assembly.spec",
     "ReactionFailed": "weft.errors",
     "Reader": "weft.board.spec",
     "RedactingProvider": "weft.assembly.service.providers",
-    "RagCollection": "weft.assembly.spec",
     "RetrievalResult": "weft.assembly.spec",
+    "RetrievalSegment": "weft.assembly.spec.segments",
     "Run": "weft.app",
     "StateDelegatingProvider": "weft.assembly.service.providers",
+    "StateSegment": "weft.assembly.spec.segments",
     "SummaryProvider": "weft.assembly.service.providers",
     "TagFilter": "weft.board.spec",
     "Task": "weft.agents.spec",
@@ -109,29 +133,41 @@ _HOMES = {
     "ToolSchema": "weft.agents.spec",
     "TranscriptProvider": "weft.assembly.service.providers",
     "TurnContext": "weft.assembly.spec",
+    "UNCHANGED": "weft.variables.spec",
     "UnknownType": "weft.errors",
     "Usage": "weft.agents.spec",
+    "VariableSegment": "weft.assembly.spec.segments",
     "Weft": "weft.app",
     "WeftError": "weft.errors",
     "artifact_type": "weft.board.spec",
     "derivation": "weft.variables.spec",
+    "from_history": "weft.assembly.spec.sources",
+    "from_literal": "weft.assembly.spec.sources",
+    "from_provider": "weft.assembly.spec.sources",
+    "from_retrieval": "weft.assembly.spec.sources",
+    "from_state": "weft.assembly.spec.sources",
+    "from_variables": "weft.assembly.spec.sources",
     "use_ui_tool": "weft.agents.spec",
 }
 
 __all__ = [
-    "UNCHANGED",
     "After",
     "Answer",
     "Artifact",
     "ArtifactExists",
+    "ArtifactSegment",
+    "AssembledContext",
     "Batch",
     "Board",
-    "CompositeProvider",
+    "Budget",
     "Chunking",
+    "CompositeProvider",
     "Context",
+    "ContextFormat",
     "ContextProvider",
     "ContextRequest",
     "ContextSlice",
+    "ContextTooLarge",
     "DefaultCorrelationProvider",
     "DefinitionError",
     "Delivery",
@@ -141,9 +177,11 @@ __all__ = [
     "Event",
     "FilterConfig",
     "FilteredContextProvider",
+    "HistorySegment",
     "InvalidArtifact",
     "Join",
     "Labelled",
+    "LiteralSegment",
     "LoopLimit",
     "MissingContext",
     "PlanChanged",
@@ -151,13 +189,15 @@ __all__ = [
     "Public",
     "Publication",
     "QuestionExpired",
+    "RagCollection",
     "ReactionFailed",
     "Reader",
     "RedactingProvider",
-    "RagCollection",
     "RetrievalResult",
+    "RetrievalSegment",
     "Run",
     "StateDelegatingProvider",
+    "StateSegment",
     "SummaryProvider",
     "TagFilter",
     "Task",
@@ -166,12 +206,20 @@ __all__ = [
     "ToolSchema",
     "TranscriptProvider",
     "TurnContext",
+    "UNCHANGED",
     "UnknownType",
     "Usage",
+    "VariableSegment",
     "Weft",
     "WeftError",
     "artifact_type",
     "derivation",
+    "from_history",
+    "from_literal",
+    "from_provider",
+    "from_retrieval",
+    "from_state",
+    "from_variables",
     "use_ui_tool",
 ]
 

@@ -18,6 +18,7 @@ WeftError                 anything Weft says no to; has a stable `code`
 │   └── PlanChanged       a run is pinned to another plan of its board
 ├── MissingContext        a run cannot start or go on: values that it needs are missing
 ├── ContextUnavailable    no provider gave context for a turn
+├── ContextTooLarge       there is no room for what a turn must be shown at least
 ├── DocumentsUnavailable  a document store does not answer, in time or at all
 ├── CollectionUnavailable a collection cannot be searched or filled now
 ├── RunBusy               another process drives the run
@@ -183,6 +184,12 @@ class ContextUnavailable(WeftError):
     def __init__(self, message: str, failures: Iterable[Any] = ()) -> None:
         self.failures = tuple(failures)
         super().__init__(message)
+
+
+class ContextTooLarge(WeftError):
+    """There is no room for what a turn must be shown at least."""
+
+    code = "WEFT-CONTEXT-SIZE"
 
 
 class DocumentsUnavailable(WeftError):

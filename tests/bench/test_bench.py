@@ -45,6 +45,13 @@ def test_parked_runs_hold_no_task() -> None:
     assert "tasks of 100 runs" in done.stderr
 
 
+def test_a_neighbour_that_is_not_installed_is_named() -> None:
+    done = bench("--quick", "hops")
+    assert done.returncode == 0, done.stderr
+    assert "flock-core is not installed" in done.stderr
+    assert "Flock" not in done.stdout
+
+
 def test_an_unknown_scenario_is_refused_with_the_known_ones() -> None:
     done = bench("memroy")
     assert done.returncode == 2

@@ -85,7 +85,7 @@ def test_a_filter_as_a_file_says_it() -> None:
     [
         ({"since": NOON.replace(tzinfo=None)}, "names no instant"),
         ({"until": "2026-01-31T12:00:00"}, "names no instant"),
-        ({"until": "noon"}, "Invalid isoformat"),
+        ({"until": "noon"}, "names no instant"),
         ({"since": 5}, "names no instant"),
         ({"types": "Pitch"}, "valid frozenset"),
         ({"types": [5]}, "valid string"),

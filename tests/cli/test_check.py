@@ -148,3 +148,17 @@ def test_wrong_use_is_refused(weft: Call) -> None:
     both = weft("check", INTERVIEW, "--format", "sarif", "--json", code=2)
     assert "exclude each other" in both.err
     assert "no such directory" in weft("check", "nowhere", code=2).out
+
+
+def test_what_is_named_as_context_and_is_not_there_is_told(weft: Call, tmp_path: Path) -> None:
+    files = {
+        "agents.yaml": """\
+            A: {context: winz}
+            B: {context: {filter: {limit: 0}}}
+            """,
+        "providers.py": "async def wins(request): ...",
+    }
+    told = weft("check", write_folder(tmp_path, files), code=2).out
+    assert "agents.yaml:1: W048 There is no provider 'winz'. " in told
+    assert "Did you mean 'wins'?" in told
+    assert "agents.yaml:2: W012 'limit' is 0" in told

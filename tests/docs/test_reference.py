@@ -18,6 +18,7 @@ from weft.agents.logic.views import view_of
 from weft.agents.spec import (
     Agent,
     Answer,
+    ContextChoice,
     EngineChoice,
     Line,
     PromptSection,
@@ -150,7 +151,7 @@ def tables(heading: str) -> list[list[str]]:
 
 KEYS: dict[str, list[type[BaseModel]]] = {
     "### orchestrator": [Orchestrator],
-    "### agents": [Agent, PromptSection, EngineChoice],
+    "### agents": [Agent, PromptSection, EngineChoice, ContextChoice],
     "### context_variables": [
         Definition,
         Static,

@@ -28,6 +28,7 @@ UNSHOWN = {
     *("Mistakes/agents.yaml", "Mistakes/handoffs.yaml"),
     *(f"Nightly/{file}" for file in (*_PARTS, "context_variables.yaml")),
     *("Orders/agents.yaml", "Orders/orchestrator.yaml"),
+    *("Sales/closer.py", "Sales/orchestrator.yaml"),
     *(f"Support/{file}" for file in ("agents.yaml", "desk.py", "handoffs.yaml")),
 }
 

@@ -103,7 +103,8 @@ async def test_what_an_agent_may_not_see_or_made_itself_does_not_wake_it() -> No
 async def test_what_opens_is_offered_again_and_says_so() -> None:
     async with shop(engine(silent)) as here:
         here.board.agent("early").consumes(Order)
-        soon = datetime.now(UTC) + timedelta(milliseconds=50)
+        now = (await here.board.publish(Payment(number=1))).created_at
+        soon = now + timedelta(milliseconds=50)
         order = await here.board.publish(Order(item="cap"), visibility=After(soon, Public()))
 
         async def is_over() -> bool:

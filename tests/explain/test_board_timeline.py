@@ -1,4 +1,4 @@
-"""Runs of boards at a glance: turns that overlap, artifacts and who they are for, where it rests."""
+"""Runs of boards at a glance: turns that overlap, artifacts and whom they are for."""
 
 import asyncio
 from typing import Any
@@ -36,14 +36,10 @@ async def test_turns_that_overlap_keep_their_own_rows_and_times() -> None:
         return "Noted."
 
     async with shop() as here:
-        slower: Any = slow
-        quicker: Any = quick
-        here.board.agent("slow").consumes(Order).publishes(Parcel).with_context(
-            nothing
-        ).with_engines(slower)
-        here.board.agent("quick").consumes(Order).with_context(
-            broken, fallback=nothing
-        ).with_engines(quicker)
+        agent = here.board.agent("slow").consumes(Order).publishes(Parcel)
+        agent.with_context(nothing).with_engines(slow)
+        agent = here.board.agent("quick").consumes(Order)
+        agent.with_context(broken, fallback=nothing).with_engines(quick)
         order = await here.board.publish(Order(item="hat"))
         await here.settle()
         events = await here.events(order.run)

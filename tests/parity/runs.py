@@ -15,6 +15,7 @@ from weft.explain.spec.asked import Asked, Declared
 from weft.log.spec import Event
 from weft.runtime.spec import Reply
 from weft.testing import FakeClock, FakeDocuments, ScriptedEngine
+from weft.testing.contracts.artifacts.samples import series
 from weft.wiring import Folders, declared
 
 # What the test's own engine says for agents that choose none.
@@ -117,8 +118,23 @@ def add(a: int, b: int = 1):
 def shout(sender, message, recipient, silent):
     return message + "!"
 """
+PROVIDERS = """
+import asyncio
+from weft import ContextSlice
+
+async def told(request):
+    return ContextSlice([{"told": dict(request.config)}])
+
+async def fails(request):
+    raise LookupError("lost")
+
+async def slow(request):
+    await asyncio.sleep(0.1)
+    return ContextSlice([])
+"""
 CODE = {
     "derivations.py": DERIVATIONS,
+    "providers.py": PROVIDERS,
     "one.py": "def f(task):\n    return 'one f'\ndef g(task):\n    return 'one g'\n",
     "two.py": "def f(task):\n    return 'two f'\n",
     "work.py": WORK,
@@ -203,6 +219,7 @@ async def see(where: Path, documents: Mapping[str, Any]) -> Seen:
     engine = ScriptedEngine({**LINES, **{a: lines_of(said) for a, said in script.agents.items()}})
     world = make_world(engine, env=ENVIRONMENT, documents=documents_of_the_user())
     assert isinstance(world.clock, FakeClock)
+    await world.stores.artifacts.put(series(2))
     loaded, problems = Folders(engine).examine(str(folder))
     try:
         run = await begin(world, str(folder))

@@ -13,7 +13,7 @@ import pytest
 
 from tests.reaction.sayings import options
 from weft.app import Weft
-from weft.app.board import Board
+from weft.app.board import Board, Readable
 
 MATCHING, GATES, JOINS, BATCHES, PRODUCTS, ENGINES, CONTEXT, COMPONENTS = (
     f"tests.reaction.test_{each}"
@@ -140,7 +140,8 @@ def test_every_argument_of_a_builder_has_an_effect() -> None:
 
 
 def test_every_argument_of_a_board_has_an_effect() -> None:
-    calls = [name for name in vars(Board) if not name.startswith("_")]
+    every = (*vars(Readable), *vars(Board))
+    calls = [name for name in every if not name.startswith("_")]
     assert set(BOARDS) == arguments(Board, *calls) | arguments(Weft, "board")
 
 

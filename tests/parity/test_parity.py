@@ -19,6 +19,7 @@ import pytest
 import weft
 from tests.conversation.talks import examine
 from tests.parity import effects
+from tests.parity.context_effects import CONTEXT_EFFECTS
 from tests.parity.effects import Effect, put
 from tests.parity.runs import see
 from tests.parity.tool_effects import TOOL_EFFECTS
@@ -33,6 +34,7 @@ from weft import (
     Weft,
     wiring,
 )
+from weft.app.weft import Asked
 from weft.board.spec import FilterConfig, TagFilter
 from weft.errors import UsageError
 from weft.kernel.models import Declared
@@ -43,7 +45,7 @@ from weft.wiring import Settings
 # Made by the check from what is declared, or what others are made from; nobody writes them down.
 MADE = {Variables, Trigger, Setting}
 
-EFFECTS = effects.EFFECTS | TOOL_EFFECTS
+EFFECTS = effects.EFFECTS | TOOL_EFFECTS | CONTEXT_EFFECTS
 
 # What can be said and is so anyway: an agent takes its n-th turn once.
 TRUE_ANYWAY = {"AgentTurnCount.once"}
@@ -383,7 +385,7 @@ APP: dict[str, Callable[[str], Any]] = {
 
 
 def test_every_setting_and_option_of_the_app_has_an_effect() -> None:
-    options = [f"Weft.{name}" for name in inspect.signature(Weft).parameters]
+    options = [f"Weft.{name}" for name in ("engine", *Asked.__annotations__)]
     settings = [f"Settings.{each.name}" for each in fields(Settings)]
     assert {*options, *settings} == set(APP)
 

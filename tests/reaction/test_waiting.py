@@ -149,6 +149,7 @@ async def test_a_direct_call_says_what_failed(board: Board) -> None:
     with pytest.raises(ReactionFailed, match="out of stock") as caught:
         await board.invoke("clerk", Order())
     assert caught.value.agent == "clerk"
+    await idle(board)  # whoever called was told, and nobody else is
     with pytest.raises(UsageError, match="no agent 'clrek'.*clerk"):
         await board.invoke("clrek", Order())
 

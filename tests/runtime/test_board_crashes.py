@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
@@ -192,6 +193,7 @@ async def check(place: Place, undisturbed: Place, when: str) -> None:
     assert await board_of(place) == await board_of(undisturbed), when
 
 
+@pytest.mark.repeats
 async def test_a_kill_at_every_single_point_changes_nothing() -> None:
     """The log, the board and the ids of all that is on it are as without the kill."""
     undisturbed, fuse = await trade()
@@ -201,6 +203,7 @@ async def test_a_kill_at_every_single_point_changes_nothing() -> None:
         await check(place, undisturbed, f"killed after {points} points")
 
 
+@pytest.mark.repeats
 async def test_a_fickle_pace_changes_nothing() -> None:
     """Turns that go on side by side may end in any order, also after a kill: the ids of what they
     make are the same."""
@@ -226,6 +229,7 @@ def test_any_sequence_of_kills_at_any_pace(kills: list[int], delays: list[int]) 
     asyncio.run(compare())
 
 
+@pytest.mark.repeats
 async def test_a_kill_between_log_and_index() -> None:
     """Artifacts that are kept elsewhere than the log: all of it is there in the end."""
     undisturbed, fuse = await trade(place=apart())
@@ -239,6 +243,7 @@ def apart() -> Place:
     return Place(MemoryStore(codec(), board=False), MemoryStore(codec(), board=False).artifacts)
 
 
+@pytest.mark.repeats
 async def test_a_kill_of_a_board_on_disk(tmp_path: Path) -> None:
     """The embedded store: a commit is there whole or not at all, with what it says of the board."""
     undisturbed, fuse = await trade()

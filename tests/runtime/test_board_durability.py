@@ -2,21 +2,25 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
+import anyio
+import msgspec
 import pytest
 from pydantic import BaseModel
 
 from tests.support.boards import Place, Process, begin_process, serving, takings
+from tests.support.plays import until
 from weft.adapters.memory import MemoryStore
 from weft.agents.spec import Task
 from weft.app import Board
-from weft.board.spec import Artifact, FilterConfig, artifact_type
-from weft.errors import ArtifactExists
+from weft.board.spec import Artifact, FilterConfig, TypeRegistry, artifact_type
+from weft.errors import ArtifactExists, StoreUnavailable
 from weft.log.spec import Event
 from weft.reaction.spec import Batch
 from weft.runtime.logic import codec
+from weft.runtime.spec import Message, Publish
 
 
 @artifact_type
@@ -189,6 +193,48 @@ async def test_a_run_does_not_end_before_its_turns_are_stored() -> None:
         await board.run_until_idle(5)
         assert published.run
         assert (await log.read(published.run))[-1].kind == "run.finished"
+
+
+class Locked:
+    """An inbox that somebody else holds locked: whatever is asked first is refused."""
+
+    def __init__(self, inbox: Any) -> None:
+        self._inbox = inbox
+        self._refused: set[str] = set()
+        self.offer = inbox.offer
+
+    def _refuse(self, what: str) -> None:
+        if what not in self._refused:
+            self._refused.add(what)
+            raise StoreUnavailable("The store is locked.")
+
+    def arrivals(self) -> AsyncIterator[str]:
+        self._refuse("arrivals")
+        return self._inbox.arrivals()
+
+    async def pending(self, run: str) -> Sequence[tuple[str, Message]]:
+        self._refuse("pending")
+        return await self._inbox.pending(run)
+
+
+async def test_mail_is_noticed_after_the_store_was_away() -> None:
+    """A process whose store was locked for a moment still drives what others bring mail to."""
+    place, others = Place(), Place()
+    others.store = place.store
+    another = begin_process(others)
+    pairing(another.board)
+    published = await another.board.publish(Part(n=1), correlation_id="c")
+    assert published.run
+    place.store.inbox, inbox = Locked(place.store.inbox), place.store.inbox
+    process = begin_process(place)
+    pairing(process.board)
+    async with serving(process) as board:
+        await asyncio.sleep(0.5)
+        plan = msgspec.structs.replace(published, id="p", type=TypeRegistry().register(Plan))
+        await inbox.offer(published.run, "publish/p", Publish(plan))
+        with anyio.fail_after(5):
+            await until(process.runs, published.run, "run.finished")
+        assert await sums(board) == [[1, 1]]
 
 
 async def test_a_set_that_was_collected_is_taken_once() -> None:

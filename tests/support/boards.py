@@ -33,7 +33,6 @@ from weft.testing import (
 )
 from weft.wiring import Folders, assemble
 from weft.wiring.boards import Boards
-from weft.wiring.collections import Collections
 from weft.wiring.parts import Definitions
 
 # What a program does with its board; done again after a kill, it does what is left to do.

@@ -7,6 +7,7 @@ from typing import Any
 from tests.support.plays import Person, attend
 from tests.support.worlds import begin, make_world, with_log
 from weft.agents.spec import Callee
+from weft.assembly.spec import Chosen, ContextProvider, ContextRequest, ContextSlice
 from weft.kernel.values import Json
 from weft.log.events import RunStarted
 from weft.log.ports import EventLog
@@ -67,7 +68,17 @@ class Mortal:
 
     def _staffed(self, staff: Staff) -> Staff:
         engines = tuple(CrashingEngine(each, self._fuse) for each in staff.engines)
-        return replace(staff, engines=engines)
+        context = staff.context and replace(staff.context, provider=self._asked(staff.context))
+        return replace(staff, engines=engines, context=context)
+
+    def _asked(self, chosen: Chosen) -> ContextProvider:
+        async def ask(request: ContextRequest) -> ContextSlice:
+            self._fuse.point()
+            given = await chosen.provider(request)
+            self._fuse.point()
+            return given
+
+        return ask
 
     def _watched(self, callee: Callee) -> Callee:
         return CrashingCallee(Watched(callee, self._log, self._keys), self._fuse)

@@ -22,6 +22,8 @@ def essence(events: Sequence[Event]) -> list[Any]:
     def plain(event: Event) -> Any:
         data = msgspec.to_builtins(event.data)
         data.pop("elapsed_ms", None)
+        for call in data.get("calls", ()):
+            call.pop("micros", None)
         for at in (data, data.get("history", {})):
             for field in ("as_in", "first", "last"):
                 if isinstance(at.get(field), int):

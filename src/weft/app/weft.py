@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from weft.app.board import Board
 from weft.app.run import Run
@@ -23,6 +23,19 @@ if TYPE_CHECKING:
     from weft.wiring import Parts
 
 
+class Asked(TypedDict, total=False):
+    """Settings that a program gives its app; the others are as the environment or `weft.toml` say,
+    or else as they are by default."""
+
+    store: str | None
+    artifacts: str | None
+    slots: int | None
+    documents: str | None
+    documents_timeout: float | None
+    strict: bool | None
+    vectors: str | None
+
+
 class Weft:
     """An app: runs in one store, driven in this process. Opens nothing before it is used.
 
@@ -32,27 +45,12 @@ class Weft:
     variables are invalid begins without them.
     """
 
-    def __init__(  # noqa: PLR0913 - one argument for each setting
-        self,
-        *,
-        store: str | None = None,
-        artifacts: str | None = None,
-        slots: int | None = None,
-        documents: str | None = None,
-        documents_timeout: float | None = None,
-        strict: bool | None = None,
-        vectors: str | None = None,
-        engine: "Engine | None" = None,
-    ) -> None:
-        self._asked = {
-            "store": store,
-            "artifacts": artifacts,
-            "slots": slots,
-            "documents": documents,
-            "documents_timeout": documents_timeout,
-            "strict": strict,
-            "vectors": vectors,
-        }
+    def __init__(self, *, engine: "Engine | None" = None, **settings: Unpack[Asked]) -> None:
+        unknown = settings.keys() - Asked.__annotations__.keys()
+        if unknown:
+            known = ", ".join(Asked.__annotations__)
+            raise UsageError(f"There is no setting {min(unknown)!r}. There is: engine, {known}.")
+        self._asked = settings
         self._engine = engine
         self._parts: Parts | None = None
         self._serving: asyncio.Task[None] | None = None

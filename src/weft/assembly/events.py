@@ -65,6 +65,52 @@ class ProviderFailed(Fact, frozen=True):
     fallback: str = ""
 
 
+class FoundResult(
+    msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_unknown_fields=True
+):
+    """One result of a search, known by the digest of its content; `text` is that content, where the
+    run first has it."""
+
+    digest: str
+    score: float
+    source_id: str
+    chunk: int = 0
+    metadata: Mapping[str, Json] = {}
+    text: str | None = None
+
+
+class RetrievalSearched(Fact, frozen=True):
+    """A collection was searched: for what, and what was found in how many microseconds.
+
+    `turn` and `agent` are those that it was first searched for in the run.
+    """
+
+    kind: ClassVar[str] = "retrieval.searched"
+    turn: int
+    agent: str
+    collection: str
+    query: str
+    top_k: int
+    min_relevance: float
+    results: tuple[FoundResult, ...]
+    micros: int
+    filters: Mapping[str, Json] = {}
+
+
+class HistorySummarised(Fact, frozen=True):
+    """A text was made in the place of messages: those of the events `first` to `last`, which stay
+    on record; `digest` is their running digest."""
+
+    kind: ClassVar[str] = "history.summarised"
+    turn: int
+    agent: str
+    first: int
+    last: int
+    count: int
+    digest: str
+    text: str
+
+
 class Segment(
     msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_unknown_fields=True
 ):

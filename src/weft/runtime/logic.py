@@ -38,6 +38,8 @@ FACTS = (
     assembly.FrameAssembled,
     assembly.ContextGathered,
     assembly.ProviderFailed,
+    assembly.RetrievalSearched,
+    assembly.HistorySummarised,
     agents.TurnStarted,
     agents.TurnFinished,
     agents.ModelCalled,

@@ -42,6 +42,7 @@ class Delivery(StrEnum):
 
     TAKEN = "taken by whoever attends to the run"
     RECORDED = "on record; nobody attends to the run"
+    KEPT = "kept until the program that declares the run's board goes on with it"
     REPEATED = "the same as before; the first one counts"
 
 
@@ -132,7 +133,7 @@ class Staff:
 class Loaded:
     """A checked workflow with the code of its agents, tools and hooks, and what a run of it is
     pinned to. Tools are known by name, hooks by their place; parts that are set aside do not pass
-    their check and count as empty."""
+    their check and count as empty. `modules` is kept because the code lives no longer than it."""
 
     workflow: Workflow
     staff: Mapping[str, Staff]
@@ -157,6 +158,7 @@ class Loaded:
     suppressed: tuple[ContextSuppressed, ...] = ()
     contexts: Mapping[str, Chosen] = field(default_factory=dict[str, Chosen])
     types: TypeRegistry = field(default_factory=TypeRegistry)
+    modules: object = None
 
 
 @dataclass(frozen=True, slots=True)

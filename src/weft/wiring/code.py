@@ -1,11 +1,12 @@
 """The functions that a workflow names, from the code in its folder."""
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path as FilePath
 from typing import Any
 
 from weft.agents.spec import Callee
-from weft.conversation.logic.checking import (
+from weft.conversation.logic.rosters import (
     declared_hooks,
     declared_message_hooks,
     declared_tools,
@@ -14,6 +15,9 @@ from weft.errors import DefinitionError, Diagnostic
 from weft.kernel.documents import Folder
 from weft.kernel.values import Json, as_array, as_object
 from weft.wiring.adapters import adapter
+
+# The diagnostic of a code file that is not there.
+NO_CODE_FILE = "W040"
 
 
 class Code:
@@ -29,7 +33,7 @@ class Code:
         """The tools by name."""
         found: dict[str, Callee] = {}
         for place, tool in declared_tools(self._folder, self._broken):
-            function = self._function(tool.file, tool.function, place)
+            function = self.function(tool.file, tool.function, place)
             callee = function and self._callee(function, tool.title, tool.description, place)
             if callee is not None:
                 found[tool.title] = callee
@@ -39,7 +43,7 @@ class Code:
         """The hooks by their place."""
         found: dict[int, Callee] = {}
         for number, (place, hook) in enumerate(declared_hooks(self._folder, self._broken)):
-            function = self._function(hook.file, hook.function, place)
+            function = self.function(hook.file, hook.function, place)
             callee = function and self._callee(function, hook.title, hook.description, place)
             if callee is not None:
                 found[number] = self._unasked(callee, hook.title, place)
@@ -50,7 +54,7 @@ class Code:
         found: dict[int, Callable[..., Awaitable[Any]]] = {}
         declared = declared_message_hooks(self._folder, self._broken)
         for number, (place, hook) in enumerate(declared):
-            function = self._function(hook.filename, hook.function, place)
+            function = self.function(hook.filename, hook.function, place)
             if function is not None:
                 found[number] = adapter("functions").detached(function)
         return found
@@ -63,22 +67,45 @@ class Code:
             return found
         for name in _asked(document.value):
             place = (document.file, document.line_of("function", name))
-            function = self._function("derivations.py", name, place)
+            function = self.function("derivations.py", name, place)
             if function is None:
                 continue
             if not getattr(function, "is_derivation", False):
                 message = f"Function {name!r} of derivations.py is not registered."
                 remedy = "Put `@derivation` above it."
-                self.problems.append(Diagnostic(*place, "W044", message, remedy))
+                self.note(place, "W044", message, remedy)
             found[name] = function
         return found
 
-    def _function(self, file: str, name: str, place: tuple[str, int]) -> Callable[..., Any] | None:
+    def note(self, place: tuple[str, int], code: str, message: str, remedy: str = "") -> None:
+        """Note a problem, once."""
+        self._note(Diagnostic(*place, code, message, remedy))
+
+    def _note(self, *problems: Diagnostic) -> None:
+        self.problems += [each for each in problems if each not in self.problems]
+
+    def file(self, path: str) -> str:
+        """A code file as problems name it."""
+        root = FilePath(self._folder.root).absolute()
+        return f"{self._folder.name}/{FilePath(path).relative_to(root).as_posix()}"
+
+    def members(self, file: str) -> Mapping[str, Any] | None:
+        """What a file defines: nothing where there is no such file, None if it does not load."""
+        try:
+            return self.modules.members(file)
+        except DefinitionError as error:
+            if [problem.code for problem in error.diagnostics] == [NO_CODE_FILE]:
+                return {}
+            self._note(*error.diagnostics)
+            return None
+
+    def function(self, file: str, name: str, place: tuple[str, int]) -> Callable[..., Any] | None:
+        """A function of a file; nothing, and a problem at the place that names it, if it cannot be
+        had."""
         try:
             return self.modules.function(file, name)
         except DefinitionError as error:
-            named = [where_named(problem, *place) for problem in error.diagnostics]
-            self.problems += [problem for problem in named if problem not in self.problems]
+            self._note(*(where_named(problem, *place) for problem in error.diagnostics))
             return None
 
     def _callee(
@@ -89,7 +116,7 @@ class Code:
         except TypeError as error:
             message = f"Function {name!r} cannot be called with JSON: {error}."
             remedy = "Give its parameters types that JSON can have."
-            self.problems.append(Diagnostic(*place, "W049", message, remedy))
+            self.note(place, "W049", message, remedy)
             return None
 
     def _unasked(self, callee: Callee, name: str, place: tuple[str, int]) -> Callee:
@@ -98,7 +125,7 @@ class Code:
         if wanted:
             message = f"Hook {name!r} wants {wanted}; hooks are given the context alone."
             remedy = "Take `context_variables`, or nothing."
-            self.problems.append(Diagnostic(*place, "W049", message, remedy))
+            self.note(place, "W049", message, remedy)
         return callee
 
 

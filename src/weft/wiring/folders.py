@@ -8,9 +8,11 @@ from typing import Any
 from anyio import to_thread
 
 from weft.agents.spec import SELECTOR, Agent, Engine, Script, ToolServer
+from weft.board.spec import TypeRegistry
 from weft.conversation.logic import leniency
-from weft.conversation.logic.checking import Roster, check, roster
+from weft.conversation.logic.checking import check
 from weft.conversation.logic.production import check_production
+from weft.conversation.logic.rosters import Roster, declared_contexts, roster
 from weft.conversation.logic.routing import Conversing
 from weft.conversation.spec import Conversation
 from weft.errors import DefinitionError, Diagnostic, UsageError
@@ -19,13 +21,11 @@ from weft.kernel.values import nearest
 from weft.log.events import RunStarted
 from weft.runtime.spec import Loaded, Staff
 from weft.wiring.adapters import adapter
-from weft.wiring.code import Code, where_named
+from weft.wiring.code import NO_CODE_FILE, Code, where_named
+from weft.wiring.contexts import Contexts
 from weft.wiring.engines import ENGINES, Unanswered, function, scripted
 from weft.wiring.servers import Connect
 from weft.wiring.servers import connect as reach
-
-# The diagnostic of a code file that is not there.
-NO_CODE_FILE = "W040"
 
 log = logging.getLogger("weft.check")
 
@@ -35,7 +35,7 @@ class Folders:
 
     With `production`, what will not happen there is said as well. Unless `strict`, invalid context
     variables are set aside. `connect` reaches servers of tools in another way than by their
-    protocol.
+    protocol; `types` are those that the app knows.
     """
 
     def __init__(
@@ -45,8 +45,10 @@ class Folders:
         production: bool = False,
         strict: bool = True,
         connect: Connect | None = None,
+        types: TypeRegistry | None = None,
     ) -> None:
         self._engine = engine
+        self._types = types
         self._connect = connect or reach
         self._production = production
         self._strict = strict
@@ -121,6 +123,8 @@ class Folders:
         engines, unasked = self._engines(code, roster(folder, broken), to_run)
         tools, hooks, message_hooks = code.tools(), code.hooks(), code.message_hooks()
         functions = {} if set_aside else code.derivations()
+        contexts = Contexts(code, declared_contexts(folder, broken))
+        chosen, types = contexts.chosen(), contexts.types(self._types)
         problems = [*problems, *found, *unasked]
         if conversation is None:
             return None, [*problems, *code.problems]
@@ -131,7 +135,7 @@ class Folders:
         setup, script = conversation.orchestrator, conversation.script
         loaded = Loaded(
             Conversing(conversation),
-            {agent: Staff((engine,)) for agent, engine in engines.items()},
+            {agent: Staff((engine,), chosen.get(agent)) for agent, engine in engines.items()},
             folder.root,
             conversation.digest,
             adapter("files").texts(folder),
@@ -149,6 +153,8 @@ class Folders:
             changed,
             set_aside,
             leniency.suppressed(conversation) if set_aside else (),
+            types=types,
+            modules=code.modules,
         )
         return loaded, problems
 

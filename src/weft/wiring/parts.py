@@ -135,8 +135,9 @@ def assemble(asked: Mapping[str, Any], engine: Engine | None) -> Parts:
     chosen = settings(asked)
     store, documents = open_store(chosen), open_documents(chosen)
     artifacts = open_artifacts(chosen, store)
-    boards = Boards(engine)
-    definitions = Definitions(Folders(engine, strict=chosen.strict), boards, store.log)
+    boards, types = Boards(engine), TypeRegistry()
+    folders = Folders(engine, strict=chosen.strict, types=types)
+    definitions = Definitions(folders, boards, store.log)
     runs = Runs(world(store, artifacts, documents, definitions))
     return Parts(
         chosen,
@@ -145,7 +146,7 @@ def assemble(asked: Mapping[str, Any], engine: Engine | None) -> Parts:
         documents,
         definitions,
         boards,
-        TypeRegistry(),
+        types,
         runs,
         Collections(chosen),
     )

@@ -41,14 +41,22 @@ class Modules:
         Raises:
             DefinitionError: There is no such file or function, or the file does not run.
         """
+        members = self.members(file)
+        if callable(member := members.get(name)):
+            return member
+        return self._refuse_function(self._find(file), name, members)
+
+    def members(self, file: str) -> dict[str, Any]:
+        """What a code file defines, by name; it is looked for in the root, then in `tools`.
+
+        Raises:
+            DefinitionError: There is no such file, or it does not run.
+        """
         found = self._find(file)
         with self._lock:
             if found not in self._loaded:
                 self._loaded[found] = self._load(found)
-        members = vars(self._loaded[found])
-        if callable(member := members.get(name)):
-            return member
-        return self._refuse_function(found, name, members)
+        return vars(self._loaded[found])
 
     def _find(self, file: str) -> str:
         """The path of a code file below the root."""

@@ -98,7 +98,7 @@ class FunctionCallee:
 
 def detached(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
     """The function as something to await: an async one in the loop, a plain one in a thread."""
-    if _gives_awaitable(function):
+    if gives_awaitable(function):
         return function
 
     async def call(*positional: Any, **named: Any) -> Any:
@@ -148,7 +148,7 @@ def _inside(function: Any) -> Any:
     return function.__init__ if inspect.isclass(function) else type(function).__call__
 
 
-def _gives_awaitable(function: Any) -> bool:
+def gives_awaitable(function: Any) -> bool:
     """Whether calling it does nothing but give something to await."""
     while isinstance(function, partial):
         function = function.func

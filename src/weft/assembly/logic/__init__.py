@@ -2,6 +2,7 @@
 
 from weft.assembly.logic.frames import (
     BESIDE,
+    CONTEXT,
     COUNTER,
     EMPTY,
     SCHEMAS,
@@ -19,6 +20,7 @@ from weft.assembly.logic.frames import (
 
 __all__ = [
     "BESIDE",
+    "CONTEXT",
     "COUNTER",
     "EMPTY",
     "SCHEMAS",

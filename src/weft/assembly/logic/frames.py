@@ -7,6 +7,7 @@ import msgspec
 
 from weft.assembly.events import FrameAssembled, Segment, Span, Withheld
 from weft.assembly.spec import Message, Piece
+from weft.assembly.spec.formats import FIELDS
 from weft.kernel.digests import chain, digest
 
 COUNTER = "characters/4"
@@ -18,6 +19,11 @@ def estimate(text: str) -> int:
     return (len(text) + 3) // 4
 
 
+def counter_name(name: str, version: str) -> str:
+    """What a frame calls what counted its tokens; a first version goes without saying."""
+    return name if version == "1" else f"{name}@{version}"
+
+
 def piece(kind: str, origin: str, text: str, reason: str) -> Piece:
     """A piece of context with its digest and its size."""
     return Piece(kind, origin, text, digest(text), estimate(text), reason)
@@ -26,8 +32,11 @@ def piece(kind: str, origin: str, text: str, reason: str) -> Piece:
 # Kinds of pieces that describe tools and outputs; they come after what was said.
 SCHEMAS = frozenset({"tool", "output"})
 
+# Kinds of pieces that stand together under the head of the context.
+CONTEXT = frozenset({"context", *FIELDS})
+
 # Kinds of pieces that are given beside the system text.
-BESIDE = SCHEMAS | {"message", "context", "artifact", "input"}
+BESIDE = SCHEMAS | CONTEXT | {"message", "input"}
 
 
 def rendered(schema: msgspec.Struct) -> str:
@@ -68,7 +77,13 @@ def spoken(author: str, text: str) -> str:
 
 
 def frame(
-    turn: int, agent: str, shown: View, history: Span, as_in: int, known: Mapping[str, str]
+    turn: int,
+    agent: str,
+    shown: View,
+    history: Span,
+    as_in: int,
+    known: Mapping[str, str],
+    counter: str = COUNTER,
 ) -> FrameAssembled:
     """The frame of a turn; what the run already holds is referred to."""
     segments = () if as_in else tuple(_segment(each, known) for each in shown.pieces)
@@ -78,7 +93,7 @@ def frame(
         shown.digest,
         history,
         shown.tokens + history.tokens,
-        COUNTER,
+        counter,
         chain(shown.digest, history.digest),
         as_in,
         segments,

@@ -12,7 +12,7 @@ from weft.kernel.digests import digest
 
 
 class Gathered(NamedTuple):
-    """What a provider gave for a turn; `failures` are of those in whose place it was asked."""
+    """What a provider gave for a turn, or the fallback; `failures` are of all that were asked."""
 
     turn: int
     agent: str
@@ -21,6 +21,7 @@ class Gathered(NamedTuple):
     calls: tuple[ProviderCall, ...]
     metadata: Mapping[str, Any]
     inputs: tuple[Item, ...] | None
+    fallback: bool
     failures: tuple[ProviderFailed, ...]
 
 
@@ -78,5 +79,5 @@ def gathered_fact(
         gathered.calls,
         gathered.metadata,
         None if gathered.inputs is None else tuple(map(record, gathered.inputs)),
-        bool(gathered.failures),
+        gathered.fallback,
     )

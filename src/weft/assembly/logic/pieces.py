@@ -30,13 +30,24 @@ def context_pieces(gathered: ContextGathered, texts: Mapping[str, str]) -> list[
     """
     if not gathered.items:
         return []
-    own = texts_of(gathered)
     head = piece("context", "context", spoken(AUTHOR, "Context:"), "heads what was gathered")
     items = [
-        piece("artifact", each.provider, _text(each, own, texts), _reason(each))
-        for each in gathered.items
+        piece("artifact", each.provider, text, _reason(each))
+        for each, text in zip(gathered.items, item_texts(gathered, texts), strict=True)
     ]
     return [head, *items]
+
+
+def item_texts(gathered: ContextGathered, texts: Mapping[str, str]) -> list[str]:
+    """The texts of the items that were gathered; `texts` has what the run held before."""
+    own = texts_of(gathered)
+    return [_text(each, own, texts) for each in gathered.items]
+
+
+def headed(pieces: Sequence[Piece]) -> list[Piece]:
+    """Pieces of assembled context under a head; nothing where there are none."""
+    head = piece("context", "context", spoken(AUTHOR, "Context:\n"), "heads the context")
+    return [head, *pieces] if pieces else []
 
 
 def input_pieces(

@@ -125,23 +125,6 @@ def _fact(key: str, value: Json) -> str:
 # ------------------------------------------------------------------ what is asked
 
 
-def check_search(query: object, top_k: object, min_relevance: object) -> None:
-    """Refuse what cannot be searched for.
-
-    Raises:
-        UsageError: it says what, and what would be right.
-    """
-    if not isinstance(query, str):
-        raise UsageError(f"A query is a text, not {preview(query)}.")
-    if not isinstance(top_k, int) or isinstance(top_k, bool) or top_k < 1:
-        raise UsageError(f"top_k is {preview(top_k)}; it takes a whole number from 1 on.")
-    number = isinstance(min_relevance, int | float) and not isinstance(min_relevance, bool)
-    if not number or not 0 <= cast(float, min_relevance) <= 1:
-        raise UsageError(
-            f"min_relevance is {preview(min_relevance)}; it takes a number from 0 to 1."
-        )
-
-
 def read_filters(filters: Json) -> tuple[tuple[str, ...], ...]:
     """Groups of facts: a document passes when it has one out of each.
 

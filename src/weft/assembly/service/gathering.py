@@ -2,14 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import anyio
 
 from weft.assembly.events import ProviderFailed
+from weft.assembly.logic.descriptions import name_of
 from weft.assembly.logic.gathered import Gathered, check_given, shown_inputs
 from weft.assembly.logic.items import with_payload
 from weft.assembly.logic.slices import Settled
-from weft.assembly.service.trail import HERE, Place, Trail, ask, name_of
+from weft.assembly.service.trail import HERE, Place, Trail, ask
 from weft.assembly.spec import Chosen, ContextProvider, ContextRequest
 from weft.board.spec import Artifact
 from weft.errors import ContextUnavailable
@@ -27,21 +29,44 @@ async def gather(
     Raises:
         ContextUnavailable: neither gave a slice.
     """
-    name = chosen.name or name_of(chosen.provider)
-    asked = [(name, chosen.provider)]
+    trail = Trail(request.inputs, witnessed)
+    token = HERE.set(Place(trail))
+    try:
+        given = await ask_chosen(chosen, request, trail)
+    finally:
+        HERE.reset(token)
+    return _gathered(request, given, trail)
+
+
+class Given(NamedTuple):
+    """What one provider of a choice gave; `instead` says that it is the fallback."""
+
+    provider: str
+    settled: Settled
+    instead: bool
+
+
+async def ask_chosen(chosen: Chosen, request: ContextRequest, trail: Trail) -> Given:
+    """What the chosen provider gives, or its fallback, and who did; failures are on the trail.
+
+    Raises:
+        ContextUnavailable: neither gave a slice.
+    """
+    asked = [(chosen.name or name_of(chosen.provider), chosen.provider)]
     if chosen.fallback is not None:
         asked.append((name_of(chosen.fallback), chosen.fallback))
-    trail = Trail(request.inputs, witnessed)
     failures: list[ProviderFailed] = []
     for number, (name, provider) in enumerate(asked):
         try:
             settled = await _asked(provider, name, chosen, request, trail)
-        except Exception as error:  # noqa: BLE001 - all of it is recorded
+            return Given(name, settled, number > 0)
+        except Exception as error:
             instead = asked[number + 1][0] if number + 1 < len(asked) else ""
+            if not instead and isinstance(error, ContextUnavailable) and error.failures:
+                raise  # a choice inside has said it all
             failures.append(_failed(request, name, error, instead))
-        else:
-            return _gathered(request, name, settled, trail, failures)
-    raise _unavailable(failures)
+            trail.failures.append(failures[-1])
+    raise _unavailable(failures, trail)
 
 
 async def _asked(
@@ -53,14 +78,10 @@ async def _asked(
         inputs=tuple(with_payload(each, each.payload) for each in request.inputs),
         config={**request.config, **chosen.config},
     )
-    token = HERE.set(Place(trail))
-    try:
-        with anyio.move_on_after(chosen.timeout):
-            settled = await ask(provider, own, name)
-            check_given(settled.items, name, trail.known())
-            return settled
-    finally:
-        HERE.reset(token)
+    with anyio.move_on_after(chosen.timeout):
+        settled = await ask(provider, own, name)
+        check_given(settled.items, name, trail.known())
+        return settled
     raise ContextUnavailable(
         f"{name!r} took over {chosen.timeout:g} s. Let it ask for less, or raise its `timeout`."
     )
@@ -71,30 +92,25 @@ def _failed(request: ContextRequest, name: str, error: Exception, fallback: str)
     return ProviderFailed(request.ctx.turn, request.agent.name, name, kind, said(error), fallback)
 
 
-def _gathered(
-    request: ContextRequest,
-    name: str,
-    settled: Settled,
-    trail: Trail,
-    failures: Sequence[ProviderFailed],
-) -> Gathered:
+def _gathered(request: ContextRequest, given: Given, trail: Trail) -> Gathered:
     return Gathered(
         request.ctx.turn,
         request.agent.name,
-        name,
-        tuple(settled.items),
+        given.provider,
+        tuple(given.settled.items),
         tuple(trail.calls),
-        settled.metadata,
-        shown_inputs(request.inputs, settled.inputs, name),
-        tuple(failures),
+        given.settled.metadata,
+        shown_inputs(request.inputs, given.settled.inputs, given.provider),
+        given.instead,
+        tuple(trail.failures),
     )
 
 
-def _unavailable(failures: Sequence[ProviderFailed]) -> ContextUnavailable:
+def _unavailable(failures: Sequence[ProviderFailed], trail: Trail) -> ContextUnavailable:
     told = " ".join(map(_told, failures))
     remedy = "" if len(failures) > 1 else " Or give the agent a fallback."
     return ContextUnavailable(
-        f"Agent {failures[0].agent!r} got no context. {told}{remedy}", failures
+        f"Agent {failures[0].agent!r} got no context. {told}{remedy}", trail.failures
     )
 
 

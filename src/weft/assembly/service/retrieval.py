@@ -7,14 +7,20 @@ from anyio import to_thread
 
 from weft.assembly.logic.retrieval import (
     Prepared,
-    check_search,
     prepare,
     read_filters,
     unit,
     words_of,
 )
 from weft.assembly.ports.retrieval import Embedder, Splitter, VectorStore
-from weft.assembly.spec.retrieval import Added, Document, Matching, RetrievalResult, check_matching
+from weft.assembly.spec.retrieval import (
+    Added,
+    Document,
+    Matching,
+    RetrievalResult,
+    check_matching,
+    check_search,
+)
 from weft.assembly.spec.vectors import Chunk, Entry, Probe, Space
 from weft.errors import UsageError
 from weft.kernel.values import Json

@@ -2,13 +2,13 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
-from functools import partial, wraps
-from inspect import isroutine
-from typing import Any, NamedTuple, TypeVar, cast
+from functools import wraps
+from typing import NamedTuple, TypeVar, cast
 
 import anyio
 
-from weft.assembly.events import ProviderCall
+from weft.assembly.events import ProviderCall, ProviderFailed
+from weft.assembly.logic.descriptions import name_of
 from weft.assembly.logic.origins import Known
 from weft.assembly.logic.slices import Settled, settle
 from weft.assembly.spec import ContextProvider, ContextRequest, ContextSlice
@@ -18,12 +18,14 @@ P = TypeVar("P")
 
 
 class Trail:
-    """The calls of one gathering; `witnessed` is what the board gave out in it so far."""
+    """The calls of one gathering, and those who failed; `witnessed` is what the board gave out in
+    it so far."""
 
     def __init__(self, inputs: Sequence[Artifact] = (), witnessed: Sequence[Artifact] = ()) -> None:
         self._inputs = inputs
         self._witnessed = witnessed
         self.calls: list[ProviderCall] = []
+        self.failures: list[ProviderFailed] = []
 
     def known(self) -> Known:
         """The artifacts that providers were given until now, as they were."""
@@ -40,13 +42,6 @@ class Place(NamedTuple):
 
 # The call that is going on; tasks and threads that a provider starts belong to it.
 HERE: ContextVar[Place] = ContextVar("weft_provider")
-
-
-def name_of(provider: Any) -> str:
-    """What a provider is called: the name of its function or class."""
-    while isinstance(provider, partial):
-        provider = provider.func
-    return provider.__name__ if isroutine(provider) else type(provider).__name__
 
 
 async def ask(provider: ContextProvider, request: ContextRequest, name: str = "") -> Settled:

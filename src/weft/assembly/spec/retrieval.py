@@ -1,7 +1,7 @@
 """Collections of knowledge: what users declare, what goes in and what comes out."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, cast, get_args
 
 import msgspec
 from pydantic import Field, model_validator
@@ -112,6 +112,23 @@ def check_matching(matching: object) -> None:
     if matching not in get_args(Matching):
         raise UsageError(
             f"There is no matching {preview(matching)}. Use one of {', '.join(get_args(Matching))}."
+        )
+
+
+def check_search(query: object, top_k: object, min_relevance: object) -> None:
+    """Refuse what cannot be searched for.
+
+    Raises:
+        UsageError: it says what, and what would be right.
+    """
+    if not isinstance(query, str):
+        raise UsageError(f"A query is a text, not {preview(query)}.")
+    if not isinstance(top_k, int) or isinstance(top_k, bool) or top_k < 1:
+        raise UsageError(f"top_k is {preview(top_k)}; it takes a whole number from 1 on.")
+    number = isinstance(min_relevance, int | float) and not isinstance(min_relevance, bool)
+    if not number or not 0 <= cast(float, min_relevance) <= 1:
+        raise UsageError(
+            f"min_relevance is {preview(min_relevance)}; it takes a number from 0 to 1."
         )
 
 

@@ -3,7 +3,7 @@
 from weft.board.spec.artifacts import Artifact, Consumption, Envelope, Page, Summary
 from weft.board.spec.filters import FilterConfig, Operator, TagFilter, Where
 from weft.board.spec.handle import BoardHandle, Items
-from weft.board.spec.types import TypeRegistry, artifact_type
+from weft.board.spec.types import TypeRegistry, artifact_type, type_name
 from weft.board.spec.visibility import (
     After,
     Labelled,
@@ -35,4 +35,5 @@ __all__ = [
     "Visibility",
     "Where",
     "artifact_type",
+    "type_name",
 ]

@@ -24,20 +24,27 @@ def _sensible(where: tuple[str, Operator, Any]) -> tuple[str, Operator, Any]:
     path, operator, value = where
     if not all(path.split(".")):
         raise ValueError(
-            f"{path!r} leads nowhere. A path is made of names with dots between them, as in "
-            "'price.amount'."
+            f"{path!r} leads nowhere. Write names with dots between them, as in 'price.amount'."
         )
     fitting = _FITTING.get(operator)
     if fitting and kind_of(value) not in fitting:
         raise ValueError(
-            f"{operator!r} at {path!r} needs {' or '.join(fitting)}, not {preview(value)}."
+            f"{operator!r} at {path!r} needs {' or '.join(fitting)}, not {preview(value)}. "
+            "Correct the value."
         )
     return where
 
 
 def _aware(value: object) -> datetime:
     """An instant out of a datetime or ISO 8601; a bare number is neither."""
-    return instant(datetime.fromisoformat(value) if isinstance(value, str) else value, "The time")
+    if not isinstance(value, str):
+        return instant(value, "The time")
+    try:
+        return instant(datetime.fromisoformat(value), "The time")
+    except ValueError as error:
+        raise ValueError(
+            f"{value!r} names no instant. Write one with a zone, as in '2026-01-31T12:00:00Z'."
+        ) from error
 
 
 # A path into the payload, an operator, and what to compare with.

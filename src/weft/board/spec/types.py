@@ -1,5 +1,6 @@
 """The types of artifacts: pydantic models by name, as one app knows them."""
 
+from collections import ChainMap
 from collections.abc import Callable
 from typing import TypeVar, overload
 
@@ -33,11 +34,18 @@ def artifact_type(model: M | None = None, *, name: str = "") -> M | Callable[[M]
     return mark if model is None else mark(model)
 
 
-class TypeRegistry:
-    """The types that one app knows."""
+def type_name(value: object) -> str | None:
+    """What a class is called as a type of artifacts; nothing if it is none."""
+    return vars(value).get(_MARK) if isinstance(value, type) else None
 
-    def __init__(self) -> None:
-        self._models: dict[str, type[BaseModel]] = {}
+
+class TypeRegistry:
+    """The types that one app knows; or a workflow of it, beside what the app knows by then."""
+
+    def __init__(self, beside: "TypeRegistry | None" = None) -> None:
+        self._models: ChainMap[str, type[BaseModel]] = (
+            beside._models.new_child() if beside else ChainMap()
+        )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -50,14 +58,15 @@ class TypeRegistry:
         Raises:
             UsageError: it was not marked with `@artifact_type`, or another model has its name.
         """
-        name = vars(model).get(_MARK)
+        name = type_name(model)
         if name is None:
             raise UsageError(
                 f"{model.__name__!r} is no type of artifacts. Put `@artifact_type` above its class."
             )
-        if self._models.setdefault(name, model) is not model:
+        own = self._models.maps[0]
+        if own.setdefault(name, model) is not model:
             raise UsageError(
-                f"Two types are called {name!r}: {_place(self._models[name])} and {_place(model)}. "
+                f"Two types are called {name!r}: {_place(own[name])} and {_place(model)}. "
                 "Give one of them another name with `@artifact_type(name=…)`."
             )
         return name
@@ -97,7 +106,7 @@ class TypeRegistry:
             UnknownType: its type is not known here.
             InvalidArtifact: it would not come back from JSON.
         """
-        name = vars(type(value)).get(_MARK, "")
+        name = type_name(type(value)) or ""
         if self._models.get(name) is not type(value):
             raise UnknownType(
                 f"{type(value).__name__!r} is not a type of this app. Register it first."

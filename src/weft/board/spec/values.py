@@ -59,6 +59,8 @@ def names(values: Any, what: str) -> Names:
     Raises:
         InvalidArtifact: it is no set, or something in it is no name.
     """
+    if type(values) is Names:
+        return values  # they were seen to be names when they were made
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise InvalidArtifact(f"{what} is {values!r}. Give a set, as in {{'name'}}.")
     return Names(name(value, f"One of {what}") for value in cast(Iterable[str], values))

@@ -45,6 +45,8 @@ class Answer(StoreCommand):
         delivery = await handle.answer(self.question, value, user_id=self.user, app_id=self.app)
         if delivery is Delivery.TAKEN:
             terminal.show(safe(f"Answered. Run {run} goes on where it is attended to."))
+        elif delivery is Delivery.KEPT:
+            terminal.show(safe(f"Answered. Run {run} goes on with the program of its board."))
         elif delivery is Delivery.REPEATED:
             terminal.show(safe(f"Run {run} had that answer before; the first one counts."))
         else:

@@ -2,25 +2,22 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from weft.agents.logic.outputs.checking import check_outputs
 from weft.agents.spec import (
     DIGEST,
     SELECTOR,
-    TERMINATE,
     USER,
-    WORKFLOW,
     Agent,
     Line,
     Outputs,
     Script,
-    Tool,
     Toolkit,
 )
 from weft.conversation.logic.dataflow import check_flow
 from weft.conversation.logic.ends import check_ends
 from weft.conversation.logic.reach import check_nobody_is_asked, check_reach
+from weft.conversation.logic.rosters import read_agents
 from weft.conversation.logic.rules import check_rules
 from weft.conversation.logic.schemas import SCHEMAS
 from weft.conversation.logic.scope import Scope
@@ -29,17 +26,15 @@ from weft.conversation.logic.tooling import (
     check_hooks,
     check_message_hooks,
     check_toolkit,
-    read_lifecycle,
     read_tooling,
 )
 from weft.conversation.logic.transfers import TRANSFER
 from weft.conversation.spec import Conversation, Orchestrator, UiConfig
 from weft.errors import Diagnostic
 from weft.kernel.digests import chain, digest
-from weft.kernel.documents import Document, Folder, Path
+from weft.kernel.documents import Document, Folder
 from weft.kernel.models import Entry, Report
 from weft.kernel.values import nearest
-from weft.lifecycle.spec import LifecycleTool, MessageHook
 from weft.variables.logic.checking import Known, check_variables
 from weft.variables.logic.derivation import Triggers
 
@@ -69,7 +64,7 @@ def check(
     report = Report(folder.name)
     scope = Scope(report, folder, broken | set_aside)
     orchestrator = _orchestrator(scope)
-    agents = _agents(scope)
+    agents = read_agents(scope)
     agent_names = scope.agent_names if scope.agents_known else frozenset[str]()
     tooling = read_tooling(scope)
     outputs = _outputs(scope, agents)
@@ -112,48 +107,6 @@ def check(
     return conversation, sorted(report.problems)
 
 
-class Roster(NamedTuple):
-    """The agents of a folder that are valid, where each stands, and the script if it is valid."""
-
-    agents: Mapping[str, Agent]
-    places: Mapping[str, tuple[str, int]]
-    script: Script | None
-
-
-def roster(folder: Folder, broken: frozenset[str]) -> Roster:
-    """Who is there to be given an engine, also in a folder that has problems elsewhere."""
-    scope = Scope(Report(folder.name), folder, broken)
-    agents = _agents(scope)
-    document = scope.document("script")
-    script = scope.report.model(document, Entry((), document.value), Script)
-    places = {name: _where(place) for name, place in scope.places.items()}
-    return Roster(agents, places, None if "script" in broken else script)
-
-
-def declared_tools(folder: Folder, broken: frozenset[str]) -> list[tuple[tuple[str, int], Tool]]:
-    """The valid tools of a folder and where each stands, also if it has problems elsewhere."""
-    tooling = read_tooling(Scope(Report(folder.name), folder, broken))
-    return [(_where((tooling.document, path)), tool) for path, tool in tooling.tools.values()]
-
-
-def declared_hooks(
-    folder: Folder, broken: frozenset[str]
-) -> list[tuple[tuple[str, int], LifecycleTool]]:
-    """The valid hooks of a folder and where each stands, also if it has problems elsewhere."""
-    scope = Scope(Report(folder.name), folder, broken)
-    document = scope.document("tools")
-    return [(_where((document, path)), hook) for path, hook in read_lifecycle(scope, document)]
-
-
-def declared_message_hooks(
-    folder: Folder, broken: frozenset[str]
-) -> list[tuple[tuple[str, int], MessageHook]]:
-    """The valid message hooks of a folder and where each stands."""
-    scope = Scope(Report(folder.name), folder, broken)
-    document = scope.document("hooks")
-    return [(_where((document, path)), hook) for path, hook in check_message_hooks(scope)]
-
-
 def definition_digest(documents: Mapping[str, Document]) -> str:
     """One digest for all declarative files of a workflow."""
     return chain(*(f"{key} {digest(documents[key].text)}" for key in sorted(documents)))
@@ -166,33 +119,6 @@ def _errors(report: Report) -> bool:
 def _orchestrator(scope: Scope) -> Orchestrator | None:
     document = scope.document("orchestrator")
     return scope.report.model(document, scope.report.part(document, "orchestrator"), Orchestrator)
-
-
-def _agents(scope: Scope) -> dict[str, Agent]:
-    document = scope.document("agents")
-    entry = scope.report.part(document, "agents")
-    declared = scope.report.named(document, entry, "Agent")
-    agents: dict[str, Agent] = {}
-    for name, found in declared.entries.items():
-        scope.agent_names.add(name)
-        scope.places[name] = (document, found.path)
-        _check_name(scope, document, found, name)
-        agent = scope.report.model(document, found, Agent)
-        if agent is not None:
-            agents[name] = agent
-            _check_sections(scope, document, found.path, agent)
-    complete = declared.complete and "agents" not in scope.broken
-    scope.agents_known = complete and bool(declared.entries)
-    if complete and not declared.entries:
-        scope.report.add(
-            document, entry.path, "W011", "The workflow has no agents.", "Declare at least one."
-        )
-    return agents
-
-
-def _where(place: tuple[Document, Path]) -> tuple[str, int]:
-    document, path = place
-    return document.file, document.place(path).line
 
 
 def _outputs(scope: Scope, agents: Mapping[str, Agent]) -> Outputs:
@@ -254,26 +180,6 @@ def _check_calls(
             remedy = f"Did you mean {hint!r}?" if hint else f"Declared: {', '.join(known)}."
             message = f"The script lets {agent!r} call {call.tool!r}, a tool that it does not have."
             scope.report.warn(document, where, "W067", message, remedy)
-
-
-def _check_name(scope: Scope, document: Document, found: Entry, name: str) -> None:
-    if name in (USER, TERMINATE, WORKFLOW, SELECTOR):
-        scope.report.add(
-            document,
-            found.path,
-            "W026",
-            f"An agent cannot be called {name!r}; handoffs use that word.",
-            "Choose another name.",
-        )
-
-
-def _check_sections(scope: Scope, document: Document, path: Path, agent: Agent) -> None:
-    ids = [section.id for section in agent.prompt_sections]
-    for number, id in enumerate(ids):
-        if id and id in ids[:number]:
-            where = (*path, "prompt_sections", number, "id")
-            message = f"Agent {agent.name!r} has two sections {id!r}."
-            scope.report.add(document, where, "W013", message, "Rename one of them.")
 
 
 def _check_start(scope: Scope, orchestrator: Orchestrator) -> None:

@@ -1,7 +1,8 @@
 """A conversation as far as it decides who is next and which hooks run."""
 
 from weft.agents.spec import Script, Toolkit
-from weft.conversation.logic.checking import definition_digest, roster
+from weft.conversation.logic.checking import definition_digest
+from weft.conversation.logic.rosters import roster
 from weft.conversation.logic.rules import check_rules
 from weft.conversation.logic.scope import Scope
 from weft.conversation.logic.tooling import check_hooks, read_tooling

@@ -29,6 +29,9 @@ _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _TEXTS = ((Agent, "engine"), (TimerExpired, "after"), (LifecycleTool, "after"))
 _TEXT: Schema = {"type": "string"}
 
+# Keys of lists that also take one entry alone.
+_ALONE = ((Agent, "context"),)
+
 
 class File(NamedTuple):
     """What a file holds: models, the shape they make, and the outer key that may be left out.
@@ -198,4 +201,8 @@ def _definitions(models: tuple[type[BaseModel], ...]) -> Schema:
         if model.__name__ in definitions:
             keys = definitions[model.__name__]["properties"]
             keys[key] = {"anyOf": [keys[key], {"type": "string"}]}
+    for model, key in _ALONE:
+        if model.__name__ in definitions:
+            keys = definitions[model.__name__]["properties"]
+            keys[key] = {"anyOf": [keys[key], keys[key]["items"]]}
     return definitions

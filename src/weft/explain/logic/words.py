@@ -4,7 +4,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.agents import events as agents
-from weft.assembly.events import ContextGathered, FrameAssembled, ProviderFailed
+from weft.assembly.events import (
+    ContextGathered,
+    FrameAssembled,
+    HistorySummarised,
+    ProviderFailed,
+    RetrievalSearched,
+)
 from weft.board import events as board
 from weft.board.spec import Artifact
 from weft.conversation.events import RouteDecided
@@ -47,6 +53,11 @@ def _asked(fact: agents.QuestionAsked) -> str:
 def _gathered(fact: ContextGathered) -> str:
     instead = " as the fallback" if fact.fallback else ""
     return f"{fact.provider}{instead} gave {len(fact.items)} items for {fact.agent}"
+
+
+def _searched(fact: RetrievalSearched) -> str:
+    found = counted(len(fact.results), "result")
+    return f"{fact.collection} was searched for {preview(fact.query)}: {found}"
 
 
 def _among(names: tuple[str, ...]) -> str:
@@ -104,6 +115,8 @@ _BY_FACT: dict[type[Fact], Callable[[Any], str]] = {
     runs.CancelRequested: lambda fact: f"{fact.by} wanted the end",
     ContextGathered: _gathered,
     ProviderFailed: lambda fact: f"{fact.provider} failed: {fact.error}: {one_line(fact.message)}",
+    RetrievalSearched: _searched,
+    HistorySummarised: lambda fact: f"events {fact.first} to {fact.last} were summarised",
     FrameAssembled: lambda fact: f"frame of {fact.agent}, {fact.tokens} tokens",
     agents.TurnStarted: lambda fact: f"turn {fact.turn} of {fact.agent} began",
     agents.TurnFinished: lambda fact: f"turn {fact.turn} of {fact.agent} ended",

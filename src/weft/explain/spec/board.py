@@ -90,7 +90,7 @@ class Unprovided(msgspec.Struct, frozen=True, tag="failed provider"):
     @property
     def says(self) -> str:
         """What went wrong, and what was done about it."""
-        instead = f"; {self.fallback} was asked in its place" if self.fallback else ""
+        instead = f"; asked in its place: {self.fallback}" if self.fallback else ""
         return f"{self.provider} failed: {self.error}: {one_line(self.message, 200)}{instead}"
 
 

@@ -91,7 +91,8 @@ class Reacting:
         self.collects = collects
         everything = [s for member in plan.members.values() for s in member.subscriptions]
         self._by_id = {each.id: each for each in everything}
-        self._order = sorted(everything, key=lambda each: -each.priority)
+        in_order = sorted(everything, key=lambda each: -each.priority)
+        self._places = {each.id: place for place, each in enumerate(in_order)}
         self.folds: Mapping[type, Callable[[Any, Any], None]] = {
             ArtifactPublished: self._on_published,
             ArtifactReceived: self._on_received,
@@ -158,9 +159,9 @@ class Reacting:
         """What is given to an agent next: directly first, then by priority, then as declared."""
         if not tray.ready or len(state.open) >= ABREAST:
             return None
-        direct = (queue[0] for id, queue in tray.ready.items() if id not in self._by_id)
-        in_order = (tray.ready[each.id][0] for each in self._order if each.id in tray.ready)
-        return next((w for w in (*direct, *in_order) if self._has_room(state, w.agent)), None)
+        ids = sorted(tray.ready, key=lambda id: self._places.get(id, -1))
+        first = (tray.ready[id][0] for id in ids)
+        return next((work for work in first if self._has_room(state, work.agent)), None)
 
     def _has_room(self, state: RunState, agent: str) -> bool:
         most = self.plan.members[agent].max_concurrency
@@ -211,8 +212,8 @@ class Reacting:
         tray: Tray = state.progress
         return [
             *self._openings(tray, now),
-            *self._expired(state, tray, now),
-            *self._closed(state, tray, now),
+            *self._expired(tray, now),
+            *self._closed(tray, now),
         ]
 
     def expiring(
@@ -222,7 +223,7 @@ class Reacting:
         tray: Tray = state.progress
         pending = tray.pending.get(subscription.id)
         for key, ids in gates.outdated(pending, subscription, now, 1) if pending else ():
-            yield self._expiration(state, subscription, key, ids)
+            yield self._expiration(subscription, key, ids)
 
     def _openings(self, tray: Tray, now: datetime) -> Iterator[tuple[str, Fact]]:
         for later in tray.later:
@@ -230,22 +231,21 @@ class Reacting:
                 fact = ArtifactOpened(later.artifact, later.subscription)
                 yield f"opened/{later.artifact}/{later.subscription}", fact
 
-    def _expired(self, state: RunState, tray: Tray, now: datetime) -> Iterator[tuple[str, Fact]]:
+    def _expired(self, tray: Tray, now: datetime) -> Iterator[tuple[str, Fact]]:
         for subscription, pending in self._pending(tray):
             for key, ids in gates.outdated(pending, subscription, now):
-                yield self._expiration(state, subscription, key, ids)
+                yield self._expiration(subscription, key, ids)
 
     def _expiration(
-        self, state: RunState, subscription: Subscription, key: str, ids: tuple[str, ...]
+        self, subscription: Subscription, key: str, ids: tuple[str, ...]
     ) -> tuple[str, Fact]:
-        id = f"join/{subscription.id}/{key}@{state.position}"
-        return id, JoinExpired(subscription.id, key, ids)
+        return f"join/{subscription.id}/{ids[0]}", JoinExpired(subscription.id, key, ids)
 
-    def _closed(self, state: RunState, tray: Tray, now: datetime) -> Iterator[tuple[str, Fact]]:
+    def _closed(self, tray: Tray, now: datetime) -> Iterator[tuple[str, Fact]]:
         for subscription, pending in self._pending(tray):
             if gates.is_due(pending, subscription, now):
                 fact = BatchClosed(subscription.id, "its time is over")
-                yield f"batch/{subscription.id}@{state.position}", fact
+                yield f"batch/{subscription.id}/{pending.sets[0][0]}", fact
 
     def _pending(self, tray: Tray) -> Iterator[tuple[Subscription, Pending]]:
         for id, pending in tray.pending.items():

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from weft.agents.events import TurnFinished
-from weft.errors import LoopLimit, ReactionFailed
+from weft.errors import LoopLimit, ReactionFailed, UsageError
 from weft.log.events import RunFailed
 from weft.log.spec import Event
 
@@ -16,6 +16,8 @@ class Activity:
     def __init__(self) -> None:
         self._wanted: dict[str, int] = {}
         self._changed = asyncio.Event()
+        self._is_over = False
+        self._left: set[str] = set()
         self.failures: list[Exception] = []
 
     @property
@@ -51,10 +53,17 @@ class Activity:
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
+    def stop(self) -> None:
+        """Take notice that nothing is driven any more, and let whoever waits know."""
+        self._is_over = True
+        self.change()
+
     def note(self, event: Event) -> None:
         """Take notice of what is on record."""
         fact = event.data
-        if isinstance(fact, TurnFinished) and fact.status == "failed":
+        if isinstance(fact, TurnFinished) and event.run in self._left:
+            self._left.discard(event.run)
+        elif isinstance(fact, TurnFinished) and fact.status == "failed":
             self.failures.append(ReactionFailed(event.run, fact.turn, fact.agent, fact.error))
         elif isinstance(fact, RunFailed):
             self.failures.append(LoopLimit(f"Run {event.run!r} was stopped. {fact.message}"))
@@ -62,6 +71,10 @@ class Activity:
     def fail(self, error: Exception) -> None:
         """Take notice that a run cannot be driven."""
         self.failures.append(error)
+
+    def leave(self, run: str) -> None:
+        """Leave it to whoever gave an agent something directly to hear how that first turn ends."""
+        self._left.add(run)
 
     def take_failures(self) -> list[Exception]:
         """What failed since last asked."""
@@ -73,10 +86,16 @@ class Activity:
 
         Raises:
             TimeoutError: it does not hold in time.
+            UsageError: it never will, as nothing is driven any more.
         """
         async with asyncio.timeout(seconds):
             while True:
                 changed = self._changed
                 if await condition():
                     return
+                if self._is_over:
+                    raise UsageError(
+                        "This app was closed while something was going on. Open another one, "
+                        "declare the board there, and go on: `await board.resume()`."
+                    )
                 await changed.wait()

@@ -55,11 +55,6 @@ class Answering:
         self._gatherer = gatherer
         self._messages = messages
         self._hooked = bool(journal.workflow.message_hooks)
-        self._rewriting = {
-            agent
-            for agent in journal.workflow.agents
-            if messages.has(agent, "process_message_before_send")
-        }
 
     async def answer(self, going: Going) -> Ended:
         """What the agent comes to in a turn, or what went wrong."""
@@ -67,7 +62,7 @@ class Answering:
         staff = self._loaded.staff[agent]
         prepared = await self._messages.prepare(number, agent) if self._hooked else UNPREPARED
         offers = offers_to(self._journal.workflow.agents[agent], self._journal, self._loaded)
-        gathered, problem = await self._gatherer.gather(going)
+        gathered, problem = await self._gatherer.gather(going, prepared.messages)
         if problem:
             return Ended(problem)
         sights = [
@@ -75,7 +70,7 @@ class Answering:
             for place, each in enumerate(gathered)
         ]
         # What a hook may rewrite is not heard before it has.
-        rewrites = agent in self._rewriting
+        rewrites = self._hooked and self._messages.has(agent, "process_message_before_send")
         hooks = self._messages if rewrites else None
         turn = Turn(number, agent, staff, sights, hooks, _hushed if rewrites else going.voice)
         if staff.samples == 1:

@@ -132,6 +132,7 @@ class BoardRuns:
         journal = await self._place.starter.begin(
             run, loaded, started, [("given", given, self.user)]
         )
+        self.activity.leave(run)
         await journal.commit()
         await self._wake(run)
         return run

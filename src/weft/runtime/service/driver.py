@@ -329,7 +329,7 @@ class Driver:
     def _voice(self, opened: Opened, turn: int, agent: str) -> Voice:
         """Lets whoever watches hear answers while they are made, unless some may be hidden."""
         state = opened.journal.state
-        if agent in opened.private:
+        if opened.hides(agent):
             return _hushed
 
         def voice(call: int) -> Say:

@@ -9,7 +9,15 @@ from weft.assembly.logic.gathered import gathered_fact
 from weft.assembly.logic.origins import Witnessed
 from weft.assembly.service.gathering import gather
 from weft.assembly.service.providers import DefaultCorrelationProvider
-from weft.assembly.spec import AgentRef, Chosen, ContextRequest, RunRef, Transcript, TurnContext
+from weft.assembly.spec import (
+    AgentRef,
+    Chosen,
+    ContextRequest,
+    Message,
+    RunRef,
+    Transcript,
+    TurnContext,
+)
 from weft.board.ports import ArtifactStore
 from weft.board.service.handle import bind
 from weft.board.spec import Artifact, BoardHandle, Reader
@@ -41,9 +49,11 @@ class Gatherer:
         """Forget the state of a turn that is over."""
         self._states.pop(number, None)
 
-    async def gather(self, going: Going) -> tuple[Sequence[ContextGathered | None], str]:
+    async def gather(
+        self, going: Going, heard: Sequence[Message] | None = None
+    ) -> tuple[Sequence[ContextGathered | None], str]:
         """What was gathered for each engine of a turn, all the same if it is for all; or why there
-        is nothing."""
+        is nothing. `heard` is what was said, where that is not as it was said."""
         chosen, number = self._chosen(going), going.number
         if not any(chosen):
             return NOTHING, ""
@@ -52,7 +62,7 @@ class Gatherer:
         for place, each in enumerate(chosen):
             if each is not None and id(each) not in found:
                 key = f"t{number}/e{place}/context" if place else f"t{number}/context"
-                fact = await self._ask(key, going, each)
+                fact = await self._ask(key, going, each, heard)
                 if not isinstance(fact, ContextGathered):
                     return NOTHING, str(fact)
                 found[id(each)] = fact
@@ -71,14 +81,16 @@ class Gatherer:
         whole = staff.context or DEFAULT
         return tuple(each or whole for each in staff.contexts) or (whole,)
 
-    async def _ask(self, key: str, going: Going, chosen: Chosen) -> Fact | str:
+    async def _ask(
+        self, key: str, going: Going, chosen: Chosen, heard: Sequence[Message] | None
+    ) -> Fact | str:
         """What was gathered, from the record or by asking; or what went wrong."""
         journal = self._journal
 
         async def effect() -> Sequence[Fact]:
             witnessed = Witnessed()
             board = self._board(going.agent, witnessed.note)
-            request = self._request(self._turn(going, board), going)
+            request = self._request(self._turn(going, board, heard), going)
             try:
                 gathered = await gather(chosen, request, witnessed=witnessed)
             except ContextUnavailable as error:
@@ -94,12 +106,15 @@ class Gatherer:
     def _request(self, turn: TurnContext, going: Going) -> ContextRequest:
         given = going.given
         inputs = given.inputs if given else ()
-        correlation = given.correlation if given else None
+        # What is published for a conversation has its id.
+        correlation = given.correlation if given else turn.run.id
         return ContextRequest(self._reference(going.agent), turn, inputs, turn.board, correlation)
 
-    def _turn(self, going: Going, board: BoardHandle) -> TurnContext:
+    def _turn(
+        self, going: Going, board: BoardHandle, heard: Sequence[Message] | None = None
+    ) -> TurnContext:
         state = self._journal.state
-        said = Transcript(tuple(state.messages))
+        said = Transcript(state.messages if heard is None else heard)
         run = RunRef(state.run, state.workflow, state.tenant, state.user, said)
         return TurnContext(run, self._states.setdefault(going.number, {}), board, going.number)
 

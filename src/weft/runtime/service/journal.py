@@ -176,7 +176,9 @@ class Journal:
             await self.commit()
         elif self._is_published:
             await self.commit()
-        return self.complete(key, await effect())
+        facts = await effect()
+        self._at = None  # that took its time, also where nothing was stored meanwhile
+        return self.complete(key, facts)
 
     def outcome(self, key: str) -> list[Fact]:
         """The facts on record under a key; none when it was not done to its end."""

@@ -29,9 +29,15 @@ class Opened:
         self.frozen = frozen
         self.began = began
         self.driven = False
-        self.private = {each for each in journal.workflow.agents if _is_private(journal, each)}
+        self._hides: dict[str, bool] = {}
         self.hooks = HookRunner(journal, loaded.hooks)
         self.turns = Turns(journal, loaded, self.hooks, Gatherer(journal, loaded, artifacts))
+
+    def hides(self, agent: str) -> bool:
+        """Whether an answer of the agent may have to be hidden, or a secret in it to be masked."""
+        if agent not in self._hides:
+            self._hides[agent] = _may_hide(self.journal, agent)
+        return self._hides[agent]
 
     async def offer(self) -> None:
         """Put on record what servers of tools offer to this run, once."""
@@ -48,9 +54,8 @@ class Opened:
             await journal.put(f"chat/server.{server.name}", fact)
 
 
-def _is_private(journal: Journal, agent: str) -> bool:
-    """Whether an answer of the agent may have to be hidden, or a secret in it to be masked."""
-    workflow = journal.workflow
+def _may_hide(journal: Journal, agent: str) -> bool:
+    workflow, secrets = journal.workflow, journal.secrets
     exposure = workflow.variables.exposures.get(agent)
-    knows = exposure is not None and any(name in journal.secrets for name in names_of(exposure))
+    knows = exposure is not None and any(name in secrets for name in names_of(exposure))
     return knows or not workflow.shows(agent) or workflow.triggers.may_hide(agent)

@@ -2,35 +2,33 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Generator, Sequence
-from contextlib import AbstractContextManager, aclosing, contextmanager
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractContextManager, aclosing
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from weft.agents.events import QuestionAnswered, QuestionAsked, UserText
 from weft.agents.logic.answers import misanswer
 from weft.agents.logic.folding import open_question, question_of
-from weft.agents.spec import WORKFLOW, Question, Spawn
-from weft.board.service.rebuilding import index
-from weft.board.spec import Artifact
+from weft.agents.spec import WORKFLOW, Question
 from weft.errors import Conflict, NotYours, QuestionExpired, RunBusy, UnknownRun, UsageError
 from weft.kernel.values import Json
 from weft.log.events import ENDS, RunPaused, RunStarted
 from weft.log.ports import Clock
 from weft.log.spec import Event
 from weft.runtime.ports import Definitions, Entropy, Scheduler
-from weft.runtime.service.activity import Activity
 from weft.runtime.service.boards import BoardRuns, Place
 from weft.runtime.service.driver import Driver, Listeners, Stores
 from weft.runtime.service.following import Following
+from weft.runtime.service.mailing import RETRY, Mailing
 from weft.runtime.service.pinning import PLAN_FORM
+from weft.runtime.service.posting import Posting
 from weft.runtime.service.starting import Starter
 from weft.runtime.spec import (
     Delivery,
     Delta,
     Identity,
     Loaded,
-    Message,
     Reply,
     Stop,
     Summary,
@@ -39,12 +37,6 @@ from weft.variables.ports import DocumentStore, Environment
 from weft.variables.service import ContextSource
 
 ANYBODY = Identity()
-
-# Seconds that a message waits for whoever attends to the run before it is put on record here.
-GRACE = 1.0
-
-# How soon a run that another process holds is looked at again.
-RETRY = timedelta(milliseconds=200)
 
 log = logging.getLogger("weft.runs")
 
@@ -68,57 +60,41 @@ class Runs:
     def __init__(self, world: World) -> None:
         self._world = world
         self._context = ContextSource(world.environment, world.documents)
-        self._starter = Starter(world.stores.log, world.clock, self._context, self._note)
-        self._boards: dict[str, BoardRuns] = {}
+        self._posting = Posting(world.stores.artifacts)
+        note = self._posting.note
+        self._starter = Starter(world.stores.log, world.clock, self._context, note)
         self._following = Following(world.stores.log)
-        listeners = Listeners(self._following.spread, self._note, self)
+        listeners = Listeners(self._following.spread, note, self._posting)
         chance = (world.clock, world.entropy)
         self._driver = Driver(world.stores, chance, world.definitions, self._context, listeners)
-        self._activities: dict[str, Activity] = {}
+        declares = self._posting.declares
+        self._mailing = Mailing(world.stores, world.scheduler, self._driver, declares)
 
     async def serve(self, slots: int) -> None:
         """Drive what is woken here, and wake what gets mail, until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._world.scheduler.serve(self._drive, slots=slots, limits={}))
-            group.create_task(self._watch())
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._world.scheduler.serve(self._drive, slots=slots, limits={}))
+                group.create_task(self._mailing.watch())
+        finally:
+            self._posting.stop()
 
     async def _drive(self, run: str) -> datetime | None:
         """Drive a run; trouble reaches whoever follows it, and only them."""
         self._following.begin(run)
         try:
-            with self._activity(run):
+            with self._posting.busy(run, self._driver):
                 return await self._driver.drive(run)
         except Conflict:
             log.info("run %s goes on in another process", run)
         except RunBusy:
             return self._world.clock.now() + RETRY
         except Exception as error:  # noqa: BLE001 - told to whoever follows the run
-            board = self._activities.get(run)
-            if board is not None:
-                board.fail(error)
-            self._following.tell(run, error, aloud=board is None)
+            is_told = self._posting.fail(run, error)
+            self._following.tell(run, error, aloud=not is_told)
         finally:
             self._following.end(run)
         return None
-
-    @contextmanager
-    def _activity(self, run: str) -> Generator[None]:
-        """Let the board of a run know that it is busy."""
-        activity = self._activities.get(run)
-        if activity is None:
-            yield
-            return
-        begun, is_resting = activity.begin(run), True
-        try:
-            yield
-            is_resting = not self._driver.flushes(run)
-        except (RunBusy, asyncio.CancelledError):
-            is_resting = False  # another drive follows
-            raise
-        finally:
-            activity.end(run, begun, is_resting=is_resting)
-            if not (self._driver.keeps(run) or activity.is_wanted(run)):
-                self._activities.pop(run, None)
 
     def board(self, name: str, load: Callable[[], Loaded], *, user: str, tenant: str) -> BoardRuns:
         """The runs of a board, which `load` gives as it is declared now."""
@@ -131,54 +107,10 @@ class Runs:
             world.clock,
             world.entropy,
             self._starter,
-            self,
-            self._activities,
+            self._mailing,
+            self._posting.activities,
         )
-        self._boards[name] = BoardRuns(name, place, load, user, tenant)
-        return self._boards[name]
-
-    async def deliver(self, board: str, subscription: str, artifact: Artifact, depth: int) -> None:
-        """Bring an artifact to the run that collects for a subscription."""
-        await self._boards[board].deliver(subscription, artifact, depth)
-
-    async def open(self, board: str, spawn: Spawn, parent: str) -> None:
-        """Begin the run of a set that was collected."""
-        await self._boards[board].open(spawn, parent)
-
-    async def send(self, run: str, id: str, message: Message) -> Event | None:
-        """Bring a message to a run and wait until something is on record under its id; what that
-        is, or nothing if the run ended."""
-        _, last = await self._ends(run)
-        is_first = await self._world.stores.inbox.offer(run, id, message)
-        await self.wake(run)  # also for a repeat: who wants the run waits for its next drive
-        if is_first or not await self._recorded(run, id, 0):
-            await self._deliver(run, id, last.seq)
-        return await self._recorded(run, id, last.seq if is_first else 0)
-
-    async def _recorded(self, run: str, id: str, after: int) -> Event | None:
-        events = await self._world.stores.log.read(run, after)
-        return next((event for event in events if event.id == id), None)
-
-    async def drop(self, run: str, id: str, message: Message) -> None:
-        """Bring a message to a run, and wait for nothing."""
-        await self._world.stores.inbox.offer(run, id, message)
-        await self.wake(run)
-        self._driver.rouse(run)
-
-    async def wake(self, run: str, at: datetime | None = None) -> None:
-        """Let a run be driven, now or at an instant."""
-        await self._world.scheduler.wake(run, tenant="", at=at)
-
-    async def _note(self, batch: Sequence[Event]) -> None:
-        """Take notice of what is stored of a board's run, and bring the index up to it."""
-        artifacts = self._world.stores.artifacts
-        if not artifacts.follows_log:
-            await index(artifacts, batch)
-        activity = self._activities.get(batch[0].run)
-        if activity is not None:
-            for event in batch:
-                activity.note(event)
-            activity.change()
+        return self._posting.add(BoardRuns(name, place, load, user, tenant))
 
     async def start(self, source: str, *, user: str, tenant: str) -> str:
         """Begin a run of the workflow declared at a place, and give its id.
@@ -249,6 +181,8 @@ class Runs:
         """The question that a run waits for whose last event this is."""
         if not isinstance(last.data, RunPaused):  # others may go on beside whoever asked
             return open_question(await self._world.stores.log.read(run))
+        if not last.data.waiting_for:
+            return None
         for after in ((last.cause or 1) - 1, 0):  # where it says, or else anywhere
             for event in await self._world.stores.log.read(run, after):
                 if event.id == last.data.waiting_for:
@@ -274,7 +208,9 @@ class Runs:
             raise UsageError(f"This does not answer {asked.id!r}: {problem}.")
         id, reply = f"{asked.id}/answer", Reply(asked.id, value, by)
         is_first = await self._world.stores.inbox.offer(run, id, reply)
-        delivery = await self._deliver(run, id, last.seq)
+        delivery = await self._mailing.deliver(run, id, last.seq)
+        if delivery is Delivery.KEPT:
+            return delivery if is_first else Delivery.REPEATED
         events = await self._world.stores.log.read(run, last.seq)
         counts = any(event.id == id and event.kind == QuestionAnswered.kind for event in events)
         return delivery if is_first and counts else await self._refuse_or_repeat(run, asked.id)
@@ -298,38 +234,24 @@ class Runs:
         )
 
     async def cancel(self, run: str, *, by: str, reason: str = "") -> bool:
-        """End a run now; whether it was still going."""
-        _, last = await self._ends(run)
+        """End a run now; whether it was still going.
+
+        Raises:
+            UsageError: nobody drives it, and another program declares its board.
+        """
+        first, last = await self._ends(run)
         if last.kind in ENDS:
             return False
         await self._world.stores.inbox.offer(run, "cancel", Stop(by, reason))
-        if await self._deliver(run, "cancel", last.seq) is Delivery.RECORDED:
+        delivery = await self._mailing.deliver(run, "cancel", last.seq)
+        if delivery is Delivery.KEPT:
+            raise UsageError(
+                f"Run {run!r} is told to end, and nobody drives it now. It ends once the program "
+                f"goes on with it that declares board {first.data.workflow!r}."
+            )
+        if delivery is Delivery.RECORDED:
             await self._driver.drive(run)
         return True
-
-    async def _deliver(self, run: str, id: str, after: int) -> Delivery:
-        """Wait until the event of a message that was offered is in the log."""
-        world = self._world
-        await self._rouse(run)
-        while True:
-            try:
-                async with asyncio.timeout(GRACE):
-                    await self._appears(run, id, after)
-                return Delivery.TAKEN
-            except TimeoutError:
-                if await world.stores.claims.held(run):
-                    continue
-            try:
-                await self._driver.take_in(run)
-                return Delivery.RECORDED
-            except RunBusy:
-                continue
-
-    async def _appears(self, run: str, id: str, after: int) -> None:
-        async with aclosing(self._world.stores.log.subscribe(run, after)) as events:
-            async for event in events:
-                if event.id == id or event.kind in ENDS:
-                    return
 
     async def summaries(self, limit: int | None = None) -> list[Summary]:
         """The runs of the store, the one begun last coming first."""
@@ -340,21 +262,6 @@ class Runs:
         for ends in await self._world.stores.log.ends(run=run):
             return ends
         raise UnknownRun(run)
-
-    async def _watch(self) -> None:
-        """Rouse runs that get mail from another process."""
-        async for run in self._world.stores.inbox.arrivals():
-            await self._rouse(run)
-
-    async def _rouse(self, run: str) -> None:
-        """Wake a run that has mail; interrupt it first if it is to end."""
-        world = self._world
-        pending = await world.stores.inbox.pending(run)
-        if any(isinstance(message, Stop) for _, message in pending):
-            await world.scheduler.cancel(run)
-        if pending:
-            await world.scheduler.wake(run, tenant="")
-            self._driver.rouse(run)
 
 
 def _allowed(started: RunStarted, who: Identity) -> str:

@@ -56,7 +56,7 @@ def expose(exposure: Exposure, values: Values) -> Iterator[Shown]:
         return
     yield Shown(exposure.header or HEADER)
     for name in exposure.variables:
-        shown = _value(exposure, name, values)
+        shown = show_value(name, values, exposure.null_label)
         if name in values.absent:
             yield shown._replace(text="")
         else:
@@ -71,19 +71,19 @@ def _filled(exposure: Exposure, template: str, values: Values) -> Iterator[Shown
         if place[1] in known:
             if place.start() > end:
                 yield Shown(template[end : place.start()])
-            yield _value(exposure, place[1], values)
+            yield show_value(place[1], values, exposure.null_label)
             end = place.end()
     if end < len(template):
         yield Shown(template[end:])
 
 
-def _value(exposure: Exposure, name: str, values: Values) -> Shown:
+def show_value(name: str, values: Values, null_label: str) -> Shown:
     """A value as data: JSON on one line, so that no line break or quote of it can pass for ours."""
     if name in values.absent:
-        return Shown(exposure.null_label, name, "suppressed", values.absent[name])
+        return Shown(null_label, name, "suppressed", values.absent[name])
     value = values.now.get(name)
     if value is None:
-        return Shown(exposure.null_label, name)
+        return Shown(null_label, name)
     definition = values.definitions.get(name)
     limit = definition.max_chars if definition else None
     if limit is None:

@@ -1,10 +1,12 @@
 """Several providers as one."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from weft.assembly.logic.items import Item, with_payload
+from weft.assembly.logic.slices import Settled
 from weft.assembly.service.trail import ask, traced
 from weft.assembly.spec import ContextProvider, ContextRequest, ContextSlice
 from weft.assembly.spec.providers import check_provider
@@ -27,19 +29,26 @@ class CompositeProvider:
     @traced
     async def __call__(self, request: ContextRequest) -> ContextSlice:
         """The slice for this request."""
-        items: list[Item] = []
-        metadata: dict[str, Any] = {}
-        inputs: list[dict[str, Any]] | None = None
-        for provider in self._providers:
-            given = await ask(provider, request)
-            items += given.items
-            metadata = {**given.metadata, **metadata}
-            if given.inputs is not None:
-                inputs = given.inputs
-                shown = zip(request.inputs, inputs, strict=True)
-                left = tuple(with_payload(artifact, each["payload"]) for artifact, each in shown)
-                request = replace(request, inputs=left)
-        return ContextSlice([*_once(items)], metadata, inputs)
+        return await compose([partial(ask, each) for each in self._providers], request)
+
+
+async def compose(
+    asks: Iterable[Callable[[ContextRequest], Awaitable[Settled]]], request: ContextRequest
+) -> ContextSlice:
+    """What is given for a request, one after the other; of each artifact the first item."""
+    items: list[Item] = []
+    metadata: dict[str, Any] = {}
+    inputs: list[dict[str, Any]] | None = None
+    for asked in asks:
+        given = await asked(request)
+        items += given.items
+        metadata = {**given.metadata, **metadata}
+        if given.inputs is not None:
+            inputs = given.inputs
+            shown = zip(request.inputs, inputs, strict=True)
+            left = tuple(with_payload(artifact, each["payload"]) for artifact, each in shown)
+            request = replace(request, inputs=left)
+    return ContextSlice([*_once(items)], metadata, inputs)
 
 
 def _once(items: Iterable[Item]) -> Iterator[Item]:

@@ -2,18 +2,15 @@
 
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from inspect import isawaitable, iscoroutinefunction
 from typing import Any
 
-from anyio import to_thread
-
 from weft.assembly.logic.items import Item
+from weft.assembly.service.calling import text_from
 from weft.assembly.service.trail import ask, traced
 from weft.assembly.spec import ContextProvider, ContextRequest, ContextSlice
 from weft.assembly.spec.providers import check_provider
-from weft.errors import ContextUnavailable, UsageError
+from weft.errors import UsageError
 from weft.kernel.digests import digest
-from weft.kernel.values import is_text
 from weft.variables.logic.types import apart
 
 # Gives the text of an item.
@@ -47,21 +44,9 @@ class SummaryProvider:
     async def _text(self, item: Item) -> str:
         key = item.artifact, digest(item.text)
         if key not in self._texts:
-            self._texts[key] = await self._made(apart(item))
+            what = "`summarise` of SummaryProvider"
+            self._texts[key] = await text_from(self._summarise, apart(item), what)
             while len(self._texts) > MOST:
                 self._texts.popitem(last=False)
         self._texts.move_to_end(key)
         return self._texts[key]
-
-    async def _made(self, item: dict[str, Any]) -> str:
-        if iscoroutinefunction(self._summarise):
-            text = await self._summarise(item)
-        else:
-            text = await to_thread.run_sync(self._summarise, item, abandon_on_cancel=True)
-            text = await text if isawaitable(text) else text
-        if not is_text(text):
-            raise ContextUnavailable(
-                f"`summarise` of SummaryProvider gave a {type(text).__name__!r}. "
-                "Let it give a text."
-            )
-        return text

@@ -1,0 +1,8 @@
+"""The closer, as a plain function that says what it is shown."""
+
+from weft import Task
+
+
+def close(task: Task) -> str:
+    """One line for each item of the context."""
+    return "\n".join(str(item["payload"]) for item in task.context.items)

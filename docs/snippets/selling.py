@@ -1,0 +1,36 @@
+"""A board on which deals are published, and a conversation that learns from them."""
+
+import asyncio
+
+from pydantic import BaseModel
+
+from weft import Tenant, Weft, artifact_type
+
+
+@artifact_type
+class PitchResult(BaseModel):
+    tagline: str
+    private_notes: str
+
+
+@artifact_type
+class Objection(BaseModel):
+    text: str
+
+
+async def main() -> None:
+    async with Weft(store="memory") as app:
+        board = app.board()
+        socks = PitchResult(tagline="Warm feet, warm heart", private_notes="Robin pays late.")
+        await board.publish(socks, tags={"deal_won"})
+        hats = PitchResult(tagline="Keep your head", private_notes="Not for others.")
+        await board.publish(hats, tags={"deal_won"}, visibility=Tenant("globex"))
+        await board.publish(Objection(text="Wool is dear."), tags={"price"})
+
+        run = await app.start("docs/snippets/Sales", app_id="acme")
+        async for event in run.events():
+            if event.kind == "agent.text":
+                print(event.data.text)
+
+
+asyncio.run(main())

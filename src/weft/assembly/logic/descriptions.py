@@ -1,0 +1,98 @@
+"""Sources in words: what a plan prints of them, and what they are called on record."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from weft.assembly.spec.sources import (
+    HistorySource,
+    LiteralSource,
+    ProviderSource,
+    RetrievalSource,
+    Source,
+    StateSource,
+    VariableSource,
+)
+from weft.kernel.names import qualified
+from weft.kernel.values import preview
+
+
+def describe_sources(sources: Iterable[Source]) -> str:
+    """Sources line by line, in the words that declare them; the same in every process."""
+    return "\n".join(f"{number}. {_call(each)}" for number, each in enumerate(sources, 1))
+
+
+def origin_of(place: int, source: Source) -> str:
+    """What a source is called on record: where it stands among the others, and what it is."""
+    match source:
+        case StateSource(at=at):
+            told = f"from_state({at if isinstance(at, str) else qualified(at)})"
+        case RetrievalSource(collection=collection):
+            told = f"from_retrieval({collection.name})"
+        case LiteralSource():
+            told = "from_literal"
+        case VariableSource(names=names):
+            told = f"from_variables({', '.join(names)})"
+        case ProviderSource(chosen=chosen):
+            told = f"from_provider({chosen.name or name_of(chosen.provider)})"
+        case HistorySource():
+            told = "from_history"
+    return f"context[{place}] {told}"
+
+
+def name_of(thing: Any) -> str:
+    """What a provider or function is called: its own name, or that of its class."""
+    return qualified(thing).rpartition(".")[2]
+
+
+def _call(source: Source) -> str:
+    match source:
+        case StateSource(at=at):
+            function, own = "from_state", [_argument("", at)]
+        case RetrievalSource():
+            function, own = "from_retrieval", [*_search(source)]
+        case LiteralSource(text=text):
+            function, own = "from_literal", [preview(text)]
+        case VariableSource(names=names):
+            function, own = "from_variables", [*map(repr, names)]
+        case ProviderSource():
+            function, own = "from_provider", [*_provider(source)]
+        case HistorySource():
+            function, own = "from_history", [*_window(source)]
+    return f"{function}({', '.join([*own, *_share(source)])})"
+
+
+def _search(source: RetrievalSource) -> Iterator[str]:
+    yield source.collection.name
+    yield _argument("query", source.query)
+    yield _argument("top_k", source.top_k)
+    yield _argument("min_relevance", source.min_relevance)
+    if source.filters:
+        told = (f"{key!r}: {_argument('', value)}" for key, value in source.filters.items())
+        yield f"filters={{{', '.join(told)}}}"
+
+
+def _provider(source: ProviderSource) -> Iterator[str]:
+    chosen = source.chosen
+    yield qualified(chosen.provider)
+    if chosen.fallback is not None:
+        yield f"fallback={qualified(chosen.fallback)}"
+    yield f"timeout={chosen.timeout:g}"
+
+
+def _window(source: HistorySource) -> Iterator[str]:
+    for name in ("last", "tokens", "summarise"):
+        value = getattr(source, name)
+        if value is not None:
+            yield _argument(name, value)
+
+
+def _share(source: Source) -> Iterator[str]:
+    for name in ("priority", "min_tokens", "title"):
+        value = getattr(source, name)
+        if value:
+            yield _argument(name, value)
+
+
+def _argument(name: str, value: Any) -> str:
+    told = qualified(value) if callable(value) else preview(value)
+    return f"{name}={told}" if name else told

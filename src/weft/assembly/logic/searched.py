@@ -1,0 +1,87 @@
+"""Searches of collections: what is looked for, the fact of what was found, and back."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from weft.assembly.events import FoundResult, RetrievalSearched
+from weft.assembly.spec.retrieval import RagCollection, RetrievalResult
+from weft.errors import ContextUnavailable
+from weft.kernel.digests import chain, digest
+from weft.kernel.values import Json, canonical, preview, writable
+
+
+class Sought(NamedTuple):
+    """What is looked for, and where."""
+
+    collection: type[RagCollection]
+    query: str
+    top_k: int
+    min_relevance: float
+    filters: Mapping[str, Json]
+
+    @property
+    def key(self) -> str:
+        """What this search is known by in a run: the same for the same search."""
+        filters = canonical(dict(self.filters))
+        said = self.collection.name, self.query, str(self.top_k), str(self.min_relevance), filters
+        return f"search/{chain(*said)}"
+
+
+class Found(NamedTuple):
+    """What a search for a turn gave, in how many microseconds."""
+
+    turn: int
+    agent: str
+    sought: Sought
+    results: Sequence[object]
+    micros: int
+
+
+def searched_fact(
+    found: Found, known: Collection[str], masked: Callable[[str], str] = str
+) -> RetrievalSearched:
+    """The fact of a search; a text whose digest the run knows is referred to.
+
+    Digests are of the texts as they are recorded, so whatever masks these is given here.
+
+    Raises:
+        ContextUnavailable: what was found are no results.
+    """
+    sought, seen = found.sought, set(known)
+
+    def record(each: object) -> FoundResult:
+        if not isinstance(each, RetrievalResult):
+            raise ContextUnavailable(
+                f"The search of collection {sought.collection.name!r} gave {preview(each)}. "
+                "Let its adapter give a list of RetrievalResult."
+            )
+        text = masked(writable(each.content))
+        key = digest(text)
+        told = None if key in seen else text
+        seen.add(key)
+        return FoundResult(key, float(each.score), each.source_id, each.chunk, each.metadata, told)
+
+    return RetrievalSearched(
+        found.turn,
+        found.agent,
+        sought.collection.name,
+        sought.query,
+        sought.top_k,
+        float(sought.min_relevance),
+        tuple(map(record, found.results)),
+        found.micros,
+        sought.filters,
+    )
+
+
+def found_texts(fact: RetrievalSearched) -> dict[str, str]:
+    """The texts by digest that the run has from this fact on."""
+    return {each.digest: each.text for each in fact.results if each.text is not None}
+
+
+def results_of(fact: RetrievalSearched, texts: Mapping[str, str]) -> Iterator[RetrievalResult]:
+    """The results of a search that is on record; `texts` has what the run held before it."""
+    own = found_texts(fact)
+    for each in fact.results:
+        text = own[each.digest] if each.digest in own else texts[each.digest]
+        yield RetrievalResult(text, each.score, each.source_id, each.metadata, each.chunk)

@@ -1,0 +1,81 @@
+"""Looking around for a turn: collections are searched and providers are asked, once each."""
+
+from collections.abc import Mapping, Sequence
+
+import anyio
+
+from weft.assembly.events import ContextGathered, ProviderFailed, RetrievalSearched
+from weft.assembly.logic.gathered import gathered_fact
+from weft.assembly.logic.searched import Found, Sought, searched_fact
+from weft.assembly.service.gathering import gather
+from weft.assembly.service.situations import Situation, expect
+from weft.assembly.spec import Chosen
+from weft.errors import ContextUnavailable
+from weft.log.spec import Fact
+
+
+async def search_all(
+    sought: Mapping[str, Sought], situation: Situation
+) -> dict[str, RetrievalSearched]:
+    """What is found under each key; the searches go on side by side.
+
+    Raises:
+        Exception: what the first search that fails raises, as it is; the others are given up.
+    """
+    found: dict[str, RetrievalSearched] = {}
+    failed: list[Exception] = []
+
+    async def search(key: str, each: Sought) -> None:
+        try:
+            found[key] = await _search_once(key, each, situation)
+        except Exception as error:  # noqa: BLE001 - it is raised below
+            failed.append(error)
+            tasks.cancel_scope.cancel()
+
+    async with anyio.create_task_group() as tasks:
+        for key, each in sought.items():
+            tasks.start_soon(search, key, each)
+    if failed:
+        raise failed[0]
+    return found
+
+
+async def _search_once(key: str, sought: Sought, situation: Situation) -> RetrievalSearched:
+    async def effect() -> Sequence[Fact]:
+        begun = anyio.current_time()
+        results = await situation.search(*sought)
+        micros = round((anyio.current_time() - begun) * 1_000_000)
+        found = Found(situation.turn, situation.agent, sought, results, micros)
+        return (searched_fact(found, situation.texts, situation.masked),)
+
+    (fact,) = await situation.in_run(key, effect)
+    return expect(RetrievalSearched, fact)
+
+
+async def gather_once(key: str, chosen: Chosen, situation: Situation) -> ContextGathered:
+    """What a provider gave for this turn, or its fallback.
+
+    Raises:
+        ContextUnavailable: neither gave a slice.
+    """
+    request = situation.request
+    if request is None:
+        raise ContextUnavailable(
+            "Providers cannot be asked here. Give the situation a `request` for them."
+        )
+
+    async def effect() -> Sequence[Fact]:
+        try:
+            gathered = await gather(chosen, request, witnessed=situation.witnessed)
+        except ContextUnavailable as error:
+            if not error.failures:
+                raise
+            return error.failures
+        fact = gathered_fact(gathered, situation.texts, situation.masked)
+        return (*gathered.failures, fact)
+
+    facts = await situation.in_turn(key, effect)
+    if isinstance(facts[-1], ProviderFailed):
+        failed = facts[-1]
+        raise ContextUnavailable(f"{failed.provider}: {failed.error}: {failed.message}", facts)
+    return expect(ContextGathered, facts[-1])

@@ -1,0 +1,88 @@
+"""The situation of a turn: what its context is made from, and through whom the world is asked."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+from weft.assembly.spec import ContextRequest, Message, RagCollection, RetrievalResult
+from weft.board.spec import Artifact
+from weft.errors import ContextUnavailable
+from weft.kernel.values import Json
+from weft.log.ports import Effect
+from weft.log.spec import Fact
+from weft.variables.logic.exposure import Values
+
+# Does something at most once under a key, and gives what is on record of it.
+OnRecord = Callable[[str, Effect], Awaitable[Sequence[Fact]]]
+
+F = TypeVar("F", bound=Fact)
+
+
+class Search(Protocol):
+    """Searches a collection."""
+
+    def __call__(
+        self,
+        collection: type[RagCollection],
+        query: str,
+        top_k: int,
+        min_relevance: float,
+        filters: Mapping[str, Json],
+        /,
+    ) -> Awaitable[Sequence[RetrievalResult]]:
+        """The best `top_k` pieces of what passes the filters and is relevant enough."""
+        ...
+
+
+async def each_time(key: str, effect: Effect) -> Sequence[Fact]:
+    """Do it, whatever was done before: there is no record."""
+    return await effect()
+
+
+async def no_search(collection: type[RagCollection], *sought: object) -> Sequence[RetrievalResult]:
+    """Refuse to search.
+
+    Raises:
+        ContextUnavailable: always.
+    """
+    raise ContextUnavailable(
+        f"Collection {collection.name!r} cannot be searched here. Give the situation a `search`."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """A turn of an agent as its sources see it.
+
+    `values` are the variables, `history` what was said. `request` is what providers are asked, and
+    `witnessed` grows with what its board gives out. `texts` has, by digest, what the run holds, and
+    `masked` takes out of a text what must not be written. `in_run` and `in_turn` put on record
+    what was found, so that nobody looks again in the same run or turn.
+    """
+
+    turn: int = 1
+    agent: str = ""
+    state: Any = None
+    values: Values = field(default_factory=lambda: Values({}, {}, {}))
+    history: Sequence[Message] = ()
+    request: ContextRequest | None = None
+    witnessed: Sequence[Artifact] = ()
+    texts: Mapping[str, str] = field(default_factory=dict[str, str])
+    masked: Callable[[str], str] = str
+    search: Search = no_search
+    in_run: OnRecord = each_time
+    in_turn: OnRecord = each_time
+
+
+def expect(kind: type[F], fact: Fact) -> F:
+    """A fact of the kind that must be on record.
+
+    Raises:
+        ContextUnavailable: it is another.
+    """
+    if not isinstance(fact, kind):
+        raise ContextUnavailable(
+            f"{fact.kind!r} is on record where {kind.kind!r} must be: what is declared has changed "
+            "since the run began. Start another run."
+        )
+    return fact

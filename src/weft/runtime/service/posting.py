@@ -1,0 +1,84 @@
+"""What goes on between the runs of boards, and how much of it."""
+
+import asyncio
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+
+from weft.agents.spec import Spawn
+from weft.board.ports import ArtifactStore
+from weft.board.service.rebuilding import index
+from weft.board.spec import Artifact
+from weft.errors import RunBusy
+from weft.log.events import RunStarted
+from weft.log.spec import Event
+from weft.reaction.logic.reacting import Reacting
+from weft.runtime.service.activity import Activity
+from weft.runtime.service.boards import BoardRuns
+from weft.runtime.service.driver import Driver
+
+
+class Posting:
+    """The boards of a program: what one run has for another, and which of their runs are busy."""
+
+    def __init__(self, artifacts: ArtifactStore) -> None:
+        self.activities: dict[str, Activity] = {}
+        self._artifacts = artifacts
+        self._boards: dict[str, BoardRuns] = {}
+
+    def add(self, board: BoardRuns) -> BoardRuns:
+        """Know a board."""
+        self._boards[board.name] = board
+        return board
+
+    def declares(self, started: RunStarted) -> bool:
+        """Whether this program can go on with a run: a board is code of the program it is in."""
+        return started.form != Reacting.form or started.workflow in self._boards
+
+    async def deliver(self, board: str, subscription: str, artifact: Artifact, depth: int) -> None:
+        """Bring an artifact to the run that collects for a subscription."""
+        await self._boards[board].deliver(subscription, artifact, depth)
+
+    async def open(self, board: str, spawn: Spawn, parent: str) -> None:
+        """Begin the run of a set that was collected."""
+        await self._boards[board].open(spawn, parent)
+
+    @contextmanager
+    def busy(self, run: str, driver: Driver) -> Generator[None]:
+        """Let the board of a run know that it is busy."""
+        activity = self.activities.get(run)
+        if activity is None:
+            yield
+            return
+        begun, is_resting = activity.begin(run), True
+        try:
+            yield
+            is_resting = not driver.flushes(run)
+        except (RunBusy, asyncio.CancelledError):
+            is_resting = False  # another drive follows
+            raise
+        finally:
+            activity.end(run, begun, is_resting=is_resting)
+            if not (driver.keeps(run) or activity.is_wanted(run)):
+                self.activities.pop(run, None)
+
+    async def note(self, batch: Sequence[Event]) -> None:
+        """Take notice of what is stored of a board's run, and bring the index up to it."""
+        if not self._artifacts.follows_log:
+            await index(self._artifacts, batch)
+        activity = self.activities.get(batch[0].run)
+        if activity is not None:
+            for event in batch:
+                activity.note(event)
+            activity.change()
+
+    def stop(self) -> None:
+        """Let the boards know that nothing is driven any more."""
+        for board in self._boards.values():
+            board.activity.stop()
+
+    def fail(self, run: str, error: Exception) -> bool:
+        """Let the board of a run know that it cannot be driven; whether it has one."""
+        activity = self.activities.get(run)
+        if activity is not None:
+            activity.fail(error)
+        return activity is not None

@@ -1,0 +1,71 @@
+"""Several choices as one provider: each in its time, each with its fallback."""
+
+import asyncio
+
+import pytest
+
+from tests.assembly.boards import Turn
+from weft import ContextRequest, ContextSlice, FilteredContextProvider
+from weft.assembly.logic.gathered import gathered_fact
+from weft.assembly.service.choices import Choices
+from weft.assembly.spec import Chosen
+from weft.board.spec import FilterConfig
+from weft.errors import ContextUnavailable
+from weft.testing.contracts.artifacts.samples import series
+
+
+async def raises(request: ContextRequest) -> ContextSlice:
+    raise LookupError("no such shelf")
+
+
+async def hangs(request: ContextRequest) -> ContextSlice:
+    await asyncio.sleep(60)
+    return ContextSlice(items=[])
+
+
+async def tells(request: ContextRequest) -> ContextSlice:
+    return ContextSlice(items=[{"told": dict(request.config)}])
+
+
+async def test_they_are_composed_and_each_is_told_its_own() -> None:
+    everything = FilteredContextProvider()
+    first = FilteredContextProvider(FilterConfig(limit=1, order="created_at"))
+    choices = Choices(
+        Chosen(tells, config={"a": 1}), Chosen(first), Chosen(everything), Chosen(tells, name="b")
+    )
+    gathered = await Turn(series(3)).gather(choices, name="context")
+    assert [(each.provider, each.get("told")) for each in gathered.items] == [
+        ("context/tells", {"a": 1}),
+        ("context/FilteredContextProvider", None),
+        ("context/FilteredContextProvider", None),
+        ("context/FilteredContextProvider", None),
+        ("context/b", {}),
+    ]
+
+
+async def test_the_fallback_of_one_leaves_the_others_alone() -> None:
+    choices = Choices(Chosen(hangs, fallback=tells, timeout=0.01, config={"n": 1}), Chosen(tells))
+    gathered = await Turn().gather(choices, name="context")
+    assert [each["told"] for each in gathered.items] == [{"n": 1}, {}]
+    (failed,) = gathered.failures
+    assert (failed.provider, failed.fallback) == ("hangs", "tells")
+    fact = gathered_fact(gathered, {})
+    assert (fact.provider, fact.fallback) == ("context", False)
+    assert [(call.provider, call.error) for call in fact.calls] == [
+        ("context", ""),
+        ("context/hangs", "CancelledError"),
+        ("context/tells", ""),
+        ("context/tells", ""),
+    ]
+
+
+async def test_one_that_fails_without_a_fallback_is_named_and_told_once() -> None:
+    choices = Choices(Chosen(raises, fallback=tells), Chosen(tells), Chosen(raises, name="shelf"))
+    with pytest.raises(ContextUnavailable) as caught:
+        await Turn().gather(choices, name="context")
+    assert str(caught.value) == (
+        "Agent 'ann' got no context. Provider 'shelf' raised LookupError: no such shelf. "
+        "Correct it. Or give the agent a fallback."
+    )
+    told = [(each.provider, each.fallback) for each in caught.value.failures]
+    assert told == [("raises", "tells"), ("shelf", "")]

@@ -1,0 +1,194 @@
+"""Fitting: never over budget, nothing lost, and what is worth more stays longer."""
+
+from collections.abc import Callable, Sequence
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from weft.assembly.logic import estimate
+from weft.assembly.logic.fitting import MARK, Item, Room, fit, trimmed
+from weft.assembly.logic.rendering import Edges, edges_of
+from weft.errors import ContextTooLarge
+
+SEPARATORS = {True: "\n\n", False: "\n---\n"}
+
+Count = Callable[[str], int]
+
+
+def words(text: str) -> int:
+    return len(text.split()) + text.count("\n")
+
+
+def uneven(text: str) -> int:
+    """A count that does not always grow with the text, as those of tokenizers may not."""
+    return estimate(text) + sum(map(ord, text)) % 3
+
+
+counts = st.sampled_from([estimate, words, uneven])
+
+
+class Scales:
+    """Weighs items with what stands before and behind them, and knows what all of them weigh."""
+
+    def __init__(self, items: Sequence[Item], count: Count) -> None:
+        self.items = items
+        self.count = count
+
+    def __call__(self, number: int, content: str, edges: Edges) -> int:
+        lead = "" if edges.first else SEPARATORS[edges.opens]
+        head = "# head\n" if edges.opens else ""
+        foot = "\n#" if edges.closes else ""
+        return self.count(f"{lead}{head}{content}{foot}")
+
+    def total(self, shown: Sequence[str | None]) -> int:
+        row = [(n, content) for n, content in enumerate(shown) if content is not None]
+        edges = edges_of([self.items[n].segment for n, _ in row])
+        return sum(self(n, content, each) for (n, content), each in zip(row, edges, strict=True))
+
+
+@st.composite
+def rows(draw: st.DrawFn) -> list[Item]:
+    """Items of a few segments, as a composition ranks them."""
+    items: list[Item] = []
+    for segment in range(draw(st.integers(0, 4))):
+        priority, count = draw(st.integers(-2, 2)), draw(st.integers(1, 4))
+        ranks = range(count) if draw(st.booleans()) else range(count - 1, -1, -1)
+        for rank in ranks:
+            items.append(Item(segment, draw(st.text(min_size=1, max_size=60)), priority, rank))
+    return items
+
+
+rooms = st.builds(
+    Room, st.integers(1, 120), st.dictionaries(st.integers(0, 3), st.integers(1, 15), max_size=2)
+)
+
+
+def fitted(items: Sequence[Item], count: Count, room: Room) -> list[str | None]:
+    minimums = {n: least for n, least in room.minimums.items() if n in {i.segment for i in items}}
+    try:
+        return fit(items, Scales(items, count), room._replace(minimums=minimums))
+    except ContextTooLarge:
+        assume(False)
+        raise
+
+
+def ranking(items: Sequence[Item]) -> list[int]:
+    return sorted(range(len(items)), key=lambda n: (-items[n].priority, items[n].rank, n))
+
+
+@given(rows(), counts, rooms)
+def test_it_is_never_over_budget_and_always_the_same(
+    items: list[Item], count: Count, room: Room
+) -> None:
+    shown = fitted(items, count, room)
+    assert Scales(items, count).total(shown) <= room.max_tokens
+    assert fitted(items, count, room) == shown
+
+
+@given(rows(), counts, rooms)
+def test_everything_is_shown_whole_or_as_a_beginning_or_not_at_all(
+    items: list[Item], count: Count, room: Room
+) -> None:
+    shown = fitted(items, count, room)
+    assert len(shown) == len(items)
+    for item, content in zip(items, shown, strict=True):
+        if content is not None and content != item.content:
+            assert content.endswith(MARK)
+            assert item.content.startswith(content.removesuffix(MARK)) and content != MARK
+
+
+@given(rows(), counts, st.integers(1, 120))
+def test_what_is_worth_more_stays_longer(items: list[Item], count: Count, room: int) -> None:
+    shown = fitted(items, count, Room(room))
+    states = [shown[n] == items[n].content for n in ranking(items)]
+    cut = states.index(False) if False in states else len(states)
+    assert all(shown[n] is None for n in ranking(items)[cut + 1 :])
+    if cut < len(states):
+        whole = [items[n].content if n in ranking(items)[:cut] else None for n in range(len(items))]
+        whole[ranking(items)[cut]] = items[ranking(items)[cut]].content
+        assert Scales(items, count).total(whole) > room, "it would have had room"
+
+
+@given(rows(), counts, rooms, st.integers(0, 60))
+def test_more_room_never_shows_less(items: list[Item], count: Count, room: Room, more: int) -> None:
+    less = fitted(items, count, room)
+    larger = fitted(items, count, room._replace(max_tokens=room.max_tokens + more))
+    for before, after in zip(less, larger, strict=True):
+        if before is not None:
+            assert after is not None and after.startswith(before.removesuffix(MARK))
+
+
+@given(rows(), counts, rooms)
+def test_whole_items_go_before_a_part_of_one(items: list[Item], count: Count, room: Room) -> None:
+    shown = fitted(items, count, room._replace(minimums={}))
+    for n, item in enumerate(items):
+        if shown[n] not in (None, item.content):
+            others = [
+                m for m, other in enumerate(items) if other.segment == item.segment and m != n
+            ]
+            assert all(shown[m] is None for m in others)
+
+
+@given(rows(), counts, rooms)
+def test_minimums_are_kept(items: list[Item], count: Count, room: Room) -> None:
+    shown = fitted(items, count, room)
+    alone = Scales(items, count)
+    for segment, least in room.minimums.items():
+        own = [n for n, item in enumerate(items) if item.segment == segment]
+        if all(shown[n] == items[n].content for n in own):
+            continue
+        nearest = min((n for n in own if shown[n] != items[n].content), key=lambda n: items[n].rank)
+        more = list[str | None]([None] * len(items))
+        for n in own:
+            if shown[n] is not None and n != nearest:
+                more[n] = shown[n]
+        more[nearest] = items[nearest].content
+        assert alone.total(more) + 3 > least, "it could have been shown whole"
+
+
+def test_what_must_be_shown_must_have_room() -> None:
+    items = [Item(0, "x" * 400), Item(1, "y" * 400)]
+    with pytest.raises(ContextTooLarge, match=r"has \d+ tokens, and there is room for 50"):
+        fit(items, Scales(items, estimate), Room(50, {0: 40, 1: 40}))
+    shown = fit(items, Scales(items, estimate), Room(100, {0: 40, 1: 40}))
+    assert all(each and each.endswith(MARK) and len(each) > 120 for each in shown)
+
+
+def test_a_minimum_keeps_what_is_worth_less() -> None:
+    items = [Item(0, "first " * 40, 9), Item(1, "second")]
+    weigh = Scales(items, estimate)
+    assert fit(items, weigh, Room(40))[1] is None
+    shown = fit(items, weigh, Room(40, {1: 10}))
+    assert shown[1] == "second" and shown[0] is not None
+
+
+@given(st.text(max_size=20), st.integers(0, 20))
+def test_a_trimmed_text_is_a_beginning_of_it(text: str, length: int) -> None:
+    found = trimmed(text, length)
+    if found is not None:
+        assert text.startswith(found.removesuffix(MARK)) and len(found) <= length + 1
+
+
+@pytest.mark.parametrize(
+    ("text", "cuts"),
+    [
+        ("abc", ["a", "ab", "abc"]),
+        ("e\u0301a", [None, "e\u0301", "e\u0301a"]),
+        ("👩\u200d🚀!", [None, None, "👩\u200d🚀", "👩\u200d🚀!"]),
+        ("👍🏽x", [None, "👍🏽", "👍🏽x"]),
+        ("🇩🇪🇫🇷", [None, "🇩🇪", "🇩🇪", "🇩🇪🇫🇷"]),
+        ("a\r\nb", ["a", "a", "a\r\n", "a\r\nb"]),
+        ("❤\ufe0fa", [None, "❤\ufe0f", "❤\ufe0fa"]),
+    ],
+)
+def test_no_character_is_split(text: str, cuts: list[str | None]) -> None:
+    found = [trimmed(text, length) for length in range(1, len(text) + 1)]
+    assert found == [None if each is None else f"{each}{MARK}" for each in cuts]
+
+
+def test_a_long_row_is_fitted_in_no_time() -> None:
+    items = [Item(n % 50, f"item {n} " * 5, n % 3, n // 50) for n in range(5_000)]
+    items.sort(key=lambda item: item.segment)
+    shown = fit(items, Scales(items, estimate), Room(2_000))
+    assert Scales(items, estimate).total(shown) <= 2_000

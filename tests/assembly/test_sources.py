@@ -1,0 +1,277 @@
+"""Sources are checked when they are declared, and again against what they name."""
+
+from collections.abc import Callable
+from dataclasses import FrozenInstanceError, dataclass
+from typing import Any, NotRequired, Optional
+
+import pytest
+from pydantic import BaseModel
+from typing_extensions import TypedDict
+
+from weft import RagCollection
+from weft.assembly.logic.checking import as_sources, check_sources
+from weft.assembly.logic.descriptions import describe_sources
+from weft.assembly.spec.formats import Budget, ContextFormat
+from weft.assembly.spec.sources import (
+    Source,
+    from_history,
+    from_literal,
+    from_provider,
+    from_retrieval,
+    from_state,
+    from_variables,
+)
+from weft.errors import UsageError
+
+
+class Library(RagCollection):
+    name = "library"
+
+
+class Archive(RagCollection):
+    pass
+
+
+async def wins(request: Any) -> Any:
+    raise NotImplementedError
+
+
+async def later(state: Any) -> str:
+    return ""
+
+
+def two(state: Any, more: Any) -> str:
+    return ""
+
+
+def in_short(messages: Any) -> str:
+    return ""
+
+
+REFUSED: dict[str, Callable[[], object]] = {
+    "'' is no path": lambda: from_state(""),
+    "'a..b' is no path": lambda: from_state("a..b"),
+    "from_state\\(\\) gets 5. Give a function of the state": lambda: from_state(5),
+    "parameters \\(state: Any, more: Any\\) -> str. Let it take one": lambda: from_state(two),
+    "gets the coroutine .* Give a plain function": lambda: from_state(later),
+    "is no collection": lambda: from_retrieval(dict, "x"),
+    "top_k is 0": lambda: from_retrieval(Library, "x", top_k=0),
+    "min_relevance is 1.5": lambda: from_retrieval(Library, "x", min_relevance=1.5),
+    "query for 'library' is blank": lambda: from_retrieval(Library, "  "),
+    "`query` is 5. Give a function of the state": lambda: from_retrieval(Library, 5),
+    "`query` is the coroutine": lambda: from_retrieval(Library, later),
+    "Filter 'a' is a function with the parameters": lambda: from_retrieval(
+        Library, "x", filters={"a": two}
+    ),
+    "`filters` is \\['a'\\]": lambda: from_retrieval(Library, "x", filters=["a"]),
+    "from_literal\\(\\) gets ''": lambda: from_literal(""),
+    "gets nothing. Name at least one": lambda: from_variables(),
+    "gets 'a', 'a'. Name at least one variable, and each once": lambda: from_variables("a", "a"),
+    "gets \\['a'\\]. Give names": lambda: from_variables(["a"]),
+    "is 5, which cannot be called": lambda: from_provider(5),
+    "cannot answer in 0 seconds": lambda: from_provider(wins, timeout=0),
+    "`last` is 0": lambda: from_history(0),
+    "`tokens` is True": lambda: from_history(tokens=True),
+    "`summarise` would never be called": lambda: from_history(summarise=in_short),
+    "`summarise` is a function with the parameters": lambda: from_history(5, summarise=two),
+    "`min_tokens` is -1": lambda: from_literal("x", min_tokens=-1),
+    "`priority` of from_literal\\(\\) is '1'": lambda: from_literal("x", priority="1"),
+    "`title` of from_literal\\(\\) is None": lambda: from_literal("x", title=None),
+    "`max_tokens` is 0": lambda: Budget(0),
+    "fence is 'yaml'. Use one of none, json, xml": lambda: ContextFormat(fence="yaml"),
+    "order is 'any'": lambda: ContextFormat(order="any"),
+    "`header` has a place for 'name'. It can say title": lambda: ContextFormat(header="{name}"),
+    "`separator` is None": lambda: ContextFormat(separator=None),
+    "A kind in `separators` is 'x'": lambda: ContextFormat(separators={"x": ""}),
+    "A kind in `templates` is 'x'": lambda: ContextFormat(templates={"x": ""}),
+    "has a place for 'score'. It can say content": lambda: ContextFormat(
+        templates={"state": "{content}{score}"}
+    ),
+    "has no place for 'content'": lambda: ContextFormat(templates={"state": "here"}),
+    "`citation` has a place for 'page'": lambda: ContextFormat(citation="[{page}]"),
+    "With fence='json', templates, citation would have no effect": lambda: ContextFormat(
+        fence="json", templates={"state": "{content}"}, citation="[{source_id}]"
+    ),
+    "With fence='xml', separators, header": lambda: ContextFormat(
+        fence="xml", separators={"state": ""}, header="# {title}\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("said", REFUSED)
+def test_what_could_not_work_is_refused_when_it_is_declared(said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        REFUSED[said]()
+
+
+def test_what_is_no_source_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"context\[1\] is 'summary', which is no source. Write"):
+        as_sources([from_literal("x"), "summary"])
+
+
+def test_sources_never_change_and_compare_by_what_they_say() -> None:
+    source = from_state("a.b", priority=2)
+    with pytest.raises(FrozenInstanceError):
+        source.priority = 3
+    assert source == from_state("a.b", priority=2) != from_state("a.b")
+
+
+def test_functions_of_python_can_read() -> None:
+    assert from_state(len).at is len
+    assert from_state(str.upper).at == str.upper
+
+
+class Address(TypedDict):
+    city: str
+    street: NotRequired[str]
+
+
+@dataclass
+class Customer:
+    name: str
+    address: Address
+    notes: dict[str, int]
+    anything: Any = None
+
+    @property
+    def initials(self) -> str:
+        return self.name[0]
+
+    @property
+    def vague(self):
+        return self.name
+
+
+class State(BaseModel):
+    summary: str
+    customer: Customer
+    other: Optional[Customer] = None  # noqa: UP045 - both ways to say it
+    either: Customer | Address | None = None
+    tags: list[str] = []
+
+
+def told(*sources: Source, **known: Any) -> list[str]:
+    return [
+        f"{each.about}: {each.message} {each.remedy}" for each in check_sources(sources, **known)
+    ]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "summary",
+        "tags",
+        "customer.name",
+        "customer.address.city",
+        "customer.address.street",
+        "customer.notes.anything",
+        "customer.initials",
+        "other.name",
+        "other",
+    ],
+)
+def test_paths_of_the_state_are_found(path: str) -> None:
+    assert told(from_state(path), state_type=State) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("sumary", "state: context[0] from_state(sumary): State has no 'sumary'. Did you mean"),
+        ("customer.nme", "'customer', a Customer, has no 'nme'. Did you mean 'name'?"),
+        ("summary.x", "'summary', a str, has no 'x'. It has no fields."),
+        ("tags.0", "has no '0'."),
+        ("customer.anything", "the type of 'customer.anything' is not known. Annotate it"),
+        ("customer.vague", "the type of 'customer.vague' is not known."),
+        ("either.name", "'either' is Customer | Address. Read it with a function"),
+    ],
+)
+def test_paths_that_are_not_there_are_told(path: str, said: str) -> None:
+    (problem,) = told(from_state(path), state_type=State)
+    assert said in problem
+
+
+class Unresolved:
+    broken: "Nowhere"  # noqa: F821 - that is the point
+
+
+def test_types_that_cannot_be_resolved_are_told() -> None:
+    (problem,) = told(from_state("broken"), state_type=Unresolved)
+    assert "the types of Unresolved cannot be resolved" in problem
+
+
+def test_a_template_names_only_what_is_there() -> None:
+    source = from_retrieval(Library, "{summary} for {customer.name} in {tone} {x y} {}")
+    assert told(source, state_type=State, variables={"tone"}) == []
+    (problem,) = told(source, state_type=State)
+    assert "template: " in problem and "has a place for 'tone': State has no 'tone'" in problem
+    problems = told(source, variables={"tone"})
+    assert [each.split(": ")[2] for each in problems] == [
+        "variable 'summary' is not declared. Declared",
+        "variable 'customer.name' is not declared. Declared",
+    ]
+    assert told(source) == []
+
+
+def test_variables_are_declared() -> None:
+    (problem,) = told(from_variables("tone", "colour"), variables={"tone", "color"})
+    assert problem.startswith(
+        "variable: context[0] from_variables(tone, colour): variable 'colour'"
+    )
+    assert problem.endswith("Did you mean 'color'?")
+
+
+def test_collections_are_registered_or_the_message_says_how() -> None:
+    source = from_retrieval(Library, "x")
+    assert told(source, collections={Library}) == []
+    (problem,) = told(source, collections={Archive})
+    assert "collection 'library' is not registered." in problem
+    assert problem.endswith(
+        "Register it with `app.register(Library, adapter)` before the run starts."
+    )
+
+
+def test_filters_that_cannot_be_looked_for_are_told() -> None:
+    source = from_retrieval(Library, "x", filters={"team": {"no": 1}, "year": lambda s: {}})
+    (problem,) = told(source)
+    assert problem.startswith("filter: context[0] from_retrieval(library): Filter 'team' asks for")
+
+
+def test_all_problems_come_at_once_with_their_places() -> None:
+    sources = [from_state("a"), from_literal("x"), from_variables("b", "c"), from_state("d")]
+    found = check_sources(sources, State, ())
+    assert [(each.place, each.about) for each in found] == [
+        (0, "state"),
+        (2, "variable"),
+        (2, "variable"),
+        (3, "state"),
+    ]
+
+
+def test_sources_are_described_in_the_words_that_declare_them() -> None:
+    sources = [
+        from_state("customer.name"),
+        from_state(two_of, priority=2),
+        from_retrieval(Library, "all about {x}", filters={"lang": "en", "team": two_of}),
+        from_literal("Always cite sources.", title="Rules", min_tokens=10),
+        from_variables("tone", "stage"),
+        from_provider(wins, timeout=5),
+        from_history(20, summarise=in_short),
+    ]
+    here = __name__
+    assert describe_sources(sources) == "\n".join(
+        [
+            "1. from_state('customer.name')",
+            f"2. from_state({here}.two_of, priority=2)",
+            "3. from_retrieval(library, query='all about {x}', top_k=5, min_relevance=0.7, "
+            f"filters={{'lang': 'en', 'team': {here}.two_of}})",
+            "4. from_literal('Always cite sources.', min_tokens=10, title='Rules')",
+            "5. from_variables('tone', 'stage')",
+            f"6. from_provider({here}.wins, timeout=5)",
+            f"7. from_history(last=20, summarise={here}.in_short)",
+        ]
+    )
+
+
+def two_of(state: Any) -> str:
+    return str(state)[:2]

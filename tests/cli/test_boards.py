@@ -1,0 +1,81 @@
+"""Runs of boards at the command line, where the program that declares the board is not."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.cli.conftest import Call
+from tests.explain.shop import Order, Parcel, Payment
+from weft import Answer, Task, ToolCall, Weft, use_ui_tool
+from weft.app import Board
+
+PATIENCE = 20.0
+
+
+async def approve(item: str) -> bool:
+    """Ask somebody."""
+    answer = await use_ui_tool("approve", {"item": item})
+    return answer["approved"]
+
+
+async def pack(task: Task) -> Any:
+    if not task.exchanges:
+        return Answer(calls=(ToolCall("approve", {"item": "hat"}),))
+    approved = task.exchanges[0].results[0].value
+    return Parcel(label="sent" if approved else "kept")
+
+
+def declare(app: Weft) -> Board:
+    board = app.board("shop")
+    board.agent("packer").consumes(Order).publishes(Parcel).with_tools(approve).with_engines(pack)
+    board.agent("pair").consumes(Payment, Payment).with_engines(pack)
+    return board
+
+
+async def test_runs_of_boards_are_listed_and_explained_and_need_their_program_to_go_on(
+    weft: Call, tmp_path: Path
+) -> None:
+    store = str(tmp_path / "runs.db")
+    async with Weft(store=store) as app:
+        board = declare(app)
+        order = await board.publish(Order(item="hat"))
+        payment = await board.publish(Payment(number=1), correlation_id="lone")
+        await board.run_until_idle(PATIENCE)
+    asks, rests = str(order.run), str(payment.run)
+
+    listed = json.loads(weft("runs", "--store", store, "--json").out)
+    assert {(each["run"], each["workflow"], each["status"]) for each in listed} == {
+        (asks, "shop", "waiting"),
+        (rests, "shop", "waiting"),
+    }
+    assert f"{asks} waits: " in weft("runs", "--store", store).out
+    timeline = weft("explain", asks, "--store", store)
+    assert f"packer#1: {order.id}" in timeline.out and "--route 3" in timeline.out
+    turn = weft("explain", asks, "--turn", "1", "--store", store).out
+    assert "Woken by packer#1" in turn and "digests verified" in turn and order.id in turn
+    assert "taken into turn 1" in weft("explain", asks, "--route", "3", "--store", store).out
+    gate = weft("explain", rests, "--route", "3", "--store", store)
+    assert "pair#1" in gate.out and "taken, and waits" in gate.out
+    taken = weft("explain", asks, "--route", "5", "--store", store).out
+    assert "Because (seq 4)" in taken and "is all that was waited for" in taken
+
+    resumed = weft("resume", asks, "--store", store, code=2)
+    assert "belongs to board 'shop'" in resumed.err and "Traceback" not in resumed.err
+    answered = weft("answer", asks, '{"approved": true}', "--store", store)
+    assert answered.out == f"Answered. Run {asks} goes on with the program of its board.\n"
+    again = weft("answer", asks, '{"approved": false}', "--store", store)
+    assert "the first one counts" in again.out
+    cancelled = weft("cancel", rests, "--reason", "alone", "--store", store, code=2)
+    assert "is told to end" in cancelled.err and "declares board 'shop'" in cancelled.err
+    assert "Traceback" not in cancelled.err
+
+    async with Weft(store=store) as app:
+        board = declare(app)
+        await board.resume()
+        await board.run_until_idle(PATIENCE)
+        await board.publish(Payment(number=2), correlation_id="lone")
+        await board.run_until_idle(PATIENCE)
+        ends = {run: (await app.log(run))[-1] for run in (asks, rests)}
+        (parcel,) = [e.data.artifact for e in await app.log(asks) if e.actor == "packer"]
+    assert ends[asks].kind == "run.finished" and parcel.payload == {"label": "sent"}
+    assert (ends[rests].kind, ends[rests].data.reason) == ("run.cancelled", "alone")

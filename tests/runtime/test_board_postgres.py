@@ -1,0 +1,73 @@
+"""Runs in one database and artifacts in another: the log comes first, and the index follows."""
+
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.runtime.test_board_crashes import apart, check, trade
+from tests.support.boards import Place
+from tests.support.plays import every
+from weft.adapters.postgres import PostgresArtifacts
+from weft.adapters.sqlite import SqliteStore
+from weft.board.spec import FilterConfig, Reader
+from weft.runtime.logic import codec
+
+
+async def emptied(url: str) -> PostgresArtifacts:
+    artifacts = PostgresArtifacts(url)
+    await artifacts.put([])
+    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
+        await connection.execute("TRUNCATE weft_artifacts, weft_terms, weft_consumptions")
+    return artifacts
+
+
+class Reading:
+    """Artifacts whose every write is followed by a look of somebody else at all of them."""
+
+    def __init__(self, artifacts: PostgresArtifacts, log: Any) -> None:
+        self._artifacts = artifacts
+        self._log = log
+        self.follows_log = False
+        self.find, self.get, self.query = artifacts.find, artifacts.get, artifacts.query
+        self.summary, self.upcoming = artifacts.summary, artifacts.upcoming
+        self.seen = 0
+
+    async def put(self, artifacts: Any) -> None:
+        await self._artifacts.put(artifacts)
+        await self.look()
+
+    async def consume(self, consumptions: Any) -> None:
+        await self._artifacts.consume(consumptions)
+        await self.look()
+
+    async def look(self) -> None:
+        """Nobody sees an artifact whose event is not in a log."""
+        page = await self._artifacts.query(FilterConfig(), Reader(), NOW)
+        for item in page.items:
+            published = every(await self._log.read(item.run), "artifact.published")
+            assert item.id in {fact.artifact.id for fact in published}
+            self.seen += 1
+
+
+NOW = Place().clock.now()
+
+
+@pytest.mark.repeats
+async def test_a_kill_between_a_log_and_an_index_in_postgresql(
+    postgres_url: str, tmp_path: Path
+) -> None:
+    """Killed before or after something is put there, it is there in the end, and never too soon."""
+    undisturbed, fuse = await trade(place=apart())
+    for points in range(1, fuse.passed, 9):
+        store = SqliteStore(tmp_path / f"{points}.db", codec(), board=False)
+        artifacts = await emptied(postgres_url)
+        reading = Reading(artifacts, store.log)
+        try:
+            place, _ = await trade(points, place=Place(store, reading))
+            await check(place, undisturbed, f"killed after {points} points")
+            assert reading.seen
+        finally:
+            await artifacts.aclose()
+            await store.aclose()

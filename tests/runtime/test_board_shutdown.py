@@ -1,0 +1,165 @@
+"""A board that is stopped in the middle: cancelled for good, or closed and gone on with."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.support.pieces import Part
+from tests.support.pieces import declare as make
+from tests.support.plays import every
+from weft import Weft
+from weft.adapters.sqlite import SqliteStore
+from weft.agents.spec import Task
+from weft.app import Board
+from weft.board.spec import FilterConfig
+from weft.errors import UsageError
+from weft.runtime.logic import codec
+from weft.runtime.spec import Publish
+
+
+class Slow:
+    """Engines that come to a point and stay there, until they are let go on."""
+
+    def __init__(self, *stuck: str) -> None:
+        self.stuck = stuck
+        self.asked: list[str] = []
+        self.interrupted: list[str] = []
+        self.waiting = asyncio.Event()
+
+    async def __call__(self, task: Task) -> Any:
+        self.asked.append(task.agent)
+        if len(self.asked) == 3:
+            self.waiting.set()
+        if task.agent in self.stuck:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                self.interrupted.append(task.agent)
+                raise
+        return ""
+
+
+def declare(board: Board, engine: Slow) -> None:
+    for name in ("one", "two", "three"):
+        board.agent(name).consumes(Part).with_engines(engine)
+
+
+def others() -> set[Any]:
+    return {task for task in asyncio.all_tasks() if task is not asyncio.current_task()}
+
+
+async def test_a_run_cancelled_in_the_middle_of_parallel_turns(tmp_path: Path) -> None:
+    """Turns that are over stay so, the others end as cancelled; nothing goes on behind our back."""
+    before = others()
+    engine = Slow("two", "three")
+    async with Weft(store=str(tmp_path / "weft.db")) as app:
+        board = app.board()
+        declare(board, engine)
+        part = await board.publish(Part(n=1))
+        assert part.run
+        await engine.waiting.wait()
+        assert await board.cancel(reason="enough") == 1
+        await board.run_until_idle(5)
+        events = await app.log(part.run)
+        ended = {fact.agent: fact.status for fact in every(events, "turn.finished")}
+        assert ended == {"one": "done", "two": "cancelled", "three": "cancelled"}
+        assert (events[-1].kind, events[-1].data.reason) == ("run.cancelled", "enough")
+        assert sorted(engine.interrupted) == ["three", "two"]
+        assert await board.cancel() == 0
+        await board.publish(Part(n=2))
+    assert others() == before
+
+
+@pytest.mark.parametrize("again", [False, True])
+async def test_an_app_closed_in_the_middle_of_parallel_turns(again: bool, tmp_path: Path) -> None:
+    """The next one takes up the turns that were open, asks nobody twice who has answered, and the
+    log says the same as without a break, but for the mark."""
+    before, file = others(), str(tmp_path / "weft.db")
+    engine, patient = Slow("two", "three"), Slow()
+    async with Weft(store=file) as app:
+        board = app.board()
+        declare(board, engine)
+        part = await board.publish(Part(n=1))
+        assert part.run
+        await engine.waiting.wait()
+    assert others() == before
+    assert sorted(engine.interrupted) == ["three", "two"]
+    async with Weft(store=file) as app:
+        board = app.board()
+        declare(board, patient)
+        assert await board.resume() == [part.run]
+        if again:
+            assert await board.resume() == [part.run]
+        await board.run_until_idle(5)
+        events = await app.log(part.run)
+        assert sorted(patient.asked) == ["three", "two"]
+        ended = {fact.agent: fact.status for fact in every(events, "turn.finished")}
+        assert ended == dict.fromkeys(("one", "two", "three"), "done")
+        kinds = [event.kind for event in events]
+        assert kinds.count("run.resumed") == 1
+        assert kinds.count("model.called") == kinds.count("model.answered") == 3
+        assert kinds[-1] == "run.finished"
+        assert await board.resume() == []
+        items, _ = await board.query_artifacts(FilterConfig(), embed_meta=True)
+        assert [len(each.consumptions) for each in items] == [3]
+    assert others() == before
+
+
+@pytest.mark.parametrize("store", ["memory", "sqlite"])
+async def test_an_app_closed_while_somebody_waits(store: str, tmp_path: Path) -> None:
+    """Who waits for the board is told; nobody is left hanging."""
+    before = others()
+    engine = Slow("two", "three")
+    app = Weft(store="memory" if store == "memory" else str(tmp_path / "weft.db"))
+    board = app.board()
+    declare(board, engine)
+    await board.publish(Part(n=1), correlation_id="c")
+    await engine.waiting.wait()
+    waiting = [asyncio.create_task(board.run_until_idle())]
+    waiting += [asyncio.create_task(board.run_until(lambda: False))]
+    await asyncio.sleep(0)
+    await app.aclose()
+    for ended in await asyncio.gather(*waiting, return_exceptions=True):
+        assert isinstance(ended, UsageError) and "board.resume" in str(ended)
+    assert others() == before
+
+
+async def test_a_program_leaves_the_boards_of_others_alone(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Mail to a run of a board that this program does not declare waits for one that does."""
+    file = tmp_path / "weft.db"
+    async with Weft(store=str(file)) as app:
+        board = app.board()
+        make(board)
+        part = await board.publish(Part(n=0), correlation_id="c")
+        await board.run_until_idle(5)
+        assert part.run
+    async with Weft(store=str(file)) as app, opened(file) as store:
+        board = app.board("other")
+        board.agent("watch").consumes(Part).with_engines(Slow())
+        await board.publish(Part(n=1))
+        plan = msgspec.structs.replace(part, id="plan", type="Plan")
+        await store.inbox.offer(part.run, "publish/plan", Publish(plan))
+        await asyncio.sleep(0.4)
+        assert len(await store.inbox.pending(part.run)) == 1
+    assert not caplog.records
+    async with Weft(store=str(file)) as app:
+        board = app.board()
+        make(board)
+        assert await board.resume() == [part.run]
+        await board.run_until_idle(5)
+        items, _ = await board.query_artifacts(FilterConfig(types={"Piece"}))
+        assert [each.payload for each in items] == [{"n": 0}]
+
+
+@asynccontextmanager
+async def opened(file: Path) -> AsyncIterator[SqliteStore]:
+    store = SqliteStore(file, codec())
+    yield store
+    await store.aclose()
