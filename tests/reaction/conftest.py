@@ -6,8 +6,11 @@ from pathlib import Path
 import pytest
 
 from tests.reaction.scenes import Timed
+from tests.support.servers import postgres_server, postgres_url
 from weft.app import Weft
 from weft.app.board import Board
+
+__all__ = ["postgres_server", "postgres_url"]
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -16,8 +19,14 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.fixture
-async def app(store: str) -> AsyncIterator[Weft]:
-    async with Weft(store=store) as app:
+def artifacts() -> str | None:
+    """Where artifacts are kept: beside the runs, unless a module says otherwise."""
+    return None
+
+
+@pytest.fixture
+async def app(store: str, artifacts: str | None) -> AsyncIterator[Weft]:
+    async with Weft(store=store, artifacts=artifacts) as app:
         yield app
 
 

@@ -107,23 +107,34 @@ class Gate:
 
     def __init__(self) -> None:
         self.waiting = self.most = self.passed = 0
-        self._opened = asyncio.Event()
+        self._opened, self._changed = asyncio.Event(), asyncio.Event()
 
     async def __call__(self, task: Task) -> Parcel:
         """A parcel, once the gate is open."""
-        self.waiting += 1
-        self.most = max(self.most, self.waiting)
+        self._stand(1)
         try:
             await self._opened.wait()
             await asyncio.sleep(0)  # whoever may stand beside this one gets that far
         finally:
-            self.waiting -= 1
+            self._stand(-1)
         self.passed += 1
         return pack(task)
+
+    def _stand(self, more: int) -> None:
+        self.waiting += more
+        self.most = max(self.most, self.waiting)
+        self._changed.set()
 
     def open(self) -> None:
         """Let everybody through."""
         self._opened.set()
+
+    async def holds(self, number: int) -> None:
+        """Wait until so many stand there."""
+        async with asyncio.timeout(SOON):
+            while self.waiting != number:
+                self._changed.clear()
+                await self._changed.wait()
 
 
 class Timed(Weft):

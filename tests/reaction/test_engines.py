@@ -194,7 +194,7 @@ async def test_no_more_turns_are_taken_at_once_than_there_is_room_for(board: Boa
     await board.publish_many([Order(item=str(number)) for number in range(4)])
     for number in range(4):
         await board.publish(Order(item=str(number)), correlation_id="one")
-    await board.run_until(lambda: gate.waiting == 2, SOON)
+    await gate.holds(2)
     gate.open()
     await idle(board)
     assert (gate.most, gate.passed) == (2, 8)
@@ -206,7 +206,7 @@ async def test_without_a_limit_turns_are_taken_side_by_side(board: Board) -> Non
     await board.publish_many([Order() for _ in range(3)])
     for _ in range(3):
         await board.publish(Order(), correlation_id="one")
-    await board.run_until(lambda: gate.waiting == 6, SOON)
+    await gate.holds(6)
     gate.open()
     await idle(board)
     assert gate.passed == 6
@@ -219,7 +219,7 @@ async def test_an_agent_without_room_does_not_hold_up_others(board: Board) -> No
     await board.publish(Order(item="a"), correlation_id="one")
     await board.publish(Order(item="b"), correlation_id="one")
     await board.run_until(lambda: len(other.tasks) == 2, SOON)
-    assert gate.waiting == 1
+    await gate.holds(1)
     gate.open()
     await idle(board)
     assert gate.passed == 2

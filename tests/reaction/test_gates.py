@@ -69,8 +69,23 @@ async def test_inputs_of_different_correlations_do_not_meet(
     await board.publish(Payment(item="1"), correlation_id="one")
     await board.publish(Order(item="b"), correlation_id="two")
     await idle(board)
-    assert clerk.given == [["a", "1"], ["b", "2"]]
+    assert sorted(clerk.given) == [["a", "1"], ["b", "2"]]
     assert await statuses(app) == ["finished", "finished", "waiting"]
+
+
+async def test_a_run_that_began_a_correlation_of_its_own_is_published_in(
+    app: Weft, board: Board, clerk: Clerk
+) -> None:
+    order = await board.publish(Order(item="a"))
+    await idle(board)
+    payment = await board.publish(Payment(item="1"), correlation_id=order.correlation_id)
+    await idle(board)
+    assert clerk.given == [["a", "1"]]
+    assert payment.run == order.run
+    later = await board.publish(Order(item="b"), correlation_id=order.correlation_id)
+    await idle(board)
+    assert later.run != order.run, "that has ended"
+    assert await statuses(app) == ["finished", "waiting"]
 
 
 async def test_what_others_make_is_waited_for_as_well(board: Board) -> None:

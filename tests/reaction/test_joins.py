@@ -63,7 +63,7 @@ async def test_a_key_may_lie_deep(board: Board) -> None:
     board.agent("clerk").consumes(Label, Label, join=Join("key.id")).with_engines(clerk)
     for item, id in (("a", 1), ("b", 2), ("c", 1)):
         await board.publish(Label(key={"id": id}, item=item))
-    await idle(board)
+        await idle(board)
     assert clerk.given == [["a", "c"]]
 
 

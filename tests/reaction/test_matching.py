@@ -288,6 +288,7 @@ async def test_a_collecting_subscription_judges_as_any_other(app: Weft, board: B
     )
     for number in (9, 1, 8):
         await board.publish(Order(number=number), tags={"hot"})
+        await idle(board)
     cold = await board.publish(Order(number=9))
     await idle(board)
     assert [[each.payload["number"] for each in task.inputs] for task in clerk.tasks] == [[9, 8]]

@@ -20,10 +20,17 @@ from tests.reaction.scenes import (
     pack,
     statuses,
 )
+from weft.agents.spec import Task
 from weft.app import Weft
 from weft.app.board import Board
 from weft.board.spec import After, FilterConfig, Labelled, Private, Reader, artifact_type
 from weft.errors import ArtifactExists, InvalidArtifact, UsageError
+
+
+@pytest.fixture(params=["beside the runs", "in PostgreSQL"])
+def artifacts(request: pytest.FixtureRequest) -> str | None:
+    is_beside = request.param == "beside the runs"
+    return None if is_beside else request.getfixturevalue("postgres_url")
 
 
 @pytest.fixture
@@ -261,6 +268,26 @@ async def test_reading_sees_what_the_reader_may(board: Board, clerk: Clerk) -> N
     assert (await boss.summary()).total == 2
     _, total = await boss.query_artifacts(count=True)
     assert total == 2
+
+
+@pytest.mark.parametrize("is_own", [True, False])
+async def test_an_engine_may_publish_while_it_works(board: Board, is_own: bool) -> None:
+    async def busy(task: Task) -> Parcel:
+        correlation = task.inputs[0].correlation_id if is_own else None
+        await board.publish(Payment(item="meanwhile"), correlation_id=correlation)
+        (made,) = await board.invoke("helper", Order(item="help"))
+        return Parcel(notes=str(made.payload["total"]))
+
+    cashier = Clerk()
+    board.agent("busy").consumes(Order).publishes(Parcel).with_engines(busy)
+    board.agent("cashier").consumes(Payment).with_engines(cashier)
+    board.agent("helper").publishes(Receipt).with_engines(Clerk(lambda task: Receipt(total=5)))
+    order = await board.publish(Order())
+    await idle(board)
+    assert cashier.given == [["meanwhile"]]
+    assert (cashier.tasks[0].run == order.run) is is_own
+    (parcel,) = await everything(board, "Parcel")
+    assert parcel.payload["notes"] == "5"
 
 
 async def test_an_artifact_may_lie_in_a_partition(board: Board, clerk: Clerk) -> None:

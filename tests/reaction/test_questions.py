@@ -126,7 +126,7 @@ async def test_a_turn_goes_on_with_its_answer_though_another_takes_long(
     board.agent("slow").consumes(Order).publishes(Parcel).with_engines(gate)
     order = await board.publish(Order())
     question = await asked(app, board, order.run, 1)
-    await board.run_until(lambda: gate.waiting, SOON)
+    await gate.holds(1)
     assert order.run is not None
     await app.run(order.run).answer(question, "yes")
 
@@ -201,7 +201,7 @@ async def test_a_question_expires_while_another_turn_is_taken(timed: Timed) -> N
     board.agent("slow").consumes(Order).publishes(Parcel).with_engines(gate)
     order = await board.publish(Order())
     await asked(timed, board, order.run, 1)
-    await board.run_until(lambda: gate.waiting, SOON)
+    await gate.holds(1)
     timed.clock.advance(MINUTE)
     gate.open()
     await idle(board)

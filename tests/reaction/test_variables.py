@@ -7,7 +7,6 @@ import pytest
 
 from tests.reaction.scenes import (
     MINUTE,
-    SOON,
     Clerk,
     Gate,
     Order,
@@ -204,7 +203,7 @@ async def test_a_timer_runs_out_while_a_turn_is_taken(timed: Timed) -> None:
     board.agent("packer").consumes(Order).publishes(Parcel).with_engines(gate)
     board.agent("checker").consumes(Parcel).with_engines(checker)
     await board.publish(Order())
-    await board.run_until(lambda: gate.waiting, SOON)
+    await gate.holds(1)
     timed.clock.advance(MINUTE)
     gate.open()
     await idle(board)
@@ -319,7 +318,7 @@ async def test_hooks_learn_how_a_run_ended(app: Weft) -> None:
     looping = board.agent("loop").consumes(Order).publishes(Order)
     looping.with_engines(Clerk(lambda task: Order())).prevent_self_trigger(False)
     payment = await board.publish(Payment())
-    await board.run_until(lambda: gate.waiting, SOON)
+    await gate.holds(1)
     await board.cancel(payment.run)
     await board.publish(Order())
     assert len(await failures(board)) == 1

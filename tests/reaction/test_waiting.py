@@ -272,10 +272,10 @@ async def test_a_run_is_cancelled(app: Weft, board: Board) -> None:
     gate = Gate()
     board.agent("clerk").consumes(Order).publishes(Parcel).with_engines(gate)
     one, two = await board.publish(Order(item="a")), await board.publish(Order(item="b"))
-    await board.run_until(lambda: gate.waiting == 2, SOON)
+    await gate.holds(2)
     assert one.run is not None
     assert await board.cancel(one.run, reason="sold out") == 1
-    await board.run_until(lambda: gate.waiting == 1, SOON)
+    await gate.holds(1)
     gate.open()
     await idle(board)
     assert (await app.log(one.run))[-1].data.reason == "sold out"
@@ -289,7 +289,7 @@ async def test_everything_that_goes_on_is_cancelled(app: Weft, board: Board) -> 
     gate = Gate()
     board.agent("clerk").consumes(Order).publishes(Parcel).with_engines(gate)
     await board.publish_many([Order(), Order(), Order()])
-    await board.run_until(lambda: gate.waiting == 3, SOON)
+    await gate.holds(3)
     assert await board.cancel() == 3
     await idle(board)
     assert (gate.waiting, gate.passed) == (0, 0)
@@ -378,6 +378,6 @@ async def test_an_engine_is_interrupted_when_the_app_closes(store: str) -> None:
         board = app.board()
         board.agent("clerk").consumes(Order).publishes(Parcel).with_engines(gate)
         await board.publish(Order())
-        await board.run_until(lambda: gate.waiting == 1, SOON)
+        await gate.holds(1)
     assert gate.waiting == 0
     await asyncio.sleep(0)

@@ -113,7 +113,8 @@ class Boards:
 
     def _make(self, declared: BoardDeclaration) -> Loaded:
         members = [builder.member() for builder in declared.builders.values()]
-        plan = make_plan(declared.name, members, declared.limit, declared.types)
+        beside = {"variables": declared.variables, "hooks": declared.hooks}
+        plan = make_plan(declared.name, members, declared.limit, declared.types, beside)
         refuse_problems(plan)
         toolkit, tools = _tools(plan)
         variables, functions = read_variables(declared.name, declared.variables, plan, toolkit)

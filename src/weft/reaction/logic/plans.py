@@ -27,8 +27,14 @@ from weft.reaction.spec import Batch, ContextFilter, Join, Member, Plan, Product
 _WRITTEN = Declared | Batch | Chosen | ContextFilter | Join | Product | Subscription
 
 
-def make_plan(name: str, members: Iterable[Member], limit: int, types: TypeRegistry) -> Plan:
-    """The plan of a board with these agents.
+def make_plan(
+    name: str,
+    members: Iterable[Member],
+    limit: int,
+    types: TypeRegistry,
+    beside: Mapping[str, Any] | None = None,
+) -> Plan:
+    """The plan of a board with these agents, and with what it declares beside them, by part.
 
     Raises:
         UsageError: two agents have one name, or a type has no JSON Schema.
@@ -39,6 +45,7 @@ def make_plan(name: str, members: Iterable[Member], limit: int, types: TypeRegis
         "limit": limit,
         "agents": {each: _agent_data(member) for each, member in by_name.items()},
         "types": {each: _schema_digest(types.model(each), each) for each in _types(by_name)},
+        **{part: _data(said) for part, said in (beside or {}).items() if said},
     }
     text = _text(written)
     return Plan(

@@ -26,8 +26,19 @@ class Correlations:
         seed = as_data([self._board, correlation, plan])
         number, last = await self._latest(seed, self._generations.pop(seed, 0))
         self._remember(seed, number)
+        if not number and await self._is_its_own(correlation, plan):
+            return correlation, True
         is_going = last is not None and last.kind not in ENDS
         return _generation(self._board, seed, number if is_going else number + 1), is_going
+
+    async def _is_its_own(self, correlation: str, plan: str) -> bool:
+        """Whether a correlation is that of a run which began without one, and which goes on."""
+        return any(
+            (first.data.workflow, first.data.definition) == (self._board, plan)
+            and first.data.correlation == correlation
+            and last.kind not in ENDS
+            for first, last in await self._log.ends(run=correlation)
+        )
 
     async def _latest(self, seed: str, number: int) -> tuple[int, Event | None]:
         """The number of the last run of a correlation from one that is there on, or 0, and that
