@@ -15,6 +15,7 @@ from weft.assembly.service.trail import HERE, Place, Trail, ask
 from weft.assembly.spec import Chosen, ContextProvider, ContextRequest
 from weft.board.spec import Artifact
 from weft.errors import ContextUnavailable
+from weft.kernel.contained import contained, named
 from weft.kernel.values import said
 
 
@@ -79,7 +80,8 @@ async def _asked(
         config={**request.config, **chosen.config},
     )
     with anyio.move_on_after(chosen.timeout):
-        settled = await ask(provider, own, name)
+        with contained():
+            settled = await ask(provider, own, name)
         check_given(settled.items, name, trail.known())
         return settled
     raise ContextUnavailable(
@@ -88,8 +90,8 @@ async def _asked(
 
 
 def _failed(request: ContextRequest, name: str, error: Exception, fallback: str) -> ProviderFailed:
-    kind = type(error).__name__
-    return ProviderFailed(request.ctx.turn, request.agent.name, name, kind, said(error), fallback)
+    turn, agent, kind = request.ctx.turn, request.agent.name, named(error)
+    return ProviderFailed(turn, agent, name, kind, said(error), fallback)
 
 
 def _gathered(request: ContextRequest, given: Given, trail: Trail) -> Gathered:

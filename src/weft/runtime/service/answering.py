@@ -143,11 +143,8 @@ class Answering:
         if ended.error or score is None:
             return None
         given: Any = await ask_user_code(score, self._answer(ended.facts), deadline=DEADLINE)
-        if (
-            isinstance(given, bool)
-            or not isinstance(given, int | float)
-            or not math.isfinite(given)
-        ):
+        is_number = isinstance(given, int | float) and not isinstance(given, bool)
+        if not is_number or not math.isfinite(given):
             raise ValueError(f"the score is {given!r}. Let `score` give a finite number.")
         return float(given)
 
