@@ -17,6 +17,7 @@ from weft.assembly.logic.origins import Witnessed
 from weft.assembly.logic.pieces import headed
 from weft.assembly.service.assembling import Assembled, assemble
 from weft.assembly.service.situations import Situation
+from weft.assembly.spec import Message
 from weft.assembly.spec.formats import Budget, ContextFormat
 from weft.assembly.spec.segments import (
     ArtifactSegment,
@@ -471,3 +472,55 @@ async def test_in_stable_order_what_changes_stands_behind_what_does_not() -> Non
     one, two = (each.to_prompt_string(format) for each in texts)
     assert one == "Cats purr.\n---\nCats sleep.\n\nRules.\n\none"
     assert two == one.removesuffix("one") + "two", "all but what changed is shared"
+
+
+@st.composite
+def declared(draw: st.DrawFn) -> list[Source]:
+    """Sources of several kinds that compete for room."""
+    found: list[Source] = []
+    for n in range(draw(st.integers(1, 5))):
+        share = {
+            "priority": draw(st.integers(-1, 1)),
+            "min_tokens": draw(st.sampled_from([0, 0, 3])),
+            "title": draw(st.sampled_from(["", "Title"])),
+        }
+        kinds = (
+            lambda share: from_state("text", **share),
+            lambda share: from_literal("Something fixed to be said.", **share),
+            lambda share: from_variables("tone", "stage", **share),
+            lambda share, n=n: from_retrieval(Library, f"query {n % 2}", **share),
+            lambda share: from_history(last=3, **share),
+        )
+        found.append(draw(st.sampled_from(kinds))(share))
+    return found
+
+
+formats = st.sampled_from(
+    [ContextFormat(), ContextFormat(fence="json"), ContextFormat(citation=" [{source_id}]")]
+)
+
+
+@given(declared(), st.integers(1, 80), formats)
+async def test_whatever_is_declared_fits_and_nothing_is_lost(
+    sources: list[Source], room: int, format: ContextFormat
+) -> None:
+    def situation() -> Situation:
+        run = seeded("Cats purr.", "Cats sleep all day and then some more.", "Cats eat.")
+        said = [Message(n, "ann", f"Message {n}.") for n in range(1, 4)]
+        now = values(tone="calm", stage=2)
+        return run.next(state={"text": "Some text of the state."}, values=now, history=said)
+
+    whole = (await assemble(sources, situation(), format=format)).context
+    try:
+        fitted = await assemble(sources, situation(), Budget(room), format)
+    except ContextTooLarge:
+        assert sum(each.min_tokens for each in sources) + 4 * len(sources) > room
+        return
+    context = fitted.context
+    assert context.tokens == sum(each.tokens for each in fitted.pieces) <= room
+    assert "".join(each.text for each in fitted.pieces) == context.to_prompt_string(format)
+    trimmed = sum("characters are shown" in each.detail for each in context.withheld)
+    shown, all_of_it = (sum(len(s.items) for s in each.segments) for each in (context, whole))
+    lost = len(context.withheld) - len(whole.withheld)
+    assert shown + lost - trimmed == all_of_it
+    assert context == (await assemble(sources, situation(), Budget(room), format)).context
