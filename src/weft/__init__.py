@@ -49,13 +49,17 @@ if TYPE_CHECKING:
     from weft.assembly.spec.sources import from_variables as from_variables
     from weft.board.spec import After as After
     from weft.board.spec import Artifact as Artifact
+    from weft.board.spec import BoardHandle as BoardHandle
+    from weft.board.spec import Envelope as Envelope
     from weft.board.spec import FilterConfig as FilterConfig
     from weft.board.spec import Labelled as Labelled
     from weft.board.spec import Private as Private
     from weft.board.spec import Public as Public
     from weft.board.spec import Reader as Reader
+    from weft.board.spec import Summary as Summary
     from weft.board.spec import TagFilter as TagFilter
     from weft.board.spec import Tenant as Tenant
+    from weft.board.spec import Visibility as Visibility
     from weft.board.spec import artifact_type as artifact_type
     from weft.errors import ArtifactExists as ArtifactExists
     from weft.errors import ContextTooLarge as ContextTooLarge
@@ -68,7 +72,9 @@ if TYPE_CHECKING:
     from weft.errors import QuestionExpired as QuestionExpired
     from weft.errors import ReactionFailed as ReactionFailed
     from weft.errors import UnknownType as UnknownType
+    from weft.errors import UsageError as UsageError
     from weft.errors import WeftError as WeftError
+    from weft.errors import WriteRefused as WriteRefused
     from weft.log.spec import Event as Event
     from weft.reaction.spec import Batch as Batch
     from weft.reaction.spec import Join as Join
@@ -86,6 +92,7 @@ _HOMES = {
     "AssembledContext": "weft.assembly.logic.assembled",
     "Batch": "weft.reaction.spec",
     "Board": "weft.app",
+    "BoardHandle": "weft.board.spec",
     "Budget": "weft.assembly.spec.formats",
     "Chunking": "weft.assembly.spec",
     "CompositeProvider": "weft.assembly.service.providers",
@@ -101,6 +108,7 @@ _HOMES = {
     "Diagnostic": "weft.errors",
     "Document": "weft.assembly.spec",
     "Engine": "weft.agents.spec",
+    "Envelope": "weft.board.spec",
     "Event": "weft.log.spec",
     "FilterConfig": "weft.board.spec",
     "FilteredContextProvider": "weft.assembly.service.providers",
@@ -125,6 +133,7 @@ _HOMES = {
     "Run": "weft.app",
     "StateDelegatingProvider": "weft.assembly.service.providers",
     "StateSegment": "weft.assembly.spec.segments",
+    "Summary": "weft.board.spec",
     "SummaryProvider": "weft.assembly.service.providers",
     "TagFilter": "weft.board.spec",
     "Task": "weft.agents.spec",
@@ -136,9 +145,12 @@ _HOMES = {
     "UNCHANGED": "weft.variables.spec",
     "UnknownType": "weft.errors",
     "Usage": "weft.agents.spec",
+    "UsageError": "weft.errors",
     "VariableSegment": "weft.assembly.spec.segments",
+    "Visibility": "weft.board.spec",
     "Weft": "weft.app",
     "WeftError": "weft.errors",
+    "WriteRefused": "weft.errors",
     "artifact_type": "weft.board.spec",
     "derivation": "weft.variables.spec",
     "from_history": "weft.assembly.spec.sources",
@@ -151,6 +163,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "UNCHANGED",
     "After",
     "Answer",
     "Artifact",
@@ -159,6 +172,7 @@ __all__ = [
     "AssembledContext",
     "Batch",
     "Board",
+    "BoardHandle",
     "Budget",
     "Chunking",
     "CompositeProvider",
@@ -174,6 +188,7 @@ __all__ = [
     "Diagnostic",
     "Document",
     "Engine",
+    "Envelope",
     "Event",
     "FilterConfig",
     "FilteredContextProvider",
@@ -198,6 +213,7 @@ __all__ = [
     "Run",
     "StateDelegatingProvider",
     "StateSegment",
+    "Summary",
     "SummaryProvider",
     "TagFilter",
     "Task",
@@ -206,12 +222,14 @@ __all__ = [
     "ToolSchema",
     "TranscriptProvider",
     "TurnContext",
-    "UNCHANGED",
     "UnknownType",
     "Usage",
+    "UsageError",
     "VariableSegment",
+    "Visibility",
     "Weft",
     "WeftError",
+    "WriteRefused",
     "artifact_type",
     "derivation",
     "from_history",

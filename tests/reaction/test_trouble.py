@@ -1,4 +1,4 @@
-"""What goes wrong in the code of users, or in the store, reaches whoever waits, and nothing else."""
+"""What goes wrong in the code of users or in the store reaches whoever waits, and nothing else."""
 
 import asyncio
 import sqlite3
