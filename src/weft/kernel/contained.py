@@ -1,8 +1,7 @@
 """Code of users, whose end is its own affair."""
 
 import asyncio
-from collections.abc import Generator
-from contextlib import contextmanager
+from types import TracebackType
 
 from weft.kernel.values import said
 
@@ -24,21 +23,37 @@ def named(error: Exception) -> str:
     return error.name if isinstance(error, Quit) else type(error).__name__
 
 
-@contextmanager
-def contained() -> Generator[None]:
-    """Let what would end more than the code inside be an error of that code.
+class _Contained:
+    """Lets what would end more than the code inside be an error of that code."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        if error is None or isinstance(error, (Exception, KeyboardInterrupt, Interrupted)):
+            return
+        if isinstance(error, asyncio.CancelledError):
+            current = asyncio.current_task()
+            if current is None or not current.cancelling():
+                raise Quit("CancelledError", "It gave up.") from error
+            return
+        raise Quit(type(error).__name__, said(error)) from error
+
+
+_CONTAINED = _Contained()
+
+
+def contained() -> _Contained:
+    """A scope in which what would end more than the code inside is an error of that code.
 
     Raises:
         Quit: it left the program, gave up although nobody interrupts it, or the like.
     """
-    try:
-        yield
-    except (Exception, KeyboardInterrupt, Interrupted):
-        raise
-    except asyncio.CancelledError as error:
-        current = asyncio.current_task()
-        if current is not None and current.cancelling():
-            raise
-        raise Quit("CancelledError", "It gave up.") from error
-    except BaseException as error:
-        raise Quit(type(error).__name__, said(error)) from error
+    return _CONTAINED

@@ -114,9 +114,10 @@ def evolve(workflow: Workflow, state: RunState, event: Event) -> None:
 
 def turn_of(state: RunState, id: str) -> OpenTurn | None:
     """The open turn that an event of this id belongs to."""
-    if not state.open or id[0] != "t":
-        return None
-    number = id[1:].partition("/")[0]
+    if len(state.open) == 1:
+        (turn,) = state.open.values()
+        return turn if id.startswith(turn.prefix) or id == turn.prefix[:-1] else None
+    number = id[1:].partition("/")[0] if state.open and id[0] == "t" else ""
     return state.open.get(int(number)) if number.isdecimal() else None
 
 

@@ -48,7 +48,7 @@ def on_turn_started(state: RunState, event: Event) -> None:
     fact: TurnStarted = event.data
     state.turns = fact.turn
     state.status = "running"
-    state.open[fact.turn] = OpenTurn(fact.turn, fact.agent, {})
+    state.open[fact.turn] = OpenTurn(fact.turn, fact.agent, {}, 0, f"t{fact.turn}/")
     if state.chat:
         state.chat = {id: it for id, it in state.chat.items() if not id.startswith(PICKING)}
 

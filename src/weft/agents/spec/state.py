@@ -42,12 +42,14 @@ class Question(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class OpenTurn(msgspec.Struct):
-    """A turn being taken, with what is already on record for it, by id, and its last event."""
+    """A turn being taken, with what is already on record for it, by id, and its last event. The ids
+    of its events begin with `prefix`, but for that of its beginning."""
 
     number: int
     agent: str
     recorded: dict[str, Fact] = {}
     last: int = 0
+    prefix: str = ""
 
 
 class Failure(msgspec.Struct, frozen=True):

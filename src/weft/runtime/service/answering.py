@@ -15,7 +15,7 @@ from weft.reaction.events import SampleChosen
 from weft.runtime.service.beside import side_by_side
 from weft.runtime.service.calls import Waiting
 from weft.runtime.service.components import around_calls
-from weft.runtime.service.gathering import Gatherer
+from weft.runtime.service.gathering import NOTHING, Gatherer
 from weft.runtime.service.journal import Journal
 from weft.runtime.service.messages import MessageHooks
 from weft.runtime.service.offers import offers_to
@@ -63,7 +63,9 @@ class Answering:
         staff = self._loaded.staff[agent]
         prepared = await self._messages.prepare(number, agent) if self._hooked else UNPREPARED
         offers = offers_to(self._journal.workflow.agents[agent], self._journal, self._loaded)
-        gathered, problem = await self._gatherer.gather(going, prepared.messages)
+        gathered, problem = NOTHING, ""
+        if going.given is not None or staff.context is not None:
+            gathered, problem = await self._gatherer.gather(going, prepared.messages)
         if problem:
             return Ended(problem)
         sights = [
