@@ -1,5 +1,6 @@
-"""`weft show`: what is allowed in a file, and which settings are in force."""
+"""`weft show`: what is allowed in a file, which settings are in force, what a run is pinned to."""
 
+import asyncio
 import json
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,12 +8,15 @@ from typing import Annotated
 
 import typer
 
+from weft.app import Weft
 from weft.cli.command import Command
 from weft.cli.masking import masked
-from weft.cli.stored import StoreFile
-from weft.cli.terminal import Terminal, joined
+from weft.cli.stored import StoreFile, find_run
+from weft.cli.terminal import Terminal, joined, safe
 from weft.conversation.logic.schemas import FILES, schema_of, written
 from weft.errors import UsageError
+from weft.reaction.logic.reacting import Reacting
+from weft.runtime.service.pinning import plan_place
 from weft.wiring import in_force
 
 
@@ -21,25 +25,44 @@ class Subject(StrEnum):
 
     schema = "schema"
     config = "config"
+    plan = "plan"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Show(Command):
-    """Show the JSON Schema of a workflow's file, or the settings and where each came from."""
+    """Show the JSON Schema of a workflow's file, the settings and where each came from, or the
+    declarations that a run is pinned to."""
 
-    subject: Annotated[Subject, typer.Argument(metavar="WHAT", help="`schema` or `config`.")]
+    subject: Annotated[
+        Subject, typer.Argument(metavar="WHAT", help="`schema`, `config` or `plan`.")
+    ]
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help=f"Schema of: {', '.join(FILES)}.")
+        str | None,
+        typer.Argument(metavar="NAME", help=f"Schema of: {', '.join(FILES)}. Plan of: a run."),
     ] = None
     store: StoreFile = None
 
     def carry_out(self, terminal: Terminal) -> int:
         """Print what was asked for."""
-        if self.subject is Subject.config:
-            self._show_config(terminal)
-        else:
-            self._show_schema(terminal)
+        match self.subject:
+            case Subject.config:
+                self._show_config(terminal)
+            case Subject.schema:
+                self._show_schema(terminal)
+            case Subject.plan:
+                asyncio.run(self._show_plan(terminal))
         return 0
+
+    async def _show_plan(self, terminal: Terminal) -> None:
+        if self.name is None:
+            raise UsageError("Say of which run: `weft show plan RUN`. `weft runs` lists them.")
+        async with Weft(store=self.store) as app:
+            started = (await app.log(await find_run(app, self.name)))[0].data
+            if started.form == Reacting.form:
+                started = (await app.log(plan_place(started)))[0].data
+        for file, text in started.files.items():
+            terminal.show(joined((f"# {file}", "dim")))
+            terminal.show(safe(text.rstrip("\n")))
 
     def _show_schema(self, terminal: Terminal) -> None:
         if self.name is None:

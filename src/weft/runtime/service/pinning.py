@@ -27,9 +27,13 @@ async def pin(log: EventLog, plan: Plan, now: datetime) -> None:
 
 async def plan_of(log: EventLog, started: RunStarted) -> str:
     """The text of the plan that a run of a board is pinned to."""
-    digest = started.code.get(PLAN, started.definition)
-    ends = await log.ends(run=_place(started.workflow, digest))
+    ends = await log.ends(run=plan_place(started))
     return ends[0][0].data.files[PLAN] if ends else "{}"
+
+
+def plan_place(started: RunStarted) -> str:
+    """Where the plan is on record that a run of a board is pinned to."""
+    return _place(started.workflow, started.code.get(PLAN, started.definition))
 
 
 def _place(board: str, digest: str) -> str:
