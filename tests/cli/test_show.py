@@ -61,3 +61,15 @@ def test_wrong_use_is_refused(weft: Call) -> None:
     )
     assert "takes no name" in weft("show", "config", "script", code=2).err
     assert "no store" in weft("show", "schema", "script", "--store", "x", code=2).err
+
+
+def test_the_declarations_that_a_run_is_pinned_to(weft: Call, tmp_path: Path) -> None:
+    folder = tmp_path / "Echo"
+    folder.mkdir()
+    (folder / "agents.yaml").write_text("Echo: {system_message: Say it again.}\n", "utf-8")
+    (folder / "script.yaml").write_text("agents: {Echo: [hello]}\n", "utf-8")
+    weft("run", str(folder), "--store", "runs.db")
+    (folder / "agents.yaml").write_text("Echo: {system_message: Say nothing.}\n", "utf-8")
+    shown = weft("show", "plan", "last", "--store", "runs.db").out
+    assert "# agents.yaml\nEcho: {system_message: Say it again.}\n" in shown
+    assert "# script.yaml" in shown
