@@ -34,7 +34,7 @@ class Artifact(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         name(self.produced_by, "Artifact.produced_by")
         for field in ("correlation_id", "run", "partition"):
             value = getattr(self, field)
-            if value is not None:
+            if value not in (None, ""):
                 name(value, f"Artifact.{field}")
         force_setattr(self, "created_at", instant(self.created_at, "Artifact.created_at"))
         force_setattr(self, "tags", names(self.tags, "Artifact.tags"))
