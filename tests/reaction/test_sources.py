@@ -127,6 +127,7 @@ async def test_sources_stand_in_order_and_tokens_add_up(
     turn = await explained(app)
     assert sum(each.tokens for each in turn.segments) == turn.tokens
     assert sum(each.share for each in turn.segments) == pytest.approx(100, abs=0.5)
+    assert "manual was searched for 'tea': 2 results" in str(turn)
     reasons = [each.reason for each in turn.segments if each.kind == "context.retrieval"]
     assert reasons == ["tea.md#2 scores 0.9", "jars.md#0 scores 0.8"]
 
