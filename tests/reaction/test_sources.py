@@ -4,8 +4,10 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import pytest
 
+from tests.explain.test_turn import altered
 from tests.reaction.scenes import (
     Clerk,
     Order,
@@ -40,6 +42,7 @@ from weft.assembly.spec import ContextRequest, ContextSlice
 from weft.assembly.spec.sources import Source
 from weft.board.spec import FilterConfig
 from weft.errors import CollectionUnavailable, UsageError
+from weft.explain.logic.turn import explain_turn
 from weft.explain.spec.turn import TurnExplained
 from weft.reaction.spec import Batch
 from weft.testing import InMemorySearch, Killed
@@ -130,6 +133,24 @@ async def test_sources_stand_in_order_and_tokens_add_up(
     assert "manual was searched for 'tea': 2 results" in str(turn)
     reasons = [each.reason for each in turn.segments if each.kind == "context.retrieval"]
     assert reasons == ["tea.md#2 scores 0.9", "jars.md#0 scores 0.8"]
+
+
+async def test_what_was_found_is_checked_against_the_frame(
+    app: Weft, board: Board, manual: InMemorySearch
+) -> None:
+    declare(board, Clerk(), from_retrieval(Manual, "how"), from_literal("Be kind."))
+    await board.publish(Order())
+    await idle(board)
+    events = await logs(app)
+    (searched,) = (event for event in events if event.kind == "retrieval.searched")
+    (shown,) = (event for event in events if event.kind == "frame.assembled")
+    first, *others = searched.data.results
+    forged = msgspec.structs.replace(first, text="Tea is packed wet.")
+    for log, doubt in (
+        (altered(events, searched.seq, results=(forged, *others)), "from_retrieval(manual)"),
+        (altered(events, shown.seq, tokens=shown.data.tokens + 1), "number of tokens"),
+    ):
+        assert any(doubt in each for each in explain_turn(log, 1).doubts)
 
 
 async def test_what_has_no_room_is_withheld_with_the_reason(

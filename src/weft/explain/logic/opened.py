@@ -117,11 +117,9 @@ def _history(opened: Opened, whole: int) -> Iterator[Shown]:
 def frame_doubts(opened: Opened) -> Iterator[str]:
     """Every way in which the record of a frame contradicts itself: digests are computed again."""
     recorded, sighted = opened.recorded, opened.sighted
-    pieces = [
-        piece(segment.kind, segment.origin, text, segment.reason)
-        for segment, text in zip(sighted.segments, opened.texts, strict=True)
-    ]
-    yield from _piece_doubts(recorded, sighted.segments, pieces)
+    pairs = zip(sighted.segments, opened.texts, strict=True)
+    pieces = [_again(segment, text, recorded.counter) for segment, text in pairs]
+    yield from _piece_doubts(sighted.segments, pieces)
     yield from _whole_doubts(recorded, pieces, sighted.withheld, opened.heard)
     yield from _given_doubts(sighted.segments, opened.given)
 
@@ -137,14 +135,18 @@ def _given_doubts(segments: Sequence[Segment], given: Sequence[Sequence[Piece]])
                 yield f"{said} is shown, and {again} was gathered or given"
 
 
-def _piece_doubts(
-    recorded: FrameAssembled, segments: Sequence[Segment], pieces: Sequence[Piece]
-) -> Iterator[str]:
+def _again(segment: Segment, text: str, counter: str) -> Piece:
+    """The piece that a segment is of; the tokens of another counter are believed."""
+    made = piece(segment.kind, segment.origin, text, segment.reason)
+    return made if counter == COUNTER else made._replace(tokens=segment.tokens)
+
+
+def _piece_doubts(segments: Sequence[Segment], pieces: Sequence[Piece]) -> Iterator[str]:
     for number, (segment, again) in enumerate(zip(segments, pieces, strict=True), 1):
         where = f"segment {number} ({segment.origin})"
         if segment.digest != again.digest:
             yield f"{where} is recorded as {segment.digest}, and its text is {again.digest}"
-        elif recorded.counter == COUNTER and segment.tokens != again.tokens:
+        elif segment.tokens != again.tokens:
             yield f"{where} is recorded with {segment.tokens} tokens, and has {again.tokens}"
 
 
@@ -164,7 +166,7 @@ def _whole_doubts(
         ("number of messages", recorded.history.count, again.history.count),
         ("digest", recorded.digest, again.digest),
     ]
-    if recorded.counter == COUNTER:
+    if recorded.counter == COUNTER or not recorded.as_in:
         pairs.append(("number of tokens", recorded.tokens, again.tokens))
     for what, said, found in pairs:
         if said != found:
