@@ -112,7 +112,8 @@ async def test_pieces_make_exactly_the_text_and_count_exactly_its_tokens() -> No
         assert assembled.context.tokens == sum(estimate(each.text) for each in assembled.pieces)
         assert assembled.context.tokens == sum(each.tokens for each in assembled.context.segments)
         head, first, *_ = headed(assembled.pieces)
-        assert head.text == "\n\nuser: Context:\n" and first is assembled.pieces[0]
+        assert head.text == "\n\nuser: Context:\n"
+        assert first == assembled.pieces[0]._replace(kind=f"context.{assembled.pieces[0].kind}")
         assert assembled.counter == "characters/4"
     kinds = [
         (each.kind, each.reason)

@@ -1,5 +1,6 @@
-"""What the commands of a page run in."""
+"""What the commands of a page run in, and servers for examples."""
 
+from tests.support.servers import postgres_server, postgres_url
 from tests.support.warm import warm
 
-__all__ = ["warm"]
+__all__ = ["postgres_server", "postgres_url", "warm"]

@@ -20,8 +20,8 @@ MATCHING, GATES, JOINS, BATCHES, PRODUCTS, ENGINES, CONTEXT, COMPONENTS = (
     for each in ("matching", "gates", "joins", "batches", "products", "engines")
     + ("context", "components")
 )
-PUBLISHING, WAITING, VARIABLES = (
-    f"tests.reaction.test_{each}" for each in ("publishing", "waiting", "variables")
+PUBLISHING, WAITING, VARIABLES, SOURCES = (
+    f"tests.reaction.test_{each}" for each in ("publishing", "waiting", "variables", "sources")
 )
 NEAREST = f"{CONTEXT}:test_a_provider_that_fails_is_replaced_by_its_fallback"
 FILTER = f"{CONTEXT}:test_a_filter_chooses_from_the_whole_board"
@@ -59,6 +59,9 @@ AGENTS = {
     "with_context_filter.include_state_keys": (
         f"{COMPONENTS}:test_a_filter_includes_what_the_state_holds"
     ),
+    "with_sources.sources": f"{SOURCES}:test_several_inputs_are_known_by_their_types",
+    "with_sources.budget": f"{SOURCES}:test_what_has_no_room_is_withheld_with_the_reason",
+    "with_sources.format": f"{SOURCES}:test_sources_stand_in_order_and_tokens_add_up",
     "with_components.components": f"{COMPONENTS}:test_the_first_component_is_outermost",
     "labels.labels": f"{CONTEXT}:test_labels_and_tenant_open_what_is_for_them",
     "tenant.name": f"{CONTEXT}:test_labels_and_tenant_open_what_is_for_them",
@@ -121,7 +124,7 @@ BOARDS = {
 BY_PLACE = {
     *("types", "text", "engines", "functions", "provider", "components", "labels", "n", "k"),
     *("score", "name", "enabled", "by", "size", "value", "values", "condition", "failed", "run"),
-    *("reader", "filter", "id", "agent", "timeout"),
+    *("reader", "filter", "id", "agent", "timeout", "sources"),
 }
 
 

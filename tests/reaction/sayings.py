@@ -9,7 +9,10 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel
 
 from weft.agents.spec import Answer, Task
+from weft.assembly.spec.assemblies import Assembly
+from weft.assembly.spec.formats import Budget, ContextFormat
 from weft.assembly.spec.providers import Chosen, ContextRequest, ContextSlice
+from weft.assembly.spec.sources import from_literal, from_state
 from weft.board.spec import (
     After,
     FilterConfig,
@@ -76,6 +79,7 @@ class Saying(NamedTuple):
 
 
 WATCH = Watch()
+KIND = from_literal("Be kind.")
 HOUR = timedelta(hours=1)
 OPENING = After(datetime(2026, 1, 1, tzinfo=UTC), Private({"lead", "critic", "clerk"}))
 RECENT = FilterConfig(types={"Pitch", "Offer"}, tags=TagFilter(include={"won", "big"}), limit=9)
@@ -196,6 +200,21 @@ SAYINGS: dict[str, Saying] = {
         lambda agent: agent.with_context_filter(include_state_keys={"mood", "place"}),
         lambda member: member.context,
         ContextFilter(include_state_keys={"mood", "place"}),
+    ),
+    "with_sources.sources": Saying(
+        lambda agent: agent.with_sources(KIND, from_state(large)),
+        lambda member: member.context,
+        Assembly((KIND, from_state(large))),
+    ),
+    "with_sources.budget": Saying(
+        lambda agent: agent.with_sources(KIND, budget=Budget(500)),
+        lambda member: member.context,
+        Assembly((KIND,), Budget(500)),
+    ),
+    "with_sources.format": Saying(
+        lambda agent: agent.with_sources(KIND, format=ContextFormat(fence="xml")),
+        lambda member: member.context,
+        Assembly((KIND,), format=ContextFormat(fence="xml")),
     ),
     "with_components.components": Saying(
         lambda agent: agent.with_components(WATCH), lambda member: member.components, (WATCH,)

@@ -16,6 +16,7 @@ from tests.support.worlds import make_world
 from weft.adapters.inline import InlineScheduler
 from weft.adapters.memory import MemoryStore
 from weft.app import Board
+from weft.assembly.spec.means import no_search
 from weft.log.ports import Clock
 from weft.log.spec import Event
 from weft.runtime.logic import codec
@@ -106,7 +107,7 @@ class MortalScheduler(InlineScheduler):
 def begin_process(place: Place, fuse: Fuse | None = None, **declared: Any) -> Process:
     """A process that has just started."""
     fuse = fuse or Fuse()
-    boards = Boards(None)
+    boards = Boards(None, declared.pop("search", no_search))
     definitions: Any = Definitions(Folders(), boards, place.store.log)
     base = replace(make_world(store=place.store), clock=place.clock, entropy=place.entropy)
     scheduler = MortalScheduler(place.clock)

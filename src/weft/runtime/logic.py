@@ -10,6 +10,7 @@ from weft.agents.logic.folding import FOLDS as AGENT_FOLDS
 from weft.agents.spec import Failure, OpenTurn, RunState, Workflow
 from weft.assembly import events as assembly
 from weft.assembly.logic.pieces import texts_of
+from weft.assembly.logic.searched import found_texts
 from weft.board import events as board
 from weft.conversation.events import RouteDecided
 from weft.lifecycle import events as lifecycle
@@ -249,6 +250,10 @@ def _on_gathered(state: RunState, event: Event) -> None:
     state.texts.update(texts_of(event.data))
 
 
+def _on_searched(state: RunState, event: Event) -> None:
+    state.texts.update(found_texts(event.data))
+
+
 def _on_hook(state: RunState, event: Event) -> None:
     fact: lifecycle.LifecycleToolCall = event.data
     if fact.trigger == "after_chat":
@@ -292,6 +297,7 @@ _FOLDS: dict[type, Callable[[RunState, Any], None]] = {
     reaction.RetryAsked: _on_arrival,
     reaction.LimitReached: _on_limit,
     assembly.ContextGathered: _on_gathered,
+    assembly.RetrievalSearched: _on_searched,
 }
 
 

@@ -9,7 +9,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from weft.agents.spec import Callee, Component, Engine, Given, ToolServer, Workflow
+from weft.assembly.logic.retrieval import Estimate
 from weft.assembly.spec import Chosen
+from weft.assembly.spec.assemblies import Assembly
+from weft.assembly.spec.means import Search, TokenCounter, no_search
 from weft.board.spec import Artifact, Reader, TypeRegistry
 from weft.kernel.values import Json
 from weft.variables.events import ContextSuppressed
@@ -120,7 +123,7 @@ class Staff:
     a turn are made, of which the one with the best score counts."""
 
     engines: tuple[Engine, ...]
-    context: Chosen | None = None
+    context: Chosen | Assembly | None = None
     contexts: tuple[Chosen | None, ...] = ()
     components: tuple[Component, ...] = ()
     samples: int = 1
@@ -158,6 +161,8 @@ class Loaded:
     suppressed: tuple[ContextSuppressed, ...] = ()
     contexts: Mapping[str, Chosen] = field(default_factory=dict[str, Chosen])
     types: TypeRegistry = field(default_factory=TypeRegistry)
+    search: Search = no_search
+    counter: TokenCounter = field(default_factory=Estimate)
     modules: object = None
 
 

@@ -7,12 +7,15 @@ from functools import partial
 from typing import Any, cast
 
 from weft.agents.spec import Callee, Engine, Tool, Toolkit
+from weft.assembly.logic.retrieval import Estimate
 from weft.assembly.service.providers import FilteredContextProvider
 from weft.assembly.spec import Chosen
+from weft.assembly.spec.assemblies import Assembly
+from weft.assembly.spec.means import Search, TokenCounter, no_search
 from weft.board.spec import TypeRegistry
 from weft.errors import PlanChanged, UsageError
 from weft.log.events import RunStarted
-from weft.reaction.logic.checking import refuse_problems
+from weft.reaction.logic.checking import refuse_problems, refuse_sources
 from weft.reaction.logic.plans import make_plan, plan_diff, subscription_digest
 from weft.reaction.logic.reacting import Reacting
 from weft.reaction.service.products import BoardProducts
@@ -23,6 +26,7 @@ from weft.runtime.service.users import ask_user_code
 from weft.runtime.spec import Loaded, Staff
 from weft.variables.logic.derivation import Triggers
 from weft.wiring.adapters import adapter
+from weft.wiring.collections import token_counter
 from weft.wiring.declared import ROOT, callee_of, read_board_hooks, read_variables
 
 # Seconds that it may take to say whether a value may be published.
@@ -42,10 +46,12 @@ class BoardDeclaration:
 
 
 class Boards:
-    """The boards of an app; `engine` answers for agents that are given none."""
+    """The boards of an app; `engine` answers for agents that are given none, and `search` finds
+    what their sources look for."""
 
-    def __init__(self, engine: Engine | None) -> None:
+    def __init__(self, engine: Engine | None, search: Search = no_search) -> None:
         self._engine = engine
+        self._search = search
         self._declared: dict[str, BoardDeclaration] = {}
         self._current: dict[str, Loaded] = {}
         self._known: dict[tuple[str, str], Loaded] = {}
@@ -118,6 +124,7 @@ class Boards:
         refuse_problems(plan)
         toolkit, tools = _tools(plan)
         variables, functions = read_variables(declared.name, declared.variables, plan, toolkit)
+        refuse_sources(plan, variables.definitions, declared.types)
         hooks, called = read_board_hooks(declared.name, declared.hooks, plan)
         ask = partial(ask_user_code, deadline=DEADLINE)
         products = {
@@ -137,6 +144,8 @@ class Boards:
             hooks=called,
             contexts=_contexts(plan),
             types=declared.types,
+            search=self._search,
+            counter=_counter(plan),
         )
 
     def _staff(self, member: Member) -> Staff:
@@ -171,7 +180,7 @@ def _engine(given: Any) -> Engine:
     return cast(Engine, given)
 
 
-def _chosen(context: Chosen | ContextFilter | None) -> Chosen | None:
+def _chosen(context: Chosen | ContextFilter | Assembly | None) -> Chosen | Assembly | None:
     if not isinstance(context, ContextFilter):
         return context
     return Chosen(
@@ -179,6 +188,12 @@ def _chosen(context: Chosen | ContextFilter | None) -> Chosen | None:
             context.filters, limit=context.limit, include_state_keys=context.include_state_keys
         )
     )
+
+
+def _counter(plan: Plan) -> TokenCounter:
+    """What counts the tokens of context; no tokenizer is loaded where nobody has sources."""
+    is_sourced = any(isinstance(each.context, Assembly) for each in plan.members.values())
+    return token_counter() if is_sourced else Estimate()
 
 
 def _contexts(plan: Plan) -> dict[str, Chosen]:

@@ -8,7 +8,7 @@ from weft.assembly.logic.retrieval import Estimate
 from weft.assembly.ports import TokenCounter, VectorSearch, VectorStore
 from weft.assembly.service import EmbeddingSearch
 from weft.assembly.service.retrieval import space_of
-from weft.assembly.spec import Chunking, Document, Matching, RagCollection
+from weft.assembly.spec import Chunking, Document, Matching, RagCollection, RetrievalResult
 from weft.assembly.spec.vectors import Space
 from weft.errors import UsageError
 from weft.kernel.values import Json, preview
@@ -111,6 +111,23 @@ class Collections:
         if collection not in self._opened:
             self._opened[collection] = self._make(collection)
         return self._opened[collection]
+
+    async def search(
+        self,
+        collection: type[RagCollection],
+        query: str,
+        top_k: int,
+        min_relevance: float,
+        filters: Mapping[str, Json],
+        /,
+    ) -> list[RetrievalResult]:
+        """What a collection has that fits a query.
+
+        Raises:
+            UsageError: it is no collection, or a package is missing.
+            CollectionUnavailable: it does not answer.
+        """
+        return await self.open(collection).search(query, top_k, min_relevance, filters)
 
     async def aclose(self) -> None:
         """Close what was made here; what was given stays open."""

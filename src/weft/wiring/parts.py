@@ -135,7 +135,8 @@ def assemble(asked: Mapping[str, Any], engine: Engine | None) -> Parts:
     chosen = settings(asked)
     store, documents = open_store(chosen), open_documents(chosen)
     artifacts = open_artifacts(chosen, store)
-    boards, types = Boards(engine), TypeRegistry()
+    collections = Collections(chosen)
+    boards, types = Boards(engine, collections.search), TypeRegistry()
     folders = Folders(engine, strict=chosen.strict, types=types)
     definitions = Definitions(folders, boards, store.log)
     runs = Runs(world(store, artifacts, documents, definitions))
@@ -148,7 +149,7 @@ def assemble(asked: Mapping[str, Any], engine: Engine | None) -> Parts:
         boards,
         types,
         runs,
-        Collections(chosen),
+        collections,
     )
 
 

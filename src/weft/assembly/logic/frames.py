@@ -1,6 +1,6 @@
 """Frames: what a turn is shown, in pieces, and as one text."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -32,8 +32,11 @@ def piece(kind: str, origin: str, text: str, reason: str) -> Piece:
 # Kinds of pieces that describe tools and outputs; they come after what was said.
 SCHEMAS = frozenset({"tool", "output"})
 
+# Kinds of pieces that sources gave.
+SOURCED = frozenset(f"context.{kind}" for kind in FIELDS)
+
 # Kinds of pieces that stand together under the head of the context.
-CONTEXT = frozenset({"context", *FIELDS})
+CONTEXT = SOURCED | {"context", "artifact"}
 
 # Kinds of pieces that are given beside the system text.
 BESIDE = SCHEMAS | CONTEXT | {"message", "input"}
@@ -69,6 +72,12 @@ def view(pieces: Sequence[Piece], withheld: Sequence[Withheld]) -> View:
         sum(each.tokens for each in pieces),
         chain(*(f"{each.origin} {each.digest}" for each in pieces), *left_out),
     )
+
+
+def recounted(shown: View, count: Callable[[str, str], int]) -> View:
+    """A view with its tokens counted otherwise; `count` gets a text and its digest."""
+    pieces = tuple(each._replace(tokens=count(each.text, each.digest)) for each in shown.pieces)
+    return shown._replace(pieces=pieces, tokens=sum(each.tokens for each in pieces))
 
 
 def spoken(author: str, text: str) -> str:

@@ -44,10 +44,18 @@ def item_texts(gathered: ContextGathered, texts: Mapping[str, str]) -> list[str]
     return [_text(each, own, texts) for each in gathered.items]
 
 
+def input_texts(gathered: ContextGathered, texts: Mapping[str, str]) -> list[str]:
+    """The texts of the inputs as they are shown; `texts` has what the run held before."""
+    own = texts_of(gathered)
+    return [_text(each, own, texts) for each in gathered.inputs or ()]
+
+
 def headed(pieces: Sequence[Piece]) -> list[Piece]:
     """Pieces of assembled context under a head; nothing where there are none."""
+    if not pieces:
+        return []
     head = piece("context", "context", spoken(AUTHOR, "Context:\n"), "heads the context")
-    return [head, *pieces] if pieces else []
+    return [head, *(each._replace(kind=f"context.{each.kind}") for each in pieces)]
 
 
 def input_pieces(
@@ -60,11 +68,8 @@ def input_pieces(
     if gathered is None or gathered.inputs is None:
         told = [(each.id, written(described(each)), AS_IT_IS) for each in inputs]
     else:
-        own = texts_of(gathered)
-        told = [
-            (each.artifact, _text(each, own, texts), _without(each) or AS_IT_IS)
-            for each in gathered.inputs
-        ]
+        shown = zip(gathered.inputs, input_texts(gathered, texts), strict=True)
+        told = [(each.artifact, text, _without(each) or AS_IT_IS) for each, text in shown]
     return [head, *(piece("input", f"artifact {id}", text, why) for id, text, why in told)]
 
 

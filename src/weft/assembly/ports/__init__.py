@@ -3,9 +3,9 @@
 from weft.assembly.ports.retrieval import (
     Embedder,
     Splitter,
-    TokenCounter,
     VectorSearch,
     VectorStore,
 )
+from weft.assembly.spec.means import TokenCounter
 
 __all__ = ["Embedder", "Splitter", "TokenCounter", "VectorSearch", "VectorStore"]

@@ -102,24 +102,6 @@ class Embedder(Protocol):
         ...
 
 
-class TokenCounter(Protocol):
-    """How many tokens a text has."""
-
-    @property
-    def name(self) -> str:
-        """What it is called; frames name it beside their counts."""
-        ...
-
-    @property
-    def version(self) -> str:
-        """Changes when the counts do."""
-        ...
-
-    def count(self, text: str) -> int:
-        """How many tokens a text has."""
-        ...
-
-
 class Splitter(Protocol):
     """Cuts texts into chunks; the same text always into the same."""
 

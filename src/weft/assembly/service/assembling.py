@@ -1,8 +1,11 @@
 """Assembling: sources are looked up in a situation, and what they give becomes context."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from operator import is_
 from typing import Any, NamedTuple
+
+import msgspec
 
 from weft.assembly.events import ContextGathered, RetrievalSearched
 from weft.assembly.logic.assembled import AssembledContext
@@ -18,7 +21,8 @@ from weft.assembly.logic.drafts import (
     state_draft,
     variable_draft,
 )
-from weft.assembly.logic.pieces import item_texts
+from weft.assembly.logic.items import with_payload
+from weft.assembly.logic.pieces import input_texts, item_texts
 from weft.assembly.logic.reading import read_sought, read_state
 from weft.assembly.logic.retrieval import Estimate
 from weft.assembly.logic.searched import Sought, results_of
@@ -106,6 +110,7 @@ class Assembler:
                 fact = await gather_once(f"context/{place}", source.chosen, situation)
                 gathered.append(fact)
                 drafts.append(self._provided(source, origin, fact, situation))
+                situation = _leaving(situation, fact)
             elif isinstance(source, HistorySource):
                 drafts.append(await self._said(source, origin, situation))
             else:
@@ -193,6 +198,18 @@ class Assembler:
             self._last = drafts, Assembled(*composed, gathered, self._counts.name)
         made = self._last[1]
         return made._replace(gathered=gathered) if made.gathered != gathered else made
+
+
+def _leaving(situation: Situation, fact: ContextGathered) -> Situation:
+    """The situation for the next provider: what one shows of the inputs, the next is given."""
+    request = situation.request
+    if request is None or fact.inputs is None:
+        return situation
+    shown = zip(request.inputs, input_texts(fact, situation.texts), strict=True)
+    inputs = tuple(
+        with_payload(artifact, msgspec.json.decode(text)["payload"]) for artifact, text in shown
+    )
+    return replace(situation, request=replace(request, inputs=inputs))
 
 
 class _Searches:

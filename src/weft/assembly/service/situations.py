@@ -2,12 +2,12 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
-from weft.assembly.spec import ContextRequest, Message, RagCollection, RetrievalResult
+from weft.assembly.spec import ContextRequest, Message
+from weft.assembly.spec.means import Search, no_search
 from weft.board.spec import Artifact
 from weft.errors import ContextUnavailable
-from weft.kernel.values import Json
 from weft.log.ports import Effect
 from weft.log.spec import Fact
 from weft.variables.logic.exposure import Values
@@ -18,36 +18,9 @@ OnRecord = Callable[[str, Effect], Awaitable[Sequence[Fact]]]
 F = TypeVar("F", bound=Fact)
 
 
-class Search(Protocol):
-    """Searches a collection."""
-
-    def __call__(
-        self,
-        collection: type[RagCollection],
-        query: str,
-        top_k: int,
-        min_relevance: float,
-        filters: Mapping[str, Json],
-        /,
-    ) -> Awaitable[Sequence[RetrievalResult]]:
-        """The best `top_k` pieces of what passes the filters and is relevant enough."""
-        ...
-
-
 async def each_time(key: str, effect: Effect) -> Sequence[Fact]:
     """Do it, whatever was done before: there is no record."""
     return await effect()
-
-
-async def no_search(collection: type[RagCollection], *sought: object) -> Sequence[RetrievalResult]:
-    """Refuse to search.
-
-    Raises:
-        ContextUnavailable: always.
-    """
-    raise ContextUnavailable(
-        f"Collection {collection.name!r} cannot be searched here. Give the situation a `search`."
-    )
 
 
 @dataclass(frozen=True, slots=True)

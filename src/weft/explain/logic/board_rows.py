@@ -1,12 +1,14 @@
 """The rows of a timeline that boards and providers add."""
 
-from weft.assembly.events import ContextGathered, ProviderFailed
+from weft.assembly.events import ContextGathered, ProviderFailed, RetrievalSearched
 from weft.board.events import ArtifactConsumed, ArtifactMade, ArtifactPublished
 from weft.board.spec import Artifact
 from weft.explain.logic.board_steps import seconds_of
 from weft.explain.logic.rows import Handlers, Rows
 from weft.explain.logic.words import listed, words
 from weft.explain.spec.board import items
+from weft.explain.spec.text import counted
+from weft.kernel.values import preview
 from weft.log.spec import Event
 from weft.reaction import events as reaction
 from weft.reaction.logic.judging import FORWARDED, LATER, TAKEN
@@ -68,6 +70,12 @@ def _on_gathered(rows: Rows, event: Event, fact: ContextGathered) -> None:
     rows.add(event.id, event, "context", fact.provider, seconds=seconds_of(fact), note=note)
 
 
+def _on_searched(rows: Rows, event: Event, fact: RetrievalSearched) -> None:
+    note = f"{preview(fact.query)}: {counted(len(fact.results), 'result')}"
+    seconds = fact.micros / 1_000_000
+    rows.add(event.id, event, "search", fact.collection, seconds=seconds, note=note)
+
+
 def _on_provider_failed(rows: Rows, event: Event, fact: ProviderFailed) -> None:
     note = f"failed: {fact.error}: {fact.message}"
     rows.add(event.id, event, "context", fact.provider, note=note)
@@ -99,6 +107,7 @@ BOARD_HANDLERS: Handlers = {
     ArtifactConsumed.kind: _on_consumed,
     ContextGathered.kind: _on_gathered,
     ProviderFailed.kind: _on_provider_failed,
+    RetrievalSearched.kind: _on_searched,
     reaction.ArtifactReceived.kind: _on_received,
     reaction.ArtifactOpened.kind: _on_opened,
     reaction.ArtifactOffered.kind: _on_offered,

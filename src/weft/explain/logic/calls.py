@@ -8,7 +8,7 @@ from weft.log.spec import Event
 
 _CALL = re.compile(
     r"(?:t\d+(?:/s\d+)?(?:/e\d+)?/model(?:\#\d+)?(?:/(?:tool|auto|message_hook)\.\d+)?"
-    r"|t\d+(?:/e\d+)?/context"
+    r"|t\d+(?:/e\d+)?/context(?:/\d+)?"
     r"|t\d+/message_hook\.\d+"
     r"|(?:t\d+|chat)/(?:before|after)_(?:agent|chat)\.\d+(?:@\d+)?"
     r"|chat/pick/t\d+\.\d+)"

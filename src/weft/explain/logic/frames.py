@@ -6,8 +6,15 @@ from typing import NamedTuple
 from weft.agents.events import AgentOutput, AgentText, UserText
 from weft.agents.logic.folding import FOLDS
 from weft.agents.spec import RunState
-from weft.assembly.events import ContextGathered, FrameAssembled, Segment, Withheld
+from weft.assembly.events import (
+    ContextGathered,
+    FrameAssembled,
+    RetrievalSearched,
+    Segment,
+    Withheld,
+)
 from weft.assembly.logic.pieces import texts_of
+from weft.assembly.logic.searched import found_texts
 from weft.assembly.spec import Message
 from weft.log.spec import Event
 
@@ -42,6 +49,8 @@ class Frames:
             self._hold({each.digest: each.text for each in fact.segments if each.text is not None})
         elif isinstance(fact, ContextGathered):
             self._hold(texts_of(fact))
+        elif isinstance(fact, RetrievalSearched):
+            self._hold(found_texts(fact))
         elif isinstance(fact, AgentText | AgentOutput | UserText):
             FOLDS[type(fact)](self._heard, event)
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from weft.agents.logic.folding import hear
 from weft.agents.spec import RunState
 from weft.assembly.events import ContextGathered, FrameAssembled, Segment, Withheld
-from weft.assembly.logic import BESIDE, COUNTER, frame, piece, spoken, view
+from weft.assembly.logic import BESIDE, COUNTER, SOURCED, frame, piece, spoken, view
 from weft.assembly.logic.pieces import context_pieces, input_pieces
 from weft.assembly.spec import Message, Piece
 from weft.board.spec import Artifact
@@ -18,8 +18,9 @@ from weft.explain.spec.text import counted
 from weft.explain.spec.turn import Said, Shown
 from weft.log.spec import Event
 
-# Kinds of segments that show what was gathered, and what the agent was given.
-GIVEN = frozenset({"context", "artifact", "input"})
+# Kinds of segments that show what the agent was given, and what was gathered besides.
+INPUT = frozenset({"input"})
+GIVEN = INPUT | {"context", "artifact"}
 
 
 class Opened(NamedTuple):
@@ -54,11 +55,20 @@ def _open(
     sighted = frames.sighted(recorded) or Sighted((), ())
     texts = [frames.texts.get(segment.digest, "") for segment in sighted.segments]
     known = defaultdict(str, frames.texts)
+    whole = not _is_sourced(sighted.segments)
     given = [
-        [*(context_pieces(each, known) if each else ()), *input_pieces(inputs, each, known)]
+        [
+            *(context_pieces(each, known) if each and whole else ()),
+            *input_pieces(inputs, each, known),
+        ]
         for each in _gathered(own, at)
     ]
     return Opened(at.seq, recorded, sighted, texts, frames.heard(recorded), given)
+
+
+def _is_sourced(segments: Sequence[Segment]) -> bool:
+    """Whether the context was assembled from sources: then it is more than what was gathered."""
+    return any(each.kind in SOURCED for each in segments)
 
 
 def _gathered(own: Sequence[Event], at: Event) -> Sequence[ContextGathered | None]:
@@ -107,18 +117,17 @@ def _history(opened: Opened, whole: int) -> Iterator[Shown]:
 def frame_doubts(opened: Opened) -> Iterator[str]:
     """Every way in which the record of a frame contradicts itself: digests are computed again."""
     recorded, sighted = opened.recorded, opened.sighted
-    pieces = [
-        piece(segment.kind, segment.origin, text, segment.reason)
-        for segment, text in zip(sighted.segments, opened.texts, strict=True)
-    ]
-    yield from _piece_doubts(recorded, sighted.segments, pieces)
+    pairs = zip(sighted.segments, opened.texts, strict=True)
+    pieces = [_again(segment, text, recorded.counter) for segment, text in pairs]
+    yield from _piece_doubts(sighted.segments, pieces)
     yield from _whole_doubts(recorded, pieces, sighted.withheld, opened.heard)
     yield from _given_doubts(sighted.segments, opened.given)
 
 
 def _given_doubts(segments: Sequence[Segment], given: Sequence[Sequence[Piece]]) -> Iterator[str]:
     """What the frame shows that is neither what was gathered nor what the agent was given."""
-    shown = [f"{each.origin} ({each.digest})" for each in segments if each.kind in GIVEN]
+    kinds = INPUT if _is_sourced(segments) else GIVEN
+    shown = [f"{each.origin} ({each.digest})" for each in segments if each.kind in kinds]
     ways = [[f"{each.origin} ({each.digest})" for each in pieces] for pieces in given]
     if shown not in ways:
         for said, again in zip_longest(shown, ways[0], fillvalue="nothing"):
@@ -126,14 +135,18 @@ def _given_doubts(segments: Sequence[Segment], given: Sequence[Sequence[Piece]])
                 yield f"{said} is shown, and {again} was gathered or given"
 
 
-def _piece_doubts(
-    recorded: FrameAssembled, segments: Sequence[Segment], pieces: Sequence[Piece]
-) -> Iterator[str]:
+def _again(segment: Segment, text: str, counter: str) -> Piece:
+    """The piece that a segment is of; the tokens of another counter are believed."""
+    made = piece(segment.kind, segment.origin, text, segment.reason)
+    return made if counter == COUNTER else made._replace(tokens=segment.tokens)
+
+
+def _piece_doubts(segments: Sequence[Segment], pieces: Sequence[Piece]) -> Iterator[str]:
     for number, (segment, again) in enumerate(zip(segments, pieces, strict=True), 1):
         where = f"segment {number} ({segment.origin})"
         if segment.digest != again.digest:
             yield f"{where} is recorded as {segment.digest}, and its text is {again.digest}"
-        elif recorded.counter == COUNTER and segment.tokens != again.tokens:
+        elif segment.tokens != again.tokens:
             yield f"{where} is recorded with {segment.tokens} tokens, and has {again.tokens}"
 
 
@@ -153,7 +166,7 @@ def _whole_doubts(
         ("number of messages", recorded.history.count, again.history.count),
         ("digest", recorded.digest, again.digest),
     ]
-    if recorded.counter == COUNTER:
+    if recorded.counter == COUNTER or not recorded.as_in:
         pairs.append(("number of tokens", recorded.tokens, again.tokens))
     for what, said, found in pairs:
         if said != found:

@@ -6,6 +6,7 @@ import msgspec
 
 from weft.agents.events import ModelAnswered, TurnFinished, TurnStarted
 from weft.agents.spec import Usage
+from weft.assembly.events import HistorySummarised, RetrievalSearched
 from weft.board.events import ArtifactConsumed
 from weft.conversation.events import RouteDecided
 from weft.errors import UsageError
@@ -78,11 +79,12 @@ def _find(events: Sequence[Event], number: int, agent: str | None) -> Event:
 def _events_of(events: Sequence[Event], started: Event) -> list[Event]:
     """What belongs to a turn: events under its key, and what else happened to the run meanwhile.
 
-    On a board, others take turns meanwhile, and what has no turn's key is no turn's affair.
+    On a board, others take turns meanwhile, and what has no turn's key is no turn's affair, but
+    for what was looked up for it and holds for the whole run.
     """
     turn, own, going = started.data.turn, list[Event](), False
     if is_board(events):
-        return [event for event in events if turn_of(event) == turn]
+        return [event for event in events if turn_of(event) == turn or _is_for(event, turn)]
     for event in events:
         whose = turn_of(event)
         going = going or event.seq == started.seq
@@ -91,6 +93,12 @@ def _events_of(events: Sequence[Event], started: Event) -> list[Event]:
         if isinstance(event.data, TurnFinished) and event.data.turn == turn:
             going = False
     return own
+
+
+def _is_for(event: Event, turn: int) -> bool:
+    """Whether something was looked up for this turn first."""
+    fact = event.data
+    return isinstance(fact, RetrievalSearched | HistorySummarised) and fact.turn == turn
 
 
 def _used(own: Sequence[Event]) -> Usage:

@@ -1,8 +1,14 @@
 """What is wrong with a board beyond what each declaration says by itself."""
 
-from collections.abc import Iterator, Sequence, Set
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence, Set
+from dataclasses import make_dataclass
+from typing import Any
 
 from weft.agents.spec import USER
+from weft.assembly.logic.checking import Trouble, check_sources
+from weft.assembly.spec.assemblies import Assembly
+from weft.board.spec import TypeRegistry
 from weft.errors import UsageError
 from weft.kernel.values import nearest
 from weft.reaction.spec import Plan, Subscription
@@ -25,7 +31,48 @@ def refuse_problems(plan: Plan) -> None:
     Raises:
         UsageError: there is such a thing; all of them are listed.
     """
-    problems = check_plan(plan)
+    _refuse(plan, check_plan(plan))
+
+
+def refuse_sources(plan: Plan, variables: Collection[str], types: TypeRegistry) -> None:
+    """Refuse a board on which sources of context name what there is not.
+
+    Raises:
+        UsageError: one does; all of them are listed.
+    """
+    found = (
+        f"{member.agent.name!r}, {trouble.message} {trouble.remedy}"
+        for member in plan.members.values()
+        if isinstance(member.context, Assembly)
+        for subscription in member.subscriptions
+        for trouble in _check_assembly(member.context, subscription, variables, types)
+    )
+    _refuse(plan, [*dict.fromkeys(found)])
+
+
+def _check_assembly(
+    assembly: Assembly, subscription: Subscription, variables: Collection[str], types: TypeRegistry
+) -> Sequence[Trouble]:
+    """What is wrong with sources when a subscription wakes their agent."""
+    if subscription.context is not None:
+        return ()
+    if subscription.batch is not None:  # how many it will be is not known, nor so the state
+        return check_sources(assembly.sources)
+    return check_sources(assembly.sources, _state_type(subscription.types, types), variables)
+
+
+def _state_type(names: Sequence[str], types: TypeRegistry) -> Any:
+    """The type of what sources read when artifacts of these types wake an agent."""
+    if len(names) == 1:
+        return types.model(names[0])
+    models: dict[str, Any] = {}
+    for name, count in Counter(names).items():
+        model: Any = types.model(name)
+        models[name.rpartition(".")[2]] = model if count == 1 else list[model]
+    return make_dataclass("Inputs", models.items())
+
+
+def _refuse(plan: Plan, problems: Sequence[str]) -> None:
     if problems:
         lines = "\n".join(f"  {problem}" for problem in problems)
         raise UsageError(f"Board {plan.name!r} does not pass its check:\n{lines}")

@@ -13,7 +13,10 @@ from pydantic.errors import PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import to_jsonable_python
 
+from weft.assembly.spec.assemblies import Assembly
+from weft.assembly.spec.formats import Budget, ContextFormat
 from weft.assembly.spec.providers import Chosen
+from weft.assembly.spec.sources import Share
 from weft.board.spec import TypeRegistry
 from weft.board.spec.visibility import is_visibility
 from weft.errors import UsageError
@@ -24,7 +27,19 @@ from weft.kernel.values import Json, writable
 from weft.reaction.spec import Batch, ContextFilter, Join, Member, Plan, Product, Subscription
 
 # What is written field by field. Everything else that is no data is known by name: code.
-_WRITTEN = Declared | Batch | Chosen | ContextFilter | Join | Product | Subscription
+_WRITTEN = (
+    Declared
+    | Assembly
+    | Batch
+    | Budget
+    | Chosen
+    | ContextFilter
+    | ContextFormat
+    | Join
+    | Product
+    | Share
+    | Subscription
+)
 
 
 def make_plan(

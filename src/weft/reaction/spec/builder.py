@@ -8,7 +8,11 @@ from typing import Any, Self
 from pydantic import BaseModel
 
 from weft.agents.spec import Agent, Component
+from weft.assembly.logic.checking import as_sources
+from weft.assembly.spec.assemblies import Assembly
+from weft.assembly.spec.formats import PLAIN, Budget, ContextFormat
 from weft.assembly.spec.providers import ContextProvider
+from weft.assembly.spec.sources import Source
 from weft.board.spec import FilterConfig, Public, TagFilter, TypeRegistry, Visibility
 from weft.errors import UnknownType, UsageError
 from weft.kernel.values import preview
@@ -179,6 +183,27 @@ class AgentBuilder:
                 filters=as_kind(filters, FilterConfig, "`filters`"),
                 limit=None if limit is None else as_count(limit, "`limit`"),
                 include_state_keys=None if keys is None else as_names(keys, "`include_state_keys`"),
+            )
+            self._say(call, context=context)
+        return self
+
+    def with_sources(
+        self,
+        *sources: Source,
+        budget: Budget | None = None,
+        format: ContextFormat | None = None,
+    ) -> Self:
+        """Assemble the agent's context from sources, within a budget of tokens, in a format.
+
+        What `from_state` and functions read is the value of the artifact that woke the agent, or
+        of each by the simple name of its type, if there are several.
+        """
+        with self._call("with_sources") as call:
+            _need(sources, "a source")
+            context = Assembly(
+                as_sources(sources),
+                as_kind(budget, Budget, "`budget`"),
+                as_kind(format, ContextFormat, "`format`") or PLAIN,
             )
             self._say(call, context=context)
         return self

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from weft.agents.spec import Agent, Component, Task
+from weft.assembly.spec.assemblies import Assembly
 from weft.assembly.spec.providers import Chosen
 from weft.board.spec import FilterConfig, Public, Reader, Visibility
 from weft.reaction.spec.subscriptions import Subscription
@@ -52,7 +53,7 @@ class Member:
     engines: tuple[Answerer, ...] = ()
     tools: tuple[Callable[..., Any], ...] = ()
     components: tuple[Component, ...] = ()
-    context: Chosen | ContextFilter | None = None
+    context: Chosen | ContextFilter | Assembly | None = None
     labels: Set[str] = frozenset()
     tenant: str = ""
     samples: int = 1

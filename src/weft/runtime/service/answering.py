@@ -63,14 +63,14 @@ class Answering:
         staff = self._loaded.staff[agent]
         prepared = await self._messages.prepare(number, agent) if self._hooked else UNPREPARED
         offers = offers_to(self._journal.workflow.agents[agent], self._journal, self._loaded)
-        gathered, problem = NOTHING, ""
+        contexts, problem = NOTHING, ""
         if going.given is not None or staff.context is not None:
-            gathered, problem = await self._gatherer.gather(going, prepared.messages)
+            contexts, problem = await self._gatherer.gather(going, prepared.messages)
         if problem:
             return Ended(problem)
         sights = [
             self._sights.see(going, place, Surrounding(offers, prepared, each))
-            for place, each in enumerate(gathered)
+            for place, each in enumerate(contexts)
         ]
         # What a hook may rewrite is not heard before it has.
         rewrites = self._hooked and self._messages.has(agent, "process_message_before_send")

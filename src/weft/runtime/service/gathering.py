@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from weft.assembly.events import ContextGathered, ProviderFailed
 from weft.assembly.logic.gathered import gathered_fact
 from weft.assembly.logic.origins import Witnessed
+from weft.assembly.service.assembling import Assembled
 from weft.assembly.service.gathering import gather
 from weft.assembly.service.providers import DefaultCorrelationProvider
 from weft.assembly.spec import (
@@ -18,18 +19,35 @@ from weft.assembly.spec import (
     Transcript,
     TurnContext,
 )
+from weft.assembly.spec.assemblies import Assembly
 from weft.board.ports import ArtifactStore
 from weft.board.service.handle import bind
 from weft.board.spec import Artifact, BoardHandle, Reader
 from weft.errors import ContextUnavailable
 from weft.log.spec import Fact
 from weft.runtime.service.journal import Journal
+from weft.runtime.service.sourcing import Sourcing, left_inputs
 from weft.runtime.spec import Going, Loaded
 
 DEFAULT = Chosen(DefaultCorrelationProvider())
 
+
+class Context(NamedTuple):
+    """What is given to an engine beside its inputs: what a provider gave, or sources came to."""
+
+    gathered: ContextGathered | None = None
+    assembled: Assembled | None = None
+
+    @property
+    def inputs(self) -> ContextGathered | None:
+        """What says how the inputs are shown, if that is not as they are."""
+        return left_inputs(self.assembled.gathered) if self.assembled else self.gathered
+
+
+NO_CONTEXT = Context()
+
 # Nothing gives context in this turn.
-NOTHING: tuple[ContextGathered | None, ...] = (None,)
+NOTHING = (NO_CONTEXT,)
 
 
 class Gatherer:
@@ -39,6 +57,7 @@ class Gatherer:
         self._journal = journal
         self._loaded = loaded
         self._artifacts = artifacts
+        self._sourcing = Sourcing(journal, loaded)
         self._states: dict[int, dict[str, Any]] = {}
 
     def turn(self, going: Going) -> TurnContext:
@@ -51,25 +70,46 @@ class Gatherer:
 
     async def gather(
         self, going: Going, heard: Sequence[Message] | None = None
-    ) -> tuple[Sequence[ContextGathered | None], str]:
-        """What was gathered for each engine of a turn, all the same if it is for all; or why there
-        is nothing. `heard` is what was said, where that is not as it was said."""
+    ) -> tuple[Sequence[Context], str]:
+        """The context of each engine of a turn, all the same if it is for all; or why there is
+        nothing. `heard` is what was said, where that is not as it was said."""
         chosen, number = self._chosen(going), going.number
         if not any(chosen):
             return NOTHING, ""
-        found: dict[int, ContextGathered] = {}
-        gathered: list[ContextGathered | None] = []
+        found: dict[int, Context] = {}
+        contexts: list[Context] = []
         for place, each in enumerate(chosen):
             if each is not None and id(each) not in found:
                 key = f"t{number}/e{place}/context" if place else f"t{number}/context"
-                fact = await self._ask(key, going, each, heard)
-                if not isinstance(fact, ContextGathered):
-                    return NOTHING, str(fact)
-                found[id(each)] = fact
-            gathered.append(found[id(each)] if each is not None else None)
-        return gathered, ""
+                context = await self._give(key, going, each, heard)
+                if isinstance(context, str):
+                    return NOTHING, context
+                found[id(each)] = context
+            contexts.append(NO_CONTEXT if each is None else found[id(each)])
+        return contexts, ""
 
-    def _chosen(self, going: Going) -> tuple[Chosen | None, ...]:
+    async def _give(
+        self, key: str, going: Going, chosen: Chosen | Assembly, heard: Sequence[Message] | None
+    ) -> Context | str:
+        """The context that was chosen, or what went wrong."""
+        if isinstance(chosen, Assembly):
+            return await self._assemble(going, chosen, heard)
+        fact = await self._ask(key, going, chosen, heard)
+        return Context(fact) if isinstance(fact, ContextGathered) else str(fact)
+
+    async def _assemble(
+        self, going: Going, assembly: Assembly, heard: Sequence[Message] | None
+    ) -> Context | str:
+        """What sources come to; nothing is assembled for a turn whose frame is on record."""
+        if self._journal.recorded(f"t{going.number}/frame") is not None:
+            return NO_CONTEXT
+        witnessed = Witnessed()
+        board = self._board(going.agent, witnessed.note)
+        request = self._request(self._turn(going, board, heard), going)
+        assembled = await self._sourcing.assemble(assembly, request, witnessed)
+        return assembled if isinstance(assembled, str) else Context(assembled=assembled)
+
+    def _chosen(self, going: Going) -> tuple[Chosen | Assembly | None, ...]:
         """Whom each engine of the agent gets its context from: the subscription's provider, or
         else its own, or else the agent's; on a board, somebody in any case."""
         staff = self._loaded.staff[going.agent]

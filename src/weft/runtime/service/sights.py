@@ -1,6 +1,6 @@
 """What an engine is shown: the frame is recorded, and what was recorded is opened for it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -14,11 +14,24 @@ from weft.agents.spec import (
     Task,
     ToolSchema,
 )
-from weft.assembly.events import ContextGathered, FrameAssembled, Segment, Span
-from weft.assembly.logic import EMPTY, View, frame, spoken, system_text
-from weft.assembly.logic.pieces import INPUTS, context_pieces, input_pieces, redactions
+from weft.assembly.events import FrameAssembled, Segment, Span
+from weft.assembly.logic import (
+    CONTEXT,
+    COUNTER,
+    EMPTY,
+    SOURCED,
+    View,
+    frame,
+    recounted,
+    spoken,
+    system_text,
+)
+from weft.assembly.logic.pieces import INPUTS, context_pieces, headed, input_pieces, redactions
+from weft.assembly.service.counting import Counts
 from weft.assembly.spec import ContextSlice, Message, Transcript
 from weft.board.spec import Artifact
+from weft.kernel.values import as_data
+from weft.runtime.service.gathering import NO_CONTEXT, Context
 from weft.runtime.service.journal import Journal
 from weft.runtime.service.offers import Offer
 from weft.runtime.service.rounds import model_key
@@ -27,11 +40,11 @@ from weft.variables.logic.exposure import names_of
 
 
 class Surrounding(NamedTuple):
-    """What goes with a frame: tools, what hooks prepared, what providers gave."""
+    """What goes with a frame: tools, what hooks prepared, what context there is."""
 
     offers: Mapping[str, Offer]
     prepared: Prepared
-    gathered: ContextGathered | None
+    context: Context
 
 
 class Sight(NamedTuple):
@@ -44,7 +57,7 @@ class Sight(NamedTuple):
     @property
     def is_filled(self) -> bool:
         """Whether it shows artifacts, as inputs or as context."""
-        return self.going.given is not None or self.around.gathered is not None
+        return self.going.given is not None or self.around.context is not NO_CONTEXT
 
 
 class Sights:
@@ -53,6 +66,7 @@ class Sights:
     def __init__(self, journal: Journal, loaded: Loaded) -> None:
         self._journal = journal
         self._loaded = loaded
+        self._counts = Counts(loaded.counter)
 
     def see(self, going: Going, place: int, around: Surrounding) -> Sight:
         """The frame of a turn, from the record or made now; `place` tells those of engines with a
@@ -63,19 +77,31 @@ class Sights:
         return Sight(shown, going, around)
 
     def _assemble(self, going: Going, around: Surrounding) -> FrameAssembled:
-        state, given, gathered = self._journal.state, going.given, around.gathered
-        prepared = around.prepared
-        if given is not None or gathered is not None:
-            inputs = input_pieces(given.inputs if given else (), gathered, state.texts)
-            context = context_pieces(gathered, state.texts) if gathered else []
-            withheld = redactions(gathered) if gathered else []
-            prepared = prepared._replace(pieces=(*context, *inputs), withheld=tuple(withheld))
+        state, given, context = self._journal.state, going.given, around.context
+        prepared, counter = around.prepared, COUNTER
+        if given is not None or context is not NO_CONTEXT:
+            prepared = self._with_context(prepared, given.inputs if given else (), context)
         shown = self._view(going.agent, around.offers, prepared)
+        if context.assembled is not None:  # a frame has one counter, so that its tokens add up
+            shown, counter = recounted(shown, self._counts), self._counts.name
         seen = state.views.get(shown.digest)
         own = prepared.messages is not None or given is not None
         history = Span(0, 0, 0, 0, EMPTY) if own else state.history
         as_in = seen[0] if seen else 0
-        return frame(going.number, going.agent, shown, history, as_in, state.texts)
+        return frame(going.number, going.agent, shown, history, as_in, state.texts, counter)
+
+    def _with_context(
+        self, prepared: Prepared, inputs: Sequence[Artifact], context: Context
+    ) -> Prepared:
+        texts, gathered, assembled = self._journal.state.texts, context.gathered, context.assembled
+        given = input_pieces(inputs, context.inputs, texts)
+        if assembled is not None:
+            pieces, withheld = headed(assembled.pieces), assembled.context.withheld
+        elif gathered is not None:
+            pieces, withheld = context_pieces(gathered, texts), tuple(redactions(gathered))
+        else:
+            pieces, withheld = [], ()
+        return prepared._replace(pieces=(*pieces, *given), withheld=withheld)
 
     def _view(self, agent: str, offers: Mapping[str, Offer], prepared: Prepared) -> View:
         """The agent's view, made anew only when a value changed since it was last made."""
@@ -137,24 +163,40 @@ class Sights:
             said = Transcript(state.messages, shown.history.count)
         if not sight.is_filled:
             return said
-        segments = state.views[shown.view][1]
-        secrets = self._journal.secrets
-        told = _told(segments, state.texts)
-        if secrets:  # who may see an artifact may see what is in it
-            told = [each._replace(text=secrets.reveal(each.text, secrets.names)) for each in told]
-        return Transcript((*said, *told))
+        return Transcript((*said, *_told(state.views[shown.view][1], self._text)))
 
     def _filled(self, task: Task, sight: Sight) -> Task:
         """The task with what its frame shows as data: inputs and context."""
         state = self._journal.state
         segments = state.views[sight.shown.view][1]
-        items = [self._data(each) for each in segments if each.kind == "artifact"]
+        items = [*self._items(segments)]
         shown = [self._data(each) for each in segments if _is_input(each)]
         given = sight.going.given.inputs if sight.going.given else ()
         inputs = tuple(_as_shown(each, it) for each, it in zip(given, shown, strict=True))
-        gathered = sight.around.gathered
+        gathered = sight.around.context.gathered
         metadata = dict(gathered.metadata) if gathered else {}
         return msgspec.structs.replace(task, inputs=inputs, context=ContextSlice(items, metadata))
+
+    def _items(self, segments: Sequence[Segment]) -> Iterator[dict[str, Any]]:
+        """Items of context: as providers gave them, or what stands in the prompt of a source."""
+        for each in segments:
+            if each.kind == "artifact":
+                yield self._data(each)
+            elif each.kind in SOURCED:
+                kind, content = each.kind.removeprefix("context."), self._text(each).strip()
+                yield {"type": kind, "origin": each.origin, "content": content}
+
+    def _text(self, segment: Segment) -> str:
+        """The text of a segment beside the system text, with the secrets that are in it: who may
+        see an artifact or a passage may see what is in it."""
+        text, secrets = self._journal.state.texts[segment.digest], self._journal.secrets
+        if not secrets:
+            return text
+        text = secrets.reveal(text, secrets.names)
+        if segment.kind not in SOURCED:
+            return text
+        opened = secrets.opened(text, secrets.names)  # sources give words, not only data
+        return opened if isinstance(opened, str) else as_data(opened)
 
     def _data(self, segment: Segment) -> dict[str, Any]:
         """What the text of a segment says, with the secrets that are in it."""
@@ -201,10 +243,10 @@ class Sights:
 NONE: tuple[tuple[ToolSchema, ...], OutputSchema | None] = ((), None)
 
 
-def _told(segments: Sequence[Segment], texts: Mapping[str, str]) -> Iterator[Message]:
+def _told(segments: Sequence[Segment], read: Callable[[Segment], str]) -> Iterator[Message]:
     """What stands beside the system text as messages: each begins with its head."""
-    for kinds in (("context", "artifact"), ("input",)):
-        told = "".join(texts[each.digest] for each in segments if each.kind in kinds)
+    for kinds in (CONTEXT, ("input",)):
+        told = "".join(read(each) for each in segments if each.kind in kinds)
         if told:
             yield Message(0, USER, told.removeprefix(spoken(USER, "")))
 

@@ -1,0 +1,15 @@
+"""What the context of an agent's turns is assembled from."""
+
+from dataclasses import dataclass
+
+from weft.assembly.spec.formats import PLAIN, Budget, ContextFormat
+from weft.assembly.spec.sources import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    """Sources in their order, how many tokens they may come to, and how that is written."""
+
+    sources: tuple[Source, ...]
+    budget: Budget | None = None
+    format: ContextFormat = PLAIN

@@ -1,0 +1,53 @@
+"""By what means context is made: collections are searched, and tokens are counted."""
+
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import Protocol
+
+from weft.assembly.spec.retrieval import RagCollection, RetrievalResult
+from weft.errors import ContextUnavailable
+from weft.kernel.values import Json
+
+
+class Search(Protocol):
+    """Searches a collection."""
+
+    def __call__(
+        self,
+        collection: type[RagCollection],
+        query: str,
+        top_k: int,
+        min_relevance: float,
+        filters: Mapping[str, Json],
+        /,
+    ) -> Awaitable[Sequence[RetrievalResult]]:
+        """The best `top_k` pieces of what passes the filters and is relevant enough."""
+        ...
+
+
+async def no_search(collection: type[RagCollection], *sought: object) -> Sequence[RetrievalResult]:
+    """Refuse to search.
+
+    Raises:
+        ContextUnavailable: always.
+    """
+    raise ContextUnavailable(
+        f"Collection {collection.name!r} cannot be searched here. Give the situation a `search`."
+    )
+
+
+class TokenCounter(Protocol):
+    """How many tokens a text has."""
+
+    @property
+    def name(self) -> str:
+        """What it is called; frames name it beside their counts."""
+        ...
+
+    @property
+    def version(self) -> str:
+        """Changes when the counts do."""
+        ...
+
+    def count(self, text: str) -> int:
+        """How many tokens a text has."""
+        ...

@@ -1,0 +1,414 @@
+"""Context that is assembled from sources on a board: what engines are shown, and what is told."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.explain.test_turn import altered
+from tests.reaction.scenes import (
+    Clerk,
+    Order,
+    Parcel,
+    Payment,
+    Receipt,
+    everything,
+    facts,
+    failures,
+    idle,
+    logs,
+    pack,
+)
+from tests.support.boards import Place, begin_process, live
+from weft import (
+    Budget,
+    ContextFormat,
+    RagCollection,
+    RetrievalResult,
+    from_history,
+    from_literal,
+    from_provider,
+    from_retrieval,
+    from_state,
+    from_variables,
+)
+from weft.agents.spec import Answer, Publication, Task
+from weft.app import Weft
+from weft.app.board import Board
+from weft.assembly.service.providers import FilteredContextProvider, RedactingProvider
+from weft.assembly.spec import ContextRequest, ContextSlice
+from weft.assembly.spec.sources import Source
+from weft.board.spec import FilterConfig
+from weft.errors import CollectionUnavailable, UsageError
+from weft.explain.logic.turn import explain_turn
+from weft.explain.spec.turn import TurnExplained
+from weft.reaction.spec import Batch
+from weft.testing import InMemorySearch, Killed
+
+TEA = RetrievalResult("Tea is packed dry.", 0.9, "tea.md", chunk=2)
+JARS = RetrievalResult("Jars are packed upright.", 0.8, "jars.md")
+LAMPS = RetrievalResult("Lamps are packed last.", 0.3, "lamps.md")
+
+
+class Manual(RagCollection):
+    name = "manual"
+
+
+@pytest.fixture
+def manual(app: Weft) -> InMemorySearch:
+    search = InMemorySearch()
+    search.seed(TEA, JARS, LAMPS)
+    app.register(Manual, search)
+    return search
+
+
+def declare(board: Board, clerk: Any, *sources: Source, **said: Any) -> None:
+    """An agent that packs orders with context from these sources."""
+    agent = board.agent("clerk").consumes(Order).publishes(Parcel).with_engines(clerk)
+    agent.with_sources(*sources, **said)
+
+
+async def explained(app: Weft, turn: int = 1) -> TurnExplained:
+    """A turn of the run begun last; its record must hold."""
+    latest, *_ = await app.runs()
+    found = await app.explain(latest.run, turn=turn)
+    assert isinstance(found, TurnExplained)
+    assert found.verified, found.doubts
+    return found
+
+
+async def wins(request: ContextRequest) -> ContextSlice:
+    return ContextSlice([{"type": "Win", "payload": {"item": "lamp"}}])
+
+
+SOURCES: dict[str, tuple[Source, str]] = {
+    "state": (from_state("item"), "tea"),
+    "retrieval": (from_retrieval(Manual, "{item}", top_k=1), TEA.content),
+    "literal": (from_literal("Be kind."), "Be kind."),
+    "variables": (from_variables("tier"), '- tier: "gold"'),
+    "artifact": (from_provider(wins), '{"payload":{"item":"lamp"},"type":"Win"}'),
+    "history": (from_history(), "greeter: Hello there."),
+}
+TIER = {"type": "string", "source": {"type": "derived", "default": "gold", "triggers": []}}
+VARIABLES = {"definitions": {"tier": TIER}}
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+async def test_each_source_is_shown(app: Weft, manual: InMemorySearch, kind: str) -> None:
+    board, clerk, (source, content) = app.board(variables=VARIABLES), Clerk(), SOURCES[kind]
+
+    async def greet(task: Task) -> Answer:
+        return Answer("Hello there.", artifacts=(Publication(Order()),))
+
+    board.agent("greeter").consumes(Payment).publishes(Order).with_engines(greet)
+    declare(board, clerk, source)
+    await board.publish(Payment())
+    await idle(board)
+    (task,) = clerk.tasks
+    item = task.context.items[0]
+    assert (item["type"], item["content"]) == (kind, content)
+    context, given = task.transcript
+    assert context.text.startswith(f"Context:\n{content}") and given.text.startswith("Input:\n")
+    turn = await explained(app, turn=2)
+    segment, *_ = (each for each in turn.segments if each.kind == f"context.{kind}")
+    assert (segment.origin, segment.text) == (item["origin"], content)
+    assert turn.prompt == task.prompt
+
+
+async def test_sources_stand_in_order_and_tokens_add_up(
+    app: Weft, board: Board, manual: InMemorySearch
+) -> None:
+    clerk = Clerk(pack)
+    sources = from_retrieval(Manual, "{item}", title="Rules"), from_literal("Be kind.")
+    declare(board, clerk, *sources, format=ContextFormat(citation=" [{source_id}]"))
+    await board.publish(Order())
+    await idle(board)
+    text = "Rules:\nTea is packed dry. [tea.md]\n---\nJars are packed upright. [jars.md]"
+    assert clerk.tasks[0].transcript[0].text == f"Context:\n{text}\n\nBe kind."
+    turn = await explained(app)
+    assert sum(each.tokens for each in turn.segments) == turn.tokens
+    assert sum(each.share for each in turn.segments) == pytest.approx(100, abs=0.5)
+    assert "manual was searched for 'tea': 2 results" in str(turn)
+    reasons = [each.reason for each in turn.segments if each.kind == "context.retrieval"]
+    assert reasons == ["tea.md#2 scores 0.9", "jars.md#0 scores 0.8"]
+
+
+async def test_what_was_found_is_checked_against_the_frame(
+    app: Weft, board: Board, manual: InMemorySearch
+) -> None:
+    declare(board, Clerk(), from_retrieval(Manual, "how"), from_literal("Be kind."))
+    await board.publish(Order())
+    await idle(board)
+    events = await logs(app)
+    (searched,) = (event for event in events if event.kind == "retrieval.searched")
+    (shown,) = (event for event in events if event.kind == "frame.assembled")
+    first, *others = searched.data.results
+    forged = msgspec.structs.replace(first, text="Tea is packed wet.")
+    for log, doubt in (
+        (altered(events, searched.seq, results=(forged, *others)), "from_retrieval(manual)"),
+        (altered(events, shown.seq, tokens=shown.data.tokens + 1), "number of tokens"),
+    ):
+        assert any(doubt in each for each in explain_turn(log, 1).doubts)
+
+
+async def test_what_has_no_room_is_withheld_with_the_reason(
+    app: Weft, board: Board, manual: InMemorySearch
+) -> None:
+    clerk, long = Clerk(), from_literal("Of little use. " * 40)
+    sources = from_retrieval(Manual, "{item}", priority=9), from_retrieval(Manual, "how"), long
+    declare(board, clerk, *sources, budget=Budget(30))
+    await board.publish(Order())
+    await idle(board)
+    turn = await explained(app)
+    own = sum(each.tokens for each in turn.segments if each.kind.startswith("context."))
+    assert own <= 30
+    assert TEA.content in clerk.tasks[0].prompt and JARS.content in clerk.tasks[0].prompt
+    reasons = [each.reason for each in turn.withheld]
+    assert reasons == ["duplicate", "duplicate", "over_budget"]
+
+
+class Generous:
+    """A collection that gives what is not relevant, too."""
+
+    async def search(self, query: str, *sought: Any) -> Sequence[RetrievalResult]:
+        return [TEA, LAMPS]
+
+
+async def test_what_is_not_relevant_is_withheld(app: Weft, board: Board) -> None:
+    generous: Any = Generous()
+    app.register(Manual, generous)
+    declare(board, clerk := Clerk(), from_retrieval(Manual, "how"))
+    await board.publish(Order())
+    await idle(board)
+    assert LAMPS.content not in clerk.tasks[0].prompt
+    (left_out,) = (await explained(app)).withheld
+    assert (left_out.reason, left_out.detail) == ("low_relevance", "scores 0.3")
+
+
+async def test_what_must_be_shown_and_is_too_large_fails_before_an_engine_is_asked(
+    app: Weft, board: Board
+) -> None:
+    clerk = Clerk(pack)
+    declare(board, clerk, from_literal("Words. " * 90, min_tokens=50), budget=Budget(20))
+    await board.publish(Order())
+    (failure,) = await failures(board)
+    assert "ContextTooLarge" in failure
+    assert not clerk.tasks and not await facts(app, "model.called")
+
+
+class Broken:
+    """A collection that is not there."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error: Exception | None = error
+
+    async def search(self, *sought: Any) -> Sequence[RetrievalResult]:
+        if self.error is not None:
+            raise self.error
+        return [TEA]
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (CollectionUnavailable("No answer. Start it."), "CollectionUnavailable: No answer."),
+        (KeyError("shelf"), "'manual' raised KeyError: 'shelf'"),
+    ],
+)
+async def test_a_collection_that_fails_fails_the_turn_until_it_is_there(
+    app: Weft, board: Board, error: Exception, told: str
+) -> None:
+    broken: Any = Broken(error)
+    app.register(Manual, broken)
+    declare(board, clerk := Clerk(pack), from_retrieval(Manual, "how"))
+    order = await board.publish(Order())
+    (failure,) = await failures(board)
+    assert told in failure and not clerk.tasks
+    broken.error = None
+    await board.retry(order)
+    await idle(board)
+    assert TEA.content in clerk.tasks[0].prompt
+
+
+async def test_a_function_that_raises_fails_the_turn(board: Board) -> None:
+    declare(board, clerk := Clerk(pack), from_state(lambda order: order.gone))
+    await board.publish(Order())
+    (failure,) = await failures(board)
+    assert "ContextUnavailable" in failure and "AttributeError" in failure and not clerk.tasks
+
+
+class Slow:
+    """A collection that takes its time; several stand there meanwhile."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    async def search(self, query: str, *sought: Any) -> Sequence[RetrievalResult]:
+        self.asked.append(query)
+        await asyncio.sleep(0.02)
+        return [TEA]
+
+
+async def test_the_same_search_is_made_once_in_a_run(app: Weft, board: Board) -> None:
+    slow: Any = Slow()
+    app.register(Manual, slow)
+    clerks = {name: Clerk() for name in ("one", "two", "three")}
+    for name, clerk in clerks.items():
+        agent = board.agent(name).consumes(Order).with_engines(clerk)
+        agent.with_sources(from_retrieval(Manual, "{item}"))
+    for item in ("tea", "tea", "jar"):
+        await board.publish(Order(item=item), correlation_id="all")
+    await idle(board)
+    assert sorted(slow.asked) == ["jar", "tea"]
+    assert len(await facts(app, "retrieval.searched")) == 2
+    for task in (task for clerk in clerks.values() for task in clerk.tasks):
+        assert TEA.content in task.prompt
+
+
+async def test_turns_side_by_side_are_each_shown_their_own(board: Board) -> None:
+    clerk = Clerk(pack)
+    declare(board, clerk, from_state("item"))
+    await board.publish_many([Order(item=str(n)) for n in range(20)], correlation_id="all")
+    await idle(board)
+    for task in clerk.tasks:
+        assert [each["content"] for each in task.context.items] == [task.inputs[0].payload["item"]]
+
+
+async def test_several_inputs_are_known_by_their_types(board: Board) -> None:
+    clerk = Clerk()
+    agent = board.agent("clerk").consumes(Order, Payment).with_engines(clerk)
+    agent.with_sources(from_state("Order.item"), from_state(lambda all: all["Payment"].amount))
+    await board.publish(Order(item="jar"), correlation_id="one")
+    await board.publish(Payment(amount=7), correlation_id="one")
+    await idle(board)
+    assert [each["content"] for each in clerk.tasks[0].context.items] == ["jar", "7"]
+
+
+async def test_several_of_one_type_are_a_list(board: Board) -> None:
+    clerk = Clerk()
+    agent = board.agent("clerk").consumes(Order, batch=Batch(2)).with_engines(clerk)
+    agent.with_sources(from_state(lambda all: [each.item for each in all["Order"]]))
+    await board.publish_many([Order(item="a"), Order(item="b")])
+    await idle(board)
+    assert clerk.tasks[0].context.items[0]["content"] in ('["a","b"]', '["b","a"]')
+
+
+async def test_redaction_holds_for_inputs_and_items(app: Weft, board: Board) -> None:
+    clerk = Clerk()
+    payments = FilteredContextProvider(FilterConfig(types={"Payment"}))
+    board.register(Payment)
+    agent = board.agent("clerk").consumes(Receipt, Order).with_engines(clerk)
+    agent.with_sources(
+        from_provider(RedactingProvider(payments, keys=["amount"])),
+        from_provider(RedactingProvider(wins, keys=["number"])),
+        from_provider(RedactingProvider(wins, keys=["total"])),
+    )
+    await board.publish(Payment(amount=4711))
+    await board.publish(Receipt(total=4712), correlation_id="one")
+    await board.publish(Order(number=4713), correlation_id="one")
+    await idle(board)
+    (task,) = clerk.tasks
+    assert [each.payload for each in task.inputs] == [{}, {"item": "tea"}]
+    assert "471" not in task.prompt
+    turn = await explained(app)
+    paths = {each.origin.rpartition(".")[2] for each in turn.withheld if each.reason == "redacted"}
+    assert paths == {"amount", "number", "total"}
+
+
+async def test_secrets_are_shown_and_never_written(
+    app: Weft, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOOR", "hunter2hunter2")
+    search = InMemorySearch()
+    search.seed(("The door opens with hunter2hunter2.", 0.9))
+    app.register(Manual, search)
+    source = {"type": "environment", "env_var": "DOOR"}
+    door = {"type": "string", "secret": True, "source": source}
+    board = app.board(variables={"definitions": {"door": door}})
+    declare(board, clerk := Clerk(), from_retrieval(Manual, "door"), from_state("item"))
+    await board.publish(Order(item="hunter2hunter2"))
+    await idle(board)
+    found, order = clerk.tasks[0].context.items
+    assert found["content"] == "The door opens with hunter2hunter2."
+    assert order["content"] == "hunter2hunter2"
+    assert found["content"] in clerk.tasks[0].prompt
+    assert "hunter2" not in str(await explained(app)) + str(await logs(app))
+
+
+async def test_the_engine_that_has_a_provider_keeps_it(app: Weft, board: Board) -> None:
+    class Special(Clerk):
+        context_provider = staticmethod(wins)
+
+    first, special = Clerk(), Special()
+    agent = board.agent("clerk").consumes(Order).with_engines(first, special)
+    agent.with_sources(from_literal("Be kind."))
+    await board.publish(Order())
+    await idle(board)
+    assert [each["type"] for each in first.tasks[0].context.items] == ["literal"]
+    assert [each["type"] for each in special.tasks[0].context.items] == ["Win"]
+    await explained(app)
+
+
+async def test_nothing_is_looked_up_again_after_a_kill() -> None:
+    place, tasks, asked = Place(), list[Task](), list[str]()
+
+    async def search(
+        collection: type[RagCollection], query: str, *sought: Any
+    ) -> Sequence[RetrievalResult]:
+        asked.append(query)
+        return [TEA, JARS]
+
+    async def provider(request: ContextRequest) -> ContextSlice:
+        asked.append(request.agent.name)
+        return await wins(request)
+
+    async def engine(task: Task) -> Parcel:
+        tasks.append(task)
+        if len(tasks) == 1:
+            raise Killed
+        return pack(task)
+
+    async def script(board: Board) -> None:
+        await board.resume()
+        await board.publish(Order(), id="o1")
+        await board.run_until_idle()
+
+    for is_last in (False, True):
+        process = begin_process(place, search=search)
+        declare(process.board, engine, from_retrieval(Manual, "{item}"), from_provider(provider))
+        assert await live(process, script) == is_last
+    before, after = tasks
+    assert asked == ["tea", "clerk"]
+    assert before.prompt == after.prompt and before.context == after.context
+    assert len(after.context.items) == 3
+
+
+WRONG: dict[str, tuple[Source, str]] = {
+    "a path": (from_state("itme"), "Did you mean 'item'?"),
+    "a variable": (from_variables("teir"), "Did you mean 'tier'?"),
+    "a place": (from_retrieval(Manual, "{itme}"), "Did you mean 'item'?"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+async def test_what_sources_name_must_be_there(app: Weft, what: str) -> None:
+    source, remedy = WRONG[what]
+    board = app.board(variables=VARIABLES)
+    declare(board, Clerk(), source)
+    with pytest.raises(UsageError, match=r"clerk.*context\[0\]") as refused:
+        await board.publish(Order())
+    assert remedy in str(refused.value)
+
+
+async def test_sources_are_said_once_and_are_sources(board: Board) -> None:
+    agent, wrong = board.agent("clerk").consumes(Order), Any
+    with pytest.raises(UsageError, match="no source"):
+        agent.with_sources(wrong)
+    with pytest.raises(UsageError, match="a source"):
+        agent.with_sources()
+    agent.with_context(wins)
+    with pytest.raises(UsageError, match="has said this already"):
+        agent.with_sources(from_literal("Be kind."))
+    assert not await everything(board)
