@@ -313,3 +313,18 @@ async def test_a_board_is_asked_in_pages(board: Board, clerk: Clerk) -> None:
     assert len({each.id for each in items}) == 5
     assert {each.consumptions[0].agent for each in items} == {"clerk"}
     assert (await board.summary(filter=filter)).by_type == {"shop.Order": 5}
+
+
+async def test_an_artifact_has_the_version_of_its_type(board: Board) -> None:
+    @artifact_type(name="shop.Note", version=3)
+    class Note(BaseModel):
+        text: str = ""
+
+    board.agent("clerk").consumes(Order).publishes(Note).with_engines(Clerk(lambda task: Note()))
+    note = await board.publish(Note())
+    order = await board.publish(Order())
+    await idle(board)
+    assert (note.version, order.version) == (3, 1)
+    assert [each.version for each in await everything(board, "Note")] == [3, 3]
+    with pytest.raises(UsageError, match="from 1 on, not 0"):
+        artifact_type(version=0)

@@ -1,7 +1,13 @@
 """Code of users, whose end is its own affair."""
 
 import asyncio
+from collections.abc import Callable
+from functools import partial
+from inspect import isawaitable, iscoroutinefunction
 from types import TracebackType
+from typing import Any
+
+from anyio import CapacityLimiter, to_thread
 
 from weft.kernel.values import said
 
@@ -57,3 +63,14 @@ def contained() -> _Contained:
         Quit: it left the program, gave up although nobody interrupts it, or the like.
     """
     return _CONTAINED
+
+
+async def called(
+    function: Callable[..., Any], *args: Any, limiter: CapacityLimiter | None = None
+) -> Any:
+    """What a function gives: an async one is called in the loop, a plain one in a thread."""
+    if iscoroutinefunction(function):
+        return await function(*args)
+    call = partial(function, *args)
+    given = await to_thread.run_sync(call, abandon_on_cancel=True, limiter=limiter)
+    return await given if isawaitable(given) else given

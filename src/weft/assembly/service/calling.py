@@ -1,12 +1,10 @@
 """Calling functions of others that give texts."""
 
 from collections.abc import Awaitable, Callable
-from inspect import isawaitable, iscoroutinefunction
 from typing import TypeVar
 
-from anyio import to_thread
-
 from weft.errors import ContextUnavailable
+from weft.kernel.contained import called
 from weft.kernel.values import is_text
 
 T = TypeVar("T")
@@ -18,11 +16,7 @@ async def text_from(call: Callable[[T], str | Awaitable[str]], given: T, what: s
     Raises:
         ContextUnavailable: it gives something else.
     """
-    if iscoroutinefunction(call):
-        text = await call(given)
-    else:
-        text = await to_thread.run_sync(call, given, abandon_on_cancel=True)
-        text = await text if isawaitable(text) else text
+    text = await called(call, given)
     if not is_text(text):
         raise ContextUnavailable(f"{what} gave a {type(text).__name__!r}. Let it give a text.")
     return str(text)

@@ -13,22 +13,30 @@ from weft.kernel.values import Json, as_object, nearest, preview
 
 M = TypeVar("M", bound=type[BaseModel])
 
-# Where a class keeps the name that it was given.
+# Where a class keeps the name that it was given, and its version.
 _MARK = "__artifact_type__"
+_VERSION = "__artifact_version__"
 
 
 @overload
 def artifact_type(model: M) -> M: ...
 @overload
-def artifact_type(*, name: str) -> Callable[[M], M]: ...
-def artifact_type(model: M | None = None, *, name: str = "") -> M | Callable[[M], M]:
+def artifact_type(*, name: str = "", version: int = 1) -> Callable[[M], M]: ...
+def artifact_type(
+    model: M | None = None, *, name: str = "", version: int = 1
+) -> M | Callable[[M], M]:
     """Mark a pydantic model as a type of artifacts, called `module.Class` unless a name is given.
 
+    Artifacts have the version of the type that they were written as, for those who read old ones.
     The mark is on the class alone: which types there are is each app's own affair.
     """
 
+    if isinstance(version, bool) or version < 1:
+        raise UsageError(f"A type of artifacts has a version from 1 on, not {version!r}.")
+
     def mark(model: M) -> M:
         setattr(model, _MARK, name or f"{model.__module__}.{model.__name__}")
+        setattr(model, _VERSION, version)
         return model
 
     return mark if model is None else mark(model)
@@ -70,6 +78,10 @@ class TypeRegistry:
                 "Give one of them another name with `@artifact_type(name=…)`."
             )
         return name
+
+    def version(self, name: str) -> int:
+        """The version of a type that is known."""
+        return vars(self.model(name))[_VERSION]
 
     def resolve(self, name: str) -> str:
         """The full name of the type that a full or simple name stands for.

@@ -262,6 +262,7 @@ class BoardRuns:
             tags=what.tags or frozenset(),
             visibility=what.visibility or Public(),
             partition=what.partition,
+            version=loaded.types.version(type_name),
         )
 
     async def _publish_in(self, loaded: Loaded, made: Artifact, correlation: str) -> Artifact:

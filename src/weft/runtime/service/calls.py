@@ -1,14 +1,12 @@
 """One call of a tool or hook: the context it gets, the questions it asks, what it leaves."""
 
 import asyncio
-import inspect
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, NoReturn, get_args
 
-from anyio import to_thread
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from weft.agents.events import (
@@ -20,7 +18,7 @@ from weft.agents.events import (
 from weft.agents.spec import ASKING, SELECTOR, Callee, Display, Question
 from weft.errors import QuestionExpired as Expired
 from weft.errors import UsageError
-from weft.kernel.contained import Interrupted, Quit, contained
+from weft.kernel.contained import Interrupted, Quit, called, contained
 from weft.kernel.values import Json, as_object, is_text, preview, said, writable
 from weft.log.events import RunPaused
 from weft.log.spec import Fact
@@ -180,11 +178,7 @@ class Call:
         done = self._journal.recorded(id)
         if isinstance(done, EffectDone):
             return apart(done.result)
-        if inspect.iscoroutinefunction(effect):
-            given = await effect()
-        else:
-            given = await to_thread.run_sync(effect, abandon_on_cancel=True)
-            given = await given if inspect.isawaitable(given) else given
+        given = await called(effect)
         self._check_open()
         fact = EffectDone(self._caller.key, name, as_json(given))
         await self._journal.put(id, fact)

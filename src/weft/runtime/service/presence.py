@@ -9,7 +9,6 @@ import msgspec
 from weft.board.logic.rows import read_artifact, read_visibility
 from weft.board.ports import ArtifactStore
 from weft.board.spec import Artifact, Consumption, Public
-from weft.board.spec.index import Found
 from weft.errors import ArtifactExists
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
@@ -17,10 +16,6 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 
 class Artifacts(ArtifactStore, Protocol):
     """Artifacts, also for those who decide who may see them."""
-
-    async def find(self, id: str) -> Found | None:
-        """The row of an artifact, whoever may see it."""
-        ...
 
     async def consumptions(self, ids: Sequence[str]) -> Sequence[Consumption]:
         """Who took one of these artifacts, in any order."""

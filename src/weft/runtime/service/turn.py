@@ -84,6 +84,7 @@ class Turns:
                 tags=frozenset(fact.tags),
                 visibility=fact.visibility or Public(),
                 partition=fact.partition,
+                version=self._loaded.types.version(fact.model),
             )
             published = ArtifactPublished(artifact, turn, given.root)
             fact = published if given.publish else ArtifactMade(artifact, turn)
