@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from weft.assembly.spec import ContextRequest as ContextRequest
     from weft.assembly.spec import ContextSlice as ContextSlice
     from weft.assembly.spec import Document as Document
+    from weft.assembly.spec import Message as Message
     from weft.assembly.spec import RagCollection as RagCollection
     from weft.assembly.spec import RetrievalResult as RetrievalResult
     from weft.assembly.spec import TurnContext as TurnContext
@@ -65,7 +66,10 @@ if TYPE_CHECKING:
     from weft.errors import ContextTooLarge as ContextTooLarge
     from weft.errors import DefinitionError as DefinitionError
     from weft.errors import Diagnostic as Diagnostic
+    from weft.errors import FlowError as FlowError
+    from weft.errors import FlowFailed as FlowFailed
     from weft.errors import InvalidArtifact as InvalidArtifact
+    from weft.errors import InvalidUpdate as InvalidUpdate
     from weft.errors import LoopLimit as LoopLimit
     from weft.errors import MissingContext as MissingContext
     from weft.errors import PlanChanged as PlanChanged
@@ -75,6 +79,20 @@ if TYPE_CHECKING:
     from weft.errors import UsageError as UsageError
     from weft.errors import WeftError as WeftError
     from weft.errors import WriteRefused as WriteRefused
+    from weft.flow.logic.flows import Flow as Flow
+    from weft.flow.spec import AgentStep as AgentStep
+    from weft.flow.spec import Option as Option
+    from weft.flow.spec import Path as Path
+    from weft.flow.spec import PathResult as PathResult
+    from weft.flow.spec import Retry as Retry
+    from weft.flow.spec import StepContext as StepContext
+    from weft.flow.spec import StepFailure as StepFailure
+    from weft.flow.spec import Update as Update
+    from weft.flow.spec import append as append
+    from weft.flow.spec import complete as complete
+    from weft.flow.spec import escalate_to as escalate_to
+    from weft.flow.spec import merge as merge
+    from weft.flow.spec.outcomes import Outcome as Outcome
     from weft.log.spec import Event as Event
     from weft.reaction.spec import Batch as Batch
     from weft.reaction.spec import Join as Join
@@ -85,6 +103,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "After": "weft.board.spec",
+    "AgentStep": "weft.flow.spec",
     "Answer": "weft.agents.spec",
     "Artifact": "weft.board.spec",
     "ArtifactExists": "weft.errors",
@@ -112,13 +131,22 @@ _HOMES = {
     "Event": "weft.log.spec",
     "FilterConfig": "weft.board.spec",
     "FilteredContextProvider": "weft.assembly.service.providers",
+    "Flow": "weft.flow.logic.flows",
+    "FlowError": "weft.errors",
+    "FlowFailed": "weft.errors",
     "HistorySegment": "weft.assembly.spec.segments",
     "InvalidArtifact": "weft.errors",
+    "InvalidUpdate": "weft.errors",
     "Join": "weft.reaction.spec",
     "Labelled": "weft.board.spec",
     "LiteralSegment": "weft.assembly.spec.segments",
     "LoopLimit": "weft.errors",
+    "Message": "weft.assembly.spec",
     "MissingContext": "weft.errors",
+    "Option": "weft.flow.spec",
+    "Outcome": "weft.flow.spec.outcomes",
+    "Path": "weft.flow.spec",
+    "PathResult": "weft.flow.spec",
     "PlanChanged": "weft.errors",
     "Private": "weft.board.spec",
     "Public": "weft.board.spec",
@@ -130,9 +158,12 @@ _HOMES = {
     "RedactingProvider": "weft.assembly.service.providers",
     "RetrievalResult": "weft.assembly.spec",
     "RetrievalSegment": "weft.assembly.spec.segments",
+    "Retry": "weft.flow.spec",
     "Run": "weft.app",
     "StateDelegatingProvider": "weft.assembly.service.providers",
     "StateSegment": "weft.assembly.spec.segments",
+    "StepContext": "weft.flow.spec",
+    "StepFailure": "weft.flow.spec",
     "Summary": "weft.board.spec",
     "SummaryProvider": "weft.assembly.service.providers",
     "TagFilter": "weft.board.spec",
@@ -144,6 +175,7 @@ _HOMES = {
     "TurnContext": "weft.assembly.spec",
     "UNCHANGED": "weft.variables.spec",
     "UnknownType": "weft.errors",
+    "Update": "weft.flow.spec",
     "Usage": "weft.agents.spec",
     "UsageError": "weft.errors",
     "VariableSegment": "weft.assembly.spec.segments",
@@ -151,20 +183,25 @@ _HOMES = {
     "Weft": "weft.app",
     "WeftError": "weft.errors",
     "WriteRefused": "weft.errors",
+    "append": "weft.flow.spec",
     "artifact_type": "weft.board.spec",
+    "complete": "weft.flow.spec",
     "derivation": "weft.variables.spec",
+    "escalate_to": "weft.flow.spec",
     "from_history": "weft.assembly.spec.sources",
     "from_literal": "weft.assembly.spec.sources",
     "from_provider": "weft.assembly.spec.sources",
     "from_retrieval": "weft.assembly.spec.sources",
     "from_state": "weft.assembly.spec.sources",
     "from_variables": "weft.assembly.spec.sources",
+    "merge": "weft.flow.spec",
     "use_ui_tool": "weft.agents.spec",
 }
 
 __all__ = [
     "UNCHANGED",
     "After",
+    "AgentStep",
     "Answer",
     "Artifact",
     "ArtifactExists",
@@ -192,13 +229,22 @@ __all__ = [
     "Event",
     "FilterConfig",
     "FilteredContextProvider",
+    "Flow",
+    "FlowError",
+    "FlowFailed",
     "HistorySegment",
     "InvalidArtifact",
+    "InvalidUpdate",
     "Join",
     "Labelled",
     "LiteralSegment",
     "LoopLimit",
+    "Message",
     "MissingContext",
+    "Option",
+    "Outcome",
+    "Path",
+    "PathResult",
     "PlanChanged",
     "Private",
     "Public",
@@ -210,9 +256,12 @@ __all__ = [
     "RedactingProvider",
     "RetrievalResult",
     "RetrievalSegment",
+    "Retry",
     "Run",
     "StateDelegatingProvider",
     "StateSegment",
+    "StepContext",
+    "StepFailure",
     "Summary",
     "SummaryProvider",
     "TagFilter",
@@ -223,6 +272,7 @@ __all__ = [
     "TranscriptProvider",
     "TurnContext",
     "UnknownType",
+    "Update",
     "Usage",
     "UsageError",
     "VariableSegment",
@@ -230,14 +280,18 @@ __all__ = [
     "Weft",
     "WeftError",
     "WriteRefused",
+    "append",
     "artifact_type",
+    "complete",
     "derivation",
+    "escalate_to",
     "from_history",
     "from_literal",
     "from_provider",
     "from_retrieval",
     "from_state",
     "from_variables",
+    "merge",
     "use_ui_tool",
 ]
 

@@ -17,6 +17,9 @@ WeftError                 anything Weft says no to; has a stable `code`
 │   ├── ReactionFailed    an agent could not do what artifacts woke it for
 │   ├── LoopLimit         one publish set off as many turns as one may
 │   └── PlanChanged       a run is pinned to another plan of its board
+├── FlowError             a flow could not do what it is for
+│   ├── InvalidUpdate     a state, or what a step gives, that the flow's state cannot be
+│   └── FlowFailed        a run of a flow failed, or was cancelled
 ├── MissingContext        a run cannot start or go on: values that it needs are missing
 ├── ContextUnavailable    no provider gave context for a turn
 ├── ContextTooLarge       there is no room for what a turn must be shown at least
@@ -170,6 +173,28 @@ class PlanChanged(BoardError):
     """A run is pinned to another plan of its board than the one there is now."""
 
     code = "WEFT-PLAN-CHANGED"
+
+
+class FlowError(WeftError):
+    """A flow could not do what it is for."""
+
+    code = "WEFT-FLOW"
+
+
+class InvalidUpdate(FlowError, ValueError):
+    """A state, or what a step gives, that the flow's state cannot be."""
+
+    code = "WEFT-UPDATE"
+
+
+class FlowFailed(FlowError):
+    """A run of a flow failed, or was cancelled; `outcome` is what became of it."""
+
+    code = "WEFT-FLOW-FAILED"
+
+    def __init__(self, message: str, outcome: Any) -> None:
+        super().__init__(message)
+        self.outcome = outcome
 
 
 class MissingContext(WeftError):

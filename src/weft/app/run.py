@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from weft.agents.spec import Question
+    from weft.flow.spec.outcomes import Outcome
     from weft.log.spec import Event
     from weft.runtime.service.runs import Runs
     from weft.runtime.spec import Delivery, Delta
@@ -71,6 +72,16 @@ class Run:
             UsageError: nobody drives it, and another program declares its board.
         """
         return await self._runs.cancel(self.id, by=by, reason=reason)
+
+    async def outcome(self) -> "Outcome":
+        """What has become of a run of a flow, once it ends or waits for a person.
+
+        Raises:
+            UsageError: it is no run of a flow.
+        """
+        outcomes: Any = import_module("weft.runtime.service.outcomes")
+        found: Outcome = await outcomes.outcome(self._runs, self.id)
+        return found
 
     async def finished(self) -> "Event":
         """The event that ended it, once it is there."""

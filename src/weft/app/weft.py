@@ -1,26 +1,33 @@
 """An app over one store."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, overload
 
 from weft.app.board import Board
 from weft.app.run import Run
-from weft.errors import UnknownRun, UsageError
+from weft.errors import FlowFailed, UnknownRun, UsageError
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
+
     from weft.agents.spec import Engine
     from weft.assembly.ports import VectorSearch
     from weft.assembly.spec import RagCollection
     from weft.explain.spec.asked import Explanation
+    from weft.flow.logic.flows import Flow
+    from weft.flow.spec.outcomes import Outcome
     from weft.log.spec import Event
     from weft.runtime.service.runs import Runs
     from weft.runtime.spec import Loaded, Summary
     from weft.variables.service import Index
     from weft.wiring import Parts
+
+
+S = TypeVar("S", bound="BaseModel")
 
 
 class Asked(TypedDict, total=False):
@@ -67,15 +74,36 @@ class Weft:
     ) -> None:
         await self.aclose()
 
-    async def start(self, workflow: str, *, user_id: str = "local", app_id: str = "local") -> "Run":
-        """Begin a run of the workflow in a folder, and drive it in this process.
+    async def start(
+        self,
+        workflow: "str | Flow[S]",
+        state: "S | None" = None,
+        *,
+        user_id: str = "local",
+        app_id: str = "local",
+    ) -> "Run":
+        """Begin a run of the workflow in a folder, or of a flow with its first state, and drive it
+        in this process.
 
         Raises:
             DefinitionError: the workflow does not pass its check; nothing was begun.
+            InvalidUpdate: it is no state of the flow; nothing was begun.
             MissingContext: a variable that it requires has no value; nothing was begun.
         """
         runs = self._serve()
-        return Run(await runs.start(workflow, user=user_id, tenant=app_id), runs)
+        if isinstance(workflow, str):
+            return Run(await runs.start(workflow, user=user_id, tenant=app_id), runs)
+        loaded = self.declare(workflow)
+        given: Any = state if state is not None else workflow.state()
+        return Run(await runs.start_flow(loaded, given, user=user_id, tenant=app_id), runs)
+
+    def declare(self, flow: "Flow[Any]") -> "Loaded":
+        """Have the app know a flow, so that runs of it can be resumed here.
+
+        Raises:
+            DefinitionError: it does not pass its check.
+        """
+        return self._open().flows.declare(flow)
 
     async def resume(self, run: str) -> "Run":
         """Go on with a run where its log ends, in this process.
@@ -88,9 +116,38 @@ class Weft:
         await runs.resume(run)
         return Run(run, runs)
 
-    def run(self, run: str) -> "Run":
-        """The handle of a run that is in the store, without driving it here."""
-        return Run(run, self._open().runs)
+    @overload
+    def run(self, run: str) -> "Run": ...
+
+    @overload
+    def run(
+        self, run: "Flow[S]", state: "S | None" = None, *, user_id: str = ..., app_id: str = ...
+    ) -> "Coroutine[Any, Any, Outcome]": ...
+
+    def run(
+        self,
+        run: "str | Flow[Any]",
+        state: Any = None,
+        *,
+        user_id: str = "local",
+        app_id: str = "local",
+    ) -> "Run | Coroutine[Any, Any, Outcome]":
+        """The handle of a run that is in the store, without driving it here; or, of a flow with its
+        first state, what becomes of a run of it, once that ends or waits for a person.
+
+        Raises:
+            FlowFailed: the run of the flow failed, or was cancelled.
+        """
+        if isinstance(run, str):
+            return Run(run, self._open().runs)
+        return self._run(run, state, user_id, app_id)
+
+    async def _run(self, flow: "Flow[Any]", state: Any, user: str, tenant: str) -> "Outcome":
+        run = await self.start(flow, state, user_id=user, app_id=tenant)
+        outcome = await run.outcome()
+        if outcome.status in ("failed", "cancelled"):
+            raise FlowFailed(_told(flow.name, outcome), outcome)
+        return outcome
 
     def board(
         self,
@@ -215,6 +272,13 @@ class Weft:
         if self._serving is None:
             self._serving = asyncio.create_task(parts.runs.serve(parts.settings.slots))
         return parts.runs
+
+
+def _told(flow: str, outcome: "Outcome") -> str:
+    failure = outcome.failure
+    where = f" in step {failure.step!r}" if failure and failure.step else ""
+    why = f": {failure.error}: {failure.message}" if failure else ""
+    return f"Run {outcome.run_id!r} of flow {flow!r} was {outcome.status}{where}{why}"
 
 
 def _wiring() -> Any:

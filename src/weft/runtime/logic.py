@@ -13,6 +13,7 @@ from weft.assembly.logic.pieces import texts_of
 from weft.assembly.logic.searched import found_texts
 from weft.board import events as board
 from weft.conversation.events import RouteDecided
+from weft.flow import events as flow
 from weft.lifecycle import events as lifecycle
 from weft.log import events as runs
 from weft.log.logic import Codec, Upcast
@@ -83,6 +84,22 @@ FACTS = (
     reaction.RetryAsked,
     reaction.LimitReached,
     reaction.SampleChosen,
+    flow.StateGiven,
+    flow.StepStarted,
+    flow.StepCompleted,
+    flow.StepRetried,
+    flow.StepFailed,
+    flow.StepHandled,
+    flow.StepRecovered,
+    flow.StepSkipped,
+    flow.StepCompensated,
+    flow.BranchTaken,
+    flow.ForkOpened,
+    flow.ForkJoined,
+    flow.LoopPassed,
+    flow.LoopEnded,
+    flow.ApprovalDecided,
+    flow.FlowStopped,
 )
 
 # (kind, version) to what lifts its data to the next version.
@@ -114,12 +131,13 @@ def evolve(workflow: Workflow, state: RunState, event: Event) -> None:
 
 
 def turn_of(state: RunState, id: str) -> OpenTurn | None:
-    """The open turn that an event of this id belongs to."""
-    if len(state.open) == 1:
+    """The open turn, or step of a flow, that an event of this id belongs to."""
+    if len(state.open) == 1 and not state.steps:
         (turn,) = state.open.values()
         return turn if id.startswith(turn.prefix) or id == turn.prefix[:-1] else None
-    number = id[1:].partition("/")[0] if state.open and id[0] == "t" else ""
-    return state.open.get(int(number)) if number.isdecimal() else None
+    going = state.open if id[0] == "t" else state.steps if id[0] == "s" else None
+    number = id[1:].partition("/")[0] if going else ""
+    return going.get(int(number)) if going and number.isdecimal() else None
 
 
 def base_context(run: str, started: runs.RunStarted) -> dict[str, str]:
@@ -246,6 +264,26 @@ def _on_limit(state: RunState, event: Event) -> None:
     )
 
 
+def _on_step(state: RunState, event: Event) -> None:
+    fact: flow.StepStarted = event.data
+    state.status = "running"
+    if fact.number not in state.steps:
+        prefix = f"s{fact.number}/"
+        state.steps[fact.number] = OpenTurn(fact.number, fact.step, {}, 0, prefix)
+
+
+def _on_step_over(state: RunState, event: Event) -> None:
+    state.steps.pop(event.data.number, None)
+    state.status = "running"
+
+
+def _on_stopped(state: RunState, event: Event) -> None:
+    fact: flow.FlowStopped = event.data
+    state.status = "running"
+    if state.cancel is None and state.failure is None:
+        state.failure = Failure(fact.error, fact.message)
+
+
 def _on_gathered(state: RunState, event: Event) -> None:
     state.texts.update(texts_of(event.data))
 
@@ -296,6 +334,12 @@ _FOLDS: dict[type, Callable[[RunState, Any], None]] = {
     reaction.JoinExpired: _on_arrival,
     reaction.RetryAsked: _on_arrival,
     reaction.LimitReached: _on_limit,
+    flow.StepStarted: _on_step,
+    flow.StepCompleted: _on_step_over,
+    flow.StepFailed: _on_step_over,
+    flow.StepSkipped: _on_step_over,
+    flow.StepCompensated: _on_step_over,
+    flow.FlowStopped: _on_stopped,
     assembly.ContextGathered: _on_gathered,
     assembly.RetrievalSearched: _on_searched,
 }

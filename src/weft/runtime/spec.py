@@ -1,20 +1,22 @@
 """Messages from outside to a run, and workflows as the runtime holds them."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from weft.agents.spec import Callee, Component, Engine, Given, ToolServer, Workflow
+from weft.agents.spec import Callee, Component, Engine, Given, Prepared, ToolServer, Workflow
+from weft.assembly.logic.assembled import AssembledContext
 from weft.assembly.logic.retrieval import Estimate
 from weft.assembly.spec import Chosen
 from weft.assembly.spec.assemblies import Assembly
 from weft.assembly.spec.means import Search, TokenCounter, no_search
 from weft.board.spec import Artifact, Reader, TypeRegistry
 from weft.kernel.values import Json
+from weft.log.spec import Fact
 from weft.variables.events import ContextSuppressed
 
 
@@ -70,15 +72,34 @@ Say = Callable[[str], None]
 Voice = Callable[[int], Say]
 
 
+class Errand(Protocol):
+    """What a turn of a flow is about: a state, of which its agent is told, and what its answer
+    changes. `engine` answers in place of the agent's own; `tells_all` says that what it prepares
+    has the context in it."""
+
+    state: Any
+    engine: Engine | None
+    tells_all: bool
+
+    async def prepare(self, context: AssembledContext) -> Prepared:
+        """What the agent is told beside its instructions."""
+        ...
+
+    async def settle(self, facts: Sequence[Fact], context: AssembledContext) -> None:
+        """Put on record what the answer changes."""
+        ...
+
+
 class Going(NamedTuple):
-    """A turn being taken: whose it is, what it is about, who hears it, and whether it is entered
-    again."""
+    """A turn being taken: whose it is, who hears it, whether it is entered again, and what it is
+    about: artifacts that woke the agent, or the errand of a flow."""
 
     number: int
     agent: str
     given: Given | None
     voice: Voice
     again: bool
+    errand: Errand | None = None
 
 
 def silence(text: str) -> None:

@@ -1,12 +1,11 @@
 """Boards as definitions of runs: their plan, and the code behind it."""
 
-import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
-from weft.agents.spec import Callee, Engine, Tool, Toolkit
+from weft.agents.spec import Engine
 from weft.assembly.logic.retrieval import Estimate
 from weft.assembly.service.providers import FilteredContextProvider
 from weft.assembly.spec import Chosen
@@ -25,9 +24,12 @@ from weft.runtime.service.boards import collecting
 from weft.runtime.service.users import ask_user_code
 from weft.runtime.spec import Loaded, Staff
 from weft.variables.logic.derivation import Triggers
-from weft.wiring.adapters import adapter
 from weft.wiring.collections import token_counter
-from weft.wiring.declared import ROOT, callee_of, read_board_hooks, read_variables
+from weft.wiring.declared import read_code_hooks, read_variables, toolkit_of
+from weft.wiring.engines import as_engine
+
+# What the root of a run says that belongs to a board.
+ROOT = "board:"
 
 # Seconds that it may take to say whether a value may be published.
 DEADLINE = 5.0
@@ -122,10 +124,12 @@ class Boards:
         beside = {"variables": declared.variables, "hooks": declared.hooks}
         plan = make_plan(declared.name, members, declared.limit, declared.types, beside)
         refuse_problems(plan)
-        toolkit, tools = _tools(plan)
-        variables, functions = read_variables(declared.name, declared.variables, plan, toolkit)
+        toolkit, tools = toolkit_of({name: each.tools for name, each in plan.members.items()})
+        variables, functions = read_variables(
+            f"{ROOT}{declared.name}", declared.variables, plan.members, toolkit
+        )
         refuse_sources(plan, variables.definitions, declared.types)
-        hooks, called = read_board_hooks(declared.name, declared.hooks, plan)
+        hooks, called = read_code_hooks(f"{ROOT}{declared.name}", declared.hooks, plan.members)
         ask = partial(ask_user_code, deadline=DEADLINE)
         products = {
             name: BoardProducts(member, declared.types, ask)
@@ -157,7 +161,7 @@ class Boards:
             )
         own = [getattr(engine, "context_provider", None) for engine in given]
         return Staff(
-            tuple(map(_engine, given)),
+            tuple(map(as_engine, given)),
             _chosen(member.context),
             tuple(None if each is None else Chosen(each) for each in own),
             member.components,
@@ -171,13 +175,6 @@ class Boards:
 def _plan(loaded: Loaded) -> Plan:
     assert isinstance(loaded.workflow, Reacting)
     return loaded.workflow.plan
-
-
-def _engine(given: Any) -> Engine:
-    """An engine, or a function that answers as one."""
-    if inspect.isroutine(given):
-        return adapter("functions").FunctionEngine(given)
-    return cast(Engine, given)
 
 
 def _chosen(context: Chosen | ContextFilter | Assembly | None) -> Chosen | Assembly | None:
@@ -199,21 +196,3 @@ def _counter(plan: Plan) -> TokenCounter:
 def _contexts(plan: Plan) -> dict[str, Chosen]:
     subscriptions = (s for member in plan.members.values() for s in member.subscriptions)
     return {each.id: each.context for each in subscriptions if each.context is not None}
-
-
-def _tools(plan: Plan) -> tuple[Toolkit, dict[str, Callee]]:
-    """The tools of all agents; those of one name are the same function."""
-    found: dict[str, Callee] = {}
-    functions: dict[str, Any] = {}
-    for member in plan.members.values():
-        for function in member.tools:
-            name = function.__name__
-            if functions.setdefault(name, function) is not function:
-                raise UsageError(f"Two tools of the board are called {name!r}. Rename one of them.")
-            if name not in found:
-                found[name] = callee_of(function, name)
-    declared = {name: Tool(function=name, file="board") for name in found}
-    bound = {
-        name: tuple(tool.__name__ for tool in member.tools) for name, member in plan.members.items()
-    }
-    return Toolkit(declared, bound), found

@@ -1,29 +1,26 @@
-"""What a board declares beside its agents: variables and hooks, whose functions stand in them."""
+"""What a program declares beside its agents: variables, hooks and tools, whose functions stand in
+them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, cast
 
-from weft.agents.spec import Callee, Toolkit
+from weft.agents.spec import Callee, Tool, Toolkit
 from weft.errors import DefinitionError, UsageError
 from weft.kernel.documents import Document
 from weft.kernel.models import Entry, Report
 from weft.kernel.values import as_data, said
 from weft.lifecycle.logic import order_hooks, read_hooks
 from weft.lifecycle.spec import Hooks
-from weft.reaction.spec import Plan
 from weft.variables.logic.checking import Known, check_variables
 from weft.variables.logic.conditions import Condition, parse_condition
 from weft.variables.spec import Variables
 from weft.wiring.adapters import adapter
 
-# What the root of a run says that belongs to a board.
-ROOT = "board:"
-
 
 def read_variables(
-    board: str, variables: Mapping[str, Any], plan: Plan, toolkit: Toolkit
+    where: str, variables: Mapping[str, Any], agents: Collection[str], toolkit: Toolkit
 ) -> tuple[Variables, dict[str, Callable[..., Any]]]:
-    """The variables of a board, and the functions that triggers ask, by name.
+    """The variables that are declared there, and the functions that triggers ask, by name.
 
     Raises:
         DefinitionError: they do not pass their check.
@@ -32,12 +29,12 @@ def read_variables(
     functions: dict[str, Callable[..., Any]] = {}
     if not variables:
         return Variables(), functions
-    report = Report(board)
+    report = Report(where)
     written = _with_names(variables, functions)
-    document = _document(board, "variables", {"context_variables": written})
-    known = Known(frozenset(plan.members), toolkit.tools)
+    document = _document(where, "variables", {"context_variables": written})
+    known = Known(frozenset(agents), toolkit.tools)
     checked = check_variables(report, document, known)
-    _refuse(board, report)
+    _refuse(where, report)
     return checked.variables, functions
 
 
@@ -57,7 +54,7 @@ def _with_names(value: Any, functions: dict[str, Callable[..., Any]]) -> Any:
 def _registered(function: Any, functions: dict[str, Callable[..., Any]]) -> str:
     if not callable(function):
         raise UsageError(
-            f"A trigger of a board has a `function` that can be called, not {function!r}."
+            f"A trigger in a program has a `function` that can be called, not {function!r}."
         )
     name = _name(function)
     if functions.setdefault(name, function) is not function:
@@ -65,10 +62,10 @@ def _registered(function: Any, functions: dict[str, Callable[..., Any]]) -> str:
     return name
 
 
-def read_board_hooks(
-    board: str, hooks: Sequence[Mapping[str, Any]], plan: Plan
+def read_code_hooks(
+    where: str, hooks: Sequence[Mapping[str, Any]], agents: Collection[str]
 ) -> tuple[Hooks, dict[int, Callee]]:
-    """The hooks of a board in their order, and their functions by number.
+    """The hooks that are declared there, in their order, and their functions by number.
 
     Raises:
         DefinitionError: they do not pass their check.
@@ -76,21 +73,21 @@ def read_board_hooks(
     """
     if not hooks:
         return {}, {}
-    report = Report(board)
+    report = Report(where)
     written = [_written(hook) for hook in hooks]
-    document = _document(board, "hooks", {"hooks": written})
+    document = _document(where, "hooks", {"hooks": written})
     checked = read_hooks(report, document, Entry(("hooks",), written))
-    _refuse(board, report)
+    _refuse(where, report)
     conditions: dict[int, Condition | None] = {}
     for number, each in enumerate(checked):
         agent = each.declared.agent
-        if agent is not None and agent not in plan.members:
-            message = f"A hook goes with agent {agent!r}, which is not on the board."
-            report.add(document, each.path, "W020", message, "Name an agent of the board.")
+        if agent is not None and agent not in agents:
+            message = f"A hook goes with agent {agent!r}, which is not there."
+            report.add(document, each.path, "W020", message, "Name an agent of the workflow.")
         if each.declared.when is not None:
             conditions[number] = _condition(report, document, each.path, each.declared.when)
     ordered = order_hooks(report, document, checked, conditions)
-    _refuse(board, report)
+    _refuse(where, report)
     names = [each["function"] for each in written]
     return ordered, {
         number: _hook(hook["function"], names[number]) for number, hook in enumerate(hooks)
@@ -102,7 +99,7 @@ def _written(hook: Mapping[str, Any]) -> dict[str, Any]:
     function = hook.get("function")
     if not callable(function):
         raise UsageError(
-            f"A hook of a board has a `function` that can be called, not {function!r}."
+            f"A hook in a program has a `function` that can be called, not {function!r}."
         )
     return {"agent": None, **hook, "function": _name(function), "file": function.__module__}
 
@@ -118,8 +115,27 @@ def _hook(function: Any, name: str) -> Callee:
     return callee
 
 
+def toolkit_of(
+    tools: Mapping[str, Sequence[Callable[..., Any]]],
+) -> tuple[Toolkit, dict[str, Callee]]:
+    """The tools of agents, given by agent; those of one name are the same function.
+
+    Raises:
+        UsageError: two functions have one name, or one cannot be called with JSON.
+    """
+    functions: dict[str, Callable[..., Any]] = {}
+    for function in (each for given in tools.values() for each in given):
+        name = function.__name__
+        if functions.setdefault(name, function) is not function:
+            raise UsageError(f"Two tools are called {name!r}. Rename one of them.")
+    declared = {name: Tool(function=name, file="code") for name in functions}
+    bound = {agent: tuple(each.__name__ for each in given) for agent, given in tools.items()}
+    called = {name: callee_of(function, name) for name, function in functions.items()}
+    return Toolkit(declared, bound), called
+
+
 def callee_of(function: Any, name: str) -> Callee:
-    """A function of a board as something that turns call.
+    """A function of a program as something that turns call.
 
     Raises:
         UsageError: it has a parameter that JSON cannot be.
@@ -142,10 +158,10 @@ def _name(function: Any) -> str:
     return getattr(function, "__name__", type(function).__name__)
 
 
-def _document(board: str, part: str, value: Any) -> Document:
-    return Document(f"{ROOT}{board}/{part}", value, as_data(value))
+def _document(where: str, part: str, value: Any) -> Document:
+    return Document(f"{where}/{part}", value, as_data(value))
 
 
-def _refuse(board: str, report: Report) -> None:
+def _refuse(where: str, report: Report) -> None:
     if any(problem.severity == "error" for problem in report.problems):
-        raise DefinitionError(board, sorted(report.problems))
+        raise DefinitionError(where.partition(":")[2], sorted(report.problems))

@@ -1,6 +1,7 @@
 """What makes agents answer, as they choose it."""
 
-from typing import Any
+import inspect
+from typing import Any, cast
 
 from weft.agents.spec import Answer, Engine, EngineChoice, Line, Script, ToolCall, Usage
 from weft.wiring.adapters import adapter
@@ -48,3 +49,10 @@ def function(choice: EngineChoice | None, modules: Any) -> Engine:
         message = "The functions engine needs `file` and `function`."
         raise Unanswered(message, "Say which function of which file answers.")
     return adapter("functions").FunctionEngine(modules.function(choice.file, choice.function))
+
+
+def as_engine(given: Any) -> Engine:
+    """An engine, or a function that answers as one."""
+    if inspect.isroutine(given):
+        return adapter("functions").FunctionEngine(given)
+    return cast(Engine, given)

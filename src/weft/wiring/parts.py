@@ -14,6 +14,7 @@ from weft.board.spec import BoardHandle, Reader, TypeRegistry
 from weft.conversation.logic.deciding import deciding
 from weft.errors import Diagnostic, UsageError
 from weft.explain.spec.asked import Declared
+from weft.flow.logic.flowing import Flowing
 from weft.kernel.documents import Document
 from weft.kernel.values import Json
 from weft.log.events import RunStarted
@@ -30,6 +31,7 @@ from weft.variables.ports import DocumentStore
 from weft.wiring.adapters import adapter
 from weft.wiring.boards import BoardDeclaration, Boards
 from weft.wiring.collections import Collections
+from weft.wiring.flows import Flows
 from weft.wiring.folders import Folders
 from weft.wiring.settings import Settings, settings
 
@@ -93,6 +95,7 @@ class Parts:
     documents: DocumentStore
     definitions: "Definitions"
     boards: Boards
+    flows: Flows
     types: TypeRegistry
     runs: Runs
     collections: Collections
@@ -137,8 +140,9 @@ def assemble(asked: Mapping[str, Any], engine: Engine | None) -> Parts:
     artifacts = open_artifacts(chosen, store)
     collections = Collections(chosen)
     boards, types = Boards(engine, collections.search), TypeRegistry()
+    flows = Flows(engine, collections.search)
     folders = Folders(engine, strict=chosen.strict, types=types)
-    definitions = Definitions(folders, boards, store.log)
+    definitions = Definitions(folders, boards, flows, store.log)
     runs = Runs(world(store, artifacts, documents, definitions))
     return Parts(
         chosen,
@@ -147,6 +151,7 @@ def assemble(asked: Mapping[str, Any], engine: Engine | None) -> Parts:
         documents,
         definitions,
         boards,
+        flows,
         types,
         runs,
         collections,
@@ -154,11 +159,12 @@ def assemble(asked: Mapping[str, Any], engine: Engine | None) -> Parts:
 
 
 class Definitions:
-    """Workflows of an app: folders, and boards."""
+    """Workflows of an app: folders, boards and flows."""
 
-    def __init__(self, folders: Folders, boards: Boards, log: EventLog) -> None:
+    def __init__(self, folders: Folders, boards: Boards, flows: Flows, log: EventLog) -> None:
         self._folders = folders
         self._boards = boards
+        self._flows = flows
         self._log = log
 
     async def load(self, source: str) -> Loaded:
@@ -169,6 +175,8 @@ class Definitions:
         """The workflow as a run began with it."""
         if started.form == Reacting.form:
             return self._boards.restore(started, await plan_of(self._log, started))
+        if started.form == Flowing.form:
+            return await self._flows.restore(started, await plan_of(self._log, started))
         return await self._folders.restore(started)
 
     async def aclose(self) -> None:
@@ -209,7 +217,7 @@ def workflows_below(path: str) -> list[str]:
 
 async def declared(started: RunStarted) -> Declared:
     """What the declarations say that a run began with, as far as explanations need it."""
-    if started.form == Reacting.form:
+    if started.form in (Reacting.form, Flowing.form):
         return Declared({}, None)
     restore = adapter("files").restore_folder
     folder, problems = await to_thread.run_sync(

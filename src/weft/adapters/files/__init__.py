@@ -9,6 +9,7 @@ from weft.adapters.files.folders import (
 )
 from weft.adapters.files.modules import Modules
 from weft.adapters.files.parsing import parse
+from weft.adapters.files.programs import program
 from weft.adapters.files.prose import read_text, texts_below
 from weft.adapters.files.writing import dump, write_back
 
@@ -16,6 +17,7 @@ __all__ = [
     "Modules",
     "dump",
     "parse",
+    "program",
     "read_folder",
     "read_part",
     "read_text",

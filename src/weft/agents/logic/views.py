@@ -21,7 +21,7 @@ def view_of(
 ) -> View:
     """What the agent is told at this moment, what it leaves out, and which tools it is offered."""
     told = _told(agent, prepared.instructions)
-    beside = [*_messages(prepared.messages or ()), *prepared.pieces]
+    beside = [*_messages(prepared.messages or (), prepared.left_by), *prepared.pieces]
     schemas = [*beside, *_tools(tools), *_output(output)]
     exposure = variables.exposures.get(agent.name)
     if exposure is None or not (exposure.template or exposure.variables):
@@ -44,11 +44,9 @@ def _told(agent: Agent, instructions: str | None) -> Piece:
     return piece("instruction", f"agents.{agent.name}", agent.instructions, "its instructions")
 
 
-def _messages(messages: Sequence[Message]) -> list[Piece]:
-    return [
-        piece("message", "hooks", spoken(each.author, each.text), "as hooks left what was said")
-        for each in messages
-    ]
+def _messages(messages: Sequence[Message], left_by: str) -> list[Piece]:
+    why = f"as {left_by} left what was said"
+    return [piece("message", left_by, spoken(each.author, each.text), why) for each in messages]
 
 
 def _tools(tools: Sequence[ToolSchema]) -> list[Piece]:

@@ -63,7 +63,7 @@ class RunState(msgspec.Struct):
     """What a run knows: a fold of its log, owned by its driver.
 
     `form` says what decides whose turn it is: a conversation, reactions or a flow. `open` has the
-    turns being taken, by number; `chat` what is on record of calls outside turns, by id;
+    turns being taken, by number, and `steps` those of a flow; `chat` what is on record of calls outside turns, by id;
     `ephemeral` which values live in memory only, and which call wrote each; `ending` what hooks
     after the chat were told first.
     """
@@ -94,6 +94,7 @@ class RunState(msgspec.Struct):
     failure: Failure | None = None
     ending: str = ""
     open: dict[int, OpenTurn] = {}
+    steps: dict[int, OpenTurn] = {}
     question: Question | None = None
     cancel: CancelRequested | None = None
     progress: Any = None
@@ -156,23 +157,38 @@ class Spawn(msgspec.Struct, frozen=True):
     facts: tuple[tuple[str, Fact], ...] = ()
 
 
+class Proceed(msgspec.Struct, frozen=True):
+    """A line of work in a flow goes on with what it has come to."""
+
+    strand: str
+    facts: tuple[tuple[str, Fact], ...] = ()
+
+
+class MakeUp(msgspec.Struct, frozen=True):
+    """A step that was completed at a place of a flow is made up for."""
+
+    place: str
+    facts: tuple[tuple[str, Fact], ...] = ()
+
+
 class Rest(msgspec.Struct, frozen=True):
     """There is nothing to do until something ends, comes, or is due."""
 
     facts: tuple[tuple[str, Fact], ...] = ()
 
 
-Decision = TakeTurn | Ask | Finish | Draw | Pick | Judge | Spawn | Rest
+Decision = TakeTurn | Ask | Finish | Draw | Pick | Judge | Spawn | Proceed | MakeUp | Rest
 
 
 class Prepared(NamedTuple):
     """What a turn is shown beside what the agent always is: other instructions or messages, as
-    hooks left them; pieces of context, and what was left out of those."""
+    whoever is named left them; pieces of context, and what was left out of those."""
 
     instructions: str | None = None
     messages: tuple[Message, ...] | None = None
     pieces: tuple[Piece, ...] = ()
     withheld: tuple[Withheld, ...] = ()
+    left_by: str = "hooks"
 
 
 UNPREPARED = Prepared()

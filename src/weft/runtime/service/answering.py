@@ -1,13 +1,23 @@
 """How an agent comes to its answer: its engines one after the other, tried as often as declared."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from weft.agents.events import AgentOutput, AgentText
 from weft.agents.logic.exchanges import passed_on
-from weft.agents.spec import UNPREPARED, Answer, Component, Engine, Exchange, Publication
+from weft.agents.spec import (
+    UNPREPARED,
+    Answer,
+    Component,
+    Engine,
+    Exchange,
+    Prepared,
+    Publication,
+)
+from weft.assembly.logic.assembled import AssembledContext
 from weft.kernel.contained import named
 from weft.kernel.values import said
 from weft.log.spec import Fact
@@ -15,14 +25,14 @@ from weft.reaction.events import SampleChosen
 from weft.runtime.service.beside import side_by_side
 from weft.runtime.service.calls import Waiting
 from weft.runtime.service.components import around_calls
-from weft.runtime.service.gathering import NOTHING, Gatherer
+from weft.runtime.service.gathering import NOTHING, Context, Gatherer
 from weft.runtime.service.journal import Journal
 from weft.runtime.service.messages import MessageHooks
-from weft.runtime.service.offers import offers_to
+from weft.runtime.service.offers import Offer, offers_to
 from weft.runtime.service.rounds import Asked, Ended, Rounds
 from weft.runtime.service.sights import Sight, Sights, Surrounding
 from weft.runtime.service.users import ask_user_code
-from weft.runtime.spec import Going, Loaded, Staff, Voice, silence
+from weft.runtime.spec import Errand, Going, Loaded, Staff, Voice, silence
 
 # Seconds that a score may take.
 DEADLINE = 60.0
@@ -68,6 +78,39 @@ class Answering:
             contexts, problem = await self._gatherer.gather(going, prepared.messages)
         if problem:
             return Ended(problem)
+        if going.errand is None:
+            return await self._ask(going, staff, offers, prepared, contexts)
+        return await self._run(going, going.errand, staff, offers, contexts[0])
+
+    async def _run(
+        self,
+        going: Going,
+        errand: Errand,
+        staff: Staff,
+        offers: Mapping[str, Offer],
+        context: Context,
+    ) -> Ended:
+        """What the agent comes to in a turn of a flow."""
+        shown = context.assembled.context if context.assembled else AssembledContext.empty()
+        try:
+            prepared = await errand.prepare(shown)
+        except Exception as error:  # noqa: BLE001 - whatever a step raises fails its turn
+            return Ended(f"{named(error)}: {said(error)}")
+        if errand.engine is not None:
+            staff = replace(staff, engines=(errand.engine,))
+        contexts = NOTHING if errand.tells_all else (context,)
+        ended = await self._ask(going, staff, offers, prepared, contexts)
+        return ended._replace(context=shown)
+
+    async def _ask(
+        self,
+        going: Going,
+        staff: Staff,
+        offers: Mapping[str, Offer],
+        prepared: Prepared,
+        contexts: Sequence[Context],
+    ) -> Ended:
+        number, agent = going.number, going.agent
         sights = [
             self._sights.see(going, place, Surrounding(offers, prepared, each))
             for place, each in enumerate(contexts)

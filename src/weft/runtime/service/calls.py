@@ -44,7 +44,7 @@ class Caller:
 
     key: str
     writer: str
-    timeout: float
+    timeout: float | None
     shown: Mapping[str, Json] = field(default_factory=dict[str, Json])
 
 

@@ -52,6 +52,13 @@ class Crew:
         self._tasks[number] = task
         task.add_done_callback(lambda ended: self.rouse())
 
+    async def drop(self, number: int) -> None:
+        """Interrupt one that is being taken, and wait for its end."""
+        task = self._tasks.pop(number, None)
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
     def rouse(self) -> None:
         """Say that something changed: a turn ended, or something came from outside."""
         self._changed.set()

@@ -37,6 +37,7 @@ from weft.runtime.service.calls import Waiting, ask
 from weft.runtime.service.components import observed
 from weft.runtime.service.crew import Crew
 from weft.runtime.service.endings import end_cancelled, end_failed
+from weft.runtime.service.flows import Flows
 from weft.runtime.service.intake import due, expire, put_on_record, rest
 from weft.runtime.service.journal import Journal, Tell
 from weft.runtime.service.notices import Notices
@@ -109,6 +110,7 @@ class Driver:
         )
         self._rooms: dict[tuple[str, str], asyncio.Semaphore] = {}
         self._crews: dict[str, Crew] = {}
+        self._heeding: set[str] = set()
         self._notices = Notices(self._clock)
         self._warm: OrderedDict[str, Opened] = OrderedDict()
         self._objects: dict[str, dict[tuple[str, str], Any]] = {}
@@ -235,6 +237,8 @@ class Driver:
                 await opened.hooks.restore()
             if state.form == "reaction":
                 await self._react(opened)
+            elif state.form == "flow":
+                await self._flow(opened)
             else:
                 await self._converse(opened)
         except Waiting:
@@ -262,6 +266,23 @@ class Driver:
         finally:
             del self._crews[state.run]
         await self._freeze(opened)
+
+    async def _flow(self, opened: Opened) -> None:
+        """Let a flow go through its steps until there is nothing to do."""
+        state = opened.journal.state
+        crew = self._crews[state.run] = Crew()
+        self._heeding.add(state.run)
+        try:
+            if state.status not in ENDED:
+                await Flows(opened, self._around, crew, self._entropy).drive()
+        finally:
+            del self._crews[state.run]
+            self._heeding.discard(state.run)
+        await self._freeze(opened)
+
+    def heeds(self, run: str) -> bool:
+        """Whether a drive of a run looks at what came while it goes on, and does as it says."""
+        return run in self._heeding
 
     def keeps(self, run: str) -> bool:
         """Whether a run rests here, and may go on."""
@@ -360,7 +381,7 @@ class Driver:
     async def _freeze(self, opened: Opened) -> None:
         """Keep the state; each time at twice the length, so that no turn pays for history."""
         state = opened.journal.state
-        if state.open or state.position < max(2 * opened.frozen, FREEZE):
+        if state.open or state.steps or state.position < max(2 * opened.frozen, FREEZE):
             return
         await opened.journal.commit()
         await self._stores.snapshots.save(state.run, state.position, freeze(state))

@@ -100,13 +100,16 @@ class Gatherer:
     async def _assemble(
         self, going: Going, assembly: Assembly, heard: Sequence[Message] | None
     ) -> Context | str:
-        """What sources come to; nothing is assembled for a turn whose frame is on record."""
-        if self._journal.recorded(f"t{going.number}/frame") is not None:
+        """What sources come to; for a turn whose frame is on record, that is only asked for by
+        who does something with it."""
+        is_shown = self._journal.recorded(f"t{going.number}/frame") is not None
+        if is_shown and going.errand is None:
             return NO_CONTEXT
         witnessed = Witnessed()
         board = self._board(going.agent, witnessed.note)
         request = self._request(self._turn(going, board, heard), going)
-        assembled = await self._sourcing.assemble(assembly, request, witnessed)
+        state = going.errand.state if going.errand else self._sourcing.values(request.inputs)
+        assembled = await self._sourcing.assemble(assembly, request, witnessed, state)
         return assembled if isinstance(assembled, str) else Context(assembled=assembled)
 
     def _chosen(self, going: Going) -> tuple[Chosen | Assembly | None, ...]:

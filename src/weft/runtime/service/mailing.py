@@ -116,7 +116,8 @@ class Mailing:
         pending = await self._stores.inbox.pending(run)
         if not (pending and await self._is_declared(run)):
             return
-        if any(isinstance(message, Stop) for _, message in pending):
+        is_told = self._driver.heeds(run)  # it stops by itself, and in its own order
+        if not is_told and any(isinstance(message, Stop) for _, message in pending):
             await self._scheduler.cancel(run)
         await self._scheduler.wake(run, tenant="")
         self._driver.rouse(run)

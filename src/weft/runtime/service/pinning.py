@@ -1,20 +1,39 @@
-"""The plans of boards, kept where runs that are pinned to them can be compared with them."""
+"""The plans of boards and flows, kept where runs that are pinned to them can be compared with them."""
 
 from contextlib import suppress
 from datetime import datetime
+from typing import Protocol
 
 from weft.errors import Conflict
 from weft.log.events import RunStarted
 from weft.log.ports import EventLog
 from weft.log.spec import Event
-from weft.reaction.spec import Plan
 
 # What the text of a plan is kept as, and the form of what holds it, which is no run.
 PLAN = "plan.json"
 PLAN_FORM = "plan"
 
 
-async def pin(log: EventLog, plan: Plan, now: datetime) -> None:
+class Pinned(Protocol):
+    """A plan that runs are pinned to."""
+
+    @property
+    def name(self) -> str:
+        """What it is the plan of."""
+        ...
+
+    @property
+    def text(self) -> str:
+        """What it says."""
+        ...
+
+    @property
+    def digest(self) -> str:
+        """The digest of its text."""
+        ...
+
+
+async def pin(log: EventLog, plan: Pinned, now: datetime) -> None:
     """Put a plan on record, if it is not."""
     run = _place(plan.name, plan.digest)
     if await log.ends(run=run):

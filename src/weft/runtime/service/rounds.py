@@ -21,6 +21,7 @@ from weft.agents.events import (
 from weft.agents.logic.answers import as_answer, interpret, interpret_made, said_by
 from weft.agents.logic.exchanges import Outcome, exchange_of, request
 from weft.agents.spec import Engine, Exchange, Question, Task, ToolCall
+from weft.assembly.logic.assembled import AssembledContext
 from weft.kernel.contained import named
 from weft.kernel.digests import digest
 from weft.kernel.values import Json, as_data, as_object, said
@@ -51,11 +52,12 @@ class Job(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """How an agent's answer ended: what went wrong, if anything did, and what its last call came
-    to."""
+    """How an agent's answer ended: what went wrong, if anything did, what its last call came to,
+    and what its context was."""
 
     error: str
     facts: Sequence[Fact] = ()
+    context: AssembledContext = AssembledContext.empty()
 
 
 class Asked(NamedTuple):

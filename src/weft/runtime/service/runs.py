@@ -5,7 +5,10 @@ import logging
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractContextManager, aclosing
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+
+import msgspec
+from pydantic import BaseModel
 
 from weft.agents.events import QuestionAnswered, QuestionAsked, UserText
 from weft.agents.logic.answers import misanswer
@@ -22,17 +25,20 @@ from weft.errors import (
     UsageError,
     WorkflowGone,
 )
+from weft.flow.events import StateGiven
+from weft.flow.logic.flowing import Flowing
+from weft.flow.logic.folding import TIMEOUT
 from weft.kernel.values import Json
 from weft.log.events import ENDS, RunPaused, RunStarted
 from weft.log.ports import Clock
-from weft.log.spec import Event
+from weft.log.spec import Event, Fact
 from weft.runtime.ports import Definitions, Entropy, Scheduler
 from weft.runtime.service.boards import BoardRuns, Place
 from weft.runtime.service.driver import Driver, Listeners, Stores
 from weft.runtime.service.following import Following
 from weft.runtime.service.giving_up import give_up
 from weft.runtime.service.mailing import RETRY, Mailing
-from weft.runtime.service.pinning import PLAN_FORM
+from weft.runtime.service.pinning import PLAN_FORM, pin
 from weft.runtime.service.posting import Posting
 from weft.runtime.service.starting import Starter
 from weft.runtime.spec import (
@@ -44,6 +50,7 @@ from weft.runtime.spec import (
     Stop,
     Summary,
 )
+from weft.variables.events import TimerSet
 from weft.variables.ports import DocumentStore, Environment
 from weft.variables.service import ContextSource
 
@@ -139,6 +146,33 @@ class Runs:
         await journal.commit()
         await world.scheduler.wake(run, tenant=tenant)
         return run
+
+    async def start_flow(self, loaded: Loaded, given: BaseModel, *, user: str, tenant: str) -> str:
+        """Begin a run of a flow with a state, and give its id.
+
+        Raises:
+            InvalidUpdate: it is no state of the flow.
+            MissingContext: a variable that it requires has no value; nothing was begun.
+        """
+        world, workflow = self._world, loaded.workflow
+        assert isinstance(workflow, Flowing)
+        now, run = world.clock.now(), world.entropy.token()
+        facts: list[tuple[str, Fact, str]] = [
+            ("state", StateGiven(workflow.states.dump(given)), user)
+        ]
+        if workflow.plan.timeout is not None:
+            due = now + timedelta(seconds=workflow.plan.timeout)
+            facts.append(("timeout", TimerSet(TIMEOUT, due), "clock"))
+        await pin(world.stores.log, workflow.plan, now)
+        started = msgspec.structs.replace(_started(loaded, user, tenant), form=Flowing.form)
+        journal = await self._starter.begin(run, loaded, started, facts)
+        await journal.commit()
+        await world.scheduler.wake(run, tenant=tenant)
+        return run
+
+    async def restore(self, started: RunStarted) -> Loaded:
+        """The workflow that a run is pinned to."""
+        return await self._world.definitions.restore(started)
 
     async def resume(self, run: str) -> None:
         """Go on with a run that is not at its end.

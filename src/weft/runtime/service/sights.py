@@ -56,8 +56,10 @@ class Sight(NamedTuple):
 
     @property
     def is_filled(self) -> bool:
-        """Whether it shows artifacts, as inputs or as context."""
-        return self.going.given is not None or self.around.context is not NO_CONTEXT
+        """Whether it shows more than what was said: artifacts, context, or what a step asks."""
+        going = self.going
+        is_about = going.given is not None or going.errand is not None
+        return is_about or self.around.context is not NO_CONTEXT
 
 
 class Sights:
@@ -101,7 +103,7 @@ class Sights:
             pieces, withheld = context_pieces(gathered, texts), tuple(redactions(gathered))
         else:
             pieces, withheld = [], ()
-        return prepared._replace(pieces=(*pieces, *given), withheld=withheld)
+        return prepared._replace(pieces=(*pieces, *given, *prepared.pieces), withheld=withheld)
 
     def _view(self, agent: str, offers: Mapping[str, Offer], prepared: Prepared) -> View:
         """The agent's view, made anew only when a value changed since it was last made."""
@@ -245,7 +247,7 @@ NONE: tuple[tuple[ToolSchema, ...], OutputSchema | None] = ((), None)
 
 def _told(segments: Sequence[Segment], read: Callable[[Segment], str]) -> Iterator[Message]:
     """What stands beside the system text as messages: each begins with its head."""
-    for kinds in (CONTEXT, ("input",)):
+    for kinds in (CONTEXT, ("input",), ("prompt",)):
         told = "".join(read(each) for each in segments if each.kind in kinds)
         if told:
             yield Message(0, USER, told.removeprefix(spoken(USER, "")))

@@ -45,22 +45,28 @@ class Sourcing:
         self._searching: dict[str, anyio.Lock] = defaultdict(anyio.Lock)
 
     async def assemble(
-        self, assembly: Assembly, request: ContextRequest, witnessed: Sequence[Artifact]
+        self,
+        assembly: Assembly,
+        request: ContextRequest,
+        witnessed: Sequence[Artifact],
+        state: Any,
     ) -> Assembled | str:
-        """What sources come to in a turn; or what went wrong."""
+        """What sources come to in a turn about a state; or what went wrong."""
         agent = request.agent.name
         if agent not in self._assemblers:
             budget, format = assembly.budget, assembly.format
             made = Assembler(assembly.sources, self._loaded.counter, budget, format)
             self._assemblers[agent] = made
         try:
-            situation = self._situation(request, witnessed)
+            situation = self._situation(request, witnessed, state)
             async with self._making[agent]:
                 return await self._assemblers[agent].assemble(situation)
         except TROUBLES as error:
             return f"{named(error)}: {said(error)}"
 
-    def _situation(self, request: ContextRequest, witnessed: Sequence[Artifact]) -> Situation:
+    def _situation(
+        self, request: ContextRequest, witnessed: Sequence[Artifact], about: Any
+    ) -> Situation:
         journal, turn = self._journal, request.ctx.turn
         state, definitions = journal.state, journal.workflow.variables.definitions
 
@@ -70,7 +76,7 @@ class Sourcing:
         return Situation(
             turn=turn,
             agent=request.agent.name,
-            state=self._values(request.inputs),
+            state=about,
             values=Values(state.values, state.absent, definitions),
             history=request.ctx.run.transcript,
             request=request,
@@ -82,7 +88,7 @@ class Sourcing:
             in_turn=in_turn,
         )
 
-    def _values(self, inputs: Sequence[Artifact]) -> Any:
+    def values(self, inputs: Sequence[Artifact]) -> Any:
         """The value of the only input; or of each by the simple name of its type, in a list where
         there are several of one."""
         values: dict[str, list[Any]] = {}

@@ -18,7 +18,7 @@ from weft.runtime.service.journal import Journal
 from weft.runtime.service.messages import MessageHooks
 from weft.runtime.service.rounds import Ended
 from weft.runtime.service.sights import Sights
-from weft.runtime.spec import Going, Loaded, Voice
+from weft.runtime.spec import Errand, Going, Loaded, Voice
 
 
 class Turns:
@@ -35,7 +35,9 @@ class Turns:
         self._hooks = hooks
         self._hooked = bool(journal.workflow.hooks)
 
-    async def take(self, number: int, agent: str, voice: Voice) -> TurnFinished:
+    async def take(
+        self, number: int, agent: str, voice: Voice, errand: Errand | None = None
+    ) -> TurnFinished:
         """An agent's go: hooks, the frame recorded and shown, the answer with its tools, hooks.
 
         Entered again after a kill or an answer, it finds on record what was done and goes on.
@@ -48,11 +50,13 @@ class Turns:
         if self._hooked:
             await self._hooks.before_agent(number, agent)
         given = journal.workflow.given(journal.state, number)
-        ended = await self._answer(Going(number, agent, given, voice, again))
+        ended = await self._answer(Going(number, agent, given, voice, again, errand))
         if self._hooked:
             await self._hooks.after_agent(number, agent)
         if given is not None and not ended.error:
             self._publish(number, agent, given, ended.facts)
+        if errand is not None and not ended.error:
+            await errand.settle(ended.facts, ended.context)
         self._gatherer.close(number)
         status = "failed" if ended.error else "done"
         return journal.keep(

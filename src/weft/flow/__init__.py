@@ -1,0 +1,1 @@
+"""Flows: a typed state goes through steps."""

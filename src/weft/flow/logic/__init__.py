@@ -1,0 +1,1 @@
+"""What flows decide, fold and check."""

@@ -1,0 +1,191 @@
+"""What comes next in a flow, from its plan and what a run of it knows."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from weft.agents.spec import (
+    Agent,
+    Decision,
+    Finish,
+    Given,
+    MakeUp,
+    OutputModel,
+    Proceed,
+    Products,
+    Rest,
+    RunState,
+    Toolkit,
+    Transfer,
+)
+from weft.flow.events import ApprovalDecided, FlowStopped, ForkOpened, StepHandled, StepRecovered
+from weft.flow.logic.approvals import decided
+from weft.flow.logic.folding import Folding
+from weft.flow.logic.states import StateModel
+from weft.flow.logic.walking import MAIN, children, node_of, part_of, place_of
+from weft.flow.spec.nodes import ApprovalNode, FlowPlan, ForkNode, StepNode
+from weft.flow.spec.progress import Frame, Progress, Strand
+from weft.lifecycle.spec import Hooks, MessageHook
+from weft.log.spec import Fact
+from weft.variables.logic.derivation import Triggers
+from weft.variables.spec import Variables
+
+# How many steps of one run are taken side by side at most.
+ABREAST = 64
+
+# Why a flow does not go on.
+FAILED, CANCELLED, TIMED_OUT = "step failed", "cancelled", "timed out"
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What a flow declares beside its steps: variables, hooks, and its agents with their tools."""
+
+    agents: Mapping[str, Agent] = field(default_factory=dict[str, Agent])
+    outputs: Mapping[str, OutputModel] = field(default_factory=dict[str, OutputModel])
+    variables: Variables = Variables()
+    triggers: Triggers = field(default_factory=lambda: Triggers({}))
+    hooks: Hooks = field(default_factory=dict[Any, Any])
+    toolkit: Toolkit = field(default_factory=Toolkit)
+
+
+class Flowing:
+    """A flow as something that decides what comes next."""
+
+    form = "flow"
+    products: Mapping[str, Products] = {}
+    message_hooks: tuple[MessageHook, ...] = ()
+    progress = Progress
+
+    def __init__(self, plan: FlowPlan, around: Around) -> None:
+        self.plan = plan
+        self.name = plan.name
+        self.version = plan.version
+        self.states = StateModel(plan.state)
+        self.agents = around.agents
+        self.outputs = around.outputs
+        self.variables = around.variables
+        self.triggers = around.triggers
+        self.hooks = around.hooks
+        self.toolkit = around.toolkit
+        self.folds: Mapping[type, Callable[[Any, Any], None]] = Folding(plan, self.states).folds
+
+    def begin(self) -> Progress:
+        """At the beginning of the main path."""
+        return Progress({"": Strand("", frames=[Frame(MAIN)])})
+
+    def shows(self, agent: str) -> bool:
+        """Whether the user sees what this agent says: in a flow, everything."""
+        return True
+
+    def transfers(self, agent: str, state: RunState) -> Sequence[Transfer]:
+        """The handoffs that the agent's model may choose: in a flow, none."""
+        return ()
+
+    def given(self, state: RunState, turn: int) -> Given | None:
+        """The artifacts that a turn is about: in a flow, none."""
+        return None
+
+    def due(self, state: RunState) -> datetime | None:
+        """When something is overdue: what a flow waits for has timers."""
+        return None
+
+    def overdue(self, state: RunState, now: datetime) -> Sequence[tuple[str, Fact]]:
+        """What is to be put on record because its time has come: timers say it."""
+        return ()
+
+    def decide(self, state: RunState) -> Decision:
+        """What comes next, from the state alone."""
+        progress: Progress = state.progress
+        if progress.undoing is not None:
+            return self._decide_end(progress)
+        stopped = self._stopped(state, progress)
+        if stopped is not None:
+            return Rest((("stop", stopped),))
+        if len(progress.steps) < ABREAST:
+            for strand in progress.strands.values():
+                decision = self._decide_for(state, progress, strand)
+                if decision is not None:
+                    return decision
+        root = progress.strands[""]
+        return Finish("the flow is through") if root.status == "done" else Rest()
+
+    def _stopped(self, state: RunState, progress: Progress) -> FlowStopped | None:
+        """Why the flow is not to go on, if it is not."""
+        if state.cancel is not None:
+            return FlowStopped(CANCELLED, CANCELLED, state.cancel.reason)
+        if state.failure is not None:
+            return FlowStopped(state.failure.error, state.failure.error, state.failure.message)
+        if progress.is_late:
+            seconds = f"{self.plan.timeout:g}"
+            return FlowStopped(TIMED_OUT, TIMED_OUT, f"The run took over {seconds} s.")
+        for strand in progress.strands.values():
+            if strand.status == "failed" and (failed := strand.failed) is not None:
+                return FlowStopped(FAILED, f"step {failed.step} failed", _told(failed))
+        return None
+
+    def _decide_end(self, progress: Progress) -> Decision:
+        """What comes next in a flow that does not go on."""
+        undoing = progress.undoing
+        assert undoing is not None
+        if progress.steps:
+            return Rest()
+        if undoing.left:
+            return MakeUp(undoing.left[0].place)
+        root = progress.strands[""]
+        if undoing.is_handled and root.status == "ready":
+            return self._go_on(progress, root)
+        over = not undoing.is_handled or root.status in ("done", "failed")
+        return Finish(undoing.cause) if over else Rest()
+
+    def _decide_for(self, state: RunState, progress: Progress, strand: Strand) -> Decision | None:
+        if strand.status == "forked" and self._are_done(progress, strand):
+            return Proceed(strand.id)
+        if strand.status != "ready":
+            return None
+        is_asking = isinstance(node_of(self.plan, strand), ApprovalNode)
+        if is_asking and strand.asking is None and state.question is not None:
+            return None  # one person is asked at a time
+        return self._go_on(progress, strand)
+
+    def _are_done(self, progress: Progress, strand: Strand) -> bool:
+        place = place_of(self.plan, strand)
+        return all(each.status == "done" for each in children(progress, strand, place))
+
+    def _go_on(self, progress: Progress, strand: Strand) -> Decision:
+        """What a strand does with what it has come to; what no code has a say in is a fact."""
+        plan, place = self.plan, place_of(self.plan, strand)
+        match node_of(plan, strand):
+            case None if part_of(plan, strand) == "handler":
+                return Rest((self._handled(strand),))
+            case ForkNode() as fork if not children(progress, strand, place):
+                paths = tuple(f"{place}.{number}" for number in range(len(fork.paths)))
+                return Rest(((f"{place}/fork", ForkOpened(fork.name, place, paths, strand.id)),))
+            case ApprovalNode() as node if strand.asking and strand.asking.status != "open":
+                return Rest((self._decided(strand, node, place),))
+            case _:
+                return Proceed(strand.id)
+
+    def _handled(self, strand: Strand) -> tuple[str, Fact]:
+        """That a failure was handled."""
+        failure, frame = strand.failures[-1], strand.frames[-1]
+        placed = self.plan.paths[frame.path]
+        node = self.plan.node(placed.owner, placed.at)
+        step = node.join if isinstance(node, ForkNode) else node
+        assert isinstance(step, StepNode)
+        kind = StepRecovered if step.recover else StepHandled
+        place = frame.prefix.removesuffix("!/")
+        return f"{place}/handled", kind(failure.step, place, strand.id)
+
+    def _decided(
+        self, strand: Strand, node: ApprovalNode, place: str
+    ) -> tuple[str, ApprovalDecided]:
+        frame, asked = strand.frames[-1], strand.asking
+        assert asked is not None
+        fact = decided(node, place, f"{frame.path}/{frame.at}", asked, strand.id)
+        return f"{asked.question}/decided", fact
+
+
+def _told(failure: Any) -> str:
+    return f"{failure.error}: {failure.message}"

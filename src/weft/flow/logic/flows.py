@@ -1,0 +1,115 @@
+"""Flows as programs build them: they check themselves, and can be drawn."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Generic, Self, TypeVar, Unpack
+
+from pydantic import BaseModel
+
+from weft.errors import DefinitionError, Diagnostic
+from weft.flow.logic.checking import Declared, check
+from weft.flow.logic.plans import make_plan, placed_lines
+from weft.flow.spec.builder import Path, Settings, as_line, calling
+from weft.flow.spec.nodes import FlowPlan, Line, Node, Site
+
+S = TypeVar("S", bound=BaseModel)
+
+
+class Flow(Path, Generic[S]):
+    """A flow: a typed state that goes through steps, checked when it is built.
+
+    `variables`, `hooks` and `guards` are what a workflow folder declares, in Python. `timeout` is
+    the seconds that a run may take.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        state: type[S],
+        *,
+        version: str = "1",
+        timeout: float | None = None,
+        variables: Mapping[str, Any] | None = None,
+        hooks: Sequence[Mapping[str, Any]] = (),
+        guards: Any = None,
+    ) -> None:
+        super().__init__()
+        self.name = name
+        self.state = state
+        self.version = version
+        self.timeout = timeout
+        self.variables = variables or {}
+        self.hooks = hooks
+        self.guards = guards
+        self._failure: Line | None = None
+        self._misplaced: list[tuple[str, Site]] = []
+        self._is_begun = self._is_ended = False
+        self._plan: FlowPlan | None = None
+
+    def start_with(self, step: Any, **settings: Unpack[Settings]) -> Self:
+        """The first step."""
+        if self._is_begun:
+            self._misplaced.append(("start_with", calling()))
+        self._is_begun = True
+        return self.then(step, **settings)
+
+    def finally_(self, step: Any, **settings: Unpack[Settings]) -> Self:
+        """The last step.
+
+        Raises:
+            DefinitionError: the flow does not pass its check.
+        """
+        self.then(step, **settings)
+        self._is_ended = True
+        self.plan  # noqa: B018 - problems are told where the flow is built
+        return self
+
+    def on_failure(self, path: Any) -> Self:
+        """What a failure leads to that nothing in the flow recovers from, after what was done is
+        made up for."""
+        if self._failure is not None or not self._is_begun:
+            self._misplaced.append(("on_failure", calling()))
+        self._failure = as_line(path)
+        self._plan = None
+        return self
+
+    def check(self) -> Sequence[Diagnostic]:
+        """Everything that is wrong with the flow, or probably not meant."""
+        return check(
+            Declared(
+                self.name,
+                self.state,
+                self._line,
+                self._failure,
+                self._misplaced,
+                self.timeout,
+                self._is_ended,
+            )
+        )
+
+    @property
+    def plan(self) -> FlowPlan:
+        """What runs of the flow are pinned to.
+
+        Raises:
+            DefinitionError: the flow does not pass its check.
+        """
+        if self._plan is None:
+            problems = self.check()
+            if any(each.severity == "error" for each in problems):
+                raise DefinitionError(self.name, sorted(problems))
+            beside = {"variables": self.variables, "hooks": self.hooks, "guards": self.guards}
+            paths = placed_lines(self._line, self._failure)
+            version, timeout = self.version, self.timeout
+            self._plan = make_plan(self.name, version, self.state, paths, timeout, beside)
+        return self._plan
+
+    @property
+    def file(self) -> str:
+        """The file in which the flow is built."""
+        return self._line.site.file
+
+    def _put(self, call: str, node: Node) -> Self:
+        if not self._is_begun or self._is_ended:
+            self._misplaced.append((call, node.site))
+        self._plan = None
+        return super()._put(call, node)

@@ -1,0 +1,275 @@
+"""Flows as programs write them down: one call after the other."""
+
+import math
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Self, TypedDict, Unpack, cast
+
+from weft.assembly.spec.formats import Budget, ContextFormat
+from weft.errors import UsageError
+from weft.flow.spec.nodes import (
+    APPROVE,
+    REJECT,
+    ApprovalNode,
+    Asking,
+    BranchNode,
+    ForkNode,
+    Line,
+    LoopNode,
+    Node,
+    Option,
+    Site,
+    StepNode,
+)
+from weft.flow.spec.steps import Retry
+from weft.kernel.values import preview
+
+
+class Complete:
+    """Ends a path, and the flow with it."""
+
+
+def complete() -> Complete:
+    """What ends a path, and the flow with it."""
+    return Complete()
+
+
+class Settings(TypedDict, total=False):
+    """How a step is to be taken.
+
+    `retry` counts the attempts after the first. `timeout` and `cache` are seconds; `cache=True`
+    keeps a result without end. A handled failure lets the flow go on with `recover`.
+    """
+
+    name: str
+    context: Sequence[Any]
+    budget: Budget
+    format: ContextFormat
+    retry: int | Retry
+    timeout: float
+    require_confidence: float
+    on_low_confidence: Any
+    validate: tuple[Callable[..., Any], str]
+    compensate: Any
+    on_failure: Any
+    recover: bool
+    cache: float | bool
+    select: Any
+
+
+class Path:
+    """Steps one after the other, as a part of a flow."""
+
+    def __init__(self, *steps: Any) -> None:
+        self._line = Line(site=calling())
+        self._numbers: dict[str, int] = {}
+        for step in steps:
+            self._add(step)
+
+    @property
+    def line(self) -> Line:
+        """What the path consists of."""
+        return self._line
+
+    def then(self, step: Any, **settings: Unpack[Settings]) -> Self:
+        """A step after what is there."""
+        return self._put("then", _step(step, calling(), settings))
+
+    def branch(
+        self,
+        on: Callable[..., Any],
+        cases: Mapping[Any, Any],
+        *,
+        otherwise: Any = None,
+        name: str | None = None,
+    ) -> Self:
+        """The path whose value `on` gives for the state; afterwards the paths are one again."""
+        return self._put(
+            "branch",
+            BranchNode(
+                name=name or self._named("branch"),
+                site=calling(),
+                on=on,
+                cases=tuple((value, as_line(path)) for value, path in cases.items()),
+                otherwise=None if otherwise is None else as_line(otherwise),
+            ),
+        )
+
+    def fork(self, *paths: Any, join: Any = None, name: str | None = None) -> Self:
+        """All paths at once, each from the same state, and `join` after the last of them."""
+        joins = None if join is None else as_line(join)
+        return self._put(
+            "fork",
+            ForkNode(
+                name=name or self._named("fork"),
+                site=calling(),
+                paths=tuple(map(as_line, paths)),
+                join=None if joins is None else _only_step(joins),
+            ),
+        )
+
+    def repeat_until(
+        self,
+        until: Callable[..., Any],
+        path: Any,
+        *,
+        max_iterations: int = 100,
+        name: str | None = None,
+    ) -> Self:
+        """A path again and again, until a condition holds after it, at most so often."""
+        return self._put(
+            "repeat_until",
+            LoopNode(
+                name=name or self._named("loop"),
+                site=calling(),
+                until=until,
+                body=as_line(path),
+                max_iterations=max_iterations,
+            ),
+        )
+
+    def await_approval(
+        self,
+        approver: str,
+        *,
+        context: str | Callable[..., Any] = "",
+        options: Sequence[str | Option] = (),
+        timeout: float | None = None,
+        on_timeout: Any = None,
+        on_rejection: Any = None,
+        name: str | None = None,
+    ) -> Self:
+        """A decision of a person that the run waits for; seconds pass until `on_timeout`."""
+        return self._put(
+            "await_approval",
+            ApprovalNode(
+                name=name or self._named("approval"),
+                site=calling(),
+                asking=escalate_to(
+                    approver,
+                    context=context,
+                    options=options,
+                    timeout=timeout,
+                    on_timeout=on_timeout,
+                ),
+                on_rejection=None if on_rejection is None else as_line(on_rejection),
+            ),
+        )
+
+    def on_failure(self, path: Any) -> Self:
+        """What a failure in a path of a fork leads to; the path is then joined as recovered."""
+        self._line.handler = as_line(path)
+        return self
+
+    def complete(self) -> Self:
+        """End the flow after this path."""
+        self._line.ends = True
+        return self
+
+    def _add(self, step: Any) -> None:
+        if isinstance(step, Complete):
+            self._line.ends = True
+        else:
+            self._line.nodes.append(_step(step, calling(), {}))
+
+    def _put(self, call: str, node: Node) -> Self:
+        self._line.nodes.append(node)
+        return self
+
+    def _named(self, kind: str) -> str:
+        number = self._numbers[kind] = self._numbers.get(kind, 0) + 1
+        return kind if number == 1 else f"{kind}_{number}"
+
+
+def escalate_to(
+    approver: str,
+    *,
+    context: str | Callable[..., Any] = "",
+    options: Sequence[str | Option] = (),
+    timeout: float | None = None,
+    on_timeout: Any = None,
+) -> Asking:
+    """Whom an approval asks next, when nobody has answered in time."""
+    late = on_timeout
+    return Asking(
+        approver=approver,
+        context=context,
+        options=tuple(map(_option, options)) or (APPROVE, REJECT),
+        timeout=timeout,
+        then=late if late is None or isinstance(late, Asking) else as_line(late),
+    )
+
+
+def as_line(path: Any) -> Line:
+    """What was given as a path: a step, several in a list, or a path that was built."""
+    if isinstance(path, Path):
+        return path.line
+    if isinstance(path, Line):
+        return path
+    return Path(*(cast(Sequence[Any], path) if isinstance(path, list | tuple) else (path,))).line
+
+
+def step_name(step: Any) -> str:
+    """What a step is called that is given no name: as its function or class is."""
+    if isinstance(step, type) or not hasattr(step, "run") and hasattr(step, "__name__"):
+        return step.__name__
+    return type(step).__name__
+
+
+def as_step(step: Any) -> Any:
+    """A step as it is called; of a class, the one that it makes."""
+    return step() if isinstance(step, type) else step
+
+
+def _step(step: Any, site: Site, settings: Settings) -> StepNode:
+    """A step with its settings in one form."""
+    plain: dict[str, Any] = {**settings}
+    unknown = plain.keys() - Settings.__annotations__.keys()
+    if unknown:
+        known = ", ".join(Settings.__annotations__)
+        raise UsageError(f"A step has no setting {min(unknown)!r}. There is: {known}.")
+    failure, low, cache = (
+        plain.pop(key, None) for key in ("on_failure", "on_low_confidence", "cache")
+    )
+    retry = plain.pop("retry", 0)
+    return StepNode(
+        name=plain.pop("name", None) or step_name(step),
+        step=as_step(step),
+        site=site,
+        retry=retry if isinstance(retry, Retry) else Retry(retry, delay=0.0),
+        on_failure=_handlers(failure),
+        on_low_confidence=None if low is None else as_line(low),
+        cache={None: None, True: math.inf, False: None}.get(cache, cache),
+        **plain,
+    )
+
+
+def _handlers(given: Any) -> tuple[tuple[type[BaseException], Line], ...]:
+    """What failures lead to, by their type."""
+    if given is None:
+        return ()
+    by_type = cast(Mapping[Any, Any], given) if isinstance(given, Mapping) else {Exception: given}
+    return tuple((kind, as_line(path)) for kind, path in by_type.items())
+
+
+def _only_step(line: Line) -> StepNode | None:
+    """The step that joins the paths of a fork."""
+    match line.nodes:
+        case [StepNode() as node]:
+            return node
+        case _:
+            raise UsageError(f"`join` of a fork is one step, not {preview(line.nodes)}.")
+
+
+def _option(given: str | Option) -> Option:
+    if isinstance(given, Option):
+        return given
+    return Option(given, given, rejects=given == REJECT.id)
+
+
+def calling() -> Site:
+    """The line of the program that made the call that is going on."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("weft.flow."):
+        frame = frame.f_back
+    return Site(frame.f_code.co_filename, frame.f_lineno)

@@ -1,0 +1,460 @@
+"""Runs of flows: steps are taken side by side where paths are, and what was done is made up for
+where a flow does not go on."""
+
+import asyncio
+import traceback
+from datetime import timedelta
+from typing import Any
+
+from weft.agents.spec import Engine, Finish, MakeUp, Proceed, Question
+from weft.flow.events import (
+    BranchTaken,
+    ForkJoined,
+    LoopEnded,
+    LoopPassed,
+    PathEnded,
+    StepCompensated,
+    StepFailed,
+    StepRetried,
+    StepSkipped,
+    StepStarted,
+)
+from weft.flow.logic.approvals import asking_of, payload_of, schema_of
+from weft.flow.logic.flowing import CANCELLED, Flowing
+from weft.flow.logic.folding import APPROVALS, RETRY
+from weft.flow.logic.joining import clash
+from weft.flow.logic.walking import (
+    children,
+    loop_of,
+    node_of,
+    place_of,
+    state_of,
+    step_of,
+)
+from weft.flow.spec.nodes import ApprovalNode, BranchNode, ForkNode, StepNode
+from weft.flow.spec.progress import Progress, Step, Strand
+from weft.flow.spec.steps import About, AgentStep, PathResult, Retry
+from weft.kernel.values import Json, said, writable
+from weft.log.events import RunFinished, RunPaused
+from weft.runtime.logic import ENDED
+from weft.runtime.ports import Entropy
+from weft.runtime.service.calls import Waiting, as_json, ask
+from weft.runtime.service.crew import Crew
+from weft.runtime.service.endings import end_cancelled, end_failed
+from weft.runtime.service.intake import due
+from weft.runtime.service.opened import Opened
+from weft.runtime.service.reactions import Surroundings
+from weft.runtime.service.steps import Steps, told
+from weft.runtime.service.users import ask_user_code
+from weft.variables.events import TimerSet
+
+# Seconds that a condition, a choice or what an approver is told may take.
+DEADLINE = 60.0
+
+
+class Flows:
+    """One drive of a run of a flow."""
+
+    def __init__(self, opened: Opened, around: Surroundings, crew: Crew, entropy: Entropy) -> None:
+        self._opened = opened
+        self._journal = opened.journal
+        self._around = around
+        self._crew = crew
+        self._entropy = entropy
+        workflow = opened.journal.workflow
+        assert isinstance(workflow, Flowing)
+        self._workflow = workflow
+        self._plan = workflow.plan
+        self._steps = Steps(opened, workflow)
+
+    @property
+    def _progress(self) -> Progress:
+        return self._journal.state.progress
+
+    async def drive(self) -> None:
+        """Decide and act until the run ends, or there is nothing to do."""
+        state = self._journal.state
+        async with self._crew:
+            while state.status not in ENDED and await self._step():
+                pass
+
+    async def _step(self) -> bool:
+        """The next thing that happens in the run; whether more may follow."""
+        opened, state = self._opened, self._journal.state
+        self._around.expire(opened)
+        if self._progress.undoing is not None:
+            await self._halt()
+        elif not self._progress.begun and state.cancel is None:
+            await opened.hooks.before_chat()
+            await opened.offer()
+        self._go_on()
+        decision = self._workflow.decide(state)
+        for id, fact in decision.facts:
+            self._journal.record(id, fact)
+        match decision:
+            case Proceed(strand=strand):
+                await self._proceed(self._progress.strands[strand])
+            case MakeUp(place=place):
+                self._make_up(place)
+            case Finish(reason=reason):
+                await self._end(reason)
+            case _:
+                return bool(decision.facts) or await self._rest()
+        return True
+
+    async def _halt(self) -> None:
+        """Stop the steps that are being taken in a flow that does not go on."""
+        for step in [*self._progress.steps.values()]:
+            if not step.undoes:
+                await self._crew.drop(step.number)
+            if not step.undoes and step.number in self._progress.steps:
+                self._steps.cut_off(step, "cancelled", "")
+                reason = "the flow does not go on"
+                fact = StepSkipped(step.node, step.place, step.number, reason)
+                self._journal.record(f"s{step.number}/skipped", fact)
+
+    def _go_on(self) -> None:
+        """Let steps be taken that are on record as begun and that nobody takes: they were cut off,
+        or waited for a person."""
+        for step in self._progress.steps.values():
+            strand = self._progress.strands.get(step.strand)
+            waits = not step.undoes and (strand is None or strand.status != "busy")
+            if step.number not in self._crew and not waits:
+                self._crew.begin(step.number, self._take(step))
+
+    async def _proceed(self, strand: Strand) -> None:
+        """What a line of work does with what it has come to."""
+        try:
+            match node_of(self._plan, strand):
+                case None:
+                    await self._pass(strand)
+                case StepNode() as node:
+                    await self._begin(strand, node)
+                case BranchNode() as node:
+                    await self._branch(strand, node)
+                case ForkNode() as node:
+                    await self._join(strand, node)
+                case ApprovalNode() as node:
+                    await self._approve(strand, node)
+        except Exception as error:  # noqa: BLE001 - whatever code of the flow raises is recorded
+            self._fail(strand, error)
+
+    async def _begin(self, strand: Strand, node: StepNode) -> None:
+        """Begin a step, or the next attempt of one."""
+        if not strand.step and node.validate is not None:
+            holds, message = node.validate
+            if not await self._ask(holds, strand):
+                self._refuse(strand, node, message)
+                return
+        number = strand.step or self._progress.begun + 1
+        is_agent = isinstance(node.step, AgentStep)
+        turn = self._journal.state.turns + 1 if is_agent else 0
+        attempt, place = strand.attempt + 1, self._place(strand)
+        fact = StepStarted(node.name, place, number, attempt, strand.id, turn)
+        self._journal.record(f"s{number}/a{attempt}?", fact)
+
+    def _refuse(self, strand: Strand, node: StepNode, message: str) -> None:
+        """A step is not taken, since the state is not as it has to be."""
+        self._record_failure(strand, node, "ValidationFailed", message, "")
+
+    async def _take(self, step: Step) -> None:
+        """Take a step to its end, whatever that is."""
+        node = self._node(step)
+        try:
+            await self._journal.commit()
+            if step.undoes or not isinstance(node.step, AgentStep):
+                written = state_of(self._progress, step.strand).state
+                await self._steps.call(step, node, written, self._about(step, node))
+            else:
+                await self._turn(step, node)
+        except Waiting:
+            pass  # on record, and the step stays open
+        except asyncio.CancelledError:
+            current = asyncio.current_task()
+            if current is None or current.cancelling():
+                raise
+            self._failed(step, node, RuntimeError("it cancelled its own task"))
+        except Exception as error:  # noqa: BLE001 - whatever a step raises is recorded
+            self._failed(step, node, error)
+        if self._crew.size > 1:  # the others may take long
+            await self._journal.commit()
+
+    async def _turn(self, step: Step, node: StepNode) -> None:
+        strand = self._progress.strands[step.strand]
+        voice = self._around.voice(self._opened, step.turn, node.name)
+        async with self._around.room(self._opened, node.name):
+            await self._steps.turn(step, node, strand.state, voice, self._engine(step, node))
+
+    def _engine(self, step: Step, node: StepNode) -> Engine | None:
+        """The engine that was selected for a step, where there are several."""
+        return None
+
+    def _node(self, step: Step) -> StepNode:
+        if step.undoes:
+            done = self._undone(step.undoes)
+            node = self._plan.node(done.path, done.at)
+            found = node.join if isinstance(node, ForkNode) else node
+        else:
+            found = step_of(self._plan, self._progress.strands[step.strand])
+        assert isinstance(found, StepNode)
+        return found
+
+    def _undone(self, place: str) -> Any:
+        undoing = self._progress.undoing
+        assert undoing is not None
+        return next(done for done in undoing.left if done.place == place)
+
+    def _about(self, step: Step, node: StepNode) -> About:
+        progress, run = self._progress, self._journal.state.run
+        undoing = progress.undoing
+        strand = progress.strands.get(step.strand)
+        handled = strand.failures[-1] if strand and strand.failures else None
+        return About(
+            run,
+            step.node,
+            step.attempt,
+            f"{run}/s{step.number}/a{step.attempt}",
+            undoing.failure if undoing is not None else handled,
+            self._results(strand) if strand and not step.undoes else (),
+            {**progress.approvals},
+        )
+
+    def _results(self, strand: Strand) -> list[PathResult]:
+        """How the paths of a fork ended, where a step joins them."""
+        place = place_of(self._plan, strand)
+        return [
+            PathResult(
+                child.id.rpartition("/")[2],
+                "recovered" if child.failed else "completed",
+                self._steps.state(child.state),
+                child.failed,
+            )
+            for child in children(self._progress, strand, place)
+        ]
+
+    def _failed(self, step: Step, node: StepNode, error: Exception) -> None:
+        """An attempt failed: there is another one, or the step did."""
+        name, message = told(error)
+        message = self._journal.secrets.masked(message)
+        if isinstance(error, TimeoutError) and not message:
+            message = f"It took over {node.timeout:g} s."
+        if step.undoes:
+            self._undoing_failed(step, node, name, message)
+            return
+        self._steps.cut_off(step, "failed", f"{name}: {message}")
+        if step.attempt <= node.retry.n:
+            self._retry(step, node, name, message)
+            return
+        strand = self._progress.strands[step.strand]
+        stack = self._stack(error)
+        self._record_failure(strand, node, name, message, stack, step, error)
+
+    def _undoing_failed(self, step: Step, node: StepNode, name: str, message: str) -> None:
+        fact = StepCompensated(
+            node.name, step.undoes, step.number, step.node, error=name, message=message
+        )
+        self._journal.record(f"s{step.number}/a{step.attempt}.0", fact)
+
+    def _retry(self, step: Step, node: StepNode, name: str, message: str) -> None:
+        seconds = self._delay(node.retry, step.attempt)
+        at = self._journal.clock.now() + timedelta(seconds=seconds) if seconds else None
+        fact = StepRetried(node.name, step.place, step.number, step.attempt, name, message, at)
+        self._journal.record(f"s{step.number}/a{step.attempt}/again", fact)
+        if at is not None:
+            timer = f"{RETRY}{step.number}"
+            self._journal.record(f"s{step.number}/a{step.attempt}/timer", TimerSet(timer, at))
+
+    def _delay(self, retry: Retry, attempt: int) -> float:
+        """Seconds until the next attempt; chance takes off up to half of them."""
+        seconds = min(retry.delay * retry.factor ** (attempt - 1), retry.max_delay)
+        if not retry.jitter:
+            return seconds
+        return seconds * (1 - self._entropy.below(1000) / 2000)
+
+    def _stack(self, error: Exception) -> str:
+        lines = "".join(traceback.format_exception(error))
+        return self._journal.secrets.masked(writable(lines)).rstrip()
+
+    def _fail(self, strand: Strand, error: Exception) -> None:
+        """What a flow decides by failed, not a step."""
+        name, message = told(error)
+        node = step_of(self._plan, strand)
+        masked = self._journal.secrets.masked(message)
+        self._record_failure(strand, node, name, masked, self._stack(error), error=error)
+
+    def _record_failure(
+        self,
+        strand: Strand,
+        node: StepNode | None,
+        name: str,
+        message: str,
+        stack: str,
+        step: Step | None = None,
+        error: Exception | None = None,
+    ) -> None:
+        place = self._place(strand)
+        number, attempt = (step.number, step.attempt) if step else (0, 0)
+        frame = f"t{step.turn}/frame" if step and step.turn else ""
+        fact = StepFailed(
+            node.name if node else place.rpartition("/")[2],
+            place,
+            number,
+            attempt,
+            name,
+            message,
+            stack,
+            frame,
+            strand.id,
+            self._handler(strand, node, name, error),
+            self._journal.clock.now(),
+        )
+        id = f"s{number}/failed" if number else f"{place}/failed@{self._journal.state.position}"
+        self._journal.record(id, fact)
+
+    def _handler(
+        self, strand: Strand, node: StepNode | None, name: str, error: Exception | None
+    ) -> str:
+        """The path that handles a failure: the first whose kind of error it is, by its class, or,
+        where a turn failed, by its name."""
+        frame = strand.frames[-1]
+        for number, (kind, _) in enumerate(node.on_failure if node else ()):
+            is_own = error is not None and isinstance(error, kind)
+            if is_own or kind is Exception or kind.__name__ == name:
+                return f"{frame.path}/{frame.at}.failed.{number}"
+        return ""
+
+    def _make_up(self, place: str) -> None:
+        """Begin to make up for a step."""
+        done, number = self._undone(place), self._progress.begun + 1
+        node = self._plan.node(done.path, done.at)
+        step = node.join if isinstance(node, ForkNode) else node
+        assert isinstance(step, StepNode)
+        name = getattr(step.compensate, "__name__", type(step.compensate).__name__)
+        fact = StepStarted(name, f"{place}~", number, 1, done.strand, undoes=place)
+        self._journal.record(f"s{number}/a1?", fact)
+
+    async def _pass(self, strand: Strand) -> None:
+        """A loop's body was walked: again, or not."""
+        loop, frame = loop_of(self._plan, strand)
+        place = frame.prefix.rpartition("[")[0]
+        held = bool(await self._ask(loop.until, strand))
+        passed = LoopPassed(loop.name, place, frame.number, held, strand.id)
+        key = f"{place}[{frame.number}]"
+        self._journal.record(f"{key}/passed", passed)
+        if held or frame.number >= loop.max_iterations:
+            reason = "the condition holds" if held else "max_iterations"
+            ended = LoopEnded(loop.name, place, frame.number, reason, strand.id)
+            self._journal.record(f"{key}/ended", ended)
+
+    async def _branch(self, strand: Strand, node: BranchNode) -> None:
+        place, frame = self._place(strand), strand.frames[-1]
+        value = await self._ask(node.on, strand)
+        path = f"{frame.path}/{frame.at}"
+        label, taken = "", ""
+        for number, (case, _) in enumerate(node.cases):
+            if case == value and type(case) is type(value):
+                label, taken = _word(case), f"{path}.{number}"
+                break
+        else:
+            if node.otherwise is not None:
+                label, taken = "otherwise", f"{path}.otherwise"
+            elif not self._rejoins(strand):
+                raise LookupError(f"No path of {node.name!r} is for {value!r}.")
+        fact = BranchTaken(node.name, place, _shown(value), taken, label, strand.id)
+        self._journal.record(f"{place}/branch", fact)
+
+    def _rejoins(self, strand: Strand) -> bool:
+        """Whether something comes after what a strand has come to."""
+        frame = strand.frames[-1]
+        return frame.at + 1 < len(self._plan.paths[frame.path].line.nodes)
+
+    async def _join(self, strand: Strand, node: ForkNode) -> None:
+        place = self._place(strand)
+        found = children(self._progress, strand, place)
+        if strand.status == "forked":
+            clash(self._workflow.states, found)
+            deltas = [delta for child in found for delta in child.deltas]
+            reduced = self._workflow.states.reduce(strand.state, deltas)
+            ends = tuple(_ended(child) for child in found)
+            fact = ForkJoined(node.name, place, ends, reduced, strand.id)
+            self._journal.record(f"{place}/join", fact)
+        else:
+            assert node.join is not None
+            await self._begin(strand, node.join)
+
+    async def _approve(self, strand: Strand, node: ApprovalNode) -> None:
+        """Ask the approver; a question asked again is due when it was at first."""
+        asked, place = strand.asking, self._place(strand)
+        asking = asking_of(node, asked.level if asked else 0)
+        words = (
+            await self._ask(asking.context, strand) if callable(asking.context) else asking.context
+        )
+        until = asked.due if asked else None
+        if until is None and asking.timeout is not None:
+            until = self._journal.clock.now() + timedelta(seconds=asking.timeout)
+        number = (asked.number if asked else 0) + 1
+        told = str(words) or f"Do you approve {node.name!r}?"
+        question = Question(
+            f"{APPROVALS}{place}#{number}",
+            told,
+            asking.approver,
+            "approval",
+            payload_of(node, asking, told),
+            schema=schema_of(asking),
+            due=until,
+        )
+        ask(self._journal, question)
+
+    async def _ask(self, function: Any, strand: Strand) -> Any:
+        """What a function of the flow says to the state."""
+        state = self._steps.state(strand.state)
+        return await ask_user_code(function, state, deadline=DEADLINE)
+
+    def _place(self, strand: Strand) -> str:
+        return place_of(self._plan, strand)
+
+    async def _rest(self) -> bool:
+        """Wait while steps are being taken; else say that the run rests. Whether to go on."""
+        journal = self._journal
+        if self._crew.is_busy:
+            await journal.commit()
+            await self._crew.wait(self._seconds())
+            await self._around.take_in(self._opened)
+            return True
+        if journal.state.question is None and journal.is_open:
+            at = due(journal)
+            journal.record(f"rest@{journal.state.position}", RunPaused("", at))
+        return False
+
+    def _seconds(self) -> float | None:
+        instant = due(self._journal)
+        left = instant and (instant - self._journal.clock.now()).total_seconds()
+        return None if left is None else max(0.0, left)
+
+    async def _end(self, reason: str) -> None:
+        journal, hooks, undoing = self._journal, self._opened.hooks, self._progress.undoing
+        if undoing is None:
+            await hooks.after_chat("finished")
+            journal.record("end", RunFinished(reason))
+        elif undoing.cause == CANCELLED:
+            await end_cancelled(journal, hooks)
+        else:
+            await end_failed(journal, hooks)
+
+
+def _ended(child: Strand) -> PathEnded:
+    failed = child.failed
+    status = "recovered" if failed else "completed"
+    return PathEnded(child.id, status, f"{failed.error}: {failed.message}" if failed else "")
+
+
+def _word(value: Any) -> str:
+    return str(getattr(value, "value", value))
+
+
+def _shown(value: Any) -> Json:
+    """A value that a branch went by, as JSON where it can be said."""
+    try:
+        return as_json(value)
+    except TypeError:
+        return said(value)

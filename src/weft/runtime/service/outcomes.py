@@ -1,0 +1,58 @@
+"""What becomes of runs of flows."""
+
+from contextlib import aclosing
+
+from weft.agents.spec import RunState
+from weft.errors import UsageError
+from weft.flow.logic.flowing import Flowing
+from weft.flow.spec.outcomes import Outcome
+from weft.flow.spec.progress import Progress
+from weft.log.events import RunPaused
+from weft.runtime.logic import ENDED, evolve, fresh
+from weft.runtime.service.runs import Runs
+
+
+async def outcome(runs: Runs, run: str) -> Outcome:
+    """What has become of a run of a flow, once it ends or waits for a person.
+
+    Raises:
+        UsageError: it is no run of a flow.
+    """
+    state: RunState | None = None
+    async with aclosing(runs.events(run)) as events:
+        async for event in events:
+            if state is None:
+                loaded = await runs.restore(event.data)
+                workflow = loaded.workflow
+                if not isinstance(workflow, Flowing):
+                    raise UsageError(f"Run {run!r} is no run of a flow, so it has no outcome.")
+                state = fresh(run, workflow)
+            evolve(workflow, state, event)
+            if isinstance(event.data, RunPaused) and _waits(state):
+                break
+    assert state is not None
+    return _outcome(run, workflow, state)
+
+
+def _waits(state: RunState) -> bool:
+    """Whether a run does nothing but wait for a person."""
+    asked, progress = state.question, state.progress
+    assert isinstance(progress, Progress)
+    return asked is not None and not any(
+        progress.strands[step.strand].status == "busy"
+        and not asked.id.startswith((f"s{step.number}/", f"t{step.turn}/"))
+        for step in progress.steps.values()
+    )
+
+
+def _outcome(run: str, workflow: Flowing, state: RunState) -> Outcome:
+    progress = state.progress
+    assert isinstance(progress, Progress)
+    undoing = progress.undoing
+    return Outcome(
+        run,
+        state.status if state.status in ENDED else "waiting",
+        workflow.states.load(progress.strands[""].state),
+        undoing.failure if undoing else None,
+        state.question,
+    )

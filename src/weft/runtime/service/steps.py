@@ -1,0 +1,271 @@
+"""One way to take a step of a flow: it is called, or its agent takes a turn."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from weft.agents.events import AgentOutput, AgentText, TurnFinished
+from weft.agents.spec import USER, Engine, Prepared, ToolSchema
+from weft.assembly.logic import piece, spoken
+from weft.assembly.logic.assembled import AssembledContext
+from weft.assembly.spec import Message
+from weft.flow.events import StepCompensated, StepCompleted
+from weft.flow.logic.flowing import Flowing
+from weft.flow.logic.states import Change
+from weft.flow.spec.nodes import StepNode
+from weft.flow.spec.progress import Progress, Step
+from weft.flow.spec.steps import About, AgentStep, StepContext
+from weft.kernel.contained import called, named
+from weft.kernel.values import Json, as_data, said
+from weft.log.spec import Fact
+from weft.runtime.service.calls import Call, Caller, Parked, park
+from weft.runtime.service.journal import Journal
+from weft.runtime.service.opened import Opened
+from weft.runtime.service.users import ask_user_code
+from weft.runtime.spec import Voice
+from weft.variables.spec import Context
+
+# Seconds that it may take to say what an agent is asked, or what its answer changes.
+DEADLINE = 60.0
+
+
+class StepCallee:
+    """A step of a program as something that is called with the state and its own context."""
+
+    schema = ToolSchema("step", "", {})
+
+    def __init__(self, function: Callable[..., Any], state: Any, about: About) -> None:
+        self._function = function
+        self._state = state
+        self._about = about
+        self.may_ask = asyncio.iscoroutinefunction(function)
+
+    async def __call__(self, arguments: Mapping[str, Json], context: Context) -> Any:
+        """What the step gives."""
+        return await called(self._function, self._state, StepContext(context, self._about))
+
+
+def function_of(step: Any) -> Callable[..., Any]:
+    """What is called when a step is taken."""
+    return step.run if hasattr(step, "run") else step
+
+
+class TurnFailed(Exception):
+    """An agent's turn failed; the name of the error is its own."""
+
+    def __init__(self, error: str) -> None:
+        self.name, _, message = error.partition(": ")
+        super().__init__(message)
+
+
+class Steps:
+    """Takes the steps of one run; what comes of each is recorded by whoever has it taken."""
+
+    def __init__(self, opened: Opened, workflow: Flowing) -> None:
+        self._opened = opened
+        self._journal = opened.journal
+        self._workflow = workflow
+
+    def state(self, written: Mapping[str, Json]) -> Any:
+        """A state as steps get it: made anew, with its secrets."""
+        secrets = self._journal.secrets
+        opened = secrets.opened(dict(written), secrets.names) if secrets else written
+        return self._workflow.states.load(opened)
+
+    async def call(
+        self, step: Step, node: StepNode, written: Mapping[str, Json], about: About
+    ) -> None:
+        """Call a step that is code, and put on record what it changes.
+
+        Raises:
+            Waiting: it asked a person.
+            Exception: whatever it raises.
+        """
+        key, state = f"s{step.number}", self.state(written)
+        code = node.compensate if step.undoes else node.step
+        callee = StepCallee(function_of(code), state, about)
+        timeout = None if step.undoes else node.timeout
+        call = Call(self._journal, Caller(key, f"step:{about.step}", timeout), callee)
+        try:
+            change = self._workflow.states.read(await call.carry_out({}))
+            reduced = self._workflow.states.reduce(written, [change.fields])
+        except Parked:
+            assert call.question is not None
+            park(self._journal, call.question)
+        except Exception:
+            self._journal.complete(f"{key}/a{step.attempt}/left", call.facts())
+            raise
+        made = _fact(step, node, change, reduced)
+        self._journal.complete(f"{key}/a{step.attempt}", [*call.facts(), made])
+
+    async def turn(
+        self,
+        step: Step,
+        node: StepNode,
+        written: Mapping[str, Json],
+        voice: Voice,
+        engine: Engine | None,
+    ) -> None:
+        """Let a step's agent take a turn, and put on record what its answer changes.
+
+        Raises:
+            Waiting: a person was asked.
+            TurnFailed: the agent could not answer.
+            Exception: whatever the step makes of the answer raises.
+        """
+        errand = StepErrand(self, self._journal, step, node, written, engine)
+        take = self._opened.turns.take(step.turn, node.name, errand.heard(voice), errand)
+        if node.timeout is None:
+            finished = await take
+        else:
+            async with asyncio.timeout(node.timeout):
+                finished = await take
+        if errand.trouble is not None:
+            raise errand.trouble
+        if finished.status == "failed":
+            raise TurnFailed(finished.error)
+
+    def cut_off(self, step: Step, status: str, error: str) -> None:
+        """Put on record that the turn of a step was interrupted."""
+        if step.turn in self._journal.state.open:
+            fact = TurnFinished(step.turn, step.node, status, error)
+            self._journal.record(f"t{step.turn}/end", fact)
+
+
+def _fact(step: Step, node: StepNode, change: Change, reduced: dict[str, Json]) -> Fact:
+    """What a step changed, or what was changed to make up for one."""
+    if step.undoes:
+        return StepCompensated(
+            node.name, step.undoes, step.number, step.node, change.fields, reduced
+        )
+    sure, least = change.confidence, node.require_confidence
+    is_unsure = least is not None and sure is not None and sure < least
+    return StepCompleted(
+        node.name,
+        step.place,
+        step.number,
+        step.attempt,
+        change.fields,
+        reduced,
+        sure,
+        is_unsure,
+        step.strand,
+    )
+
+
+class StepErrand:
+    """What the turn of an agent step is about."""
+
+    def __init__(
+        self,
+        steps: Steps,
+        journal: Journal,
+        step: Step,
+        node: StepNode,
+        written: Mapping[str, Json],
+        engine: Engine | None,
+    ) -> None:
+        self._steps = steps
+        self._journal = journal
+        self._step = step
+        self._node = node
+        self._written = written
+        self._heard = 0
+        self._prompt = ""
+        assert isinstance(node.step, AgentStep)
+        self._agent: AgentStep[Any] = node.step
+        self.engine = engine
+        self.state = steps.state(written)
+        self.trouble: Exception | None = None
+        self.tells_all = type(self._agent).build_messages is not AgentStep.build_messages
+
+    def heard(self, voice: Voice) -> Voice:
+        """Lets the step hear answers as well, while they are made."""
+        hear = self._agent.on_text
+        if hear is None:
+            return voice
+
+        def both(call: int) -> Callable[[str], None]:
+            say = voice(call)
+
+            def told(text: str) -> None:
+                self._heard += len(text)
+                hear(text)
+                say(text)
+
+            return told
+
+        return both
+
+    async def prepare(self, context: AssembledContext) -> Prepared:
+        """What the agent is told: what was said in its thread, and what it is asked now."""
+        said_before = tuple(self._thread)
+        mask, name = self._journal.secrets.masked, self._node.name
+        if self.tells_all:
+            told = await _ask(self._agent.build_messages, self.state, context)
+            own = [Message(0, each.author, mask(each.text)) for each in told]
+            messages = (*said_before, *own)
+            return Prepared(messages=messages, withheld=context.withheld, left_by=f"steps.{name}")
+        prompt = mask(str(await _ask(self._agent.user_prompt, self.state)))
+        self._prompt = prompt
+        asked = piece("prompt", f"steps.{name}", spoken(USER, prompt), "what the step asks")
+        return Prepared(messages=said_before, pieces=(asked,), left_by=f"threads.{name}")
+
+    @property
+    def _thread(self) -> Sequence[Message]:
+        progress: Progress = self._journal.state.progress
+        return progress.threads.get(self._agent.thread or "", ())
+
+    async def settle(self, facts: Sequence[Fact], context: AssembledContext) -> None:
+        """Put on record what the answer changes; what goes wrong is the step's trouble."""
+        try:
+            answer = self._answer(facts)
+            if self._agent.on_text is not None and isinstance(answer, str) and not self._heard:
+                self._agent.on_text(answer)  # its engine gave it whole
+            given = await _ask(self._agent.apply, self.state, answer, context)
+            states = self._steps._workflow.states
+            change = states.read(given)
+            if change.confidence is None:
+                change = change._replace(confidence=_sure(answer))
+            reduced = states.reduce(self._written, [change.fields])
+        except Exception as error:  # noqa: BLE001 - told to whoever has the step taken
+            self.trouble = error
+            return
+        fact = _fact(self._step, self._node, change, reduced)
+        if self._agent.thread is not None and isinstance(fact, StepCompleted):
+            fact = msgspec.structs.replace(fact, thread=self._agent.thread, said=self._said(facts))
+        self._journal.complete(f"s{self._step.number}/a{self._step.attempt}", [fact])
+
+    def _said(self, facts: Sequence[Fact]) -> tuple[Message, ...]:
+        """What the agent will remember: what it was asked, and what it said."""
+        words = [each.text for each in facts if isinstance(each, AgentText)]
+        words += [as_data(each.output) for each in facts if isinstance(each, AgentOutput)]
+        asked = Message(0, USER, self._prompt)
+        return (asked, *(Message(0, self._node.name, each) for each in words))
+
+    def _answer(self, facts: Sequence[Fact]) -> Any:
+        """The answer as the step gets it: a value of its output type, or a text."""
+        for fact in facts:
+            if isinstance(fact, AgentOutput) and self._agent.output_type is not None:
+                secrets = self._journal.secrets
+                opened = secrets.opened(fact.output, secrets.names) if secrets else fact.output
+                return self._agent.output_type.model_validate(opened)
+        return "".join(fact.text for fact in facts if isinstance(fact, AgentText))
+
+
+async def _ask(function: Callable[..., Any], *args: Any) -> Any:
+    return await ask_user_code(function, *args, deadline=DEADLINE)
+
+
+def _sure(answer: Any) -> float | None:
+    """How sure an answer says it is, if it does."""
+    sure = getattr(answer, "confidence", None)
+    is_number = isinstance(sure, int | float) and not isinstance(sure, bool)
+    return float(sure) if is_number and 0 <= sure <= 1 else None
+
+
+def told(error: Exception) -> tuple[str, str]:
+    """What an error of a step is called, and what it says."""
+    return (error.name if isinstance(error, TurnFailed) else named(error)), said(error)

@@ -1,0 +1,159 @@
+"""Flows as definitions of runs: their plan, and the code behind it."""
+
+from collections.abc import Mapping
+from pathlib import Path as FilePath
+from typing import Any
+
+from anyio import to_thread
+
+from weft.agents.spec import Agent, Engine
+from weft.assembly.logic.retrieval import Estimate
+from weft.assembly.spec.assemblies import Assembly
+from weft.assembly.spec.means import Search, TokenCounter, no_search
+from weft.errors import PlanChanged, UsageError
+from weft.flow.logic.flowing import Around, Flowing
+from weft.flow.logic.flows import Flow
+from weft.flow.logic.outputs import ModelOutput
+from weft.flow.logic.plans import plan_diff, steps_of
+from weft.flow.spec.nodes import FlowPlan, StepNode
+from weft.flow.spec.steps import AgentStep
+from weft.log.events import RunStarted
+from weft.runtime.spec import Loaded, Staff
+from weft.variables.logic.derivation import Triggers
+from weft.wiring.adapters import adapter
+from weft.wiring.collections import token_counter
+from weft.wiring.declared import read_code_hooks, read_variables, toolkit_of
+from weft.wiring.engines import as_engine
+
+# What the root of a run says that belongs to a flow: the file in which it is built.
+ROOT = "flow:"
+
+
+class Flows:
+    """The flows of an app; `engine` answers for steps that are given none, and `search` finds what
+    their sources look for."""
+
+    def __init__(self, engine: Engine | None, search: Search = no_search) -> None:
+        self._engine = engine
+        self._search = search
+        self._known: dict[tuple[str, str], Loaded] = {}
+
+    def declare(self, flow: Flow[Any]) -> Loaded:
+        """Know a flow, and give it as runs are pinned to it.
+
+        Raises:
+            DefinitionError: it does not pass its check.
+        """
+        plan = flow.plan
+        key = (plan.name, plan.digest)
+        if key not in self._known:
+            self._known[key] = self._make(flow, plan)
+        return self._known[key]
+
+    async def restore(self, started: RunStarted, text: str) -> Loaded:
+        """The flow as a run began with it, whose plan has this text.
+
+        Raises:
+            UsageError: neither this program nor the file in which it was built has the flow.
+            PlanChanged: they have it differently.
+        """
+        key = (started.workflow, started.definition)
+        if key not in self._known:
+            await to_thread.run_sync(self._read, started)
+        if key in self._known:
+            return self._known[key]
+        others = [loaded for (name, _), loaded in self._known.items() if name == started.workflow]
+        if not others:
+            raise UsageError(
+                f"This run belongs to flow {started.workflow!r}, which neither this program nor "
+                f"{started.root.removeprefix(ROOT)!r} has. Go on with it where it is built: "
+                "`app.declare(flow)`, then `app.resume(run)`."
+            )
+        differs = plan_diff(text, _plan(others[-1]).text)
+        raise PlanChanged(
+            f"Flow {started.workflow!r} was built differently when this run began, and is not run "
+            f"otherwise. Build it as it was, or cancel the run.\n{differs}".rstrip()
+        )
+
+    def _read(self, started: RunStarted) -> None:
+        """Know the flows of the file in which a run's flow was built, if it is there."""
+        file = started.root.removeprefix(ROOT)
+        if FilePath(file).is_file():
+            for flow in flows_in(file):
+                if flow.name == started.workflow:
+                    self.declare(flow)
+
+    def _make(self, flow: Flow[Any], plan: FlowPlan) -> Loaded:
+        where = f"{ROOT}{flow.name}"
+        steps = {node.name: node for node in steps_of(plan) if isinstance(node.step, AgentStep)}
+        toolkit, tools = toolkit_of({name: node.step.tools for name, node in steps.items()})
+        agents = {name: _agent(node) for name, node in steps.items()}
+        variables, functions = read_variables(where, flow.variables, agents, toolkit)
+        hooks, called = read_code_hooks(where, flow.hooks, agents)
+        around = Around(
+            agents,
+            {
+                name: ModelOutput(it)
+                for name, node in steps.items()
+                if (it := node.step.output_type)
+            },
+            variables,
+            Triggers(variables.definitions, toolkit.aliases),
+            hooks,
+            toolkit,
+        )
+        return Loaded(
+            Flowing(plan, around),
+            {name: self._staff(node) for name, node in steps.items()},
+            f"{ROOT}{flow.file}",
+            plan.digest,
+            {},
+            {},
+            functions=functions,
+            tools=tools,
+            hooks=called,
+            search=self._search,
+            counter=_counter(steps),
+        )
+
+    def _staff(self, node: StepNode) -> Staff:
+        step: AgentStep[Any] = node.step
+        given = step.engine or next(iter(step.engines.values()), None) or self._engine
+        if given is None:
+            raise UsageError(
+                f"Step {node.name!r} has no engine. Give it one: `engine = …` in its class, or one "
+                "for all: `Weft(engine=…)`."
+            )
+        context = Assembly(tuple(node.context), node.budget, node.format) if node.context else None
+        return Staff((as_engine(given),), context)
+
+
+def _plan(loaded: Loaded) -> FlowPlan:
+    assert isinstance(loaded.workflow, Flowing)
+    return loaded.workflow.plan
+
+
+def flows_in(file: str) -> list[Flow[Any]]:
+    """The flows that a file of code builds.
+
+    Raises:
+        DefinitionError: the file does not run, or a flow in it does not pass its check.
+    """
+    members = adapter("files").program(file)
+    found = [each for each in members.values() if isinstance(each, Flow)]
+    return [*dict.fromkeys(found)]
+
+
+def _agent(node: StepNode) -> Agent:
+    step: AgentStep[Any] = node.step
+    return Agent(
+        name=node.name,
+        system_message=step.instructions(),
+        model=step.model,
+        max_tool_rounds=step.max_tool_rounds,
+    )
+
+
+def _counter(steps: Mapping[str, StepNode]) -> TokenCounter:
+    """What counts the tokens of context; no tokenizer is loaded where nobody has sources."""
+    return token_counter() if any(node.context for node in steps.values()) else Estimate()
