@@ -93,17 +93,9 @@ class Weft:
         runs = self._serve()
         if isinstance(workflow, str):
             return Run(await runs.start(workflow, user=user_id, tenant=app_id), runs)
-        loaded = self.declare(workflow)
+        loaded = self._open().flows.declare(workflow)
         given: Any = state if state is not None else workflow.state()
         return Run(await runs.start_flow(loaded, given, user=user_id, tenant=app_id), runs)
-
-    def declare(self, flow: "Flow[Any]") -> "Loaded":
-        """Have the app know a flow, so that runs of it can be resumed here.
-
-        Raises:
-            DefinitionError: it does not pass its check.
-        """
-        return self._open().flows.declare(flow)
 
     async def resume(self, run: str) -> "Run":
         """Go on with a run where its log ends, in this process.
@@ -229,17 +221,28 @@ class Weft:
         async for index in indexing.index(parts.documents, variables, loaded.database):
             yield index
 
+    @overload
+    def register(self, what: "Flow[Any]") -> None: ...
+
+    @overload
     def register(
         self,
-        collection: "type[RagCollection]",
+        what: "type[RagCollection]",
         adapter: "VectorSearch | Callable[[], VectorSearch]",
-    ) -> None:
-        """Have a collection filled and searched through an adapter, or through what makes one.
+    ) -> None: ...
+
+    def register(self, what: Any, adapter: Any = None) -> None:
+        """Have a collection filled and searched through an adapter, or through what makes one; or
+        know a flow, so that runs of it can be resumed here.
 
         Raises:
+            DefinitionError: the flow does not pass its check.
             UsageError: it is no collection, another one has its name, or it is in use.
         """
-        self._open().collections.register(collection, adapter)
+        if isinstance(what, type):
+            self._open().collections.register(what, adapter)
+        else:
+            self._open().flows.declare(what)
 
     def collection(self, collection: "type[RagCollection]") -> "VectorSearch":
         """What fills and searches a collection: as it was registered, else as the settings say.

@@ -63,9 +63,9 @@ class RunState(msgspec.Struct):
     """What a run knows: a fold of its log, owned by its driver.
 
     `form` says what decides whose turn it is: a conversation, reactions or a flow. `open` has the
-    turns being taken, by number, and `steps` those of a flow; `chat` what is on record of calls outside turns, by id;
-    `ephemeral` which values live in memory only, and which call wrote each; `ending` what hooks
-    after the chat were told first.
+    turns being taken, by number, and `steps` those of a flow; `chat` what is on record of calls
+    outside turns, by id; `ephemeral` which values live in memory only, and which call wrote each;
+    `ending` what hooks after the chat were told first.
     """
 
     run: str
