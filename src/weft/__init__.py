@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from weft.errors import InvalidArtifact as InvalidArtifact
     from weft.errors import LoopLimit as LoopLimit
     from weft.errors import MissingContext as MissingContext
+    from weft.errors import NoCandidates as NoCandidates
     from weft.errors import PlanChanged as PlanChanged
     from weft.errors import QuestionExpired as QuestionExpired
     from weft.errors import ReactionFailed as ReactionFailed
@@ -75,6 +76,8 @@ if TYPE_CHECKING:
     from weft.errors import UsageError as UsageError
     from weft.errors import WeftError as WeftError
     from weft.errors import WriteRefused as WriteRefused
+    from weft.guards.spec import Guards as Guards
+    from weft.guards.spec import Selection as Selection
     from weft.log.spec import Event as Event
     from weft.reaction.spec import Batch as Batch
     from weft.reaction.spec import Join as Join
@@ -112,6 +115,7 @@ _HOMES = {
     "Event": "weft.log.spec",
     "FilterConfig": "weft.board.spec",
     "FilteredContextProvider": "weft.assembly.service.providers",
+    "Guards": "weft.guards.spec",
     "HistorySegment": "weft.assembly.spec.segments",
     "InvalidArtifact": "weft.errors",
     "Join": "weft.reaction.spec",
@@ -119,6 +123,7 @@ _HOMES = {
     "LiteralSegment": "weft.assembly.spec.segments",
     "LoopLimit": "weft.errors",
     "MissingContext": "weft.errors",
+    "NoCandidates": "weft.errors",
     "PlanChanged": "weft.errors",
     "Private": "weft.board.spec",
     "Public": "weft.board.spec",
@@ -131,6 +136,7 @@ _HOMES = {
     "RetrievalResult": "weft.assembly.spec",
     "RetrievalSegment": "weft.assembly.spec.segments",
     "Run": "weft.app",
+    "Selection": "weft.guards.spec",
     "StateDelegatingProvider": "weft.assembly.service.providers",
     "StateSegment": "weft.assembly.spec.segments",
     "Summary": "weft.board.spec",
@@ -192,6 +198,7 @@ __all__ = [
     "Event",
     "FilterConfig",
     "FilteredContextProvider",
+    "Guards",
     "HistorySegment",
     "InvalidArtifact",
     "Join",
@@ -199,6 +206,7 @@ __all__ = [
     "LiteralSegment",
     "LoopLimit",
     "MissingContext",
+    "NoCandidates",
     "PlanChanged",
     "Private",
     "Public",
@@ -211,6 +219,7 @@ __all__ = [
     "RetrievalResult",
     "RetrievalSegment",
     "Run",
+    "Selection",
     "StateDelegatingProvider",
     "StateSegment",
     "Summary",

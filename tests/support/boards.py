@@ -56,7 +56,7 @@ class Place:
         if self.artifacts is None:
             log, inbox = CrashingLog(log, fuse), CrashingInbox(inbox, fuse)
         artifacts = CrashingArtifacts(self.artifacts or store.artifacts, fuse)
-        return Stores(log, inbox, store.claims, store.snapshots, artifacts)
+        return Stores(log, inbox, store.claims, store.snapshots, artifacts, store.beliefs)
 
     async def logs(self) -> dict[str, list[Event]]:
         """The logs of all runs, the first one first."""

@@ -13,6 +13,7 @@ from weft.assembly.logic.pieces import texts_of
 from weft.assembly.logic.searched import found_texts
 from weft.board import events as board
 from weft.conversation.events import RouteDecided
+from weft.guards import events as guards
 from weft.lifecycle import events as lifecycle
 from weft.log import events as runs
 from weft.log.logic import Codec, Upcast
@@ -83,7 +84,12 @@ FACTS = (
     reaction.RetryAsked,
     reaction.LimitReached,
     reaction.SampleChosen,
+    guards.SelectionMade,
+    guards.SelectionJudged,
 )
+
+# Why a run fails in which a guard has nobody left to choose.
+NO_CANDIDATES = "no candidates"
 
 # (kind, version) to what lifts its data to the next version.
 UPCASTS: dict[tuple[str, int], Upcast] = {}
@@ -246,6 +252,13 @@ def _on_limit(state: RunState, event: Event) -> None:
     )
 
 
+def _on_selection(state: RunState, event: Event) -> None:
+    """Without anybody who can take its turn, a run cannot go on."""
+    fact: guards.SelectionMade = event.data
+    if not fact.chosen:
+        state.failure = Failure(NO_CANDIDATES, fact.notes[-1])
+
+
 def _on_gathered(state: RunState, event: Event) -> None:
     state.texts.update(texts_of(event.data))
 
@@ -296,6 +309,7 @@ _FOLDS: dict[type, Callable[[RunState, Any], None]] = {
     reaction.JoinExpired: _on_arrival,
     reaction.RetryAsked: _on_arrival,
     reaction.LimitReached: _on_limit,
+    guards.SelectionMade: _on_selection,
     assembly.ContextGathered: _on_gathered,
     assembly.RetrievalSearched: _on_searched,
 }

@@ -14,8 +14,9 @@ from weft.assembly.spec.assemblies import Assembly
 from weft.assembly.spec.means import Search, TokenCounter, no_search
 from weft.board.spec import TypeRegistry
 from weft.errors import PlanChanged, UsageError
+from weft.guards.spec import Guards
 from weft.log.events import RunStarted
-from weft.reaction.logic.checking import refuse_problems, refuse_sources
+from weft.reaction.logic.checking import refuse_guards, refuse_problems, refuse_sources
 from weft.reaction.logic.plans import make_plan, plan_diff, subscription_digest
 from weft.reaction.logic.reacting import Reacting
 from weft.reaction.service.products import BoardProducts
@@ -42,6 +43,7 @@ class BoardDeclaration:
     limit: int
     variables: Mapping[str, Any] = field(default_factory=dict[str, Any])
     hooks: Sequence[Mapping[str, Any]] = ()
+    guards: Guards = field(default_factory=Guards)
     builders: dict[str, AgentBuilder] = field(default_factory=dict[str, AgentBuilder])
 
 
@@ -119,12 +121,14 @@ class Boards:
 
     def _make(self, declared: BoardDeclaration) -> Loaded:
         members = [builder.member() for builder in declared.builders.values()]
-        beside = {"variables": declared.variables, "hooks": declared.hooks}
+        guards = declared.guards if declared.guards != Guards() else None
+        beside = {"variables": declared.variables, "hooks": declared.hooks, "guards": guards}
         plan = make_plan(declared.name, members, declared.limit, declared.types, beside)
         refuse_problems(plan)
         toolkit, tools = _tools(plan)
         variables, functions = read_variables(declared.name, declared.variables, plan, toolkit)
         refuse_sources(plan, variables.definitions, declared.types)
+        refuse_guards(plan, declared.guards, variables.definitions)
         hooks, called = read_board_hooks(declared.name, declared.hooks, plan)
         ask = partial(ask_user_code, deadline=DEADLINE)
         products = {
@@ -146,6 +150,7 @@ class Boards:
             types=declared.types,
             search=self._search,
             counter=_counter(plan),
+            guards=declared.guards,
         )
 
     def _staff(self, member: Member) -> Staff:
