@@ -238,7 +238,7 @@ def test_names_that_a_variable_holds() -> None:
         ({"candidates": ["A", "B"], "prior": [0, 1]}, "greater than 0"),
         ({"candidates": ["A", "B"], "prior": [1]}, "Field required"),
         ({"candidates": ["A", "B"], "decay": 1}, "less than 1"),
-        ({"candidates": ["A", "B"], "category": {}}, "has one of `variable` and `function`"),
+        ({"candidates": ["A", "B"], "category": {}}, "A category is said once"),
         ({"candidates": ["A", "B"], "category": ""}, "at least 1 character"),
         ({"candidates": ["A", "B"], "colour": 1}, "Extra inputs"),
     ],

@@ -44,7 +44,7 @@ def select(
     if not left:
         raise NoCandidates(
             f"Nobody is left for a turn in category {asked.category!r}: excluded are "
-            f"{', '.join(excluded)}. Leave one that can be chosen."
+            f"{', '.join(excluded)}. Keep one that can be chosen."
         )
     drawn = [_drawn(selection, asked, name, beliefs.get(name, UNKNOWN), chance) for name in left]
     chosen = max(drawn, key=lambda each: each.score)  # of equals, the one declared first

@@ -63,7 +63,7 @@ class Selecting:
             with anyio.fail_after(self._patience):
                 return await self._store.beliefs(pool, agents), ()
         except Exception as error:  # noqa: BLE001 - put on record: no turn fails for that
-            why = said(error) or f"no answer within {self._patience:g} s"
+            why = self._why(error)
             return {}, (f"the prior counts alone, as beliefs cannot be had: {why}",)
 
     async def learn(self, events: Sequence[Event]) -> None:
@@ -75,7 +75,12 @@ class Selecting:
             with anyio.fail_after(self._patience):
                 await self._store.observe(found)
         except Exception as error:  # noqa: BLE001 - the log has it, and no turn fails for that
-            log.warning("beliefs are behind the log of run %s: %s", found[0].run, said(error))
+            run, why = found[0].run, self._why(error)
+            log.warning("beliefs are behind the log of run %s: %s", run, why)
+
+    def _why(self, error: Exception) -> str:
+        is_late = isinstance(error, TimeoutError)
+        return f"no answer within {self._patience:g} s" if is_late else said(error)
 
 
 async def rebuild(stored: EventLog, beliefs: BeliefStore) -> None:

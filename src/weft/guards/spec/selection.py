@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from weft.kernel.models import Declared
 from weft.kernel.values import Json
@@ -21,6 +21,8 @@ From0 = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 class Category(Declared):
     """What a turn is about: always the same, what a variable holds, or what a function says."""
 
+    model_config = ConfigDict(json_schema_extra={"minProperties": 1, "maxProperties": 1})
+
     constant: str | None = Field(default=None, min_length=1)
     variable: str | None = Field(default=None, min_length=1)
     function: Function | None = None
@@ -28,7 +30,7 @@ class Category(Declared):
     @model_validator(mode="after")
     def _says_one_thing(self) -> "Category":
         if len(self.model_fields_set) != 1:
-            raise ValueError("A category is a text, or has one of `variable` and `function`.")
+            raise ValueError("A category is said once. Write a text, `variable` or `function`.")
         return self
 
 
@@ -65,13 +67,13 @@ class Selection(Declared):
     def _is_about_its_candidates(self) -> "Selection":
         known = set(self.candidates)
         if len(known) < len(self.candidates):
-            raise ValueError("A candidate is named twice. Name each once.")
+            raise ValueError("A candidate is named twice. Keep one of the two.")
         for key, names in (("costs", self.costs), ("exclude", self.exclude)):
             if strangers := sorted({*names} - known):
                 raise ValueError(
                     f"`{key}` names {strangers[0]!r}, which is no candidate. "
-                    f"Candidates: {', '.join(self.candidates)}."
+                    f"Use one of {', '.join(self.candidates)}."
                 )
         if known <= {*self.exclude}:
-            raise ValueError("Every candidate is excluded. Leave one that can be chosen.")
+            raise ValueError("Every candidate is excluded. Keep one that can be chosen.")
         return self

@@ -55,6 +55,7 @@ class Selections:
 
         async def effect() -> Sequence[Fact]:
             state = self._journal.state
+            await self._journal.commit()  # what this run has learned counts too
             asked = await self._asked(key, selection, wanted)
             made = self._selecting.choose(selection, asked, state.tenant, state.workflow)
             return (await made,)
@@ -139,6 +140,6 @@ async def _called(function: Any, about: Any) -> tuple[Any, str]:
     is for the program's log only."""
     try:
         return await ask_user_code(function, about, deadline=DEADLINE), ""
-    except Exception as error:  # noqa: BLE001 - put on record
+    except Exception as error:
         log.warning("%s failed: %s", qualified(function), said(error), exc_info=error)
         return None, f"failed with {named(error)}"

@@ -75,7 +75,7 @@ class BeliefStoreContract:
                 assert known == {"Ann": Belief((number + 1) / 2, 0.0)}
 
     async def test_what_fades(self) -> None:
-        """With decay, all that its pool knew before weighs less, and the outcome itself does not."""
+        """With decay, what its pool knew before weighs less, and the outcome itself does not."""
         async with self.fresh() as store:
             await store.observe([outcome("a"), outcome("b", "Bob", 0.0)])
             await store.observe([outcome("c", credit=0.0, decay=0.5)])
