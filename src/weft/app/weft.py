@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from weft.explain.spec.asked import Explanation
     from weft.flow.logic.flows import Flow
     from weft.flow.spec.outcomes import Outcome
+    from weft.guards.spec import Guards
     from weft.log.spec import Event
     from weft.runtime.service.runs import Runs
     from weft.runtime.spec import Loaded, Summary
@@ -41,13 +42,15 @@ class Asked(TypedDict, total=False):
     documents_timeout: float | None
     strict: bool | None
     vectors: str | None
+    beliefs: str | None
 
 
 class Weft:
     """An app: runs in one store, driven in this process. Opens nothing before it is used.
 
     `store` and `documents` are where runs are kept and where database variables are looked up;
-    `artifacts` is where artifacts are kept if not beside the runs, `vectors` where collections are;
+    `artifacts` and `beliefs` are where artifacts and what is known of agents are kept if not beside
+    the runs, `vectors` where collections are;
     `engine` answers for agents that choose none. With `strict=False`, a workflow whose context
     variables are invalid begins without them.
     """
@@ -149,18 +152,20 @@ class Weft:
         app_id: str = "local",
         variables: "Mapping[str, Any] | None" = None,
         hooks: "Sequence[Mapping[str, Any]]" = (),
+        guards: "Guards | None" = None,
         max_turns: int = 1000,
     ) -> "Board":
         """A board: agents on it are woken by what is published, and publish themselves.
 
         `variables` and `hooks` are what a workflow folder declares, in Python; the functions of
-        hooks stand in them. One publish sets off at most `max_turns` turns.
+        hooks stand in them. `guards` can stop or steer its runs. One publish sets off at most
+        `max_turns` turns.
 
         Raises:
             UsageError: this app has a board of that name already.
         """
         parts = self._open()
-        declared = parts.declare_board(name, max_turns, variables or {}, hooks)
+        declared = parts.declare_board(name, max_turns, variables or {}, hooks, guards)
         runs = parts.runs.board(name, partial(parts.boards.load, name), user=user_id, tenant=app_id)
         return Board(declared, runs, parts, self._serve)
 
