@@ -22,6 +22,7 @@ from weft.flow.spec.nodes import (
     StepNode,
 )
 from weft.flow.spec.steps import Retry
+from weft.guards.spec import Selection
 from weft.kernel.values import preview
 
 
@@ -54,7 +55,7 @@ class Settings(TypedDict, total=False):
     on_failure: Any
     recover: bool
     cache: float | bool
-    select: Any
+    select: Selection
 
 
 class Path:

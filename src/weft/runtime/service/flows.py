@@ -6,7 +6,7 @@ import traceback
 from datetime import timedelta
 from typing import Any
 
-from weft.agents.spec import Engine, Finish, MakeUp, Proceed, Question
+from weft.agents.spec import Finish, MakeUp, Proceed, Question
 from weft.flow.events import (
     BranchTaken,
     ForkJoined,
@@ -185,11 +185,7 @@ class Flows:
         strand = self._progress.strands[step.strand]
         voice = self._around.voice(self._opened, step.turn, node.name)
         async with self._around.room(self._opened, node.name):
-            await self._steps.turn(step, node, strand.state, voice, self._engine(step, node))
-
-    def _engine(self, step: Step, node: StepNode) -> Engine | None:
-        """The engine that was selected for a step, where there are several."""
-        return None
+            await self._steps.turn(step, node, strand.state, voice)
 
     def _node(self, step: Step) -> StepNode:
         if step.undoes:
