@@ -62,10 +62,12 @@ if TYPE_CHECKING:
     from weft.board.spec import Visibility as Visibility
     from weft.board.spec import artifact_type as artifact_type
     from weft.errors import ArtifactExists as ArtifactExists
+    from weft.errors import BudgetExceeded as BudgetExceeded
     from weft.errors import ContextTooLarge as ContextTooLarge
     from weft.errors import DefinitionError as DefinitionError
     from weft.errors import Diagnostic as Diagnostic
     from weft.errors import InvalidArtifact as InvalidArtifact
+    from weft.errors import LoopDetected as LoopDetected
     from weft.errors import LoopLimit as LoopLimit
     from weft.errors import MissingContext as MissingContext
     from weft.errors import PlanChanged as PlanChanged
@@ -75,6 +77,12 @@ if TYPE_CHECKING:
     from weft.errors import UsageError as UsageError
     from weft.errors import WeftError as WeftError
     from weft.errors import WriteRefused as WriteRefused
+    from weft.guards.spec import Guards as Guards
+    from weft.guards.spec import LoopDetection as LoopDetection
+    from weft.guards.spec import Price as Price
+    from weft.guards.spec import RunBudget as RunBudget
+    from weft.guards.spec import Strategies as Strategies
+    from weft.guards.spec import Weights as Weights
     from weft.log.spec import Event as Event
     from weft.reaction.spec import Batch as Batch
     from weft.reaction.spec import Join as Join
@@ -94,6 +102,7 @@ _HOMES = {
     "Board": "weft.app",
     "BoardHandle": "weft.board.spec",
     "Budget": "weft.assembly.spec.formats",
+    "BudgetExceeded": "weft.errors",
     "Chunking": "weft.assembly.spec",
     "CompositeProvider": "weft.assembly.service.providers",
     "Context": "weft.variables.spec",
@@ -112,14 +121,18 @@ _HOMES = {
     "Event": "weft.log.spec",
     "FilterConfig": "weft.board.spec",
     "FilteredContextProvider": "weft.assembly.service.providers",
+    "Guards": "weft.guards.spec",
     "HistorySegment": "weft.assembly.spec.segments",
     "InvalidArtifact": "weft.errors",
     "Join": "weft.reaction.spec",
     "Labelled": "weft.board.spec",
     "LiteralSegment": "weft.assembly.spec.segments",
+    "LoopDetected": "weft.errors",
+    "LoopDetection": "weft.guards.spec",
     "LoopLimit": "weft.errors",
     "MissingContext": "weft.errors",
     "PlanChanged": "weft.errors",
+    "Price": "weft.guards.spec",
     "Private": "weft.board.spec",
     "Public": "weft.board.spec",
     "Publication": "weft.agents.spec",
@@ -131,8 +144,10 @@ _HOMES = {
     "RetrievalResult": "weft.assembly.spec",
     "RetrievalSegment": "weft.assembly.spec.segments",
     "Run": "weft.app",
+    "RunBudget": "weft.guards.spec",
     "StateDelegatingProvider": "weft.assembly.service.providers",
     "StateSegment": "weft.assembly.spec.segments",
+    "Strategies": "weft.guards.spec",
     "Summary": "weft.board.spec",
     "SummaryProvider": "weft.assembly.service.providers",
     "TagFilter": "weft.board.spec",
@@ -150,6 +165,7 @@ _HOMES = {
     "Visibility": "weft.board.spec",
     "Weft": "weft.app",
     "WeftError": "weft.errors",
+    "Weights": "weft.guards.spec",
     "WriteRefused": "weft.errors",
     "artifact_type": "weft.board.spec",
     "derivation": "weft.variables.spec",
@@ -174,6 +190,7 @@ __all__ = [
     "Board",
     "BoardHandle",
     "Budget",
+    "BudgetExceeded",
     "Chunking",
     "CompositeProvider",
     "Context",
@@ -192,14 +209,18 @@ __all__ = [
     "Event",
     "FilterConfig",
     "FilteredContextProvider",
+    "Guards",
     "HistorySegment",
     "InvalidArtifact",
     "Join",
     "Labelled",
     "LiteralSegment",
+    "LoopDetected",
+    "LoopDetection",
     "LoopLimit",
     "MissingContext",
     "PlanChanged",
+    "Price",
     "Private",
     "Public",
     "Publication",
@@ -211,8 +232,10 @@ __all__ = [
     "RetrievalResult",
     "RetrievalSegment",
     "Run",
+    "RunBudget",
     "StateDelegatingProvider",
     "StateSegment",
+    "Strategies",
     "Summary",
     "SummaryProvider",
     "TagFilter",
@@ -229,6 +252,7 @@ __all__ = [
     "Visibility",
     "Weft",
     "WeftError",
+    "Weights",
     "WriteRefused",
     "artifact_type",
     "derivation",

@@ -122,7 +122,8 @@ def begin_process(place: Place, fuse: Fuse | None = None, **declared: Any) -> Pr
         runs=runs,
     )
     variables, hooks = declared.pop("variables", {}), declared.pop("hooks", ())
-    declaration = parts.declare_board("board", 100, variables, hooks)
+    guards = declared.pop("guards", None)
+    declaration = parts.declare_board("board", 100, variables, hooks, guards)
     own = runs.board("board", lambda: boards.load("board"), user="u1", tenant="acme")
     return Process(Board(declaration, own, parts, lambda: runs), runs, scheduler, fuse)
 
@@ -196,6 +197,9 @@ def _plain(data: Any, turns: Mapping[str, str]) -> Any:
     for name in ("turn", "retry_of"):
         if name in kept:
             kept[name] = turns.get(f"t{kept[name]}", kept[name])
+    if "call" in kept:
+        turn, slash, inside = kept["call"].partition("/")
+        kept["call"] = f"{turns.get(turn, turn)}{slash}{inside}"
     return kept
 
 

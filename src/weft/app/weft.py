@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from weft.assembly.ports import VectorSearch
     from weft.assembly.spec import RagCollection
     from weft.explain.spec.asked import Explanation
+    from weft.guards.spec import Guards
     from weft.log.spec import Event
     from weft.runtime.service.runs import Runs
     from weft.runtime.spec import Loaded, Summary
@@ -100,18 +101,19 @@ class Weft:
         app_id: str = "local",
         variables: "Mapping[str, Any] | None" = None,
         hooks: "Sequence[Mapping[str, Any]]" = (),
+        guards: "Guards | Mapping[str, Any] | None" = None,
         max_turns: int = 1000,
     ) -> "Board":
         """A board: agents on it are woken by what is published, and publish themselves.
 
-        `variables` and `hooks` are what a workflow folder declares, in Python; the functions of
-        hooks stand in them. One publish sets off at most `max_turns` turns.
+        `variables`, `hooks` and `guards` are what a workflow folder declares, in Python; the
+        functions of hooks stand in them. One publish sets off at most `max_turns` turns.
 
         Raises:
             UsageError: this app has a board of that name already.
         """
         parts = self._open()
-        declared = parts.declare_board(name, max_turns, variables or {}, hooks)
+        declared = parts.declare_board(name, max_turns, variables or {}, hooks, guards)
         runs = parts.runs.board(name, partial(parts.boards.load, name), user=user_id, tenant=app_id)
         return Board(declared, runs, parts, self._serve)
 

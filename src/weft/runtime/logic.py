@@ -13,6 +13,9 @@ from weft.assembly.logic.pieces import texts_of
 from weft.assembly.logic.searched import found_texts
 from weft.board import events as board
 from weft.conversation.events import RouteDecided
+from weft.guards import events as guards
+from weft.guards.logic.following import follow, watching
+from weft.guards.spec import NO_GUARDS, Guards, Watch
 from weft.lifecycle import events as lifecycle
 from weft.log import events as runs
 from weft.log.logic import Codec, Upcast
@@ -83,6 +86,10 @@ FACTS = (
     reaction.RetryAsked,
     reaction.LimitReached,
     reaction.SampleChosen,
+    guards.BudgetReserved,
+    guards.BudgetSpent,
+    guards.BudgetExceeded,
+    guards.ScarcityChanged,
 )
 
 # (kind, version) to what lifts its data to the next version.
@@ -97,6 +104,8 @@ def codec() -> Codec:
 def evolve(workflow: Workflow, state: RunState, event: Event) -> None:
     """Fold an event into the state, in place: the driver owns it alone."""
     state.position = event.seq
+    if state.guards is not None:
+        follow(state, event)
     kind = event.data.__class__
     fold = _FOLDS.get(kind)
     if fold is not None:
@@ -133,9 +142,9 @@ def base_context(run: str, started: runs.RunStarted) -> dict[str, str]:
     }
 
 
-def fresh(run: str, workflow: Workflow) -> RunState:
+def fresh(run: str, workflow: Workflow, guards: Guards = NO_GUARDS) -> RunState:
     """The state of a run of which nothing is on record."""
-    return RunState(run, progress=workflow.begin())
+    return RunState(run, progress=workflow.begin(), guards=watching(guards))
 
 
 def is_untouched(state: RunState) -> bool:
@@ -170,6 +179,7 @@ def thaw(workflow: Workflow, frozen: bytes) -> RunState | None:
         snapshot = msgspec.json.decode(frozen, type=_Snapshot)
         state = snapshot.state
         state.progress = msgspec.convert(state.progress, workflow.progress)
+        state.guards = msgspec.convert(state.guards, Watch | None)
         state.chat = {
             id: msgspec.convert(fact, _KINDS[kind]) for id, (kind, fact) in state.chat.items()
         }

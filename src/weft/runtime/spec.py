@@ -14,6 +14,7 @@ from weft.assembly.spec import Chosen
 from weft.assembly.spec.assemblies import Assembly
 from weft.assembly.spec.means import Search, TokenCounter, no_search
 from weft.board.spec import Artifact, Reader, TypeRegistry
+from weft.guards.spec import NO_GUARDS, Guards
 from weft.kernel.values import Json
 from weft.variables.events import ContextSuppressed
 
@@ -163,6 +164,7 @@ class Loaded:
     types: TypeRegistry = field(default_factory=TypeRegistry)
     search: Search = no_search
     counter: TokenCounter = field(default_factory=Estimate)
+    guards: Guards = NO_GUARDS
     modules: object = None
 
 

@@ -14,6 +14,7 @@ from weft.assembly.spec.assemblies import Assembly
 from weft.assembly.spec.means import Search, TokenCounter, no_search
 from weft.board.spec import TypeRegistry
 from weft.errors import PlanChanged, UsageError
+from weft.guards.spec import NO_GUARDS, Guards
 from weft.log.events import RunStarted
 from weft.reaction.logic.checking import refuse_problems, refuse_sources
 from weft.reaction.logic.plans import make_plan, plan_diff, subscription_digest
@@ -27,7 +28,7 @@ from weft.runtime.spec import Loaded, Staff
 from weft.variables.logic.derivation import Triggers
 from weft.wiring.adapters import adapter
 from weft.wiring.collections import token_counter
-from weft.wiring.declared import ROOT, callee_of, read_board_hooks, read_variables
+from weft.wiring.declared import ROOT, callee_of, read_board_hooks, read_guards, read_variables
 
 # Seconds that it may take to say whether a value may be published.
 DEADLINE = 5.0
@@ -42,6 +43,7 @@ class BoardDeclaration:
     limit: int
     variables: Mapping[str, Any] = field(default_factory=dict[str, Any])
     hooks: Sequence[Mapping[str, Any]] = ()
+    guards: Guards | Mapping[str, Any] | None = None
     builders: dict[str, AgentBuilder] = field(default_factory=dict[str, AgentBuilder])
 
 
@@ -119,7 +121,9 @@ class Boards:
 
     def _make(self, declared: BoardDeclaration) -> Loaded:
         members = [builder.member() for builder in declared.builders.values()]
-        beside = {"variables": declared.variables, "hooks": declared.hooks}
+        guards = read_guards(declared.name, declared.guards, [each.agent for each in members])
+        said = guards if guards != NO_GUARDS else None
+        beside = {"variables": declared.variables, "hooks": declared.hooks, "guards": said}
         plan = make_plan(declared.name, members, declared.limit, declared.types, beside)
         refuse_problems(plan)
         toolkit, tools = _tools(plan)
@@ -146,6 +150,7 @@ class Boards:
             types=declared.types,
             search=self._search,
             counter=_counter(plan),
+            guards=guards,
         )
 
     def _staff(self, member: Member) -> Staff:

@@ -1,10 +1,12 @@
-"""What a board declares beside its agents: variables and hooks, whose functions stand in them."""
+"""What a board declares beside its agents: variables, guards, and hooks with their functions."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
-from weft.agents.spec import Callee, Toolkit
+from weft.agents.spec import Agent, Callee, Toolkit
 from weft.errors import DefinitionError, UsageError
+from weft.guards.logic.checking import check_guards
+from weft.guards.spec import NO_GUARDS, Guards
 from weft.kernel.documents import Document
 from weft.kernel.models import Entry, Report
 from weft.kernel.values import as_data, said
@@ -63,6 +65,26 @@ def _registered(function: Any, functions: dict[str, Callable[..., Any]]) -> str:
     if functions.setdefault(name, function) is not function:
         raise UsageError(f"Two functions of triggers are called {name!r}. Rename one of them.")
     return name
+
+
+def read_guards(
+    board: str, guards: Guards | Mapping[str, Any] | None, agents: Sequence[Agent]
+) -> Guards:
+    """The guards of a board.
+
+    Raises:
+        DefinitionError: they do not pass their check.
+    """
+    if guards is None:
+        return NO_GUARDS
+    report = Report(board)
+    said = guards.model_dump(mode="json") if isinstance(guards, Guards) else dict(guards)
+    document = _document(board, "guards", said)
+    read = guards if isinstance(guards, Guards) else report.model(document, Entry((), said), Guards)
+    if read is not None:
+        check_guards(report, document, (), read, {each.name: each.model for each in agents})
+    _refuse(board, report)
+    return read or NO_GUARDS
 
 
 def read_board_hooks(

@@ -154,6 +154,7 @@ class Folders:
             set_aside,
             leniency.suppressed(conversation) if set_aside else (),
             types=types,
+            guards=setup.guards,
             modules=code.modules,
         )
         return loaded, problems

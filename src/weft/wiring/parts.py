@@ -14,6 +14,7 @@ from weft.board.spec import BoardHandle, Reader, TypeRegistry
 from weft.conversation.logic.deciding import deciding
 from weft.errors import Diagnostic, UsageError
 from weft.explain.spec.asked import Declared
+from weft.guards.spec import Guards
 from weft.kernel.documents import Document
 from weft.kernel.values import Json
 from weft.log.events import RunStarted
@@ -103,6 +104,7 @@ class Parts:
         limit: int,
         variables: Mapping[str, Any],
         hooks: Sequence[Mapping[str, Any]],
+        guards: Guards | Mapping[str, Any] | None = None,
     ) -> BoardDeclaration:
         """A board of the app that has no agents yet.
 
@@ -113,7 +115,7 @@ class Parts:
             raise UsageError(f"A board is called by letters, digits, '_', '-', '.', not {name!r}.")
         if limit < 1:
             raise UsageError(f"One publish sets off turns from 1 on, not {limit!r}.")
-        declared = BoardDeclaration(name, self.types, limit, variables, hooks)
+        declared = BoardDeclaration(name, self.types, limit, variables, hooks, guards)
         self.boards.declare(declared)
         return declared
 

@@ -31,6 +31,7 @@ from weft.conversation.logic.tooling import (
 from weft.conversation.logic.transfers import TRANSFER
 from weft.conversation.spec import Conversation, Orchestrator, UiConfig
 from weft.errors import Diagnostic
+from weft.guards.logic.checking import check_guards
 from weft.kernel.digests import chain, digest
 from weft.kernel.documents import Document, Folder
 from weft.kernel.models import Entry, Report
@@ -81,6 +82,7 @@ def check(
     script = _script(scope, tooling, toolkit)
     if orchestrator is not None:
         _check_start(scope, orchestrator)
+        _check_guards(scope, orchestrator, agents)
         if orchestrator.startup_mode == "BackendOnly":
             check_nobody_is_asked(scope, rules)
         check_reach(scope, orchestrator, rules)
@@ -212,6 +214,13 @@ def _check_start(scope: Scope, orchestrator: Orchestrator) -> None:
             f"{orchestrator.startup_mode}.",
             "Set `startup_mode: UserDriven`, or drop it.",
         )
+
+
+def _check_guards(scope: Scope, orchestrator: Orchestrator, agents: Mapping[str, Agent]) -> None:
+    document = scope.document("orchestrator")
+    path = (*scope.report.part(document, "orchestrator").path, "guards")
+    models = {name: agent.model or orchestrator.model for name, agent in agents.items()}
+    check_guards(scope.report, document, path, orchestrator.guards, models)
 
 
 def _is_manual(orchestrator: Orchestrator) -> bool:

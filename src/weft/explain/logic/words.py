@@ -15,6 +15,9 @@ from weft.board import events as board
 from weft.board.spec import Artifact
 from weft.conversation.events import RouteDecided
 from weft.explain.spec.text import counted, one_line
+from weft.guards import events as guards
+from weft.guards.logic.budgeting import told
+from weft.guards.spec import Amounts
 from weft.kernel.values import preview
 from weft.lifecycle import events as lifecycle
 from weft.log import events as runs
@@ -105,6 +108,12 @@ def _chosen(fact: reaction.SampleChosen) -> str:
     return f"try {fact.chosen + 1} of {tries} counts" if fact.chosen >= 0 else "no try counts"
 
 
+def amounts(used: Amounts) -> str:
+    """So much of each resource, of those of which there is any."""
+    counts = {name: getattr(used, name) for name in Amounts.__struct_fields__}
+    return ", ".join(f"{n:g} {name}" for name, n in counts.items() if n) or "nothing"
+
+
 _BY_FACT: dict[type[Fact], Callable[[Any], str]] = {
     runs.RunStarted: lambda fact: f"run of {fact.workflow} began",
     runs.RunPaused: _paused,
@@ -175,6 +184,12 @@ _BY_FACT: dict[type[Fact], Callable[[Any], str]] = {
         f"{fact.root} set off {fact.limit} turns; not delivered: {listed(fact.undelivered)}"
     ),
     reaction.SampleChosen: _chosen,
+    guards.BudgetReserved: lambda fact: f"{fact.call} may use {amounts(fact.amounts)}",
+    guards.BudgetSpent: lambda fact: f"{fact.call} used {amounts(fact.amounts)}",
+    guards.BudgetExceeded: told,
+    guards.ScarcityChanged: lambda fact: (
+        f"the budget is {fact.level}: {fact.share:.0%} of {fact.resource} left"
+    ),
 }
 _WORDS = {fact.kind: say for fact, say in _BY_FACT.items()}
 

@@ -5,9 +5,16 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from weft.agents.events import TurnFinished
-from weft.errors import LoopLimit, ReactionFailed, UsageError
+from weft.errors import BudgetExceeded, LoopDetected, LoopLimit, ReactionFailed, UsageError
+from weft.guards.logic.following import EXCEEDED, LOOPED
 from weft.log.events import RunFailed
 from weft.log.spec import Event
+
+# The errors of runs that a guard stopped.
+_STOPS: dict[str, type[BudgetExceeded | LoopDetected]] = {
+    EXCEEDED: BudgetExceeded,
+    LOOPED: LoopDetected,
+}
 
 
 class Activity:
@@ -66,7 +73,8 @@ class Activity:
         elif isinstance(fact, TurnFinished) and fact.status == "failed":
             self.failures.append(ReactionFailed(event.run, fact.turn, fact.agent, fact.error))
         elif isinstance(fact, RunFailed):
-            self.failures.append(LoopLimit(f"Run {event.run!r} was stopped. {fact.message}"))
+            stopped = _STOPS.get(fact.error, LoopLimit)
+            self.failures.append(stopped(f"Run {event.run!r} was stopped. {fact.message}"))
 
     def fail(self, error: Exception) -> None:
         """Take notice that a run cannot be driven."""

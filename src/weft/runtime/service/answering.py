@@ -90,7 +90,7 @@ class Answering:
             is_last = place == len(turn.staff.engines) - 1
             asked = _asked(turn.staff.components, engine, is_last)
             rounds = self._rounds(turn, asked, sight, inside)
-            latest = await rounds.answer(sight.shown.digest, before)
+            latest = await rounds.answer(sight.shown, before)
             if latest.error:
                 return latest
             before.append(passed_on(latest.facts))

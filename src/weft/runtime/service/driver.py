@@ -37,6 +37,7 @@ from weft.runtime.service.calls import Waiting, ask
 from weft.runtime.service.components import observed
 from weft.runtime.service.crew import Crew
 from weft.runtime.service.endings import end_cancelled, end_failed
+from weft.runtime.service.guarding import begin_turn
 from weft.runtime.service.intake import due, expire, put_on_record, rest
 from weft.runtime.service.journal import Journal, Tell
 from weft.runtime.service.notices import Notices
@@ -175,7 +176,7 @@ class Driver:
         kept = await self._stores.snapshots.load(run)
         state = kept and thaw(loaded.workflow, kept[1])
         frozen = state.position if state else 0
-        state = state or fresh(run, loaded.workflow)
+        state = state or fresh(run, loaded.workflow, loaded.guards)
         secrets = await self._secrets(run, loaded, ends[0][0].data)
         verbose = self._context.is_verbose
         objects = self._objects.get(run)
@@ -312,7 +313,8 @@ class Driver:
         match decision:
             case TakeTurn(agent=agent):
                 number = next(iter(journal.state.open), journal.state.turns + 1)
-                await opened.turns.take(number, agent, self._voice(opened, number, agent))
+                if begin_turn(journal, number):
+                    await opened.turns.take(number, agent, self._voice(opened, number, agent))
             case Ask(question=question):
                 ask(journal, question)
             case Finish(reason=reason):

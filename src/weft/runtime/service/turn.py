@@ -13,6 +13,7 @@ from weft.log.spec import Fact
 from weft.runtime.service.answering import Answering
 from weft.runtime.service.components import around_turn
 from weft.runtime.service.gathering import Gatherer
+from weft.runtime.service.guarding import end_turn
 from weft.runtime.service.hooks import HookRunner
 from weft.runtime.service.journal import Journal
 from weft.runtime.service.messages import MessageHooks
@@ -54,6 +55,7 @@ class Turns:
         if given is not None and not ended.error:
             self._publish(number, agent, given, ended.facts)
         self._gatherer.close(number)
+        end_turn(journal, number)
         status = "failed" if ended.error else "done"
         return journal.keep(
             f"t{number}/end", lambda: TurnFinished(number, agent, status, ended.error)

@@ -1,0 +1,1 @@
+"""What can stop or steer a run: budget, loop detection."""

@@ -1,0 +1,1 @@
+"""What guards decide, and how what happens changes what they know."""
