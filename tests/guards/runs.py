@@ -22,7 +22,7 @@ async def dawdle():
 def endless(guards: Mapping[str, Any], *agents: str, **setup: Any) -> dict[str, str]:
     """A folder whose agents speak one after the other, and never come to an end by themselves."""
     names = agents or ("A",)
-    rules = [
+    rules = setup.pop("rules", None) or [
         {"source_agent": name, "target_agent": after, "handoff_type": "after_work"}
         for name, after in zip(names, (*names[1:], names[0]), strict=True)
     ]
@@ -38,10 +38,13 @@ def endless(guards: Mapping[str, Any], *agents: str, **setup: Any) -> dict[str, 
     return {f"{part}.json": json.dumps(said) for part, said in files.items()} | {"code.py": TOOLS}
 
 
+SOME = Usage(60, 40)
+
+
 class Says:
     """An engine that says something else each time, or what it is given, and uses some tokens."""
 
-    def __init__(self, *said: Any, usage: Usage = Usage(60, 40)) -> None:
+    def __init__(self, *said: Any, usage: Usage = SOME) -> None:
         self.tasks: list[Task] = []
         self._said = said
         self._usage = usage

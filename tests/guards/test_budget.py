@@ -16,10 +16,12 @@ from tests.support.plays import every, last, only
 from tests.support.worlds import begin, make_driver, make_world
 from weft import Answer, DefinitionError, Guards, RunBudget, Task, Usage, Weft
 from weft.agents.spec import Exchange
+from weft.board.spec import TypeRegistry
 from weft.errors import BudgetExceeded
 from weft.guards.logic.budgeting import scarcity, shortages, wanted_by
 from weft.guards.spec import Amounts, Price, Watch
 from weft.log.spec import Event
+from weft.reaction.logic.plans import make_plan
 from weft.runtime.spec import Reply
 from weft.testing import FakeClock
 
@@ -353,11 +355,10 @@ async def test_a_board_refuses_guards_that_make_no_sense(guards: Any, says: str)
     assert says in str(refused.value)
 
 
-async def test_a_board_with_another_budget_is_another_plan() -> None:
-    async with Weft(store="memory") as app:
-        guarded = app.board("a", guards={"budget": {"steps": 7}})
-        guarded.agent("one").consumes(Order).publishes(Parcel).with_engines(Clerk(pack))
-        await guarded.publish(Order())
-        await guarded.run_until_idle(SOON)
-        text = app._open().boards.load("a").workflow.plan.text  # pyright: ignore
-    assert '"guards": {\n    "budget": {\n      "steps": 7' in text
+def test_a_board_with_another_budget_has_another_plan() -> None:
+    def plan(**limits: int) -> str:
+        guards = Guards(budget=RunBudget(**limits)) if limits else None
+        return make_plan("b", [], 9, TypeRegistry(), {"guards": guards}).text
+
+    assert "guards" not in plan()
+    assert '"budget": {\n      "steps": 7\n    }' in plan(steps=7)

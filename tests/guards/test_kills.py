@@ -42,6 +42,26 @@ async def test_a_kill_at_every_single_point_charges_nothing_twice(tmp_path: Path
         assert essence(events) == essence(undisturbed), f"killed after {points} points"
 
 
+async def test_a_kill_at_every_single_point_forgets_no_loop(tmp_path: Path) -> None:
+    """Hints, a question to a person, and the end: each is there once, wherever it is killed."""
+    detection = {"window": 2, "similarity": None, "max_resets": 1}
+    folder = scripted(tmp_path, {"loop_detection": detection}, *["Again."] * 20, max_turns=9)
+
+    def person() -> Any:
+        return lambda question: {"t4/loop.1/ask": "Vary.", "t8/loop.1/ask": "stop"}[
+            question.question
+        ]
+
+    lives = Lives(folder, person())
+    undisturbed = await lives.live()
+    strategies = [each.strategy for each in every(undisturbed, "loop.detected")]
+    assert strategies == ["inject_variation", "escalate", "inject_variation", "escalate"]
+    assert last(undisturbed, "run.failed").error == "loop detected"
+    for points in range(lives.passed):
+        events = await Lives(folder, person()).live(points)
+        assert essence(events) == essence(undisturbed), f"killed after {points} points"
+
+
 class Shop:
     """A board with two agents side by side, one of which calls a tool, and a third after them."""
 

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 import msgspec
 
-from weft.guards.spec import Amounts
+from weft.guards.spec import Amounts, Entry
 from weft.log.spec import Fact
 
 
@@ -51,3 +51,40 @@ class ScarcityChanged(Fact, frozen=True):
     previous: str
     resource: str
     share: float
+
+
+class LoopChecked(Fact, frozen=True):
+    """A turn as loop detection sees it, and how much alike what the last turns said is, if that
+    was asked: by whom, or why it is not known."""
+
+    kind: ClassVar[str] = "loop.checked"
+    entry: Entry
+    similarity: float | None = None
+    embedder: str = ""
+    error: str = ""
+
+
+class Scores(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_unknown_fields=True):
+    """The signs of a loop, each from 0 to 1, and how much they count together."""
+
+    repetition: float = 0.0
+    oscillation: float = 0.0
+    no_progress: float = 0.0
+    semantic: float = 0.0
+    frustration: float = 0.0
+    confidence: float = 0.0
+
+
+class LoopDetected(Fact, frozen=True):
+    """Turns of a run are a loop, and something is done about it: a strategy, perhaps in place of
+    one that cannot be followed here. `recoveries` is how often that was done before."""
+
+    kind: ClassVar[str] = "loop.detected"
+    loop: str
+    agents: tuple[str, ...]
+    turns: tuple[int, ...]
+    scores: Scores
+    strategy: str
+    instead_of: str = ""
+    hint: str = ""
+    recoveries: int = 0

@@ -90,6 +90,8 @@ FACTS = (
     guards.BudgetSpent,
     guards.BudgetExceeded,
     guards.ScarcityChanged,
+    guards.LoopChecked,
+    guards.LoopDetected,
 )
 
 # (kind, version) to what lifts its data to the next version.

@@ -12,7 +12,7 @@ from weft.agents.spec import Callee, Component, Engine, Given, ToolServer, Workf
 from weft.assembly.logic.retrieval import Estimate
 from weft.assembly.spec import Chosen
 from weft.assembly.spec.assemblies import Assembly
-from weft.assembly.spec.means import Search, TokenCounter, no_search
+from weft.assembly.spec.means import Embedder, Search, TokenCounter, no_search
 from weft.board.spec import Artifact, Reader, TypeRegistry
 from weft.guards.spec import NO_GUARDS, Guards
 from weft.kernel.values import Json
@@ -165,6 +165,7 @@ class Loaded:
     search: Search = no_search
     counter: TokenCounter = field(default_factory=Estimate)
     guards: Guards = NO_GUARDS
+    embedder: Embedder | None = None
     modules: object = None
 
 

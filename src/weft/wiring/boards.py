@@ -27,7 +27,7 @@ from weft.runtime.service.users import ask_user_code
 from weft.runtime.spec import Loaded, Staff
 from weft.variables.logic.derivation import Triggers
 from weft.wiring.adapters import adapter
-from weft.wiring.collections import token_counter
+from weft.wiring.collections import comparing, token_counter
 from weft.wiring.declared import ROOT, callee_of, read_board_hooks, read_guards, read_variables
 
 # Seconds that it may take to say whether a value may be published.
@@ -151,6 +151,7 @@ class Boards:
             search=self._search,
             counter=_counter(plan),
             guards=guards,
+            embedder=comparing(guards),
         )
 
     def _staff(self, member: Member) -> Staff:

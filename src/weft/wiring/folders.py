@@ -22,6 +22,7 @@ from weft.log.events import RunStarted
 from weft.runtime.spec import Loaded, Staff
 from weft.wiring.adapters import adapter
 from weft.wiring.code import NO_CODE_FILE, Code, where_named
+from weft.wiring.collections import comparing
 from weft.wiring.contexts import Contexts
 from weft.wiring.engines import ENGINES, Unanswered, function, scripted
 from weft.wiring.servers import Connect
@@ -155,6 +156,7 @@ class Folders:
             leniency.suppressed(conversation) if set_aside else (),
             types=types,
             guards=setup.guards,
+            embedder=comparing(setup.guards) if to_run else None,
             modules=code.modules,
         )
         return loaded, problems

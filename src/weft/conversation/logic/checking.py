@@ -31,7 +31,7 @@ from weft.conversation.logic.tooling import (
 from weft.conversation.logic.transfers import TRANSFER
 from weft.conversation.spec import Conversation, Orchestrator, UiConfig
 from weft.errors import Diagnostic
-from weft.guards.logic.checking import check_guards
+from weft.guards.logic.checking import check_guards, escalations
 from weft.kernel.digests import chain, digest
 from weft.kernel.documents import Document, Folder
 from weft.kernel.models import Entry, Report
@@ -221,6 +221,16 @@ def _check_guards(scope: Scope, orchestrator: Orchestrator, agents: Mapping[str,
     path = (*scope.report.part(document, "orchestrator").path, "guards")
     models = {name: agent.model or orchestrator.model for name, agent in agents.items()}
     check_guards(scope.report, document, path, orchestrator.guards, models)
+    detection = orchestrator.guards.loop_detection
+    if detection is not None and orchestrator.startup_mode == "BackendOnly":
+        for place in escalations(detection):
+            scope.report.add(
+                document,
+                (*path, "loop_detection", *place),
+                "W033",
+                f"BackendOnly runs without people, and `{'.'.join(place)}: escalate` asks them.",
+                f"Set `{'.'.join(place)}` to something else, as `stop`.",
+            )
 
 
 def _is_manual(orchestrator: Orchestrator) -> bool:

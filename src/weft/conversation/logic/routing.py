@@ -33,6 +33,7 @@ from weft.agents.spec import (
 from weft.conversation.events import Considered, RouteDecided
 from weft.conversation.logic.transfers import transfer
 from weft.conversation.spec import Conversation, Floor, Rule
+from weft.guards.logic.recovering import instead
 from weft.log.spec import Fact
 from weft.variables.logic.conditions import judge
 
@@ -148,6 +149,7 @@ class Conversing:
         route = self._route(state, floor)
         if not isinstance(route, RouteDecided):
             return route
+        route = self._rotated(state, route)
         moment = _moment(state)
         if route.target not in self._steered:
             return self._go(state, route, ((f"{moment}/route", route),))
@@ -157,6 +159,14 @@ class Conversing:
             (f"{moment}/pre.{n}" if n else f"{moment}/route", each) for n, each in enumerate(routes)
         )
         return self._go(state, routes[-1], facts)
+
+    def _rotated(self, state: RunState, route: RouteDecided) -> RouteDecided:
+        """The route, unless its target goes round in circles and somebody else is there."""
+        other = instead(state, route.target, self._roster)
+        if other is None:
+            return route
+        reason = f"loop detection: {route.target} goes round in circles, another one speaks"
+        return msgspec.structs.replace(route, target=other, reason=reason)
 
     def _go(
         self, state: RunState, way: Way | RouteDecided, facts: tuple[tuple[str, Fact], ...]

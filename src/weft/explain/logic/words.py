@@ -16,6 +16,7 @@ from weft.board.spec import Artifact
 from weft.conversation.events import RouteDecided
 from weft.explain.spec.text import counted, one_line
 from weft.guards import events as guards
+from weft.guards.logic import recovering
 from weft.guards.logic.budgeting import told
 from weft.guards.spec import Amounts
 from weft.kernel.values import preview
@@ -114,6 +115,18 @@ def amounts(used: Amounts) -> str:
     return ", ".join(f"{n:g} {name}" for name, n in counts.items() if n) or "nothing"
 
 
+def _checked(fact: guards.LoopChecked) -> str:
+    alike = "" if fact.similarity is None else f", the last turns are {fact.similarity:.0%} alike"
+    unknown = f", not compared: {one_line(fact.error)}" if fact.error else ""
+    came = "something came of it" if fact.entry.progress else "nothing came of it"
+    return f"turn {fact.entry.turn} of {fact.entry.agent}: {came}{alike}{unknown}"
+
+
+def _looped(fact: guards.LoopDetected) -> str:
+    instead = f" in place of {fact.instead_of}" if fact.instead_of else ""
+    return f"{recovering.told(fact)}: {fact.strategy}{instead}"
+
+
 _BY_FACT: dict[type[Fact], Callable[[Any], str]] = {
     runs.RunStarted: lambda fact: f"run of {fact.workflow} began",
     runs.RunPaused: _paused,
@@ -190,6 +203,8 @@ _BY_FACT: dict[type[Fact], Callable[[Any], str]] = {
     guards.ScarcityChanged: lambda fact: (
         f"the budget is {fact.level}: {fact.share:.0%} of {fact.resource} left"
     ),
+    guards.LoopChecked: _checked,
+    guards.LoopDetected: _looped,
 }
 _WORDS = {fact.kind: say for fact, say in _BY_FACT.items()}
 

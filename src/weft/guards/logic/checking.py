@@ -1,8 +1,8 @@
 """Whether guards can do what is declared."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
-from weft.guards.spec import Guards
+from weft.guards.spec import Guards, LoopDetection, Strategies
 from weft.guards.spec.budgets import ANY_MODEL
 from weft.kernel.documents import Document, Path
 from weft.kernel.models import Report
@@ -25,3 +25,12 @@ def check_guards(
             message = f"Agent {agent!r} answers with {which}, which has no price."
             remedy = f"Add it to `prices`, or a price for any model: `{ANY_MODEL!r}`."
             report.add(document, (*path, "budget", "prices"), "W068", message, remedy)
+
+
+def escalations(detection: LoopDetection) -> Iterator[tuple[str, ...]]:
+    """Where it is declared that people are asked about loops."""
+    for loop in Strategies.model_fields:
+        if getattr(detection.strategies, loop) == "escalate":
+            yield "strategies", loop
+    if detection.then == "escalate":
+        yield ("then",)

@@ -15,6 +15,7 @@ from weft.agents.spec import Ask, Decision, Draw, Finish, Pick, TakeTurn
 from weft.board.events import ArtifactRefused
 from weft.board.service.rebuilding import index
 from weft.errors import ArtifactExists, MissingContext, UnknownRun
+from weft.guards.logic.recovering import escalation
 from weft.log.events import (
     RunFinished,
     RunResumed,
@@ -304,7 +305,7 @@ class Driver:
                 await hooks.before_chat()
                 await opened.offer()
             if state.failure is None:
-                await self._act(opened, opened.journal.workflow.decide(state))
+                await self._act(opened, escalation(state) or opened.journal.workflow.decide(state))
 
     async def _act(self, opened: Opened, decision: Decision) -> None:
         journal = opened.journal

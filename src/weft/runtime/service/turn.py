@@ -17,6 +17,7 @@ from weft.runtime.service.guarding import end_turn
 from weft.runtime.service.hooks import HookRunner
 from weft.runtime.service.journal import Journal
 from weft.runtime.service.messages import MessageHooks
+from weft.runtime.service.recovering import check_turn
 from weft.runtime.service.rounds import Ended
 from weft.runtime.service.sights import Sights
 from weft.runtime.spec import Going, Loaded, Voice
@@ -55,6 +56,7 @@ class Turns:
         if given is not None and not ended.error:
             self._publish(number, agent, given, ended.facts)
         self._gatherer.close(number)
+        await check_turn(journal, self._loaded, number, given)
         end_turn(journal, number)
         status = "failed" if ended.error else "done"
         return journal.keep(
