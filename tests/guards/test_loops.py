@@ -86,13 +86,25 @@ def test_what_was_before_the_window_does_not_count(
 
 
 def test_signs_add_up_by_their_weights() -> None:
-    entries = turns("aaaab", stuck=False, frustrated=True)
+    """Each sign in turn is all that counts."""
+    entries = turns("aaaab", frustrated=True)
     scores = detect(USUAL, entries, 0.5).scores
     assert scores.confidence == pytest.approx(0.4 * 0.8 + 0.3 * 0.5 + 0.1)
     assert detect(USUAL, entries, 0.5).loop == ""
     assert detect(LoopDetection(threshold=0.5), entries, 0.5).loop == "exact_repetition"
-    weights = Weights(repetition=0, semantic=0, no_progress=0, frustration=1)
-    assert detect(LoopDetection(weights=weights), entries, 0.5).loop == "frustration"
+    none = Weights(repetition=0, semantic=0, no_progress=0, frustration=1).model_dump()
+    found = {
+        sign: detect(
+            LoopDetection(weights=Weights(**{**none, "frustration": 0, sign: 1})), entries, 0.8
+        )
+        for sign in none
+    }
+    assert {sign: (each.loop, each.scores.confidence) for sign, each in found.items()} == {
+        "repetition": ("exact_repetition", 0.8),
+        "semantic": ("semantic_repetition", 0.8),
+        "no_progress": ("", 0.0),
+        "frustration": ("frustration", 1.0),
+    }
 
 
 def test_texts_are_compared_only_where_that_can_make_a_difference() -> None:
