@@ -111,8 +111,14 @@ def _chosen(fact: reaction.SampleChosen) -> str:
 
 def amounts(used: Amounts) -> str:
     """So much of each resource, of those of which there is any."""
-    counts = {name: getattr(used, name) for name in Amounts.__struct_fields__}
-    return ", ".join(f"{n:g} {name}" for name, n in counts.items() if n) or "nothing"
+    counts = (
+        (used.steps, "step"),
+        (used.tokens, "token"),
+        (used.model_calls, "model call"),
+        (used.tool_calls, "tool call"),
+    )
+    said = [counted(number, what) for number, what in counts if number]
+    return ", ".join([*said, *([f"cost {used.cost:g}"] if used.cost else [])]) or "nothing"
 
 
 def _checked(fact: guards.LoopChecked) -> str:
