@@ -180,8 +180,9 @@ def thaw(workflow: Workflow, frozen: bytes) -> RunState | None:
     try:
         snapshot = msgspec.json.decode(frozen, type=_Snapshot)
         state = snapshot.state
-        state.progress = msgspec.convert(state.progress, workflow.progress)
-        state.guards = msgspec.convert(state.guards, Watch | None)
+        # JSON has no keys but texts, and turns are known by number.
+        state.progress = msgspec.convert(state.progress, workflow.progress, str_keys=True)
+        state.guards = msgspec.convert(state.guards, Watch | None, str_keys=True)
         state.chat = {
             id: msgspec.convert(fact, _KINDS[kind]) for id, (kind, fact) in state.chat.items()
         }
