@@ -64,8 +64,7 @@ class Timeline(msgspec.Struct, frozen=True):
 
     @property
     def about(self) -> list[str]:
-        """What is known of the run as a whole, a line each: its budget, and on a board where it comes
-        from and what it is about."""
+        """The budget of the run, and on a board where it comes from, a line each."""
         lines = [f"Budget: used {self.spent}"] if self.spent else []
         lines += [f"Collects for {self.collects}"] if self.collects else []
         if self.correlation not in ("", self.run):

@@ -110,10 +110,7 @@ def _on_loop(watch: Watch, state: RunState, event: Event) -> None:
             _stop(state, f"{recovering.told(fact)}.")
         case "escalate":
             watch.recoveries.pop(loop)
-            prompt = (
-                f"The run goes round in circles: {recovering.told(fact)}. Answer {CONTINUE!r}, "
-                f"{STOP!r}, or say what to do instead."
-            )
+            prompt = f"A loop: {recovering.told(fact)}. Answer {CONTINUE}, {STOP}, or a hint."
             watch.escalation = Escalation(f"{event.id}/ask", prompt, fact.agents)
         case "rotate_agent":
             watch.avoided = fact.agents

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from weft.agents.events import AgentOutput, AgentText
 from weft.agents.logic.exchanges import passed_on
 from weft.agents.spec import UNPREPARED, Answer, Component, Engine, Exchange, Publication
+from weft.errors import BudgetExceeded
 from weft.kernel.contained import named
 from weft.kernel.values import said
 from weft.log.spec import Fact
@@ -90,7 +91,10 @@ class Answering:
             is_last = place == len(turn.staff.engines) - 1
             asked = _asked(turn.staff.components, engine, is_last)
             rounds = self._rounds(turn, asked, sight, inside)
-            latest = await rounds.answer(sight.shown, before)
+            try:
+                latest = await rounds.answer(sight.shown, before)
+            except BudgetExceeded as error:
+                return Ended(f"{named(error)}: {said(error)}")
             if latest.error:
                 return latest
             before.append(passed_on(latest.facts))

@@ -6,8 +6,8 @@ in between, so two calls never take the same last piece.
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Sequence
-from typing import Any, NoReturn, TypeVar
+from collections.abc import Awaitable, Sequence
+from typing import NoReturn, TypeVar
 
 from weft.agents.events import ModelAnswered
 from weft.agents.spec import Exchange, Usage
@@ -22,7 +22,7 @@ from weft.guards.logic.budgeting import (
     used_by,
     wanted_by,
 )
-from weft.guards.spec import Amounts
+from weft.guards.spec import Amounts, RunBudget
 from weft.log.spec import Fact
 from weft.runtime.service.journal import Journal
 
@@ -141,16 +141,20 @@ def within(journal: Journal, seconds: float) -> float:
     return seconds if left is None else max(0.0, min(seconds, left))
 
 
-async def in_time(journal: Journal, key: str, answering: Coroutine[Any, Any, T]) -> T:
-    """What a call comes to, which is cut off when the time of the run is over.
+def in_time(journal: Journal, key: str, answering: Awaitable[T]) -> Awaitable[T]:
+    """A call that is cut off when the time of the run is over.
 
     Raises:
         BudgetExceeded: it was.
     """
     budget = journal.guards.budget
     if budget is None or budget.wall_time is None:
-        return await answering
-    deadline = asyncio.timeout(within(journal, budget.wall_time))
+        return answering
+    return _cut_off(journal, budget, key, answering)
+
+
+async def _cut_off(journal: Journal, budget: RunBudget, key: str, answering: Awaitable[T]) -> T:
+    deadline = asyncio.timeout(seconds_left(budget, journal.state.guards, journal.clock.now()))
     try:
         async with deadline:
             return await answering

@@ -22,7 +22,6 @@ from weft.agents.logic.answers import as_answer, interpret, interpret_made, said
 from weft.agents.logic.exchanges import Outcome, exchange_of, request
 from weft.agents.spec import Engine, Exchange, Question, Task, ToolCall
 from weft.assembly.events import FrameAssembled
-from weft.errors import BudgetExceeded
 from weft.kernel.contained import named
 from weft.kernel.digests import digest
 from weft.kernel.values import Json, as_data, as_object, said
@@ -102,13 +101,11 @@ class Rounds:
         self._plain = self._output is None and self._products is None and hooks is None
 
     async def answer(self, shown: FrameAssembled, before: Sequence[Exchange] = ()) -> Ended:
-        """Ask until the agent is done; `before` is what other engines said in this turn."""
-        try:
-            return await self._answer(shown, before)
-        except BudgetExceeded as error:  # on record, and the run fails
-            return Ended(f"{named(error)}: {said(error)}")
+        """Ask until the agent is done; `before` is what other engines said in this turn.
 
-    async def _answer(self, shown: FrameAssembled, before: Sequence[Exchange]) -> Ended:
+        Raises:
+            BudgetExceeded: there is no budget for a call; that is on record, and the run fails.
+        """
         exchanges: list[Exchange] = [*before]
         mistakes = 0
         for number in count():
