@@ -13,6 +13,9 @@ TOOLS = """
 def look(n: int = 0):
     return n
 
+def note():
+    pass
+
 async def dawdle():
     import asyncio
     await asyncio.sleep(5)

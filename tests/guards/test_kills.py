@@ -21,11 +21,18 @@ pytestmark = pytest.mark.repeats
 
 
 def scripted(where: Path, guards: dict[str, Any], *said: Any, **setup: Any) -> str:
-    """A folder whose only agent says these lines."""
+    """A folder whose only agent says these lines, and whose turns end with a hook."""
     script = {
         "agents": {"A": [each if isinstance(each, str) else {"calls": each} for each in said]}
     }
-    return write_folder(where, endless(guards, **setup) | {"script.json": json.dumps(script)})
+    files = endless(guards, **setup)
+    tools = json.loads(files["tools.json"])
+    tools["lifecycle_tools"] = [
+        {"trigger": trigger, "agent": None, "file": "code.py", "function": "note"}
+        for trigger in ("after_agent", "after_chat")
+    ]
+    written = {"script.json": json.dumps(script), "tools.json": json.dumps(tools)}
+    return write_folder(where, files | written)
 
 
 async def test_a_kill_at_every_single_point_charges_nothing_twice(tmp_path: Path) -> None:

@@ -3,13 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from weft.agents.events import (
-    QuestionAnswered,
-    QuestionExpired,
-    TurnFinished,
-    TurnStarted,
-    UserText,
-)
+from weft.agents.events import QuestionAnswered, TurnFinished, TurnStarted, UserText
 from weft.agents.spec import USER, Failure, RunState
 from weft.guards.events import (
     BudgetExceeded,
@@ -132,10 +126,6 @@ def _on_answered(watch: Watch, state: RunState, event: Event) -> None:
         _hint(watch, asked.agents, answer, f"{fact.by} was asked about a loop")
 
 
-def _on_expired(watch: Watch, state: RunState, event: Event) -> None:
-    watch.escalation = None
-
-
 def _on_user_text(watch: Watch, state: RunState, event: Event) -> None:
     """What a person says makes a new beginning."""
     fact: UserText = event.data
@@ -162,6 +152,5 @@ _FOLDS: dict[type, Callable[[Watch, RunState, Any], None]] = {
     LoopChecked: _on_checked,
     LoopDetected: _on_loop,
     QuestionAnswered: _on_answered,
-    QuestionExpired: _on_expired,
     UserText: _on_user_text,
 }

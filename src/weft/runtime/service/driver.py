@@ -298,13 +298,13 @@ class Driver:
         ends = ending(state) if state.cancel or state.failure or state.ending else ""
         if ends == "cancelled":
             await end_cancelled(opened.journal, hooks)
-        elif ends == "failed":
+        elif ends == "failed" and not state.open:
             await end_failed(opened.journal, hooks)
         else:
             if not state.turns:
                 await hooks.before_chat()
                 await opened.offer()
-            if state.failure is None:
+            if state.failure is None or state.open:  # a turn that cannot go on comes to its end
                 await self._act(opened, escalation(state) or opened.journal.workflow.decide(state))
 
     async def _act(self, opened: Opened, decision: Decision) -> None:

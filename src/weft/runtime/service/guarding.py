@@ -99,9 +99,9 @@ def reserve(journal: Journal, wanted: dict[str, Amounts]) -> None:
     if not left:
         return
     total = sum(left.values(), Amounts())
-    short = shortages(budget, watch, total, journal.clock.now())
-    if short:
-        refuse(journal, ", ".join(left), short)
+    call, short = ", ".join(left), shortages(budget, watch, total, journal.clock.now())
+    if short or journal.recorded(f"{call}/exceeded"):
+        refuse(journal, call, short)
     for key, amounts in left.items():
         journal.record(f"{key}/reserved", events.BudgetReserved(key, amounts))
 
@@ -113,8 +113,7 @@ def refuse(journal: Journal, call: str, short: tuple[events.Shortage, ...]) -> N
         BudgetExceeded: always.
     """
     fact = events.BudgetExceeded(call, short)
-    journal.record(f"{call}/exceeded", fact)
-    raise BudgetExceeded(told(fact))
+    raise BudgetExceeded(told(journal.keep(f"{call}/exceeded", lambda: fact)))
 
 
 def settle(journal: Journal, key: str, spent: Amounts) -> None:
