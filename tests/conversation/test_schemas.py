@@ -57,6 +57,9 @@ UNSEEN = (
     "belongs to the chat, and 'f' names agent 'A'.",
     "'on' is for `after_chat`",
     "Write `run_start`, `agent:NAME` or `variable:NAME`.",
+    "nothing says what a model costs.",
+    "which has no room for one call",
+    "The weights add up to",
 )
 SHAPES = [
     each

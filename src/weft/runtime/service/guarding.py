@@ -127,8 +127,8 @@ def settle(journal: Journal, key: str, spent: Amounts) -> None:
         fact = events.ScarcityChanged(now.level, watch.level, now.resource, now.share)
         journal.record(f"{key}/scarcity", fact)
         if now.level in ("scarce", "critical"):
-            told = "run %s: the budget is %s, %d %% of %s are left"
-            log.warning(told, journal.state.run, now.level, 100 * now.share, now.resource)
+            said = (journal.state.run, now.level, 100 * now.share, now.resource)
+            log.warning("run %s: the budget is %s, %d %% of %s are left", *said)
 
 
 def within(journal: Journal, seconds: float) -> float:
