@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from weft.assembly.logic.states import At
 from weft.assembly.spec.sources import (
     HistorySource,
     LiteralSource,
@@ -94,5 +95,8 @@ def _share(source: Source) -> Iterator[str]:
 
 
 def _argument(name: str, value: Any) -> str:
-    told = qualified(value) if callable(value) else preview(value)
+    if isinstance(value, At):
+        told = f"from_state({value.path!r})"
+    else:
+        told = qualified(value) if callable(value) else preview(value)
     return f"{name}={told}" if name else told
