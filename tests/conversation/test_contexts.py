@@ -73,7 +73,8 @@ def checked(
 def test_what_can_give_context_is_accepted(context: str, tmp_path: Path) -> None:
     loaded, problems = checked(tmp_path, context)
     assert problems == []
-    assert loaded is not None and loaded.staff == {}  # who answers is not asked by a check
+    assert loaded is not None and loaded.staff["A"].context is not None
+    assert loaded.staff["A"].engines == ()  # who answers is not asked by a check
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,10 @@ from functools import partial
 from typing import Any, cast
 
 from weft.agents.spec import Callee, Engine, Tool, Toolkit
-from weft.assembly.logic.retrieval import Estimate
 from weft.assembly.service.providers import FilteredContextProvider
 from weft.assembly.spec import Chosen
 from weft.assembly.spec.assemblies import Assembly
-from weft.assembly.spec.means import Search, TokenCounter, no_search
+from weft.assembly.spec.means import Search, no_search
 from weft.board.spec import TypeRegistry
 from weft.errors import PlanChanged, UsageError
 from weft.log.events import RunStarted
@@ -26,7 +25,7 @@ from weft.runtime.service.users import ask_user_code
 from weft.runtime.spec import Loaded, Staff
 from weft.variables.logic.derivation import Triggers
 from weft.wiring.adapters import adapter
-from weft.wiring.collections import token_counter
+from weft.wiring.collections import counter_for
 from weft.wiring.declared import ROOT, callee_of, read_board_hooks, read_variables
 
 # Seconds that it may take to say whether a value may be published.
@@ -145,7 +144,7 @@ class Boards:
             contexts=_contexts(plan),
             types=declared.types,
             search=self._search,
-            counter=_counter(plan),
+            counter=counter_for(each.context for each in plan.members.values()),
         )
 
     def _staff(self, member: Member) -> Staff:
@@ -188,12 +187,6 @@ def _chosen(context: Chosen | ContextFilter | Assembly | None) -> Chosen | Assem
             context.filters, limit=context.limit, include_state_keys=context.include_state_keys
         )
     )
-
-
-def _counter(plan: Plan) -> TokenCounter:
-    """What counts the tokens of context; no tokenizer is loaded where nobody has sources."""
-    is_sourced = any(isinstance(each.context, Assembly) for each in plan.members.values())
-    return token_counter() if is_sourced else Estimate()
 
 
 def _contexts(plan: Plan) -> dict[str, Chosen]:

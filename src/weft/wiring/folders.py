@@ -8,6 +8,9 @@ from typing import Any
 from anyio import to_thread
 
 from weft.agents.spec import SELECTOR, Agent, Engine, Script, ToolServer
+from weft.assembly.spec import Chosen
+from weft.assembly.spec.assemblies import Assembly
+from weft.assembly.spec.means import no_search
 from weft.board.spec import TypeRegistry
 from weft.conversation.logic import leniency
 from weft.conversation.logic.checking import check
@@ -22,10 +25,12 @@ from weft.log.events import RunStarted
 from weft.runtime.spec import Loaded, Staff
 from weft.wiring.adapters import adapter
 from weft.wiring.code import NO_CODE_FILE, Code, where_named
+from weft.wiring.collections import Collections, counter_for
 from weft.wiring.contexts import Contexts
 from weft.wiring.engines import ENGINES, Unanswered, function, scripted
 from weft.wiring.servers import Connect
 from weft.wiring.servers import connect as reach
+from weft.wiring.sources import Registered
 
 log = logging.getLogger("weft.check")
 
@@ -35,7 +40,7 @@ class Folders:
 
     With `production`, what will not happen there is said as well. Unless `strict`, invalid context
     variables are set aside. `connect` reaches servers of tools in another way than by their
-    protocol; `types` are those that the app knows.
+    protocol; `types` and `collections` are those that the app knows.
     """
 
     def __init__(
@@ -46,8 +51,10 @@ class Folders:
         strict: bool = True,
         connect: Connect | None = None,
         types: TypeRegistry | None = None,
+        collections: Collections | None = None,
     ) -> None:
         self._engine = engine
+        self._collections = collections
         self._types = types
         self._connect = connect or reach
         self._production = production
@@ -123,19 +130,21 @@ class Folders:
         engines, unasked = self._engines(code, roster(folder, broken), to_run)
         tools, hooks, message_hooks = code.tools(), code.hooks(), code.message_hooks()
         functions = {} if set_aside else code.derivations()
-        contexts = Contexts(code, declared_contexts(folder, broken))
+        registered = Registered(self._collections, to_run)
+        contexts = Contexts(code, declared_contexts(folder, broken), registered)
         chosen, types = contexts.chosen(), contexts.types(self._types)
-        problems = [*problems, *found, *unasked]
+        # What a source could not be made of may have been said of its declaration already.
+        problems = [*dict.fromkeys([*problems, *found, *unasked, *code.problems])]
         if conversation is None:
-            return None, [*problems, *code.problems]
+            return None, problems
         if self._production:
             problems += check_production(folder, conversation)
-        if unasked or code.problems:
-            return None, [*problems, *code.problems]
+        if unasked or not code.is_sound:
+            return None, problems
         setup, script = conversation.orchestrator, conversation.script
         loaded = Loaded(
             Conversing(conversation),
-            {agent: Staff((engine,), chosen.get(agent)) for agent, engine in engines.items()},
+            {agent: _staff(engines.get(agent), chosen.get(agent)) for agent in conversation.agents},
             folder.root,
             conversation.digest,
             adapter("files").texts(folder),
@@ -154,6 +163,8 @@ class Folders:
             set_aside,
             leniency.suppressed(conversation) if set_aside else (),
             types=types,
+            search=self._collections.search if self._collections else no_search,
+            counter=counter_for(chosen.values()),
             modules=code.modules,
         )
         return loaded, problems
@@ -224,6 +235,11 @@ class Folders:
                 hint = nearest(other, ENGINES)
                 remedy = f"Did you mean {hint!r}?" if hint else f"There is: {', '.join(ENGINES)}."
                 raise Unanswered(f"Engine {other!r} does not exist.", remedy)
+
+
+def _staff(engine: Engine | None, context: Chosen | Assembly | None) -> Staff:
+    """Who answers, unless that was not asked, and what gives context."""
+    return Staff((engine,) if engine else (), context)
 
 
 def _outcome(loaded: Loaded) -> str:

@@ -137,7 +137,7 @@ def assemble(asked: Mapping[str, Any], engine: Engine | None) -> Parts:
     artifacts = open_artifacts(chosen, store)
     collections = Collections(chosen)
     boards, types = Boards(engine, collections.search), TypeRegistry()
-    folders = Folders(engine, strict=chosen.strict, types=types)
+    folders = Folders(engine, strict=chosen.strict, types=types, collections=collections)
     definitions = Definitions(folders, boards, store.log)
     runs = Runs(world(store, artifacts, documents, definitions))
     return Parts(

@@ -1,13 +1,21 @@
 """How an agent comes to its answer: its engines one after the other, tried as often as declared."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, NamedTuple
 
 from weft.agents.events import AgentOutput, AgentText
 from weft.agents.logic.exchanges import passed_on
-from weft.agents.spec import UNPREPARED, Answer, Component, Engine, Exchange, Publication
+from weft.agents.spec import (
+    UNPREPARED,
+    Answer,
+    Component,
+    Engine,
+    Exchange,
+    Prepared,
+    Publication,
+)
 from weft.kernel.contained import named
 from weft.kernel.values import said
 from weft.log.spec import Fact
@@ -15,10 +23,10 @@ from weft.reaction.events import SampleChosen
 from weft.runtime.service.beside import side_by_side
 from weft.runtime.service.calls import Waiting
 from weft.runtime.service.components import around_calls
-from weft.runtime.service.gathering import NOTHING, Gatherer
+from weft.runtime.service.gathering import NOTHING, Context, Gatherer
 from weft.runtime.service.journal import Journal
 from weft.runtime.service.messages import MessageHooks
-from weft.runtime.service.offers import offers_to
+from weft.runtime.service.offers import Offer, offers_to
 from weft.runtime.service.rounds import Asked, Ended, Rounds
 from weft.runtime.service.sights import Sight, Sights, Surrounding
 from weft.runtime.service.users import ask_user_code
@@ -69,7 +77,7 @@ class Answering:
         if problem:
             return Ended(problem)
         sights = [
-            self._sights.see(going, place, Surrounding(offers, prepared, each))
+            self._sights.see(going, place, _around(offers, prepared, each))
             for place, each in enumerate(contexts)
         ]
         # What a hook may rewrite is not heard before it has.
@@ -164,6 +172,12 @@ class Answering:
             if isinstance(fact, AgentOutput)
         ]
         return Answer(text, artifacts=tuple(made))
+
+
+def _around(offers: Mapping[str, Offer], prepared: Prepared, context: Context) -> Surrounding:
+    """What goes with a frame; what was said stands in it once."""
+    said = prepared._replace(messages=None) if context.tells else prepared
+    return Surrounding(offers, said, context)
 
 
 def _asked(components: Sequence[Component], engine: Engine, is_last: bool) -> Asked:

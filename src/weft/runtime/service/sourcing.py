@@ -7,10 +7,11 @@ from typing import Any
 import anyio
 
 from weft.assembly.events import ContextGathered
-from weft.assembly.service.assembling import Assembled, Assembler
+from weft.assembly.service.assembling import Assembled, Assembler, provider_key
 from weft.assembly.service.situations import Situation
 from weft.assembly.spec import ContextRequest, RagCollection, RetrievalResult
 from weft.assembly.spec.assemblies import Assembly
+from weft.assembly.spec.sources import ProviderSource
 from weft.board.spec import Artifact
 from weft.errors import (
     BoardError,
@@ -60,6 +61,12 @@ class Sourcing:
         except TROUBLES as error:
             return f"{named(error)}: {said(error)}"
 
+    def gathered(self, assembly: Assembly, turn: int) -> list[ContextGathered]:
+        """What providers among sources gave in a turn, as far as it is on record."""
+        asked = [n for n, each in enumerate(assembly.sources) if isinstance(each, ProviderSource)]
+        facts = [self._journal.outcome(f"t{turn}/{provider_key(place)}") for place in asked]
+        return [fact for some in facts for fact in some if isinstance(fact, ContextGathered)]
+
     def _situation(self, request: ContextRequest, witnessed: Sequence[Artifact]) -> Situation:
         journal, turn = self._journal, request.ctx.turn
         state, definitions = journal.state, journal.workflow.variables.definitions
@@ -70,7 +77,7 @@ class Sourcing:
         return Situation(
             turn=turn,
             agent=request.agent.name,
-            state=self._values(request.inputs),
+            state=self._values(request.inputs) if request.inputs else state.values,
             values=Values(state.values, state.absent, definitions),
             history=request.ctx.run.transcript,
             request=request,
@@ -119,8 +126,3 @@ class Sourcing:
                 f"The search of collection {collection.name!r} raised {named(error)}: "
                 f"{said(error)}. See to what it is searched through."
             ) from error
-
-
-def left_inputs(gathered: Sequence[ContextGathered]) -> ContextGathered | None:
-    """What says how the inputs of a turn are shown: the last that left them otherwise."""
-    return next((each for each in reversed(gathered) if each.inputs is not None), None)
