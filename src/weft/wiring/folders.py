@@ -76,8 +76,12 @@ class Folders:
         """The workflow as a run began with it; its code is the code of today."""
         key = (started.root, started.definition, started.set_aside, *started.code.values())
         if key not in self._restored:
-            self._restored[key] = await to_thread.run_sync(self._restore, started)
+            self._restored[key] = await to_thread.run_sync(self._restore, started, True)
         return self._restored[key]
+
+    def recall(self, started: RunStarted) -> Loaded:
+        """The workflow as a run began with it, to be looked at: who answers is not asked."""
+        return self._restore(started, False)
 
     def examine(self, source: str) -> tuple[Loaded | None, list[Diagnostic]]:
         """The workflow in a folder, if it is right, and everything there is to say about it.
@@ -95,7 +99,7 @@ class Folders:
         loaded, more = self._make(folder, problems, set_aside=aside, to_run=to_run)
         return loaded, [*found, *(problem for problem in more if problem not in found)]
 
-    def _restore(self, started: RunStarted) -> Loaded:
+    def _restore(self, started: RunStarted, to_run: bool) -> Loaded:
         files = adapter("files")
         name = FilePath(started.root).name
         folder, problems = files.restore_folder(name, started.root, started.files, started.code)
@@ -103,7 +107,8 @@ class Folders:
         changed = tuple(
             file for file, digest in started.code.items() if current.code.get(file) != digest
         )
-        loaded, problems = self._make(folder, problems, changed, started.set_aside)
+        aside = started.set_aside
+        loaded, problems = self._make(folder, problems, changed, aside, to_run=to_run)
         lost = any(problem.code == NO_CODE_FILE for problem in problems)
         if loaded is None and lost and not FilePath(started.root).is_dir():
             raise WorkflowGone(

@@ -7,10 +7,13 @@ from weft.errors import Conflict
 from weft.log.events import RunStarted
 from weft.log.ports import EventLog
 from weft.log.spec import Event
+from weft.reaction.logic.plans import describe_plan
 from weft.reaction.spec import Plan
 
-# What the text of a plan is kept as, and the form of what holds it, which is no run.
+# What the text of a plan is kept as, what it says of context for people, which only the program
+# that declares the board can tell, and the form of what holds both, which is no run.
 PLAN = "plan.json"
+CONTEXT = "context.txt"
 PLAN_FORM = "plan"
 
 
@@ -19,7 +22,8 @@ async def pin(log: EventLog, plan: Plan, now: datetime) -> None:
     run = _place(plan.name, plan.digest)
     if await log.ends(run=run):
         return
-    fact = RunStarted(plan.name, "", plan.digest, "", {PLAN: plan.text}, {}, form=PLAN_FORM)
+    files = {PLAN: plan.text, CONTEXT: describe_plan(plan)}
+    fact = RunStarted(plan.name, "", plan.digest, "", files, {}, form=PLAN_FORM)
     event = Event("start", run, 1, now, fact.kind, "driver", fact, None, fact.version)
     with suppress(Conflict):  # somebody else has just done so
         await log.append(run, [event], 0)
