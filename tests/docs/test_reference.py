@@ -18,14 +18,19 @@ from weft.agents.logic.views import view_of
 from weft.agents.spec import (
     Agent,
     Answer,
+    BudgetChoice,
     ContextChoice,
     EngineChoice,
+    FormatChoice,
+    HistoryChoice,
     Line,
     PromptSection,
+    RetrievalChoice,
     RunState,
     Script,
     ScriptedCall,
     Server,
+    SourceChoice,
     Task,
     Tool,
     Ui,
@@ -151,7 +156,17 @@ def tables(heading: str) -> list[list[str]]:
 
 KEYS: dict[str, list[type[BaseModel]]] = {
     "### orchestrator": [Orchestrator],
-    "### agents": [Agent, PromptSection, EngineChoice, ContextChoice],
+    "### agents": [
+        Agent,
+        PromptSection,
+        EngineChoice,
+        ContextChoice,
+        SourceChoice,
+        RetrievalChoice,
+        HistoryChoice,
+        BudgetChoice,
+        FormatChoice,
+    ],
     "### context_variables": [
         Definition,
         Static,
