@@ -77,7 +77,7 @@ class Boards:
 
         Raises:
             UsageError: it cannot work as it is declared.
-            DefinitionError: its variables or hooks do not pass their check.
+            DefinitionError: its variables, hooks or sources do not pass their check.
         """
         loaded = self._current.get(name)
         if loaded is None:
