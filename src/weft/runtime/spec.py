@@ -63,8 +63,8 @@ class Delta(msgspec.Struct, frozen=True, gc=False):
     call: int = 1
 
 
-# Takes pieces of an answer while it is made.
-Say = Callable[[str], None]
+# Takes pieces of an answer while it is made; `None` when it is made from its beginning again.
+Say = Callable[[str | None], None]
 
 # Gives what takes the pieces of a turn's model call of that number, from 1.
 Voice = Callable[[int], Say]
@@ -81,7 +81,7 @@ class Going(NamedTuple):
     again: bool
 
 
-def silence(text: str) -> None:
+def silence(text: str | None) -> None:
     """Takes a piece of an answer that nobody is to hear."""
 
 

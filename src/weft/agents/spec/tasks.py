@@ -46,7 +46,7 @@ class Publication(msgspec.Struct, frozen=True):
 NO_CONTEXT = ContextSlice([])
 
 
-def _unheard(text: str) -> None:
+def _unheard(text: str | None) -> None:
     """Nobody listens."""
 
 
@@ -54,7 +54,8 @@ class Task(msgspec.Struct, frozen=True):
     """What an engine is given: the recorded frame, opened, and the calls of this turn before.
 
     `inputs` are the artifacts that woke the agent and `context` is what its providers gave, both
-    as the frame shows them. `say` takes pieces of the answer while it is made, for whoever watches.
+    as the frame shows them. `say` takes pieces of the answer while it is made, for whoever watches;
+    `say(None)` takes them back, when the answer is made from its beginning again.
     """
 
     run: str
@@ -68,7 +69,7 @@ class Task(msgspec.Struct, frozen=True):
     output: OutputSchema | None = None
     exchanges: tuple[Exchange, ...] = ()
     model: str | None = None
-    say: Callable[[str], None] = _unheard
+    say: Callable[[str | None], None] = _unheard
     inputs: tuple[Artifact, ...] = ()
     context: ContextSlice = NO_CONTEXT
 

@@ -335,9 +335,11 @@ class Driver:
         def voice(call: int) -> Say:
             said = 0
 
-            def say(text: str) -> None:
+            def say(text: str | None) -> None:
                 nonlocal said
-                if text:
+                if text is None:
+                    said = 0
+                elif text:
                     self._hear(Delta(state.run, turn, agent, said, text, call))
                     said += len(text)
 
