@@ -18,10 +18,20 @@ from weft.testing.fakes import (
     FakeEnvironment,
     FakeToolServer,
 )
+from weft.testing.loopback import (
+    Broken,
+    Garbled,
+    LoopbackModel,
+    ModelRequest,
+    Paced,
+    Refusal,
+    Stalled,
+)
 from weft.testing.retrieval import HashingEmbedder, InMemorySearch, ParagraphSplitter
 
 __all__ = [
     "BoardTurn",
+    "Broken",
     "CrashingArtifacts",
     "CrashingCallee",
     "CrashingEngine",
@@ -33,9 +43,15 @@ __all__ = [
     "FakeEnvironment",
     "FakeToolServer",
     "Fuse",
+    "Garbled",
     "HashingEmbedder",
     "InMemorySearch",
     "Killed",
+    "LoopbackModel",
+    "ModelRequest",
+    "Paced",
     "ParagraphSplitter",
+    "Refusal",
     "ScriptedEngine",
+    "Stalled",
 ]
