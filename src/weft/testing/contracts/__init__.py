@@ -24,6 +24,7 @@ makes failures speak. A log under test is built with `CODEC`, which knows the fa
 from weft.testing.contracts.artifacts import ArtifactStoreContract, FollowingContract
 from weft.testing.contracts.claims import ClaimsContract
 from weft.testing.contracts.documents import DocumentStoreContract
+from weft.testing.contracts.engines import EngineContract
 from weft.testing.contracts.events import EventLogContract
 from weft.testing.contracts.facts import CODEC, Measured, Noted, event, events, refused, until
 from weft.testing.contracts.inbox import InboxContract
@@ -44,6 +45,7 @@ __all__ = [
     "ClaimsContract",
     "DocumentStoreContract",
     "EmbedderContract",
+    "EngineContract",
     "EventLogContract",
     "FollowingContract",
     "InboxContract",
