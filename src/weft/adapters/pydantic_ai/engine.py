@@ -18,9 +18,11 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 
-from weft.adapters.pydantic_ai.messages import answer_of, messages_of, parameters_of
+from weft.adapters.pydantic_ai.forms import answer_of, parameters_of
+from weft.adapters.pydantic_ai.messages import messages_of
 from weft.adapters.pydantic_ai.naming import Models
 from weft.adapters.pydantic_ai.patience import Patience
+from weft.agents.logic.spelling import spelled
 from weft.agents.spec import Answer, Task
 from weft.errors import EngineError
 from weft.kernel.values import as_object, said
@@ -59,7 +61,8 @@ class PydanticAIEngine:
         """
         model = self._models.named(task.model)
         await self._keep(model)
-        messages, parameters = messages_of(task), parameters_of(task, model)
+        names = spelled(tool.name for tool in task.tools)
+        messages, parameters = messages_of(task, names), parameters_of(task, names, model)
         attempts = self._patience.attempts()
         try:
             async with model:
@@ -68,7 +71,7 @@ class PydanticAIEngine:
         except (ModelAPIError, UnexpectedModelBehavior, TimeoutError) as error:
             tried = attempts.statistics["attempt_number"]
             raise EngineError(_told(error, model.model_name, tried, self._patience)) from error
-        return answer_of(response)
+        return answer_of(task, names, response)
 
     async def aclose(self) -> None:
         """Part from the providers."""

@@ -12,7 +12,7 @@ from weft.errors import UsageError
 
 
 class Models:
-    """The models that one engine asks, each made when it is first named.
+    """The models that one engine asks, each made when it is first named, the default one at once.
 
     A name says its provider, as in `openai:gpt-5`, unless all are reached by one `base_url`.
     """
@@ -28,6 +28,8 @@ class Models:
                 "openai-compatible", base_url=base_url, api_key=api_key or "none"
             )
             self._make = partial(OpenAIChatModel, provider=provider)
+        if default is not None:
+            self.named(None)
 
     def named(self, name: str | None) -> Model:
         """The model of that name, or the one that is asked when none is named.

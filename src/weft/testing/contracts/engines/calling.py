@@ -4,7 +4,7 @@ from typing import Any
 
 from weft.agents.spec import Answer, ToolCall
 from weft.testing.contracts.engines.stage import EQUIPPED, FORMED, Conversed, EngineSuite
-from weft.testing.loopback import LoopbackModel
+from weft.testing.loopback import LoopbackModel, ModelRequest
 
 ADDED = ToolCall("add", {"a": 2, "b": 3})
 
@@ -87,6 +87,22 @@ class CallingContract(EngineSuite):
             done = await self.converse(model, EQUIPPED | FORMED)
         assert done.end.kind == "run.finished"
         assert [fact.output for fact in done.facts("agent.output")] == [output]
+
+    async def test_a_tool_of_any_name(self) -> None:
+        """A tool may be called what no provider takes: it is offered by a name that they take."""
+        named = {"tools.yaml": "tools: [{agent: Adder, file: sums.py, function: add, name: 2 + 3}]"}
+
+        def call(request: ModelRequest) -> Answer:
+            if len(model.requests) > 1:
+                return Answer("It is 5.")
+            (name,) = request.tools
+            return calling(ToolCall(name, ADDED.arguments))
+
+        async with LoopbackModel(call) as model:
+            done = await self.converse(model, EQUIPPED | named)
+        assert done.texts == ["It is 5."]
+        assert [fact.tool for fact in done.facts("tool.returned")] == ["2 + 3"]
+        assert _told(model) == ["5"]
 
     async def _after(self, call: ToolCall) -> tuple[Conversed, str]:
         """A run in which a tool cannot give anything, and what the model is told of it."""
