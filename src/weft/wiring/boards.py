@@ -28,6 +28,7 @@ from weft.variables.logic.derivation import Triggers
 from weft.wiring.adapters import adapter
 from weft.wiring.collections import token_counter
 from weft.wiring.declared import ROOT, callee_of, read_board_hooks, read_variables
+from weft.wiring.models import Models, Unanswered
 
 # Seconds that it may take to say whether a value may be published.
 DEADLINE = 5.0
@@ -46,12 +47,15 @@ class BoardDeclaration:
 
 
 class Boards:
-    """The boards of an app; `engine` answers for agents that are given none, and `search` finds
-    what their sources look for."""
+    """The boards of an app; `engine` answers for agents that are given none, `search` finds what
+    their sources look for, and `models` is what asks models."""
 
-    def __init__(self, engine: Engine | None, search: Search = no_search) -> None:
+    def __init__(
+        self, engine: Engine | None, search: Search = no_search, models: Models | None = None
+    ) -> None:
         self._engine = engine
         self._search = search
+        self._models = models or Models()
         self._declared: dict[str, BoardDeclaration] = {}
         self._current: dict[str, Loaded] = {}
         self._known: dict[tuple[str, str], Loaded] = {}
@@ -149,15 +153,10 @@ class Boards:
         )
 
     def _staff(self, member: Member) -> Staff:
-        given = member.engines or ((self._engine,) if self._engine else ())
-        if not given:
-            raise UsageError(
-                f"Agent {member.agent.name!r} has no engine. Give it one: `.with_engines(…)`, or "
-                "one for all: `Weft(engine=…)`."
-            )
+        given = [self._engine_of(each) for each in member.engines] or self._common(member)
         own = [getattr(engine, "context_provider", None) for engine in given]
         return Staff(
-            tuple(map(_engine, given)),
+            tuple(given),
             _chosen(member.context),
             tuple(None if each is None else Chosen(each) for each in own),
             member.components,
@@ -167,17 +166,32 @@ class Boards:
             member.reader,
         )
 
+    def _common(self, member: Member) -> list[Engine]:
+        """The engine of an agent that is given none."""
+        if self._engine is not None:
+            return [self._engine_of(self._engine)]
+        if self._models.default:
+            return [self._engine_of(self._models.default)]
+        raise UsageError(
+            f"Agent {member.agent.name!r} has no engine. Give it one: `.with_engines(…)`, or one "
+            "for all: `Weft(model=…)` or `Weft(engine=…)`."
+        )
+
+    def _engine_of(self, given: Any) -> Engine:
+        """An engine, a function that answers as one, or a model by its name."""
+        if inspect.isroutine(given):
+            return adapter("functions").FunctionEngine(given)
+        if not isinstance(given, str):
+            return cast(Engine, given)
+        try:
+            return self._models.engine(given)
+        except Unanswered as error:
+            raise UsageError(error.message) from error
+
 
 def _plan(loaded: Loaded) -> Plan:
     assert isinstance(loaded.workflow, Reacting)
     return loaded.workflow.plan
-
-
-def _engine(given: Any) -> Engine:
-    """An engine, or a function that answers as one."""
-    if inspect.isroutine(given):
-        return adapter("functions").FunctionEngine(given)
-    return cast(Engine, given)
 
 
 def _chosen(context: Chosen | ContextFilter | Assembly | None) -> Chosen | Assembly | None:

@@ -31,6 +31,7 @@ from weft.wiring.adapters import adapter
 from weft.wiring.boards import BoardDeclaration, Boards
 from weft.wiring.collections import Collections
 from weft.wiring.folders import Folders
+from weft.wiring.models import Models
 from weft.wiring.settings import Settings, settings
 
 # What a board may be called: it is part of the ids of its runs.
@@ -136,9 +137,10 @@ def assemble(asked: Mapping[str, Any], engine: Engine | None) -> Parts:
     store, documents = open_store(chosen), open_documents(chosen)
     artifacts = open_artifacts(chosen, store)
     collections = Collections(chosen)
-    boards, types = Boards(engine, collections.search), TypeRegistry()
-    folders = Folders(engine, strict=chosen.strict, types=types)
-    definitions = Definitions(folders, boards, store.log)
+    models = Models(chosen.model)
+    boards, types = Boards(engine, collections.search, models), TypeRegistry()
+    folders = Folders(engine, strict=chosen.strict, types=types, models=models)
+    definitions = Definitions(folders, boards, store.log, models)
     runs = Runs(world(store, artifacts, documents, definitions))
     return Parts(
         chosen,
@@ -156,7 +158,10 @@ def assemble(asked: Mapping[str, Any], engine: Engine | None) -> Parts:
 class Definitions:
     """Workflows of an app: folders, and boards."""
 
-    def __init__(self, folders: Folders, boards: Boards, log: EventLog) -> None:
+    def __init__(
+        self, folders: Folders, boards: Boards, log: EventLog, models: Models | None = None
+    ) -> None:
+        self._models = models or Models()
         self._folders = folders
         self._boards = boards
         self._log = log
@@ -172,8 +177,9 @@ class Definitions:
         return await self._folders.restore(started)
 
     async def aclose(self) -> None:
-        """Part from the servers of tools."""
+        """Part from the servers of tools, and from the providers of models."""
         await self._folders.aclose()
+        await self._models.aclose()
 
 
 def world(
