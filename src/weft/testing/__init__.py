@@ -27,6 +27,7 @@ from weft.testing.loopback import (
     Refusal,
     Stalled,
 )
+from weft.testing.recorded import RecordedEngine
 from weft.testing.retrieval import HashingEmbedder, InMemorySearch, ParagraphSplitter
 
 __all__ = [
@@ -51,6 +52,7 @@ __all__ = [
     "ModelRequest",
     "Paced",
     "ParagraphSplitter",
+    "RecordedEngine",
     "Refusal",
     "ScriptedEngine",
     "Stalled",

@@ -46,6 +46,11 @@ class Publication(msgspec.Struct, frozen=True):
 NO_CONTEXT = ContextSlice([])
 
 
+def _as_it_is(value: Json) -> Json:
+    """Nothing in it is secret."""
+    return value
+
+
 def _unheard(text: str | None) -> None:
     """Nobody listens."""
 
@@ -55,7 +60,8 @@ class Task(msgspec.Struct, frozen=True):
 
     `inputs` are the artifacts that woke the agent and `context` is what its providers gave, both
     as the frame shows them. `say` takes pieces of the answer while it is made, for whoever watches;
-    `say(None)` takes them back, when the answer is made from its beginning again.
+    `say(None)` takes them back, when the answer is made from its beginning again. `mask` gives a
+    value without the run's secrets, for whoever writes it down.
     """
 
     run: str
@@ -72,6 +78,7 @@ class Task(msgspec.Struct, frozen=True):
     say: Callable[[str | None], None] = _unheard
     inputs: tuple[Artifact, ...] = ()
     context: ContextSlice = NO_CONTEXT
+    mask: Callable[[Json], Json] = _as_it_is
 
     @property
     def prompt(self) -> str:

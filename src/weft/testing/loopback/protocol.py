@@ -4,18 +4,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from weft.adapters.scripted import pieces
 from weft.agents.spec import Answer, ToolCall
 from weft.kernel.values import as_data
 
 CREATED = 1_767_225_600
 
-_PIECE = re.compile(r"\s*\S+\s*|\s+")
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-
-
-def pieces(text: str) -> list[str]:
-    """A text in the pieces in which it is streamed."""
-    return _PIECE.findall(text)
 
 
 def error(status: int, message: str) -> dict[str, Any]:
