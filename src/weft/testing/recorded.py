@@ -12,9 +12,12 @@ import msgspec
 
 from weft.adapters.scripted import pieces
 from weft.agents.logic.answers import as_answer
-from weft.agents.spec import Answer, Engine, Task
+from weft.agents.spec import Answer, Engine, Task, Usage
 from weft.errors import EngineError, UsageError
 from weft.kernel.values import as_data, canonical, preview
+
+# What a request or an answer need not say.
+NOTHING = ("", (), None, Usage())
 
 
 class Recorded(msgspec.Struct, frozen=True):
@@ -129,7 +132,7 @@ def _data_of(answer: Answer) -> dict[str, Any]:
 
 def _plain(parts: Mapping[str, Any]) -> dict[str, Any]:
     """Parts as they come back from a file; what is empty is left out."""
-    said = {key: value for key, value in parts.items() if value not in ("", (), None)}
+    said = {key: value for key, value in parts.items() if value not in NOTHING}
     return msgspec.json.decode(msgspec.json.encode(said))
 
 

@@ -128,14 +128,14 @@ def _words(event: ModelResponseStreamEvent) -> str:
 
 def _told(error: Exception, model: str, tried: int, patience: Patience) -> str:
     """What went wrong, with what the provider says to it."""
-    times = f" It was asked {tried} times." if tried > 1 else ""
+    who = f"Model {model!r}, asked {tried} times," if tried > 1 else f"Model {model!r}"
     match error:
         case TimeoutError():
-            return f"Model {model!r} was silent for {patience.timeout:g} s.{times}"
+            return f"{who} was silent for {patience.timeout:g} s. Let `Patience` be longer."
         case ModelHTTPError(status_code=status, body=body):
-            return f"Model {model!r} refused with status {status}: {_message(body)}{times}"
+            return f"{who} refused with status {status}: {_message(body)}"
         case _:
-            return f"Model {model!r} gave no answer: {said(error)}{times}"
+            return f"{who} gave no answer: {said(error)}"
 
 
 def _message(body: object) -> str:
