@@ -3,6 +3,8 @@
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 
+import pytest
+
 from weft.adapters.pydantic_ai import Patience, PydanticAIEngine
 from weft.agents.spec import Engine
 from weft.testing import LoopbackModel
@@ -20,3 +22,17 @@ class TestPydanticAI(EngineContract):
         engine = PydanticAIEngine("loopback", base_url=model.url, patience=patience, keep_open=True)
         async with aclosing(engine):
             yield engine
+
+
+class TestPydanticAIByName(EngineContract):
+    """The same by the protocol that `openai:` stands for."""
+
+    @asynccontextmanager
+    async def fresh(
+        self, model: LoopbackModel, *, silence: float = PATIENCE
+    ) -> AsyncIterator[Engine]:
+        patience = Patience(silence, RETRIES, pause=0.05, longest_pause=2)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("OPENAI_BASE_URL", model.url)
+            patch.setenv("OPENAI_API_KEY", "key")
+            yield PydanticAIEngine("openai:gpt-5", patience=patience)

@@ -71,6 +71,21 @@ async def test_an_answer_is_given_in_pieces() -> None:
     assert chunks[-1].usage.total_tokens == 7
 
 
+async def test_both_protocols_are_spoken() -> None:
+    async with LoopbackModel([CALLING, CALLING]) as model, client(model) as asking:
+        whole = await asking.responses.create(model="any", input=HELLO, instructions="Be brief.")
+        async with asking.responses.stream(model="any", input=HELLO) as events:
+            streamed = await events.get_final_response()
+    for given in (whole, streamed):
+        assert given.output_text == "Let me see."
+        assert [item.name for item in given.output if item.type == "function_call"] == [
+            "add",
+            "rest",
+        ]
+        assert given.usage.total_tokens == 7
+    assert "Be brief." in model.requests[0].text
+
+
 async def test_an_output_is_data() -> None:
     async with LoopbackModel([Answer(output={"ok": True})]) as model:
         assert (await ask(model)).choices[0].message.content == '{"ok":true}'
@@ -134,10 +149,16 @@ async def test_what_a_provider_refuses_is_refused() -> None:
         {"messages": [*HELLO, called, orphan]},
         {"messages": [*HELLO, called, *HELLO]},
     ]
-    async with LoopbackModel(lambda request: "Fine.") as model:
+    unanswered = {"type": "function_call", "call_id": "1", "name": "add", "arguments": "{}"}
+    given = {"type": "function_call_output", "call_id": "2", "output": "x"}
+    async with LoopbackModel(lambda request: "Fine.") as model, client(model) as asking:
         for more in wrong:
             with pytest.raises(openai.BadRequestError):
                 await ask(model, **more)
+        for items in ([], [unanswered], [given]):
+            with pytest.raises(openai.BadRequestError):
+                await asking.responses.create(model="any", input=items)
+        assert model.requests[-1].results == ["x"]
 
 
 async def test_lines_run_out_and_functions_fail() -> None:

@@ -10,25 +10,40 @@ from weft.kernel.values import as_data
 
 @dataclass(frozen=True)
 class ModelRequest:
-    """A request for an answer, as it came: `headers` by names in lower case, `body` read."""
+    """A request for an answer, as it came: `headers` by names in lower case, `body` read.
 
+    What it says of the body is the same for both protocols.
+    """
+
+    path: str
     headers: Mapping[str, str]
     body: Mapping[str, Any]
 
     @property
     def messages(self) -> list[dict[str, Any]]:
-        """What was said so far, the instructions first."""
-        return self.body["messages"]
+        """What was said, called and given so far, as the protocol has it."""
+        return self.body["input"] if "input" in self.body else self.body["messages"]
 
     @property
     def tools(self) -> list[str]:
         """The names of the tools that may be called."""
-        return [tool["function"]["name"] for tool in self.body.get("tools") or ()]
+        return [tool.get("function", tool)["name"] for tool in self.body.get("tools") or ()]
+
+    @property
+    def results(self) -> list[str]:
+        """What tools gave so far, as texts."""
+        given = [item.get("output", item.get("content")) for item in self.messages if _ends(item)]
+        return [each if isinstance(each, str) else as_data(each) for each in given]
 
     @property
     def text(self) -> str:
-        """The messages as one text of data, to look for words in."""
-        return as_data(self.messages)
+        """The instructions and the messages as one text of data, to look for words in."""
+        return as_data([self.body.get("instructions", ""), self.messages])
+
+
+def _ends(item: Mapping[str, Any]) -> bool:
+    """Whether a message says what a call gave."""
+    return item.get("role") == "tool" or item.get("type") == "function_call_output"
 
 
 @dataclass(frozen=True)

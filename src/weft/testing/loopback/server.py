@@ -1,4 +1,4 @@
-"""A model on loopback: a server that speaks the protocol of chat completions and does as told."""
+"""A model on loopback: a server that speaks the protocols of OpenAI and does as told."""
 
 import inspect
 import json
@@ -12,7 +12,7 @@ from anyio.abc import ByteStream, SocketAttribute
 from weft.agents.spec import Answer
 from weft.errors import EngineError
 from weft.kernel.values import said
-from weft.testing.loopback import http, protocol
+from weft.testing.loopback import chat, http, protocol, responses
 from weft.testing.loopback.protocol import Reply
 from weft.testing.loopback.script import (
     Broken,
@@ -91,17 +91,18 @@ class LoopbackModel:
         match request.method, request.path:
             case "GET", "/v1/models":
                 await stream.send(_json(200, protocol.models(self.name)))
-            case "POST", "/v1/chat/completions":
-                await self._complete(request, stream)
+            case "POST", chat.PATH | responses.PATH:
+                asked = ModelRequest(request.path, request.headers, json.loads(request.body))
+                self.requests.append(asked)
+                await self._answer(asked, len(self.requests), stream)
             case method, path:
-                message = f"There is no {method} {path}. A model on loopback has chat completions."
+                there = f"{chat.PATH} and {responses.PATH}"
+                message = f"There is no {method} {path}. A model on loopback answers at {there}."
                 await stream.send(_refused(Refusal(404, message)))
 
-    async def _complete(self, request: http.HttpRequest, stream: ByteStream) -> None:
-        asked = ModelRequest(request.headers, json.loads(request.body))
-        self.requests.append(asked)
-        number = len(self.requests)
-        wrong = protocol.misformed(asked.body)
+    async def _answer(self, asked: ModelRequest, number: int, stream: ByteStream) -> None:
+        check = chat.misformed if asked.path == chat.PATH else responses.misformed
+        wrong = check(asked.body)
         line = Refusal(400, wrong) if wrong else await self._line(asked, number)
         match line:
             case Refusal():
@@ -172,7 +173,8 @@ def _reply(line: Line, asked: ModelRequest, number: int) -> Reply:
         case _:
             raise AssertionError(f"{line!r} is no answer")
     answer = Answer(given) if isinstance(given, str) else given
-    return Reply(answer, asked.body, number)
+    make = chat.ChatReply if asked.path == chat.PATH else responses.ResponsesReply
+    return make(answer, asked.body, number)
 
 
 def _json(status: int, body: dict[str, Any]) -> bytes:

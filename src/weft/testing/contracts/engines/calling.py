@@ -1,7 +1,5 @@
 """What every engine makes of tools: it offers them, has them called, and tells what they gave."""
 
-from typing import Any
-
 from weft.agents.spec import Answer, ToolCall
 from weft.testing.contracts.engines.stage import EQUIPPED, FORMED, Conversed, EngineSuite
 from weft.testing.loopback import LoopbackModel, ModelRequest
@@ -27,7 +25,7 @@ class CallingContract(EngineSuite):
         offered = str(model.requests[0].body["tools"][0])
         assert "Add two numbers." in offered and "integer" in offered
         assert [fact.result for fact in done.facts("tool.returned")] == [5]
-        assert _told(model) == ["5"]
+        assert model.requests[-1].results == ["5"]
 
     async def test_words_beside_a_call(self) -> None:
         """What the model says while it calls a tool is said too."""
@@ -42,7 +40,7 @@ class CallingContract(EngineSuite):
             done = await self.converse(model, EQUIPPED)
         assert done.texts == ["We met."]
         assert len(done.facts("tool.returned")) == 3
-        met, again, five = _told(model)
+        met, again, five = model.requests[-1].results
         assert "met 2" in met and "met 2" in again and five == "5"
 
     async def test_rounds_of_calls(self) -> None:
@@ -51,7 +49,7 @@ class CallingContract(EngineSuite):
         async with LoopbackModel([calling(ADDED), calling(more), "It is 9."]) as model:
             done = await self.converse(model, EQUIPPED)
         assert done.texts == ["It is 9."]
-        assert _told(model) == ["5", "9"]
+        assert model.requests[-1].results == ["5", "9"]
         assert done.kinds.count("model.called") == 3
 
     async def test_a_tool_that_fails(self) -> None:
@@ -102,17 +100,11 @@ class CallingContract(EngineSuite):
             done = await self.converse(model, EQUIPPED | named)
         assert done.texts == ["It is 5."]
         assert [fact.tool for fact in done.facts("tool.returned")] == ["2 + 3"]
-        assert _told(model) == ["5"]
+        assert model.requests[-1].results == ["5"]
 
     async def _after(self, call: ToolCall) -> tuple[Conversed, str]:
         """A run in which a tool cannot give anything, and what the model is told of it."""
         async with LoopbackModel([calling(call), "Too bad."]) as model:
             done = await self.converse(model, EQUIPPED)
-        (told,) = _told(model)
+        (told,) = model.requests[-1].results
         return done, told
-
-
-def _told(model: LoopbackModel) -> list[str]:
-    """The results of tools in the last request, as texts."""
-    messages: list[dict[str, Any]] = model.requests[-1].messages
-    return [str(message["content"]) for message in messages if message["role"] == "tool"]
