@@ -2,18 +2,16 @@
 
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from anyio import to_thread
 from pydantic import BaseModel
 
 from tests.support.folders import write_folder
 from weft import DefinitionError, UsageError, Weft, artifact_type
 from weft.adapters.pydantic_ai import PydanticAIEngine
-from weft.testing import LoopbackModel
+from weft.testing import LoopbackModel, ScriptedEngine
 from weft.wiring import Folders
 
 AGENTS = """
@@ -98,6 +96,22 @@ async def test_a_model_that_cannot_be_asked_keeps_a_run_from_starting(
     assert says in str(problem)
 
 
+async def test_a_run_does_not_go_on_where_nobody_answers_for_it(tmp_path: Path) -> None:
+    setup = "{initial_message: Hi., human_in_the_loop: true}"
+    folder = write_folder(tmp_path, {"orchestrator.yaml": setup, "agents.yaml": "A: {}"})
+    store = str(tmp_path / "weft.db")
+    async with Weft(store=store, engine=ScriptedEngine({"A": ["Hello."]})) as app:
+        run = await app.start(folder)
+        async for event in run.events():
+            if event.kind == "run.paused":
+                break
+        kept = await app.log(run.id)
+    async with Weft(store=store) as app:
+        with pytest.raises(DefinitionError, match="Agent 'A' has no engine"):
+            await (await app.resume(run.id)).finished()
+        assert await app.log(run.id) == kept
+
+
 async def test_a_model_answers_on_a_board(echoing: LoopbackModel) -> None:
     async with Weft(store="memory", model="openai-chat:common") as app:
         board = app.board()
@@ -114,18 +128,6 @@ async def test_a_board_refuses_models_that_cannot_be_asked() -> None:
         board.agent("one").consumes(Riddle).with_engines("opnai:gpt-5")
         with pytest.raises(UsageError, match="'opnai:gpt-5' cannot be asked"):
             await board.publish(Riddle(text="?"))
-
-
-async def test_a_model_is_asked_on_the_command_line(tmp_path: Path, echoing: LoopbackModel) -> None:
-    folder = write_folder(tmp_path, FILES)
-    program = [sys.executable, "-m", "weft"]
-    words = ["run", folder, "--quiet", "--model", "openai-chat:common", "--store", "memory"]
-    call = partial(
-        subprocess.run, [*program, *words], cwd=tmp_path, capture_output=True, text=True, timeout=50
-    )
-    done = await to_thread.run_sync(call)
-    assert done.returncode == 0, done
-    assert done.stdout.splitlines() == ["A: I am own.", "B: I am common.", "C: Line of C."]
 
 
 def test_a_missing_package_is_named() -> None:

@@ -14,6 +14,7 @@ from weft.assembly.spec import Chosen
 from weft.assembly.spec.assemblies import Assembly
 from weft.assembly.spec.means import Search, TokenCounter, no_search
 from weft.board.spec import Artifact, Reader, TypeRegistry
+from weft.errors import Diagnostic
 from weft.kernel.values import Json
 from weft.variables.events import ContextSuppressed
 
@@ -136,7 +137,9 @@ class Staff:
 class Loaded:
     """A checked workflow with the code of its agents, tools and hooks, and what a run of it is
     pinned to. Tools are known by name, hooks by their place; parts that are set aside do not pass
-    their check and count as empty. `modules` is kept because the code lives no longer than it."""
+    their check and count as empty. `lacking` says which agents cannot answer here: such a run can
+    be told something, but not driven. `modules` is kept because the code lives no longer than it.
+    """
 
     workflow: Workflow
     staff: Mapping[str, Staff]
@@ -164,6 +167,7 @@ class Loaded:
     search: Search = no_search
     counter: TokenCounter = field(default_factory=Estimate)
     modules: object = None
+    lacking: tuple[Diagnostic, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

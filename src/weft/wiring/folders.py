@@ -97,7 +97,7 @@ class Folders:
         changed = tuple(
             file for file, digest in started.code.items() if current.code.get(file) != digest
         )
-        loaded, problems = self._make(folder, problems, changed, started.set_aside)
+        loaded, problems = self._make(folder, problems, changed, started.set_aside, is_begun=True)
         lost = any(problem.code == NO_CODE_FILE for problem in problems)
         if loaded is None and lost and not FilePath(started.root).is_dir():
             raise WorkflowGone(
@@ -116,6 +116,7 @@ class Folders:
         set_aside: tuple[str, ...] = (),
         *,
         to_run: bool = True,
+        is_begun: bool = False,
     ) -> tuple[Loaded | None, list[Diagnostic]]:
         unread = [each for each in problems if not (set_aside and leniency.is_about(each))]
         broken = frozenset(FilePath(problem.file).stem for problem in unread)
@@ -131,7 +132,7 @@ class Folders:
             return None, [*problems, *code.problems]
         if self._production:
             problems += check_production(folder, conversation)
-        if unasked or code.problems:
+        if (unasked and not is_begun) or code.problems:
             return None, [*problems, *code.problems]
         setup, script = conversation.orchestrator, conversation.script
         loaded = Loaded(
@@ -156,6 +157,7 @@ class Folders:
             leniency.suppressed(conversation) if set_aside else (),
             types=types,
             modules=code.modules,
+            lacking=tuple(unasked),
         )
         return loaded, problems
 

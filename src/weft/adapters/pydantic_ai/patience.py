@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from pydantic_ai.exceptions import (
+    ContentFilterError,
     ModelConnectionError,
     ModelRateLimitError,
     ModelServerError,
@@ -51,7 +52,8 @@ class Patience:
         )
 
     def _may_pass(self, error: BaseException) -> bool:
-        return isinstance(error, PASSING) and _asked_pause(error) <= self.longest_pause
+        is_passing = isinstance(error, PASSING) and not isinstance(error, ContentFilterError)
+        return is_passing and _asked_pause(error) <= self.longest_pause
 
     def _wait(self, state: RetryCallState) -> float:
         grown = wait_random_exponential(self.pause, self.longest_pause)(state)

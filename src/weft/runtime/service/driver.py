@@ -14,7 +14,7 @@ from weft.agents.events import (
 from weft.agents.spec import Ask, Decision, Draw, Finish, Pick, TakeTurn
 from weft.board.events import ArtifactRefused
 from weft.board.service.rebuilding import index
-from weft.errors import ArtifactExists, MissingContext, UnknownRun
+from weft.errors import ArtifactExists, DefinitionError, MissingContext, UnknownRun
 from weft.log.events import (
     RunFinished,
     RunResumed,
@@ -119,6 +119,7 @@ class Driver:
 
         Raises:
             Conflict: another driver won; this one stops.
+            DefinitionError: some agent of it cannot answer here.
             RunBusy: another process holds the run.
         """
         async with self._stores.claims.claim(run):
@@ -146,6 +147,8 @@ class Driver:
         """The run as its log has it now; a drive that was cut off is taken up with a mark."""
         opened = self._warm.pop(run, None) or await self._thaw(run)
         journal = opened.journal
+        if resume and opened.loaded.lacking:
+            raise DefinitionError(journal.workflow.name, opened.loaded.lacking)
         missed = await self._stores.log.read(run, journal.state.position)
         journal.catch_up(missed)
         if not opened.driven:
