@@ -130,9 +130,10 @@ async def test_a_board_refuses_models_that_cannot_be_asked() -> None:
             await board.publish(Riddle(text="?"))
 
 
-def test_a_missing_package_is_named() -> None:
+@pytest.mark.parametrize("package", ["pydantic_ai", "tenacity", "openai"])
+def test_a_missing_package_is_named(package: str) -> None:
     code = (
-        "import sys; sys.modules['pydantic_ai'] = None\n"
+        f"import sys; sys.modules[{package!r}] = None\n"
         "try:\n    import weft.adapters.pydantic_ai\n"
         "except Exception as error:\n    print(type(error).__name__, error)\n"
     )

@@ -112,7 +112,7 @@ def _alone(model: Model, settings: ModelSettings) -> ModelSettings:
     """The settings, without the client trying again by itself: two who do would try often."""
     if "max_retries" in model.unsupported_settings:
         return settings
-    return ModelSettings(**(settings | {"max_retries": 0}))
+    return settings | ModelSettings(max_retries=0)
 
 
 def _words(event: ModelResponseStreamEvent) -> str:

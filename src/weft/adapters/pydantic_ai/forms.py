@@ -75,7 +75,7 @@ def answer_of(task: Task, names: Mapping[str, str], response: ModelResponse) -> 
     calls = tuple(
         ToolCall(tools.get(part.tool_name, part.tool_name), part.args_as_dict(), part.tool_call_id)
         for part in called
-        if part.tool_name != OUTPUT
+        if part.tool_name != OUTPUT or OUTPUT in tools
     )
     if calls or task.output is None:
         return Answer(text, usage, calls)
