@@ -18,6 +18,7 @@ from weft.errors import UnknownType, UsageError
 from weft.kernel.values import preview
 from weft.reaction.spec.arguments import (
     as_agent,
+    as_answerer,
     as_chosen,
     as_component,
     as_count,
@@ -26,7 +27,6 @@ from weft.reaction.spec.arguments import (
     as_function,
     as_join,
     as_kind,
-    as_made,
     as_name,
     as_names,
     as_predicates,
@@ -137,10 +137,11 @@ class AgentBuilder:
         return self
 
     def with_engines(self, *engines: Answerer) -> Self:
-        """Let engines, or functions, answer for the agent, one after the other."""
+        """Let engines, models by their names, or functions answer for the agent, one after the
+        other."""
         with self._call("with_engines"):
             _need(engines, "an engine")
-            made = [as_made(each, "An engine") for each in engines]
+            made = [as_answerer(each) for each in engines]
             self._member = replace(self._member, engines=(*self._member.engines, *made))
         return self
 

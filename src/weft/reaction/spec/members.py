@@ -10,9 +10,9 @@ from weft.assembly.spec.providers import Chosen
 from weft.board.spec import FilterConfig, Public, Reader, Visibility
 from weft.reaction.spec.subscriptions import Subscription
 
-# Answers for an agent: an engine, or a function, plain or async, that gives an answer, a text, what
-# is to be published (one value, or several), or nothing.
-Answerer = Callable[[Task], Any]
+# Answers for an agent: an engine, a model by its name, or a function, plain or async, that gives an
+# answer, a text, what is to be published (one value, or several), or nothing.
+Answerer = Callable[[Task], Any] | str
 
 # Gives the score of what one try of an agent came to; the highest counts.
 Score = Callable[[Any], Any]

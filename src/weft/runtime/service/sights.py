@@ -156,6 +156,8 @@ class Sights:
             workflow.agents[agent].model or self._loaded.model,
             say,
         )
+        if journal.secrets:
+            task = msgspec.structs.replace(task, mask=journal.secrets.masked_data)
         return self._filled(task, sight) if sight.is_filled else task
 
     def _transcript(self, sight: Sight) -> Transcript:

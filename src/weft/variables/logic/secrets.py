@@ -91,6 +91,10 @@ class Secrets:
         masked = {name: self._mask(value, name in data) for name, value in said.items()}
         return fact if masked == said else msgspec.structs.replace(fact, **masked)
 
+    def masked_data(self, value: Json) -> Json:
+        """A value with every secret in it replaced by its mark."""
+        return self._mask(value)
+
     def _mask(self, value: Any, is_data: bool = True) -> Any:
         """A value masked; a number only where it is data, not where it counts something of ours."""
         if isinstance(value, str):
