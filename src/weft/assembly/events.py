@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import msgspec
 
+from weft.board.spec import Public, Visibility
 from weft.kernel.values import Json
 from weft.log.spec import Fact
 
@@ -77,12 +78,14 @@ class FoundResult(
     chunk: int = 0
     metadata: Mapping[str, Json] = {}
     text: str | None = None
+    visibility: Visibility = Public()
 
 
 class RetrievalSearched(Fact, frozen=True):
     """A collection was searched: for what, and what was found in how many microseconds.
 
-    `turn` and `agent` are those that it was first searched for in the run.
+    `turn` and `agent` are those that it was first searched for in the run; `reader` stands for that
+    agent with its labels and its tenant where others might find something else.
     """
 
     kind: ClassVar[str] = "retrieval.searched"
@@ -95,6 +98,7 @@ class RetrievalSearched(Fact, frozen=True):
     results: tuple[FoundResult, ...]
     micros: int
     filters: Mapping[str, Json] = {}
+    reader: str = ""
 
 
 class HistorySummarised(Fact, frozen=True):

@@ -12,7 +12,7 @@ from weft.agents.spec import Callee, Component, Engine, Given, ToolServer, Workf
 from weft.assembly.logic.retrieval import Estimate
 from weft.assembly.spec import Chosen
 from weft.assembly.spec.assemblies import Assembly
-from weft.assembly.spec.means import Search, TokenCounter, no_search
+from weft.assembly.spec.means import ReaderSearch, TokenCounter, no_search
 from weft.board.spec import Artifact, Reader, TypeRegistry
 from weft.kernel.values import Json
 from weft.variables.events import ContextSuppressed
@@ -161,7 +161,7 @@ class Loaded:
     suppressed: tuple[ContextSuppressed, ...] = ()
     contexts: Mapping[str, Chosen] = field(default_factory=dict[str, Chosen])
     types: TypeRegistry = field(default_factory=TypeRegistry)
-    search: Search = no_search
+    search: ReaderSearch = no_search
     counter: TokenCounter = field(default_factory=Estimate)
     modules: object = None
 

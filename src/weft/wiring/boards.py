@@ -11,7 +11,7 @@ from weft.assembly.logic.retrieval import Estimate
 from weft.assembly.service.providers import FilteredContextProvider
 from weft.assembly.spec import Chosen
 from weft.assembly.spec.assemblies import Assembly
-from weft.assembly.spec.means import Search, TokenCounter, no_search
+from weft.assembly.spec.means import ReaderSearch, TokenCounter, no_search
 from weft.board.spec import TypeRegistry
 from weft.errors import PlanChanged, UsageError
 from weft.log.events import RunStarted
@@ -49,7 +49,7 @@ class Boards:
     """The boards of an app; `engine` answers for agents that are given none, and `search` finds
     what their sources look for."""
 
-    def __init__(self, engine: Engine | None, search: Search = no_search) -> None:
+    def __init__(self, engine: Engine | None, search: ReaderSearch = no_search) -> None:
         self._engine = engine
         self._search = search
         self._declared: dict[str, BoardDeclaration] = {}

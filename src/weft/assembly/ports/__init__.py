@@ -2,10 +2,11 @@
 
 from weft.assembly.ports.retrieval import (
     Embedder,
+    PlainSearch,
     Splitter,
     VectorSearch,
     VectorStore,
 )
 from weft.assembly.spec.means import TokenCounter
 
-__all__ = ["Embedder", "Splitter", "TokenCounter", "VectorSearch", "VectorStore"]
+__all__ = ["Embedder", "PlainSearch", "Splitter", "TokenCounter", "VectorSearch", "VectorStore"]
