@@ -18,7 +18,7 @@ INDEXED = 2_000
 # The first release of the extension whose index goes on looking while filters leave too little.
 OLDEST = (0, 8)
 # How many candidates a look into the index begins with, at least and at most.
-CANDIDATES = (100, 1_000)
+CANDIDATES = (200, 1_000)
 
 EXISTS = SQL("SELECT to_regclass('weft_schema') IS NOT NULL").format()
 SCHEMA = SQL("SELECT version FROM weft_schema WHERE part = 'vectors'").format()

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 from weft.agents.events import AgentOutput, AgentText
 from weft.agents.logic.exchanges import passed_on
-from weft.agents.spec import UNPREPARED, Answer, Component, Engine, Exchange, Publication
+from weft.agents.spec import UNPREPARED, Answer, Exchange, Publication
+from weft.assembly.logic.labels import together
 from weft.kernel.contained import named
 from weft.kernel.values import said
 from weft.log.spec import Fact
@@ -84,11 +85,14 @@ class Answering:
         """One try of a turn: its engines one after the other; what the last of them made counts."""
         ended = Ended("")
         before: list[Exchange] = []
+        audience = together(seen for each in turn.sights for seen in each.shown.visibility)
         for place, engine in enumerate(turn.staff.engines):
             sight = turn.sights[min(place, len(turn.sights) - 1)]
             inside = f"{scope}/e{place}" if place else scope
             is_last = place == len(turn.staff.engines) - 1
-            asked = _asked(turn.staff.components, engine, is_last)
+            components = turn.staff.components
+            around = around_calls(components, engine) if components else engine
+            asked = Asked(engine, around, is_last, audience)
             rounds = self._rounds(turn, asked, sight, inside)
             latest = await rounds.answer(sight.shown.digest, before)
             if latest.error:
@@ -164,10 +168,6 @@ class Answering:
             if isinstance(fact, AgentOutput)
         ]
         return Answer(text, artifacts=tuple(made))
-
-
-def _asked(components: Sequence[Component], engine: Engine, is_last: bool) -> Asked:
-    return Asked(engine, around_calls(components, engine) if components else engine, is_last)
 
 
 def _after(before: Ended, latest: Ended) -> Ended:

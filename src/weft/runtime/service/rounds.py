@@ -21,6 +21,7 @@ from weft.agents.events import (
 from weft.agents.logic.answers import as_answer, interpret, interpret_made, said_by
 from weft.agents.logic.exchanges import Outcome, exchange_of, request
 from weft.agents.spec import Engine, Exchange, Question, Task, ToolCall
+from weft.board.spec import Audience
 from weft.kernel.contained import named
 from weft.kernel.digests import digest
 from weft.kernel.values import Json, as_data, as_object, said
@@ -59,11 +60,13 @@ class Ended(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """An engine, itself with components around it, and whether it has the last word in its turn."""
+    """An engine, itself with components around it, whether it has the last word in its turn, and
+    who may see all that the turn was shown."""
 
     engine: Engine
     wrapped: Engine
     is_last: bool = True
+    audience: Audience = ()
 
 
 class Rounds:
@@ -137,7 +140,8 @@ class Rounds:
                 answer = await ask_engine(self._asked.wrapped, task)
                 if self._products is not None:
                     answer = as_answer(task, answer)
-                    made = await self._products.read(answer, is_last=self._asked.is_last)
+                    is_last, audience = self._asked.is_last, self._asked.audience
+                    made = await self._products.read(answer, audience, is_last=is_last)
                     return interpret_made(task, answer, self._journal.workflow, made)
                 facts = interpret(task, answer, self._journal.workflow, self._output)
                 return _unsaid(facts) if self._hooks is not None else facts
