@@ -13,7 +13,7 @@ from weft.assembly.logic.assembled import AssembledContext
 from weft.assembly.logic.retrieval import Estimate
 from weft.assembly.spec import Chosen
 from weft.assembly.spec.assemblies import Assembly
-from weft.assembly.spec.means import Embedder, Search, TokenCounter, no_search
+from weft.assembly.spec.means import Embedder, ReaderSearch, TokenCounter, no_search
 from weft.board.spec import Artifact, Reader, TypeRegistry
 from weft.errors import Diagnostic
 from weft.guards.spec import NO_GUARDS, Guards
@@ -188,7 +188,7 @@ class Loaded:
     suppressed: tuple[ContextSuppressed, ...] = ()
     contexts: Mapping[str, Chosen] = field(default_factory=dict[str, Chosen])
     types: TypeRegistry = field(default_factory=TypeRegistry)
-    search: Search = no_search
+    search: ReaderSearch = no_search
     counter: TokenCounter = field(default_factory=Estimate)
     guards: Guards = NO_GUARDS
     embedder: Embedder | None = None

@@ -9,7 +9,7 @@ from weft.agents.spec import Engine
 from weft.assembly.service.providers import FilteredContextProvider
 from weft.assembly.spec import Chosen
 from weft.assembly.spec.assemblies import Assembly
-from weft.assembly.spec.means import Search, no_search
+from weft.assembly.spec.means import ReaderSearch, no_search
 from weft.board.spec import TypeRegistry
 from weft.errors import PlanChanged, UsageError
 from weft.guards.spec import NO_GUARDS, Guards
@@ -53,7 +53,7 @@ class Boards:
     their sources look for, and `models` is what asks models."""
 
     def __init__(
-        self, engine: Engine | None, search: Search = no_search, models: Models | None = None
+        self, engine: Engine | None, search: ReaderSearch = no_search, models: Models | None = None
     ) -> None:
         self._engine = engine
         self._search = search

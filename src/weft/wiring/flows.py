@@ -7,7 +7,7 @@ from typing import Any, cast
 from anyio import to_thread
 
 from weft.agents.spec import Agent, Engine, OutputModel
-from weft.assembly.spec.means import Search, no_search
+from weft.assembly.spec.means import ReaderSearch, no_search
 from weft.errors import PlanChanged, UsageError
 from weft.flow.logic.flowing import Around, Flowing
 from weft.flow.logic.flows import Flow
@@ -32,7 +32,7 @@ class Flows:
     their sources look for; `models` asks models by name."""
 
     def __init__(
-        self, engine: Engine | None, search: Search = no_search, models: Models | None = None
+        self, engine: Engine | None, search: ReaderSearch = no_search, models: Models | None = None
     ) -> None:
         self._engine = engine
         self._models = models or Models()

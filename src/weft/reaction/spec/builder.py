@@ -117,10 +117,12 @@ class AgentBuilder:
         tags: Iterable[str] = (),
         fan_out: int | tuple[int, int | None] | None = None,
         validate: Callable[[Any], Any] | None = None,
+        inherit: bool = False,
     ) -> Self:
         """Let the agent publish artifacts of these types, and say what holds for them.
 
         `fan_out` is how many of each one turn gives: so many, or at least and at most so many.
+        With `inherit`, only those may see it who may see all that its turn was shown.
         """
         with self._call("publishes"):
             names = self._names(types)
@@ -130,6 +132,7 @@ class AgentBuilder:
                 tags=as_names(tags, "`tags`"),
                 fan_out=as_fan_out(fan_out),
                 validate=None if validate is None else as_function(validate, "`validate`"),
+                inherit=as_flag(inherit, "`inherit`"),
             )
             products = (*self._member.products, *(replace(each, type=name) for name in names))
             _refuse_repeats([each.type for each in products], "It publishes {} twice.")

@@ -23,7 +23,8 @@ class Product:
     """A type of artifacts that an agent publishes, and what holds for each of them.
 
     `fan_out` says how many of them one turn gives, at least and at most; `validate` says of a value
-    whether it may be published.
+    whether it may be published. With `inherit`, only those may see it who may see all that its
+    turn was shown.
     """
 
     type: str
@@ -31,6 +32,7 @@ class Product:
     tags: Set[str] = frozenset()
     fan_out: tuple[int, int | None] = (0, None)
     validate: Callable[[Any], Any] | None = None
+    inherit: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,7 +25,7 @@ NAMES = frozenset(
         "workflow workflow_version definition root files code changed_code tenant user by author "
         "to agent tool name names source target writer timer question waiting_for status kind "
         "origin condition engine request digest view counter history segments hook function file "
-        "trigger server call model picked drawn among component display schema id tools"
+        "trigger server call model picked drawn among component display schema id tools reader"
     ).split()
 )
 
