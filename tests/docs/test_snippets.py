@@ -20,6 +20,8 @@ CODE = ("python", "yaml", "toml", "json")
 _PARTS = ("agents.yaml", "handoffs.yaml", "orchestrator.yaml", "script.yaml")
 UNSHOWN = {
     *(f"Booking/{file}" for file in (*_PARTS, "context_variables.yaml")),
+    *(f"Clerks/{file}" for file in ("agents.yaml", "handoffs.yaml", "script.yaml")),
+    *(f"Clerks/{file}" for file in ("clerks.py", "context_variables.yaml")),
     *("Handbook/leave.md", "Handbook/travel.txt"),
     *(f"Helpline/{file}" for file in _PARTS if file != "handoffs.yaml"),
     *(f"Helpline/{file}" for file in ("context_variables.yaml", "desk.py")),

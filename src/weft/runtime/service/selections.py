@@ -68,7 +68,7 @@ class Selections:
         values, excluded = self._journal.state.values, set(selection.exclude)
         if selection.exclude_variable is not None:
             excluded.update(names_in(values.get(selection.exclude_variable)))
-        category, notes = await self._category(selection.category, wanted.about)
+        category, notes = await self._category(selection.about, wanted.about)
         return Asked(
             self._journal.state.run,
             f"{key}.0",
