@@ -89,7 +89,7 @@ class Selections:
             source = f"variable {category.variable!r}"
         else:
             found, why = await _called(category.function, about)
-            source, why = "the function that says the category", why or "gave nothing"
+            source, why = "the function that says the category", why or "gave none"
         text = self._journal.secrets.masked(category_of(found))
         return (text, ()) if text else (GENERAL, (f"{source} {why}",))
 
