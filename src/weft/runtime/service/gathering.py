@@ -58,7 +58,7 @@ class Context(NamedTuple):
         """Who may see all of it."""
         if self.assembled is not None:
             return self.assembled.context.visibility
-        items = self.gathered.items if self.gathered else ()
+        items = (item for each in self.gathered for item in each.items)
         return together(seen for each in items for seen in each.visibility)
 
 
