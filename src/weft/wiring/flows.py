@@ -85,7 +85,9 @@ class Flows:
 
     def _make(self, flow: Flow[Any], plan: FlowPlan) -> Loaded:
         where = f"{ROOT}{flow.name}"
-        steps = {node.name: node for node in steps_of(plan) if isinstance(node.step, AgentStep)}
+        steps = {
+            node.name: node for node in steps_of(plan.paths) if isinstance(node.step, AgentStep)
+        }
         toolkit, tools = toolkit_of({name: node.step.tools for name, node in steps.items()})
         agents = {name: _agent(node) for name, node in steps.items()}
         variables, functions = read_variables(where, flow.variables, agents, toolkit)

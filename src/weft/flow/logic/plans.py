@@ -185,9 +185,9 @@ def _parts(text: str) -> dict[str, Json]:
     return {"flow": plan, **{f"path {id!r}": nodes for id, nodes in paths.items()}}
 
 
-def steps_of(plan: FlowPlan) -> Iterator[StepNode]:
-    """Every step of a flow, also those that join paths."""
-    for placed in plan.paths.values():
+def steps_of(paths: Mapping[str, Placed]) -> Iterator[StepNode]:
+    """Every step of paths, also those that join others."""
+    for placed in paths.values():
         for node in placed.line.nodes:
             if isinstance(node, StepNode):
                 yield node

@@ -1,0 +1,47 @@
+"""Whether the sources of steps can give what they name."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from weft.assembly.logic.checking import as_sources, check_sources
+from weft.errors import Diagnostic, UsageError
+from weft.flow.logic.checks.problems import problem
+from weft.flow.spec.nodes import StepNode
+from weft.kernel.values import preview
+from weft.variables.spec import BAKED_IN, BASE
+
+# Which number a problem of a source has, by what it is about.
+_CODES = {
+    "state": "W055",
+    "template": "W056",
+    "variable": "W021",
+    "collection": "W057",
+    "filter": "W058",
+}
+
+
+def check_context(node: StepNode, state: Any, variables: Mapping[str, Any]) -> Iterator[Diagnostic]:
+    """Whether the sources of a step name what the state and the variables have."""
+    given: object = node.context
+    if not isinstance(given, list | tuple):
+        message = f"`context` of step {node.name!r} is {preview(given)}."
+        yield problem(node.site, "W126", message, "Give a list of sources.")
+        return
+    try:
+        sources = as_sources(node.context)
+    except UsageError as error:
+        message, _, remedy = str(error).partition(". ")
+        yield problem(node.site, "W126", f"Step {node.name!r}: {message}.", remedy)
+        return
+    for trouble in check_sources(sources, state, _names(variables)):
+        message = f"Step {node.name!r}, {trouble.message}"
+        yield problem(node.site, _CODES[trouble.about], message, trouble.remedy)
+
+
+def _names(variables: Mapping[str, Any]) -> list[str]:
+    """The variables that there are, however they are declared."""
+    outer: Any = variables.get("context_variables", variables)
+    declared: Any = outer.get("definitions", {}) if isinstance(outer, Mapping) else {}
+    if isinstance(declared, list):
+        declared = [each.get("name") for each in declared if isinstance(each, Mapping)]
+    return [*BASE, *BAKED_IN, *declared]
