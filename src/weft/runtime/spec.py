@@ -15,6 +15,7 @@ from weft.assembly.spec import Chosen
 from weft.assembly.spec.assemblies import Assembly
 from weft.assembly.spec.means import Search, TokenCounter, no_search
 from weft.board.spec import Artifact, Reader, TypeRegistry
+from weft.guards.spec import Guards
 from weft.kernel.values import Json
 from weft.log.spec import Fact
 from weft.variables.events import ContextSuppressed
@@ -185,6 +186,7 @@ class Loaded:
     search: Search = no_search
     counter: TokenCounter = field(default_factory=Estimate)
     modules: object = None
+    guards: Guards = field(default_factory=Guards)
 
 
 @dataclass(frozen=True, slots=True)

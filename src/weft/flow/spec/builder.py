@@ -1,8 +1,8 @@
 """Flows as programs write them down: one call after the other."""
 
 import math
-import sys
 from collections.abc import Callable, Mapping, Sequence
+from inspect import currentframe
 from typing import Any, Self, TypedDict, Unpack, cast
 
 from weft.assembly.spec.formats import Budget, ContextFormat
@@ -283,7 +283,8 @@ def _option(given: str | Option) -> Option:
 
 def calling() -> Site:
     """The line of the program that made the call that is going on."""
-    frame = sys._getframe(1)
+    frame = currentframe()
+    assert frame is not None
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("weft.flow."):
         frame = frame.f_back
     return Site(frame.f_code.co_filename, frame.f_lineno)

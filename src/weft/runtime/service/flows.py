@@ -31,7 +31,7 @@ from weft.flow.logic.walking import (
     state_of,
     step_of,
 )
-from weft.flow.spec.nodes import ApprovalNode, BranchNode, ForkNode, StepNode
+from weft.flow.spec.nodes import ApprovalNode, BranchNode, ForkNode, LoopNode, StepNode
 from weft.flow.spec.progress import Progress, Step, Strand
 from weft.flow.spec.steps import About, AgentStep, PathResult, Retry
 from weft.kernel.values import Json, said, writable
@@ -136,6 +136,8 @@ class Flows:
                     await self._join(strand, node)
                 case ApprovalNode() as node:
                     await self._approve(strand, node)
+                case LoopNode():
+                    raise AssertionError("a loop is entered when a strand comes to it")
         except Exception as error:  # noqa: BLE001 - whatever code of the flow raises is recorded
             self._fail(strand, error)
 

@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from inspect import iscoroutinefunction
+from typing import Any, cast
 
 import msgspec
 
@@ -13,7 +14,7 @@ from weft.assembly.logic.assembled import AssembledContext
 from weft.assembly.spec import Message
 from weft.flow.events import StepCompensated, StepCompleted
 from weft.flow.logic.flowing import Flowing
-from weft.flow.logic.states import Change
+from weft.flow.logic.states import Change, StateModel
 from weft.flow.spec.nodes import StepNode
 from weft.flow.spec.progress import Progress, Step
 from weft.flow.spec.steps import About, AgentStep, StepContext, function_of
@@ -40,7 +41,7 @@ class StepCallee:
         self._function = function
         self._state = state
         self._about = about
-        self.may_ask = asyncio.iscoroutinefunction(function)
+        self.may_ask = iscoroutinefunction(function)
 
     async def __call__(self, arguments: Mapping[str, Json], context: Context) -> Any:
         """What the step gives."""
@@ -62,6 +63,11 @@ class Steps:
         self._opened = opened
         self._journal = opened.journal
         self._workflow = workflow
+
+    @property
+    def states(self) -> StateModel:
+        """How states are read and written."""
+        return self._workflow.states
 
     def state(self, written: Mapping[str, Json]) -> Any:
         """A state as steps get it: made anew, with its secrets."""
@@ -163,18 +169,18 @@ class StepErrand:
         engine: Engine | None,
     ) -> None:
         self._steps = steps
+        self._states = steps.states
         self._journal = journal
         self._step = step
         self._node = node
         self._written = written
         self._heard = 0
         self._prompt = ""
-        assert isinstance(node.step, AgentStep)
         self._agent: AgentStep[Any] = node.step
         self.engine = engine
         self.state = steps.state(written)
         self.trouble: Exception | None = None
-        self.tells_all = type(self._agent).build_messages is not AgentStep.build_messages
+        self.tells_all = _tells_all(self._agent)
 
     def heard(self, voice: Voice) -> Voice:
         """Lets the step hear answers as well, while they are made."""
@@ -220,7 +226,7 @@ class StepErrand:
             if self._agent.on_text is not None and isinstance(answer, str) and not self._heard:
                 self._agent.on_text(answer)  # its engine gave it whole
             given = await _ask(self._agent.apply, self.state, answer, context)
-            states = self._steps._workflow.states
+            states = self._states
             change = states.read(given)
             if change.confidence is None:
                 change = change._replace(confidence=_sure(answer))
@@ -254,9 +260,15 @@ async def _ask(function: Callable[..., Any], *args: Any) -> Any:
     return await ask_user_code(function, *args, deadline=DEADLINE)
 
 
+def _tells_all(agent: AgentStep[Any]) -> bool:
+    """Whether a step says itself all that its agent is told."""
+    own: Any = type(agent).build_messages
+    return own is not cast(Any, AgentStep).build_messages
+
+
 def _sure(answer: Any) -> float | None:
     """How sure an answer says it is, if it does."""
-    sure = getattr(answer, "confidence", None)
+    sure: Any = getattr(answer, "confidence", None)
     is_number = isinstance(sure, int | float) and not isinstance(sure, bool)
     return float(sure) if is_number and 0 <= sure <= 1 else None
 
