@@ -260,7 +260,9 @@ def _handlers(given: Any) -> tuple[tuple[type[BaseException], Line], ...]:
 
 def _cases(given: object) -> tuple[tuple[Any, Line], ...]:
     """The paths of a branch by their values; of what maps nothing, none."""
-    found = cast(Mapping[Any, Any], given) if isinstance(given, Mapping) else {}
+    if not isinstance(given, Mapping):
+        return ()
+    found = cast(Mapping[Any, Any], given)
     return tuple((value, as_line(path)) for value, path in found.items())
 
 

@@ -1,6 +1,7 @@
 """Whether people can be asked for approval as it is declared."""
 
 from collections.abc import Iterator, Mapping
+from typing import cast
 
 from weft.errors import Diagnostic
 from weft.flow.logic.approvals import DEFER
@@ -39,7 +40,7 @@ def _asked(node: ApprovalNode) -> Iterator[Asking]:
 
 
 def _check_asking(node: ApprovalNode, asking: Asking) -> Iterator[Diagnostic]:
-    approver: object = asking.approver
+    approver = cast(object, asking.approver)
     if not isinstance(approver, str) or not approver.strip():
         message = f"Approval {node.name!r} asks {preview(approver)}."
         yield problem(node.site, "W126", message, "Say who is asked.")

@@ -7,7 +7,7 @@ from weft.assembly.logic.checking import as_sources, check_sources
 from weft.errors import Diagnostic, UsageError
 from weft.flow.logic.checks.problems import problem
 from weft.flow.spec.nodes import StepNode
-from weft.kernel.values import preview
+from weft.kernel.values import as_array, as_object, preview
 from weft.variables.spec import BAKED_IN, BASE
 
 # Which number a problem of a source has, by what it is about.
@@ -40,8 +40,8 @@ def check_context(node: StepNode, state: Any, variables: Mapping[str, Any]) -> I
 
 def _names(variables: Mapping[str, Any]) -> list[str]:
     """The variables that there are, however they are declared."""
-    outer: Any = variables.get("context_variables", variables)
-    declared: Any = outer.get("definitions", {}) if isinstance(outer, Mapping) else {}
-    if isinstance(declared, list):
-        declared = [each.get("name") for each in declared if isinstance(each, Mapping)]
-    return [*BASE, *BAKED_IN, *declared]
+    outer = as_object(variables.get("context_variables", variables)) or {}
+    declared = outer.get("definitions")
+    listed = [as_object(each) or {} for each in as_array(declared) or ()]
+    named = [each["name"] for each in listed if "name" in each]
+    return [*BASE, *BAKED_IN, *(as_object(declared) or ()), *named]

@@ -1,6 +1,7 @@
 """Whether everything that is said has an effect where it stands."""
 
 from collections.abc import Iterator, Mapping
+from typing import cast
 
 from weft.assembly.spec.formats import PLAIN
 from weft.errors import Diagnostic
@@ -84,24 +85,21 @@ def _idle(node: StepNode) -> Iterator[tuple[str, str, str]]:
 
 
 def _check_handlers(node: StepNode) -> Iterator[Diagnostic]:
-    """Whether each path for failures can be taken, and does something."""
-    wider: list[type[BaseException]] = []
-    for kind, line in node.on_failure:
+    """Whether each path for failures, and that for too little confidence, does something."""
+    wider: list[type] = []
+    for given, line in node.on_failure:
+        kind = cast(object, given)
         if not isinstance(kind, type):
             continue
-        name = f"the path of step {node.name!r} for {kind.__name__}"
+        what = f"The path of step {node.name!r} for {kind.__name__}"
         if any(issubclass(kind, each) for each in wider):
-            message = f"{name.capitalize()} is never taken: one before it takes all such failures."
-            yield problem(node.site, "W127", _begun(message), "Put it first.")
+            message = f"{what} is never taken: one before it takes all such failures."
+            yield problem(node.site, "W127", message, "Put it first.")
         if not line.nodes and not node.recover:
-            message = f"{name} is empty, and the flow fails anyway."
-            yield problem(node.site, "W127", _begun(message), "Add `recover=True`, or a step.")
+            message = f"{what} is empty, and the flow fails anyway."
+            yield problem(node.site, "W127", message, "Add `recover=True`, or a step.")
         wider.append(kind)
-    if node.on_low_confidence is not None and not node.on_low_confidence.nodes:
-        if not node.on_low_confidence.ends:
-            message = f"`on_low_confidence` of step {node.name!r} is empty."
-            yield problem(node.site, "W127", message, "Add a step, or `complete()`.")
-
-
-def _begun(sentence: str) -> str:
-    return sentence[0].upper() + sentence[1:]
+    low = node.on_low_confidence
+    if low is not None and not low.nodes and not low.ends:
+        message = f"`on_low_confidence` of step {node.name!r} is empty."
+        yield problem(node.site, "W127", message, "Add a step, or `complete()`.")

@@ -92,4 +92,4 @@ def _is_same(a: StepNode, b: StepNode) -> bool:
 
 
 def _context(node: StepNode) -> tuple[object, ...]:
-    return tuple(node.context), node.budget, node.format, node.select
+    return node.context, node.budget, node.format, node.select

@@ -28,6 +28,11 @@ def fits(function: Callable[..., Any], count: int) -> bool:
     return True
 
 
+def is_count(value: object, least: int) -> bool:
+    """Whether a value is a whole number, and no less than another."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
 def is_number(value: object) -> bool:
     """Whether a value is a number that can be compared."""
     return isinstance(value, int | float) and not isinstance(value, bool) and value == value

@@ -1,11 +1,11 @@
 """Whether settings of steps have values that they can have."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 from weft.assembly.spec.formats import Budget, ContextFormat
 from weft.errors import Diagnostic
-from weft.flow.logic.checks.problems import fits, is_number, problem
+from weft.flow.logic.checks.problems import fits, is_count, is_number, problem
 from weft.flow.spec.nodes import Site, StepNode
 from weft.flow.spec.steps import Retry
 from weft.kernel.values import preview
@@ -17,7 +17,8 @@ def check_values(node: StepNode) -> Iterator[Diagnostic]:
     yield from check_timeout(f"step {node.name!r}", node.timeout, node.site)
     yield from _check_confidence(node)
     yield from _check_validate(node)
-    for kind, _ in node.on_failure:
+    for given, _ in node.on_failure:
+        kind = cast(object, given)
         if not isinstance(kind, type) or not issubclass(kind, BaseException):
             message = f"`on_failure` of step {node.name!r} has a path for {preview(kind)}."
             yield problem(node.site, "W126", message, "Map classes of errors to paths.")
@@ -38,8 +39,7 @@ def _typed(node: StepNode) -> Iterator[tuple[str, Any, type]]:
 
 def _check_retry(node: StepNode) -> Iterator[Diagnostic]:
     retry: Retry = node.retry
-    is_count = isinstance(retry.n, int) and not isinstance(retry.n, bool)
-    if not is_count or retry.n < 0:
+    if not is_count(retry.n, 0):
         message = f"Step {node.name!r} is to be tried again {preview(retry.n)} times."
         yield problem(node.site, "W122", message, "Let `retry` be 0 or more.")
     for name, least in (("delay", 0), ("factor", 1), ("max_delay", 0)):

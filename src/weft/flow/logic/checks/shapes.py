@@ -5,7 +5,7 @@ from typing import Any
 
 from weft.errors import Diagnostic
 from weft.flow.logic.checks.choices import missing, strangers, values_of, written
-from weft.flow.logic.checks.problems import fits, problem
+from weft.flow.logic.checks.problems import fits, is_count, problem
 from weft.flow.spec.nodes import BranchNode, ForkNode, Line, LoopNode, Node, Placed
 from weft.kernel.values import preview
 
@@ -42,9 +42,9 @@ def _check_loop(node: LoopNode) -> Iterator[Diagnostic]:
     if not node.body.nodes:
         message = f"Loop {node.name!r} has no steps."
         yield problem(node.site, "W110", message, "Give it a path with at least one.")
-    most: object = node.max_iterations
-    if not isinstance(most, int) or isinstance(most, bool) or most < 1:
-        message = f"Loop {node.name!r} is to be walked {preview(most)} times at most."
+    if not is_count(node.max_iterations, 1):
+        most = preview(node.max_iterations)
+        message = f"Loop {node.name!r} is to be walked {most} times at most."
         yield problem(node.site, "W111", message, "Let `max_iterations` be 1 or more.")
     yield from check_asked(node, node.until, "until")
 

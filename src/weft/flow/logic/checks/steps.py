@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from inspect import isasyncgenfunction, isgeneratorfunction
-from typing import Any, get_type_hints
+from typing import Any, cast, get_type_hints
 
 from pydantic import BaseModel
 
@@ -19,8 +19,9 @@ _NO_UPDATE = (BaseModel, str, int, float, list, tuple, set)
 def check_step(node: StepNode) -> Iterator[Diagnostic]:
     """Whether a step, and what makes up for it, can be taken."""
     what = f"Step {node.name!r}"
-    if isinstance(node.step, AgentStep):
-        yield from _check_agent(what, node.step, node.site)
+    agent = as_agent(node.step)
+    if agent is not None:
+        yield from _check_agent(what, agent, node.site)
     else:
         yield from _check_code(what, node.step, node.site)
     if isinstance(node.compensate, AgentStep):
@@ -28,6 +29,11 @@ def check_step(node: StepNode) -> Iterator[Diagnostic]:
         yield problem(node.site, "W121", message, "Give a function of the state and the context.")
     elif node.compensate is not None:
         yield from _check_code(f"`compensate` of step {node.name!r}", node.compensate, node.site)
+
+
+def as_agent(step: Any) -> AgentStep[Any] | None:
+    """A step that an agent takes, if one does."""
+    return cast(AgentStep[Any], step) if isinstance(step, AgentStep) else None
 
 
 def _check_code(what: str, step: Any, site: Site) -> Iterator[Diagnostic]:
@@ -65,23 +71,23 @@ def return_hint(function: Callable[..., Any]) -> Any:
 
 
 def _check_agent(what: str, step: AgentStep[Any], site: Site) -> Iterator[Diagnostic]:
-    kind = type(step)
-    if kind.apply is AgentStep.apply:
+    kind, plain = type(step), cast(type[AgentStep[Any]], AgentStep)
+    if kind.apply is plain.apply:
         message = f"{what} does not say what the answer changes."
         yield problem(site, "W121", message, "Define `apply(self, state, answer, context)`.")
     elif not fits(step.apply, 3):
         message = f"`apply` of {what.lower()} cannot be called with three values."
         yield problem(site, "W121", message, "Let it be `apply(self, state, answer, context)`.")
-    if kind.build_messages is not AgentStep.build_messages:
+    if kind.build_messages is not plain.build_messages:
         if not fits(step.build_messages, 2):
             message = f"`build_messages` of {what.lower()} cannot be called with two values."
             yield problem(
                 site, "W121", message, "Let it be `build_messages(self, state, context)`."
             )
-    elif kind.user_prompt is AgentStep.user_prompt or not fits(step.user_prompt, 1):
+    elif kind.user_prompt is plain.user_prompt or not fits(step.user_prompt, 1):
         message = f"{what} does not say what its agent is asked about the state."
         yield problem(site, "W121", message, "Define `user_prompt(self, state)`.")
-    output: object = step.output_type
+    output = cast(object, step.output_type)
     if output is not None and not (isinstance(output, type) and issubclass(output, BaseModel)):
         message = f"`output_type` of {what.lower()} is {preview(output)}."
         yield problem(site, "W121", message, "Give a pydantic model, or leave it out for text.")

@@ -6,9 +6,9 @@ from inspect import getsource, ismethod
 from textwrap import dedent
 from typing import Any, is_typeddict
 
-from weft.flow.logic.checks.steps import return_hint
+from weft.flow.logic.checks.steps import as_agent, return_hint
 from weft.flow.spec.nodes import Unmade
-from weft.flow.spec.steps import AgentStep, function_of
+from weft.flow.spec.steps import function_of
 
 # What may be called without doing anything to the world.
 _HARMLESS = frozenset(
@@ -34,7 +34,8 @@ def written_fields(step: Any) -> frozenset[str]:
 
 def is_harmless(step: Any) -> bool:
     """Whether a step surely does nothing but compute what it changes."""
-    if isinstance(step, AgentStep) and step.tools:
+    agent = as_agent(step)
+    if agent is not None and agent.tools:
         return False
     function = _code_of(step)
     parsed = _parsed(function) if function is not None else None
@@ -49,7 +50,8 @@ def _code_of(step: Any) -> Callable[..., Any] | None:
     """The function whose result is what a step changes."""
     if isinstance(step, Unmade):
         return None
-    function = step.apply if isinstance(step, AgentStep) else function_of(step)
+    agent = as_agent(step)
+    function: Any = function_of(step) if agent is None else agent.apply
     return function if callable(function) else None
 
 
@@ -101,7 +103,7 @@ def _called(function: ast.expr) -> str:
 def _does(node: ast.AST, state: list[str]) -> bool:
     """Whether code may do something to the world; what the state has is asked freely."""
     if isinstance(node, ast.Call):
-        return not (_is_plain(node.func) or _root(node.func) in state)
+        return not (_is_plain(node.func) or _is_asked(node.func, state))
     if isinstance(node, (ast.Attribute, ast.Subscript)):
         return not isinstance(node.ctx, ast.Load)
     return isinstance(node, _DOES)
@@ -111,17 +113,15 @@ def _is_plain(function: ast.expr) -> bool:
     match function:
         case ast.Name(id=name) | ast.Subscript(value=ast.Name(id=name)):
             return name in _HARMLESS
-        case ast.Attribute(value=ast.Constant()):
-            return True
         case _:
             return False
 
 
-def _root(function: ast.expr) -> str:
-    """Whose method is called."""
+def _is_asked(function: ast.expr, state: list[str]) -> bool:
+    """Whether a method of the state, of a constant, or of what these give is called."""
     if not isinstance(function, ast.Attribute):
-        return ""
+        return False
     inner = function.value
     while isinstance(inner, ast.Attribute | ast.Subscript | ast.Call):
         inner = inner.func if isinstance(inner, ast.Call) else inner.value
-    return inner.id if isinstance(inner, ast.Name) else ""
+    return isinstance(inner, ast.Constant) or isinstance(inner, ast.Name) and inner.id in state
