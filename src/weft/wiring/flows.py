@@ -125,7 +125,8 @@ class Flows:
                 "for all: `Weft(engine=…)`."
             )
         context = Assembly(tuple(node.context), node.budget, node.format) if node.context else None
-        return Staff((as_engine(given),), context)
+        named = {name: as_engine(each) for name, each in step.engines.items()}
+        return Staff((as_engine(given),), context, named=named)
 
 
 def _plan(loaded: Loaded) -> FlowPlan:

@@ -23,6 +23,7 @@ from weft.flow.spec.nodes import (
     Unmade,
 )
 from weft.flow.spec.steps import Retry
+from weft.guards.spec import Selection
 from weft.kernel.values import said
 
 
@@ -55,7 +56,7 @@ class Settings(TypedDict, total=False):
     on_failure: Any
     recover: bool
     cache: float | bool
-    select: Any
+    select: Selection
 
 
 class Path:

@@ -101,12 +101,19 @@ class Selections:
         return await self.judged(self.own, turn, categories, ended)
 
     async def judged(
-        self, selection: Selection, turn: int, categories: Sequence[str], ended: Ended
+        self,
+        selection: Selection,
+        turn: int,
+        categories: Sequence[str],
+        ended: Ended,
+        chosen: str = "",
     ) -> list[SelectionJudged]:
-        """What the end of an open turn says of its agent, in each category it was chosen in."""
+        """What the end of an open turn says of its agent, or of who was chosen to answer for it, in
+        each category it was chosen in."""
         if not categories:
             return []
-        state, agent = self._journal.state, self._journal.state.open[turn].agent
+        state = self._journal.state
+        agent = chosen or state.open[turn].agent
         credit, note = (0.0, "") if ended.error else await _credit(selection, ended.facts)
         self._owes = not self._selecting.follows_log
         return [

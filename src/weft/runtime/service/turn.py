@@ -62,8 +62,8 @@ class Turns:
             await self._hooks.after_agent(number, agent)
         if given is not None and not ended.error:
             self._publish(number, agent, given, ended.facts)
-        if errand is not None and not ended.error:
-            await errand.settle(ended.facts, ended.context)
+        if errand is not None:
+            await errand.settle(ended.error, ended.facts, ended.context)
         self._gatherer.close(number)
         return await self.end(number, agent, ended)
 
