@@ -1,4 +1,5 @@
-"""`weft show`: what is allowed in a file, which settings are in force, what a run is pinned to."""
+"""`weft show`: what is allowed in a file, which settings are in force, what a run is pinned to, and
+pictures of workflows."""
 
 import asyncio
 import json
@@ -10,6 +11,7 @@ import typer
 
 from weft.app import Weft
 from weft.cli.command import Command
+from weft.cli.graphs import graph_of
 from weft.cli.masking import masked
 from weft.cli.stored import StoreFile, find_run
 from weft.cli.terminal import Terminal, joined, safe
@@ -26,19 +28,24 @@ class Subject(StrEnum):
     schema = "schema"
     config = "config"
     plan = "plan"
+    graph = "graph"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Show(Command):
-    """Show the JSON Schema of a workflow's file, the settings and where each came from, or the
-    declarations that a run is pinned to."""
+    """Show the JSON Schema of a workflow's file, the settings and where each came from, the
+    declarations that a run is pinned to, or a picture of a workflow."""
 
     subject: Annotated[
-        Subject, typer.Argument(metavar="WHAT", help="`schema`, `config` or `plan`.")
+        Subject, typer.Argument(metavar="WHAT", help="`schema`, `config`, `plan` or `graph`.")
     ]
     name: Annotated[
         str | None,
-        typer.Argument(metavar="NAME", help=f"Schema of: {', '.join(FILES)}. Plan of: a run."),
+        typer.Argument(
+            metavar="NAME",
+            help=f"Schema of: {', '.join(FILES)}. Plan of: a run. Graph of: a folder, a flow of a "
+            "file (`FILE.py` or `FILE.py:FLOW`), or a run.",
+        ),
     ] = None
     store: StoreFile = None
 
@@ -51,7 +58,18 @@ class Show(Command):
                 self._show_schema(terminal)
             case Subject.plan:
                 asyncio.run(self._show_plan(terminal))
+            case Subject.graph:
+                asyncio.run(self._show_graph(terminal))
         return 0
+
+    async def _show_graph(self, terminal: Terminal) -> None:
+        if self.name is None:
+            raise UsageError(
+                "Say of what: `weft show graph NAME`, where NAME is a workflow folder, `FILE.py`, "
+                "`FILE.py:FLOW` or a run."
+            )
+        async with Weft(store=self.store) as app:
+            terminal.show(safe((await graph_of(app, self.name)).rstrip("\n")))
 
     async def _show_plan(self, terminal: Terminal) -> None:
         if self.name is None:

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from weft.errors import DefinitionError, Diagnostic
 from weft.flow.logic.checking import check
+from weft.flow.logic.drawing import draw
 from weft.flow.logic.plans import make_plan, placed_lines
 from weft.flow.spec.builder import Path, Settings, as_line, calling, make_step
 from weft.flow.spec.declared import Declared, Misplaced
@@ -111,6 +112,14 @@ class Flow(Path, Generic[S]):
             version, timeout = self.version, self.timeout
             self._plan = make_plan(self.name, version, self.state, paths, timeout, beside)
         return self._plan
+
+    def to_mermaid(self) -> str:
+        """The flow as a flowchart in the language of Mermaid: every way that a run can go.
+
+        Raises:
+            DefinitionError: the flow does not pass its check.
+        """
+        return draw(self.plan)
 
     @property
     def file(self) -> str:

@@ -6,6 +6,7 @@ from typing import cast
 from weft.assembly.spec.formats import PLAIN
 from weft.errors import Diagnostic
 from weft.flow.logic.checks.problems import problem
+from weft.flow.logic.checks.steps import as_agent
 from weft.flow.logic.plans import steps_of
 from weft.flow.logic.walking import FAILURE
 from weft.flow.spec.nodes import ForkNode, Placed, StepNode
@@ -78,10 +79,17 @@ def _idle(node: StepNode) -> Iterator[tuple[str, str, str]]:
     elif not node.context:
         for name in (name for name in ("budget", "format") if said[name]):
             yield name, "it has no `context`", "Give it sources, or leave it out."
+    if _has_spare_engines(node):
+        yield "engines", "nothing selects one of them", "Add `select=Selection(candidates=…)`."
     if node.on_low_confidence is not None and node.require_confidence is None:
         yield "on_low_confidence", "it requires none", "Add `require_confidence=…`."
     if node.recover and not node.on_failure:
         yield "recover", "nothing handles its failures", "Add `on_failure=…`."
+
+
+def _has_spare_engines(node: StepNode) -> bool:
+    agent = as_agent(node.step)
+    return agent is not None and bool(agent.engines) and node.select is None
 
 
 def _check_handlers(node: StepNode) -> Iterator[Diagnostic]:

@@ -19,13 +19,10 @@ _ALONG = ("body", "path")
 
 
 def check_name(name: object, site: Site, what: str) -> Iterator[Diagnostic]:
-    """Whether something can be called that."""
+    """Whether something is called anything."""
     if not isinstance(name, str) or not name.strip():
         message = f"The name of {what} is blank: {preview(name)}."
         yield problem(site, "W100", message, "Give it a name.")
-    elif any(each in name for each in _RESERVED):
-        message = f"The name {name!r} of {what} has a character that places are written with."
-        yield problem(site, "W100", message, f"Leave out {' '.join(_RESERVED)}.")
 
 
 class _Named(NamedTuple):
@@ -41,6 +38,9 @@ def check_names(paths: Mapping[str, Placed]) -> Iterator[Diagnostic]:
     seen: dict[tuple[str, str, str], Site] = {}
     for name, site, scopes in _names(paths):
         yield from check_name(name, site, "a step")
+        if any(each in str(name) for each in _RESERVED):
+            message = f"The name {name!r} of a step has a character that places are written with."
+            yield problem(site, "W100", message, f"Leave out {' '.join(_RESERVED)}.")
         keys = [(*scope, name) for scope in scopes]
         first = next((seen[key] for key in keys if key in seen), None)
         if first is not None:

@@ -8,6 +8,7 @@ from weft.errors import Diagnostic
 from weft.flow.logic.checks.problems import fits, is_count, is_number, problem
 from weft.flow.spec.nodes import Site, StepNode
 from weft.flow.spec.steps import Retry
+from weft.guards.spec import Selection
 from weft.kernel.values import preview
 
 
@@ -35,6 +36,7 @@ def _typed(node: StepNode) -> Iterator[tuple[str, Any, type]]:
     yield "budget", node.budget, Budget
     yield "format", node.format, ContextFormat
     yield "recover", node.recover, bool
+    yield "select", node.select, Selection
 
 
 def _check_retry(node: StepNode) -> Iterator[Diagnostic]:

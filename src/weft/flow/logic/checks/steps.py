@@ -10,6 +10,7 @@ from weft.errors import Diagnostic
 from weft.flow.logic.checks.problems import fits, problem
 from weft.flow.spec.nodes import Site, StepNode, Unmade
 from weft.flow.spec.steps import AgentStep, function_of
+from weft.guards.spec import Selection
 from weft.kernel.values import preview
 
 # What no step gives, although a program may say that it does.
@@ -22,6 +23,7 @@ def check_step(node: StepNode) -> Iterator[Diagnostic]:
     agent = as_agent(node.step)
     if agent is not None:
         yield from _check_agent(what, agent, node.site)
+        yield from _check_candidates(node, agent)
     else:
         yield from _check_code(what, node.step, node.site)
     if isinstance(node.compensate, AgentStep):
@@ -29,6 +31,15 @@ def check_step(node: StepNode) -> Iterator[Diagnostic]:
         yield problem(node.site, "W121", message, "Give a function of the state and the context.")
     elif node.compensate is not None:
         yield from _check_code(f"`compensate` of step {node.name!r}", node.compensate, node.site)
+
+
+def _check_candidates(node: StepNode, agent: AgentStep[Any]) -> Iterator[Diagnostic]:
+    """Whether whoever may be selected is there."""
+    if isinstance(node.select, Selection):
+        for name in (each for each in node.select.candidates if each not in agent.engines):
+            message = f"`select` of step {node.name!r} names {name!r}, which is none of `engines`."
+            known = ", ".join(agent.engines) or "none"
+            yield problem(node.site, "W126", message, f"Correct it. There is: {known}.")
 
 
 def as_agent(step: Any) -> AgentStep[Any] | None:
