@@ -7,6 +7,7 @@ from weft.cli.problems import located
 from weft.cli.stored import find_run
 from weft.errors import DefinitionError, UsageError
 from weft.explain.logic.pictures import picture
+from weft.reaction.logic.reacting import Reacting
 from weft.wiring import Folders, flows_in, is_code
 
 
@@ -20,7 +21,14 @@ async def graph_of(app: Weft, name: str) -> str:
     declared = _declared(name)
     if declared is not None:
         return declared
-    return picture((await app.definition(await find_run(app, name))).workflow)
+    run = await find_run(app, name)
+    started = (await app.log(run))[0].data
+    if started.form == Reacting.form:
+        raise UsageError(
+            f"Run {run!r} belongs to a board, which has no ways that could be drawn: its agents "
+            f"are woken by what is published. `weft show plan {name}` prints what wakes them."
+        )
+    return picture((await app.definition(run)).workflow)
 
 
 def _declared(name: str) -> str | None:

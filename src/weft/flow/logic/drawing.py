@@ -205,6 +205,6 @@ def _id(place: str) -> str:
 
 
 def _asked(function: Any, otherwise: str) -> str:
-    """What a function says about the state, as far as it can be put into words."""
+    """What a function is called, or what it reads out of the state if it has no name."""
     name = step_name(function)
-    return ".".join(read_path(function)) or (otherwise if name == "<lambda>" else name)
+    return name if name != "<lambda>" else ".".join(read_path(function)) or otherwise

@@ -11,13 +11,7 @@ from weft.kernel.values import as_array, as_object, preview
 from weft.variables.spec import BAKED_IN, BASE
 
 # Which number a problem of a source has, by what it is about.
-_CODES = {
-    "state": "W055",
-    "template": "W056",
-    "variable": "W021",
-    "collection": "W057",
-    "filter": "W058",
-}
+_CODES = {"state": "W055", "template": "W056", "variable": "W021", "filter": "W058"}
 
 
 def check_context(node: StepNode, state: Any, variables: Mapping[str, Any]) -> Iterator[Diagnostic]:
