@@ -24,6 +24,7 @@ from tests.parity.effects import Effect, put
 from tests.parity.guard_effects import GUARD_EFFECTS
 from tests.parity.runs import see
 from tests.parity.selection_effects import SELECTION_EFFECTS
+from tests.parity.source_effects import SOURCE_EFFECTS
 from tests.parity.tool_effects import TOOL_EFFECTS
 from tests.support.folders import write_folder
 from weft import (
@@ -37,6 +38,7 @@ from weft import (
     Weights,
     wiring,
 )
+from weft.agents.spec import ProviderChoice
 from weft.app.weft import Asked
 from weft.board.spec import FilterConfig, TagFilter
 from weft.errors import UsageError
@@ -46,9 +48,16 @@ from weft.variables.spec.triggers import Setting
 from weft.wiring import Settings
 
 # Made by the check from what is declared, or what others are made from; nobody writes them down.
-MADE = {Variables, Trigger, Setting}
+MADE = {Variables, Trigger, Setting, ProviderChoice}
 
-EFFECTS = effects.EFFECTS | TOOL_EFFECTS | CONTEXT_EFFECTS | GUARD_EFFECTS | SELECTION_EFFECTS
+EFFECTS = (
+    effects.EFFECTS
+    | TOOL_EFFECTS
+    | CONTEXT_EFFECTS
+    | SOURCE_EFFECTS
+    | GUARD_EFFECTS
+    | SELECTION_EFFECTS
+)
 
 # What can be said and is so anyway: an agent takes its n-th turn once.
 TRUE_ANYWAY = {"AgentTurnCount.once"}

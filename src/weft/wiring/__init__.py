@@ -22,6 +22,7 @@ from weft.wiring.parts import (
     world,
     write_back,
 )
+from weft.wiring.plans import describe_staff
 from weft.wiring.settings import DEFAULT_STORE, Chosen, Settings, in_force, settings
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "Settings",
     "assemble",
     "declared",
+    "describe_staff",
     "examine_flows",
     "flows_in",
     "in_force",

@@ -6,11 +6,10 @@ from functools import partial
 from typing import Any
 
 from weft.agents.spec import Engine
-from weft.assembly.logic.retrieval import Estimate
 from weft.assembly.service.providers import FilteredContextProvider
 from weft.assembly.spec import Chosen
 from weft.assembly.spec.assemblies import Assembly
-from weft.assembly.spec.means import Search, TokenCounter, no_search
+from weft.assembly.spec.means import Search, no_search
 from weft.board.spec import TypeRegistry
 from weft.errors import PlanChanged, UsageError
 from weft.guards.spec import NO_GUARDS, Guards
@@ -25,7 +24,7 @@ from weft.runtime.service.boards import collecting
 from weft.runtime.service.users import ask_user_code
 from weft.runtime.spec import Loaded, Staff
 from weft.variables.logic.derivation import Triggers
-from weft.wiring.collections import comparing, token_counter
+from weft.wiring.collections import comparing, counter_for
 from weft.wiring.declared import read_code_hooks, read_guards, read_variables, toolkit_of
 from weft.wiring.engines import as_engine
 
@@ -82,7 +81,7 @@ class Boards:
 
         Raises:
             UsageError: it cannot work as it is declared.
-            DefinitionError: its variables or hooks do not pass their check.
+            DefinitionError: its variables, hooks or sources do not pass their check.
         """
         loaded = self._current.get(name)
         if loaded is None:
@@ -154,7 +153,7 @@ class Boards:
             contexts=_contexts(plan),
             types=declared.types,
             search=self._search,
-            counter=_counter(plan),
+            counter=counter_for(each.context for each in plan.members.values()),
             guards=guards,
             embedder=comparing(guards),
         )
@@ -192,12 +191,6 @@ def _chosen(context: Chosen | ContextFilter | Assembly | None) -> Chosen | Assem
             context.filters, limit=context.limit, include_state_keys=context.include_state_keys
         )
     )
-
-
-def _counter(plan: Plan) -> TokenCounter:
-    """What counts the tokens of context; no tokenizer is loaded where nobody has sources."""
-    is_sourced = any(isinstance(each.context, Assembly) for each in plan.members.values())
-    return token_counter() if is_sourced else Estimate()
 
 
 def _contexts(plan: Plan) -> dict[str, Chosen]:

@@ -164,7 +164,7 @@ def assemble(asked: Mapping[str, Any], engine: Engine | None) -> Parts:
     collections = Collections(chosen)
     boards, types = Boards(engine, collections.search), TypeRegistry()
     flows = Flows(engine, collections.search)
-    folders = Folders(engine, strict=chosen.strict, types=types)
+    folders = Folders(engine, strict=chosen.strict, types=types, collections=collections)
     definitions = Definitions(folders, boards, flows, store.log)
     runs = Runs(world(store, artifacts, beliefs, documents, definitions))
     return Parts(

@@ -14,6 +14,7 @@ from weft.flow.logic.plans import make_plan, placed_lines
 from weft.flow.spec.builder import Path, Settings, as_line, calling, make_step
 from weft.flow.spec.declared import Declared, Misplaced
 from weft.flow.spec.nodes import FlowPlan, Line, Node
+from weft.guards.spec import Guards
 
 S = TypeVar("S", bound=BaseModel)
 
@@ -34,7 +35,7 @@ class Flow(Path, Generic[S]):
         timeout: float | None = None,
         variables: Mapping[str, Any] | None = None,
         hooks: Sequence[Mapping[str, Any]] = (),
-        guards: Any = None,
+        guards: Guards | Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__()
         self.name = name

@@ -113,7 +113,7 @@ class Answering:
     ) -> Ended:
         number, agent = going.number, going.agent
         sights = [
-            self._sights.see(going, place, Surrounding(offers, prepared, each))
+            self._sights.see(going, place, _around(offers, prepared, each))
             for place, each in enumerate(contexts)
         ]
         # What a hook may rewrite is not heard before it has.
@@ -211,6 +211,12 @@ class Answering:
             if isinstance(fact, AgentOutput)
         ]
         return Answer(text, artifacts=tuple(made))
+
+
+def _around(offers: Mapping[str, Offer], prepared: Prepared, context: Context) -> Surrounding:
+    """What goes with a frame; what was said stands in it once."""
+    said = prepared._replace(messages=None) if context.tells else prepared
+    return Surrounding(offers, said, context)
 
 
 def _asked(components: Sequence[Component], engine: Engine, is_last: bool) -> Asked:

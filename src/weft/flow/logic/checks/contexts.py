@@ -1,17 +1,15 @@
 """Whether the sources of steps can give what they name."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 from weft.assembly.logic.checking import as_sources, check_sources
+from weft.assembly.spec.formats import Budget
 from weft.errors import Diagnostic, UsageError
 from weft.flow.logic.checks.problems import problem
 from weft.flow.spec.nodes import StepNode
 from weft.kernel.values import as_array, as_object, preview
 from weft.variables.spec import BAKED_IN, BASE
-
-# Which number a problem of a source has, by what it is about.
-_CODES = {"state": "W055", "template": "W056", "variable": "W021", "filter": "W058"}
 
 
 def check_context(node: StepNode, state: Any, variables: Mapping[str, Any]) -> Iterator[Diagnostic]:
@@ -27,9 +25,10 @@ def check_context(node: StepNode, state: Any, variables: Mapping[str, Any]) -> I
         message, _, remedy = str(error).partition(". ")
         yield problem(node.site, "W126", f"Step {node.name!r}: {message}.", remedy)
         return
-    for trouble in check_sources(sources, state, _names(variables)):
+    budget = node.budget if isinstance(cast(object, node.budget), Budget) else None
+    for trouble in check_sources(sources, state, _names(variables), budget=budget):
         message = f"Step {node.name!r}, {trouble.message}"
-        yield problem(node.site, _CODES[trouble.about], message, trouble.remedy)
+        yield problem(node.site, trouble.code, message, trouble.remedy)
 
 
 def _names(variables: Mapping[str, Any]) -> list[str]:
