@@ -9,7 +9,7 @@ from typing import Any, cast
 from anyio import to_thread
 
 from weft.agents.spec import Agent, Engine, OutputModel
-from weft.assembly.spec.means import Search, no_search
+from weft.assembly.spec.means import ReaderSearch, no_search
 from weft.errors import DefinitionError, Diagnostic, PlanChanged, UsageError
 from weft.flow.logic.flowing import Around, Flowing
 from weft.flow.logic.flows import Flow, gathering
@@ -23,7 +23,7 @@ from weft.variables.logic.derivation import Triggers
 from weft.wiring.adapters import adapter
 from weft.wiring.collections import comparing, counter_for
 from weft.wiring.declared import read_code_hooks, read_guards, read_variables, toolkit_of
-from weft.wiring.engines import as_engine
+from weft.wiring.models import Models
 
 # What the root of a run says that belongs to a flow: the file in which it is built.
 ROOT = "flow:"
@@ -31,10 +31,13 @@ ROOT = "flow:"
 
 class Flows:
     """The flows of an app; `engine` answers for steps that are given none, and `search` finds what
-    their sources look for."""
+    their sources look for; `models` asks models by name."""
 
-    def __init__(self, engine: Engine | None, search: Search = no_search) -> None:
+    def __init__(
+        self, engine: Engine | None, search: ReaderSearch = no_search, models: Models | None = None
+    ) -> None:
         self._engine = engine
+        self._models = models or Models()
         self._search = search
         self._known: dict[tuple[str, str], Loaded] = {}
 
@@ -121,15 +124,20 @@ class Flows:
 
     def _staff(self, node: StepNode) -> Staff:
         step: AgentStep[Any] = node.step
-        given = step.engine or next(iter(step.engines.values()), None) or self._engine
-        if given is None:
-            raise UsageError(
-                f"Step {node.name!r} has no engine. Give it one: `engine = …` in its class, or one "
-                "for all: `Weft(engine=…)`."
-            )
+        given = step.engine or next(iter(step.engines.values()), None) or self._common(node)
         context = assembly_of(node) if node.context else None
-        named = {name: as_engine(each) for name, each in step.engines.items()}
-        return Staff((as_engine(given),), context, named=named)
+        named = {name: self._models.answering(each) for name, each in step.engines.items()}
+        return Staff((self._models.answering(given),), context, named=named)
+
+    def _common(self, node: StepNode) -> Any:
+        """What answers for a step that is given no engine."""
+        given = self._engine or node.step.model or self._models.default
+        if not given:
+            raise UsageError(
+                f"Step {node.name!r} has no engine. Give it one: `engine = …` or `model = …` in its "
+                "class, or one for all: `Weft(model=…)` or `Weft(engine=…)`."
+            )
+        return given
 
 
 def _plan(loaded: Loaded) -> FlowPlan:

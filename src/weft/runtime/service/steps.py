@@ -28,7 +28,7 @@ from weft.runtime.service.opened import Opened
 from weft.runtime.service.rounds import Ended
 from weft.runtime.service.selections import Wanted
 from weft.runtime.service.users import ask_user_code
-from weft.runtime.spec import Voice
+from weft.runtime.spec import Say, Voice
 from weft.variables.spec import Context
 
 # Seconds that it may take to say what an agent is asked, or what its answer changes.
@@ -234,12 +234,13 @@ class StepErrand:
         if hear is None:
             return voice
 
-        def both(call: int) -> Callable[[str], None]:
+        def both(call: int) -> Say:
             say = voice(call)
 
-            def told(text: str) -> None:
-                self._heard += len(text)
-                hear(text)
+            def told(text: str | None) -> None:
+                if text is not None:
+                    self._heard += len(text)
+                    hear(text)
                 say(text)
 
             return told
