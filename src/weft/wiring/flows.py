@@ -1,6 +1,8 @@
 """Flows as definitions of runs: their plan, and the code behind it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from os.path import abspath
 from pathlib import Path as FilePath
 from typing import Any, cast
 
@@ -8,9 +10,9 @@ from anyio import to_thread
 
 from weft.agents.spec import Agent, Engine, OutputModel
 from weft.assembly.spec.means import ReaderSearch, no_search
-from weft.errors import PlanChanged, UsageError
+from weft.errors import DefinitionError, Diagnostic, PlanChanged, UsageError
 from weft.flow.logic.flowing import Around, Flowing
-from weft.flow.logic.flows import Flow
+from weft.flow.logic.flows import Flow, gathering
 from weft.flow.logic.outputs import ModelOutput
 from weft.flow.logic.plans import assembly_of, plan_diff, steps_of
 from weft.flow.spec.nodes import FlowPlan, StepNode
@@ -86,7 +88,9 @@ class Flows:
 
     def _make(self, flow: Flow[Any], plan: FlowPlan) -> Loaded:
         where = f"{ROOT}{flow.name}"
-        steps = {node.name: node for node in steps_of(plan) if isinstance(node.step, AgentStep)}
+        steps = {
+            node.name: node for node in steps_of(plan.paths) if isinstance(node.step, AgentStep)
+        }
         toolkit, tools = toolkit_of({name: node.step.tools for name, node in steps.items()})
         agents = {name: _agent(node) for name, node in steps.items()}
         variables, functions = read_variables(where, flow.variables, agents, toolkit)
@@ -141,15 +145,61 @@ def _plan(loaded: Loaded) -> FlowPlan:
     return loaded.workflow.plan
 
 
+def is_code(path: str) -> bool:
+    """Whether a path names a file of code, and not a folder."""
+    return path.endswith(".py")
+
+
 def flows_in(file: str) -> list[Flow[Any]]:
-    """The flows that a file of code builds.
+    """The flows that a file of code builds, also those that do not pass their check.
 
     Raises:
-        DefinitionError: the file does not run, or a flow in it does not pass its check.
+        DefinitionError: the file does not run.
     """
-    members = adapter("files").program(file)
-    found = [cast(Flow[Any], each) for each in members.values() if isinstance(each, Flow)]
-    return [*dict.fromkeys(found)]
+    flows, problems = _built(file)
+    if problems:
+        raise DefinitionError(FilePath(file).name, problems)
+    return flows
+
+
+def examine(file: str) -> list[Diagnostic]:
+    """Everything that is wrong with a file of code that builds flows, and with these."""
+    flows, problems = _built(file)
+    if not flows and not problems:
+        message, remedy = "The file builds no flow.", "Build one: `Flow(name, State)`."
+        return [Diagnostic(FilePath(file).name, 1, "W000", message, remedy)]
+    return sorted({*problems, *(each for flow in flows for each in _problems(flow))})
+
+
+def _built(file: str) -> tuple[list[Flow[Any]], Sequence[Diagnostic]]:
+    """The flows of a file, as far as it runs, and why it does not."""
+    members: dict[str, Any] = {}
+    problems: Sequence[Diagnostic] = ()
+    with gathering() as built:
+        try:
+            members = adapter("files").program(file)
+        except DefinitionError as error:
+            problems = error.diagnostics
+    own = [flow for flow in built if flow.file == abspath(file)]
+    known = [cast(Flow[Any], each) for each in members.values() if isinstance(each, Flow)]
+    return [*dict.fromkeys([*own, *known])], problems
+
+
+def _problems(flow: Flow[Any]) -> Sequence[Diagnostic]:
+    """What is wrong with a flow, and with what it declares beside its steps; who answers for its
+    agents is asked when a run starts."""
+    found, (file, line) = flow.check(), flow.line.site
+    if any(each.severity == "error" for each in found):
+        return found
+    try:
+        Flows(adapter("scripted").ScriptedEngine({})).declare(flow)
+    except DefinitionError as error:
+        beside = [replace(each, file=file, line=line) for each in error.diagnostics]
+        return [*found, *beside]
+    except UsageError as error:
+        message, _, remedy = str(error).partition(". ")
+        return [*found, Diagnostic(file, line, "W126", f"{message}.", remedy)]
+    return found
 
 
 def _agent(node: StepNode) -> Agent:

@@ -18,7 +18,7 @@ from weft.flow.logic.flowing import Flowing
 from weft.flow.logic.states import Change, StateModel
 from weft.flow.spec.nodes import StepNode
 from weft.flow.spec.progress import Progress, Step
-from weft.flow.spec.steps import About, AgentStep, StepContext
+from weft.flow.spec.steps import About, AgentStep, StepContext, function_of
 from weft.guards.events import SelectionMade
 from weft.kernel.contained import called, named
 from weft.kernel.values import Json, as_data, said
@@ -49,11 +49,6 @@ class StepCallee:
     async def __call__(self, arguments: Mapping[str, Json], context: Context) -> Any:
         """What the step gives."""
         return await called(self._function, self._state, StepContext(context, self._about))
-
-
-def function_of(step: Any) -> Callable[..., Any]:
-    """What is called when a step is taken."""
-    return step.run if hasattr(step, "run") else step
 
 
 class TurnFailed(Exception):
