@@ -259,15 +259,15 @@ class Folding:
                 progress.strands[step.strand].status = "ready"
 
     def _on_stopped(self, progress: Progress, fact: FlowStopped) -> None:
-        """Nothing goes on; what was done is made up for: first the step that failed, if it began,
-        then the others, the one completed last coming first."""
-        broken = [each.broken for each in progress.strands.values() if each.status == "failed"]
-        failed = [each.failed for each in progress.strands.values() if each.status == "failed"]
-        own = [each for each in broken[:1] if each is not None]
-        failure = failed[0] if failed and failed[0] else None
+        """Nothing goes on; what was done is made up for: first what failed, if it began, then the
+        others, the one completed last coming first."""
+        stuck = [each for each in progress.strands.values() if each.status == "failed"]
+        own = [each.broken for each in stuck if each.broken is not None]
+        failure = stuck[0].failed if stuck else None
         undoing = Undoing(
             failure or StepFailure("", fact.error, fact.message),
             fact.cause,
+            progress.begun,
             [*own, *reversed(progress.completed)],
         )
         progress.undoing = undoing

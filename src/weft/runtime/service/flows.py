@@ -20,7 +20,7 @@ from weft.flow.events import (
     StepStarted,
 )
 from weft.flow.logic.approvals import asking_of, payload_of, schema_of
-from weft.flow.logic.flowing import CANCELLED, Flowing
+from weft.flow.logic.flowing import CANCELLED, STOPPED, Flowing
 from weft.flow.logic.folding import APPROVALS, RETRY
 from weft.flow.logic.joining import clash
 from weft.flow.logic.walking import (
@@ -44,7 +44,7 @@ from weft.runtime.service.endings import end_cancelled, end_failed
 from weft.runtime.service.intake import due
 from weft.runtime.service.opened import Opened
 from weft.runtime.service.reactions import Surroundings
-from weft.runtime.service.steps import Steps, told
+from weft.runtime.service.steps import Steps, asks, told
 from weft.runtime.service.users import ask_user_code
 from weft.variables.events import TimerSet
 
@@ -66,6 +66,7 @@ class Flows:
         self._workflow = workflow
         self._plan = workflow.plan
         self._steps = Steps(opened, workflow)
+        self._parked: set[int] = set()
 
     @property
     def _progress(self) -> Progress:
@@ -82,8 +83,8 @@ class Flows:
         """The next thing that happens in the run; whether more may follow."""
         opened, state = self._opened, self._journal.state
         self._around.expire(opened)
-        if self._progress.undoing is not None:
-            await self._halt()
+        if (undoing := self._progress.undoing) is not None:
+            await self._halt(undoing.begun)
         elif not self._progress.begun and state.cancel is None:
             await opened.hooks.before_chat()
             await opened.offer()
@@ -102,25 +103,31 @@ class Flows:
                 return bool(decision.facts) or await self._rest()
         return True
 
-    async def _halt(self) -> None:
-        """Stop the steps that are being taken in a flow that does not go on."""
-        for step in [*self._progress.steps.values()]:
-            if not step.undoes:
-                await self._crew.drop(step.number)
-            if not step.undoes and step.number in self._progress.steps:
+    async def _halt(self, last: int) -> None:
+        """Stop the steps that are being taken, up to this one."""
+        going = [step for step in self._progress.steps.values() if step.number <= last]
+        for step in going:
+            await self._crew.drop(step.number)
+            if step.number in self._progress.steps:
                 self._steps.cut_off(step, "cancelled", "")
-                reason = "the flow does not go on"
-                fact = StepSkipped(step.node, step.place, step.number, reason)
+                fact = StepSkipped(step.node, step.place, step.number, STOPPED)
                 self._journal.record(f"s{step.number}/skipped", fact)
 
     def _go_on(self) -> None:
         """Let steps be taken that are on record as begun and that nobody takes: they were cut off,
-        or waited for a person."""
+        or waited for a person who has answered."""
+        if self._journal.state.question is None:
+            self._parked.clear()
         for step in self._progress.steps.values():
-            strand = self._progress.strands.get(step.strand)
-            waits = not step.undoes and (strand is None or strand.status != "busy")
-            if step.number not in self._crew and not waits:
+            if step.number not in self._crew and not self._waits(step):
                 self._crew.begin(step.number, self._take(step))
+
+    def _waits(self, step: Step) -> bool:
+        """Whether a step waits for its time, or for an answer."""
+        strand = self._progress.strands.get(step.strand)
+        if not step.undoes and (strand is None or strand.status != "busy"):
+            return True
+        return step.number in self._parked or asks(step, self._journal.state.question)
 
     async def _proceed(self, strand: Strand) -> None:
         """What a line of work does with what it has come to."""
@@ -167,8 +174,9 @@ class Flows:
                 await self._steps.call(step, node, written, self._about(step, node))
             else:
                 await self._turn(step, node)
-        except Waiting:
-            pass  # on record, and the step stays open
+        except Waiting:  # the step stays open
+            if not asks(step, self._journal.state.question):
+                self._parked.add(step.number)
         except asyncio.CancelledError:
             current = asyncio.current_task()
             if current is None or current.cancelling():
@@ -308,7 +316,7 @@ class Flows:
             self._handler(strand, node, name, error),
             self._journal.clock.now(),
         )
-        id = f"s{number}/failed" if number else f"{place}/failed@{self._journal.state.position}"
+        id = f"s{number}/failed" if number else f"{place}/wrong"
         self._journal.record(id, fact)
 
     def _handler(
@@ -421,9 +429,10 @@ class Flows:
             await self._crew.wait(self._seconds())
             await self._around.take_in(self._opened)
             return True
-        if journal.state.question is None and journal.is_open:
-            at = due(journal)
-            journal.record(f"rest@{journal.state.position}", RunPaused("", at))
+        asked = journal.state.question
+        if journal.is_open or self._parked:
+            fact = RunPaused(asked.id) if asked else RunPaused("", due(journal))
+            journal.record(f"rest@{journal.state.position}", fact)
         return False
 
     def _seconds(self) -> float | None:
@@ -433,6 +442,7 @@ class Flows:
 
     async def _end(self, reason: str) -> None:
         journal, hooks, undoing = self._journal, self._opened.hooks, self._progress.undoing
+        await self._halt(self._progress.begun)
         if undoing is None:
             await hooks.after_chat("finished")
             journal.record("end", RunFinished(reason))

@@ -8,8 +8,10 @@ from weft.flow.logic.flowing import Flowing
 from weft.flow.spec.outcomes import Outcome
 from weft.flow.spec.progress import Progress
 from weft.log.events import RunPaused
+from weft.log.spec import Event
 from weft.runtime.logic import ENDED, evolve, fresh
 from weft.runtime.service.runs import Runs
+from weft.runtime.service.steps import asks
 
 
 async def outcome(runs: Runs, run: str) -> Outcome:
@@ -19,6 +21,7 @@ async def outcome(runs: Runs, run: str) -> Outcome:
         UsageError: it is no run of a flow.
     """
     state: RunState | None = None
+    known = await runs.position(run)
     async with aclosing(runs.events(run)) as events:
         async for event in events:
             if state is None:
@@ -28,20 +31,22 @@ async def outcome(runs: Runs, run: str) -> Outcome:
                     raise UsageError(f"Run {run!r} is no run of a flow, so it has no outcome.")
                 state = fresh(run, workflow)
             evolve(workflow, state, event)
-            if isinstance(event.data, RunPaused) and _waits(state):
+            if event.seq >= known and isinstance(event.data, RunPaused) and _waits(state, event):
                 break
     assert state is not None
     return _outcome(run, workflow, state)
 
 
-def _waits(state: RunState) -> bool:
-    """Whether a run does nothing but wait for a person."""
+def _waits(state: RunState, event: Event) -> bool:
+    """Whether a run that pauses does nothing but wait for a person: others may go on beside whoever
+    asked, until the run is said to rest."""
     asked, progress = state.question, state.progress
     assert isinstance(progress, Progress)
-    return asked is not None and not any(
-        progress.strands[step.strand].status == "busy"
-        and not asked.id.startswith((f"s{step.number}/", f"t{step.turn}/"))
-        for step in progress.steps.values()
+    if asked is None:
+        return False
+    others = (step for step in progress.steps.values() if not asks(step, asked))
+    return event.id.startswith("rest@") or not any(
+        step.undoes or progress.strands[step.strand].status == "busy" for step in others
     )
 
 
