@@ -1,7 +1,7 @@
 """A flow with everything in it, whose process may be killed around every effect."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict
@@ -26,9 +26,9 @@ class Doomed(Exception):
 
 
 class Travel:
-    """Books a journey: `fails` names the step that fails for good, `done` counts effects."""
+    """Books a journey: `fails` names what fails for good, `done` counts effects."""
 
-    def __init__(self, fails: str = "", **settings: Any) -> None:
+    def __init__(self, fails: Collection[str] = (), **settings: Any) -> None:
         self.fails = fails
         self.done: Counter[str] = Counter()
         self.lives: FlowLives
@@ -43,8 +43,8 @@ class Travel:
 
         async def step(state: Trip, ctx: Any) -> Any:
             self.point()
-            self.done[ctx.idempotency_key.partition("/")[2]] += 1
-            if name == self.fails:
+            self.done[ctx.idempotency_key] += 1
+            if name in self.fails:
                 raise Doomed(name)
             self.point()
             return {"notes": [name]}
@@ -59,11 +59,13 @@ class Travel:
             self.point()
 
             async def effect() -> str:
-                self.done[f"undo {name}"] += 1
+                self.done[ctx.idempotency_key] += 1
                 return name
 
             await ctx.once("undo", effect)
             self.point()
+            if f"undo_{name}" in self.fails:
+                raise Doomed(name)
             return {"notes": [f"undo {name}"]}
 
         undo.__name__ = undo.__qualname__ = f"undo_{name}"
@@ -141,7 +143,9 @@ def boss(question: Any) -> Any:
     return {"seat": "12A", "approval": "approve"}[question.tool]
 
 
-def travel(fails: str = "", person: Any = boss, store: Any = None, **settings: Any) -> Travel:
+def travel(
+    fails: Collection[str] = (), person: Any = boss, store: Any = None, **settings: Any
+) -> Travel:
     """A journey with its lives."""
     made = Travel(fails, **settings)
     made.lives = FlowLives(made.flow, Trip(), person, store)
