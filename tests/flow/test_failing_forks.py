@@ -98,6 +98,21 @@ async def test_nested_forks() -> None:
     assert undone(events) == ["first"]
 
 
+async def test_a_path_handles_what_fails_in_a_fork_inside_it() -> None:
+    outer = done("before").fork(
+        done("a").then(forever),
+        Path(note("c"), note("d"), bad()),
+        join=note("inner"),
+        name="inside",
+    )
+    outer.on_failure(Path(note("rescue")))
+    events = await log_of(flow().fork(outer, Path(note("b")), join=results))
+    assert events[-1].kind == "run.finished"
+    assert only(events, "step.skipped").step == "forever"
+    assert last(events, "step.completed").update["said"] == ["fork.0 recovered", "fork.1 completed"]
+    assert undone(events) == []
+
+
 async def test_two_paths_ask_at_once() -> None:
     """One person is asked at a time, and everybody is answered in the end."""
     asking = flow().fork(Path(asks), Path().then(asks), Path().await_approval("boss"), join=results)

@@ -20,11 +20,18 @@ from weft.agents.spec import (
     Toolkit,
     Transfer,
 )
-from weft.flow.events import ApprovalDecided, FlowStopped, ForkOpened, StepHandled, StepRecovered
+from weft.flow.events import (
+    ApprovalDecided,
+    FlowStopped,
+    ForkFailed,
+    ForkOpened,
+    StepHandled,
+    StepRecovered,
+)
 from weft.flow.logic.approvals import decided
 from weft.flow.logic.folding import Folding
 from weft.flow.logic.states import StateModel
-from weft.flow.logic.walking import MAIN, children, node_of, part_of, place_of
+from weft.flow.logic.walking import MAIN, children, is_handled, node_of, part_of, place_of
 from weft.flow.spec.nodes import ApprovalNode, FlowPlan, ForkNode, StepNode
 from weft.flow.spec.progress import Frame, Progress, Strand, Undoing
 from weft.lifecycle.spec import Hooks, MessageHook
@@ -102,6 +109,9 @@ class Flowing:
     def decide(self, state: RunState) -> Decision:
         """What comes next, from the state alone."""
         progress: Progress = state.progress
+        for strand in progress.strands.values():
+            if strand.status == "failed" and strand.id and self._is_handled(progress, strand):
+                return Rest((self._failed(progress, strand),))
         if progress.undoing is not None:
             return self._decide_end(state, progress, progress.undoing)
         stopped = self._stopped(state, progress)
@@ -131,6 +141,17 @@ class Flowing:
             if strand.status == "failed" and (failed := strand.failed) is not None:
                 return FlowStopped(FAILED, f"step {failed.step} failed", _told(failed))
         return None
+
+    def _is_handled(self, progress: Progress, path: Strand) -> bool:
+        return is_handled(self.plan, progress, progress.strands[path.parent])
+
+    def _failed(self, progress: Progress, path: Strand) -> tuple[str, Fact]:
+        """That a fork is not joined, since a path of it failed."""
+        around, failed = progress.strands[path.parent], path.failed
+        node, place = node_of(self.plan, around), place_of(self.plan, around)
+        assert node is not None and failed is not None
+        fact = ForkFailed(node.name, place, path.id, failed.error, failed.message, around.id)
+        return f"{place}/failed", fact
 
     def _decide_end(self, state: RunState, progress: Progress, undoing: Undoing) -> Decision:
         """What comes next in a flow that does not go on."""

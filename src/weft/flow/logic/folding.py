@@ -8,6 +8,7 @@ from weft.flow.events import (
     ApprovalDecided,
     BranchTaken,
     FlowStopped,
+    ForkFailed,
     ForkJoined,
     ForkOpened,
     LoopEnded,
@@ -75,6 +76,7 @@ class Folding:
             StepCompensated: self._on_compensated,
             BranchTaken: self._on_branch,
             ForkOpened: self._on_opened,
+            ForkFailed: self._on_fork_failed,
             ForkJoined: self._on_joined,
             LoopPassed: self._on_passed,
             LoopEnded: self._on_loop_ended,
@@ -173,6 +175,13 @@ class Folding:
 
     def _on_opened(self, progress: Progress, fact: ForkOpened) -> None:
         open_fork(self._plan, progress, progress.strands[fact.strand])
+
+    def _on_fork_failed(self, progress: Progress, fact: ForkFailed) -> None:
+        strand, path = progress.strands[fact.strand], progress.strands[fact.path]
+        assert path.failed is not None
+        strand.broken = strand.broken or path.broken
+        forget(progress, strand)
+        fail(self._plan, strand, path.failed)
 
     def _on_joined(self, progress: Progress, fact: ForkJoined) -> None:
         strand = progress.strands[fact.strand]

@@ -3,6 +3,7 @@ where a flow does not go on."""
 
 import asyncio
 import traceback
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
@@ -83,9 +84,8 @@ class Flows:
         """The next thing that happens in the run; whether more may follow."""
         opened, state = self._opened, self._journal.state
         self._around.expire(opened)
-        if (undoing := self._progress.undoing) is not None:
-            await self._halt(undoing.begun)
-        elif not self._progress.begun and state.cancel is None:
+        await self._halt(filter(self._is_over, self._progress.steps.values()))
+        if not self._progress.begun and state.cancel is None:
             await opened.hooks.before_chat()
             await opened.offer()
         self._go_on()
@@ -103,15 +103,21 @@ class Flows:
                 return bool(decision.facts) or await self._rest()
         return True
 
-    async def _halt(self, last: int) -> None:
-        """Stop the steps that are being taken, up to this one."""
-        going = [step for step in self._progress.steps.values() if step.number <= last]
-        for step in going:
-            await self._crew.drop(step.number)
-            if step.number in self._progress.steps:
-                self._steps.cut_off(step, "cancelled", "")
-                fact = StepSkipped(step.node, step.place, step.number, STOPPED)
-                self._journal.record(f"s{step.number}/skipped", fact)
+    async def _halt(self, steps: Iterable[Step]) -> None:
+        """Stop steps that are being taken."""
+        over = [*steps]
+        await self._crew.drop(step.number for step in over)
+        for step in over:
+            self._steps.cut_off(step, "cancelled", "")
+            fact = StepSkipped(step.node, step.place, step.number, STOPPED)
+            self._journal.record(f"s{step.number}/skipped", fact)
+
+    def _is_over(self, step: Step) -> bool:
+        """Whether the line of work does not go on that a step belongs to."""
+        undoing = self._progress.undoing
+        if undoing is not None and step.number <= undoing.begun:
+            return True
+        return not step.undoes and step.strand not in self._progress.strands
 
     def _go_on(self) -> None:
         """Let steps be taken that are on record as begun and that nobody takes: they were cut off,
@@ -442,7 +448,7 @@ class Flows:
 
     async def _end(self, reason: str) -> None:
         journal, hooks, undoing = self._journal, self._opened.hooks, self._progress.undoing
-        await self._halt(self._progress.begun)
+        await self._halt(self._progress.steps.values())
         if undoing is None:
             await hooks.after_chat("finished")
             journal.record("end", RunFinished(reason))
