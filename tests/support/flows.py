@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -10,6 +11,7 @@ from pydantic import BaseModel
 from tests.support.plays import every
 from tests.support.worlds import make_driver, make_world
 from weft.agents.logic.folding import open_question
+from weft.agents.spec import Workflow
 from weft.flow.logic.flows import Flow
 from weft.flow.logic.folding import RETRY
 from weft.log.events import ENDS
@@ -108,11 +110,15 @@ class FlowLives:
 
     def replayed(self, events: Sequence[Event]) -> Any:
         """What a run knows after these events."""
-        workflow = Flows(None).declare(self._flow).workflow
-        state = fresh(events[0].run, workflow)
+        state = fresh(events[0].run, self.workflow)
         for event in events:
-            evolve(workflow, state, event)
+            evolve(self.workflow, state, event)
         return state
+
+    @cached_property
+    def workflow(self) -> Workflow:
+        """The flow as something that decides."""
+        return Flows(None).declare(self._flow).workflow
 
 
 def undone(events: Sequence[Event]) -> list[str]:
