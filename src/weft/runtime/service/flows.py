@@ -435,10 +435,9 @@ class Flows:
             await self._crew.wait(self._seconds())
             await self._around.take_in(self._opened)
             return True
-        asked = journal.state.question
-        if journal.is_open or self._parked:
-            fact = RunPaused(asked.id) if asked else RunPaused("", due(journal))
-            journal.record(f"rest@{journal.state.position}", fact)
+        if journal.state.question is None and journal.is_open:
+            at = due(journal)
+            journal.record(f"rest@{journal.state.position}", RunPaused("", at))
         return False
 
     def _seconds(self) -> float | None:

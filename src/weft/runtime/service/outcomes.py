@@ -8,10 +8,8 @@ from weft.flow.logic.flowing import Flowing
 from weft.flow.spec.outcomes import Outcome
 from weft.flow.spec.progress import Progress
 from weft.log.events import RunPaused
-from weft.log.spec import Event
 from weft.runtime.logic import ENDED, evolve, fresh
 from weft.runtime.service.runs import Runs
-from weft.runtime.service.steps import asks
 
 
 async def outcome(runs: Runs, run: str) -> Outcome:
@@ -31,23 +29,11 @@ async def outcome(runs: Runs, run: str) -> Outcome:
                     raise UsageError(f"Run {run!r} is no run of a flow, so it has no outcome.")
                 state = fresh(run, workflow)
             evolve(workflow, state, event)
-            if event.seq >= known and isinstance(event.data, RunPaused) and _waits(state, event):
+            is_paused = event.seq >= known and isinstance(event.data, RunPaused)
+            if is_paused and state.question is not None:
                 break
     assert state is not None
     return _outcome(run, workflow, state)
-
-
-def _waits(state: RunState, event: Event) -> bool:
-    """Whether a run that pauses does nothing but wait for a person: others may go on beside whoever
-    asked, until the run is said to rest."""
-    asked, progress = state.question, state.progress
-    assert isinstance(progress, Progress)
-    if asked is None:
-        return False
-    others = (step for step in progress.steps.values() if not asks(step, asked))
-    return event.id.startswith("rest@") or not any(
-        step.undoes or progress.strands[step.strand].status == "busy" for step in others
-    )
 
 
 def _outcome(run: str, workflow: Flowing, state: RunState) -> Outcome:
