@@ -26,7 +26,15 @@ def make_world(
     store = store or MemoryStore(codec())
     clock = FakeClock()
     return World(
-        Stores(store.log, store.inbox, store.claims, store.snapshots, store.artifacts),
+        Stores(
+            store.log,
+            store.inbox,
+            store.claims,
+            store.snapshots,
+            store.artifacts,
+            store.beliefs,
+            store.results,
+        ),
         clock,
         FakeEntropy(),
         FakeEnvironment(env),

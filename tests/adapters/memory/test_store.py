@@ -8,14 +8,18 @@ import pytest
 
 from weft.adapters.memory import MemoryStore
 from weft.errors import RunBusy, UsageError
+from weft.flow.ports import Results
+from weft.guards.ports import BeliefStore
 from weft.log.ports import EventLog
 from weft.runtime.ports import Claims, Inbox, Snapshots
 from weft.runtime.spec import Stop
 from weft.testing.contracts import (
     CODEC,
+    BeliefStoreContract,
     ClaimsContract,
     EventLogContract,
     InboxContract,
+    ResultsContract,
     SnapshotsContract,
     event,
 )
@@ -32,6 +36,18 @@ class TestInbox(InboxContract):
     async def fresh(self) -> AsyncGenerator[tuple[Inbox, EventLog], None]:
         store = MemoryStore(CODEC)
         yield store.inbox, store.log
+
+
+class TestBeliefs(BeliefStoreContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[BeliefStore, None]:
+        yield MemoryStore(CODEC).beliefs
+
+
+class TestResults(ResultsContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[Results, None]:
+        yield MemoryStore(CODEC).results
 
 
 class TestClaims(ClaimsContract):

@@ -1,4 +1,4 @@
-"""One store in memory: log, inbox, claims, snapshots and artifacts."""
+"""One store in memory: log, inbox, claims, snapshots, artifacts and beliefs."""
 
 import os
 from collections.abc import AsyncGenerator
@@ -8,6 +8,7 @@ from weft.adapters.memory.artifacts import MemoryArtifacts
 from weft.adapters.memory.index import MemoryIndex
 from weft.adapters.memory.log import MemoryLog
 from weft.adapters.memory.mail import MemoryInbox
+from weft.adapters.memory.results import MemoryResults
 from weft.errors import RunBusy
 from weft.log.logic import Codec
 
@@ -64,7 +65,7 @@ class MemorySnapshots:
 
 
 class MemoryStore:
-    """Log, inbox, claims, snapshots and artifacts in memory, for one event loop.
+    """Log, inbox, claims, snapshots, artifacts and beliefs in memory, for one event loop.
 
     `board` says whether the artifacts that the log is told of are kept here, beside it.
     """
@@ -76,6 +77,8 @@ class MemoryStore:
         self.claims = MemoryClaims(self.log)
         self.snapshots = MemorySnapshots(self.log)
         self.artifacts = MemoryArtifacts(self.log, index, board)
+        self.beliefs = self.log.beliefs
+        self.results = MemoryResults(self.log.check_open)
 
     async def aclose(self) -> None:
         """Refuse everything from now on; a second call changes nothing."""

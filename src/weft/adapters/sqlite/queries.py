@@ -8,7 +8,7 @@ of the ids either: writers remember them, and `ids` has those of long runs up to
 
 # Marks a file as ours ("WEFT"), and tells which schema it holds.
 APPLICATION = 0x57454654
-VERSION = 3
+VERSION = 5
 
 # Artifacts by number, and what they are found by: each term with the place of its artifact in the
 # order of the board, and when that opens.
@@ -31,6 +31,24 @@ _CONSUMPTIONS = (
         turn INTEGER NOT NULL, agent TEXT NOT NULL, at INTEGER NOT NULL,
         PRIMARY KEY (artifact, subscription, run, turn)
     ) WITHOUT ROWID""",
+)
+
+# What is known of agents, and the events that it was learned from.
+_BELIEFS = (
+    """CREATE TABLE beliefs (
+        tenant TEXT NOT NULL, workflow TEXT NOT NULL, category TEXT NOT NULL, agent TEXT NOT NULL,
+        successes REAL NOT NULL, failures REAL NOT NULL,
+        PRIMARY KEY (tenant, workflow, category, agent)
+    ) WITHOUT ROWID""",
+    """CREATE TABLE observations (
+        run TEXT NOT NULL, event TEXT NOT NULL, PRIMARY KEY (run, event)
+    ) WITHOUT ROWID""",
+)
+
+# What steps of flows came to, and until when that counts.
+_RESULTS = (
+    "CREATE TABLE results (key TEXT PRIMARY KEY, until INTEGER, value BLOB NOT NULL) WITHOUT ROWID",
+    "CREATE INDEX results_over ON results (until) WHERE until IS NOT NULL",
 )
 
 SCHEMA = (
@@ -56,6 +74,8 @@ SCHEMA = (
         ORDER BY pos, key""",
     *_BOARD,
     *_CONSUMPTIONS,
+    *_BELIEFS,
+    *_RESULTS,
     f"PRAGMA application_id = {APPLICATION}",
     f"PRAGMA user_version = {VERSION}",
 )
@@ -64,6 +84,8 @@ SCHEMA = (
 UPGRADES = {
     1: (*_BOARD, "PRAGMA user_version = 2"),
     2: (*_CONSUMPTIONS, "PRAGMA user_version = 3"),
+    3: (*_BELIEFS, "PRAGMA user_version = 4"),
+    4: (*_RESULTS, "PRAGMA user_version = 5"),
 }
 
 APPLICATION_ID = "PRAGMA application_id"
@@ -156,3 +178,19 @@ ADD_CONSUMPTION = "INSERT OR IGNORE INTO consumptions VALUES (?, ?, ?, ?, ?, ?)"
 CONSUMPTIONS_OF = """
     SELECT artifact, subscription, run, turn, agent, at FROM consumptions
     WHERE artifact IN (SELECT value FROM json_each(?))"""
+
+ADD_OBSERVATION = "INSERT OR IGNORE INTO observations VALUES (?, ?)"
+FADE = """
+    UPDATE beliefs SET successes = successes * ?, failures = failures * ?
+    WHERE tenant = ? AND workflow = ? AND category = ?"""
+ADD_EVIDENCE = """
+    INSERT INTO beliefs VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
+        successes = successes + excluded.successes, failures = failures + excluded.failures"""
+EVIDENCE_OF = """
+    SELECT agent, successes, failures FROM beliefs
+    WHERE tenant = ? AND workflow = ? AND category = ?
+        AND agent IN (SELECT value FROM json_each(?))"""
+
+KEEP_RESULT = "INSERT OR REPLACE INTO results VALUES (?, ?, ?)"
+DROP_RESULTS = "DELETE FROM results WHERE until < ?"
+FIND_RESULT = "SELECT value FROM results WHERE key = ? AND (until IS NULL OR until >= ?)"

@@ -22,11 +22,13 @@ makes failures speak. A log under test is built with `CODEC`, which knows the fa
 """
 
 from weft.testing.contracts.artifacts import ArtifactStoreContract, FollowingContract
+from weft.testing.contracts.beliefs import BeliefStoreContract
 from weft.testing.contracts.claims import ClaimsContract
 from weft.testing.contracts.documents import DocumentStoreContract
 from weft.testing.contracts.events import EventLogContract
 from weft.testing.contracts.facts import CODEC, Measured, Noted, event, events, refused, until
 from weft.testing.contracts.inbox import InboxContract
+from weft.testing.contracts.results import ResultsContract
 from weft.testing.contracts.retrieval import (
     EmbedderContract,
     SplitterContract,
@@ -41,6 +43,7 @@ from weft.testing.contracts.tools import ToolServerContract
 __all__ = [
     "CODEC",
     "ArtifactStoreContract",
+    "BeliefStoreContract",
     "ClaimsContract",
     "DocumentStoreContract",
     "EmbedderContract",
@@ -49,6 +52,7 @@ __all__ = [
     "InboxContract",
     "Measured",
     "Noted",
+    "ResultsContract",
     "SchedulerContract",
     "SnapshotsContract",
     "SplitterContract",
