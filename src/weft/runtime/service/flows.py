@@ -23,7 +23,7 @@ from weft.flow.events import (
     StepSkipped,
     StepStarted,
 )
-from weft.flow.logic.approvals import asking_of, payload_of, schema_of
+from weft.flow.logic.approvals import APPROVAL, asking_of, payload_of, schema_of
 from weft.flow.logic.flowing import CANCELLED, STOPPED, Flowing
 from weft.flow.logic.folding import APPROVALS, RETRY
 from weft.flow.logic.joining import clash
@@ -447,7 +447,7 @@ class Flows:
             f"{APPROVALS}{place}#{number}",
             told,
             asking.approver,
-            "approval",
+            APPROVAL,
             payload_of(node, asking, told),
             schema=schema_of(asking),
             due=until,
