@@ -14,6 +14,7 @@ from weft.assembly.events import (
 from weft.board import events as board
 from weft.board.spec import Artifact
 from weft.conversation.events import RouteDecided
+from weft.explain.logic.flow_words import FLOW_WORDS
 from weft.explain.spec.selection import belief_of
 from weft.explain.spec.text import counted, one_line
 from weft.guards import events as guards
@@ -79,7 +80,7 @@ def _paused(fact: runs.RunPaused) -> str:
     if fact.waiting_for:
         return f"waits for {fact.waiting_for}"
     until = f", or until {fact.due.isoformat()}" if fact.due else ""
-    return f"rests until something is published{until}"
+    return f"rests until something comes{until}"
 
 
 def _consumed(fact: board.ArtifactConsumed) -> str:
@@ -196,7 +197,7 @@ _BY_FACT: dict[type[Fact], Callable[[Any], str]] = {
     guards.SelectionMade: _selected,
     guards.SelectionJudged: _judged,
 }
-_WORDS = {fact.kind: say for fact, say in _BY_FACT.items()}
+_WORDS = {fact.kind: say for fact, say in {**_BY_FACT, **FLOW_WORDS}.items()}
 
 
 def words(event: Event) -> str:
