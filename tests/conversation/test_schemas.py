@@ -40,7 +40,17 @@ STATIC = {"type": "static", "value": 1}
 UNSEEN = (
     "Only static variables may leave it out.",
     "has both `system_message` and `prompt_sections`",
-    "Context is given by a `provider` or found by a `filter`.",
+    "Context is one of `provider`, `filter`, `sources`",
+    "A source is one of `state`",
+    "would have no effect",
+    "`budget` and `format` are of `sources`.",
+    "`sources` stand alone.",
+    "is blank, and would find nothing.",
+    "from_literal() gets ''.",
+    "'tier..name' is no path",
+    "Give at least one name, and each once.",
+    "from_history() shows everything",
+    "`citation` has a place for 'source'.",
     "`config` is what a provider is told",
     "names no instant.",
     "'a..b' leads nowhere.",
@@ -59,6 +69,9 @@ UNSEEN = (
     "Write `run_start`, `agent:NAME` or `variable:NAME`.",
     "which is no candidate.",
     "Every candidate is excluded.",
+    "nothing says what a model costs.",
+    "which has no room for one call",
+    "The weights add up to",
 )
 SHAPES = [
     each
@@ -135,6 +148,8 @@ def test_folders_of_other_tests_are_allowed(files: Mapping[str, str]) -> None:
         ("agents", {"A": {"context": "transcript"}}),
         ("agents", {"A": {"context": {"filter": {"types": ["T"], "limit": 1}, "fallback": "f"}}}),
         ("agents", {"A": {"context": ["wins", {"provider": "p", "config": {"most": 3}}]}}),
+        ("agents", {"A": {"context": {"sources": [{"history": {}}, {"filter": {}}]}}}),
+        ("agents", {"A": {"context": [{"sources": [{"literal": "x"}], "format": {}}]}}),
         ("context_variables", {}),
         ("context_variables", {"definitions": None, "agents": None}),
         ("context_variables", {"definitions": {"x": {"source": STATIC}}}),

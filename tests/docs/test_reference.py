@@ -18,14 +18,19 @@ from weft.agents.logic.views import view_of
 from weft.agents.spec import (
     Agent,
     Answer,
+    BudgetChoice,
     ContextChoice,
     EngineChoice,
+    FormatChoice,
+    HistoryChoice,
     Line,
     PromptSection,
+    RetrievalChoice,
     RunState,
     Script,
     ScriptedCall,
     Server,
+    SourceChoice,
     Task,
     Tool,
     Ui,
@@ -33,6 +38,7 @@ from weft.agents.spec import (
 from weft.cli import entry
 from weft.conversation.logic.schemas import FILES
 from weft.conversation.spec import Handoff, Orchestrator, UiConfig
+from weft.guards.spec import Guards, LoopDetection, Price, RunBudget, Strategies, Weights
 from weft.lifecycle.spec import LifecycleTool, MessageHook
 from weft.log.spec import Event
 from weft.runtime.logic import FACTS
@@ -150,8 +156,26 @@ def tables(heading: str) -> list[list[str]]:
 
 
 KEYS: dict[str, list[type[BaseModel]]] = {
-    "### orchestrator": [Orchestrator],
-    "### agents": [Agent, PromptSection, EngineChoice, ContextChoice],
+    "### orchestrator": [
+        Orchestrator,
+        Guards,
+        RunBudget,
+        Price,
+        LoopDetection,
+        Weights,
+        Strategies,
+    ],
+    "### agents": [
+        Agent,
+        PromptSection,
+        EngineChoice,
+        ContextChoice,
+        SourceChoice,
+        RetrievalChoice,
+        HistoryChoice,
+        BudgetChoice,
+        FormatChoice,
+    ],
     "### context_variables": [
         Definition,
         Static,

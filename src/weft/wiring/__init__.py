@@ -20,6 +20,7 @@ from weft.wiring.parts import (
     world,
     write_back,
 )
+from weft.wiring.plans import describe_staff
 from weft.wiring.settings import DEFAULT_STORE, Chosen, Settings, in_force, settings
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "Settings",
     "assemble",
     "declared",
+    "describe_staff",
     "in_force",
     "open_artifacts",
     "open_documents",

@@ -6,14 +6,13 @@ from functools import partial
 from typing import Any
 
 from weft.agents.spec import Engine
-from weft.assembly.logic.retrieval import Estimate
 from weft.assembly.service.providers import FilteredContextProvider
 from weft.assembly.spec import Chosen
 from weft.assembly.spec.assemblies import Assembly
-from weft.assembly.spec.means import Search, TokenCounter, no_search
+from weft.assembly.spec.means import Search, no_search
 from weft.board.spec import TypeRegistry
 from weft.errors import PlanChanged, UsageError
-from weft.guards.spec import Guards
+from weft.guards.spec import NO_GUARDS, Guards
 from weft.log.events import RunStarted
 from weft.reaction.logic.checking import refuse_guards, refuse_problems, refuse_sources
 from weft.reaction.logic.plans import make_plan, plan_diff, subscription_digest
@@ -25,8 +24,8 @@ from weft.runtime.service.boards import collecting
 from weft.runtime.service.users import ask_user_code
 from weft.runtime.spec import Loaded, Staff
 from weft.variables.logic.derivation import Triggers
-from weft.wiring.collections import token_counter
-from weft.wiring.declared import read_code_hooks, read_variables, toolkit_of
+from weft.wiring.collections import comparing, counter_for
+from weft.wiring.declared import read_code_hooks, read_guards, read_variables, toolkit_of
 from weft.wiring.engines import as_engine
 
 # What the root of a run says that belongs to a board.
@@ -45,7 +44,7 @@ class BoardDeclaration:
     limit: int
     variables: Mapping[str, Any] = field(default_factory=dict[str, Any])
     hooks: Sequence[Mapping[str, Any]] = ()
-    guards: Guards = field(default_factory=Guards)
+    guards: Guards | Mapping[str, Any] | None = None
     builders: dict[str, AgentBuilder] = field(default_factory=dict[str, AgentBuilder])
 
 
@@ -82,7 +81,7 @@ class Boards:
 
         Raises:
             UsageError: it cannot work as it is declared.
-            DefinitionError: its variables or hooks do not pass their check.
+            DefinitionError: its variables, hooks or sources do not pass their check.
         """
         loaded = self._current.get(name)
         if loaded is None:
@@ -123,17 +122,18 @@ class Boards:
 
     def _make(self, declared: BoardDeclaration) -> Loaded:
         members = [builder.member() for builder in declared.builders.values()]
-        guards = declared.guards if declared.guards != Guards() else None
-        beside = {"variables": declared.variables, "hooks": declared.hooks, "guards": guards}
+        where = f"{ROOT}{declared.name}"
+        models = {each.agent.name: each.agent.model for each in members}
+        guards = read_guards(where, declared.guards, models)
+        said = guards if guards != NO_GUARDS else None
+        beside = {"variables": declared.variables, "hooks": declared.hooks, "guards": said}
         plan = make_plan(declared.name, members, declared.limit, declared.types, beside)
         refuse_problems(plan)
         toolkit, tools = toolkit_of({name: each.tools for name, each in plan.members.items()})
-        variables, functions = read_variables(
-            f"{ROOT}{declared.name}", declared.variables, plan.members, toolkit
-        )
+        variables, functions = read_variables(where, declared.variables, plan.members, toolkit)
         refuse_sources(plan, variables.definitions, declared.types)
-        refuse_guards(plan, declared.guards, variables.definitions)
-        hooks, called = read_code_hooks(f"{ROOT}{declared.name}", declared.hooks, plan.members)
+        refuse_guards(plan, guards, variables.definitions)
+        hooks, called = read_code_hooks(where, declared.hooks, plan.members)
         ask = partial(ask_user_code, deadline=DEADLINE)
         products = {
             name: BoardProducts(member, declared.types, ask)
@@ -153,8 +153,9 @@ class Boards:
             contexts=_contexts(plan),
             types=declared.types,
             search=self._search,
-            counter=_counter(plan),
-            guards=declared.guards,
+            counter=counter_for(each.context for each in plan.members.values()),
+            guards=guards,
+            embedder=comparing(guards),
         )
 
     def _staff(self, member: Member) -> Staff:
@@ -190,12 +191,6 @@ def _chosen(context: Chosen | ContextFilter | Assembly | None) -> Chosen | Assem
             context.filters, limit=context.limit, include_state_keys=context.include_state_keys
         )
     )
-
-
-def _counter(plan: Plan) -> TokenCounter:
-    """What counts the tokens of context; no tokenizer is loaded where nobody has sources."""
-    is_sourced = any(isinstance(each.context, Assembly) for each in plan.members.values())
-    return token_counter() if is_sourced else Estimate()
 
 
 def _contexts(plan: Plan) -> dict[str, Chosen]:

@@ -1,16 +1,18 @@
 """Which adapter stands behind a collection."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib.util import find_spec
 from typing import cast
 
 from weft.assembly.logic.retrieval import Estimate
-from weft.assembly.ports import TokenCounter, VectorSearch, VectorStore
+from weft.assembly.ports import Embedder, TokenCounter, VectorSearch, VectorStore
 from weft.assembly.service import EmbeddingSearch
 from weft.assembly.service.retrieval import space_of
 from weft.assembly.spec import Chunking, Document, Matching, RagCollection, RetrievalResult
+from weft.assembly.spec.assemblies import Assembly
 from weft.assembly.spec.vectors import Space
 from weft.errors import UsageError
+from weft.guards.spec import Guards
 from weft.kernel.values import Json, preview
 from weft.wiring.adapters import adapter
 from weft.wiring.settings import Settings
@@ -22,6 +24,23 @@ Registered = VectorSearch | Callable[[], VectorSearch]
 def token_counter() -> TokenCounter:
     """The tokenizer that is installed, or else the estimate."""
     return adapter("splintr").SplintrCounter() if find_spec("splintr") else Estimate()
+
+
+def comparing(guards: Guards) -> Embedder | None:
+    """What compares texts for guards, if they have any compared.
+
+    Raises:
+        UsageError: a package is missing.
+    """
+    detection = guards.loop_detection
+    compares = detection is not None and detection.similarity is not None
+    return adapter("wordllama").WordLlamaEmbedder() if compares else None
+
+
+def counter_for(contexts: Iterable[object]) -> TokenCounter:
+    """What counts the tokens of context; no tokenizer is loaded where nobody has sources."""
+    is_sourced = any(isinstance(each, Assembly) for each in contexts)
+    return token_counter() if is_sourced else Estimate()
 
 
 def open_search(
@@ -72,13 +91,18 @@ def read_document(folder: str, path: str, metadata: Mapping[str, Json]) -> Docum
     return Document(path, text, {**metadata, "path": path}, format)
 
 
+# What makes a collection the same one wherever it is declared, as code that is loaded again does.
+_Likeness = tuple[str, Chunking, Matching]
+
+
 class Collections:
-    """The collections of an app: through what was registered for them, else as the settings say."""
+    """The collections of an app, by name: through what was registered for them, else as the
+    settings say."""
 
     def __init__(self, chosen: Settings) -> None:
         self._chosen = chosen
-        self._registered: dict[type[RagCollection], Registered] = {}
-        self._opened: dict[type[RagCollection], VectorSearch] = {}
+        self._registered: dict[str, tuple[type[RagCollection], Registered]] = {}
+        self._opened: dict[_Likeness, VectorSearch] = {}
         # Those that were made here and not given.
         self._own: list[VectorSearch] = []
 
@@ -89,17 +113,23 @@ class Collections:
             UsageError: it is no collection, another one has its name, or it is in use.
         """
         _check(collection)
-        for other in (*self._registered, *self._opened):
-            if other.name == collection.name and other is not collection:
-                raise UsageError(
-                    f"Two collections are called {collection.name!r}. Give one of them another "
-                    "`name`."
-                )
-        if collection in self._opened:
+        name = collection.name
+        if self.known(name) not in (None, collection):
             raise UsageError(
-                f"Collection {collection.name!r} is in use. Register it before it is first used."
+                f"Two collections are called {name!r}. Give one of them another `name`."
             )
-        self._registered[collection] = through
+        if any(name == opened for opened, *_ in self._opened):
+            raise UsageError(f"Collection {name!r} is in use. Register it before it is first used.")
+        self._registered[name] = collection, through
+
+    @property
+    def names(self) -> Iterable[str]:
+        """What the collections are called that are registered."""
+        return self._registered.keys()
+
+    def known(self, name: str) -> type[RagCollection] | None:
+        """The collection that is registered under a name, if there is one."""
+        return self._registered[name][0] if name in self._registered else None
 
     def open(self, collection: type[RagCollection]) -> VectorSearch:
         """What fills and searches a collection; always the same one.
@@ -108,9 +138,11 @@ class Collections:
             UsageError: it is no collection, or a package is missing.
         """
         _check(collection)
-        if collection not in self._opened:
-            self._opened[collection] = self._make(collection)
-        return self._opened[collection]
+        meant = self.known(collection.name) or collection
+        key = meant.name, meant.chunking, meant.matching
+        if key not in self._opened:
+            self._opened[key] = self._make(meant)
+        return self._opened[key]
 
     async def search(
         self,
@@ -135,7 +167,7 @@ class Collections:
             await self._own.pop().aclose()
 
     def _make(self, collection: type[RagCollection]) -> VectorSearch:
-        through = self._registered.get(collection)
+        _, through = self._registered.get(collection.name, (collection, None))
         if through is not None and _is_search(through):
             return cast(VectorSearch, through)
         if through is None:

@@ -7,22 +7,20 @@ from typing import Any, cast
 from anyio import to_thread
 
 from weft.agents.spec import Agent, Engine, OutputModel
-from weft.assembly.logic.retrieval import Estimate
-from weft.assembly.spec.assemblies import Assembly
-from weft.assembly.spec.means import Search, TokenCounter, no_search
+from weft.assembly.spec.means import Search, no_search
 from weft.errors import PlanChanged, UsageError
 from weft.flow.logic.flowing import Around, Flowing
 from weft.flow.logic.flows import Flow
 from weft.flow.logic.outputs import ModelOutput
-from weft.flow.logic.plans import plan_diff, steps_of
+from weft.flow.logic.plans import assembly_of, plan_diff, steps_of
 from weft.flow.spec.nodes import FlowPlan, StepNode
 from weft.flow.spec.steps import AgentStep
 from weft.log.events import RunStarted
 from weft.runtime.spec import Loaded, Staff
 from weft.variables.logic.derivation import Triggers
 from weft.wiring.adapters import adapter
-from weft.wiring.collections import token_counter
-from weft.wiring.declared import read_code_hooks, read_variables, toolkit_of
+from weft.wiring.collections import comparing, counter_for
+from weft.wiring.declared import read_code_hooks, read_guards, read_variables, toolkit_of
 from weft.wiring.engines import as_engine
 
 # What the root of a run says that belongs to a flow: the file in which it is built.
@@ -90,6 +88,9 @@ class Flows:
         agents = {name: _agent(node) for name, node in steps.items()}
         variables, functions = read_variables(where, flow.variables, agents, toolkit)
         hooks, called = read_code_hooks(where, flow.hooks, agents)
+        models = {name: agent.model for name, agent in agents.items()}
+        guards = read_guards(where, flow.guards, models)
+        staff = {name: self._staff(node) for name, node in steps.items()}
         around = Around(
             agents,
             _outputs(steps),
@@ -100,7 +101,7 @@ class Flows:
         )
         return Loaded(
             Flowing(plan, around),
-            {name: self._staff(node) for name, node in steps.items()},
+            staff,
             f"{ROOT}{flow.file}",
             plan.digest,
             {},
@@ -109,7 +110,9 @@ class Flows:
             tools=tools,
             hooks=called,
             search=self._search,
-            counter=_counter(steps),
+            counter=counter_for(each.context for each in staff.values()),
+            guards=guards,
+            embedder=comparing(guards),
         )
 
     def _staff(self, node: StepNode) -> Staff:
@@ -120,7 +123,7 @@ class Flows:
                 f"Step {node.name!r} has no engine. Give it one: `engine = …` in its class, or one "
                 "for all: `Weft(engine=…)`."
             )
-        context = Assembly(tuple(node.context), node.budget, node.format) if node.context else None
+        context = assembly_of(node) if node.context else None
         named = {name: as_engine(each) for name, each in step.engines.items()}
         return Staff((as_engine(given),), context, named=named)
 
@@ -154,8 +157,3 @@ def _agent(node: StepNode) -> Agent:
 def _outputs(steps: Mapping[str, StepNode]) -> dict[str, OutputModel]:
     declared = {name: node.step.output_type for name, node in steps.items()}
     return {name: ModelOutput(model) for name, model in declared.items() if model is not None}
-
-
-def _counter(steps: Mapping[str, StepNode]) -> TokenCounter:
-    """What counts the tokens of context; no tokenizer is loaded where nobody has sources."""
-    return token_counter() if any(node.context for node in steps.values()) else Estimate()

@@ -8,6 +8,9 @@ from typing import Any
 from anyio import to_thread
 
 from weft.agents.spec import SELECTOR, Agent, Engine, Script, ToolServer
+from weft.assembly.spec import Chosen
+from weft.assembly.spec.assemblies import Assembly
+from weft.assembly.spec.means import no_search
 from weft.board.spec import TypeRegistry
 from weft.conversation.logic import leniency
 from weft.conversation.logic.checking import check
@@ -23,10 +26,12 @@ from weft.log.events import RunStarted
 from weft.runtime.spec import Loaded, Staff
 from weft.wiring.adapters import adapter
 from weft.wiring.code import NO_CODE_FILE, Code, where_named
+from weft.wiring.collections import Collections, comparing, counter_for
 from weft.wiring.contexts import Contexts
 from weft.wiring.engines import ENGINES, Unanswered, function, scripted
 from weft.wiring.servers import Connect
 from weft.wiring.servers import connect as reach
+from weft.wiring.sources import Registered
 
 log = logging.getLogger("weft.check")
 
@@ -36,7 +41,7 @@ class Folders:
 
     With `production`, what will not happen there is said as well. Unless `strict`, invalid context
     variables are set aside. `connect` reaches servers of tools in another way than by their
-    protocol; `types` are those that the app knows.
+    protocol; `types` and `collections` are those that the app knows.
     """
 
     def __init__(
@@ -47,8 +52,10 @@ class Folders:
         strict: bool = True,
         connect: Connect | None = None,
         types: TypeRegistry | None = None,
+        collections: Collections | None = None,
     ) -> None:
         self._engine = engine
+        self._collections = collections
         self._types = types
         self._connect = connect or reach
         self._production = production
@@ -70,8 +77,12 @@ class Folders:
         """The workflow as a run began with it; its code is the code of today."""
         key = (started.root, started.definition, started.set_aside, *started.code.values())
         if key not in self._restored:
-            self._restored[key] = await to_thread.run_sync(self._restore, started)
+            self._restored[key] = await to_thread.run_sync(self._restore, started, True)
         return self._restored[key]
+
+    def recall(self, started: RunStarted) -> Loaded:
+        """The workflow as a run began with it, to be looked at: who answers is not asked."""
+        return self._restore(started, False)
 
     def examine(self, source: str) -> tuple[Loaded | None, list[Diagnostic]]:
         """The workflow in a folder, if it is right, and everything there is to say about it.
@@ -89,7 +100,7 @@ class Folders:
         loaded, more = self._make(folder, problems, set_aside=aside, to_run=to_run)
         return loaded, [*found, *(problem for problem in more if problem not in found)]
 
-    def _restore(self, started: RunStarted) -> Loaded:
+    def _restore(self, started: RunStarted, to_run: bool) -> Loaded:
         files = adapter("files")
         name = FilePath(started.root).name
         folder, problems = files.restore_folder(name, started.root, started.files, started.code)
@@ -97,7 +108,8 @@ class Folders:
         changed = tuple(
             file for file, digest in started.code.items() if current.code.get(file) != digest
         )
-        loaded, problems = self._make(folder, problems, changed, started.set_aside)
+        aside = started.set_aside
+        loaded, problems = self._make(folder, problems, changed, aside, to_run=to_run)
         lost = any(problem.code == NO_CODE_FILE for problem in problems)
         if loaded is None and lost and not FilePath(started.root).is_dir():
             raise WorkflowGone(
@@ -125,19 +137,21 @@ class Folders:
         tools, hooks, message_hooks = code.tools(), code.hooks(), code.message_hooks()
         functions = {} if set_aside else code.derivations()
         guards = code.guards(declared_guards(folder, broken))
-        contexts = Contexts(code, declared_contexts(folder, broken))
+        registered = Registered(self._collections, to_run)
+        contexts = Contexts(code, declared_contexts(folder, broken), registered)
         chosen, types = contexts.chosen(), contexts.types(self._types)
-        problems = [*problems, *found, *unasked]
+        # What a source could not be made of may have been said of its declaration already.
+        problems = [*dict.fromkeys([*problems, *found, *unasked, *code.problems])]
         if conversation is None:
-            return None, [*problems, *code.problems]
+            return None, problems
         if self._production:
             problems += check_production(folder, conversation)
-        if unasked or code.problems:
-            return None, [*problems, *code.problems]
+        if unasked or not code.is_sound:
+            return None, problems
         setup, script = conversation.orchestrator, conversation.script
         loaded = Loaded(
             Conversing(conversation),
-            {agent: Staff((engine,), chosen.get(agent)) for agent, engine in engines.items()},
+            {agent: _staff(engines.get(agent), chosen.get(agent)) for agent in conversation.agents},
             folder.root,
             conversation.digest,
             adapter("files").texts(folder),
@@ -156,8 +170,11 @@ class Folders:
             set_aside,
             leniency.suppressed(conversation) if set_aside else (),
             types=types,
-            modules=code.modules,
             guards=guards,
+            embedder=comparing(guards) if to_run else None,
+            search=self._collections.search if self._collections else no_search,
+            counter=counter_for(chosen.values()),
+            modules=code.modules,
         )
         return loaded, problems
 
@@ -227,6 +244,11 @@ class Folders:
                 hint = nearest(other, ENGINES)
                 remedy = f"Did you mean {hint!r}?" if hint else f"There is: {', '.join(ENGINES)}."
                 raise Unanswered(f"Engine {other!r} does not exist.", remedy)
+
+
+def _staff(engine: Engine | None, context: Chosen | Assembly | None) -> Staff:
+    """Who answers, unless that was not asked, and what gives context."""
+    return Staff((engine,) if engine else (), context)
 
 
 def _outcome(loaded: Loaded) -> str:

@@ -150,7 +150,7 @@ def _group(key: object, value: Json) -> tuple[str, ...]:
     for each in values:
         if kind_of(each) not in _SCALARS or (isinstance(each, float) and not math.isfinite(each)):
             raise UsageError(
-                f"Filter {key!r} asks for {preview(each)}. It takes a text, a number, true, false "
+                f"Filter {key!r} asks for {preview(each)}. Give a text, a number, true, false "
                 "or null, or a list of such, of which one must be there."
             )
         if isinstance(each, str) and not is_storable(each):

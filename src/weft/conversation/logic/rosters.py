@@ -63,27 +63,32 @@ def declared_message_hooks(
 
 
 class PlacedChoice(NamedTuple):
-    """A choice of context, and where its provider and its fallback stand."""
+    """A choice of context, and where it stands."""
 
     choice: ContextChoice
-    provider: tuple[str, int]
-    fallback: tuple[str, int]
+    document: Document
+    path: Path
+
+    def place(self, *keys: str | int) -> tuple[str, int]:
+        """Where something that it says stands."""
+        return _where((self.document, (*self.path, *keys)))
 
 
 def declared_contexts(folder: Folder, broken: frozenset[str]) -> dict[str, list[PlacedChoice]]:
     """What gives context to the valid agents of a folder that declare it."""
     scope = Scope(Report(folder.name), folder, broken)
     agents = read_agents(scope)
-    return {name: [*_placed(scope, agent)] for name, agent in agents.items() if agent.context}
+    return {
+        name: [*placed_contexts(scope, agent)] for name, agent in agents.items() if agent.context
+    }
 
 
-def _placed(scope: Scope, agent: Agent) -> Iterator[PlacedChoice]:
+def placed_contexts(scope: Scope, agent: Agent) -> Iterator[PlacedChoice]:
+    """What gives context to an agent that the scope knows."""
     document, path = scope.places[agent.name]
     for number, choice in enumerate(agent.context):
         listed = (*path, "context", number)
-        at = listed if listed in document.places else listed[:-1]
-        provider, fallback = ((document, (*at, key)) for key in ("provider", "fallback"))
-        yield PlacedChoice(choice, _where(provider), _where(fallback))
+        yield PlacedChoice(choice, document, listed if listed in document.places else listed[:-1])
 
 
 def read_agents(scope: Scope) -> dict[str, Agent]:

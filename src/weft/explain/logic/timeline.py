@@ -7,6 +7,7 @@ from weft.explain.logic.artifacts import is_board
 from weft.explain.logic.board_rows import BOARD_HANDLERS
 from weft.explain.logic.flow_routes import is_flow
 from weft.explain.logic.flow_rows import FLOW_HANDLERS
+from weft.explain.logic.guard_rows import GUARD_HANDLERS, spent
 from weft.explain.logic.rows import HANDLERS, Rows
 from weft.explain.spec.timeline import Timeline
 from weft.log.events import ENDS, RunPaused, RunStarted
@@ -21,7 +22,7 @@ def timeline(events: Sequence[Event]) -> Timeline:
     """
     if not events or not isinstance(events[0].data, RunStarted):
         raise UsageError("A timeline needs the events of a run from its first one on.")
-    handlers = {**HANDLERS, **BOARD_HANDLERS, **FLOW_HANDLERS}
+    handlers = {**HANDLERS, **BOARD_HANDLERS, **FLOW_HANDLERS, **GUARD_HANDLERS}
     rows = Rows(handlers, overlapping=is_board(events) or is_flow(events))
     for event in events:
         rows.take(event)
@@ -42,6 +43,7 @@ def timeline(events: Sequence[Event]) -> Timeline:
         started.correlation,
         started.parents,
         started.collects,
+        spent(events),
     )
 
 

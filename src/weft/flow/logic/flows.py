@@ -10,6 +10,7 @@ from weft.flow.logic.checking import Declared, check
 from weft.flow.logic.plans import make_plan, placed_lines
 from weft.flow.spec.builder import Path, Settings, as_line, calling
 from weft.flow.spec.nodes import FlowPlan, Line, Node, Site
+from weft.guards.spec import Guards
 
 S = TypeVar("S", bound=BaseModel)
 
@@ -30,7 +31,7 @@ class Flow(Path, Generic[S]):
         timeout: float | None = None,
         variables: Mapping[str, Any] | None = None,
         hooks: Sequence[Mapping[str, Any]] = (),
-        guards: Any = None,
+        guards: Guards | Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__()
         self.name = name

@@ -18,6 +18,7 @@ from weft.agents.spec import (
     Publication,
 )
 from weft.assembly.logic.assembled import AssembledContext
+from weft.errors import BudgetExceeded
 from weft.kernel.contained import named
 from weft.kernel.values import said
 from weft.log.spec import Fact
@@ -112,7 +113,7 @@ class Answering:
     ) -> Ended:
         number, agent = going.number, going.agent
         sights = [
-            self._sights.see(going, place, Surrounding(offers, prepared, each))
+            self._sights.see(going, place, _around(offers, prepared, each))
             for place, each in enumerate(contexts)
         ]
         # What a hook may rewrite is not heard before it has.
@@ -133,7 +134,10 @@ class Answering:
             is_last = place == len(turn.staff.engines) - 1
             asked = _asked(turn.staff.components, engine, is_last)
             rounds = self._rounds(turn, asked, sight, inside)
-            latest = await rounds.answer(sight.shown.digest, before)
+            try:
+                latest = await rounds.answer(sight.shown, before)
+            except BudgetExceeded as error:
+                return Ended(f"{named(error)}: {said(error)}")
             if latest.error:
                 return latest
             before.append(passed_on(latest.facts))
@@ -207,6 +211,12 @@ class Answering:
             if isinstance(fact, AgentOutput)
         ]
         return Answer(text, artifacts=tuple(made))
+
+
+def _around(offers: Mapping[str, Offer], prepared: Prepared, context: Context) -> Surrounding:
+    """What goes with a frame; what was said stands in it once."""
+    said = prepared._replace(messages=None) if context.tells else prepared
+    return Surrounding(offers, said, context)
 
 
 def _asked(components: Sequence[Component], engine: Engine, is_last: bool) -> Asked:

@@ -30,6 +30,7 @@ from weft.assembly.logic.pieces import INPUTS, context_pieces, headed, input_pie
 from weft.assembly.service.counting import Counts
 from weft.assembly.spec import ContextSlice, Message, Transcript
 from weft.board.spec import Artifact
+from weft.guards.logic.recovering import hint_piece
 from weft.kernel.values import as_data
 from weft.runtime.service.gathering import NO_CONTEXT, Context
 from weft.runtime.service.journal import Journal
@@ -83,11 +84,13 @@ class Sights:
         prepared, counter = around.prepared, COUNTER
         if given is not None or context is not NO_CONTEXT:
             prepared = self._with_context(prepared, given.inputs if given else (), context)
+        if (hint := hint_piece(state, going.number)) is not None:
+            prepared = prepared._replace(pieces=(*prepared.pieces, hint))
         shown = self._view(going.agent, around.offers, prepared)
         if context.assembled is not None:  # a frame has one counter, so that its tokens add up
             shown, counter = recounted(shown, self._counts), self._counts.name
         seen = state.views.get(shown.digest)
-        own = prepared.messages is not None or given is not None
+        own = prepared.messages is not None or given is not None or context.tells
         history = Span(0, 0, 0, 0, EMPTY) if own else state.history
         as_in = seen[0] if seen else 0
         return frame(going.number, going.agent, shown, history, as_in, state.texts, counter)
@@ -95,14 +98,13 @@ class Sights:
     def _with_context(
         self, prepared: Prepared, inputs: Sequence[Artifact], context: Context
     ) -> Prepared:
-        texts, gathered, assembled = self._journal.state.texts, context.gathered, context.assembled
+        texts, assembled = self._journal.state.texts, context.assembled
         given = input_pieces(inputs, context.inputs, texts)
         if assembled is not None:
             pieces, withheld = headed(assembled.pieces), assembled.context.withheld
-        elif gathered is not None:
-            pieces, withheld = context_pieces(gathered, texts), tuple(redactions(gathered))
         else:
-            pieces, withheld = [], ()
+            pieces = [each for fact in context.gathered for each in context_pieces(fact, texts)]
+            withheld = tuple(each for fact in context.gathered for each in redactions(fact))
         return prepared._replace(pieces=(*pieces, *given, *prepared.pieces), withheld=withheld)
 
     def _view(self, agent: str, offers: Mapping[str, Offer], prepared: Prepared) -> View:
@@ -175,9 +177,8 @@ class Sights:
         shown = [self._data(each) for each in segments if _is_input(each)]
         given = sight.going.given.inputs if sight.going.given else ()
         inputs = tuple(_as_shown(each, it) for each, it in zip(given, shown, strict=True))
-        gathered = sight.around.context.gathered
-        metadata = dict(gathered.metadata) if gathered else {}
-        return msgspec.structs.replace(task, inputs=inputs, context=ContextSlice(items, metadata))
+        slice = ContextSlice(items, sight.around.context.metadata)
+        return msgspec.structs.replace(task, inputs=inputs, context=slice)
 
     def _items(self, segments: Sequence[Segment]) -> Iterator[dict[str, Any]]:
         """Items of context: as providers gave them, or what stands in the prompt of a source."""

@@ -7,10 +7,11 @@ from typing import Any
 import anyio
 
 from weft.assembly.events import ContextGathered
-from weft.assembly.service.assembling import Assembled, Assembler
+from weft.assembly.service.assembling import Assembled, Assembler, provider_key
 from weft.assembly.service.situations import Situation
 from weft.assembly.spec import ContextRequest, RagCollection, RetrievalResult
 from weft.assembly.spec.assemblies import Assembly
+from weft.assembly.spec.sources import ProviderSource
 from weft.board.spec import Artifact
 from weft.errors import (
     BoardError,
@@ -64,6 +65,12 @@ class Sourcing:
         except TROUBLES as error:
             return f"{named(error)}: {said(error)}"
 
+    def gathered(self, assembly: Assembly, turn: int) -> list[ContextGathered]:
+        """What providers among sources gave in a turn, as far as it is on record."""
+        asked = [n for n, each in enumerate(assembly.sources) if isinstance(each, ProviderSource)]
+        facts = [self._journal.outcome(f"t{turn}/{provider_key(place)}") for place in asked]
+        return [fact for some in facts for fact in some if isinstance(fact, ContextGathered)]
+
     def _situation(
         self, request: ContextRequest, witnessed: Sequence[Artifact], about: Any
     ) -> Situation:
@@ -88,7 +95,11 @@ class Sourcing:
             in_turn=in_turn,
         )
 
-    def values(self, inputs: Sequence[Artifact]) -> Any:
+    def about(self, inputs: Sequence[Artifact]) -> Any:
+        """The state that a turn is about: what its inputs say, or else the variables."""
+        return self._values(inputs) if inputs else self._journal.state.values
+
+    def _values(self, inputs: Sequence[Artifact]) -> Any:
         """The value of the only input; or of each by the simple name of its type, in a list where
         there are several of one."""
         values: dict[str, list[Any]] = {}
@@ -125,8 +136,3 @@ class Sourcing:
                 f"The search of collection {collection.name!r} raised {named(error)}: "
                 f"{said(error)}. See to what it is searched through."
             ) from error
-
-
-def left_inputs(gathered: Sequence[ContextGathered]) -> ContextGathered | None:
-    """What says how the inputs of a turn are shown: the last that left them otherwise."""
-    return next((each for each in reversed(gathered) if each.inputs is not None), None)
