@@ -24,7 +24,9 @@ def everything() -> Flow[Notes]:
     built = flow().branch(lambda state: state.n, {0: done("none"), 1: done("one")})
     built.repeat_until(lambda state: state.n == 2, Path(count), max_iterations=5)
     built.fork(
-        Path().then(bad("flaky"), retry=Retry(1, delay=5, jitter=False)).on_failure([note("saved")]),
+        Path()
+        .then(bad("flaky"), retry=Retry(1, delay=5, jitter=False))
+        .on_failure([note("saved")]),
         done("side"),
         join=results,
     )
@@ -130,7 +132,11 @@ class Writing(Telling):
 
     def build_messages(self, state: Notes, context: Any) -> Sequence[Message]:
         told = context.to_prompt_string() or "nothing"
-        return [Message(0, "user", f"Given {told}"), Message(0, "Writing", "Hm."), *self.last(state)]
+        return [
+            Message(0, "user", f"Given {told}"),
+            Message(0, "Writing", "Hm."),
+            *self.last(state),
+        ]
 
     def last(self, state: Notes) -> Sequence[Message]:
         return [Message(0, "user", self.user_prompt(state))]

@@ -21,7 +21,7 @@ def changed(fact: flow.StepCompleted) -> str:
     """What a step changed, and how sure it is of that."""
     what = f"changed {preview(fact.update)}" if fact.update else "changed nothing"
     known = ", as was known from before" if fact.cached else ""
-    unsure = f", and is not sure enough: {fact.confidence:g}" if fact.is_unsure else ""
+    unsure = f", and is not sure enough: {fact.confidence}" if fact.is_unsure else ""
     return f"{what}{known}{unsure}"
 
 
@@ -88,7 +88,9 @@ FLOW_WORDS: dict[type[Fact], Callable[[Any], str]] = {
     flow.StepCompensated: _compensated,
     flow.BranchTaken: _taken,
     flow.ForkOpened: lambda fact: f"{fact.place} opens {counted(len(fact.paths), 'path')}",
-    flow.ForkFailed: lambda fact: f"{fact.path} failed, so {fact.place} is not joined: {fault(fact)}",
+    flow.ForkFailed: lambda fact: (
+        f"{fact.path} failed, so {fact.place} is not joined: {fault(fact)}"
+    ),
     flow.ForkJoined: _joined,
     flow.LoopPassed: _passed,
     flow.LoopEnded: _ended,
