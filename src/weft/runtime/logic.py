@@ -98,6 +98,7 @@ FACTS = (
     flow.StepCompensated,
     flow.BranchTaken,
     flow.ForkOpened,
+    flow.ForkFailed,
     flow.ForkJoined,
     flow.LoopPassed,
     flow.LoopEnded,

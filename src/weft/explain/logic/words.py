@@ -14,6 +14,7 @@ from weft.assembly.events import (
 from weft.board import events as board
 from weft.board.spec import Artifact
 from weft.conversation.events import RouteDecided
+from weft.explain.logic.flow_words import FLOW_WORDS
 from weft.explain.spec.selection import belief_of
 from weft.explain.spec.text import counted, one_line
 from weft.guards import events as guards
@@ -82,7 +83,7 @@ def _paused(fact: runs.RunPaused) -> str:
     if fact.waiting_for:
         return f"waits for {fact.waiting_for}"
     until = f", or until {fact.due.isoformat()}" if fact.due else ""
-    return f"rests until something is published{until}"
+    return f"rests until something comes{until}"
 
 
 def _consumed(fact: board.ArtifactConsumed) -> str:
@@ -182,7 +183,7 @@ _BY_FACT: dict[type[Fact], Callable[[Any], str]] = {
     agents.UserText: lambda fact: f"{fact.author} said {preview(fact.text)}",
     agents.QuestionAsked: _asked,
     agents.QuestionAnswered: lambda fact: f"{fact.by} answered {preview(fact.value)}",
-    agents.QuestionExpired: lambda fact: "nobody answered in time",
+    agents.QuestionExpired: lambda fact: fact.reason or "nobody answered in time",
     agents.AnswerRefused: lambda fact: f"an answer of {fact.by} was refused: {fact.reason}",
     lifecycle.MessageHookCalled: lambda fact: f"{_message_hook(fact)} was called",
     lifecycle.MessageHooked: lambda fact: f"{_message_hook(fact)} gave {preview(fact.result)}",
@@ -231,7 +232,7 @@ _BY_FACT: dict[type[Fact], Callable[[Any], str]] = {
     guards.LoopChecked: _checked,
     guards.LoopDetected: _looped,
 }
-_WORDS = {fact.kind: say for fact, say in _BY_FACT.items()}
+_WORDS = {fact.kind: say for fact, say in {**_BY_FACT, **FLOW_WORDS}.items()}
 
 
 def words(event: Event) -> str:

@@ -155,6 +155,14 @@ def fail(plan: FlowPlan, strand: Strand, failure: StepFailure) -> None:
     strand.status = "failed"
 
 
+def is_handled(plan: FlowPlan, progress: Progress, strand: Strand) -> bool:
+    """Whether what fails in a strand, or in what it is a path of, leads anywhere but to the end."""
+    paths = [frame.path for frame in strand.frames]
+    if any(plan.paths[path].part == "handler" or _rescue(plan, path) for path in paths):
+        return True
+    return bool(strand.id) and is_handled(plan, progress, progress.strands[strand.parent])
+
+
 def _rescue(plan: FlowPlan, path: str) -> str:
     rescue = f"{path}!"
     return rescue if rescue in plan.paths else ""

@@ -19,10 +19,12 @@ async def outcome(runs: Runs, run: str) -> Outcome:
         UsageError: it is no run of a flow.
     """
     state, workflow = await _begun(runs, run)
+    known = await runs.position(run)
     async with aclosing(runs.events(run)) as events:
         async for event in events:
             evolve(workflow, state, event)
-            if isinstance(event.data, RunPaused) and _waits(state):
+            is_paused = event.seq >= known and isinstance(event.data, RunPaused)
+            if is_paused and state.question is not None:
                 break
     return _outcome(run, workflow, state)
 
@@ -33,17 +35,6 @@ async def _begun(runs: Runs, run: str) -> tuple[RunState, Flowing]:
     if not isinstance(workflow, Flowing):
         raise UsageError(f"Run {run!r} is no run of a flow, so it has no outcome.")
     return fresh(run, workflow), workflow
-
-
-def _waits(state: RunState) -> bool:
-    """Whether a run does nothing but wait for a person."""
-    asked, progress = state.question, state.progress
-    assert isinstance(progress, Progress)
-    return asked is not None and not any(
-        progress.strands[step.strand].status == "busy"
-        and not asked.id.startswith((f"s{step.number}/", f"t{step.turn}/"))
-        for step in progress.steps.values()
-    )
 
 
 def _outcome(run: str, workflow: Flowing, state: RunState) -> Outcome:
