@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from weft.flow.spec.nodes import FlowPlan, ForkNode, LoopNode, Node, StepNode
-from weft.flow.spec.progress import Done, Frame, Progress, StepFailure, Strand
+from weft.flow.spec.progress import Done, Frame, Progress, Step, StepFailure, Strand
 
 # What the main path is called, and the one that a failure of the whole flow leads to.
 MAIN, FAILURE = "main", "failure"
@@ -164,6 +164,15 @@ def state_of(progress: Progress, strand: str) -> Strand:
     while strand not in progress.strands:
         strand = strand.rpartition("/")[0] if "/" in strand else ""
     return progress.strands[strand]
+
+
+def asker_of(progress: Progress, question: str) -> Step | None:
+    """The step that asked a question, by the id of that: itself, or in the turn of its agent."""
+    key = question.partition("/")[0]
+    for step in progress.steps.values():
+        if key in (f"s{step.number}", f"t{step.turn}"):
+            return step
+    return None
 
 
 def below(progress: Progress, strand: Strand) -> Iterator[Strand]:

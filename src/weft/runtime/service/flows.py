@@ -24,6 +24,7 @@ from weft.flow.logic.flowing import CANCELLED, Flowing
 from weft.flow.logic.folding import APPROVALS, RETRY
 from weft.flow.logic.joining import clash
 from weft.flow.logic.walking import (
+    asker_of,
     children,
     loop_of,
     node_of,
@@ -48,6 +49,9 @@ from weft.runtime.service.steps import Steps, told
 from weft.runtime.service.users import ask_user_code
 from weft.variables.events import TimerSet
 
+# What the ids of facts begin with that say that nothing is to be done in a run.
+REST = "rest@"
+
 # Seconds that a condition, a choice or what an approver is told may take.
 DEADLINE = 60.0
 
@@ -66,6 +70,7 @@ class Flows:
         self._workflow = workflow
         self._plan = workflow.plan
         self._steps = Steps(opened, workflow)
+        self._waiting: set[int] = set()  # steps that ask, and one person is asked at a time
 
     @property
     def _progress(self) -> Progress:
@@ -115,11 +120,16 @@ class Flows:
 
     def _go_on(self) -> None:
         """Let steps be taken that are on record as begun and that nobody takes: they were cut off,
-        or waited for a person."""
+        or waited for a person who has answered."""
+        asked = self._journal.state.question
+        if asked is None:
+            self._waiting.clear()
+        elif (asker := asker_of(self._progress, asked.id)) is not None:
+            self._waiting.add(asker.number)
         for step in self._progress.steps.values():
             strand = self._progress.strands.get(step.strand)
             waits = not step.undoes and (strand is None or strand.status != "busy")
-            if step.number not in self._crew and not waits:
+            if step.number not in self._crew and step.number not in self._waiting and not waits:
                 self._crew.begin(step.number, self._take(step))
 
     async def _proceed(self, strand: Strand) -> None:
@@ -168,7 +178,7 @@ class Flows:
             else:
                 await self._turn(step, node)
         except Waiting:
-            pass  # on record, and the step stays open
+            self._waiting.add(step.number)  # on record, and the step stays open
         except asyncio.CancelledError:
             current = asyncio.current_task()
             if current is None or current.cancelling():
@@ -421,9 +431,10 @@ class Flows:
             await self._crew.wait(self._seconds())
             await self._around.take_in(self._opened)
             return True
-        if journal.state.question is None and journal.is_open:
-            at = due(journal)
-            journal.record(f"rest@{journal.state.position}", RunPaused("", at))
+        asked = journal.state.question
+        if journal.is_open or len(self._waiting) > 1:  # one asks, and others would
+            fact = RunPaused(asked.id if asked else "", due(journal))
+            journal.record(f"{REST}{journal.state.position}", fact)
         return False
 
     def _seconds(self) -> float | None:

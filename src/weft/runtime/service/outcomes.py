@@ -2,13 +2,14 @@
 
 from contextlib import aclosing
 
-from weft.agents.spec import RunState
+from weft.agents.spec import Rest, RunState
 from weft.errors import UsageError
 from weft.flow.logic.flowing import Flowing
+from weft.flow.logic.walking import asker_of
 from weft.flow.spec.outcomes import Outcome
 from weft.flow.spec.progress import Progress
-from weft.log.events import RunPaused
 from weft.runtime.logic import ENDED, evolve, fresh
+from weft.runtime.service.flows import REST
 from weft.runtime.service.runs import Runs
 
 
@@ -28,21 +29,33 @@ async def outcome(runs: Runs, run: str) -> Outcome:
                     raise UsageError(f"Run {run!r} is no run of a flow, so it has no outcome.")
                 state = fresh(run, workflow)
             evolve(workflow, state, event)
-            if isinstance(event.data, RunPaused) and _waits(state):
+            rests = event.id.startswith(REST) or _waits(workflow, state)
+            if rests and await _is_asked(runs, state):
                 break
     assert state is not None
     return _outcome(run, workflow, state)
 
 
-def _waits(state: RunState) -> bool:
-    """Whether a run does nothing but wait for a person."""
+def _waits(workflow: Flowing, state: RunState) -> bool:
+    """Whether a run does nothing but wait for a person: nothing is to be done, no other step is
+    being taken, and no attempt is due."""
     asked, progress = state.question, state.progress
     assert isinstance(progress, Progress)
-    return asked is not None and not any(
-        progress.strands[step.strand].status == "busy"
-        and not asked.id.startswith((f"s{step.number}/", f"t{step.turn}/"))
-        for step in progress.steps.values()
+    if asked is None or workflow.decide(state) != Rest():
+        return False
+    asker = asker_of(progress, asked.id)
+    return not any(
+        strand.status in ("busy", "waiting")
+        and strand.asking is None
+        and (asker is None or strand.id != asker.strand)
+        for strand in progress.strands.values()
     )
+
+
+async def _is_asked(runs: Runs, state: RunState) -> bool:
+    """Whether what a run waited for at some time is what it waits for now."""
+    asked = await runs.question(state.run)
+    return asked is not None and state.question is not None and asked.id == state.question.id
 
 
 def _outcome(run: str, workflow: Flowing, state: RunState) -> Outcome:
