@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from weft.errors import InvalidUpdate as InvalidUpdate
     from weft.errors import LoopLimit as LoopLimit
     from weft.errors import MissingContext as MissingContext
+    from weft.errors import NoCandidates as NoCandidates
     from weft.errors import PlanChanged as PlanChanged
     from weft.errors import QuestionExpired as QuestionExpired
     from weft.errors import ReactionFailed as ReactionFailed
@@ -93,6 +94,8 @@ if TYPE_CHECKING:
     from weft.flow.spec import escalate_to as escalate_to
     from weft.flow.spec import merge as merge
     from weft.flow.spec.outcomes import Outcome as Outcome
+    from weft.guards.spec import Guards as Guards
+    from weft.guards.spec import Selection as Selection
     from weft.log.spec import Event as Event
     from weft.reaction.spec import Batch as Batch
     from weft.reaction.spec import Join as Join
@@ -134,6 +137,7 @@ _HOMES = {
     "Flow": "weft.flow.logic.flows",
     "FlowError": "weft.errors",
     "FlowFailed": "weft.errors",
+    "Guards": "weft.guards.spec",
     "HistorySegment": "weft.assembly.spec.segments",
     "InvalidArtifact": "weft.errors",
     "InvalidUpdate": "weft.errors",
@@ -147,6 +151,7 @@ _HOMES = {
     "Outcome": "weft.flow.spec.outcomes",
     "Path": "weft.flow.spec",
     "PathResult": "weft.flow.spec",
+    "NoCandidates": "weft.errors",
     "PlanChanged": "weft.errors",
     "Private": "weft.board.spec",
     "Public": "weft.board.spec",
@@ -160,6 +165,7 @@ _HOMES = {
     "RetrievalSegment": "weft.assembly.spec.segments",
     "Retry": "weft.flow.spec",
     "Run": "weft.app",
+    "Selection": "weft.guards.spec",
     "StateDelegatingProvider": "weft.assembly.service.providers",
     "StateSegment": "weft.assembly.spec.segments",
     "StepContext": "weft.flow.spec",
@@ -232,6 +238,7 @@ __all__ = [
     "Flow",
     "FlowError",
     "FlowFailed",
+    "Guards",
     "HistorySegment",
     "InvalidArtifact",
     "InvalidUpdate",
@@ -245,6 +252,7 @@ __all__ = [
     "Outcome",
     "Path",
     "PathResult",
+    "NoCandidates",
     "PlanChanged",
     "Private",
     "Public",
@@ -258,6 +266,7 @@ __all__ = [
     "RetrievalSegment",
     "Retry",
     "Run",
+    "Selection",
     "StateDelegatingProvider",
     "StateSegment",
     "StepContext",

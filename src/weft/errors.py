@@ -25,6 +25,7 @@ WeftError                 anything Weft says no to; has a stable `code`
 ├── ContextTooLarge       there is no room for what a turn must be shown at least
 ├── DocumentsUnavailable  a document store does not answer, in time or at all
 ├── CollectionUnavailable a collection cannot be searched or filled now
+├── NoCandidates          a selection has nobody left who can be chosen
 ├── RunBusy               another process drives the run
 ├── WriteRefused          a variable cannot be written, or not with this value
 ├── QuestionExpired       nobody answered a question in time
@@ -234,6 +235,12 @@ class CollectionUnavailable(WeftError):
     """A collection cannot be searched or filled now."""
 
     code = "WEFT-COLLECTION"
+
+
+class NoCandidates(WeftError):
+    """A selection has nobody left who can be chosen."""
+
+    code = "WEFT-NO-CANDIDATES"
 
 
 class RunBusy(WeftError):

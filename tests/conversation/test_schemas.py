@@ -57,6 +57,8 @@ UNSEEN = (
     "belongs to the chat, and 'f' names agent 'A'.",
     "'on' is for `after_chat`",
     "Write `run_start`, `agent:NAME` or `variable:NAME`.",
+    "which is no candidate.",
+    "Every candidate is excluded.",
 )
 SHAPES = [
     each

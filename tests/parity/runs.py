@@ -132,8 +132,19 @@ async def slow(request):
     await asyncio.sleep(0.1)
     return ContextSlice([])
 """
+GUARDS = """
+def by_tier(values):
+    return values["tier"]
+
+def by_user(values):
+    return values["user_id"]
+
+def half(answer):
+    return 0.5
+"""
 CODE = {
     "derivations.py": DERIVATIONS,
+    "guards.py": GUARDS,
     "providers.py": PROVIDERS,
     "one.py": "def f(task):\n    return 'one f'\ndef g(task):\n    return 'one g'\n",
     "two.py": "def f(task):\n    return 'two f'\n",

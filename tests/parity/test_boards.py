@@ -86,6 +86,9 @@ BOARDS = {
         f"{VARIABLES}:test_what_agents_say_and_make_changes_variables_that_others_are_shown"
     ),
     "board.hooks": f"{VARIABLES}:test_hooks_run_around_the_run_and_around_turns",
+    "board.guards": (
+        "tests.guards.test_selection_boards:test_without_candidates_the_run_is_stopped"
+    ),
     "board.max_turns": f"{WAITING}:test_a_loop_ends_at_the_limit_with_what_was_not_delivered",
     "agent.name": f"{WAITING}:test_all_that_failed_in_a_run_is_tried_again",
     "register.types": f"{MATCHING}:test_two_types_of_one_simple_name_are_told_apart",

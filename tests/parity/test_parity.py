@@ -21,6 +21,7 @@ from tests.conversation.talks import examine
 from tests.parity import effects
 from tests.parity.context_effects import CONTEXT_EFFECTS
 from tests.parity.effects import Effect, put
+from tests.parity.guard_effects import GUARD_EFFECTS
 from tests.parity.runs import see
 from tests.parity.tool_effects import TOOL_EFFECTS
 from tests.support.folders import write_folder
@@ -45,7 +46,7 @@ from weft.wiring import Settings
 # Made by the check from what is declared, or what others are made from; nobody writes them down.
 MADE = {Variables, Trigger, Setting}
 
-EFFECTS = effects.EFFECTS | TOOL_EFFECTS | CONTEXT_EFFECTS
+EFFECTS = effects.EFFECTS | TOOL_EFFECTS | CONTEXT_EFFECTS | GUARD_EFFECTS
 
 # What can be said and is so anyway: an agent takes its n-th turn once.
 TRUE_ANYWAY = {"AgentTurnCount.once"}
@@ -277,7 +278,7 @@ async def documents_of_a_file(folder: str) -> None:
 
 
 async def misplaced(**settings: Any) -> str:
-    """Why artifacts cannot be kept where they are said to be."""
+    """Why artifacts or beliefs cannot be kept where they are said to be."""
     with pytest.raises(UsageError) as refused:
         async with Weft(store="memory", **settings) as app:
             await app.runs()
@@ -291,6 +292,15 @@ async def artifacts_of_the_app(folder: str) -> None:
 async def artifacts_of_a_file(folder: str) -> None:
     configure('artifacts = "mongodb://here"\n')
     assert "No artifacts are reached by 'mongodb'" in await misplaced()
+
+
+async def beliefs_of_the_app(folder: str) -> None:
+    assert "No beliefs are reached by 'mysql'" in await misplaced(beliefs="mysql://here")
+
+
+async def beliefs_of_a_file(folder: str) -> None:
+    configure('beliefs = "mongodb://here"\n')
+    assert "No beliefs are reached by 'mongodb'" in await misplaced()
 
 
 @contextmanager
@@ -373,6 +383,8 @@ APP: dict[str, Callable[[str], Any]] = {
     "Settings.slots": slots_of_a_file,
     "Weft.artifacts": artifacts_of_the_app,
     "Settings.artifacts": artifacts_of_a_file,
+    "Weft.beliefs": beliefs_of_the_app,
+    "Settings.beliefs": beliefs_of_a_file,
     "Weft.documents": documents_of_the_app,
     "Weft.documents_timeout": patience_of_the_app,
     "Settings.documents": documents_of_a_file,

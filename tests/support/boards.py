@@ -25,6 +25,7 @@ from weft.runtime.service.driver import Stores
 from weft.runtime.service.runs import Runs
 from weft.testing import (
     CrashingArtifacts,
+    CrashingBeliefs,
     CrashingInbox,
     CrashingLog,
     FakeClock,
@@ -46,17 +47,20 @@ class Place:
 
     store: Any = field(default_factory=lambda: MemoryStore(codec()))
     artifacts: Any = None
+    beliefs: Any = None
     clock: FakeClock = field(default_factory=FakeClock)
     entropy: FakeEntropy = field(default_factory=FakeEntropy)
 
     def stores(self, fuse: Fuse) -> Stores:
         """The stores as a process has them that may be killed at each write; if artifacts are kept
-        elsewhere than the log, at each write there."""
+        elsewhere than the log, at each write there; and at each outcome that beliefs are told of
+        that are kept elsewhere."""
         store, log, inbox = self.store, self.store.log, self.store.inbox
         if self.artifacts is None:
             log, inbox = CrashingLog(log, fuse), CrashingInbox(inbox, fuse)
         artifacts = CrashingArtifacts(self.artifacts or store.artifacts, fuse)
-        return Stores(log, inbox, store.claims, store.snapshots, artifacts)
+        beliefs = CrashingBeliefs(self.beliefs, fuse) if self.beliefs else store.beliefs
+        return Stores(log, inbox, store.claims, store.snapshots, artifacts, beliefs)
 
     async def logs(self) -> dict[str, list[Event]]:
         """The logs of all runs, the first one first."""
@@ -122,7 +126,8 @@ def begin_process(place: Place, fuse: Fuse | None = None, **declared: Any) -> Pr
         runs=runs,
     )
     variables, hooks = declared.pop("variables", {}), declared.pop("hooks", ())
-    declaration = parts.declare_board("board", 100, variables, hooks)
+    guards = declared.pop("guards", None)
+    declaration = parts.declare_board("board", 100, variables, hooks, guards)
     own = runs.board("board", lambda: boards.load("board"), user="u1", tenant="acme")
     return Process(Board(declaration, own, parts, lambda: runs), runs, scheduler, fuse)
 

@@ -24,7 +24,9 @@ class Timed(Weft):
         is_there = self._parts is not None
         parts = super()._open()
         if not is_there:
-            outside = world(parts.store, parts.artifacts, parts.documents, parts.definitions)
+            outside = world(
+                parts.store, parts.artifacts, parts.beliefs, parts.documents, parts.definitions
+            )
             timed = replace(outside, clock=self.clock, scheduler=InlineScheduler(self.clock))
             parts = self._parts = replace(parts, runs=Runs(timed))
         return parts

@@ -26,7 +26,9 @@ def make_world(
     store = store or MemoryStore(codec())
     clock = FakeClock()
     return World(
-        Stores(store.log, store.inbox, store.claims, store.snapshots, store.artifacts),
+        Stores(
+            store.log, store.inbox, store.claims, store.snapshots, store.artifacts, store.beliefs
+        ),
         clock,
         FakeEntropy(),
         FakeEnvironment(env),

@@ -27,7 +27,9 @@ def world(documents: FakeDocuments, store: MemoryStore) -> World:
     """A world with these documents."""
     clock = FakeClock()
     return World(
-        Stores(store.log, store.inbox, store.claims, store.snapshots, store.artifacts),
+        Stores(
+            store.log, store.inbox, store.claims, store.snapshots, store.artifacts, store.beliefs
+        ),
         clock,
         FakeEntropy(),
         FakeEnvironment(),

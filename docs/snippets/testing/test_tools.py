@@ -51,7 +51,9 @@ async def test_the_calendar_is_asked() -> None:
     calendar, store, clock = FakeToolServer(), MemoryStore(codec()), FakeClock()
     calendar.add(ToolSchema("next_workday", "The next workday.", {"type": "object"}), monday)
     world = World(
-        Stores(store.log, store.inbox, store.claims, store.snapshots, store.artifacts),
+        Stores(
+            store.log, store.inbox, store.claims, store.snapshots, store.artifacts, store.beliefs
+        ),
         clock,
         FakeEntropy(),
         FakeEnvironment(),

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from weft.explain.spec.asked import Explanation
     from weft.flow.logic.flows import Flow
     from weft.flow.spec.outcomes import Outcome
+    from weft.guards.spec import Guards
     from weft.log.spec import Event
     from weft.runtime.service.runs import Runs
     from weft.runtime.spec import Loaded, Summary
@@ -41,13 +42,15 @@ class Asked(TypedDict, total=False):
     documents_timeout: float | None
     strict: bool | None
     vectors: str | None
+    beliefs: str | None
 
 
 class Weft:
     """An app: runs in one store, driven in this process. Opens nothing before it is used.
 
     `store` and `documents` are where runs are kept and where database variables are looked up;
-    `artifacts` is where artifacts are kept if not beside the runs, `vectors` where collections are;
+    `artifacts` and `beliefs` are where artifacts and what is known of agents are kept if not beside
+    the runs, `vectors` where collections are;
     `engine` answers for agents that choose none. With `strict=False`, a workflow whose context
     variables are invalid begins without them.
     """
@@ -93,17 +96,9 @@ class Weft:
         runs = self._serve()
         if isinstance(workflow, str):
             return Run(await runs.start(workflow, user=user_id, tenant=app_id), runs)
-        loaded = self.declare(workflow)
+        loaded = self._open().flows.declare(workflow)
         given: Any = state if state is not None else workflow.state()
         return Run(await runs.start_flow(loaded, given, user=user_id, tenant=app_id), runs)
-
-    def declare(self, flow: "Flow[Any]") -> "Loaded":
-        """Have the app know a flow, so that runs of it can be resumed here.
-
-        Raises:
-            DefinitionError: it does not pass its check.
-        """
-        return self._open().flows.declare(flow)
 
     async def resume(self, run: str) -> "Run":
         """Go on with a run where its log ends, in this process.
@@ -157,18 +152,20 @@ class Weft:
         app_id: str = "local",
         variables: "Mapping[str, Any] | None" = None,
         hooks: "Sequence[Mapping[str, Any]]" = (),
+        guards: "Guards | None" = None,
         max_turns: int = 1000,
     ) -> "Board":
         """A board: agents on it are woken by what is published, and publish themselves.
 
         `variables` and `hooks` are what a workflow folder declares, in Python; the functions of
-        hooks stand in them. One publish sets off at most `max_turns` turns.
+        hooks stand in them. `guards` can stop or steer its runs. One publish sets off at most
+        `max_turns` turns.
 
         Raises:
             UsageError: this app has a board of that name already.
         """
         parts = self._open()
-        declared = parts.declare_board(name, max_turns, variables or {}, hooks)
+        declared = parts.declare_board(name, max_turns, variables or {}, hooks, guards)
         runs = parts.runs.board(name, partial(parts.boards.load, name), user=user_id, tenant=app_id)
         return Board(declared, runs, parts, self._serve)
 
@@ -229,17 +226,28 @@ class Weft:
         async for index in indexing.index(parts.documents, variables, loaded.database):
             yield index
 
+    @overload
+    def register(self, what: "Flow[Any]") -> None: ...
+
+    @overload
     def register(
         self,
-        collection: "type[RagCollection]",
+        what: "type[RagCollection]",
         adapter: "VectorSearch | Callable[[], VectorSearch]",
-    ) -> None:
-        """Have a collection filled and searched through an adapter, or through what makes one.
+    ) -> None: ...
+
+    def register(self, what: Any, adapter: Any = None) -> None:
+        """Have a collection filled and searched through an adapter, or through what makes one; or
+        know a flow, so that runs of it can be resumed here.
 
         Raises:
+            DefinitionError: the flow does not pass its check.
             UsageError: it is no collection, another one has its name, or it is in use.
         """
-        self._open().collections.register(collection, adapter)
+        if isinstance(what, type):
+            self._open().collections.register(what, adapter)
+        else:
+            self._open().flows.declare(what)
 
     def collection(self, collection: "type[RagCollection]") -> "VectorSearch":
         """What fills and searches a collection: as it was registered, else as the settings say.

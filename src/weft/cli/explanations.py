@@ -167,6 +167,8 @@ def _offer(found: OfferExplained) -> Iterator[RenderableType]:
         for each in found.to
     )
     yield _table(("subscription", "verdict"), rows)
+    for line in found.choice:
+        yield safe(line)
 
 
 def _consumption(found: ConsumptionExplained) -> Iterator[RenderableType]:

@@ -8,6 +8,7 @@ import msgspec
 from pydantic import BeforeValidator, Field
 
 from weft.agents.spec import TERMINATE, USER, Agent, OutputModel, Script, Toolkit
+from weft.guards.spec import Guards
 from weft.kernel.models import Declared
 from weft.kernel.values import Json
 from weft.lifecycle.spec import Hooks, MessageHook
@@ -60,6 +61,7 @@ class Orchestrator(Declared):
     database_name: str | None = Field(default=None, min_length=1)
     model: str | None = Field(default=None, min_length=1)
     entry_point: bool = False
+    guards: Guards = Field(default_factory=Guards)
 
 
 class Handoff(Declared):
@@ -122,7 +124,8 @@ class Floor(msgspec.Struct):
     """Who spoke last, which agent spoke last, and who is to speak next if that is decided.
 
     `choice` is the rule that the last agent's model chose, `picked` who was drawn or picked, and
-    `streak` how often each agent spoke since the user did.
+    `streak` how often each agent spoke since the user did. `selected` is the candidate that a guard
+    chose for the next turn, in which `category`.
     """
 
     last: str = ""
@@ -132,3 +135,5 @@ class Floor(msgspec.Struct):
     choice: int = 0
     picked: str = ""
     streak: dict[str, int] = {}
+    selected: str = ""
+    category: str = ""

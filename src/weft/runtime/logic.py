@@ -14,6 +14,7 @@ from weft.assembly.logic.searched import found_texts
 from weft.board import events as board
 from weft.conversation.events import RouteDecided
 from weft.flow import events as flow
+from weft.guards import events as guards
 from weft.lifecycle import events as lifecycle
 from weft.log import events as runs
 from weft.log.logic import Codec, Upcast
@@ -100,7 +101,12 @@ FACTS = (
     flow.LoopEnded,
     flow.ApprovalDecided,
     flow.FlowStopped,
+    guards.SelectionMade,
+    guards.SelectionJudged,
 )
+
+# Why a run fails in which a guard has nobody left to choose.
+NO_CANDIDATES = "no candidates"
 
 # (kind, version) to what lifts its data to the next version.
 UPCASTS: dict[tuple[str, int], Upcast] = {}
@@ -284,6 +290,13 @@ def _on_stopped(state: RunState, event: Event) -> None:
         state.failure = Failure(fact.error, fact.message)
 
 
+def _on_selection(state: RunState, event: Event) -> None:
+    """Without anybody who can take its turn, a run cannot go on."""
+    fact: guards.SelectionMade = event.data
+    if not fact.chosen:
+        state.failure = Failure(NO_CANDIDATES, fact.notes[-1])
+
+
 def _on_gathered(state: RunState, event: Event) -> None:
     state.texts.update(texts_of(event.data))
 
@@ -340,6 +353,7 @@ _FOLDS: dict[type, Callable[[RunState, Any], None]] = {
     flow.StepSkipped: _on_step_over,
     flow.StepCompensated: _on_step_over,
     flow.FlowStopped: _on_stopped,
+    guards.SelectionMade: _on_selection,
     assembly.ContextGathered: _on_gathered,
     assembly.RetrievalSearched: _on_searched,
 }

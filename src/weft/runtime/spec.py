@@ -15,6 +15,7 @@ from weft.assembly.spec import Chosen
 from weft.assembly.spec.assemblies import Assembly
 from weft.assembly.spec.means import Search, TokenCounter, no_search
 from weft.board.spec import Artifact, Reader, TypeRegistry
+from weft.guards.spec import Guards
 from weft.kernel.values import Json
 from weft.log.spec import Fact
 from weft.variables.events import ContextSuppressed
@@ -85,8 +86,8 @@ class Errand(Protocol):
         """What the agent is told beside its instructions."""
         ...
 
-    async def settle(self, facts: Sequence[Fact], context: AssembledContext) -> None:
-        """Put on record what the answer changes."""
+    async def settle(self, error: str, facts: Sequence[Fact], context: AssembledContext) -> None:
+        """Put on record what comes of the answer, or of there being none."""
         ...
 
 
@@ -141,7 +142,8 @@ Message = Reply | Stop | Publish | Deliver | Close | Retry
 class Staff:
     """The code behind an agent: its engines, asked one after the other, what gives them context
     (each its own, or the same for all), what is put around turns and calls, and how many tries of
-    a turn are made, of which the one with the best score counts."""
+    a turn are made, of which the one with the best score counts. `named` are engines of which one
+    is chosen for a turn."""
 
     engines: tuple[Engine, ...]
     context: Chosen | Assembly | None = None
@@ -151,6 +153,7 @@ class Staff:
     score: Callable[..., Any] | None = None
     most: int | None = None
     reader: Reader | None = None
+    named: Mapping[str, Engine] = field(default_factory=dict[str, Engine])
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +188,7 @@ class Loaded:
     search: Search = no_search
     counter: TokenCounter = field(default_factory=Estimate)
     modules: object = None
+    guards: Guards = field(default_factory=Guards)
 
 
 @dataclass(frozen=True, slots=True)

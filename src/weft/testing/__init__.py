@@ -4,6 +4,7 @@ from weft.adapters.scripted import ScriptedEngine
 from weft.testing.boards import BoardTurn
 from weft.testing.crashes import (
     CrashingArtifacts,
+    CrashingBeliefs,
     CrashingCallee,
     CrashingEngine,
     CrashingInbox,
@@ -23,6 +24,7 @@ from weft.testing.retrieval import HashingEmbedder, InMemorySearch, ParagraphSpl
 __all__ = [
     "BoardTurn",
     "CrashingArtifacts",
+    "CrashingBeliefs",
     "CrashingCallee",
     "CrashingEngine",
     "CrashingInbox",

@@ -7,6 +7,8 @@ from typing import Any
 from weft.agents.spec import Answer, Callee, Engine, Task
 from weft.board.spec import Artifact, Consumption, FilterConfig, Page, Reader, Summary
 from weft.board.spec.index import Found
+from weft.guards.ports import BeliefStore
+from weft.guards.spec import Belief, Observation, Pool
 from weft.kernel.contained import Interrupted
 from weft.kernel.values import Json
 from weft.log.ports import EventLog
@@ -147,6 +149,33 @@ class CrashingArtifacts:
     async def upcoming(self, now: datetime, limit: int) -> Sequence[datetime]:
         """What opens next."""
         return await self._artifacts.upcoming(now, limit)
+
+
+class CrashingBeliefs:
+    """Beliefs whose user may be killed before and after outcomes are added."""
+
+    def __init__(self, beliefs: BeliefStore, fuse: Fuse) -> None:
+        self._beliefs = beliefs
+        self._fuse = fuse
+
+    @property
+    def follows_log(self) -> bool:
+        """Whether the log adds outcomes itself."""
+        return self._beliefs.follows_log
+
+    async def beliefs(self, pool: Pool, agents: Sequence[str]) -> Mapping[str, Belief]:
+        """What is known."""
+        return await self._beliefs.beliefs(pool, agents)
+
+    async def observe(self, observations: Sequence[Observation]) -> None:
+        """Add outcomes, unless killed before; tell, unless killed after."""
+        self._fuse.point()
+        await self._beliefs.observe(observations)
+        self._fuse.point()
+
+    async def aclose(self) -> None:
+        """Close what is behind it."""
+        await self._beliefs.aclose()
 
 
 class CrashingEngine:

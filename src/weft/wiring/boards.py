@@ -13,8 +13,9 @@ from weft.assembly.spec.assemblies import Assembly
 from weft.assembly.spec.means import Search, TokenCounter, no_search
 from weft.board.spec import TypeRegistry
 from weft.errors import PlanChanged, UsageError
+from weft.guards.spec import Guards
 from weft.log.events import RunStarted
-from weft.reaction.logic.checking import refuse_problems, refuse_sources
+from weft.reaction.logic.checking import refuse_guards, refuse_problems, refuse_sources
 from weft.reaction.logic.plans import make_plan, plan_diff, subscription_digest
 from weft.reaction.logic.reacting import Reacting
 from weft.reaction.service.products import BoardProducts
@@ -44,6 +45,7 @@ class BoardDeclaration:
     limit: int
     variables: Mapping[str, Any] = field(default_factory=dict[str, Any])
     hooks: Sequence[Mapping[str, Any]] = ()
+    guards: Guards = field(default_factory=Guards)
     builders: dict[str, AgentBuilder] = field(default_factory=dict[str, AgentBuilder])
 
 
@@ -121,7 +123,8 @@ class Boards:
 
     def _make(self, declared: BoardDeclaration) -> Loaded:
         members = [builder.member() for builder in declared.builders.values()]
-        beside = {"variables": declared.variables, "hooks": declared.hooks}
+        guards = declared.guards if declared.guards != Guards() else None
+        beside = {"variables": declared.variables, "hooks": declared.hooks, "guards": guards}
         plan = make_plan(declared.name, members, declared.limit, declared.types, beside)
         refuse_problems(plan)
         toolkit, tools = toolkit_of({name: each.tools for name, each in plan.members.items()})
@@ -129,6 +132,7 @@ class Boards:
             f"{ROOT}{declared.name}", declared.variables, plan.members, toolkit
         )
         refuse_sources(plan, variables.definitions, declared.types)
+        refuse_guards(plan, declared.guards, variables.definitions)
         hooks, called = read_code_hooks(f"{ROOT}{declared.name}", declared.hooks, plan.members)
         ask = partial(ask_user_code, deadline=DEADLINE)
         products = {
@@ -150,6 +154,7 @@ class Boards:
             types=declared.types,
             search=self._search,
             counter=_counter(plan),
+            guards=declared.guards,
         )
 
     def _staff(self, member: Member) -> Staff:

@@ -12,6 +12,7 @@ from weft.conversation.logic.rosters import (
     declared_tools,
 )
 from weft.errors import DefinitionError, Diagnostic
+from weft.guards.spec import Category, Guards
 from weft.kernel.documents import Folder
 from weft.kernel.values import Json, as_array, as_object
 from weft.wiring.adapters import adapter
@@ -76,6 +77,23 @@ class Code:
                 self.note(place, "W044", message, remedy)
             found[name] = function
         return found
+
+    def guards(self, declared: Guards) -> Guards:
+        """Guards with the functions that they name, from the workflow's `guards.py`."""
+        selection = declared.selection
+        if selection is None:
+            return declared
+        said = self._guard("function", selection.category.function)
+        category = selection.category if said is None else Category(function=said)
+        score = self._guard("score", selection.score)
+        bound = selection.model_copy(update={"category": category, "score": score})
+        return declared.model_copy(update={"selection": bound})
+
+    def _guard(self, key: str, name: Any) -> Callable[..., Any] | None:
+        if not isinstance(name, str):
+            return None
+        document = self._folder.documents["orchestrator"]
+        return self.function("guards.py", name, (document.file, document.line_of(key, name)))
 
     def note(self, place: tuple[str, int], code: str, message: str, remedy: str = "") -> None:
         """Note a problem, once."""

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 from pathlib import Path as FilePath
-from typing import Any
+from typing import Any, cast
 
 from anyio import to_thread
 
-from weft.agents.spec import Agent, Engine
+from weft.agents.spec import Agent, Engine, OutputModel
 from weft.assembly.logic.retrieval import Estimate
 from weft.assembly.spec.assemblies import Assembly
 from weft.assembly.spec.means import Search, TokenCounter, no_search
@@ -67,7 +67,7 @@ class Flows:
             raise UsageError(
                 f"This run belongs to flow {started.workflow!r}, which neither this program nor "
                 f"{started.root.removeprefix(ROOT)!r} has. Go on with it where it is built: "
-                "`app.declare(flow)`, then `app.resume(run)`."
+                "`app.register(flow)`, then `app.resume(run)`."
             )
         differs = plan_diff(text, _plan(others[-1]).text)
         raise PlanChanged(
@@ -92,11 +92,7 @@ class Flows:
         hooks, called = read_code_hooks(where, flow.hooks, agents)
         around = Around(
             agents,
-            {
-                name: ModelOutput(it)
-                for name, node in steps.items()
-                if (it := node.step.output_type)
-            },
+            _outputs(steps),
             variables,
             Triggers(variables.definitions, toolkit.aliases),
             hooks,
@@ -125,7 +121,8 @@ class Flows:
                 "for all: `Weft(engine=…)`."
             )
         context = Assembly(tuple(node.context), node.budget, node.format) if node.context else None
-        return Staff((as_engine(given),), context)
+        named = {name: as_engine(each) for name, each in step.engines.items()}
+        return Staff((as_engine(given),), context, named=named)
 
 
 def _plan(loaded: Loaded) -> FlowPlan:
@@ -140,7 +137,7 @@ def flows_in(file: str) -> list[Flow[Any]]:
         DefinitionError: the file does not run, or a flow in it does not pass its check.
     """
     members = adapter("files").program(file)
-    found = [each for each in members.values() if isinstance(each, Flow)]
+    found = [cast(Flow[Any], each) for each in members.values() if isinstance(each, Flow)]
     return [*dict.fromkeys(found)]
 
 
@@ -152,6 +149,11 @@ def _agent(node: StepNode) -> Agent:
         model=step.model,
         max_tool_rounds=step.max_tool_rounds,
     )
+
+
+def _outputs(steps: Mapping[str, StepNode]) -> dict[str, OutputModel]:
+    declared = {name: node.step.output_type for name, node in steps.items()}
+    return {name: ModelOutput(model) for name, model in declared.items() if model is not None}
 
 
 def _counter(steps: Mapping[str, StepNode]) -> TokenCounter:

@@ -11,6 +11,7 @@ from weft.agents.spec import SELECTOR, Agent, Engine, Script, ToolServer
 from weft.board.spec import TypeRegistry
 from weft.conversation.logic import leniency
 from weft.conversation.logic.checking import check
+from weft.conversation.logic.guarding import declared_guards
 from weft.conversation.logic.production import check_production
 from weft.conversation.logic.rosters import Roster, declared_contexts, roster
 from weft.conversation.logic.routing import Conversing
@@ -123,6 +124,7 @@ class Folders:
         engines, unasked = self._engines(code, roster(folder, broken), to_run)
         tools, hooks, message_hooks = code.tools(), code.hooks(), code.message_hooks()
         functions = {} if set_aside else code.derivations()
+        guards = code.guards(declared_guards(folder, broken))
         contexts = Contexts(code, declared_contexts(folder, broken))
         chosen, types = contexts.chosen(), contexts.types(self._types)
         problems = [*problems, *found, *unasked]
@@ -155,6 +157,7 @@ class Folders:
             leniency.suppressed(conversation) if set_aside else (),
             types=types,
             modules=code.modules,
+            guards=guards,
         )
         return loaded, problems
 

@@ -15,6 +15,8 @@ from weft.conversation.logic.deciding import deciding
 from weft.errors import Diagnostic, UsageError
 from weft.explain.spec.asked import Declared
 from weft.flow.logic.flowing import Flowing
+from weft.guards.ports import BeliefStore
+from weft.guards.spec import Guards
 from weft.kernel.documents import Document
 from weft.kernel.values import Json
 from weft.log.events import RunStarted
@@ -65,6 +67,24 @@ def open_artifacts(chosen: Settings, store: Any) -> Artifacts:
     )
 
 
+def open_beliefs(chosen: Settings, store: Any) -> BeliefStore:
+    """What is known of agents, where the settings say: beside the runs, or on a server of its own;
+    it is connected to when it is used.
+
+    Raises:
+        UsageError: no store has such a URL.
+    """
+    if not chosen.beliefs:
+        return store.beliefs
+    scheme = chosen.beliefs.partition(":")[0]
+    if scheme in ("postgresql", "postgres"):
+        return adapter("postgres").PostgresBeliefs(chosen.beliefs)
+    raise UsageError(
+        f"No beliefs are reached by {scheme!r}. Write `postgresql://…`, or leave the setting "
+        "`beliefs` empty to keep them beside the runs."
+    )
+
+
 def open_documents(chosen: Settings) -> DocumentStore:
     """The document store that the settings name; it connects to nothing before it is used.
 
@@ -92,6 +112,7 @@ class Parts:
     settings: Settings
     store: Any
     artifacts: Artifacts
+    beliefs: BeliefStore
     documents: DocumentStore
     definitions: "Definitions"
     boards: Boards
@@ -106,6 +127,7 @@ class Parts:
         limit: int,
         variables: Mapping[str, Any],
         hooks: Sequence[Mapping[str, Any]],
+        guards: Guards | None = None,
     ) -> BoardDeclaration:
         """A board of the app that has no agents yet.
 
@@ -116,7 +138,7 @@ class Parts:
             raise UsageError(f"A board is called by letters, digits, '_', '-', '.', not {name!r}.")
         if limit < 1:
             raise UsageError(f"One publish sets off turns from 1 on, not {limit!r}.")
-        declared = BoardDeclaration(name, self.types, limit, variables, hooks)
+        declared = BoardDeclaration(name, self.types, limit, variables, hooks, guards or Guards())
         self.boards.declare(declared)
         return declared
 
@@ -128,6 +150,7 @@ class Parts:
         """Close the stores."""
         await self.definitions.aclose()
         await self.artifacts.aclose()
+        await self.beliefs.aclose()
         await self.store.aclose()
         await self.documents.aclose()
         await self.collections.aclose()
@@ -137,17 +160,18 @@ def assemble(asked: Mapping[str, Any], engine: Engine | None) -> Parts:
     """The parts of an app as it was asked for; nothing is opened yet."""
     chosen = settings(asked)
     store, documents = open_store(chosen), open_documents(chosen)
-    artifacts = open_artifacts(chosen, store)
+    artifacts, beliefs = open_artifacts(chosen, store), open_beliefs(chosen, store)
     collections = Collections(chosen)
     boards, types = Boards(engine, collections.search), TypeRegistry()
     flows = Flows(engine, collections.search)
     folders = Folders(engine, strict=chosen.strict, types=types)
     definitions = Definitions(folders, boards, flows, store.log)
-    runs = Runs(world(store, artifacts, documents, definitions))
+    runs = Runs(world(store, artifacts, beliefs, documents, definitions))
     return Parts(
         chosen,
         store,
         artifacts,
+        beliefs,
         documents,
         definitions,
         boards,
@@ -185,13 +209,17 @@ class Definitions:
 
 
 def world(
-    store: Any, artifacts: Artifacts, documents: DocumentStore, definitions: Definitions
+    store: Any,
+    artifacts: Artifacts,
+    beliefs: BeliefStore,
+    documents: DocumentStore,
+    definitions: Definitions,
 ) -> World:
     """The world of an app: its stores, the system's clock and chance, tasks of this process."""
     system = adapter("system")
     clock = system.SystemClock()
     return World(
-        Stores(store.log, store.inbox, store.claims, store.snapshots, artifacts),
+        Stores(store.log, store.inbox, store.claims, store.snapshots, artifacts, beliefs),
         clock,
         system.SystemEntropy(),
         system.SystemEnvironment(),

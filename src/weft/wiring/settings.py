@@ -18,10 +18,10 @@ DEFAULT_VECTORS = "sqlite:.weft/vectors.db"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Where runs are kept (`memory` or a file) and where artifacts are (a URL; empty: beside the
-    runs), how many runs are driven at once, where the documents of database variables are found (a
-    URL, and the seconds to wait for an answer), whether invalid context variables keep a run from
-    starting, and where collections are kept (a URL)."""
+    """Where runs are kept (`memory` or a file), where artifacts and what is known of agents are (a
+    URL each; empty: beside the runs), how many runs are driven at once, where the documents of
+    database variables are found (a URL, and the seconds to wait for an answer), whether invalid
+    context variables keep a run from starting, and where collections are kept (a URL)."""
 
     store: str = DEFAULT_STORE
     artifacts: str = ""
@@ -30,6 +30,7 @@ class Settings:
     documents_timeout: float = 5.0
     strict: bool = True
     vectors: str = DEFAULT_VECTORS
+    beliefs: str = ""
 
 
 _DEFAULTS = asdict(Settings())

@@ -8,11 +8,13 @@ import pytest
 
 from weft.adapters.memory import MemoryStore
 from weft.errors import RunBusy, UsageError
+from weft.guards.ports import BeliefStore
 from weft.log.ports import EventLog
 from weft.runtime.ports import Claims, Inbox, Snapshots
 from weft.runtime.spec import Stop
 from weft.testing.contracts import (
     CODEC,
+    BeliefStoreContract,
     ClaimsContract,
     EventLogContract,
     InboxContract,
@@ -32,6 +34,12 @@ class TestInbox(InboxContract):
     async def fresh(self) -> AsyncGenerator[tuple[Inbox, EventLog], None]:
         store = MemoryStore(CODEC)
         yield store.inbox, store.log
+
+
+class TestBeliefs(BeliefStoreContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[BeliefStore, None]:
+        yield MemoryStore(CODEC).beliefs
 
 
 class TestClaims(ClaimsContract):

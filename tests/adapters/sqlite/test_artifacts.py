@@ -96,9 +96,17 @@ async def test_artifacts_stay_in_the_file_of_the_log(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["weft.db"]
 
 
+# What is known of agents came last.
+LEARNED = ("beliefs", "observations")
+
+
 @pytest.mark.parametrize(
     ("version", "missing"),
-    [(1, ("terms", "artifacts", "consumptions")), (2, ("consumptions",))],
+    [
+        (1, ("terms", "artifacts", "consumptions", *LEARNED)),
+        (2, ("consumptions", *LEARNED)),
+        (3, LEARNED),
+    ],
 )
 async def test_a_file_of_an_earlier_release_is_lifted(
     tmp_path: Path, version: int, missing: tuple[str, ...]

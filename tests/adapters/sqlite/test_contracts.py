@@ -6,10 +6,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from weft.adapters.sqlite import SqliteStore
+from weft.guards.ports import BeliefStore
 from weft.log.ports import EventLog
 from weft.runtime.ports import Claims, Inbox, Snapshots
 from weft.testing.contracts import (
     CODEC,
+    BeliefStoreContract,
     ClaimsContract,
     EventLogContract,
     InboxContract,
@@ -66,6 +68,13 @@ class TestInboxFromAnotherStore(InboxContract):
     async def fresh(self) -> AsyncGenerator[tuple[Inbox, EventLog], None]:
         async with two_stores() as (store, other):
             yield store.inbox, other.log
+
+
+class TestBeliefs(BeliefStoreContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[BeliefStore, None]:
+        async with two_stores() as (store, _):
+            yield store.beliefs
 
 
 class TestClaims(ClaimsContract):

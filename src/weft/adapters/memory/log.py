@@ -6,10 +6,12 @@ from itertools import islice
 
 import anyio
 
+from weft.adapters.memory.beliefs import MemoryBeliefs
 from weft.adapters.memory.index import MemoryIndex
 from weft.board.logic.projecting import project
 from weft.board.logic.rows import rows_of
 from weft.errors import Conflict, UsageError
+from weft.guards.logic.selection import observations
 from weft.log.logic import Codec
 from weft.log.spec import Event, Fact
 
@@ -25,12 +27,14 @@ class _Run:
 class MemoryLog:
     """An event log that keeps the events themselves: nothing is encoded, nothing waits.
 
-    What they say of the board goes into an index, if there is one beside it.
+    What they say of the board goes into an index, if there is one beside it; what they say of
+    outcomes into `beliefs`.
     """
 
     def __init__(self, codec: Codec, index: MemoryIndex | None = None) -> None:
         self._codec = codec
         self._index = index
+        self.beliefs = MemoryBeliefs(self.check_open, follows_log=True)
         self._known: dict[str, type[Fact]] = {}
         self._runs: dict[str, _Run] = {}
         self._bells: dict[str, anyio.Event] = {}
@@ -121,6 +125,8 @@ class MemoryLog:
             raise Conflict(f"Run {run!r} already holds one of these ids: {', '.join(sorted(ids))}.")
         if self._index and (told := project(events)):
             self._index.keep(rows_of(told.artifacts), told.consumptions)
+        if seen := observations(events):
+            self.beliefs.keep(seen)
         if not held.events:
             self._runs[run] = held
         held.ids |= ids

@@ -1,4 +1,4 @@
-"""One store in memory: log, inbox, claims, snapshots and artifacts."""
+"""One store in memory: log, inbox, claims, snapshots, artifacts and beliefs."""
 
 import os
 from collections.abc import AsyncGenerator
@@ -64,7 +64,7 @@ class MemorySnapshots:
 
 
 class MemoryStore:
-    """Log, inbox, claims, snapshots and artifacts in memory, for one event loop.
+    """Log, inbox, claims, snapshots, artifacts and beliefs in memory, for one event loop.
 
     `board` says whether the artifacts that the log is told of are kept here, beside it.
     """
@@ -76,6 +76,7 @@ class MemoryStore:
         self.claims = MemoryClaims(self.log)
         self.snapshots = MemorySnapshots(self.log)
         self.artifacts = MemoryArtifacts(self.log, index, board)
+        self.beliefs = self.log.beliefs
 
     async def aclose(self) -> None:
         """Refuse everything from now on; a second call changes nothing."""

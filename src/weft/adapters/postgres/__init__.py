@@ -1,9 +1,10 @@
-"""Documents, artifacts and collections in PostgreSQL. Needs the extra `postgres`."""
+"""Documents, artifacts, beliefs and collections in PostgreSQL. Needs the extra `postgres`."""
 
 from weft.errors import UsageError
 
 try:
     from weft.adapters.postgres.artifacts import PostgresArtifacts
+    from weft.adapters.postgres.beliefs import PostgresBeliefs
     from weft.adapters.postgres.documents import PostgresDocuments
     from weft.adapters.postgres.vectors import PostgresVectors
 except ModuleNotFoundError as error:
@@ -14,4 +15,4 @@ except ModuleNotFoundError as error:
         'Install it with: pip install "weft[postgres]"'
     ) from error
 
-__all__ = ["PostgresArtifacts", "PostgresDocuments", "PostgresVectors"]
+__all__ = ["PostgresArtifacts", "PostgresBeliefs", "PostgresDocuments", "PostgresVectors"]

@@ -9,6 +9,7 @@ from itertools import chain, islice
 
 from weft.adapters.sqlite import queries
 from weft.adapters.sqlite.batches import SEQ_BITS, lines_after, page_after
+from weft.adapters.sqlite.beliefs import Observing
 from weft.adapters.sqlite.database import Database
 from weft.adapters.sqlite.keeping import Keeping
 from weft.adapters.sqlite.places import Place
@@ -16,6 +17,7 @@ from weft.adapters.sqlite.writer import Write, Writer
 from weft.board.logic.projecting import project
 from weft.board.logic.rows import rows_of
 from weft.errors import Conflict, UsageError
+from weft.guards.logic.selection import observations
 from weft.log.logic import Codec
 from weft.log.spec import Event
 
@@ -25,7 +27,7 @@ END = 2**62
 
 
 class _Append(Write[Sequence[Event]]):
-    __slots__ = ("_board", "_codec", "_data", "_events", "_expected", "_ids", "_run")
+    __slots__ = ("_beside", "_codec", "_data", "_events", "_expected", "_ids", "_run")
 
     def __init__(
         self,
@@ -33,7 +35,7 @@ class _Append(Write[Sequence[Event]]):
         events: Sequence[Event],
         expected: int,
         codec: Codec,
-        board: Keeping | None,
+        beside: Sequence[Write[None]],
     ) -> None:
         seq = expected
         for event in events:
@@ -52,16 +54,16 @@ class _Append(Write[Sequence[Event]]):
         self._events = events
         self._expected = expected
         self._codec = codec
-        self._board = board
+        self._beside = beside
         self.topic = run
-        self.size = len(self._data) + (board.size if board else 0)
+        self.size = len(self._data) + sum(each.size for each in beside)
         self.error = self.outcome = None
 
     def apply_alone(self, writer: Writer) -> bool:
         place = writer.places.get(self._run)
         if (
             place is None
-            or self._board
+            or self._beside
             or not place.position == place.known == self._expected
             or not place.ids.isdisjoint(self._ids)
         ):
@@ -78,8 +80,8 @@ class _Append(Write[Sequence[Event]]):
             return self._standing(writer, place)
         if place and (taken := self._ids & writer.ids(self._run, place)):
             raise Conflict(f"Run {self._run!r} already holds an event {min(taken)!r}.")
-        if self._board:
-            self._board.apply(writer)
+        for each in self._beside:
+            each.apply(writer)
         self._insert(writer, place or writer.begin_run(self._run))
         return self._events
 
@@ -105,7 +107,8 @@ class _Append(Write[Sequence[Event]]):
 class SqliteLog:
     """An event log in a SQLite file, for any number of processes.
 
-    With `board`, what the events say of the board is kept in the same file and transaction.
+    What the events say of outcomes, and with `board` of the board, is kept in the same file and
+    transaction.
     """
 
     def __init__(self, database: Database, codec: Codec, *, board: bool = True) -> None:
@@ -127,9 +130,17 @@ class SqliteLog:
         if not events:
             await self._database.ready()
             return ()
-        told = project(events) if self._board else None
-        board = Keeping(rows_of(told.artifacts), told.consumptions) if told else None
-        return await self._database.write(_Append(run, events, expected, self._codec, board))
+        beside = self._beside(events)
+        return await self._database.write(_Append(run, events, expected, self._codec, beside))
+
+    def _beside(self, events: Sequence[Event]) -> list[Write[None]]:
+        """What is to be changed together with the log; who may refuse comes first."""
+        changes: list[Write[None]] = []
+        if self._board and (told := project(events)):
+            changes.append(Keeping(rows_of(told.artifacts), told.consumptions))
+        if seen := observations(events):
+            changes.append(Observing(seen))
+        return changes
 
     async def read(self, run: str, after: int = 0) -> Sequence[Event]:
         """The events of a run behind position `after`, in order; none for an unknown run."""

@@ -8,7 +8,7 @@ of the ids either: writers remember them, and `ids` has those of long runs up to
 
 # Marks a file as ours ("WEFT"), and tells which schema it holds.
 APPLICATION = 0x57454654
-VERSION = 3
+VERSION = 4
 
 # Artifacts by number, and what they are found by: each term with the place of its artifact in the
 # order of the board, and when that opens.
@@ -30,6 +30,18 @@ _CONSUMPTIONS = (
         artifact TEXT NOT NULL, subscription TEXT NOT NULL, run TEXT NOT NULL,
         turn INTEGER NOT NULL, agent TEXT NOT NULL, at INTEGER NOT NULL,
         PRIMARY KEY (artifact, subscription, run, turn)
+    ) WITHOUT ROWID""",
+)
+
+# What is known of agents, and the events that it was learned from.
+_BELIEFS = (
+    """CREATE TABLE beliefs (
+        tenant TEXT NOT NULL, workflow TEXT NOT NULL, category TEXT NOT NULL, agent TEXT NOT NULL,
+        successes REAL NOT NULL, failures REAL NOT NULL,
+        PRIMARY KEY (tenant, workflow, category, agent)
+    ) WITHOUT ROWID""",
+    """CREATE TABLE observations (
+        run TEXT NOT NULL, event TEXT NOT NULL, PRIMARY KEY (run, event)
     ) WITHOUT ROWID""",
 )
 
@@ -56,6 +68,7 @@ SCHEMA = (
         ORDER BY pos, key""",
     *_BOARD,
     *_CONSUMPTIONS,
+    *_BELIEFS,
     f"PRAGMA application_id = {APPLICATION}",
     f"PRAGMA user_version = {VERSION}",
 )
@@ -64,6 +77,7 @@ SCHEMA = (
 UPGRADES = {
     1: (*_BOARD, "PRAGMA user_version = 2"),
     2: (*_CONSUMPTIONS, "PRAGMA user_version = 3"),
+    3: (*_BELIEFS, "PRAGMA user_version = 4"),
 }
 
 APPLICATION_ID = "PRAGMA application_id"
@@ -156,3 +170,15 @@ ADD_CONSUMPTION = "INSERT OR IGNORE INTO consumptions VALUES (?, ?, ?, ?, ?, ?)"
 CONSUMPTIONS_OF = """
     SELECT artifact, subscription, run, turn, agent, at FROM consumptions
     WHERE artifact IN (SELECT value FROM json_each(?))"""
+
+ADD_OBSERVATION = "INSERT OR IGNORE INTO observations VALUES (?, ?)"
+FADE = """
+    UPDATE beliefs SET successes = successes * ?, failures = failures * ?
+    WHERE tenant = ? AND workflow = ? AND category = ?"""
+ADD_EVIDENCE = """
+    INSERT INTO beliefs VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
+        successes = successes + excluded.successes, failures = failures + excluded.failures"""
+EVIDENCE_OF = """
+    SELECT agent, successes, failures FROM beliefs
+    WHERE tenant = ? AND workflow = ? AND category = ?
+        AND agent IN (SELECT value FROM json_each(?))"""

@@ -1,8 +1,9 @@
-"""One store in a SQLite file: log, inbox, claims, snapshots and artifacts."""
+"""One store in a SQLite file: log, inbox, claims, snapshots, artifacts and beliefs."""
 
 from pathlib import Path
 
 from weft.adapters.sqlite.artifacts import SqliteArtifacts
+from weft.adapters.sqlite.beliefs import SqliteBeliefs
 from weft.adapters.sqlite.claims import SqliteClaims
 from weft.adapters.sqlite.database import Database
 from weft.adapters.sqlite.inbox import SqliteInbox
@@ -13,7 +14,8 @@ from weft.log.logic import Codec
 
 
 class SqliteStore:
-    """Log, inbox, claims, snapshots and artifacts in one file, for one loop and many processes.
+    """Log, inbox, claims, snapshots, artifacts and beliefs in one file, for one loop and many
+    processes.
 
     `patience` is how many seconds a write waits for another process that holds the file's lock;
     `checkpoint_after` is how many bytes may gather in the WAL before they are copied into the file.
@@ -36,6 +38,7 @@ class SqliteStore:
         self.snapshots = SqliteSnapshots(self._database)
         self._readers = Readers(self._database.path, patience)
         self.artifacts = SqliteArtifacts(self._database, self._readers, board)
+        self.beliefs = SqliteBeliefs(self._database)
 
     async def aclose(self) -> None:
         """Finish what is pending and close the file; a second call changes nothing."""

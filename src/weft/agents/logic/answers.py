@@ -49,6 +49,13 @@ def interpret(
     return answered, OutputRefused(turn, agent, output.name, problem)
 
 
+def as_plain(given: Any) -> Any:
+    """What an engine gave as an answer: data and models are outputs."""
+    if isinstance(given, BaseModel):
+        return Answer(output=given.model_dump(mode="json"))
+    return Answer(output=given) if isinstance(given, dict) else given
+
+
 def as_answer(task: Task, given: Any) -> Answer:
     """What an engine gave as an answer; artifact values, alone or several, are published.
 

@@ -63,9 +63,9 @@ class RunState(msgspec.Struct):
     """What a run knows: a fold of its log, owned by its driver.
 
     `form` says what decides whose turn it is: a conversation, reactions or a flow. `open` has the
-    turns being taken, by number, and `steps` those of a flow; `chat` what is on record of calls outside turns, by id;
-    `ephemeral` which values live in memory only, and which call wrote each; `ending` what hooks
-    after the chat were told first.
+    turns being taken, by number, and `steps` those of a flow; `chat` what is on record of calls
+    outside turns, by id; `ephemeral` which values live in memory only, and which call wrote each;
+    `ending` what hooks after the chat were told first.
     """
 
     run: str
@@ -137,6 +137,14 @@ class Pick(msgspec.Struct, frozen=True):
     facts: tuple[tuple[str, Fact], ...] = ()
 
 
+class Select(msgspec.Struct, frozen=True):
+    """A turn would go to this agent, and a guard says which of its candidates gets it."""
+
+    id: str
+    agent: str
+    facts: tuple[tuple[str, Fact], ...] = ()
+
+
 class Judge(msgspec.Struct, frozen=True):
     """Those who subscribe to an artifact's type are to say whether it is for them."""
 
@@ -177,7 +185,7 @@ class Rest(msgspec.Struct, frozen=True):
     facts: tuple[tuple[str, Fact], ...] = ()
 
 
-Decision = TakeTurn | Ask | Finish | Draw | Pick | Judge | Spawn | Proceed | MakeUp | Rest
+Decision = TakeTurn | Ask | Finish | Draw | Pick | Select | Judge | Spawn | Proceed | MakeUp | Rest
 
 
 class Prepared(NamedTuple):
@@ -253,6 +261,10 @@ class Workflow(Protocol):
 
     def given(self, state: RunState, turn: int) -> Given | None:
         """The artifacts that an open turn is about, if it is about any."""
+        ...
+
+    def selected(self, state: RunState, turn: int) -> Sequence[str]:
+        """The categories in which a guard chose the agent of an open turn for it."""
         ...
 
     def transfers(self, agent: str, state: RunState) -> Sequence[Transfer]:

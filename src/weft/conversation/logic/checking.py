@@ -16,6 +16,7 @@ from weft.agents.spec import (
 )
 from weft.conversation.logic.dataflow import check_flow
 from weft.conversation.logic.ends import check_ends
+from weft.conversation.logic.guarding import check_guards
 from weft.conversation.logic.reach import check_nobody_is_asked, check_reach
 from weft.conversation.logic.rosters import read_agents
 from weft.conversation.logic.rules import check_rules
@@ -81,6 +82,7 @@ def check(
     script = _script(scope, tooling, toolkit)
     if orchestrator is not None:
         _check_start(scope, orchestrator)
+        check_guards(scope, orchestrator)
         if orchestrator.startup_mode == "BackendOnly":
             check_nobody_is_asked(scope, rules)
         check_reach(scope, orchestrator, rules)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from weft.agents.spec import TERMINATE, USER, Agent
-from weft.conversation.logic.reach import reached
+from weft.conversation.logic.reach import candidates_of, reached
 from weft.conversation.logic.scope import Scope
 from weft.conversation.spec import Orchestrator, Rule
 from weft.variables.logic.types import same
@@ -55,7 +55,8 @@ def _followers(
     rules: Sequence[Rule], orchestrator: Orchestrator, agents: Mapping[str, Agent]
 ) -> set[str]:
     """Everybody who can come behind an agent with these rules."""
-    found = {rule.target for rule in rules}
+    found, candidates = {rule.target for rule in rules}, candidates_of(orchestrator)
+    found |= candidates if found & candidates else set()
     if any(_always_fires(rule) for rule in rules):
         return found
     match orchestrator.orchestration_pattern:

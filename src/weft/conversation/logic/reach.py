@@ -47,13 +47,20 @@ def followers(
     # People come in also where a rule always fires: its target may have replied too often.
     found = {name: _after(name, rules, picked) | people for name in roster}
     found[START] = {USER if orchestrator.startup_mode == "UserDriven" else first}
+    candidates = candidates_of(orchestrator)
     for name, targets in found.items():
-        _pass_on(targets, rules)
+        _pass_on(targets, rules, candidates)
         if USER in targets:
             # With no rule that fires, the user's answer goes back to whom it is for.
             targets |= _after(USER, rules, picked or {name or first})
-            _pass_on(targets, rules)
+            _pass_on(targets, rules, candidates)
     return found
+
+
+def candidates_of(orchestrator: Orchestrator) -> frozenset[str]:
+    """Those of whom any can get a turn that would go to one of them."""
+    selection = orchestrator.guards.selection
+    return frozenset(selection.candidates if selection else ())
 
 
 def _after(name: str, rules: Rules, default: set[str]) -> set[str]:
@@ -64,13 +71,15 @@ def _after(name: str, rules: Rules, default: set[str]) -> set[str]:
     return found if always else found | default
 
 
-def _pass_on(targets: set[str], rules: Rules) -> None:
-    """Add those who get the turn of a target before it replies."""
+def _pass_on(targets: set[str], rules: Rules, candidates: frozenset[str]) -> None:
+    """Add those who get the turn of a target before it replies, or in its place."""
     waiting = list(targets)
     while waiting:
-        before = {rule.target for rule in rules.get(waiting.pop(), ()) if rule.pre}
-        waiting += before - targets
-        targets |= before
+        target = waiting.pop()
+        instead = {rule.target for rule in rules.get(target, ()) if rule.pre}
+        instead |= candidates if target in candidates else set()
+        waiting += instead - targets
+        targets |= instead
 
 
 def beyond(name: str, follows: Mapping[str, Iterable[str]]) -> set[str]:

@@ -27,12 +27,15 @@ from weft.agents.spec import (
     Products,
     Question,
     RunState,
+    Select,
     TakeTurn,
     Transfer,
 )
 from weft.conversation.events import Considered, RouteDecided
+from weft.conversation.logic.reach import candidates_of
 from weft.conversation.logic.transfers import transfer
 from weft.conversation.spec import Conversation, Floor, Rule
+from weft.guards.events import SelectionMade
 from weft.log.spec import Fact
 from weft.variables.logic.conditions import judge
 
@@ -42,13 +45,13 @@ def _on_route(floor: Floor, fact: RouteDecided) -> None:
 
 
 def _on_turn(floor: Floor, fact: TurnFinished) -> None:
-    floor.last, floor.agent, floor.next = fact.agent, fact.agent, None
+    floor.last, floor.agent, floor.next, floor.selected = fact.agent, fact.agent, None, ""
     floor.streak[fact.agent] = floor.streak.get(fact.agent, 0) + 1
 
 
 def _on_user(floor: Floor, fact: UserText) -> None:
     if fact.author == USER:
-        floor.last, floor.next = USER, None
+        floor.last, floor.next, floor.selected = USER, None, ""
         floor.streak.clear()
 
 
@@ -69,6 +72,13 @@ def _on_answered(floor: Floor, fact: QuestionAnswered) -> None:
         floor.picked = str(fact.value)
 
 
+def _on_selected(floor: Floor, fact: SelectionMade) -> None:
+    """Who was chosen in place of somebody else gets a route of its own."""
+    floor.selected, floor.category = fact.chosen, fact.category
+    if fact.chosen != fact.meant:
+        floor.next = None
+
+
 _FOLDS: dict[type, Callable[[Floor, Any], None]] = {
     RouteDecided: _on_route,
     TurnFinished: _on_turn,
@@ -77,6 +87,7 @@ _FOLDS: dict[type, Callable[[Floor, Any], None]] = {
     ChanceDrawn: _on_drawn,
     SpeakerPicked: _on_picked,
     QuestionAnswered: _on_answered,
+    SelectionMade: _on_selected,
 }
 
 
@@ -113,6 +124,7 @@ class Conversing:
         self._by_model = _some(conversation, lambda rule: rule.llm)
         limited = (a.name for a in self.agents.values() if a.max_consecutive_auto_reply is not None)
         self._steered = {*self._before_reply, *limited}
+        self._candidates = candidates_of(self._setup)
 
     def begin(self) -> Floor:
         """Nobody has spoken."""
@@ -129,6 +141,11 @@ class Conversing:
     def given(self, state: RunState, turn: int) -> Given | None:
         """The artifacts that an open turn is about: none."""
         return None
+
+    def selected(self, state: RunState, turn: int) -> Sequence[str]:
+        """The category in which a guard chose the agent of an open turn for it, if one did."""
+        floor: Floor = state.progress
+        return (floor.category,) if floor.selected == state.open[turn].agent else ()
 
     def shows(self, agent: str) -> bool:
         """Whether the user sees what this agent says."""
@@ -148,13 +165,15 @@ class Conversing:
         route = self._route(state, floor)
         if not isinstance(route, RouteDecided):
             return route
+        first, then = _ROUTES[bool(floor.selected)]
         moment = _moment(state)
         if route.target not in self._steered:
-            return self._go(state, route, ((f"{moment}/route", route),))
+            return self._go(state, route, ((f"{moment}/{first}", route),))
         routes = self._before(state, route)
         routes[-1] = self._limited(floor, routes[-1])
         facts = tuple(
-            (f"{moment}/pre.{n}" if n else f"{moment}/route", each) for n, each in enumerate(routes)
+            (f"{moment}/{then}.{n}" if n else f"{moment}/{first}", each)
+            for n, each in enumerate(routes)
         )
         return self._go(state, routes[-1], facts)
 
@@ -165,6 +184,8 @@ class Conversing:
             return Finish(way.reason, facts)
         if way.target == USER:
             return Ask(self._question(state), facts)
+        if way.target in self._candidates and not state.progress.selected:
+            return Select(f"{_moment(state)}/selection", way.target, facts)
         return TakeTurn(way.target, facts)
 
     def _question(self, state: RunState) -> Question:
@@ -174,6 +195,9 @@ class Conversing:
 
     def _route(self, state: RunState, floor: Floor) -> RouteDecided | Decision:
         setup = self._setup
+        if floor.selected:
+            reason = "a guard chose it among the candidates"
+            return RouteDecided(floor.last, floor.selected, reason)
         if not floor.last:
             target = USER if setup.startup_mode == "UserDriven" else self._first()
             return RouteDecided("", target, f"startup: {setup.startup_mode}")
@@ -275,6 +299,9 @@ def _some(
     found = {source: tuple(filter(wanted, rules)) for source, rules in conversation.rules.items()}
     return {source: rules for source, rules in found.items() if rules}
 
+
+# What routes of one moment are called on record: as the rules say, and after a guard chose.
+_ROUTES = (("route", "pre"), ("selected", "selected.pre"))
 
 _WHO_PICKS = {"RandomPattern": "chance", "AutoPattern": "the model", "ManualPattern": "the user"}
 

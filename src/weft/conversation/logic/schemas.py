@@ -16,6 +16,7 @@ from weft.agents.logic.outputs.shipped import SCHEMA
 from weft.agents.spec import Agent, Script, Server, Tool
 from weft.conversation.spec import Handoff, Orchestrator, UiConfig
 from weft.errors import UsageError
+from weft.guards.spec import Selection
 from weft.kernel.values import nearest
 from weft.lifecycle.spec import LifecycleTool, MessageHook
 from weft.variables.logic.triggers import definition_model
@@ -26,7 +27,12 @@ Schema = dict[str, Any]
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 # Keys that also take a text, which the model reads into what it declares.
-_TEXTS = ((Agent, "engine"), (TimerExpired, "after"), (LifecycleTool, "after"))
+_TEXTS = (
+    (Agent, "engine"),
+    (TimerExpired, "after"),
+    (LifecycleTool, "after"),
+    (Selection, "category"),
+)
 _TEXT: Schema = {"type": "string"}
 
 # Keys of lists that also take one entry alone.

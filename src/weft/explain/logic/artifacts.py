@@ -6,6 +6,7 @@ from weft.board.events import ArtifactConsumed, ArtifactMade, ArtifactPublished
 from weft.board.spec import Artifact
 from weft.explain.logic.verdicts import words_for
 from weft.explain.spec.board import Named, Offered
+from weft.guards.events import SelectionMade
 from weft.log.spec import Event, Fact
 from weft.reaction.events import (
     ArtifactOffered,
@@ -32,6 +33,7 @@ class Artifacts:
         self._whole: dict[str, Artifact] = {}
         self._brought: dict[str, Event] = {}
         self._offers: dict[str, list[Event]] = {}
+        self._choices: dict[str, Event] = {}
         self._between: dict[tuple[str, str], list[Event]] = {}
         self._wishes: list[Event] = []
         for event in events:
@@ -46,6 +48,8 @@ class Artifacts:
             self._between.setdefault((id, subscription), []).append(event)
         if isinstance(fact, ArtifactOffered):
             self._offers.setdefault(fact.artifact, []).append(event)
+        elif isinstance(fact, SelectionMade):
+            self._choices[fact.artifact] = event
         elif isinstance(fact, RetryAsked | BatchClosed):
             self._wishes.append(event)
 
@@ -63,6 +67,10 @@ class Artifacts:
     def offers(self, id: str) -> Sequence[Event]:
         """Where an artifact was offered."""
         return self._offers.get(id, ())
+
+    def choice(self, id: str) -> Event | None:
+        """Where a guard chose one of those whom an artifact would have woken."""
+        return self._choices.get(id)
 
     def verdicts(self, offer: Event) -> tuple[Offered, ...]:
         """What each subscription made of an artifact that was offered, and what came of that."""
@@ -89,7 +97,7 @@ class Artifacts:
         """What led to an offer, or to it that a subscription took what it has; of other events, the
         log says it."""
         match event.data:
-            case ArtifactOpened(artifact=id):
+            case ArtifactOpened(artifact=id) | SelectionMade(artifact=id):
                 return self._brought.get(id)
             case ArtifactOffered():
                 return self._offering(event, event.data)
@@ -99,14 +107,17 @@ class Artifacts:
                 return None
 
     def _offering(self, offer: Event, fact: ArtifactOffered) -> Event | None:
-        """What an artifact was offered for: that it came, or that it can be seen now."""
+        """What an artifact was offered for: that it came, that it can be seen now, or that a guard
+        chose who gets it."""
         opened = (
             event
             for each in fact.to
             for event in self._between.get((fact.artifact, each.subscription), ())
             if isinstance(event.data, ArtifactOpened) and event.seq < offer.seq
         )
-        return max(opened, key=_seq, default=self._brought.get(fact.artifact))
+        choice = self.choice(fact.artifact)
+        led = [*opened, *filter(None, [choice])]
+        return max(led, key=_seq, default=self._brought.get(fact.artifact))
 
     def _completing(self, consumed: Event, fact: ArtifactConsumed) -> Event | None:
         """The offer that completed a set, or that its batch was closed; for what failed before, the

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from weft.board.events import ArtifactConsumed, ArtifactPublished
 from weft.errors import UsageError
 from weft.explain.logic.artifacts import Artifacts
+from weft.explain.logic.selection import selected
 from weft.explain.logic.words import words
 from weft.explain.spec.reaction import Arrived, ConsumptionExplained, OfferExplained
 from weft.log.events import RunStarted
@@ -43,8 +44,17 @@ def _came(event: Event, artifacts: Artifacts) -> OfferExplained:
 
 
 def _offer(offer: Event, asked: int, artifacts: Artifacts) -> OfferExplained:
-    named = artifacts.named(offer.data.artifact)
-    return OfferExplained(offer.run, offer.seq, asked, named, True, artifacts.verdicts(offer))
+    id = offer.data.artifact
+    verdicts, chosen = artifacts.verdicts(offer), artifacts.choice(id)
+    return OfferExplained(
+        offer.run,
+        offer.seq,
+        asked,
+        artifacts.named(id),
+        True,
+        verdicts,
+        selected(chosen, chosen.data) if chosen else None,
+    )
 
 
 def _consumption(

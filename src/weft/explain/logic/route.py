@@ -13,6 +13,7 @@ from weft.conversation.spec import Conversation, Rule
 from weft.errors import UsageError
 from weft.explain.logic.alternatives import alternatives
 from weft.explain.logic.frames import Frames
+from weft.explain.logic.selection import selection_at
 from weft.explain.spec.asked import NOTHING_DECLARED, Declared
 from weft.explain.spec.route import Picked, RouteExplained, Weighed
 from weft.kernel.values import as_array, as_object
@@ -54,6 +55,7 @@ def explain_route(
         _picked(before),
         tuple(otherwise),
         doubt,
+        selection_at(events, found.id.rpartition("/")[0]),
     )
 
 

@@ -13,6 +13,7 @@ from weft.conversation.events import RouteDecided
 from weft.explain.logic.calls import call_of, turn_of
 from weft.explain.logic.words import words
 from weft.explain.spec.timeline import Row
+from weft.guards.events import SelectionMade
 from weft.kernel.values import preview
 from weft.lifecycle import events as lifecycle
 from weft.log.events import ENDS, RunResumed
@@ -220,6 +221,10 @@ def _on_route(rows: Rows, event: Event, fact: RouteDecided) -> None:
     rows.add(event.id, event, "route", who, note=fact.reason)
 
 
+def _on_selected(rows: Rows, event: Event, fact: SelectionMade) -> None:
+    rows.add(event.id, event, "selection", fact.chosen or "nobody", note=words(event))
+
+
 def _on_resumed(rows: Rows, event: Event, fact: RunResumed) -> None:
     changed = f"changed since: {', '.join(fact.changed_code)}" if fact.changed_code else ""
     rows.add(event.id, event, "resumed", event.actor, note=changed)
@@ -251,5 +256,6 @@ HANDLERS: Handlers = {
     agents.QuestionAnswered.kind: _on_answered,
     agents.QuestionExpired.kind: _on_expired,
     RouteDecided.kind: _on_route,
+    SelectionMade.kind: _on_selected,
     RunResumed.kind: _on_resumed,
 }

@@ -7,7 +7,7 @@ and not quoted.
 from weft.board.events import ArtifactConsumed
 from weft.log.spec import Event
 from weft.reaction.events import ArtifactOpened, JoinExpired, Verdict
-from weft.reaction.logic.judging import FORWARDED, LATER, TAKEN
+from weft.reaction.logic.judging import FORWARDED, LATER, NOT_CHOSEN, TAKEN
 
 # Why an artifact is not for a subscription; those whose detail quotes nothing say more.
 _WHY_NOT = {
@@ -19,8 +19,9 @@ _WHY_NOT = {
     "key_failed": "the key to join it by could not be had",
     "where": "",
     "where_failed": "",
+    NOT_CHOSEN: "",
 }
-_TELLING = frozenset({"from_agents", "tags", "where"})
+_TELLING = frozenset({"from_agents", "tags", "where", NOT_CHOSEN})
 
 
 def words_for(verdict: Verdict, then: Event | None) -> str:

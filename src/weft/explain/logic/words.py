@@ -14,7 +14,9 @@ from weft.assembly.events import (
 from weft.board import events as board
 from weft.board.spec import Artifact
 from weft.conversation.events import RouteDecided
+from weft.explain.spec.selection import belief_of
 from weft.explain.spec.text import counted, one_line
+from weft.guards import events as guards
 from weft.kernel.values import preview
 from weft.lifecycle import events as lifecycle
 from weft.log import events as runs
@@ -87,7 +89,7 @@ def _consumed(fact: board.ArtifactConsumed) -> str:
     return f"{taker} took {listed(fact.artifacts)} into {into}{again}"
 
 
-def _judged(fact: reaction.ArtifactOffered) -> str:
+def _offers(fact: reaction.ArtifactOffered) -> str:
     said = ", ".join(f"{each.subscription}: {each.verdict}" for each in fact.to)
     return f"{fact.artifact} was offered ({said or 'to nobody'})"
 
@@ -103,6 +105,22 @@ def _given(fact: reaction.ArtifactsGiven) -> str:
 def _chosen(fact: reaction.SampleChosen) -> str:
     tries = len(fact.scores)
     return f"try {fact.chosen + 1} of {tries} counts" if fact.chosen >= 0 else "no try counts"
+
+
+def _selected(fact: guards.SelectionMade) -> str:
+    drawn = ", ".join(
+        f"{each.agent} {each.draw:.3f} of {belief_of(each)}" for each in fact.candidates
+    )
+    if not fact.chosen:
+        return f"nobody was chosen: {one_line(fact.notes[-1]) if fact.notes else 'nobody is left'}"
+    instead = f" in place of {fact.meant}" if fact.meant not in ("", fact.chosen) else ""
+    also = "".join(f"; {one_line(note)}" for note in fact.notes)
+    return f"{fact.chosen} was chosen{instead} for {fact.category!r}: {drawn}{also}"
+
+
+def _judged(fact: guards.SelectionJudged) -> str:
+    also = f"; {one_line(fact.note)}" if fact.note else ""
+    return f"{fact.agent} gets {fact.credit:g} of 1 for turn {fact.turn} in {fact.category!r}{also}"
 
 
 _BY_FACT: dict[type[Fact], Callable[[Any], str]] = {
@@ -159,7 +177,7 @@ _BY_FACT: dict[type[Fact], Callable[[Any], str]] = {
     board.ArtifactRefused: lambda fact: f"{fact.artifact} was not published: {fact.reason}",
     board.ArtifactMade: lambda fact: f"{_artifact(fact.artifact)} was made, and not published",
     board.ArtifactConsumed: _consumed,
-    reaction.ArtifactOffered: _judged,
+    reaction.ArtifactOffered: _offers,
     reaction.ArtifactOpened: lambda fact: f"{fact.subscription} can see {fact.artifact} now",
     reaction.ArtifactReceived: lambda fact: (
         f"{_artifact(fact.artifact)} came from run {fact.artifact.run}"
@@ -175,6 +193,8 @@ _BY_FACT: dict[type[Fact], Callable[[Any], str]] = {
         f"{fact.root} set off {fact.limit} turns; not delivered: {listed(fact.undelivered)}"
     ),
     reaction.SampleChosen: _chosen,
+    guards.SelectionMade: _selected,
+    guards.SelectionJudged: _judged,
 }
 _WORDS = {fact.kind: say for fact, say in _BY_FACT.items()}
 

@@ -5,6 +5,7 @@ from datetime import datetime
 import msgspec
 
 from weft.explain.spec.board import NAMED, Named, Offered, indented
+from weft.explain.spec.selection import Selected
 from weft.explain.spec.text import counted, moment, table, visible
 
 
@@ -20,6 +21,7 @@ class OfferExplained(msgspec.Struct, frozen=True):
     artifact: Named
     offered: bool
     to: tuple[Offered, ...]
+    selection: Selected | None = None
 
     def __str__(self) -> str:
         return visible("\n".join([self.headline, *indented([self.artifact]), *self._verdicts()]))
@@ -43,7 +45,12 @@ class OfferExplained(msgspec.Struct, frozen=True):
         if not self.to:
             return [self.nobody]
         rows = [(f"  {each.subscription}", each.told) for each in self.to]
-        return ["Subscriptions considered, in order:", *table(rows)]
+        return ["Subscriptions considered, in order:", *table(rows), *self.choice]
+
+    @property
+    def choice(self) -> list[str]:
+        """Whom a guard chose of those who would have been woken, and how."""
+        return self.selection.lines if self.selection else []
 
 
 class Arrived(msgspec.Struct, frozen=True):

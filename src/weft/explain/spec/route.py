@@ -2,6 +2,7 @@
 
 import msgspec
 
+from weft.explain.spec.selection import Selected
 from weft.explain.spec.text import table, visible
 from weft.kernel.values import Json, preview
 
@@ -71,7 +72,8 @@ class Otherwise(msgspec.Struct, frozen=True):
 class RouteExplained(msgspec.Struct, frozen=True):
     """Why the work went where it went.
 
-    `doubt` says what the declarations of the run decide at this place, if that is not this route.
+    `doubt` says what the declarations of the run decide at this place, if that is not this route;
+    `selection` what a guard made of it, before or after.
     """
 
     run: str
@@ -84,6 +86,7 @@ class RouteExplained(msgspec.Struct, frozen=True):
     picked: Picked | None
     otherwise: tuple[Otherwise, ...]
     doubt: str
+    selection: Selected | None = None
 
     def __str__(self) -> str:
         return visible("\n".join([self.headline, *self._rules(), *self.alternatives]))
@@ -99,8 +102,9 @@ class RouteExplained(msgspec.Struct, frozen=True):
 
     @property
     def alternatives(self) -> list[str]:
-        """Who was picked, and what single change of a value would have led elsewhere."""
+        """Who was picked or chosen, and what single change of a value would have led elsewhere."""
         lines = [self.picked.says] if self.picked else []
+        lines += self.selection.lines if self.selection else []
         if self.doubt:
             return [*lines, f"! {self.doubt}"]
         if not self.otherwise:

@@ -83,6 +83,10 @@ class Flowing:
         """The handoffs that the agent's model may choose: in a flow, none."""
         return ()
 
+    def selected(self, state: RunState, turn: int) -> Sequence[str]:
+        """The categories in which a guard of the run chose an agent: steps choose for themselves."""
+        return ()
+
     def given(self, state: RunState, turn: int) -> Given | None:
         """The artifacts that a turn is about: in a flow, none."""
         return None

@@ -1,6 +1,5 @@
 """Outputs of agents that are pydantic models of a program."""
 
-from functools import cached_property
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -15,11 +14,7 @@ class ModelOutput:
     def __init__(self, model: type[BaseModel]) -> None:
         self.model = model
         self.name = model.__name__
-
-    @cached_property
-    def schema(self) -> dict[str, Json]:
-        """Its JSON Schema."""
-        return self.model.model_json_schema()
+        self.schema: dict[str, Json] = model.model_json_schema()
 
     def validate(self, value: Json) -> Validated:
         """The value with defaults filled in, or what is wrong with it."""

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, get_args
 
 from weft.agents.logic.plans import Writing, as_data, as_text, data_of, parts_diff, schema_digest
 from weft.assembly.spec.formats import Budget, ContextFormat
@@ -32,7 +32,7 @@ def _named(code: object) -> str:
     return getattr(code, "__qualname__", None) or type(code).__qualname__
 
 
-_WRITTEN = Writing((Asking, Budget, ContextFormat, Option, Retry, Share, Source), _named)
+_WRITTEN = Writing((Asking, Budget, ContextFormat, Option, Retry, Share, *get_args(Source)), _named)
 
 
 def placed_lines(main: Line, failure: Line | None) -> dict[str, Placed]:
@@ -57,21 +57,29 @@ def lines_of(node: Node) -> Iterator[tuple[str, str, Line]]:
     """The paths that belong to a node: what tells each apart, and what part it plays."""
     match node:
         case StepNode():
-            yield from _step_lines(node)
-        case BranchNode(cases=cases, otherwise=otherwise):
-            for number, (_, line) in enumerate(cases):
-                yield str(number), "case", line
-            if otherwise is not None:
-                yield "otherwise", "case", otherwise
-        case ForkNode(paths=paths, join=join):
-            for number, line in enumerate(paths):
-                yield str(number), "path", line
-            if join is not None:
-                yield from _step_lines(join)
+            return _step_lines(node)
+        case BranchNode():
+            return _branch_lines(node)
+        case ForkNode():
+            return _fork_lines(node)
         case LoopNode(body=body):
-            yield "body", "body", body
+            return iter([("body", "body", body)])
         case ApprovalNode():
-            yield from _approval_lines(node)
+            return _approval_lines(node)
+
+
+def _branch_lines(node: BranchNode) -> Iterator[tuple[str, str, Line]]:
+    for number, (_, line) in enumerate(node.cases):
+        yield str(number), "case", line
+    if node.otherwise is not None:
+        yield "otherwise", "case", node.otherwise
+
+
+def _fork_lines(node: ForkNode) -> Iterator[tuple[str, str, Line]]:
+    for number, line in enumerate(node.paths):
+        yield str(number), "path", line
+    if node.join is not None:
+        yield from _step_lines(node.join)
 
 
 def _step_lines(node: StepNode) -> Iterator[tuple[str, str, Line]]:

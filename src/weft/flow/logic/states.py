@@ -97,9 +97,10 @@ class StateModel:
 
     @cached_property
     def _adapters(self) -> dict[str, TypeAdapter[Any]]:
+        fields: Mapping[str, Any] = self.model.model_fields
+        annotated: Any = Annotated
         return {
-            name: TypeAdapter(Annotated[field.annotation, field])
-            for name, field in self.model.model_fields.items()
+            name: TypeAdapter(annotated[field.annotation, field]) for name, field in fields.items()
         }
 
     def reduce(
@@ -140,15 +141,16 @@ class StateModel:
         self, state: dict[str, Json], delta: Mapping[str, Json], reduced: Mapping[str, Json]
     ) -> None:
         """Let a change be part of a state."""
-        for name, value in delta.items():
+        given: Mapping[str, Any] = delta
+        for name, value in given.items():
             how = self.reducers.get(name, REPLACED)
             before: Any = state.get(name)
             if name in reduced:
                 state[name] = reduced[name]
             elif how == APPENDED:
-                state[name] = append(before or [], cast(Any, value))
+                state[name] = append(before or [], value)
             elif how == MERGED:
-                state[name] = merge(before or {}, cast(Any, value))
+                state[name] = merge(before or {}, value)
             else:
                 state[name] = value
 

@@ -47,12 +47,13 @@ def advance(plan: FlowPlan, strand: Strand) -> None:
 def settle(plan: FlowPlan, strand: Strand) -> None:
     """Leave the paths that a strand has come to the end of, as far as nothing is to be decided, and
     enter the loop that it has come to."""
-    while strand.frames and (node := node_of(plan, strand)) is None or isinstance(node, LoopNode):
-        if node is not None:
-            frame = strand.frames[-1]
+    while strand.frames:
+        frame, node = strand.frames[-1], node_of(plan, strand)
+        if isinstance(node, LoopNode):
             enter(plan, strand, f"{frame.path}/{frame.at}.body", f"{place_of(plan, strand)}[1]/", 1)
+        if node is not None:
             return
-        placed = plan.paths[strand.frames[-1].path]
+        placed = plan.paths[frame.path]
         if placed.part == "handler":
             return  # whether that recovers is put on record
         if placed.line.ends or placed.part in ("main", "failure", "path", "rescue"):

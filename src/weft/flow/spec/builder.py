@@ -1,8 +1,8 @@
 """Flows as programs write them down: one call after the other."""
 
 import math
-import sys
 from collections.abc import Callable, Mapping, Sequence
+from inspect import currentframe
 from typing import Any, Self, TypedDict, Unpack, cast
 
 from weft.assembly.spec.formats import Budget, ContextFormat
@@ -22,6 +22,7 @@ from weft.flow.spec.nodes import (
     StepNode,
 )
 from weft.flow.spec.steps import Retry
+from weft.guards.spec import Selection
 from weft.kernel.values import preview
 
 
@@ -54,7 +55,7 @@ class Settings(TypedDict, total=False):
     on_failure: Any
     recover: bool
     cache: float | bool
-    select: Any
+    select: Selection
 
 
 class Path:
@@ -269,7 +270,8 @@ def _option(given: str | Option) -> Option:
 
 def calling() -> Site:
     """The line of the program that made the call that is going on."""
-    frame = sys._getframe(1)
+    frame = currentframe()
+    assert frame is not None
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("weft.flow."):
         frame = frame.f_back
     return Site(frame.f_code.co_filename, frame.f_lineno)

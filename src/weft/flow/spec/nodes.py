@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from weft.assembly.spec.formats import PLAIN, Budget, ContextFormat
 from weft.flow.spec.steps import Retry
+from weft.guards.spec import Selection
 
 
 class Site(NamedTuple):
@@ -46,7 +47,7 @@ class StepNode:
     on_failure: tuple[tuple[type[BaseException], Line], ...] = ()
     recover: bool = False
     cache: float | None = None
-    select: Any = None
+    select: Selection | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

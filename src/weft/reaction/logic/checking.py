@@ -10,6 +10,7 @@ from weft.assembly.logic.checking import Trouble, check_sources
 from weft.assembly.spec.assemblies import Assembly
 from weft.board.spec import TypeRegistry
 from weft.errors import UsageError
+from weft.guards.spec import Guards, Selection
 from weft.kernel.values import nearest
 from weft.reaction.spec import Plan, Subscription
 
@@ -48,6 +49,36 @@ def refuse_sources(plan: Plan, variables: Collection[str], types: TypeRegistry) 
         for trouble in _check_assembly(member.context, subscription, variables, types)
     )
     _refuse(plan, [*dict.fromkeys(found)])
+
+
+def refuse_guards(plan: Plan, guards: Guards, variables: Collection[str]) -> None:
+    """Refuse a board whose guards name what there is not.
+
+    Raises:
+        UsageError: they do; all of it is listed.
+    """
+    if guards.selection is not None:
+        _refuse(plan, [*_check_selection(plan, guards.selection, variables)])
+
+
+def _check_selection(plan: Plan, selection: Selection, variables: Collection[str]) -> Iterator[str]:
+    for name in selection.candidates:
+        member = plan.members.get(name)
+        if member is None:
+            known = ", ".join(plan.members) or "nobody"
+            yield f"Candidate {name!r} is not on the board. There is {known}."
+        elif any(each.spans for each in member.subscriptions):
+            yield (
+                f"Candidate {name!r} joins artifacts or takes batches, and whom one artifact wakes "
+                "is not known then. Leave it out, or let it consume one by one."
+            )
+    for name in (selection.category.variable, selection.exclude_variable):
+        if name is not None and name not in variables:
+            known = ", ".join(variables) or "none"
+            yield f"The selection asks for variable {name!r}, which is not declared: {known}."
+    for function in (selection.category.function, selection.score):
+        if isinstance(function, str):
+            yield f"The selection names function {function!r}. Give the function itself on a board."
 
 
 def _check_assembly(

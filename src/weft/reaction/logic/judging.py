@@ -11,6 +11,7 @@ from weft.reaction.spec import Member, Subscription
 TAKEN = "taken"
 FORWARDED = "forwarded"
 LATER = "later"
+NOT_CHOSEN = "not_chosen"
 
 
 def judge(subscription: Subscription, member: Member, artifact: Artifact, now: datetime) -> Verdict:

@@ -22,6 +22,7 @@ from weft.agents.spec import (
     Transfer,
 )
 from weft.board.events import ArtifactConsumed, ArtifactPublished
+from weft.guards.events import SelectionMade
 from weft.kernel.digests import digest
 from weft.kernel.values import as_data
 from weft.lifecycle.spec import Hooks, MessageHook
@@ -98,6 +99,7 @@ class Reacting:
             ArtifactReceived: self._on_received,
             ArtifactsGiven: self._on_given,
             ArtifactOffered: self._on_offered,
+            SelectionMade: self._on_selected,
             ArtifactOpened: self._on_opened,
             ArtifactConsumed: self._on_consumed,
             RunOpened: self._on_run_opened,
@@ -131,16 +133,19 @@ class Reacting:
             return (self.collects,)
         return self.plan.by_type.get(type, ())
 
-    def is_forwarded(self, subscription: Subscription) -> bool:
-        """Whether another run decides for a subscription."""
-        return subscription.spans and self.collects is None
-
     def given(self, state: RunState, turn: int) -> Given | None:
         """The artifacts that an open turn is about."""
         tray: Tray = state.progress
         work = tray.working[turn]
         inputs = tuple(tray.held[id] for id in work.artifacts)
         return Given(inputs, work.subscription, work.root, state.correlation, work.publish)
+
+    def selected(self, state: RunState, turn: int) -> Sequence[str]:
+        """The categories in which a guard chose the agent of an open turn for its artifacts."""
+        tray: Tray = state.progress
+        work = tray.working[turn]
+        chosen = (tray.chosen.get(id, ("", "")) for id in work.artifacts)
+        return [category for agent, category in chosen if agent == work.agent]
 
     def decide(self, state: RunState) -> Decision:
         """What is to be judged, who is to be given what, or that there is nothing to do."""
@@ -278,6 +283,9 @@ class Reacting:
         for verdict in fact.to:
             self._follow(tray, fact, verdict)
         tray.release(fact.artifact)
+
+    def _on_selected(self, tray: Tray, fact: SelectionMade) -> None:
+        tray.chosen[fact.artifact] = (fact.chosen, fact.category)
 
     def _follow(self, tray: Tray, fact: ArtifactOffered, verdict: Verdict) -> None:
         """What comes of one subscription's verdict."""

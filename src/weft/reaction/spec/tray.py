@@ -75,7 +75,8 @@ class Tray(msgspec.Struct):
     subscription only), `pending` with others, hidden until `later`, `ready` to be given to an
     agent, being worked on, opened a run for (`spawning`), or left because a turn failed. `outbox`
     has what goes to runs that collect; `counts` how many turns each publish from outside set off,
-    and `depths` how many in a row led to each that is held.
+    and `depths` how many in a row led to each that is held. `chosen` says whom a guard chose for an
+    artifact among those whom it would have woken, and in which category.
     """
 
     held: dict[str, Artifact] = {}
@@ -91,6 +92,7 @@ class Tray(msgspec.Struct):
     outbox: list[tuple[str, str]] = []
     counts: dict[str, int] = {}
     depths: dict[str, int] = {}
+    chosen: dict[str, tuple[str, str]] = {}
 
     @property
     def is_clear(self) -> bool:
@@ -118,3 +120,4 @@ class Tray(msgspec.Struct):
                 self.uses[id] = left
             else:
                 del self.uses[id], self.held[id], self.roots[id], self.depths[id]
+                self.chosen.pop(id, None)

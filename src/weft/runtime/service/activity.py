@@ -5,9 +5,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from weft.agents.events import TurnFinished
-from weft.errors import LoopLimit, ReactionFailed, UsageError
+from weft.errors import LoopLimit, NoCandidates, ReactionFailed, UsageError
 from weft.log.events import RunFailed
 from weft.log.spec import Event
+from weft.runtime.logic import NO_CANDIDATES
 
 
 class Activity:
@@ -66,7 +67,8 @@ class Activity:
         elif isinstance(fact, TurnFinished) and fact.status == "failed":
             self.failures.append(ReactionFailed(event.run, fact.turn, fact.agent, fact.error))
         elif isinstance(fact, RunFailed):
-            self.failures.append(LoopLimit(f"Run {event.run!r} was stopped. {fact.message}"))
+            error = NoCandidates if fact.error == NO_CANDIDATES else LoopLimit
+            self.failures.append(error(f"Run {event.run!r} was stopped. {fact.message}"))
 
     def fail(self, error: Exception) -> None:
         """Take notice that a run cannot be driven."""

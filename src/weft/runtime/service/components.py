@@ -84,15 +84,15 @@ class _Around:
         return await self._component.around_call(task, self._inner)
 
 
-def observed(staff: Mapping[str, Staff], stored: Appends, tell: Tell | None) -> Appends:
+def observed(staff: Mapping[str, Staff], stored: Appends, *tells: Tell) -> Appends:
     """A log that tells what it stored: whoever wants to know, and then those who observe."""
     components = {id(c): c for each in staff.values() for c in each.components}
     observers = [each for each in components.values() if isinstance(each, Observer)]
-    if not observers:
-        return stored if tell is None else Telling(stored, tell)
+    if not (observers or tells):
+        return stored
 
     async def told(batch: Sequence[Event]) -> None:
-        if tell is not None:
+        for tell in tells:
             await tell(batch)
         for observer in observers:
             for event in batch:

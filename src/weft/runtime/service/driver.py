@@ -11,10 +11,12 @@ from typing import Any
 from weft.agents.events import (
     ChanceDrawn,
 )
-from weft.agents.spec import Ask, Decision, Draw, Finish, Pick, TakeTurn
+from weft.agents.spec import Ask, Decision, Draw, Finish, Pick, Select, TakeTurn
 from weft.board.events import ArtifactRefused
 from weft.board.service.rebuilding import index
 from weft.errors import ArtifactExists, MissingContext, UnknownRun
+from weft.guards.ports import BeliefStore
+from weft.guards.service.selecting import Selecting
 from weft.log.events import (
     RunFinished,
     RunResumed,
@@ -72,6 +74,7 @@ class Stores:
     claims: Claims
     snapshots: Snapshots
     artifacts: Artifacts
+    beliefs: BeliefStore
 
 
 def _nobody(delta: Delta) -> None:
@@ -105,6 +108,7 @@ class Driver:
         self._context = context
         listeners = listeners or Listeners()
         self._hear, self._tell = listeners.hear, listeners.tell
+        self._selecting = Selecting(stores.beliefs, self._entropy.token)
         self._around = Surroundings(
             self._take_in, self._expire, self._voice, self._room, listeners.post
         )
@@ -160,6 +164,8 @@ class Driver:
             await journal.commit()
         if not (opened.driven or self._stores.artifacts.follows_log):
             await self._index(journal, missed)
+        if not (opened.driven or self._selecting.follows_log):
+            await self._selecting.learn(missed)
         opened.driven = True
         return opened
 
@@ -182,7 +188,9 @@ class Driver:
         verbose = self._context.is_verbose
         objects = self._objects.get(run)
         is_board = loaded.workflow.form == "reaction"
-        log = observed(loaded.staff, self._stores.log, self._tell if is_board else None)
+        tells = [self._tell] if self._tell and is_board else []
+        tells += [] if self._selecting.follows_log else [self._selecting.learn]
+        log = observed(loaded.staff, self._stores.log, *tells)
         journal = Journal(
             log,
             self._clock,
@@ -192,7 +200,8 @@ class Driver:
             objects=objects,
             verbose=verbose,
         )
-        return Opened(journal, loaded, self._stores.artifacts, frozen, ends[0][0].at)
+        artifacts, began = self._stores.artifacts, ends[0][0].at
+        return Opened(journal, loaded, artifacts, self._selecting, frozen, began)
 
     async def _secrets(self, run: str, loaded: Loaded, started: RunStarted) -> Secrets:
         base = base_context(run, started)
@@ -334,6 +343,9 @@ class Driver:
             case TakeTurn(agent=agent):
                 number = next(iter(journal.state.open), journal.state.turns + 1)
                 await opened.turns.take(number, agent, self._voice(opened, number, agent))
+                await opened.selections.settle()
+            case Select(id=id, agent=meant):
+                await opened.select(id, meant)
             case Ask(question=question):
                 ask(journal, question)
             case Finish(reason=reason):

@@ -6,7 +6,7 @@ import traceback
 from datetime import timedelta
 from typing import Any
 
-from weft.agents.spec import Engine, Finish, MakeUp, Proceed, Question
+from weft.agents.spec import Finish, MakeUp, Proceed, Question
 from weft.flow.events import (
     BranchTaken,
     ForkJoined,
@@ -32,7 +32,7 @@ from weft.flow.logic.walking import (
     state_of,
     step_of,
 )
-from weft.flow.spec.nodes import ApprovalNode, BranchNode, ForkNode, StepNode
+from weft.flow.spec.nodes import ApprovalNode, BranchNode, ForkNode, LoopNode, StepNode
 from weft.flow.spec.progress import Progress, Step, Strand
 from weft.flow.spec.steps import About, AgentStep, PathResult, Retry
 from weft.kernel.values import Json, said, writable
@@ -146,6 +146,8 @@ class Flows:
                     await self._join(strand, node)
                 case ApprovalNode() as node:
                     await self._approve(strand, node)
+                case LoopNode():
+                    raise AssertionError("a loop is entered when a strand comes to it")
         except Exception as error:  # noqa: BLE001 - whatever code of the flow raises is recorded
             self._fail(strand, error)
 
@@ -193,11 +195,7 @@ class Flows:
         strand = self._progress.strands[step.strand]
         voice = self._around.voice(self._opened, step.turn, node.name)
         async with self._around.room(self._opened, node.name):
-            await self._steps.turn(step, node, strand.state, voice, self._engine(step, node))
-
-    def _engine(self, step: Step, node: StepNode) -> Engine | None:
-        """The engine that was selected for a step, where there are several."""
-        return None
+            await self._steps.turn(step, node, strand.state, voice)
 
     def _node(self, step: Step) -> StepNode:
         if step.undoes:

@@ -9,22 +9,30 @@ import msgspec
 from weft.agents.spec import Judge
 from weft.board.logic.matching import value_at
 from weft.board.spec import Artifact, TypeRegistry
+from weft.guards.spec import Selection
 from weft.kernel.contained import named
 from weft.kernel.values import canonical, said
 from weft.reaction.events import ArtifactOffered, Verdict
-from weft.reaction.logic.judging import FORWARDED, TAKEN, judge
+from weft.reaction.logic.judging import FORWARDED, LATER, NOT_CHOSEN, TAKEN, judge
 from weft.reaction.logic.reacting import Reacting
 from weft.reaction.spec import Subscription
 from weft.reaction.spec.tray import Tray
 from weft.runtime.service.calls import as_json
 from weft.runtime.service.journal import Journal
+from weft.runtime.service.selections import Selections, Wanted
 from weft.runtime.service.users import ask_user_code
 
 # Seconds that a predicate, or what gives a key, may take.
 DEADLINE = 5.0
 
 
-async def offer(journal: Journal, workflow: Reacting, types: TypeRegistry, asked: Judge) -> None:
+async def offer(
+    journal: Journal,
+    workflow: Reacting,
+    types: TypeRegistry,
+    asked: Judge,
+    selections: Selections,
+) -> None:
     """Let those who subscribe to an artifact say whether it is for them, and put that on record."""
     tray: Tray = journal.state.progress
     artifact, now = tray.held[asked.artifact], journal.clock.now()
@@ -33,6 +41,8 @@ async def offer(journal: Journal, workflow: Reacting, types: TypeRegistry, asked
         for each in workflow.subscribers(artifact.type)
         if asked.only in ("", each.id)
     ]
+    if selections.own is not None and not asked.only:
+        to = await _chosen(workflow, selections, selections.own, artifact, types, to)
     for verdict in to:
         if verdict.verdict == TAKEN:
             subscription = workflow.plan.subscription(verdict.subscription)
@@ -42,6 +52,32 @@ async def offer(journal: Journal, workflow: Reacting, types: TypeRegistry, asked
     journal.record(id, ArtifactOffered(artifact.id, now, tuple(to)))
 
 
+async def _chosen(
+    workflow: Reacting,
+    selections: Selections,
+    selection: Selection,
+    artifact: Artifact,
+    types: TypeRegistry,
+    to: Sequence[Verdict],
+) -> list[Verdict]:
+    """The verdicts when of the candidates whom the artifact wakes only the chosen one is woken."""
+    agents = [workflow.plan.subscription(each.subscription).agent for each in to]
+    would = [each.verdict in (TAKEN, LATER) for each in to]
+    woken = {agent for agent, wakes in zip(agents, would, strict=True) if wakes}
+    among = [name for name in selection.candidates if name in woken]
+    if not among:
+        return [*to]
+    about = types.read(artifact.type, artifact.payload)
+    wanted = Wanted(among, about, artifact=artifact.id)
+    made = await selections.choose(f"offer/{artifact.id}/selection", selection, wanted)
+    passed_over = {*among} - {made.chosen}
+    why = f"{made.chosen or 'nobody'} was chosen"
+    return [
+        Verdict(each.subscription, NOT_CHOSEN, why) if wakes and agent in passed_over else each
+        for each, agent, wakes in zip(to, agents, would, strict=True)
+    ]
+
+
 async def _verdict(
     workflow: Reacting,
     subscription: Subscription,
@@ -49,7 +85,7 @@ async def _verdict(
     types: TypeRegistry,
     now: datetime,
 ) -> Verdict:
-    if workflow.is_forwarded(subscription):
+    if subscription.spans and workflow.collects is None:  # another run decides for it
         return Verdict(subscription.id, FORWARDED)
     member = workflow.plan.members[subscription.agent]
     verdict = judge(subscription, member, artifact, now)

@@ -5,22 +5,26 @@ from datetime import datetime
 from weft.agents.events import ToolsOffered
 from weft.board.ports import ArtifactStore
 from weft.errors import ToolServerError
+from weft.guards.service.selecting import Selecting
+from weft.runtime.service.functions import Values
 from weft.runtime.service.gathering import Gatherer
 from weft.runtime.service.hooks import HookRunner
 from weft.runtime.service.journal import Journal
+from weft.runtime.service.selections import Selections, Wanted
 from weft.runtime.service.turn import Turns
 from weft.runtime.spec import Loaded
 from weft.variables.logic.exposure import names_of
 
 
 class Opened:
-    """A run in memory: its journal, and what takes its turns and runs its hooks."""
+    """A run in memory: its journal, what takes its turns and runs its hooks, and who chooses."""
 
     def __init__(
         self,
         journal: Journal,
         loaded: Loaded,
         artifacts: ArtifactStore,
+        selecting: Selecting,
         frozen: int,
         began: datetime,
     ) -> None:
@@ -31,13 +35,22 @@ class Opened:
         self.driven = False
         self._hides: dict[str, bool] = {}
         self.hooks = HookRunner(journal, loaded.hooks)
-        self.turns = Turns(journal, loaded, self.hooks, Gatherer(journal, loaded, artifacts))
+        self.selections = Selections(journal, loaded.guards, selecting)
+        gatherer = Gatherer(journal, loaded, artifacts)
+        self.turns = Turns(journal, loaded, self.hooks, gatherer, self.selections)
 
     def hides(self, agent: str) -> bool:
         """Whether an answer of the agent may have to be hidden, or a secret in it to be masked."""
         if agent not in self._hides:
             self._hides[agent] = _may_hide(self.journal, agent)
         return self._hides[agent]
+
+    async def select(self, id: str, meant: str) -> None:
+        """Let a guard choose who gets the turn that would go to one of its candidates."""
+        selection = self.selections.own
+        assert selection is not None
+        wanted = Wanted(selection.candidates, Values(self.journal.state.values), meant)
+        await self.selections.choose(id, selection, wanted)
 
     async def offer(self) -> None:
         """Put on record what servers of tools offer to this run, once."""

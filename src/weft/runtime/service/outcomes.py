@@ -19,21 +19,22 @@ async def outcome(runs: Runs, run: str) -> Outcome:
     Raises:
         UsageError: it is no run of a flow.
     """
-    state: RunState | None = None
+    state, workflow = await _begun(runs, run)
     async with aclosing(runs.events(run)) as events:
         async for event in events:
-            if state is None:
-                loaded = await runs.restore(event.data)
-                workflow = loaded.workflow
-                if not isinstance(workflow, Flowing):
-                    raise UsageError(f"Run {run!r} is no run of a flow, so it has no outcome.")
-                state = fresh(run, workflow)
             evolve(workflow, state, event)
             rests = event.id.startswith(REST) or _waits(workflow, state)
             if rests and await _is_asked(runs, state):
                 break
-    assert state is not None
     return _outcome(run, workflow, state)
+
+
+async def _begun(runs: Runs, run: str) -> tuple[RunState, Flowing]:
+    """The state of a run of a flow of which nothing is on record."""
+    workflow = (await runs.definition(run)).workflow
+    if not isinstance(workflow, Flowing):
+        raise UsageError(f"Run {run!r} is no run of a flow, so it has no outcome.")
+    return fresh(run, workflow), workflow
 
 
 def _waits(workflow: Flowing, state: RunState) -> bool:

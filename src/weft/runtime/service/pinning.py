@@ -1,4 +1,4 @@
-"""The plans of boards and flows, kept where runs that are pinned to them can be compared with them."""
+"""The plans of boards and flows, kept where runs can be compared with what they are pinned to."""
 
 from contextlib import suppress
 from datetime import datetime

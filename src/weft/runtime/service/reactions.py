@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from weft.agents.events import TurnFinished, TurnStarted
+from weft.agents.events import TurnStarted
 from weft.agents.spec import Finish, Judge, Rest, Spawn, TakeTurn
 from weft.board.spec import Artifact
 from weft.errors import UsageError
@@ -21,6 +21,7 @@ from weft.runtime.service.endings import end_cancelled, end_failed
 from weft.runtime.service.intake import due
 from weft.runtime.service.judging import offer, undelivered
 from weft.runtime.service.opened import Opened
+from weft.runtime.service.rounds import Ended
 from weft.runtime.spec import Voice
 
 
@@ -86,7 +87,7 @@ class Reactions:
         match decision:
             case Judge():
                 types = opened.loaded.types
-                await offer(opened.journal, self._workflow, types, decision)
+                await offer(opened.journal, self._workflow, types, decision, opened.selections)
             case TakeTurn(agent=agent):
                 self._begin(agent)
             case Spawn():
@@ -127,15 +128,12 @@ class Reactions:
             except asyncio.CancelledError:
                 if self._crew.is_stopping:
                     raise
-                self._give_up(number, agent)
+                # It ended itself, although nobody interrupts it.
+                error = "CancelledError: it cancelled its own task"
+                await opened.turns.end(number, agent, Ended(error))
+        await opened.selections.settle()
         if self._crew.size > 1:  # the others may take long
             await opened.journal.commit()
-
-    def _give_up(self, number: int, agent: str) -> None:
-        """Put on record that a turn ended itself, although nobody interrupts it."""
-        error = "CancelledError: it cancelled its own task"
-        fact = TurnFinished(number, agent, "failed", error)
-        self._opened.journal.keep(f"t{number}/end", lambda: fact)
 
     async def _spawn(self, spawn: Spawn) -> None:
         """Let a set have its own run: that it is taken comes first, then the run."""

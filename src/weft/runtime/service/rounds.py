@@ -18,7 +18,7 @@ from weft.agents.events import (
     ToolReturned,
     TransferChosen,
 )
-from weft.agents.logic.answers import as_answer, interpret, interpret_made, said_by
+from weft.agents.logic.answers import as_answer, as_plain, interpret, interpret_made, said_by
 from weft.agents.logic.exchanges import Outcome, exchange_of, request
 from weft.agents.spec import Engine, Exchange, Question, Task, ToolCall
 from weft.assembly.logic.assembled import AssembledContext
@@ -141,7 +141,8 @@ class Rounds:
                     answer = as_answer(task, answer)
                     made = await self._products.read(answer, is_last=self._asked.is_last)
                     return interpret_made(task, answer, self._journal.workflow, made)
-                facts = interpret(task, answer, self._journal.workflow, self._output)
+                plain = as_plain(answer)
+                facts = interpret(task, plain, self._journal.workflow, self._output)
                 return _unsaid(facts) if self._hooks is not None else facts
             except Exception as error:  # noqa: BLE001 - whatever an engine raises is recorded
                 return (ModelFailed(task.turn, task.agent, named(error), said(error)),)

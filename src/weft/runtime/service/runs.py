@@ -170,9 +170,10 @@ class Runs:
         await world.scheduler.wake(run, tenant=tenant)
         return run
 
-    async def restore(self, started: RunStarted) -> Loaded:
+    async def definition(self, run: str) -> Loaded:
         """The workflow that a run is pinned to."""
-        return await self._world.definitions.restore(started)
+        first, _ = await self._ends(run)
+        return await self._world.definitions.restore(first.data)
 
     async def resume(self, run: str) -> None:
         """Go on with a run that is not at its end.

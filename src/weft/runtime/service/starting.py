@@ -37,9 +37,9 @@ class Starter:
         """
         base = base_context(run, started)
         context = await self.context.load(loaded.workflow.variables, base, loaded.database)
-        tell = self.tell if started.form == "reaction" else None
+        tells = [self.tell] if started.form == "reaction" else []
         journal = Journal(
-            observed(loaded.staff, self.log, tell),
+            observed(loaded.staff, self.log, *tells),
             self.clock,
             loaded,
             fresh(run, loaded.workflow),

@@ -1,28 +1,32 @@
 """One way to take a step of a flow: it is called, or its agent takes a turn."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from inspect import iscoroutinefunction
+from typing import Any, cast
 
 import msgspec
 
 from weft.agents.events import AgentOutput, AgentText, TurnFinished
-from weft.agents.spec import USER, Engine, Prepared, ToolSchema
+from weft.agents.spec import USER, Prepared, ToolSchema
 from weft.assembly.logic import piece, spoken
 from weft.assembly.logic.assembled import AssembledContext
 from weft.assembly.spec import Message
+from weft.errors import NoCandidates
 from weft.flow.events import StepCompensated, StepCompleted
 from weft.flow.logic.flowing import Flowing
-from weft.flow.logic.states import Change
+from weft.flow.logic.states import Change, StateModel
 from weft.flow.spec.nodes import StepNode
 from weft.flow.spec.progress import Progress, Step
 from weft.flow.spec.steps import About, AgentStep, StepContext
+from weft.guards.events import SelectionMade
 from weft.kernel.contained import called, named
 from weft.kernel.values import Json, as_data, said
 from weft.log.spec import Fact
 from weft.runtime.service.calls import Call, Caller, Parked, park
-from weft.runtime.service.journal import Journal
 from weft.runtime.service.opened import Opened
+from weft.runtime.service.rounds import Ended
+from weft.runtime.service.selections import Wanted
 from weft.runtime.service.users import ask_user_code
 from weft.runtime.spec import Voice
 from weft.variables.spec import Context
@@ -40,7 +44,7 @@ class StepCallee:
         self._function = function
         self._state = state
         self._about = about
-        self.may_ask = asyncio.iscoroutinefunction(function)
+        self.may_ask = iscoroutinefunction(function)
 
     async def __call__(self, arguments: Mapping[str, Json], context: Context) -> Any:
         """What the step gives."""
@@ -67,6 +71,11 @@ class Steps:
         self._opened = opened
         self._journal = opened.journal
         self._workflow = workflow
+
+    @property
+    def states(self) -> StateModel:
+        """How states are read and written."""
+        return self._workflow.states
 
     def state(self, written: Mapping[str, Json]) -> Any:
         """A state as steps get it: made anew, with its secrets."""
@@ -106,7 +115,6 @@ class Steps:
         node: StepNode,
         written: Mapping[str, Json],
         voice: Voice,
-        engine: Engine | None,
     ) -> None:
         """Let a step's agent take a turn, and put on record what its answer changes.
 
@@ -115,17 +123,49 @@ class Steps:
             TurnFailed: the agent could not answer.
             Exception: whatever the step makes of the answer raises.
         """
-        errand = StepErrand(self, self._journal, step, node, written, engine)
+        chosen = await self._choose(step, node, written)
+        errand = StepErrand(self, self._opened, step, node, written, chosen)
         take = self._opened.turns.take(step.turn, node.name, errand.heard(voice), errand)
         if node.timeout is None:
             finished = await take
         else:
-            async with asyncio.timeout(node.timeout):
-                finished = await take
+            finished = await self._in_time(take, node.timeout, errand)
         if errand.trouble is not None:
             raise errand.trouble
         if finished.status == "failed":
             raise TurnFailed(finished.error)
+
+    async def _in_time(
+        self, take: Coroutine[Any, Any, TurnFinished], seconds: float, errand: "StepErrand"
+    ) -> TurnFinished:
+        """How a turn ended that has so many seconds.
+
+        Raises:
+            TimeoutError: it had more to do.
+        """
+        try:
+            async with asyncio.timeout(seconds):
+                return await take
+        except TimeoutError:
+            await errand.judge((), failed=True)
+            raise TimeoutError(f"It took over {seconds:g} s.") from None
+
+    async def _choose(
+        self, step: Step, node: StepNode, written: Mapping[str, Json]
+    ) -> SelectionMade | None:
+        """Who answers for a step, where a selection says that.
+
+        Raises:
+            NoCandidates: nobody is left who could.
+        """
+        if node.select is None:
+            return None
+        wanted = Wanted(node.select.candidates, self.state(written), node.name)
+        key = f"s{step.number}/a{step.attempt}/select"
+        made = await self._opened.selections.choose(key, node.select, wanted)
+        if not made.chosen:
+            raise NoCandidates(made.notes[-1])
+        return made
 
     def cut_off(self, step: Step, status: str, error: str) -> None:
         """Put on record that the turn of a step was interrupted."""
@@ -161,25 +201,27 @@ class StepErrand:
     def __init__(
         self,
         steps: Steps,
-        journal: Journal,
+        opened: Opened,
         step: Step,
         node: StepNode,
         written: Mapping[str, Json],
-        engine: Engine | None,
+        chosen: SelectionMade | None,
     ) -> None:
-        self._steps = steps
-        self._journal = journal
+        self._states = steps.states
+        self._journal = opened.journal
+        self._selections = opened.selections
         self._step = step
         self._node = node
         self._written = written
         self._heard = 0
         self._prompt = ""
-        assert isinstance(node.step, AgentStep)
         self._agent: AgentStep[Any] = node.step
-        self.engine = engine
+        self._chosen = chosen
+        named = opened.loaded.staff[node.name].named
+        self.engine = named[chosen.chosen] if chosen else None
         self.state = steps.state(written)
         self.trouble: Exception | None = None
-        self.tells_all = type(self._agent).build_messages is not AgentStep.build_messages
+        self.tells_all = _tells_all(self._agent)
 
     def heard(self, voice: Voice) -> Voice:
         """Lets the step hear answers as well, while they are made."""
@@ -218,21 +260,43 @@ class StepErrand:
         progress: Progress = self._journal.state.progress
         return progress.threads.get(self._agent.thread or "", ())
 
-    async def settle(self, facts: Sequence[Fact], context: AssembledContext) -> None:
-        """Put on record what the answer changes; what goes wrong is the step's trouble."""
-        try:
-            answer = self._answer(facts)
-            if self._agent.on_text is not None and isinstance(answer, str) and not self._heard:
-                self._agent.on_text(answer)  # its engine gave it whole
-            given = await _ask(self._agent.apply, self.state, answer, context)
-            states = self._steps._workflow.states
-            change = states.read(given)
-            if change.confidence is None:
-                change = change._replace(confidence=_sure(answer))
-            reduced = states.reduce(self._written, [change.fields])
-        except Exception as error:  # noqa: BLE001 - told to whoever has the step taken
-            self.trouble = error
+    async def settle(self, error: str, facts: Sequence[Fact], context: AssembledContext) -> None:
+        """Put on record what the answer changes, and what that says of who was chosen to give it;
+        what goes wrong is the step's trouble."""
+        change: tuple[Change, dict[str, Json]] | None = None
+        if not error:
+            try:
+                change = await self._change(facts, context)
+            except Exception as trouble:  # noqa: BLE001 - told to whoever has the step taken
+                self.trouble = trouble
+        await self.judge(facts, failed=change is None)
+        if change is not None:
+            self._complete(facts, *change)
+
+    async def judge(self, facts: Sequence[Fact], *, failed: bool) -> None:
+        """Put on record what the end of the turn says of who was chosen to answer."""
+        chosen, selection, turn = self._chosen, self._node.select, self._step.turn
+        if chosen is None or selection is None:
             return
+        ended, categories = Ended("failed" if failed else "", facts), (chosen.category,)
+        judged = await self._selections.judged(selection, turn, categories, ended, chosen.chosen)
+        for number, fact in enumerate(judged):
+            self._journal.record(f"t{turn}/judged.{number}", fact)
+
+    async def _change(
+        self, facts: Sequence[Fact], context: AssembledContext
+    ) -> tuple[Change, dict[str, Json]]:
+        """What an answer changes, and the fields that code reduces."""
+        answer = self._answer(facts)
+        if self._agent.on_text is not None and isinstance(answer, str) and not self._heard:
+            self._agent.on_text(answer)  # its engine gave it whole
+        given = await _ask(self._agent.apply, self.state, answer, context)
+        change = self._states.read(given)
+        if change.confidence is None:
+            change = change._replace(confidence=_sure(answer))
+        return change, self._states.reduce(self._written, [change.fields])
+
+    def _complete(self, facts: Sequence[Fact], change: Change, reduced: dict[str, Json]) -> None:
         fact = _fact(self._step, self._node, change, reduced)
         if self._agent.thread is not None and isinstance(fact, StepCompleted):
             fact = msgspec.structs.replace(fact, thread=self._agent.thread, said=self._said(facts))
@@ -259,9 +323,15 @@ async def _ask(function: Callable[..., Any], *args: Any) -> Any:
     return await ask_user_code(function, *args, deadline=DEADLINE)
 
 
+def _tells_all(agent: AgentStep[Any]) -> bool:
+    """Whether a step says itself all that its agent is told."""
+    own: Any = type(agent).build_messages
+    return own is not cast(Any, AgentStep).build_messages
+
+
 def _sure(answer: Any) -> float | None:
     """How sure an answer says it is, if it does."""
-    sure = getattr(answer, "confidence", None)
+    sure: Any = getattr(answer, "confidence", None)
     is_number = isinstance(sure, int | float) and not isinstance(sure, bool)
     return float(sure) if is_number and 0 <= sure <= 1 else None
 

@@ -17,6 +17,7 @@ from weft.runtime.service.hooks import HookRunner
 from weft.runtime.service.journal import Journal
 from weft.runtime.service.messages import MessageHooks
 from weft.runtime.service.rounds import Ended
+from weft.runtime.service.selections import Selections
 from weft.runtime.service.sights import Sights
 from weft.runtime.spec import Errand, Going, Loaded, Voice
 
@@ -25,7 +26,12 @@ class Turns:
     """Takes the turns of one run."""
 
     def __init__(
-        self, journal: Journal, loaded: Loaded, hooks: HookRunner, gatherer: Gatherer
+        self,
+        journal: Journal,
+        loaded: Loaded,
+        hooks: HookRunner,
+        gatherer: Gatherer,
+        selections: Selections,
     ) -> None:
         messages = MessageHooks(journal, loaded.message_hooks)
         self._answering = Answering(journal, loaded, Sights(journal, loaded), gatherer, messages)
@@ -33,6 +39,7 @@ class Turns:
         self._loaded = loaded
         self._gatherer = gatherer
         self._hooks = hooks
+        self._selections = selections
         self._hooked = bool(journal.workflow.hooks)
 
     async def take(
@@ -55,13 +62,21 @@ class Turns:
             await self._hooks.after_agent(number, agent)
         if given is not None and not ended.error:
             self._publish(number, agent, given, ended.facts)
-        if errand is not None and not ended.error:
-            await errand.settle(ended.facts, ended.context)
+        if errand is not None:
+            await errand.settle(ended.error, ended.facts, ended.context)
         self._gatherer.close(number)
+        return await self.end(number, agent, ended)
+
+    async def end(self, number: int, agent: str, ended: Ended) -> TurnFinished:
+        """Put on record how a turn ended, and what that says of an agent that was chosen for it."""
+        judged = await self._selections.outcome(number, ended)
         status = "failed" if ended.error else "done"
-        return journal.keep(
+        finished = self._journal.keep(
             f"t{number}/end", lambda: TurnFinished(number, agent, status, ended.error)
         )
+        for place, fact in enumerate(judged):
+            self._journal.record(f"t{number}/judged.{place}", fact)
+        return finished
 
     async def _answer(self, going: Going) -> Ended:
         components = self._loaded.staff[going.agent].components

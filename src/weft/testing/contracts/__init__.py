@@ -22,6 +22,7 @@ makes failures speak. A log under test is built with `CODEC`, which knows the fa
 """
 
 from weft.testing.contracts.artifacts import ArtifactStoreContract, FollowingContract
+from weft.testing.contracts.beliefs import BeliefStoreContract
 from weft.testing.contracts.claims import ClaimsContract
 from weft.testing.contracts.documents import DocumentStoreContract
 from weft.testing.contracts.events import EventLogContract
@@ -41,6 +42,7 @@ from weft.testing.contracts.tools import ToolServerContract
 __all__ = [
     "CODEC",
     "ArtifactStoreContract",
+    "BeliefStoreContract",
     "ClaimsContract",
     "DocumentStoreContract",
     "EmbedderContract",

@@ -1,0 +1,51 @@
+"""Guards of a conversation: whether what they name is there."""
+
+from collections.abc import Iterator
+
+from weft.conversation.logic.scope import Scope
+from weft.conversation.spec import Orchestrator
+from weft.guards.spec import Guards, Selection
+from weft.kernel.documents import Document, Folder, Path
+from weft.kernel.models import Report
+from weft.kernel.values import nearest
+from weft.variables.spec import BAKED_IN, BASE
+
+
+def check_guards(scope: Scope, orchestrator: Orchestrator) -> None:
+    """Note what guards name and nobody declares."""
+    selection = orchestrator.guards.selection
+    if selection is None:
+        return
+    document = scope.document("orchestrator")
+    root = (*scope.report.part(document, "orchestrator").path, "guards", "selection")
+    for number, name in enumerate(selection.candidates):
+        where = (*root, "candidates", number)
+        scope.check_agent(document, where, name, "is a candidate")
+    for path, name in _variables(selection):
+        _check_variable(scope, document, (*root, *path), name)
+
+
+def declared_guards(folder: Folder, broken: frozenset[str]) -> Guards:
+    """The guards of a folder, if they are valid, also if it has problems elsewhere."""
+    scope = Scope(Report(folder.name), folder, broken)
+    document = scope.document("orchestrator")
+    entry = scope.report.part(document, "orchestrator")
+    orchestrator = scope.report.model(document, entry, Orchestrator)
+    return orchestrator.guards if orchestrator else Guards()
+
+
+def _variables(selection: Selection) -> Iterator[tuple[Path, str]]:
+    if selection.category.variable is not None:
+        yield ("category", "variable"), selection.category.variable
+    if selection.exclude_variable is not None:
+        yield ("exclude_variable",), selection.exclude_variable
+
+
+def _check_variable(scope: Scope, document: Document, path: Path, name: str) -> None:
+    known = [*scope.variable_names, *BASE, *BAKED_IN]
+    if name in known or not scope.variables_known:
+        return
+    hint = nearest(name, known)
+    remedy = f"Did you mean {hint!r}?" if hint else "Add it under `definitions`."
+    message = f"The selection asks for variable {name!r}, which is not declared."
+    scope.report.add(document, path, "W021", message, remedy)

@@ -1,0 +1,1 @@
+"""What can stop or steer a run: here, who of several agents gets a turn."""

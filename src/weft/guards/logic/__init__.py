@@ -1,0 +1,1 @@
+"""Who is chosen, and what is learned from it."""

@@ -1,0 +1,1 @@
+"""Choices over what is known, and what is learned from them."""

@@ -1,0 +1,206 @@
+"""On a board, of the candidates whom an artifact would wake only the chosen one is woken."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.reaction.scenes import SOON, Gate, Order, Parcel, Timed, facts, idle, verdicts
+from weft import After, Batch, Guards, NoCandidates, ReactionFailed, Selection, UsageError, Weft
+from weft.agents.spec import Answer, Task
+from weft.app.board import Board
+from weft.errors import PlanChanged
+from weft.explain.logic.causes import Causes
+from weft.guards.spec import Belief, Pool
+
+PACKERS = ("ann", "bob")
+POOL = Pool("local", "board", "general")
+
+
+async def pack(task: Task) -> Answer:
+    return Answer(output={"item": "tea"})
+
+
+async def drop(task: Task) -> Answer:
+    raise RuntimeError("it fell")
+
+
+def packers(app: Weft, engine: Any = pack, **said: Any) -> Board:
+    """A board with two who pack orders, and one who only watches."""
+    guards = Guards(selection=Selection(candidates=PACKERS, **said))
+    board = app.board(guards=guards)
+    for name in (*PACKERS, "eve"):
+        board.agent(name).consumes(Order).publishes(Parcel).with_engines(engine)
+    return board
+
+
+async def known(app: Weft, pool: Pool = POOL) -> dict[str, Belief]:
+    return dict(await app._open().beliefs.beliefs(pool, [*PACKERS, "eve"]))
+
+
+@pytest.mark.parametrize("store", ["memory", "file"])
+async def test_only_the_chosen_candidate_is_woken(store: str, tmp_path: Any) -> None:
+    place = "memory" if store == "memory" else str(tmp_path / "weft.db")
+    async with Weft(store=place) as app:
+        board = packers(app)
+        for number in range(10):
+            await board.publish(Order(number=number), id=f"o{number}")
+        await idle(board)
+        made, judged = await facts(app, "selection.made"), await facts(app, "selection.judged")
+        assert {each.artifact for each in made} == {f"o{n}" for n in range(10)}
+        assert {each.chosen for each in made} == set(PACKERS)
+        took = [each.agent for each in await facts(app, "artifact.consumed")]
+        assert took.count("eve") == 10 and len(took) == 20
+        assert sorted(each.chosen for each in made) == sorted(each.agent for each in judged)
+        beliefs = await known(app)
+        assert sum(each.observations for each in beliefs.values()) == 10
+        assert "eve" not in beliefs
+
+
+async def test_who_is_passed_over_is_told_why_and_causes_go_over_the_choice() -> None:
+    async with Weft(store="memory") as app:
+        board = packers(app)
+        order = await board.publish(Order())
+        await idle(board)
+        (made,) = await facts(app, "selection.made")
+        (other,) = {*PACKERS} - {made.chosen}
+        said = await verdicts(app, order)
+        assert said[f"{other}#1"] == ("not_chosen", f"{made.chosen} was chosen")
+        assert said[f"{made.chosen}#1"][0] == said["eve#1"][0] == "taken"
+        events = await app.log(order.run or "")
+        offered = next(event for event in events if event.kind == "artifact.offered")
+        told = str(await app.explain(order.run or "", route=offered.seq))
+        assert f"{other}#1  no: {made.chosen} was chosen" in told
+        assert "Selection (seq" in told and "Beta(2, 2)" in told
+        turn = next(event for event in events if event.kind == "turn.started")
+        chain = [cause.kind for cause in Causes(events).of(turn)]
+        assert chain[-3:] == ["artifact.offered", "selection.made", "artifact.published"]
+
+
+async def test_a_failed_turn_is_a_failure_and_a_retry_another_outcome() -> None:
+    engine: dict[str, Any] = {"now": drop}
+
+    async def now(task: Task) -> Answer:
+        return await engine["now"](task)
+
+    async with Weft(store="memory") as app:
+        board = app.board(guards=Guards(selection=Selection(candidates=PACKERS)))
+        for name in PACKERS:
+            board.agent(name).consumes(Order).publishes(Parcel).with_engines(now)
+        order = await board.publish(Order())
+        failed = await board.run_until_idle(SOON, raise_errors=False)
+        assert failed and isinstance(failed.exceptions[0], ReactionFailed)
+        (made,) = await facts(app, "selection.made")
+        assert await known(app) == {made.chosen: Belief(0.0, 1.0)}
+        engine["now"] = pack
+        await board.retry(order)
+        await idle(board)
+        assert len(await facts(app, "selection.made")) == 1
+        assert await known(app) == {made.chosen: Belief(1.0, 1.0)}
+
+
+async def test_a_function_says_the_category_from_the_value() -> None:
+    async with Weft(store="memory") as app:
+        board = packers(app, category=lambda order: order.item, score=lambda parcel: 0.25)
+        for item in ("tea", "ink"):
+            await board.publish(Order(item=item))
+        await idle(board)
+        made = await facts(app, "selection.made")
+        assert {each.category for each in made} == {"tea", "ink"}
+        for each in made:
+            there = await known(app, POOL._replace(category=each.category))
+            assert there == {each.chosen: Belief(0.25, 0.75)}
+
+
+async def test_without_candidates_the_run_is_stopped() -> None:
+    async with Weft(store="memory") as app:
+        out = {"out": {"type": "array", "source": {"type": "static", "value": [*PACKERS]}}}
+        guards = Guards(selection=Selection(candidates=PACKERS, exclude_variable="out"))
+        board = app.board(guards=guards, variables={"definitions": out})
+        for name in PACKERS:
+            board.agent(name).consumes(Order).publishes(Parcel).with_engines(pack)
+        await board.publish(Order())
+        stopped = await board.run_until_idle(SOON, raise_errors=False)
+        assert stopped
+        (error,) = stopped.exceptions
+        assert isinstance(error, NoCandidates) and "Nobody is left" in str(error)
+        assert not await facts(app, "turn.started")
+
+
+async def test_who_sees_it_later_may_be_chosen_and_nobody_else_is_woken() -> None:
+    app = Timed("memory")
+    taken: list[str] = []
+
+    async def note(task: Task) -> Answer:
+        taken.append(task.agent)
+        return await pack(task)
+
+    async with app:
+        board = packers(app, note)
+        instant = app.clock.now() + timedelta(minutes=1)
+        await board.publish(Order(), visibility=After(instant))
+        await idle(board)
+        assert not await facts(app, "turn.started")
+        app.clock.advance(timedelta(minutes=2))
+        await board.run_until(lambda: taken, SOON)
+        await idle(board)
+        (made,) = await facts(app, "selection.made")
+        took = [each.agent for each in await facts(app, "artifact.consumed")]
+        assert sorted(took) == sorted(["eve", made.chosen])
+        assert [each.agent for each in await facts(app, "selection.judged")] == [made.chosen]
+
+
+async def test_what_is_given_directly_is_not_chosen_for() -> None:
+    async with Weft(store="memory") as app:
+        board = packers(app)
+        await board.invoke("ann", Order())
+        assert not await facts(app, "selection.made")
+        assert await known(app) == {}
+
+
+@pytest.mark.parametrize(
+    ("said", "says"),
+    [
+        ({"candidates": ("ann", "zoe")}, "Candidate 'zoe' is not on the board"),
+        ({"category": {"variable": "topic"}}, "variable 'topic', which is not declared"),
+        ({"exclude_variable": "out"}, "variable 'out', which is not declared"),
+        ({"category": {"function": "by_item"}}, "names function 'by_item'"),
+        ({"score": "rate"}, "names function 'rate'"),
+    ],
+)
+async def test_a_guard_that_names_what_is_not_there_is_refused(
+    said: dict[str, Any], says: str
+) -> None:
+    async with Weft(store="memory") as app:
+        guards = Guards(selection=Selection(**{"candidates": PACKERS, **said}))
+        board = app.board(guards=guards)
+        for name in PACKERS:
+            board.agent(name).consumes(Order).publishes(Parcel).with_engines(pack)
+        with pytest.raises(UsageError, match=says):
+            await board.publish(Order())
+
+
+async def test_candidates_that_collect_are_refused() -> None:
+    async with Weft(store="memory") as app:
+        board = app.board(guards=Guards(selection=Selection(candidates=PACKERS)))
+        board.agent("ann").consumes(Order).publishes(Parcel).with_engines(pack)
+        board.agent("bob").consumes(Order, batch=Batch(2)).publishes(Parcel).with_engines(pack)
+        with pytest.raises(UsageError, match="'bob' joins artifacts or takes batches"):
+            await board.publish(Order())
+
+
+async def test_runs_are_pinned_to_the_guards(tmp_path: Any) -> None:
+    place, gate = str(tmp_path / "weft.db"), Gate()
+    async with Weft(store=place) as app:
+        await packers(app, gate, seed=1).publish(Order())
+        await gate.holds(2)
+    gate.open()
+    async with Weft(store=place) as app:
+        with pytest.raises(PlanChanged, match='- *"seed": 1\n.*\\+ *"seed": 2'):
+            await packers(app, gate, seed=2).resume()
+    async with Weft(store=place) as app:
+        board = packers(app, gate, seed=1)
+        await board.resume()
+        await idle(board)
+        assert len(await facts(app, "selection.made")) == 1
+        assert len(await facts(app, "selection.judged")) == 1

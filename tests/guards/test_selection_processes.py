@@ -1,0 +1,33 @@
+"""Processes that learn at the same time do not overwrite each other."""
+
+import os
+import sys
+from pathlib import Path
+
+import anyio
+
+from tests.guards.desks import POOL
+from weft.adapters.sqlite import SqliteStore
+from weft.guards.spec import Belief
+from weft.runtime.logic import codec
+
+LEARNER = Path(__file__).with_name("learner.py")
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+
+async def learn(path: Path, first: int) -> None:
+    """Let another process add a hundred outcomes."""
+    command = [sys.executable, str(LEARNER), str(path), str(first), str(first + 100)]
+    await anyio.run_process(command, env=ENVIRONMENT, stderr=None)
+
+
+async def test_processes_on_one_file_lose_and_double_nothing(tmp_path: Path) -> None:
+    """Half of what each knows, the next one knows too."""
+    path = tmp_path / "weft.db"
+    with anyio.fail_after(50):
+        async with anyio.create_task_group() as processes:
+            for first in (0, 50, 100):
+                processes.start_soon(learn, path, first)
+    store = SqliteStore(path, codec())
+    assert await store.beliefs.beliefs(POOL, ["Ann"]) == {"Ann": Belief(50.0, 150.0)}
+    await store.aclose()
