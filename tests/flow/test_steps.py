@@ -142,6 +142,17 @@ async def test_a_step_that_takes_time_hinders_no_other_run(app: Weft) -> None:
     assert (await slow.outcome()).status == "finished"
 
 
+async def test_each_run_is_driven_with_the_code_that_it_was_begun_with(app: Weft) -> None:
+    def flow(number: int) -> Flow[Work]:
+        async def give(state: Work, ctx: StepContext) -> dict[str, Any]:
+            return {"number": number}
+
+        return Flow("work", Work).start_with(give)
+
+    runs = [await app.start(flow(number)) for number in range(3)]
+    assert [(await run.outcome()).state.number for run in runs] == [0, 1, 2]
+
+
 async def test_what_steps_changed_is_on_record(app: Weft) -> None:
     outcome = await app.run(flow_of(note("a", number=3, best=4)))
     (given,) = await facts(app, outcome.run_id, "state.given")

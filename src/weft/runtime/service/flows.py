@@ -87,7 +87,8 @@ class Flows:
         """The next thing that happens in the run; whether more may follow."""
         opened, state = self._opened, self._journal.state
         self._around.expire(opened)
-        if self._progress.undoing is not None:
+        undoing = self._progress.undoing
+        if undoing is not None and not undoing.is_handled:
             await self._halt()
         elif not self._progress.begun and state.cancel is None:
             await opened.hooks.before_chat()
