@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict
 
 from weft import (
     AgentStep,
+    Answer,
     Flow,
     FlowFailed,
     Outcome,
@@ -85,7 +86,8 @@ class Model:
     async def __call__(self, task: Task) -> Any:
         self.tasks.append(task)
         answer = self._answers[min(len(self.tasks), len(self._answers)) - 1]
-        return answer(task) if callable(answer) else answer
+        given = answer(task) if callable(answer) else answer
+        return Answer(given) if isinstance(given, str) else given
 
 
 class Writer(AgentStep[Work]):
