@@ -35,6 +35,7 @@ from weft.testing import (
 )
 from weft.wiring import Folders, assemble
 from weft.wiring.boards import Boards
+from weft.wiring.flows import Flows
 from weft.wiring.parts import Definitions
 
 # What a program does with its board; done again after a kill, it does what is left to do.
@@ -112,7 +113,7 @@ def begin_process(place: Place, fuse: Fuse | None = None, **declared: Any) -> Pr
     """A process that has just started."""
     fuse = fuse or Fuse()
     boards = Boards(None, declared.pop("search", no_search))
-    definitions: Any = Definitions(Folders(), boards, place.store.log)
+    definitions: Any = Definitions(Folders(), boards, Flows(None), place.store.log)
     base = replace(make_world(store=place.store), clock=place.clock, entropy=place.entropy)
     scheduler = MortalScheduler(place.clock)
     stores = place.stores(fuse)

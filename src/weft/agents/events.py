@@ -204,10 +204,11 @@ class QuestionAnswered(Fact, frozen=True):
 
 
 class QuestionExpired(Fact, frozen=True):
-    """Nobody answered in time."""
+    """Nobody answered in time, or, for another reason, no answer is waited for any more."""
 
     kind: ClassVar[str] = "question.expired"
     question: str
+    reason: str = ""
 
 
 class AnswerRefused(Fact, frozen=True):

@@ -141,7 +141,7 @@ _BY_FACT: dict[type[Fact], Callable[[Any], str]] = {
     agents.AnswerRefused: _refused,
     agents.OutputRefused: _formless,
     agents.ToolsOffered: _offered,
-    agents.QuestionExpired: lambda fact: "nobody answered in time",
+    agents.QuestionExpired: lambda fact: fact.reason or "nobody answered in time",
     agents.TransferChosen: lambda fact: f"{fact.agent} hands over to {fact.target}",
     agents.SpeakerPicked: lambda fact: f"the model picks {fact.picked} of {', '.join(fact.among)}",
     agents.ChanceDrawn: lambda fact: f"chance draws {fact.drawn} of {', '.join(fact.among)}",

@@ -168,6 +168,18 @@ class ForkJoined(Fact, frozen=True):
     strand: str = ""
 
 
+class ForkFailed(Fact, frozen=True):
+    """A path of a fork failed, and the others are stopped: what the fork stands in handles it."""
+
+    kind: ClassVar[str] = "fork.failed"
+    fork: str
+    place: str
+    path: str
+    error: str
+    message: str
+    strand: str = ""
+
+
 class LoopPassed(Fact, frozen=True):
     """The path of a loop was walked once more; `held` says whether its condition holds now."""
 

@@ -96,6 +96,7 @@ FACTS = (
     flow.StepCompensated,
     flow.BranchTaken,
     flow.ForkOpened,
+    flow.ForkFailed,
     flow.ForkJoined,
     flow.LoopPassed,
     flow.LoopEnded,

@@ -155,7 +155,7 @@ _BY_FACT: dict[type[Fact], Callable[[Any], str]] = {
     agents.UserText: lambda fact: f"{fact.author} said {preview(fact.text)}",
     agents.QuestionAsked: _asked,
     agents.QuestionAnswered: lambda fact: f"{fact.by} answered {preview(fact.value)}",
-    agents.QuestionExpired: lambda fact: "nobody answered in time",
+    agents.QuestionExpired: lambda fact: fact.reason or "nobody answered in time",
     agents.AnswerRefused: lambda fact: f"an answer of {fact.by} was refused: {fact.reason}",
     lifecycle.MessageHookCalled: lambda fact: f"{_message_hook(fact)} was called",
     lifecycle.MessageHooked: lambda fact: f"{_message_hook(fact)} gave {preview(fact.result)}",

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from weft.agents.events import QuestionExpired
 from weft.agents.spec import (
     Agent,
     Decision,
@@ -19,13 +20,20 @@ from weft.agents.spec import (
     Toolkit,
     Transfer,
 )
-from weft.flow.events import ApprovalDecided, FlowStopped, ForkOpened, StepHandled, StepRecovered
+from weft.flow.events import (
+    ApprovalDecided,
+    FlowStopped,
+    ForkFailed,
+    ForkOpened,
+    StepHandled,
+    StepRecovered,
+)
 from weft.flow.logic.approvals import decided
 from weft.flow.logic.folding import Folding
 from weft.flow.logic.states import StateModel
-from weft.flow.logic.walking import MAIN, children, node_of, part_of, place_of
+from weft.flow.logic.walking import MAIN, children, is_handled, node_of, part_of, place_of
 from weft.flow.spec.nodes import ApprovalNode, FlowPlan, ForkNode, StepNode
-from weft.flow.spec.progress import Frame, Progress, Strand
+from weft.flow.spec.progress import Frame, Progress, Strand, Undoing
 from weft.lifecycle.spec import Hooks, MessageHook
 from weft.log.spec import Fact
 from weft.variables.logic.derivation import Triggers
@@ -33,6 +41,9 @@ from weft.variables.spec import Variables
 
 # How many steps of one run are taken side by side at most.
 ABREAST = 64
+
+# What is said of what is cut off when a flow does not go on.
+STOPPED = "the flow does not go on"
 
 # Why a flow does not go on.
 FAILED, CANCELLED, TIMED_OUT = "step failed", "cancelled", "timed out"
@@ -102,18 +113,24 @@ class Flowing:
     def decide(self, state: RunState) -> Decision:
         """What comes next, from the state alone."""
         progress: Progress = state.progress
+        for strand in progress.strands.values():
+            if strand.status == "failed" and strand.id and self._is_handled(progress, strand):
+                return Rest((self._failed(progress, strand),))
         if progress.undoing is not None:
-            return self._decide_end(progress)
+            return self._decide_end(state, progress, progress.undoing)
         stopped = self._stopped(state, progress)
         if stopped is not None:
-            return Rest((("stop", stopped),))
+            return Rest((("stop", stopped), *_unasked(state)))
+        return self._decide_onward(state, progress, "the flow is through")
+
+    def _decide_onward(self, state: RunState, progress: Progress, end: str) -> Decision:
+        """What comes next in the paths being walked, and at their end."""
         if len(progress.steps) < ABREAST:
             for strand in progress.strands.values():
                 decision = self._decide_for(state, progress, strand)
                 if decision is not None:
                     return decision
-        root = progress.strands[""]
-        return Finish("the flow is through") if root.status == "done" else Rest()
+        return Finish(end) if progress.strands[""].status == "done" else Rest()
 
     def _stopped(self, state: RunState, progress: Progress) -> FlowStopped | None:
         """Why the flow is not to go on, if it is not."""
@@ -129,19 +146,29 @@ class Flowing:
                 return FlowStopped(FAILED, f"step {failed.step} failed", _told(failed))
         return None
 
-    def _decide_end(self, progress: Progress) -> Decision:
+    def _is_handled(self, progress: Progress, path: Strand) -> bool:
+        return is_handled(self.plan, progress, progress.strands[path.parent])
+
+    def _failed(self, progress: Progress, path: Strand) -> tuple[str, Fact]:
+        """That a fork is not joined, since a path of it failed."""
+        around, failed = progress.strands[path.parent], path.failed
+        node, place = node_of(self.plan, around), place_of(self.plan, around)
+        assert node is not None and failed is not None
+        fact = ForkFailed(node.name, place, path.id, failed.error, failed.message, around.id)
+        return f"{place}/failed", fact
+
+    def _decide_end(self, state: RunState, progress: Progress, undoing: Undoing) -> Decision:
         """What comes next in a flow that does not go on."""
-        undoing = progress.undoing
-        assert undoing is not None
+        if undoing.is_handled:
+            is_over = state.cancel is not None or any(
+                each.status == "failed" for each in progress.strands.values()
+            )
+            if is_over:
+                return Finish(undoing.cause)
+            return self._decide_onward(state, progress, undoing.cause)
         if progress.steps:
             return Rest()
-        if undoing.left:
-            return MakeUp(undoing.left[0].place)
-        root = progress.strands[""]
-        if undoing.is_handled and root.status == "ready":
-            return self._go_on(progress, root)
-        over = not undoing.is_handled or root.status in ("done", "failed")
-        return Finish(undoing.cause) if over else Rest()
+        return MakeUp(undoing.left[0].place) if undoing.left else Finish(undoing.cause)
 
     def _decide_for(self, state: RunState, progress: Progress, strand: Strand) -> Decision | None:
         if strand.status == "forked" and self._are_done(progress, strand):
@@ -189,6 +216,12 @@ class Flowing:
         assert asked is not None
         fact = decided(node, place, f"{frame.path}/{frame.at}", asked, strand.id)
         return f"{asked.question}/decided", fact
+
+
+def _unasked(state: RunState) -> Sequence[tuple[str, Fact]]:
+    """That nobody waits for the answer to the open question any more."""
+    asked = state.question
+    return ((f"{asked.id}/expired", QuestionExpired(asked.id, STOPPED)),) if asked else ()
 
 
 def _told(failure: Any) -> str:

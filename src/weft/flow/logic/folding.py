@@ -8,6 +8,7 @@ from weft.flow.events import (
     ApprovalDecided,
     BranchTaken,
     FlowStopped,
+    ForkFailed,
     ForkJoined,
     ForkOpened,
     LoopEnded,
@@ -75,6 +76,7 @@ class Folding:
             StepCompensated: self._on_compensated,
             BranchTaken: self._on_branch,
             ForkOpened: self._on_opened,
+            ForkFailed: self._on_fork_failed,
             ForkJoined: self._on_joined,
             LoopPassed: self._on_passed,
             LoopEnded: self._on_loop_ended,
@@ -174,6 +176,13 @@ class Folding:
     def _on_opened(self, progress: Progress, fact: ForkOpened) -> None:
         open_fork(self._plan, progress, progress.strands[fact.strand])
 
+    def _on_fork_failed(self, progress: Progress, fact: ForkFailed) -> None:
+        strand, path = progress.strands[fact.strand], progress.strands[fact.path]
+        assert path.failed is not None
+        strand.broken = strand.broken or path.broken
+        forget(progress, strand)
+        fail(self._plan, strand, path.failed)
+
     def _on_joined(self, progress: Progress, fact: ForkJoined) -> None:
         strand = progress.strands[fact.strand]
         for child in children(progress, strand, fact.place):
@@ -259,15 +268,15 @@ class Folding:
                 progress.strands[step.strand].status = "ready"
 
     def _on_stopped(self, progress: Progress, fact: FlowStopped) -> None:
-        """Nothing goes on; what was done is made up for: first the step that failed, if it began,
-        then the others, the one completed last coming first."""
-        broken = [each.broken for each in progress.strands.values() if each.status == "failed"]
-        failed = [each.failed for each in progress.strands.values() if each.status == "failed"]
-        own = [each for each in broken[:1] if each is not None]
-        failure = failed[0] if failed and failed[0] else None
+        """Nothing goes on; what was done is made up for: first what failed, if it began, then the
+        others, the one completed last coming first."""
+        stuck = [each for each in progress.strands.values() if each.status == "failed"]
+        own = [each.broken for each in stuck if each.broken is not None]
+        failure = stuck[0].failed if stuck else None
         undoing = Undoing(
             failure or StepFailure("", fact.error, fact.message),
             fact.cause,
+            progress.begun,
             [*own, *reversed(progress.completed)],
         )
         progress.undoing = undoing

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from weft.flow.spec.nodes import FlowPlan, ForkNode, LoopNode, Node, StepNode
-from weft.flow.spec.progress import Done, Frame, Progress, Step, StepFailure, Strand
+from weft.flow.spec.progress import Done, Frame, Progress, StepFailure, Strand
 
 # What the main path is called, and the one that a failure of the whole flow leads to.
 MAIN, FAILURE = "main", "failure"
@@ -155,6 +155,14 @@ def fail(plan: FlowPlan, strand: Strand, failure: StepFailure) -> None:
     strand.status = "failed"
 
 
+def is_handled(plan: FlowPlan, progress: Progress, strand: Strand) -> bool:
+    """Whether what fails in a strand, or in what it is a path of, leads anywhere but to the end."""
+    paths = [frame.path for frame in strand.frames]
+    if any(plan.paths[path].part == "handler" or _rescue(plan, path) for path in paths):
+        return True
+    return bool(strand.id) and is_handled(plan, progress, progress.strands[strand.parent])
+
+
 def _rescue(plan: FlowPlan, path: str) -> str:
     rescue = f"{path}!"
     return rescue if rescue in plan.paths else ""
@@ -165,15 +173,6 @@ def state_of(progress: Progress, strand: str) -> Strand:
     while strand not in progress.strands:
         strand = strand.rpartition("/")[0] if "/" in strand else ""
     return progress.strands[strand]
-
-
-def asker_of(progress: Progress, question: str) -> Step | None:
-    """The step that asked a question, by the id of that: itself, or in the turn of its agent."""
-    key = question.partition("/")[0]
-    for step in progress.steps.values():
-        if key in (f"s{step.number}", f"t{step.turn}"):
-            return step
-    return None
 
 
 def below(progress: Progress, strand: Strand) -> Iterator[Strand]:

@@ -97,11 +97,12 @@ class Done(msgspec.Struct, frozen=True):
 
 
 class Undoing(msgspec.Struct):
-    """The end of a run that is not to go on: why, what is still to be made up for, in order, and
-    what comes then."""
+    """The end of a run that is not to go on: why, which step began last before, what is still to be
+    made up for, in order, and what comes then."""
 
     failure: StepFailure
     cause: str
+    begun: int
     left: list[Done] = []
     is_handled: bool = False
 

@@ -1,7 +1,7 @@
 """Turns of one run that are taken side by side."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable
 from types import TracebackType
 from typing import Any
 
@@ -52,12 +52,14 @@ class Crew:
         self._tasks[number] = task
         task.add_done_callback(lambda ended: self.rouse())
 
-    async def drop(self, number: int) -> None:
-        """Interrupt one that is being taken, and wait for its end."""
-        task = self._tasks.pop(number, None)
-        if task is not None:
+    async def drop(self, numbers: Iterable[int]) -> None:
+        """Interrupt some that are being taken, all of them before any goes on, and wait for their
+        end."""
+        tasks = [self._tasks.pop(number) for number in numbers if number in self._tasks]
+        for task in tasks:
             task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+        if tasks:
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     def rouse(self) -> None:
         """Say that something changed: a turn ended, or something came from outside."""

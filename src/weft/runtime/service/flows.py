@@ -3,6 +3,7 @@ where a flow does not go on."""
 
 import asyncio
 import traceback
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
@@ -20,11 +21,10 @@ from weft.flow.events import (
     StepStarted,
 )
 from weft.flow.logic.approvals import asking_of, payload_of, schema_of
-from weft.flow.logic.flowing import CANCELLED, Flowing
+from weft.flow.logic.flowing import CANCELLED, STOPPED, Flowing
 from weft.flow.logic.folding import APPROVALS, RETRY
 from weft.flow.logic.joining import clash
 from weft.flow.logic.walking import (
-    asker_of,
     children,
     loop_of,
     node_of,
@@ -45,7 +45,7 @@ from weft.runtime.service.endings import end_cancelled, end_failed
 from weft.runtime.service.intake import due
 from weft.runtime.service.opened import Opened
 from weft.runtime.service.reactions import Surroundings
-from weft.runtime.service.steps import Steps, told
+from weft.runtime.service.steps import Steps, asks, told
 from weft.runtime.service.users import ask_user_code
 from weft.variables.events import TimerSet
 
@@ -70,7 +70,7 @@ class Flows:
         self._workflow = workflow
         self._plan = workflow.plan
         self._steps = Steps(opened, workflow)
-        self._waiting: set[int] = set()  # steps that ask, and one person is asked at a time
+        self._parked: set[int] = set()
 
     @property
     def _progress(self) -> Progress:
@@ -87,10 +87,8 @@ class Flows:
         """The next thing that happens in the run; whether more may follow."""
         opened, state = self._opened, self._journal.state
         self._around.expire(opened)
-        undoing = self._progress.undoing
-        if undoing is not None and not undoing.is_handled:
-            await self._halt()
-        elif not self._progress.begun and state.cancel is None:
+        await self._halt(filter(self._is_over, self._progress.steps.values()))
+        if not self._progress.begun and state.cancel is None:
             await opened.hooks.before_chat()
             await opened.offer()
         self._go_on()
@@ -108,30 +106,37 @@ class Flows:
                 return bool(decision.facts) or await self._rest()
         return True
 
-    async def _halt(self) -> None:
-        """Stop the steps that are being taken in a flow that does not go on."""
-        for step in [*self._progress.steps.values()]:
-            if not step.undoes:
-                await self._crew.drop(step.number)
-            if not step.undoes and step.number in self._progress.steps:
-                self._steps.cut_off(step, "cancelled", "")
-                reason = "the flow does not go on"
-                fact = StepSkipped(step.node, step.place, step.number, reason)
-                self._journal.record(f"s{step.number}/skipped", fact)
+    async def _halt(self, steps: Iterable[Step]) -> None:
+        """Stop steps that are being taken."""
+        over = [*steps]
+        await self._crew.drop(step.number for step in over)
+        for step in over:
+            self._steps.cut_off(step, "cancelled", "")
+            fact = StepSkipped(step.node, step.place, step.number, STOPPED)
+            self._journal.record(f"s{step.number}/skipped", fact)
+
+    def _is_over(self, step: Step) -> bool:
+        """Whether the line of work does not go on that a step belongs to."""
+        undoing = self._progress.undoing
+        if undoing is not None and step.number <= undoing.begun:
+            return True
+        return not step.undoes and step.strand not in self._progress.strands
 
     def _go_on(self) -> None:
         """Let steps be taken that are on record as begun and that nobody takes: they were cut off,
         or waited for a person who has answered."""
-        asked = self._journal.state.question
-        if asked is None:
-            self._waiting.clear()
-        elif (asker := asker_of(self._progress, asked.id)) is not None:
-            self._waiting.add(asker.number)
+        if self._journal.state.question is None:
+            self._parked.clear()
         for step in self._progress.steps.values():
-            strand = self._progress.strands.get(step.strand)
-            waits = not step.undoes and (strand is None or strand.status != "busy")
-            if step.number not in self._crew and step.number not in self._waiting and not waits:
+            if step.number not in self._crew and not self._waits(step):
                 self._crew.begin(step.number, self._take(step))
+
+    def _waits(self, step: Step) -> bool:
+        """Whether a step waits for its time, or for an answer."""
+        strand = self._progress.strands.get(step.strand)
+        if not step.undoes and (strand is None or strand.status != "busy"):
+            return True
+        return step.number in self._parked or asks(step, self._journal.state.question)
 
     async def _proceed(self, strand: Strand) -> None:
         """What a line of work does with what it has come to."""
@@ -180,8 +185,9 @@ class Flows:
                 await self._steps.call(step, node, written, self._about(step, node))
             else:
                 await self._turn(step, node)
-        except Waiting:
-            self._waiting.add(step.number)  # on record, and the step stays open
+        except Waiting:  # the step stays open
+            if not asks(step, self._journal.state.question):
+                self._parked.add(step.number)
         except asyncio.CancelledError:
             current = asyncio.current_task()
             if current is None or current.cancelling():
@@ -317,7 +323,7 @@ class Flows:
             self._handler(strand, node, name, error),
             self._journal.clock.now(),
         )
-        id = f"s{number}/failed" if number else f"{place}/failed@{self._journal.state.position}"
+        id = f"s{number}/failed" if number else f"{place}/wrong"
         self._journal.record(id, fact)
 
     def _handler(
@@ -431,8 +437,8 @@ class Flows:
             await self._around.take_in(self._opened)
             return True
         asked = journal.state.question
-        if journal.is_open or len(self._waiting) > 1:  # one asks, and others would
-            fact = RunPaused(asked.id if asked else "", due(journal))
+        if journal.is_open or self._parked:
+            fact = RunPaused(asked.id) if asked else RunPaused("", due(journal))
             journal.record(f"{REST}{journal.state.position}", fact)
         return False
 
@@ -443,6 +449,7 @@ class Flows:
 
     async def _end(self, reason: str) -> None:
         journal, hooks, undoing = self._journal, self._opened.hooks, self._progress.undoing
+        await self._halt(self._progress.steps.values())
         if undoing is None:
             await hooks.after_chat("finished")
             journal.record("end", RunFinished(reason))

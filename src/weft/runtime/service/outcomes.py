@@ -5,12 +5,12 @@ from contextlib import aclosing
 from weft.agents.spec import Rest, RunState
 from weft.errors import UsageError
 from weft.flow.logic.flowing import Flowing
-from weft.flow.logic.walking import asker_of
 from weft.flow.spec.outcomes import Outcome
 from weft.flow.spec.progress import Progress
 from weft.runtime.logic import ENDED, evolve, fresh
 from weft.runtime.service.flows import REST
 from weft.runtime.service.runs import Runs
+from weft.runtime.service.steps import asks
 
 
 async def outcome(runs: Runs, run: str) -> Outcome:
@@ -44,11 +44,9 @@ def _waits(workflow: Flowing, state: RunState) -> bool:
     assert isinstance(progress, Progress)
     if asked is None or workflow.decide(state) != Rest():
         return False
-    asker = asker_of(progress, asked.id)
+    askers = {step.strand for step in progress.steps.values() if asks(step, asked)}
     return not any(
-        strand.status in ("busy", "waiting")
-        and strand.asking is None
-        and (asker is None or strand.id != asker.strand)
+        strand.status in ("busy", "waiting") and strand.asking is None and strand.id not in askers
         for strand in progress.strands.values()
     )
 

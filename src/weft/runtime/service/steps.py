@@ -8,7 +8,7 @@ from typing import Any, cast
 import msgspec
 
 from weft.agents.events import AgentOutput, AgentText, TurnFinished
-from weft.agents.spec import USER, Prepared, ToolSchema
+from weft.agents.spec import USER, Prepared, Question, ToolSchema
 from weft.assembly.logic import piece, spoken
 from weft.assembly.logic.assembled import AssembledContext
 from weft.assembly.spec import Message
@@ -334,6 +334,11 @@ def _sure(answer: Any) -> float | None:
     sure: Any = getattr(answer, "confidence", None)
     is_number = isinstance(sure, int | float) and not isinstance(sure, bool)
     return float(sure) if is_number and 0 <= sure <= 1 else None
+
+
+def asks(step: Step, question: Question | None) -> bool:
+    """Whether a question is one that a step, or its agent, asked."""
+    return question is not None and question.id.startswith((f"s{step.number}/", f"t{step.turn}/"))
 
 
 def told(error: Exception) -> tuple[str, str]:

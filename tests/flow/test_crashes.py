@@ -1,0 +1,54 @@
+"""Kill a process that has a flow anywhere; what comes after is as if nothing had happened."""
+
+from typing import Any
+
+import pytest
+
+from tests.flow.trips import boss, travel
+from tests.support.flows import tale, undone
+from tests.support.plays import every
+from weft.runtime.spec import Stop
+
+pytestmark = pytest.mark.repeats
+
+# What can be made up for, in the order in which it is done but for the paths of the fork.
+STEPS = ["plan", "loop[1]/draft", "loop[2]/draft", "fork.0/hotel", "fork.1/Pack", "pay", "send"]
+
+
+def cancelling(question: Any) -> Any:
+    """Whoever is asked to approve wants the end instead."""
+    return Stop("u1", "enough") if question.tool == "approval" else boss(question)
+
+
+@pytest.mark.parametrize(
+    ("fails", "person", "end", "made_up"),
+    [
+        ((), boss, "run.finished", []),
+        (("send", "undo_hotel", "file"), boss, "run.failed", STEPS),
+        ((), cancelling, "run.cancelled", STEPS[:-2]),
+    ],
+    ids=["finished", "failed, also in compensation and handler", "cancelled while parked"],
+)
+async def test_killed_anywhere(fails: Any, person: Any, end: str, made_up: list[str]) -> None:
+    """The same end, the same log, each compensation once, the one completed last first."""
+    whole = travel(fails, person)
+    expected = await whole.lives.live()
+    assert expected[-1].kind == end
+    assert sorted(undone(expected)) == sorted(made_up)
+    for kill in range(whole.lives.fuse.passed):
+        killed = travel(fails, person)
+        events = await killed.lives.live(kill)
+        assert tale(events) == tale(expected), f"killed at point {kill}"
+        completed = [fact.place for fact in every(events, "step.completed")]
+        order = [place for place in completed if place in made_up]
+        assert undone(events) == [*made_up[len(order) :], *reversed(order)]
+        twice = [name for name, times in killed.done.items() if times > 1]
+        assert len(twice) <= 2, "more than what was cut off in the two paths was done again"
+
+
+async def test_killed_again_and_again() -> None:
+    """A process that never lives long brings the run to its end all the same."""
+    expected = tale(await travel(("send",)).lives.live())
+    for points in (3, 4, 5, 6):
+        killed = travel(("send",))
+        assert tale(await killed.lives.live(*[points] * 60)) == expected

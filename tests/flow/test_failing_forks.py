@@ -1,0 +1,159 @@
+"""Forks whose paths fail: the join is reached or the run fails; it never hangs."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.flow.notes import Notes, bad, done, flow, log_of, note, results, undo
+from tests.support.flows import FlowLives, nobody, undone
+from tests.support.plays import every, last, only
+from weft import Path, Retry, use_ui_tool
+from weft.errors import QuestionExpired
+from weft.testing import Fuse
+
+
+async def forever(state: Notes, ctx: Any) -> Any:
+    """Never ends by itself."""
+    await asyncio.Event().wait()
+
+
+async def asks(state: Notes, ctx: Any) -> Any:
+    """Asks a person."""
+    return {"said": [await use_ui_tool("colour", {"prompt": "Which?"})]}
+
+
+async def test_a_path_with_a_handler_is_joined_as_recovered() -> None:
+    failing = Path().then(note("one")).then(bad()).on_failure(Path(note("rescue")))
+    events = await log_of(flow().fork(failing, Path(note("two")), join=results))
+    assert events[-1].kind == "run.finished"
+    assert [each.status for each in only(events, "fork.joined").paths] == ["recovered", "completed"]
+    assert last(events, "step.completed").update == {
+        "said": ["fork.0 recovered", "fork.1 completed"]
+    }
+
+
+async def test_a_path_whose_handler_fails() -> None:
+    failing = Path().then(bad()).on_failure(Path(bad("worse")))
+    events = await log_of(flow().fork(failing, Path(note("two")), join=results))
+    assert events[-1].kind == "run.failed"
+    assert only(events, "flow.stopped").error == "step bad failed"
+    assert undone(events) == ["first"]
+
+
+async def test_a_path_without_a_handler() -> None:
+    """Its siblings are stopped; what they did is made up for, what they did not is not."""
+    sibling = done("two").then(forever, compensate=undo("forever"))
+    failing = Path().then(note("one")).then(bad(), compensate=undo("bad"))
+    events = await log_of(flow().fork(failing, sibling, join=results))
+    assert events[-1].kind == "run.failed"
+    assert only(events, "step.skipped").place == "fork.1/forever"
+    assert undone(events) == ["fork.0/bad", "fork.1/two", "first"]
+
+
+async def test_both_paths_fail_at_once() -> None:
+    """Each of the two may have done something, and is made up for."""
+    paths = [Path().then(bad(f"bad{n}"), compensate=undo(f"bad{n}")) for n in range(2)]
+    events = await log_of(flow().fork(*paths, join=results))
+    assert events[-1].kind == "run.failed"
+    assert sorted(undone(events)) == ["first", "fork.0/bad0", "fork.1/bad1"]
+    assert undone(events)[-1] == "first"
+
+
+@pytest.mark.parametrize("waiting", [Path().await_approval("boss"), Path().then(asks)])
+async def test_a_path_waits_for_a_person_while_its_sibling_fails(waiting: Path) -> None:
+    """Nobody waits for the answer any more, and one that comes changes nothing."""
+    failing = Path().then(bad(), retry=Retry(1, delay=5, jitter=False))
+    lives = FlowLives(flow().fork(waiting, failing, join=results), Notes())
+    events = await lives.live()
+    assert events[-1].kind == "run.failed"
+    assert undone(events) == ["first"]
+    question = only(events, "question.asked").question
+    assert only(events, "question.expired").reason == "the flow does not go on"
+    with pytest.raises(QuestionExpired):
+        await lives.runs().answer(events[0].run, question, "approve")
+    assert await lives.log(events[0].run) == events
+
+
+async def test_a_path_waits_for_its_next_attempt_while_its_sibling_fails() -> None:
+    """The run does not wait for the attempt."""
+    waiting = Path().then(bad("flaky"), retry=Retry(3, delay=50, jitter=False))
+    failing = Path().then(bad(), retry=Retry(1, delay=5, jitter=False))
+    lives = FlowLives(flow().fork(waiting, failing, join=results), Notes())
+    events = await lives.live()
+    assert events[-1].kind == "run.failed"
+    assert only(events, "step.skipped").step == "flaky"
+    assert (events[-1].at - events[0].at).total_seconds() == 5
+
+
+async def test_nested_forks() -> None:
+    """What fails inside is handled inside, or else by the path that it is in."""
+    inner = Path().fork(Path(note("a")), Path().then(bad()), join=note("inner"))
+    rescued = Path(note("before"))
+    rescued.fork(Path(note("a")), Path().then(bad()).on_failure([note("r")]), join=note("inner"))
+    events = await log_of(flow().fork(rescued, Path(note("b")), join=results))
+    assert events[-1].kind == "run.finished"
+    events = await log_of(flow().fork(inner, Path(forever), join=results))
+    assert events[-1].kind == "run.failed"
+    assert undone(events) == ["first"]
+
+
+async def test_a_path_handles_what_fails_in_a_fork_inside_it() -> None:
+    outer = done("before").fork(
+        done("a").then(forever),
+        Path(note("c"), note("d"), bad()),
+        join=note("inner"),
+        name="inside",
+    )
+    outer.on_failure(Path(note("rescue")))
+    events = await log_of(flow().fork(outer, Path(note("b")), join=results))
+    assert events[-1].kind == "run.finished"
+    assert only(events, "step.skipped").step == "forever"
+    assert last(events, "step.completed").update["said"] == ["fork.0 recovered", "fork.1 completed"]
+    assert undone(events) == []
+
+
+async def test_two_paths_ask_at_once() -> None:
+    """One person is asked at a time, and everybody is answered in the end."""
+    asking = flow().fork(Path(asks), Path().then(asks), Path().await_approval("boss"), join=results)
+    events = await log_of(asking, lambda asked: "approve" if asked.tool == "approval" else "red")
+    assert events[-1].kind == "run.finished"
+    assert len(every(events, "question.asked")) == 3
+
+
+async def test_a_failure_path_may_fork_and_ask() -> None:
+    """Also where it fails itself, or nobody answers: the run ends."""
+    ends = {"approve": "fine", "reject": "ApprovalRejected"}
+    for answer in ends:
+        failing = (
+            flow()
+            .then(bad())
+            .on_failure(
+                Path().fork(Path(note("a")), Path().await_approval("boss"), join=note("join"))
+            )
+        )
+        events = await log_of(failing, lambda asked, said=answer: said)
+        assert events[-1].kind == "run.failed"
+        assert undone(events) == ["first"]
+        joined = [each.step for each in every(events, "step.completed") if each.step == "join"]
+        assert len(joined) == (answer == "approve")
+
+
+async def test_the_end_of_a_failing_failure_path_stops_its_siblings() -> None:
+    failing = (
+        flow()
+        .then(bad())
+        .on_failure(Path().fork(Path(forever), Path(bad("worse")), join=note("join")))
+    )
+    events = await log_of(failing)
+    assert events[-1].kind == "run.failed"
+    assert only(events, "step.skipped").step == "forever"
+
+
+async def test_whoever_follows_a_run_is_told_that_it_waits() -> None:
+    """Also where a path goes on beside the one that asks."""
+    lives = FlowLives(flow().fork(Path(asks), Path(asks), join=results), Notes(), nobody)
+    run = await lives.begin()
+    with pytest.raises(AssertionError, match="hangs"):
+        await lives.life(run, Fuse())
+    assert (await lives.log(run))[-1].id.startswith("rest@")
