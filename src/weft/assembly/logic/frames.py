@@ -39,7 +39,7 @@ SOURCED = frozenset(f"context.{kind}" for kind in FIELDS)
 CONTEXT = SOURCED | {"context", "artifact"}
 
 # Kinds of pieces that are given beside the system text.
-BESIDE = SCHEMAS | CONTEXT | {"message", "input"}
+BESIDE = SCHEMAS | CONTEXT | {"message", "input", "prompt"}
 
 
 def rendered(schema: msgspec.Struct) -> str:
