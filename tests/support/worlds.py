@@ -27,7 +27,13 @@ def make_world(
     clock = FakeClock()
     return World(
         Stores(
-            store.log, store.inbox, store.claims, store.snapshots, store.artifacts, store.beliefs
+            store.log,
+            store.inbox,
+            store.claims,
+            store.snapshots,
+            store.artifacts,
+            store.beliefs,
+            store.results,
         ),
         clock,
         FakeEntropy(),

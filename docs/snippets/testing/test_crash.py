@@ -39,7 +39,15 @@ def life(store: MemoryStore, mail: Mail, fuse: Fuse) -> World:
     """A process with a fuse; all of them share one store."""
     clock, log = FakeClock(), CrashingLog(store.log, fuse)
     return World(
-        Stores(log, store.inbox, store.claims, store.snapshots, store.artifacts, store.beliefs),
+        Stores(
+            log,
+            store.inbox,
+            store.claims,
+            store.snapshots,
+            store.artifacts,
+            store.beliefs,
+            store.results,
+        ),
         clock,
         FakeEntropy(),
         FakeEnvironment(),

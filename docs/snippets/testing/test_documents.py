@@ -28,7 +28,13 @@ def world(documents: FakeDocuments, store: MemoryStore) -> World:
     clock = FakeClock()
     return World(
         Stores(
-            store.log, store.inbox, store.claims, store.snapshots, store.artifacts, store.beliefs
+            store.log,
+            store.inbox,
+            store.claims,
+            store.snapshots,
+            store.artifacts,
+            store.beliefs,
+            store.results,
         ),
         clock,
         FakeEntropy(),

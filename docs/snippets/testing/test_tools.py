@@ -52,7 +52,13 @@ async def test_the_calendar_is_asked() -> None:
     calendar.add(ToolSchema("next_workday", "The next workday.", {"type": "object"}), monday)
     world = World(
         Stores(
-            store.log, store.inbox, store.claims, store.snapshots, store.artifacts, store.beliefs
+            store.log,
+            store.inbox,
+            store.claims,
+            store.snapshots,
+            store.artifacts,
+            store.beliefs,
+            store.results,
         ),
         clock,
         FakeEntropy(),

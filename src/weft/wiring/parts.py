@@ -219,7 +219,9 @@ def world(
     system = adapter("system")
     clock = system.SystemClock()
     return World(
-        Stores(store.log, store.inbox, store.claims, store.snapshots, artifacts, beliefs),
+        Stores(
+            store.log, store.inbox, store.claims, store.snapshots, artifacts, beliefs, store.results
+        ),
         clock,
         system.SystemEntropy(),
         system.SystemEnvironment(),

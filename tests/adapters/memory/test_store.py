@@ -8,6 +8,7 @@ import pytest
 
 from weft.adapters.memory import MemoryStore
 from weft.errors import RunBusy, UsageError
+from weft.flow.ports import Results
 from weft.guards.ports import BeliefStore
 from weft.log.ports import EventLog
 from weft.runtime.ports import Claims, Inbox, Snapshots
@@ -18,6 +19,7 @@ from weft.testing.contracts import (
     ClaimsContract,
     EventLogContract,
     InboxContract,
+    ResultsContract,
     SnapshotsContract,
     event,
 )
@@ -40,6 +42,12 @@ class TestBeliefs(BeliefStoreContract):
     @asynccontextmanager
     async def fresh(self) -> AsyncGenerator[BeliefStore, None]:
         yield MemoryStore(CODEC).beliefs
+
+
+class TestResults(ResultsContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[Results, None]:
+        yield MemoryStore(CODEC).results
 
 
 class TestClaims(ClaimsContract):

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from weft.adapters.sqlite import SqliteStore
+from weft.flow.ports import Results
 from weft.guards.ports import BeliefStore
 from weft.log.ports import EventLog
 from weft.runtime.ports import Claims, Inbox, Snapshots
@@ -15,6 +16,7 @@ from weft.testing.contracts import (
     ClaimsContract,
     EventLogContract,
     InboxContract,
+    ResultsContract,
     SnapshotsContract,
 )
 
@@ -75,6 +77,13 @@ class TestBeliefs(BeliefStoreContract):
     async def fresh(self) -> AsyncGenerator[BeliefStore, None]:
         async with two_stores() as (store, _):
             yield store.beliefs
+
+
+class TestResults(ResultsContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[Results, None]:
+        async with two_stores() as (store, _):
+            yield store.results
 
 
 class TestClaims(ClaimsContract):

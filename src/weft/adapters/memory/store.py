@@ -8,6 +8,7 @@ from weft.adapters.memory.artifacts import MemoryArtifacts
 from weft.adapters.memory.index import MemoryIndex
 from weft.adapters.memory.log import MemoryLog
 from weft.adapters.memory.mail import MemoryInbox
+from weft.adapters.memory.results import MemoryResults
 from weft.errors import RunBusy
 from weft.log.logic import Codec
 
@@ -77,6 +78,7 @@ class MemoryStore:
         self.snapshots = MemorySnapshots(self.log)
         self.artifacts = MemoryArtifacts(self.log, index, board)
         self.beliefs = self.log.beliefs
+        self.results = MemoryResults(self.log.check_open)
 
     async def aclose(self) -> None:
         """Refuse everything from now on; a second call changes nothing."""

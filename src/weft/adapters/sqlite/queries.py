@@ -8,7 +8,7 @@ of the ids either: writers remember them, and `ids` has those of long runs up to
 
 # Marks a file as ours ("WEFT"), and tells which schema it holds.
 APPLICATION = 0x57454654
-VERSION = 4
+VERSION = 5
 
 # Artifacts by number, and what they are found by: each term with the place of its artifact in the
 # order of the board, and when that opens.
@@ -45,6 +45,12 @@ _BELIEFS = (
     ) WITHOUT ROWID""",
 )
 
+# What steps of flows came to, and until when that counts.
+_RESULTS = (
+    "CREATE TABLE results (key TEXT PRIMARY KEY, until INTEGER, value BLOB NOT NULL) WITHOUT ROWID",
+    "CREATE INDEX results_over ON results (until) WHERE until IS NOT NULL",
+)
+
 SCHEMA = (
     "CREATE TABLE runs (n INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE)",
     """CREATE TABLE batches (
@@ -69,6 +75,7 @@ SCHEMA = (
     *_BOARD,
     *_CONSUMPTIONS,
     *_BELIEFS,
+    *_RESULTS,
     f"PRAGMA application_id = {APPLICATION}",
     f"PRAGMA user_version = {VERSION}",
 )
@@ -78,6 +85,7 @@ UPGRADES = {
     1: (*_BOARD, "PRAGMA user_version = 2"),
     2: (*_CONSUMPTIONS, "PRAGMA user_version = 3"),
     3: (*_BELIEFS, "PRAGMA user_version = 4"),
+    4: (*_RESULTS, "PRAGMA user_version = 5"),
 }
 
 APPLICATION_ID = "PRAGMA application_id"
@@ -182,3 +190,7 @@ EVIDENCE_OF = """
     SELECT agent, successes, failures FROM beliefs
     WHERE tenant = ? AND workflow = ? AND category = ?
         AND agent IN (SELECT value FROM json_each(?))"""
+
+KEEP_RESULT = "INSERT OR REPLACE INTO results VALUES (?, ?, ?)"
+DROP_RESULTS = "DELETE FROM results WHERE until < ?"
+FIND_RESULT = "SELECT value FROM results WHERE key = ? AND (until IS NULL OR until >= ?)"

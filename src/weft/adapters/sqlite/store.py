@@ -9,6 +9,7 @@ from weft.adapters.sqlite.database import Database
 from weft.adapters.sqlite.inbox import SqliteInbox
 from weft.adapters.sqlite.log import SqliteLog
 from weft.adapters.sqlite.readers import Readers
+from weft.adapters.sqlite.results import SqliteResults
 from weft.adapters.sqlite.snapshots import SqliteSnapshots
 from weft.log.logic import Codec
 
@@ -39,6 +40,7 @@ class SqliteStore:
         self._readers = Readers(self._database.path, patience)
         self.artifacts = SqliteArtifacts(self._database, self._readers, board)
         self.beliefs = SqliteBeliefs(self._database)
+        self.results = SqliteResults(self._database)
 
     async def aclose(self) -> None:
         """Finish what is pending and close the file; a second call changes nothing."""

@@ -111,7 +111,7 @@ class Folding:
         if fact.thread:
             progress.threads.setdefault(fact.thread, []).extend(fact.said)
         done, node = done_at(self._plan, strand), step_of(self._plan, strand)
-        if done is not None:
+        if done is not None and not fact.cached:  # else nothing was done
             progress.completed.append(done)
         forget(progress, strand)
         if fact.is_unsure and node is not None and node.on_low_confidence is not None:

@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any, get_args
+from inspect import getsource, isroutine
+from typing import Any, cast, get_args
 
 from weft.agents.logic.plans import Writing, as_data, as_text, data_of, parts_diff, schema_digest
 from weft.assembly.spec.formats import Budget, ContextFormat
@@ -161,6 +162,19 @@ def _step_data(node: StepNode) -> dict[str, Json]:
     data = {key: value for key, value in data_of(node, _WRITTEN).items() if key not in _ELSEWHERE}
     kinds: list[Json] = [step_name(kind) for kind, _ in node.on_failure]
     return {**data, **({"handles": kinds} if kinds else {}), **_agent_data(node.step)}
+
+
+def step_text(node: StepNode) -> str:
+    """What is declared of a step, and its code as far as that can be read."""
+    return as_text({"name": node.name, "code": code_of(node.step), **_step_data(node)})
+
+
+def code_of(step: Any) -> str:
+    """The source of a step; where that cannot be had, its name."""
+    try:
+        return getsource(cast(Any, step if isroutine(step) else type(step)))
+    except (OSError, TypeError):
+        return _named(step)
 
 
 def _agent_data(step: Any) -> dict[str, Json]:

@@ -15,6 +15,7 @@ from weft.agents.spec import Ask, Decision, Draw, Finish, Pick, Select, TakeTurn
 from weft.board.events import ArtifactRefused
 from weft.board.service.rebuilding import index
 from weft.errors import ArtifactExists, MissingContext, UnknownRun
+from weft.flow.ports import Results
 from weft.guards.ports import BeliefStore
 from weft.guards.service.selecting import Selecting
 from weft.log.events import (
@@ -39,7 +40,7 @@ from weft.runtime.service.calls import Waiting, ask
 from weft.runtime.service.components import observed
 from weft.runtime.service.crew import Crew
 from weft.runtime.service.endings import end_cancelled, end_failed
-from weft.runtime.service.flows import Flows
+from weft.runtime.service.flows import Flows, Means
 from weft.runtime.service.intake import due, expire, put_on_record, rest
 from weft.runtime.service.journal import Journal, Tell
 from weft.runtime.service.notices import Notices
@@ -75,6 +76,7 @@ class Stores:
     snapshots: Snapshots
     artifacts: Artifacts
     beliefs: BeliefStore
+    results: Results
 
 
 def _nobody(delta: Delta) -> None:
@@ -290,7 +292,8 @@ class Driver:
         self._heeding.add(state.run)
         try:
             if state.status not in ENDED:
-                await Flows(opened, self._around, crew, self._entropy).drive()
+                means = Means(self._around, crew, self._entropy, self._stores.results)
+                await Flows(opened, means).drive()
         finally:
             del self._crews[state.run]
             self._heeding.discard(state.run)

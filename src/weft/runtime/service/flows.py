@@ -3,9 +3,11 @@ where a flow does not go on."""
 
 import asyncio
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
+
+import msgspec
 
 from weft.agents.spec import Finish, MakeUp, Proceed, Question
 from weft.flow.events import (
@@ -15,6 +17,7 @@ from weft.flow.events import (
     LoopPassed,
     PathEnded,
     StepCompensated,
+    StepCompleted,
     StepFailed,
     StepRetried,
     StepSkipped,
@@ -24,6 +27,7 @@ from weft.flow.logic.approvals import asking_of, payload_of, schema_of
 from weft.flow.logic.flowing import CANCELLED, STOPPED, Flowing
 from weft.flow.logic.folding import APPROVALS, RETRY
 from weft.flow.logic.joining import clash
+from weft.flow.logic.states import Change
 from weft.flow.logic.walking import (
     children,
     loop_of,
@@ -32,20 +36,23 @@ from weft.flow.logic.walking import (
     state_of,
     step_of,
 )
+from weft.flow.ports import Results
 from weft.flow.spec.nodes import ApprovalNode, BranchNode, ForkNode, LoopNode, StepNode
 from weft.flow.spec.progress import Progress, Step, Strand
 from weft.flow.spec.steps import About, AgentStep, PathResult, Retry
 from weft.kernel.values import Json, said, writable
 from weft.log.events import RunFinished, RunPaused
+from weft.log.spec import Fact
 from weft.runtime.logic import ENDED
 from weft.runtime.ports import Entropy
+from weft.runtime.service.caching import Caching
 from weft.runtime.service.calls import Waiting, as_json, ask
 from weft.runtime.service.crew import Crew
 from weft.runtime.service.endings import end_cancelled, end_failed
 from weft.runtime.service.intake import due
 from weft.runtime.service.opened import Opened
 from weft.runtime.service.reactions import Surroundings
-from weft.runtime.service.steps import Steps, asks, told
+from weft.runtime.service.steps import Steps, asks, completed, told
 from weft.runtime.service.users import ask_user_code
 from weft.variables.events import TimerSet
 
@@ -56,21 +63,31 @@ REST = "rest@"
 DEADLINE = 60.0
 
 
+class Means(NamedTuple):
+    """What runs of flows need of the driver: surroundings, tasks, chance, and known results."""
+
+    around: Surroundings
+    crew: Crew
+    entropy: Entropy
+    results: Results
+
+
 class Flows:
     """One drive of a run of a flow."""
 
-    def __init__(self, opened: Opened, around: Surroundings, crew: Crew, entropy: Entropy) -> None:
+    def __init__(self, opened: Opened, means: Means) -> None:
         self._opened = opened
         self._journal = opened.journal
-        self._around = around
-        self._crew = crew
-        self._entropy = entropy
+        self._around = means.around
+        self._crew = means.crew
+        self._entropy = means.entropy
         workflow = opened.journal.workflow
         assert isinstance(workflow, Flowing)
         self._workflow = workflow
         self._plan = workflow.plan
         self._steps = Steps(opened, workflow)
         self._parked: set[int] = set()
+        self._caching = Caching(opened.journal, workflow, means.results)
 
     @property
     def _progress(self) -> Progress:
@@ -164,12 +181,26 @@ class Flows:
             if not await self._ask(holds, strand):
                 self._refuse(strand, node, message)
                 return
+        if not strand.step and node.cache is not None and await self._known(strand, node):
+            return
         number = strand.step or self._progress.begun + 1
         is_agent = isinstance(node.step, AgentStep)
         turn = self._journal.state.turns + 1 if is_agent else 0
         attempt, place = strand.attempt + 1, self._place(strand)
         fact = StepStarted(node.name, place, number, attempt, strand.id, turn)
         self._journal.record(f"s{number}/a{attempt}?", fact)
+
+    async def _known(self, strand: Strand, node: StepNode) -> bool:
+        """Let a step that came to something before come to it again; whether it did."""
+        change = await self._caching.find(self._caching.key(node, strand.state))
+        if change is None:
+            return False
+        place, states = self._place(strand), self._workflow.states
+        reduced = states.reduce(strand.state, [change.fields])
+        step = Step(0, place, strand.id, node.name, 0)
+        fact = completed(step, node, change, reduced)
+        self._journal.record(f"{place}/cached", msgspec.structs.replace(fact, cached=True))
+        return True
 
     def _refuse(self, strand: Strand, node: StepNode, message: str) -> None:
         """A step is not taken, since the state is not as it has to be."""
@@ -180,11 +211,12 @@ class Flows:
         node = self._node(step)
         try:
             await self._journal.commit()
+            written = {**state_of(self._progress, step.strand).state}
             if step.undoes or not isinstance(node.step, AgentStep):
-                written = state_of(self._progress, step.strand).state
-                await self._steps.call(step, node, written, self._about(step, node))
+                made = await self._steps.call(step, node, written, self._about(step, node))
             else:
-                await self._turn(step, node)
+                made = await self._turn(step, node, written)
+            await self._keep(node, written, made)
         except Waiting:  # the step stays open
             if not asks(step, self._journal.state.question):
                 self._parked.add(step.number)
@@ -198,11 +230,16 @@ class Flows:
         if self._crew.size > 1:  # the others may take long
             await self._journal.commit()
 
-    async def _turn(self, step: Step, node: StepNode) -> None:
-        strand = self._progress.strands[step.strand]
+    async def _keep(self, node: StepNode, written: Mapping[str, Json], made: Fact) -> None:
+        """Let others have what a step came to, if it says so."""
+        if node.cache is not None and isinstance(made, StepCompleted):
+            change = Change(made.update, made.confidence)
+            await self._caching.keep(self._caching.key(node, written), change, node.cache)
+
+    async def _turn(self, step: Step, node: StepNode, written: Mapping[str, Json]) -> Fact:
         voice = self._around.voice(self._opened, step.turn, node.name)
         async with self._around.room(self._opened, node.name):
-            await self._steps.turn(step, node, strand.state, voice)
+            return await self._steps.turn(step, node, written, voice)
 
     def _node(self, step: Step) -> StepNode:
         if step.undoes:

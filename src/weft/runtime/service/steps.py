@@ -85,8 +85,8 @@ class Steps:
 
     async def call(
         self, step: Step, node: StepNode, written: Mapping[str, Json], about: About
-    ) -> None:
-        """Call a step that is code, and put on record what it changes.
+    ) -> Fact:
+        """Call a step that is code, and put on record what it changes, which is given back.
 
         Raises:
             Waiting: it asked a person.
@@ -106,8 +106,8 @@ class Steps:
         except Exception:
             self._journal.complete(f"{key}/a{step.attempt}/left", call.facts())
             raise
-        made = _fact(step, node, change, reduced)
-        self._journal.complete(f"{key}/a{step.attempt}", [*call.facts(), made])
+        made = outcome_of(step, node, change, reduced)
+        return self._journal.complete(f"{key}/a{step.attempt}", [*call.facts(), made])[-1]
 
     async def turn(
         self,
@@ -115,8 +115,9 @@ class Steps:
         node: StepNode,
         written: Mapping[str, Json],
         voice: Voice,
-    ) -> None:
-        """Let a step's agent take a turn, and put on record what its answer changes.
+    ) -> Fact:
+        """Let a step's agent take a turn, and put on record what its answer changes, which is given
+        back.
 
         Raises:
             Waiting: a person was asked.
@@ -132,8 +133,9 @@ class Steps:
             finished = await self._in_time(take, node.timeout, errand)
         if errand.trouble is not None:
             raise errand.trouble
-        if finished.status == "failed":
+        if errand.made is None:
             raise TurnFailed(finished.error)
+        return errand.made
 
     async def _in_time(
         self, take: Coroutine[Any, Any, TurnFinished], seconds: float, errand: "StepErrand"
@@ -174,12 +176,19 @@ class Steps:
             self._journal.record(f"t{step.turn}/end", fact)
 
 
-def _fact(step: Step, node: StepNode, change: Change, reduced: dict[str, Json]) -> Fact:
+def outcome_of(step: Step, node: StepNode, change: Change, reduced: dict[str, Json]) -> Fact:
     """What a step changed, or what was changed to make up for one."""
     if step.undoes:
         return StepCompensated(
             node.name, step.undoes, step.number, step.node, change.fields, reduced
         )
+    return completed(step, node, change, reduced)
+
+
+def completed(
+    step: Step, node: StepNode, change: Change, reduced: dict[str, Json]
+) -> StepCompleted:
+    """That a step changed the state, and whether it is sure enough of that."""
     sure, least = change.confidence, node.require_confidence
     is_unsure = least is not None and sure is not None and sure < least
     return StepCompleted(
@@ -221,6 +230,7 @@ class StepErrand:
         self.engine = named[chosen.chosen] if chosen else None
         self.state = steps.state(written)
         self.trouble: Exception | None = None
+        self.made: Fact | None = None
         self.tells_all = _tells_all(self._agent)
 
     def heard(self, voice: Voice) -> Voice:
@@ -297,10 +307,11 @@ class StepErrand:
         return change, self._states.reduce(self._written, [change.fields])
 
     def _complete(self, facts: Sequence[Fact], change: Change, reduced: dict[str, Json]) -> None:
-        fact = _fact(self._step, self._node, change, reduced)
-        if self._agent.thread is not None and isinstance(fact, StepCompleted):
+        fact = completed(self._step, self._node, change, reduced)
+        if self._agent.thread is not None:
             fact = msgspec.structs.replace(fact, thread=self._agent.thread, said=self._said(facts))
-        self._journal.complete(f"s{self._step.number}/a{self._step.attempt}", [fact])
+        key = f"s{self._step.number}/a{self._step.attempt}"
+        (self.made,) = self._journal.complete(key, [fact])
 
     def _said(self, facts: Sequence[Fact]) -> tuple[Message, ...]:
         """What the agent will remember: what it was asked, and what it said."""

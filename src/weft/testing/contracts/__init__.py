@@ -28,6 +28,7 @@ from weft.testing.contracts.documents import DocumentStoreContract
 from weft.testing.contracts.events import EventLogContract
 from weft.testing.contracts.facts import CODEC, Measured, Noted, event, events, refused, until
 from weft.testing.contracts.inbox import InboxContract
+from weft.testing.contracts.results import ResultsContract
 from weft.testing.contracts.retrieval import (
     EmbedderContract,
     SplitterContract,
@@ -51,6 +52,7 @@ __all__ = [
     "InboxContract",
     "Measured",
     "Noted",
+    "ResultsContract",
     "SchedulerContract",
     "SnapshotsContract",
     "SplitterContract",
