@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from weft.board.spec import Visibility as Visibility
     from weft.board.spec import artifact_type as artifact_type
     from weft.errors import ArtifactExists as ArtifactExists
+    from weft.errors import BudgetExceeded as BudgetExceeded
     from weft.errors import ContextTooLarge as ContextTooLarge
     from weft.errors import DefinitionError as DefinitionError
     from weft.errors import Diagnostic as Diagnostic
@@ -70,6 +71,7 @@ if TYPE_CHECKING:
     from weft.errors import FlowFailed as FlowFailed
     from weft.errors import InvalidArtifact as InvalidArtifact
     from weft.errors import InvalidUpdate as InvalidUpdate
+    from weft.errors import LoopDetected as LoopDetected
     from weft.errors import LoopLimit as LoopLimit
     from weft.errors import MissingContext as MissingContext
     from weft.errors import NoCandidates as NoCandidates
@@ -95,7 +97,12 @@ if TYPE_CHECKING:
     from weft.flow.spec import merge as merge
     from weft.flow.spec.outcomes import Outcome as Outcome
     from weft.guards.spec import Guards as Guards
+    from weft.guards.spec import LoopDetection as LoopDetection
+    from weft.guards.spec import Price as Price
+    from weft.guards.spec import RunBudget as RunBudget
     from weft.guards.spec import Selection as Selection
+    from weft.guards.spec import Strategies as Strategies
+    from weft.guards.spec import Weights as Weights
     from weft.log.spec import Event as Event
     from weft.reaction.spec import Batch as Batch
     from weft.reaction.spec import Join as Join
@@ -116,6 +123,7 @@ _HOMES = {
     "Board": "weft.app",
     "BoardHandle": "weft.board.spec",
     "Budget": "weft.assembly.spec.formats",
+    "BudgetExceeded": "weft.errors",
     "Chunking": "weft.assembly.spec",
     "CompositeProvider": "weft.assembly.service.providers",
     "Context": "weft.variables.spec",
@@ -144,15 +152,18 @@ _HOMES = {
     "Join": "weft.reaction.spec",
     "Labelled": "weft.board.spec",
     "LiteralSegment": "weft.assembly.spec.segments",
+    "LoopDetected": "weft.errors",
+    "LoopDetection": "weft.guards.spec",
     "LoopLimit": "weft.errors",
     "Message": "weft.assembly.spec",
     "MissingContext": "weft.errors",
+    "NoCandidates": "weft.errors",
     "Option": "weft.flow.spec",
     "Outcome": "weft.flow.spec.outcomes",
     "Path": "weft.flow.spec",
     "PathResult": "weft.flow.spec",
-    "NoCandidates": "weft.errors",
     "PlanChanged": "weft.errors",
+    "Price": "weft.guards.spec",
     "Private": "weft.board.spec",
     "Public": "weft.board.spec",
     "Publication": "weft.agents.spec",
@@ -165,11 +176,13 @@ _HOMES = {
     "RetrievalSegment": "weft.assembly.spec.segments",
     "Retry": "weft.flow.spec",
     "Run": "weft.app",
+    "RunBudget": "weft.guards.spec",
     "Selection": "weft.guards.spec",
     "StateDelegatingProvider": "weft.assembly.service.providers",
     "StateSegment": "weft.assembly.spec.segments",
     "StepContext": "weft.flow.spec",
     "StepFailure": "weft.flow.spec",
+    "Strategies": "weft.guards.spec",
     "Summary": "weft.board.spec",
     "SummaryProvider": "weft.assembly.service.providers",
     "TagFilter": "weft.board.spec",
@@ -188,6 +201,7 @@ _HOMES = {
     "Visibility": "weft.board.spec",
     "Weft": "weft.app",
     "WeftError": "weft.errors",
+    "Weights": "weft.guards.spec",
     "WriteRefused": "weft.errors",
     "append": "weft.flow.spec",
     "artifact_type": "weft.board.spec",
@@ -217,6 +231,7 @@ __all__ = [
     "Board",
     "BoardHandle",
     "Budget",
+    "BudgetExceeded",
     "Chunking",
     "CompositeProvider",
     "Context",
@@ -245,15 +260,18 @@ __all__ = [
     "Join",
     "Labelled",
     "LiteralSegment",
+    "LoopDetected",
+    "LoopDetection",
     "LoopLimit",
     "Message",
     "MissingContext",
+    "NoCandidates",
     "Option",
     "Outcome",
     "Path",
     "PathResult",
-    "NoCandidates",
     "PlanChanged",
+    "Price",
     "Private",
     "Public",
     "Publication",
@@ -266,11 +284,13 @@ __all__ = [
     "RetrievalSegment",
     "Retry",
     "Run",
+    "RunBudget",
     "Selection",
     "StateDelegatingProvider",
     "StateSegment",
     "StepContext",
     "StepFailure",
+    "Strategies",
     "Summary",
     "SummaryProvider",
     "TagFilter",
@@ -288,6 +308,7 @@ __all__ = [
     "Visibility",
     "Weft",
     "WeftError",
+    "Weights",
     "WriteRefused",
     "append",
     "artifact_type",

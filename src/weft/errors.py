@@ -30,6 +30,8 @@ WeftError                 anything Weft says no to; has a stable `code`
 ├── WriteRefused          a variable cannot be written, or not with this value
 ├── QuestionExpired       nobody answered a question in time
 ├── ToolServerError       a server of tools cannot be reached, or a tool of it failed
+├── BudgetExceeded        a run has no budget for what it is to do
+├── LoopDetected          a run went round in circles
 └── EngineError           an engine could not answer
 """
 
@@ -265,6 +267,18 @@ class ToolServerError(WeftError):
     """A server of tools cannot be reached, or a tool of it failed."""
 
     code = "WEFT-TOOL-SERVER"
+
+
+class BudgetExceeded(WeftError):
+    """A run has no budget for what it is to do."""
+
+    code = "WEFT-BUDGET"
+
+
+class LoopDetected(WeftError):
+    """A run went round in circles, and was stopped."""
+
+    code = "WEFT-LOOP"
 
 
 class EngineError(WeftError):

@@ -51,7 +51,7 @@ def test_each_mistake_is_told_with_what_to_do() -> None:
 
 def test_every_code_that_the_checks_can_give_has_a_case() -> None:
     given: set[str] = set()
-    for concept in ("kernel", "variables", "lifecycle", "agents", "conversation"):
+    for concept in ("kernel", "variables", "lifecycle", "agents", "guards", "conversation"):
         folder = Path(str(import_module(f"weft.{concept}").__file__)).parent
         for module in folder.rglob("*.py"):
             given |= set(re.findall(r'"(W0\d\d)"', module.read_text("utf-8")))

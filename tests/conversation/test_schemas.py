@@ -59,6 +59,9 @@ UNSEEN = (
     "Write `run_start`, `agent:NAME` or `variable:NAME`.",
     "which is no candidate.",
     "Every candidate is excluded.",
+    "nothing says what a model costs.",
+    "which has no room for one call",
+    "The weights add up to",
 )
 SHAPES = [
     each

@@ -33,6 +33,7 @@ from weft.agents.spec import (
 from weft.cli import entry
 from weft.conversation.logic.schemas import FILES
 from weft.conversation.spec import Handoff, Orchestrator, UiConfig
+from weft.guards.spec import Guards, LoopDetection, Price, RunBudget, Strategies, Weights
 from weft.lifecycle.spec import LifecycleTool, MessageHook
 from weft.log.spec import Event
 from weft.runtime.logic import FACTS
@@ -150,7 +151,15 @@ def tables(heading: str) -> list[list[str]]:
 
 
 KEYS: dict[str, list[type[BaseModel]]] = {
-    "### orchestrator": [Orchestrator],
+    "### orchestrator": [
+        Orchestrator,
+        Guards,
+        RunBudget,
+        Price,
+        LoopDetection,
+        Weights,
+        Strategies,
+    ],
     "### agents": [Agent, PromptSection, EngineChoice, ContextChoice],
     "### context_variables": [
         Definition,

@@ -20,6 +20,7 @@ CODE = ("python", "yaml", "toml", "json")
 _PARTS = ("agents.yaml", "handoffs.yaml", "orchestrator.yaml", "script.yaml")
 UNSHOWN = {
     *(f"Booking/{file}" for file in (*_PARTS, "context_variables.yaml")),
+    *("Haggle/agents.yaml", "Haggle/handoffs.yaml"),
     *("Handbook/leave.md", "Handbook/travel.txt"),
     *(f"Helpline/{file}" for file in _PARTS if file != "handoffs.yaml"),
     *(f"Helpline/{file}" for file in ("context_variables.yaml", "desk.py")),

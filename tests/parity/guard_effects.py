@@ -2,93 +2,185 @@
 
 from typing import Any
 
-from tests.parity.effects import DEFINITIONS, SETUP, Effect, Path, codes, data, spoke
-from tests.parity.runs import Seen
+from tests.parity.effects import RULES, SETUP, Effect, Path, data, said, spoke
+from tests.parity.tool_effects import calling
 
 GUARDS: Path = (*SETUP, "guards")
-SELECTION: Path = (*GUARDS, "selection")
-CATEGORY: Path = (*SELECTION, "category")
+BUDGET: Path = (*GUARDS, "budget")
+PRICE: Path = (*BUDGET, "prices", "*")
+LOOPS: Path = (*GUARDS, "loop_detection")
+STRATEGIES: Path = (*LOOPS, "strategies")
+AGAIN = [{"source_agent": "A", "target_agent": "A", "handoff_type": "after_work"}]
+DONE, FAILED = ["done"] * 2, ["failed"]
 
-BOTH = {"candidates": ["A", "B"], "seed": 1}
-CHOSEN = {GUARDS: {"selection": BOTH}}
-ONLY_A = {GUARDS: {"selection": {**BOTH, "exclude": ["B"]}}}
-OUT = {"type": "array", "source": {"type": "static", "value": ["B"]}}
-
-
-def in_category(**said: str) -> dict[Path, Any]:
-    """A selection whose category is said so."""
-    return {GUARDS: {"selection": {**BOTH, "category": said}}}
+statuses = data("turn.finished", "status")
+loops = data("loop.detected", "loop")
+strategies = data("loop.detected", "strategy")
 
 
-def believed(seen: Seen) -> list[list[tuple[float, float]]]:
-    """What was believed of the candidates, choice by choice."""
-    made = seen.data("selection.made", "candidates")
-    return [[(each.alpha, each.beta) for each in candidates] for candidates in made]
+def guarded(guards: dict[str, Any], *lines: Any, turns: int = 2) -> dict[Path, Any]:
+    """A says lines in so many turns of its own, under guards."""
+    entries = [{"agent": "A", "file": "work.py", "function": "add"}]
+    entries.append({**entries[0], "function": "confirm", "tool_type": "UI_Tool", "ui": {}})
+    return {
+        SETUP: {"initial_agent": "A", "max_turns": turns, "guards": guards},
+        RULES: AGAIN,
+        ("tools",): {"tools": entries},
+        ("script",): {"agents": {"A": [*lines, *(f"Line {n}." for n in range(9))]}},
+    }
 
 
-def costs(seen: Seen) -> list[float]:
-    """What the candidates of the first choice cost."""
-    return [each.cost for each in seen.data("selection.made", "candidates")[0]]
+def budgeted(*lines: Any, **budget: Any) -> dict[Path, Any]:
+    return guarded({"budget": budget}, *lines)
 
+
+def watched(*lines: Any, turns: int = 6, **detection: Any) -> dict[Path, Any]:
+    usual = {"window": 2, "similarity": None, "strategies": {}}
+    return guarded({"loop_detection": {**usual, **detection}}, *lines, turns=turns)
+
+
+def priced(input: float, output: float) -> dict[str, Any]:
+    return {"*": {"input": input, "output": output}}
+
+
+def asking(n: int) -> dict[str, Any]:
+    return {"calls": [*calling("confirm")["calls"], *calling("add", a=n)["calls"]]}
+
+
+SAME = watched(*["Again."] * 9)
+MOSTLY = watched("One.", "One.", "Two.", turns=3, window=3)
+FLIGHTS = [f"I would book the flight to Rome on the {n}th of May." for n in (4, 5, 6)]
+STUCK = [each for n in (1, 2) for each in (calling("add", a=-n), f"Try {n}.")]
+ASKED = [each for n in (1, 2) for each in (asking(n), f"Asked {n}.")]
+ONLY_FRUSTRATION = {"repetition": 0, "semantic": 0, "no_progress": 0, "frustration": 1}
+ONLY_REPETITION = {"repetition": 1, "semantic": 0, "no_progress": 0, "frustration": 0}
+VARIED = ["inject_variation"] * 3
 
 GUARD_EFFECTS: dict[str, Effect] = {
-    "Orchestrator.guards": Effect(GUARDS, {"selection": BOTH}, spoke, "A A B", "B"),
-    "Guards.selection": Effect(SELECTION, BOTH, spoke, "A A B", "B", {GUARDS: {}}),
-    "Selection.candidates": Effect(
-        (*SELECTION, "candidates"), ["A", "Z"], codes, [], ["W020"], CHOSEN
+    "Orchestrator.guards": Effect(GUARDS, {"budget": {"steps": 1}}, spoke, "A A", "A", guarded({})),
+    "Guards.budget": Effect(BUDGET, {"steps": 1}, spoke, "A A", "A", guarded({})),
+    "Guards.loop_detection": Effect(
+        LOOPS,
+        {"window": 2, "similarity": None},
+        loops,
+        [],
+        ["exact_repetition"],
+        guarded({}, "Again.", "Again."),
     ),
-    "Selection.category": Effect(
-        CATEGORY, "refunds", data("selection.made", "category"), ["general"], ["refunds"], CHOSEN
+    # budget
+    "RunBudget.steps": Effect((*BUDGET, "steps"), 1, spoke, "A A", "A", budgeted()),
+    "RunBudget.tokens": Effect((*BUDGET, "tokens"), 1000, statuses, DONE, FAILED, budgeted()),
+    "RunBudget.model_calls": Effect(
+        (*BUDGET, "model_calls"), 1, said, ["Line 0.", "Line 1."], ["Line 0."], budgeted()
     ),
-    "Selection.seed": Effect(
-        (*SELECTION, "seed"), 2, data("selection.made", "chance"), ["1"], ["2"], CHOSEN
+    "RunBudget.tool_calls": Effect(
+        (*BUDGET, "tool_calls"), 1, statuses, DONE, FAILED, budgeted(asking(1))
     ),
-    "Selection.prior": Effect(
-        (*SELECTION, "prior"), [1, 3], believed, [[(2, 2)] * 2], [[(1, 3)] * 2], CHOSEN
+    "RunBudget.cost": Effect(
+        (*BUDGET, "cost"), 0.5, statuses, DONE, FAILED, budgeted(cost=100, prices=priced(0, 1000))
     ),
-    "Selection.decay": Effect(
-        (*SELECTION, "decay"),
+    "RunBudget.prices": Effect(
+        (*BUDGET, "prices"),
+        priced(0, 1000),
+        statuses,
+        DONE,
+        FAILED,
+        budgeted(cost=0.5, prices=priced(0, 0)),
+    ),
+    "RunBudget.answer_tokens": Effect(
+        (*BUDGET, "answer_tokens"),
+        800,
+        statuses,
+        DONE,
+        FAILED,
+        budgeted(tokens=800, answer_tokens=1),
+    ),
+    "Price.input": Effect(
+        (*PRICE, "input"), 1e6, statuses, DONE, FAILED, budgeted(cost=9, prices=priced(0, 0))
+    ),
+    "Price.output": Effect(
+        (*PRICE, "output"), 1e6, statuses, DONE, FAILED, budgeted(cost=9, prices=priced(0, 0))
+    ),
+    # loop detection
+    "LoopDetection.window": Effect(
+        (*LOOPS, "window"),
+        3,
+        data("loop.detected", "turns"),
+        [(1, 2), (3, 4), (5, 6)],
+        [(1, 2, 3), (4, 5, 6)],
+        SAME,
+    ),
+    "LoopDetection.similarity": Effect(
+        (*LOOPS, "similarity"),
         0.5,
-        believed,
-        [[(n, 2)] for n in (2, 3, 4, 5, 6, 7)],
-        [[(n, 2)] for n in (2, 3, 3.5, 3.75, 3.875, 3.9375)],
-        ONLY_A,
+        loops,
+        [],
+        ["semantic_repetition"],
+        watched(*FLIGHTS, turns=2),
     ),
-    "Selection.costs": Effect((*SELECTION, "costs"), {"B": 0.5}, costs, [0, 0], [0, 0.5], CHOSEN),
-    "Selection.exclude": Effect((*SELECTION, "exclude"), ["B"], spoke, "B", "A A A A A A", CHOSEN),
-    "Selection.exclude_variable": Effect(
-        (*SELECTION, "exclude_variable"),
-        "out",
-        spoke,
-        "B",
-        "A A A A A A",
-        {**CHOSEN, (*DEFINITIONS, "out"): OUT},
+    "LoopDetection.threshold": Effect(
+        (*LOOPS, "threshold"), 0.3, loops, [], ["exact_repetition"], MOSTLY
     ),
-    "Selection.score": Effect(
-        (*SELECTION, "score"), "half", data("selection.judged", "credit"), [1.0], [0.5], CHOSEN
+    "LoopDetection.weights": Effect(
+        (*LOOPS, "weights"),
+        ONLY_REPETITION,
+        loops,
+        [],
+        ["exact_repetition"],
+        watched("One.", "One.", "Two.", turns=3, window=3, threshold=0.6),
     ),
-    "Category.constant": Effect(
-        (*CATEGORY, "constant"),
-        "other",
-        data("selection.made", "category"),
-        ["one"],
-        ["other"],
-        in_category(constant="one"),
+    "LoopDetection.strategies": Effect(
+        STRATEGIES, {"exact_repetition": "stop"}, strategies, VARIED, ["stop"], SAME
     ),
-    "Category.variable": Effect(
-        (*CATEGORY, "variable"),
-        "user_id",
-        data("selection.made", "category"),
-        ["beta"],
-        ["u1"],
-        in_category(variable="tier"),
+    "LoopDetection.max_resets": Effect(
+        (*LOOPS, "max_resets"),
+        1,
+        strategies,
+        VARIED,
+        ["inject_variation", "escalate", "inject_variation"],
+        SAME,
     ),
-    "Category.function": Effect(
-        (*CATEGORY, "function"),
-        "by_user",
-        data("selection.made", "category"),
-        ["beta"],
-        ["u1"],
-        in_category(function="by_tier"),
+    "LoopDetection.then": Effect(
+        (*LOOPS, "then"),
+        "stop",
+        strategies,
+        ["escalate"] * 3,
+        ["stop"],
+        watched(*["Again."] * 9, max_resets=0),
+    ),
+    "Strategies.exact_repetition": Effect(
+        (*STRATEGIES, "exact_repetition"), "stop", strategies, VARIED, ["stop"], SAME
+    ),
+    "Strategies.oscillation": Effect(
+        (*STRATEGIES, "oscillation"),
+        "stop",
+        strategies,
+        ["synthesise"],
+        ["stop"],
+        watched("One.", "Two.", "One.", "Two.", turns=4),
+    ),
+    "Strategies.no_progress": Effect(
+        (*STRATEGIES, "no_progress"),
+        "stop",
+        strategies,
+        ["decompose"],
+        ["stop"],
+        watched(*STUCK, turns=2),
+    ),
+    "Strategies.semantic_repetition": Effect(
+        (*STRATEGIES, "semantic_repetition"),
+        "stop",
+        strategies,
+        ["rotate_agent"],
+        ["stop"],
+        watched(*FLIGHTS, turns=2, similarity=0.5),
+    ),
+    "Strategies.frustration": Effect(
+        (*STRATEGIES, "frustration"),
+        "stop",
+        strategies,
+        ["decompose"],
+        ["stop"],
+        watched(*ASKED, turns=2, weights=ONLY_FRUSTRATION),
     ),
 }

@@ -87,7 +87,7 @@ BOARDS = {
     ),
     "board.hooks": f"{VARIABLES}:test_hooks_run_around_the_run_and_around_turns",
     "board.guards": (
-        "tests.guards.test_selection_boards:test_without_candidates_the_run_is_stopped"
+        "tests.guards.test_budget:test_of_two_parallel_turns_exactly_one_gets_the_last_model_call"
     ),
     "board.max_turns": f"{WAITING}:test_a_loop_ends_at_the_limit_with_what_was_not_delivered",
     "agent.name": f"{WAITING}:test_all_that_failed_in_a_run_is_tried_again",

@@ -23,6 +23,7 @@ from tests.parity.context_effects import CONTEXT_EFFECTS
 from tests.parity.effects import Effect, put
 from tests.parity.guard_effects import GUARD_EFFECTS
 from tests.parity.runs import see
+from tests.parity.selection_effects import SELECTION_EFFECTS
 from tests.parity.tool_effects import TOOL_EFFECTS
 from tests.support.folders import write_folder
 from weft import (
@@ -33,6 +34,7 @@ from weft import (
     RagCollection,
     Task,
     Weft,
+    Weights,
     wiring,
 )
 from weft.app.weft import Asked
@@ -46,7 +48,7 @@ from weft.wiring import Settings
 # Made by the check from what is declared, or what others are made from; nobody writes them down.
 MADE = {Variables, Trigger, Setting}
 
-EFFECTS = effects.EFFECTS | TOOL_EFFECTS | CONTEXT_EFFECTS | GUARD_EFFECTS
+EFFECTS = effects.EFFECTS | TOOL_EFFECTS | CONTEXT_EFFECTS | GUARD_EFFECTS | SELECTION_EFFECTS
 
 # What can be said and is so anyway: an agent takes its n-th turn once.
 TRUE_ANYWAY = {"AgentTurnCount.once"}
@@ -91,6 +93,11 @@ ELSEWHERE = {
     **dict.fromkeys(
         [f"TagFilter.{each}" for each in TagFilter.model_fields],
         "tests.board.test_filters:test_each_field_of_a_tag_filter_makes_a_difference",
+    ),
+    "RunBudget.wall_time": "tests.guards.test_budget:test_no_turn_begins_when_the_time_is_over",
+    **dict.fromkeys(
+        [f"Weights.{each}" for each in Weights.model_fields],
+        "tests.guards.test_loops:test_signs_add_up_by_their_weights",
     ),
 }
 

@@ -205,6 +205,9 @@ def _plain(data: Any, turns: Mapping[str, str]) -> Any:
     for name in ("turn", "retry_of"):
         if name in kept:
             kept[name] = turns.get(f"t{kept[name]}", kept[name])
+    if "call" in kept:
+        turn, slash, inside = kept["call"].partition("/")
+        kept["call"] = f"{turns.get(turn, turn)}{slash}{inside}"
     return kept
 
 

@@ -152,14 +152,13 @@ class Weft:
         app_id: str = "local",
         variables: "Mapping[str, Any] | None" = None,
         hooks: "Sequence[Mapping[str, Any]]" = (),
-        guards: "Guards | None" = None,
+        guards: "Guards | Mapping[str, Any] | None" = None,
         max_turns: int = 1000,
     ) -> "Board":
         """A board: agents on it are woken by what is published, and publish themselves.
 
-        `variables` and `hooks` are what a workflow folder declares, in Python; the functions of
-        hooks stand in them. `guards` can stop or steer its runs. One publish sets off at most
-        `max_turns` turns.
+        `variables`, `hooks` and `guards` are what a workflow folder declares, in Python; the
+        functions of hooks stand in them. One publish sets off at most `max_turns` turns.
 
         Raises:
             UsageError: this app has a board of that name already.

@@ -7,6 +7,8 @@ from weft.agents import events as agents
 from weft.agents.spec import USER
 from weft.conversation.events import RouteDecided
 from weft.explain.spec.text import one_line
+from weft.guards.events import LoopDetected, ScarcityChanged
+from weft.guards.logic.recovering import told
 from weft.kernel.values import Json, as_data, as_object
 from weft.lifecycle.events import (
     LifecycleToolError,
@@ -27,6 +29,7 @@ TROUBLES = (
     MessageHookFailed,
     ContextRefused,
     ContextMissed,
+    LoopDetected,
     agents.AnswerRefused,
     agents.OutputRefused,
     agents.QuestionExpired,
@@ -136,6 +139,10 @@ _BY_FACT: dict[type[Fact], Callable[[Any], str]] = {
     MessageHookFailed: lambda fact: (
         f"{_message_hook(fact)} failed: {_fault(fact.error, fact.message)}"
     ),
+    ScarcityChanged: lambda fact: (
+        f"the budget is {fact.level}: {fact.share:.0%} of {fact.resource} left"
+    ),
+    LoopDetected: lambda fact: f"loop detected, {told(fact)}: {fact.strategy}",
     agents.UserText: _opening,
     agents.TurnFinished: _ended,
     agents.AnswerRefused: _refused,

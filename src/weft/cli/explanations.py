@@ -179,6 +179,6 @@ def _consumption(found: ConsumptionExplained) -> Iterator[RenderableType]:
 
 def _timeline(found: Timeline) -> Iterator[RenderableType]:
     yield _heading(found.headline)
-    for line in found.lineage:
+    for line in found.about:
         yield safe(line)
     yield _table(COLUMNS, (row.cells for row in found.rows))

@@ -8,7 +8,7 @@ import msgspec
 from pydantic import BeforeValidator, Field
 
 from weft.agents.spec import TERMINATE, USER, Agent, OutputModel, Script, Toolkit
-from weft.guards.spec import Guards
+from weft.guards.spec import NO_GUARDS, Guards
 from weft.kernel.models import Declared
 from weft.kernel.values import Json
 from weft.lifecycle.spec import Hooks, MessageHook
@@ -61,7 +61,7 @@ class Orchestrator(Declared):
     database_name: str | None = Field(default=None, min_length=1)
     model: str | None = Field(default=None, min_length=1)
     entry_point: bool = False
-    guards: Guards = Field(default_factory=Guards)
+    guards: Guards = NO_GUARDS
 
 
 class Handoff(Declared):

@@ -1,1 +1,1 @@
-"""What can stop or steer a run: here, who of several agents gets a turn."""
+"""What can stop or steer a run: budget, loop detection, and who of several gets a turn."""

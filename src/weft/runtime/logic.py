@@ -15,6 +15,8 @@ from weft.board import events as board
 from weft.conversation.events import RouteDecided
 from weft.flow import events as flow
 from weft.guards import events as guards
+from weft.guards.logic.following import follow, watching
+from weft.guards.spec import NO_GUARDS, Guards, Watch
 from weft.lifecycle import events as lifecycle
 from weft.log import events as runs
 from weft.log.logic import Codec, Upcast
@@ -104,6 +106,12 @@ FACTS = (
     flow.FlowStopped,
     guards.SelectionMade,
     guards.SelectionJudged,
+    guards.BudgetReserved,
+    guards.BudgetSpent,
+    guards.BudgetExceeded,
+    guards.ScarcityChanged,
+    guards.LoopChecked,
+    guards.LoopDetected,
 )
 
 # Why a run fails in which a guard has nobody left to choose.
@@ -121,6 +129,8 @@ def codec() -> Codec:
 def evolve(workflow: Workflow, state: RunState, event: Event) -> None:
     """Fold an event into the state, in place: the driver owns it alone."""
     state.position = event.seq
+    if state.guards is not None:
+        follow(state, event)
     kind = event.data.__class__
     fold = _FOLDS.get(kind)
     if fold is not None:
@@ -158,9 +168,9 @@ def base_context(run: str, started: runs.RunStarted) -> dict[str, str]:
     }
 
 
-def fresh(run: str, workflow: Workflow) -> RunState:
+def fresh(run: str, workflow: Workflow, guards: Guards = NO_GUARDS) -> RunState:
     """The state of a run of which nothing is on record."""
-    return RunState(run, progress=workflow.begin())
+    return RunState(run, progress=workflow.begin(), guards=watching(guards))
 
 
 def is_untouched(state: RunState) -> bool:
@@ -194,7 +204,9 @@ def thaw(workflow: Workflow, frozen: bytes) -> RunState | None:
     try:
         snapshot = msgspec.json.decode(frozen, type=_Snapshot)
         state = snapshot.state
-        state.progress = msgspec.convert(state.progress, workflow.progress)
+        # JSON has no keys but texts, and turns are known by number.
+        state.progress = msgspec.convert(state.progress, workflow.progress, str_keys=True)
+        state.guards = msgspec.convert(state.guards, Watch | None, str_keys=True)
         state.chat = {
             id: msgspec.convert(fact, _KINDS[kind]) for id, (kind, fact) in state.chat.items()
         }

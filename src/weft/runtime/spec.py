@@ -13,9 +13,9 @@ from weft.assembly.logic.assembled import AssembledContext
 from weft.assembly.logic.retrieval import Estimate
 from weft.assembly.spec import Chosen
 from weft.assembly.spec.assemblies import Assembly
-from weft.assembly.spec.means import Search, TokenCounter, no_search
+from weft.assembly.spec.means import Embedder, Search, TokenCounter, no_search
 from weft.board.spec import Artifact, Reader, TypeRegistry
-from weft.guards.spec import Guards
+from weft.guards.spec import NO_GUARDS, Guards
 from weft.kernel.values import Json
 from weft.log.spec import Fact
 from weft.variables.events import ContextSuppressed
@@ -187,8 +187,9 @@ class Loaded:
     types: TypeRegistry = field(default_factory=TypeRegistry)
     search: Search = no_search
     counter: TokenCounter = field(default_factory=Estimate)
+    guards: Guards = NO_GUARDS
+    embedder: Embedder | None = None
     modules: object = None
-    guards: Guards = field(default_factory=Guards)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from weft.assembly.spec.assemblies import Assembly
 from weft.assembly.spec.means import Search, TokenCounter, no_search
 from weft.board.spec import TypeRegistry
 from weft.errors import PlanChanged, UsageError
-from weft.guards.spec import Guards
+from weft.guards.spec import NO_GUARDS, Guards
 from weft.log.events import RunStarted
 from weft.reaction.logic.checking import refuse_guards, refuse_problems, refuse_sources
 from weft.reaction.logic.plans import make_plan, plan_diff, subscription_digest
@@ -25,8 +25,8 @@ from weft.runtime.service.boards import collecting
 from weft.runtime.service.users import ask_user_code
 from weft.runtime.spec import Loaded, Staff
 from weft.variables.logic.derivation import Triggers
-from weft.wiring.collections import token_counter
-from weft.wiring.declared import read_code_hooks, read_variables, toolkit_of
+from weft.wiring.collections import comparing, token_counter
+from weft.wiring.declared import read_code_hooks, read_guards, read_variables, toolkit_of
 from weft.wiring.engines import as_engine
 
 # What the root of a run says that belongs to a board.
@@ -45,7 +45,7 @@ class BoardDeclaration:
     limit: int
     variables: Mapping[str, Any] = field(default_factory=dict[str, Any])
     hooks: Sequence[Mapping[str, Any]] = ()
-    guards: Guards = field(default_factory=Guards)
+    guards: Guards | Mapping[str, Any] | None = None
     builders: dict[str, AgentBuilder] = field(default_factory=dict[str, AgentBuilder])
 
 
@@ -123,17 +123,18 @@ class Boards:
 
     def _make(self, declared: BoardDeclaration) -> Loaded:
         members = [builder.member() for builder in declared.builders.values()]
-        guards = declared.guards if declared.guards != Guards() else None
-        beside = {"variables": declared.variables, "hooks": declared.hooks, "guards": guards}
+        where = f"{ROOT}{declared.name}"
+        models = {each.agent.name: each.agent.model for each in members}
+        guards = read_guards(where, declared.guards, models)
+        said = guards if guards != NO_GUARDS else None
+        beside = {"variables": declared.variables, "hooks": declared.hooks, "guards": said}
         plan = make_plan(declared.name, members, declared.limit, declared.types, beside)
         refuse_problems(plan)
         toolkit, tools = toolkit_of({name: each.tools for name, each in plan.members.items()})
-        variables, functions = read_variables(
-            f"{ROOT}{declared.name}", declared.variables, plan.members, toolkit
-        )
+        variables, functions = read_variables(where, declared.variables, plan.members, toolkit)
         refuse_sources(plan, variables.definitions, declared.types)
-        refuse_guards(plan, declared.guards, variables.definitions)
-        hooks, called = read_code_hooks(f"{ROOT}{declared.name}", declared.hooks, plan.members)
+        refuse_guards(plan, guards, variables.definitions)
+        hooks, called = read_code_hooks(where, declared.hooks, plan.members)
         ask = partial(ask_user_code, deadline=DEADLINE)
         products = {
             name: BoardProducts(member, declared.types, ask)
@@ -154,7 +155,8 @@ class Boards:
             types=declared.types,
             search=self._search,
             counter=_counter(plan),
-            guards=declared.guards,
+            guards=guards,
+            embedder=comparing(guards),
         )
 
     def _staff(self, member: Member) -> Staff:

@@ -5,12 +5,13 @@ from importlib.util import find_spec
 from typing import cast
 
 from weft.assembly.logic.retrieval import Estimate
-from weft.assembly.ports import TokenCounter, VectorSearch, VectorStore
+from weft.assembly.ports import Embedder, TokenCounter, VectorSearch, VectorStore
 from weft.assembly.service import EmbeddingSearch
 from weft.assembly.service.retrieval import space_of
 from weft.assembly.spec import Chunking, Document, Matching, RagCollection, RetrievalResult
 from weft.assembly.spec.vectors import Space
 from weft.errors import UsageError
+from weft.guards.spec import Guards
 from weft.kernel.values import Json, preview
 from weft.wiring.adapters import adapter
 from weft.wiring.settings import Settings
@@ -22,6 +23,17 @@ Registered = VectorSearch | Callable[[], VectorSearch]
 def token_counter() -> TokenCounter:
     """The tokenizer that is installed, or else the estimate."""
     return adapter("splintr").SplintrCounter() if find_spec("splintr") else Estimate()
+
+
+def comparing(guards: Guards) -> Embedder | None:
+    """What compares texts for guards, if they have any compared.
+
+    Raises:
+        UsageError: a package is missing.
+    """
+    detection = guards.loop_detection
+    compares = detection is not None and detection.similarity is not None
+    return adapter("wordllama").WordLlamaEmbedder() if compares else None
 
 
 def open_search(

@@ -1,11 +1,13 @@
-"""What a program declares beside its agents: variables, hooks and tools, whose functions stand in
-them."""
+"""What a program declares beside its agents: variables, guards, hooks and tools, whose functions
+stand in them."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, cast
 
 from weft.agents.spec import Callee, Tool, Toolkit
 from weft.errors import DefinitionError, UsageError
+from weft.guards.logic.checking import check_guards
+from weft.guards.spec import NO_GUARDS, Guards
 from weft.kernel.documents import Document
 from weft.kernel.models import Entry, Report
 from weft.kernel.values import as_data, said
@@ -60,6 +62,26 @@ def _registered(function: Any, functions: dict[str, Callable[..., Any]]) -> str:
     if functions.setdefault(name, function) is not function:
         raise UsageError(f"Two functions of triggers are called {name!r}. Rename one of them.")
     return name
+
+
+def read_guards(
+    where: str, guards: Guards | Mapping[str, Any] | None, models: Mapping[str, str | None]
+) -> Guards:
+    """The guards that are declared there; `models` has what each agent answers with.
+
+    Raises:
+        DefinitionError: they do not pass their check.
+    """
+    if guards is None:
+        return NO_GUARDS
+    report = Report(where)
+    said = guards.model_dump(mode="json") if isinstance(guards, Guards) else dict(guards)
+    document = _document(where, "guards", said)
+    read = guards if isinstance(guards, Guards) else report.model(document, Entry((), said), Guards)
+    if read is not None:
+        check_guards(report, document, (), read, models)
+    _refuse(where, report)
+    return read or NO_GUARDS
 
 
 def read_code_hooks(

@@ -23,6 +23,7 @@ from weft.log.events import RunStarted
 from weft.runtime.spec import Loaded, Staff
 from weft.wiring.adapters import adapter
 from weft.wiring.code import NO_CODE_FILE, Code, where_named
+from weft.wiring.collections import comparing
 from weft.wiring.contexts import Contexts
 from weft.wiring.engines import ENGINES, Unanswered, function, scripted
 from weft.wiring.servers import Connect
@@ -156,8 +157,9 @@ class Folders:
             set_aside,
             leniency.suppressed(conversation) if set_aside else (),
             types=types,
-            modules=code.modules,
             guards=guards,
+            embedder=comparing(guards) if to_run else None,
+            modules=code.modules,
         )
         return loaded, problems
 

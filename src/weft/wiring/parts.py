@@ -127,7 +127,7 @@ class Parts:
         limit: int,
         variables: Mapping[str, Any],
         hooks: Sequence[Mapping[str, Any]],
-        guards: Guards | None = None,
+        guards: Guards | Mapping[str, Any] | None = None,
     ) -> BoardDeclaration:
         """A board of the app that has no agents yet.
 
@@ -138,7 +138,7 @@ class Parts:
             raise UsageError(f"A board is called by letters, digits, '_', '-', '.', not {name!r}.")
         if limit < 1:
             raise UsageError(f"One publish sets off turns from 1 on, not {limit!r}.")
-        declared = BoardDeclaration(name, self.types, limit, variables, hooks, guards or Guards())
+        declared = BoardDeclaration(name, self.types, limit, variables, hooks, guards)
         self.boards.declare(declared)
         return declared
 

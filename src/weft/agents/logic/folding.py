@@ -58,7 +58,7 @@ def on_turn_finished(state: RunState, event: Event) -> None:
     fact: TurnFinished = event.data
     state.turns_of[fact.agent] = state.turns_of.get(fact.agent, 0) + 1
     state.open.pop(fact.turn, None)
-    if fact.status == "failed" and state.form == "conversation":
+    if fact.status == "failed" and state.form == "conversation" and state.failure is None:
         state.failure = Failure(f"turn {fact.turn} of {fact.agent} failed", fact.error)
 
 
@@ -92,7 +92,7 @@ def on_tools_offered(state: RunState, event: Event) -> None:
 def on_model_failed(state: RunState, event: Event) -> None:
     """Without a speaker, a run cannot go on; a turn says itself how it ended."""
     fact: ModelFailed = event.data
-    if fact.agent == SELECTOR:
+    if fact.agent == SELECTOR and state.failure is None:
         state.failure = Failure("no speaker could be picked", f"{fact.error}: {fact.message}")
 
 

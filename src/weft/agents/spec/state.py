@@ -65,7 +65,8 @@ class RunState(msgspec.Struct):
     `form` says what decides whose turn it is: a conversation, reactions or a flow. `open` has the
     turns being taken, by number, and `steps` those of a flow; `chat` what is on record of calls
     outside turns, by id; `ephemeral` which values live in memory only, and which call wrote each;
-    `ending` what hooks after the chat were told first.
+    `ending` what hooks after the chat were told first; `guards` what guards know of it, if there are
+    any.
     """
 
     run: str
@@ -98,6 +99,7 @@ class RunState(msgspec.Struct):
     question: Question | None = None
     cancel: CancelRequested | None = None
     progress: Any = None
+    guards: Any = None
 
 
 class TakeTurn(msgspec.Struct, frozen=True):

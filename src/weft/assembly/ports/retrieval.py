@@ -79,29 +79,6 @@ class VectorStore(Protocol):
         ...
 
 
-class Embedder(Protocol):
-    """A model that turns texts into vectors; the same text always into the same."""
-
-    @property
-    def name(self) -> str:
-        """What it is called."""
-        ...
-
-    @property
-    def version(self) -> str:
-        """Changes when the vectors do."""
-        ...
-
-    @property
-    def dimensions(self) -> int:
-        """How long its vectors are."""
-        ...
-
-    async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
-        """A vector for each text, in their order."""
-        ...
-
-
 class Splitter(Protocol):
     """Cuts texts into chunks; the same text always into the same."""
 

@@ -12,7 +12,7 @@ from weft.assembly.logic.retrieval import (
     unit,
     words_of,
 )
-from weft.assembly.ports.retrieval import Embedder, Splitter, VectorStore
+from weft.assembly.ports import Embedder, Splitter, VectorStore
 from weft.assembly.spec.retrieval import (
     Added,
     Document,

@@ -1,4 +1,4 @@
-"""By what means context is made: collections are searched, and tokens are counted."""
+"""By what means context is made: collections are searched, tokens are counted, texts compared."""
 
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import Protocol
@@ -50,4 +50,27 @@ class TokenCounter(Protocol):
 
     def count(self, text: str) -> int:
         """How many tokens a text has."""
+        ...
+
+
+class Embedder(Protocol):
+    """A model that turns texts into vectors; the same text always into the same."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        ...
+
+    @property
+    def version(self) -> str:
+        """Changes when the vectors do."""
+        ...
+
+    @property
+    def dimensions(self) -> int:
+        """How long its vectors are."""
+        ...
+
+    async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        """A vector for each text, in their order."""
         ...

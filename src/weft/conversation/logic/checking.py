@@ -82,7 +82,7 @@ def check(
     script = _script(scope, tooling, toolkit)
     if orchestrator is not None:
         _check_start(scope, orchestrator)
-        check_guards(scope, orchestrator)
+        check_guards(scope, orchestrator, agents)
         if orchestrator.startup_mode == "BackendOnly":
             check_nobody_is_asked(scope, rules)
         check_reach(scope, orchestrator, rules)

@@ -1,9 +1,11 @@
 """Guards of a conversation: whether what they name is there."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from weft.agents.spec import Agent
 from weft.conversation.logic.scope import Scope
 from weft.conversation.spec import Orchestrator
+from weft.guards.logic import checking
 from weft.guards.spec import Guards, Selection
 from weft.kernel.documents import Document, Folder, Path
 from weft.kernel.models import Report
@@ -11,8 +13,32 @@ from weft.kernel.values import nearest
 from weft.variables.spec import BAKED_IN, BASE
 
 
-def check_guards(scope: Scope, orchestrator: Orchestrator) -> None:
-    """Note what guards name and nobody declares."""
+def check_guards(scope: Scope, orchestrator: Orchestrator, agents: Mapping[str, Agent]) -> None:
+    """Note what is wrong with guards: what they name and nobody declares, and what cannot be."""
+    document = scope.document("orchestrator")
+    path = (*scope.report.part(document, "orchestrator").path, "guards")
+    models = {name: agent.model or orchestrator.model for name, agent in agents.items()}
+    checking.check_guards(scope.report, document, path, orchestrator.guards, models)
+    _check_escalation(scope, orchestrator, path)
+    _check_selection(scope, orchestrator)
+
+
+def _check_escalation(scope: Scope, orchestrator: Orchestrator, path: Path) -> None:
+    detection = orchestrator.guards.loop_detection
+    if detection is None or orchestrator.startup_mode != "BackendOnly":
+        return
+    document = scope.document("orchestrator")
+    for place in checking.escalations(detection):
+        scope.report.add(
+            document,
+            (*path, "loop_detection", *place),
+            "W033",
+            f"BackendOnly runs without people, and `{'.'.join(place)}: escalate` asks them.",
+            f"Set `{'.'.join(place)}` to something else, as `stop`.",
+        )
+
+
+def _check_selection(scope: Scope, orchestrator: Orchestrator) -> None:
     selection = orchestrator.guards.selection
     if selection is None:
         return

@@ -36,6 +36,7 @@ from weft.conversation.logic.reach import candidates_of
 from weft.conversation.logic.transfers import transfer
 from weft.conversation.spec import Conversation, Floor, Rule
 from weft.guards.events import SelectionMade
+from weft.guards.logic.recovering import instead
 from weft.log.spec import Fact
 from weft.variables.logic.conditions import judge
 
@@ -166,6 +167,7 @@ class Conversing:
         if not isinstance(route, RouteDecided):
             return route
         first, then = _ROUTES[bool(floor.selected)]
+        route = self._rotated(state, route)
         moment = _moment(state)
         if route.target not in self._steered:
             return self._go(state, route, ((f"{moment}/{first}", route),))
@@ -176,6 +178,14 @@ class Conversing:
             for n, each in enumerate(routes)
         )
         return self._go(state, routes[-1], facts)
+
+    def _rotated(self, state: RunState, route: RouteDecided) -> RouteDecided:
+        """The route, unless its target goes round in circles and somebody else is there."""
+        other = instead(state, route.target, self._roster)
+        if other is None:
+            return route
+        reason = f"loop detection: {route.target} goes round in circles, another one speaks"
+        return msgspec.structs.replace(route, target=other, reason=reason)
 
     def _go(
         self, state: RunState, way: Way | RouteDecided, facts: tuple[tuple[str, Fact], ...]

@@ -16,7 +16,7 @@ from weft.agents.logic.outputs.shipped import SCHEMA
 from weft.agents.spec import Agent, Script, Server, Tool
 from weft.conversation.spec import Handoff, Orchestrator, UiConfig
 from weft.errors import UsageError
-from weft.guards.spec import Selection
+from weft.guards.spec import RunBudget, Selection
 from weft.kernel.values import nearest
 from weft.lifecycle.spec import LifecycleTool, MessageHook
 from weft.variables.logic.triggers import definition_model
@@ -32,6 +32,7 @@ _TEXTS = (
     (TimerExpired, "after"),
     (LifecycleTool, "after"),
     (Selection, "category"),
+    (RunBudget, "wall_time"),
 )
 _TEXT: Schema = {"type": "string"}
 

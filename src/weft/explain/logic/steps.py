@@ -13,6 +13,7 @@ from weft.explain.logic.calls import call_of, model_call_of, number_of, part_of,
 from weft.explain.logic.words import words
 from weft.explain.spec import details
 from weft.explain.spec import steps as spec
+from weft.guards.events import BudgetReserved
 from weft.lifecycle import events as lifecycle
 from weft.log.events import RunPaused
 from weft.log.spec import Event
@@ -66,7 +67,10 @@ def calls(own: Sequence[Event]) -> list[Call]:
     found: dict[str, Call] = {}
     for event in own:
         key = call_of(event)
-        found.setdefault(key or event.id, Call(key, [])).events.append(event)
+        events = found.setdefault(key or event.id, Call(key, [])).events
+        # What is reserved for a call is on record just before it, and told within it.
+        is_head = len(events) == 1 and isinstance(events[0].data, BudgetReserved)
+        events.insert(0 if is_head else len(events), event)
     return list(found.values())
 
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from weft.errors import UsageError
 from weft.explain.logic.artifacts import is_board
 from weft.explain.logic.board_rows import BOARD_HANDLERS
+from weft.explain.logic.guard_rows import GUARD_HANDLERS, spent
 from weft.explain.logic.rows import HANDLERS, Rows
 from weft.explain.spec.timeline import Timeline
 from weft.log.events import ENDS, RunPaused, RunStarted
@@ -19,7 +20,7 @@ def timeline(events: Sequence[Event]) -> Timeline:
     """
     if not events or not isinstance(events[0].data, RunStarted):
         raise UsageError("A timeline needs the events of a run from its first one on.")
-    rows = Rows({**HANDLERS, **BOARD_HANDLERS}, overlapping=is_board(events))
+    rows = Rows({**HANDLERS, **BOARD_HANDLERS, **GUARD_HANDLERS}, overlapping=is_board(events))
     for event in events:
         rows.take(event)
     started: RunStarted = events[0].data
@@ -39,6 +40,7 @@ def timeline(events: Sequence[Event]) -> Timeline:
         started.correlation,
         started.parents,
         started.collects,
+        spent(events),
     )
 
 

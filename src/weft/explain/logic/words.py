@@ -17,6 +17,9 @@ from weft.conversation.events import RouteDecided
 from weft.explain.spec.selection import belief_of
 from weft.explain.spec.text import counted, one_line
 from weft.guards import events as guards
+from weft.guards.logic import recovering
+from weft.guards.logic.budgeting import told
+from weft.guards.spec import Amounts
 from weft.kernel.values import preview
 from weft.lifecycle import events as lifecycle
 from weft.log import events as runs
@@ -123,6 +126,30 @@ def _judged(fact: guards.SelectionJudged) -> str:
     return f"{fact.agent} gets {fact.credit:g} of 1 for turn {fact.turn} in {fact.category!r}{also}"
 
 
+def amounts(used: Amounts) -> str:
+    """So much of each resource, of those of which there is any."""
+    counts = (
+        (used.steps, "step"),
+        (used.tokens, "token"),
+        (used.model_calls, "model call"),
+        (used.tool_calls, "tool call"),
+    )
+    said = [counted(number, what) for number, what in counts if number]
+    return ", ".join([*said, *([f"cost {used.cost:g}"] if used.cost else [])]) or "nothing"
+
+
+def _checked(fact: guards.LoopChecked) -> str:
+    alike = "" if fact.similarity is None else f", the last turns are {fact.similarity:.0%} alike"
+    unknown = f", not compared: {one_line(fact.error)}" if fact.error else ""
+    came = "something came of it" if fact.entry.progress else "nothing came of it"
+    return f"turn {fact.entry.turn} of {fact.entry.agent}: {came}{alike}{unknown}"
+
+
+def _looped(fact: guards.LoopDetected) -> str:
+    instead = f" in place of {fact.instead_of}" if fact.instead_of else ""
+    return f"{recovering.told(fact)}: {fact.strategy}{instead}"
+
+
 _BY_FACT: dict[type[Fact], Callable[[Any], str]] = {
     runs.RunStarted: lambda fact: f"run of {fact.workflow} began",
     runs.RunPaused: _paused,
@@ -195,6 +222,14 @@ _BY_FACT: dict[type[Fact], Callable[[Any], str]] = {
     reaction.SampleChosen: _chosen,
     guards.SelectionMade: _selected,
     guards.SelectionJudged: _judged,
+    guards.BudgetReserved: lambda fact: f"{fact.call} may use {amounts(fact.amounts)}",
+    guards.BudgetSpent: lambda fact: f"{fact.call} used {amounts(fact.amounts)}",
+    guards.BudgetExceeded: told,
+    guards.ScarcityChanged: lambda fact: (
+        f"the budget is {fact.level}: {fact.share:.0%} of {fact.resource} left"
+    ),
+    guards.LoopChecked: _checked,
+    guards.LoopDetected: _looped,
 }
 _WORDS = {fact.kind: say for fact, say in _BY_FACT.items()}
 

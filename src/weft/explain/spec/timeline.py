@@ -38,7 +38,7 @@ class Timeline(msgspec.Struct, frozen=True):
     """What happened in a run, when, for how long and at what cost.
 
     On a board: what the run is about, which runs it comes from (the first collected for it), and
-    the subscription that it collects for.
+    the subscription that it collects for. `spent` is what it used of its budget.
     """
 
     run: str
@@ -56,15 +56,17 @@ class Timeline(msgspec.Struct, frozen=True):
     correlation: str = ""
     parents: tuple[str, ...] = ()
     collects: str = ""
+    spent: str = ""
 
     def __str__(self) -> str:
         rows = table([COLUMNS, *(row.cells for row in self.rows)])
-        return visible("\n".join([self.headline, *self.lineage, *rows]))
+        return visible("\n".join([self.headline, *self.about, *rows]))
 
     @property
-    def lineage(self) -> list[str]:
-        """Where a run of a board comes from and what it is about, a line each."""
-        lines = [f"Collects for {self.collects}"] if self.collects else []
+    def about(self) -> list[str]:
+        """The budget of the run, and on a board where it comes from, a line each."""
+        lines = [f"Budget: used {self.spent}"] if self.spent else []
+        lines += [f"Collects for {self.collects}"] if self.collects else []
         if self.correlation not in ("", self.run):
             lines.append(f"Correlation: {self.correlation}")
         if self.parents:

@@ -1,1 +1,1 @@
-"""Who is chosen, and what is learned from it."""
+"""What guards decide, and how what happens changes what they know."""

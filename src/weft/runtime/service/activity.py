@@ -5,10 +5,26 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from weft.agents.events import TurnFinished
-from weft.errors import LoopLimit, NoCandidates, ReactionFailed, UsageError
+from weft.errors import (
+    BudgetExceeded,
+    LoopDetected,
+    LoopLimit,
+    NoCandidates,
+    ReactionFailed,
+    UsageError,
+    WeftError,
+)
+from weft.guards.logic.following import EXCEEDED, LOOPED
 from weft.log.events import RunFailed
 from weft.log.spec import Event
 from weft.runtime.logic import NO_CANDIDATES
+
+# The errors of runs that a guard stopped.
+_STOPS: dict[str, type[WeftError]] = {
+    EXCEEDED: BudgetExceeded,
+    LOOPED: LoopDetected,
+    NO_CANDIDATES: NoCandidates,
+}
 
 
 class Activity:
@@ -67,8 +83,8 @@ class Activity:
         elif isinstance(fact, TurnFinished) and fact.status == "failed":
             self.failures.append(ReactionFailed(event.run, fact.turn, fact.agent, fact.error))
         elif isinstance(fact, RunFailed):
-            error = NoCandidates if fact.error == NO_CANDIDATES else LoopLimit
-            self.failures.append(error(f"Run {event.run!r} was stopped. {fact.message}"))
+            stopped = _STOPS.get(fact.error, LoopLimit)
+            self.failures.append(stopped(f"Run {event.run!r} was stopped. {fact.message}"))
 
     def fail(self, error: Exception) -> None:
         """Take notice that a run cannot be driven."""

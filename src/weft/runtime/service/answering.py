@@ -18,6 +18,7 @@ from weft.agents.spec import (
     Publication,
 )
 from weft.assembly.logic.assembled import AssembledContext
+from weft.errors import BudgetExceeded
 from weft.kernel.contained import named
 from weft.kernel.values import said
 from weft.log.spec import Fact
@@ -133,7 +134,10 @@ class Answering:
             is_last = place == len(turn.staff.engines) - 1
             asked = _asked(turn.staff.components, engine, is_last)
             rounds = self._rounds(turn, asked, sight, inside)
-            latest = await rounds.answer(sight.shown.digest, before)
+            try:
+                latest = await rounds.answer(sight.shown, before)
+            except BudgetExceeded as error:
+                return Ended(f"{named(error)}: {said(error)}")
             if latest.error:
                 return latest
             before.append(passed_on(latest.facts))

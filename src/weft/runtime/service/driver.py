@@ -16,6 +16,7 @@ from weft.board.events import ArtifactRefused
 from weft.board.service.rebuilding import index
 from weft.errors import ArtifactExists, MissingContext, UnknownRun
 from weft.flow.ports import Results
+from weft.guards.logic.recovering import escalation
 from weft.guards.ports import BeliefStore
 from weft.guards.service.selecting import Selecting
 from weft.log.events import (
@@ -41,6 +42,7 @@ from weft.runtime.service.components import observed
 from weft.runtime.service.crew import Crew
 from weft.runtime.service.endings import end_cancelled, end_failed
 from weft.runtime.service.flows import Flows, Means
+from weft.runtime.service.guarding import begin_turn
 from weft.runtime.service.intake import due, expire, put_on_record, rest
 from weft.runtime.service.journal import Journal, Tell
 from weft.runtime.service.notices import Notices
@@ -190,7 +192,7 @@ class Driver:
         kept = await self._stores.snapshots.load(run)
         state = kept and thaw(loaded.workflow, kept[1])
         frozen = state.position if state else 0
-        state = state or fresh(run, loaded.workflow)
+        state = state or fresh(run, loaded.workflow, loaded.guards)
         secrets = await self._secrets(run, loaded, ends[0][0].data)
         verbose = self._context.is_verbose
         objects = self._objects.get(run)
@@ -336,14 +338,14 @@ class Driver:
         ends = ending(state) if state.cancel or state.failure or state.ending else ""
         if ends == "cancelled":
             await end_cancelled(opened.journal, hooks)
-        elif ends == "failed":
+        elif ends == "failed" and not state.open:
             await end_failed(opened.journal, hooks)
         else:
             if not state.turns:
                 await hooks.before_chat()
                 await opened.offer()
-            if state.failure is None:
-                await self._act(opened, opened.journal.workflow.decide(state))
+            if state.failure is None or state.open:  # a turn that cannot go on comes to its end
+                await self._act(opened, escalation(state) or opened.journal.workflow.decide(state))
 
     async def _act(self, opened: Opened, decision: Decision) -> None:
         journal = opened.journal
@@ -352,8 +354,9 @@ class Driver:
         match decision:
             case TakeTurn(agent=agent):
                 number = next(iter(journal.state.open), journal.state.turns + 1)
-                await opened.turns.take(number, agent, self._voice(opened, number, agent))
-                await opened.selections.settle()
+                if begin_turn(journal, number):
+                    await opened.turns.take(number, agent, self._voice(opened, number, agent))
+                    await opened.selections.settle()
             case Select(id=id, agent=meant):
                 await opened.select(id, meant)
             case Ask(question=question):

@@ -86,6 +86,7 @@ class Journal:
         verbose: bool = False,
     ) -> None:
         self.workflow = loaded.workflow
+        self.guards = loaded.guards
         self.state = state
         self.secrets = secrets
         self._masks = bool(secrets)

@@ -5,13 +5,15 @@ from collections.abc import Mapping, Sequence
 from weft.agents.events import ModelAnswered, ModelCalled, ModelFailed, SpeakerPicked
 from weft.agents.logic.outputs.reading import read_output
 from weft.agents.spec import SELECTOR, Agent, Answer, OutputSchema, Pick, Task
+from weft.assembly.logic import estimate
 from weft.assembly.spec import Transcript
-from weft.errors import EngineError
+from weft.errors import BudgetExceeded, EngineError
 from weft.kernel.contained import named
 from weft.kernel.digests import chain
 from weft.kernel.values import Json, as_data, as_object, is_text, preview, said
 from weft.log.spec import Fact
 from weft.runtime.service.engines import ask_engine
+from weft.runtime.service.guarding import begin_model_call, end_model_call, in_time
 from weft.runtime.service.journal import Diverged, Journal
 from weft.runtime.spec import Loaded
 from weft.variables.logic.types import is_json
@@ -27,17 +29,25 @@ async def pick(journal: Journal, loaded: Loaded, decision: Pick) -> None:
     async def effect() -> Sequence[Fact]:
         try:
             selector = loaded.selector
-            answer = _checked(await ask_engine(selector, task) if selector else Answer())
+            asking = ask_engine(selector, task) if selector else None
+            answer = _checked(await in_time(journal, decision.id, asking) if asking else Answer())
         except Exception as error:  # noqa: BLE001 - whatever an engine raises is recorded
             return (ModelFailed(task.turn, SELECTOR, named(error), said(error)),)
         raw = answer.text or as_data(answer.output)
         answered = ModelAnswered(task.turn, SELECTOR, answer.usage, (), raw)
         return answered, _outcome(task.turn, _named(answer), decision.among)
 
-    request = chain(task.system, journal.state.history.digest)
-    intent = ModelCalled(request, task.turn, SELECTOR, type(loaded.selector).__name__)
+    history = journal.state.history
+    intent = ModelCalled(
+        chain(task.system, history.digest), task.turn, SELECTOR, type(loaded.selector).__name__
+    )
+    shown = history.tokens + estimate(task.system)
     try:
-        await journal.once(decision.id, effect, intent=intent)
+        begin_model_call(journal, decision.id, task.model, shown)
+        facts = await journal.once(decision.id, effect, intent=intent)
+        end_model_call(journal, decision.id, task.model, facts)
+    except BudgetExceeded:
+        return  # on record, and the run fails
     except Diverged as error:
         fact = ModelFailed(task.turn, SELECTOR, "Diverged", str(error))
         journal.complete(decision.id, [fact])

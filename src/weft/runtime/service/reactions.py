@@ -7,17 +7,19 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from weft.agents.events import TurnStarted
-from weft.agents.spec import Finish, Judge, Rest, Spawn, TakeTurn
+from weft.agents.spec import Ask, Decision, Finish, Judge, Rest, Spawn, TakeTurn
 from weft.board.spec import Artifact
 from weft.errors import UsageError
+from weft.guards.logic.recovering import escalation
 from weft.log.events import RunFinished, RunPaused
 from weft.reaction.events import RunOpened
 from weft.reaction.logic.reacting import Reacting
 from weft.reaction.spec.tray import Tray
 from weft.runtime.logic import ENDED, ending
-from weft.runtime.service.calls import Waiting
+from weft.runtime.service.calls import Waiting, ask
 from weft.runtime.service.crew import Crew
 from weft.runtime.service.endings import end_cancelled, end_failed
+from weft.runtime.service.guarding import begin_turn
 from weft.runtime.service.intake import due
 from weft.runtime.service.judging import offer, undelivered
 from weft.runtime.service.opened import Opened
@@ -78,10 +80,7 @@ class Reactions:
             await self._crew.stop()
             await self._end()
             return False
-        if not state.turns:
-            await opened.hooks.before_chat()
-            await opened.offer()
-        decision = Rest() if state.failure else self._workflow.decide(state)
+        decision = await self._decide()
         for id, fact in decision.facts:
             opened.journal.record(id, fact)
         match decision:
@@ -90,6 +89,8 @@ class Reactions:
                 await offer(opened.journal, self._workflow, types, decision, opened.selections)
             case TakeTurn(agent=agent):
                 self._begin(agent)
+            case Ask(question=question):
+                ask(opened.journal, question)
             case Spawn():
                 await self._spawn(decision)
             case Finish(reason=reason) if not self._crew.is_busy:  # nor stores what it came to
@@ -97,6 +98,17 @@ class Reactions:
             case _:
                 return bool(decision.facts) or await self._rest()
         return True
+
+    async def _decide(self) -> Decision:
+        """What comes next; nothing begins in a run that is to end."""
+        journal, state = self._opened.journal, self._opened.journal.state
+        if not state.turns:
+            await self._opened.hooks.before_chat()
+            await self._opened.offer()
+        decision = Rest() if state.failure else escalation(state) or self._workflow.decide(state)
+        if isinstance(decision, TakeTurn) and not begin_turn(journal, state.turns + 1):
+            return Rest()
+        return decision
 
     def _go_on(self) -> None:
         """Let turns be taken that are open and that nobody takes: they were cut off, or waited for
@@ -152,6 +164,8 @@ class Reactions:
         if self._crew.is_busy:
             await self._crew.wait(self._seconds())
             await self._around.take_in(opened)
+            return True
+        if journal.state.failure is not None:
             return True
         if journal.state.question is None and journal.is_open:
             opens = self._workflow.due(journal.state)

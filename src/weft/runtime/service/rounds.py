@@ -21,6 +21,7 @@ from weft.agents.events import (
 from weft.agents.logic.answers import as_answer, as_plain, interpret, interpret_made, said_by
 from weft.agents.logic.exchanges import Outcome, exchange_of, request
 from weft.agents.spec import Engine, Exchange, Question, Task, ToolCall
+from weft.assembly.events import FrameAssembled
 from weft.assembly.logic.assembled import AssembledContext
 from weft.kernel.contained import named
 from weft.kernel.digests import digest
@@ -29,6 +30,14 @@ from weft.log.spec import Fact
 from weft.runtime.service.beside import side_by_side
 from weft.runtime.service.calls import Call, Caller, Parked, as_json, park
 from weft.runtime.service.engines import ask_engine
+from weft.runtime.service.guarding import (
+    begin_model_call,
+    begin_tool_calls,
+    end_model_call,
+    end_tool_call,
+    in_time,
+    within,
+)
 from weft.runtime.service.journal import Diverged, Journal
 from weft.runtime.service.messages import MessageHooks
 from weft.runtime.service.offers import Offer
@@ -93,13 +102,17 @@ class Rounds:
         self._products = journal.workflow.products.get(task.agent)
         self._plain = self._output is None and self._products is None and hooks is None
 
-    async def answer(self, frame: str, before: Sequence[Exchange] = ()) -> Ended:
-        """Ask until the agent is done; `before` is what other engines said in this turn."""
+    async def answer(self, shown: FrameAssembled, before: Sequence[Exchange] = ()) -> Ended:
+        """Ask until the agent is done; `before` is what other engines said in this turn.
+
+        Raises:
+            BudgetExceeded: there is no budget for a call; that is on record, and the run fails.
+        """
         exchanges: list[Exchange] = [*before]
         mistakes = 0
         for number in count():
             key = model_key(self._scope, number)
-            facts = await self._ask(key, number, frame, exchanges)
+            facts = await self._ask(key, number, shown, exchanges)
             answered = facts[0]
             if isinstance(answered, ModelFailed):
                 return Ended(f"{answered.error}: {answered.message}")
@@ -130,13 +143,14 @@ class Rounds:
         return bool(called) and not handed_over and rounds >= self._agent.max_tool_rounds
 
     async def _ask(
-        self, key: str, number: int, frame: str, exchanges: Sequence[Exchange]
+        self, key: str, number: int, shown: FrameAssembled, exchanges: Sequence[Exchange]
     ) -> Sequence[Fact]:
         task = self._call(number, exchanges)
 
         async def effect() -> Sequence[Fact]:
             try:
-                answer = await ask_engine(self._asked.wrapped, task)
+                asking = ask_engine(self._asked.wrapped, task)
+                answer = await in_time(self._journal, key, asking)
                 if self._products is not None:
                     answer = as_answer(task, answer)
                     made = await self._products.read(answer, is_last=self._asked.is_last)
@@ -148,11 +162,14 @@ class Rounds:
                 return (ModelFailed(task.turn, task.agent, named(error), said(error)),)
 
         name = type(self._asked.engine).__name__
-        intent = ModelCalled(request(frame, exchanges), task.turn, task.agent, name)
+        intent = ModelCalled(request(shown.digest, exchanges), task.turn, task.agent, name)
+        begin_model_call(self._journal, key, task.model, shown.tokens, exchanges)
         try:
-            return await self._journal.once(key, effect, intent=intent)
+            facts = await self._journal.once(key, effect, intent=intent)
         except Diverged as error:
             return (ModelFailed(task.turn, task.agent, "Diverged", str(error)),)
+        end_model_call(self._journal, key, task.model, facts)
+        return facts
 
     def _call(self, number: int, exchanges: Sequence[Exchange]) -> Task:
         """The task of the call of that number, from 0."""
@@ -235,11 +252,14 @@ class Rounds:
 
         Raises:
             Waiting: one of them asked a person.
+            BudgetExceeded: there is no budget for all of them.
         """
         journal = self._journal
-        left = [self._begin(job) for job in jobs if not journal.outcome(job.key)]
-        if not left:
+        undone = [job for job in jobs if not journal.outcome(job.key)]
+        if not undone:
             return
+        begin_tool_calls(journal, [job.key for job in undone])
+        left = [self._begin(job) for job in undone]
         await journal.commit()
         questions: dict[str, Question] = {}
         async with aclosing(side_by_side(left, self._carry_out)) as ended:
@@ -247,6 +267,7 @@ class Rounds:
                 if fact is not None:
                     overruled = self._written_after(jobs, job)
                     journal.complete(job.key, [*call.facts(overruled), fact])
+                    end_tool_call(journal, job.key)
                     if len(left) > 1:  # the others may take long
                         await journal.commit()
                 elif call.question is not None:
@@ -279,7 +300,7 @@ class Rounds:
         """One call to its end; nothing is to be recorded when it waits for a person."""
         turn, agent, name = self._task.turn, self._task.agent, job.offer.schema.name
         assert job.offer.callee is not None
-        caller = Caller(job.key, f"tool:{name}", job.offer.timeout)
+        caller = Caller(job.key, f"tool:{name}", within(self._journal, job.offer.timeout))
         call = Call(self._journal, caller, job.offer.callee)
         try:
             given = as_json(await call.carry_out(self._opened(job)))

@@ -30,6 +30,7 @@ from weft.assembly.logic.pieces import INPUTS, context_pieces, headed, input_pie
 from weft.assembly.service.counting import Counts
 from weft.assembly.spec import ContextSlice, Message, Transcript
 from weft.board.spec import Artifact
+from weft.guards.logic.recovering import hint_piece
 from weft.kernel.values import as_data
 from weft.runtime.service.gathering import NO_CONTEXT, Context
 from weft.runtime.service.journal import Journal
@@ -83,6 +84,8 @@ class Sights:
         prepared, counter = around.prepared, COUNTER
         if given is not None or context is not NO_CONTEXT:
             prepared = self._with_context(prepared, given.inputs if given else (), context)
+        if (hint := hint_piece(state, going.number)) is not None:
+            prepared = prepared._replace(pieces=(*prepared.pieces, hint))
         shown = self._view(going.agent, around.offers, prepared)
         if context.assembled is not None:  # a frame has one counter, so that its tokens add up
             shown, counter = recounted(shown, self._counts), self._counts.name

@@ -42,7 +42,7 @@ class Starter:
             observed(loaded.staff, self.log, *tells),
             self.clock,
             loaded,
-            fresh(run, loaded.workflow),
+            fresh(run, loaded.workflow, loaded.guards),
             Secrets(context.secrets),
             verbose=self.context.is_verbose,
         )

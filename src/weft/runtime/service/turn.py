@@ -13,9 +13,11 @@ from weft.log.spec import Fact
 from weft.runtime.service.answering import Answering
 from weft.runtime.service.components import around_turn
 from weft.runtime.service.gathering import Gatherer
+from weft.runtime.service.guarding import end_turn
 from weft.runtime.service.hooks import HookRunner
 from weft.runtime.service.journal import Journal
 from weft.runtime.service.messages import MessageHooks
+from weft.runtime.service.recovering import check_turn
 from weft.runtime.service.rounds import Ended
 from weft.runtime.service.selections import Selections
 from weft.runtime.service.sights import Sights
@@ -41,6 +43,7 @@ class Turns:
         self._hooks = hooks
         self._selections = selections
         self._hooked = bool(journal.workflow.hooks)
+        self._watched = loaded.guards.loop_detection is not None
 
     async def take(
         self, number: int, agent: str, voice: Voice, errand: Errand | None = None
@@ -62,14 +65,17 @@ class Turns:
             await self._hooks.after_agent(number, agent)
         if given is not None and not ended.error:
             self._publish(number, agent, given, ended.facts)
+        self._gatherer.close(number)
+        if self._watched:
+            await check_turn(journal, self._loaded, number, given)
         if errand is not None:
             await errand.settle(ended.error, ended.facts, ended.context)
-        self._gatherer.close(number)
         return await self.end(number, agent, ended)
 
     async def end(self, number: int, agent: str, ended: Ended) -> TurnFinished:
         """Put on record how a turn ended, and what that says of an agent that was chosen for it."""
         judged = await self._selections.outcome(number, ended)
+        end_turn(self._journal, number)
         status = "failed" if ended.error else "done"
         finished = self._journal.keep(
             f"t{number}/end", lambda: TurnFinished(number, agent, status, ended.error)

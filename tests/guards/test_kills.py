@@ -1,0 +1,115 @@
+"""Guards and kills: wherever a process dies, nothing is charged twice, and nothing is forgotten."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.guards.runs import endless
+from tests.reaction.scenes import Order, Parcel, Receipt
+from tests.support.boards import Place, begin_process, live, tales
+from tests.support.folders import write_folder
+from tests.support.lives import Lives
+from tests.support.logs import essence
+from tests.support.plays import answering, call, every, last
+from weft.agents.spec import Answer, Task, ToolCall
+from weft.app import Board
+from weft.testing import Fuse
+
+pytestmark = pytest.mark.repeats
+
+
+def scripted(where: Path, guards: dict[str, Any], *said: Any, **setup: Any) -> str:
+    """A folder whose only agent says these lines, and whose turns end with a hook."""
+    script = {
+        "agents": {"A": [each if isinstance(each, str) else {"calls": each} for each in said]}
+    }
+    files = endless(guards, **setup)
+    tools = json.loads(files["tools.json"])
+    tools["lifecycle_tools"] = [
+        {"trigger": trigger, "agent": None, "file": "code.py", "function": "note"}
+        for trigger in ("after_agent", "after_chat")
+    ]
+    written = {"script.json": json.dumps(script), "tools.json": json.dumps(tools)}
+    return write_folder(where, files | written)
+
+
+async def test_a_kill_at_every_single_point_charges_nothing_twice(tmp_path: Path) -> None:
+    looks = [call("look", n=1)]
+    budget = {"steps": 9, "model_calls": 4, "tool_calls": 9}
+    folder = scripted(tmp_path, {"budget": budget}, "One.", looks, "Two.", "Three.", "Four.")
+    lives = Lives(folder, answering())
+    undisturbed = await lives.live()
+    assert last(undisturbed, "run.failed").error == "budget exceeded"
+    assert len(every(undisturbed, "scarcity.changed")) == 3
+    assert lives.passed > 20
+    for points in range(lives.passed):
+        events = await Lives(folder, answering()).live(points)
+        assert essence(events) == essence(undisturbed), f"killed after {points} points"
+
+
+async def test_a_kill_at_every_single_point_forgets_no_loop(tmp_path: Path) -> None:
+    """Hints, a question to a person, and the end: each is there once, wherever it is killed."""
+    detection = {"window": 2, "similarity": None, "max_resets": 1}
+    folder = scripted(tmp_path, {"loop_detection": detection}, *["Again."] * 20, max_turns=9)
+
+    def person() -> Any:
+        return lambda question: {"t4/loop.1/ask": "Vary.", "t8/loop.1/ask": "stop"}[
+            question.question
+        ]
+
+    lives = Lives(folder, person())
+    undisturbed = await lives.live()
+    strategies = [each.strategy for each in every(undisturbed, "loop.detected")]
+    assert strategies == ["inject_variation", "escalate", "inject_variation", "escalate"]
+    assert last(undisturbed, "run.failed").error == "loop detected"
+    for points in range(lives.passed):
+        events = await Lives(folder, person()).live(points)
+        assert essence(events) == essence(undisturbed), f"killed after {points} points"
+
+
+class Shop:
+    """A board with two agents side by side, one of which calls a tool, and a third after them."""
+
+    def declare(self, board: Board, mortal: Any) -> None:
+        board.agent("pack").consumes(Order).publishes(Parcel).with_engines(
+            mortal(self.pack)
+        ).with_tools(self.weigh)
+        board.agent("count").consumes(Order).publishes(Receipt).with_engines(mortal(self.count))
+        board.agent("file").consumes(Parcel).publishes(Receipt).with_engines(mortal(self.count))
+
+    async def weigh(self) -> int:
+        """Weigh it."""
+        return 3
+
+    async def pack(self, task: Task) -> Any:
+        return Parcel() if task.exchanges else Answer(calls=(ToolCall("weigh", {}),))
+
+    async def count(self, task: Task) -> Any:
+        return Receipt(total=1)
+
+    async def trade(self, board: Board) -> None:
+        await board.resume()
+        await board.publish(Order(), correlation_id="c1", id="o1")
+        await board.run_until_idle(10, raise_errors=False)
+
+
+async def trade(*kills: int) -> tuple[Place, Fuse]:
+    place, shop = Place(), Shop()
+    for points in (*kills, None):
+        fuse = Fuse(points)
+        process = begin_process(place, fuse, guards={"budget": {"steps": 2, "tool_calls": 1}})
+        shop.declare(process.board, process.mortal)
+        if await live(process, shop.trade) or points is None:
+            break
+    return place, fuse
+
+
+async def test_a_kill_of_a_board_charges_nothing_twice() -> None:
+    undisturbed, fuse = await trade()
+    events = [event for log in (await undisturbed.logs()).values() for event in log]
+    assert last(events, "run.failed").error == "budget exceeded"
+    for points in range(fuse.passed):
+        place, _ = await trade(points)
+        assert tales(await place.logs()) == tales(await undisturbed.logs()), f"killed at {points}"
