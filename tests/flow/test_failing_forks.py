@@ -150,10 +150,12 @@ async def test_the_end_of_a_failing_failure_path_stops_its_siblings() -> None:
     assert only(events, "step.skipped").step == "forever"
 
 
-async def test_whoever_follows_a_run_is_told_that_it_waits() -> None:
-    """Also where a path goes on beside the one that asks."""
+async def test_a_run_waits_once_all_its_paths_do() -> None:
+    """Also where one waits to ask until another one is answered."""
     lives = FlowLives(flow().fork(Path(asks), Path(asks), join=results), Notes(), nobody)
     run = await lives.begin()
     with pytest.raises(AssertionError, match="hangs"):
         await lives.life(run, Fuse())
-    assert (await lives.log(run))[-1].id.startswith("rest@")
+    assert [
+        event.data.waiting_for for event in await lives.log(run) if event.kind == "run.paused"
+    ] == ["s2/ask.0"]

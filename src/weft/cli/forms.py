@@ -123,9 +123,16 @@ class Form:
     @property
     def example(self) -> str:
         """An answer as `weft answer` takes it; what nobody can guess is left open."""
-        if len(self.fields) == 1 and (self.fields[0].choices or not self.fields[0].name):
-            return word(self.fields[0].example)
+        alone = self._alone
+        if alone is not None and (alone.choices or not alone.name):
+            return word(alone.example)
         return as_data({each.name: each.example for each in self.fields if each.required})
+
+    @property
+    def _alone(self) -> Field | None:
+        """The only field that it has, or that it cannot do without."""
+        needed = [each for each in self.fields if each.required] or self.fields
+        return needed[0] if len(needed) == 1 else None
 
     def typed(self, field: Field, typed: str) -> Given | str:
         """The value of a field that was typed, or what is wrong with it."""
@@ -147,7 +154,7 @@ class Form:
     def read(self, text: str) -> Given | str:
         """The answer that a text on the command line is, or what is wrong with it.
 
-        It is JSON; words will do if the answer is one value, or has one property only.
+        It is JSON; words will do if the answer is one value, or needs one property only.
         """
         found = _fitting(self._meanings(text), partial(misanswer, self._question))
         return found or f"{as_data(text)} is not JSON"
@@ -157,8 +164,8 @@ class Form:
             yield given.value
         if not self.is_object:
             yield from self.fields[0].readings(text)
-        elif len(self.fields) == 1:
-            yield from ({self.fields[0].name: each} for each in self.fields[0].readings(text))
+        elif (alone := self._alone) is not None:
+            yield from ({alone.name: each} for each in alone.readings(text))
 
 
 def _fitting(values: Iterable[Json], misfit: Callable[[Json], str | None]) -> Given | str:

@@ -1,11 +1,12 @@
 """Questions as people read them: in full before they answer, and in a line when a run waits."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from weft.agents.spec import SELECTOR, Question
 from weft.cli.forms import Form, word
 from weft.explain.spec.text import moment, one_line
+from weft.flow.logic.approvals import APPROVAL
 from weft.kernel.values import Json, as_array, as_data, as_object
 
 # What a payload says in words comes before the rest of it.
@@ -27,6 +28,9 @@ def _lines(question: Question) -> Iterator[str]:
     yield from heads
     if question.tool and not heads:
         yield f"{question.tool} asks:"
+    if question.tool == APPROVAL:
+        yield from _options(payload)
+        payload = {}
     for key, value in payload.items():
         if not (key in WORDS and isinstance(value, str)):
             yield f"{key}: {tidy(value)}"
@@ -34,6 +38,15 @@ def _lines(question: Question) -> Iterator[str]:
         yield tidy(question.payload)
     if question.due is not None:
         yield f"An answer counts until {moment(question.due)}."
+
+
+def _options(payload: Mapping[str, Json]) -> Iterator[str]:
+    """Who is asked to approve of what, and what the options mean that have more than a name."""
+    yield f"{payload.get('approver')} is asked to decide on {payload.get('approval')}."
+    for option in map(as_object, as_array(payload.get("options")) or ()):
+        said = option and [option[key] for key in ("label", "description") if option.get(key)]
+        if option and said and [word(option["id"])] != [each.lower() for each in said]:
+            yield f"{option['id']}: {'. '.join(said)}"
 
 
 def gist(question: Question) -> str:

@@ -1,11 +1,15 @@
 """Approvals: what is asked, and what an answer comes to."""
 
+import re
 from typing import Any
 
 from weft.flow.events import ApprovalDecided
 from weft.flow.spec.nodes import ApprovalNode, Asking, Line, Option
 from weft.flow.spec.progress import Asked
 from weft.kernel.values import Json, as_object
+
+# What asks for approvals.
+APPROVAL = "approval"
 
 APPROVED, REJECTED, DEFERRED, EXPIRED = "approved", "rejected", "deferred", "expired"
 DEFER = "defer"
@@ -21,16 +25,16 @@ def asking_of(node: ApprovalNode, level: int) -> Asking:
 
 
 def schema_of(asking: Asking) -> Json:
-    """What an answer to an approval looks like: an option alone, or with instructions."""
-    ids: list[Json] = [*(each.id for each in asking.options), DEFER]
-    option: dict[str, Json] = {"enum": ids}
-    full: dict[str, Json] = {
-        "type": "object",
-        "properties": {"decision": option, "instructions": {"type": "string"}},
+    """What an answer to an approval looks like: a decision with or without instructions, or, of the
+    decision, just its word."""
+    ids = [*(each.id for each in asking.options), DEFER]
+    return {
+        "type": ["object", "string"],
+        "pattern": f"^({'|'.join(map(re.escape, ids))})$",
+        "properties": {"decision": {"enum": [*ids]}, "instructions": {"type": "string"}},
         "required": ["decision"],
         "additionalProperties": False,
     }
-    return {"anyOf": [option, full]}
 
 
 def payload_of(node: ApprovalNode, asking: Asking, told: str) -> dict[str, Json]:

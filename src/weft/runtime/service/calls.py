@@ -18,6 +18,7 @@ from weft.agents.events import (
 from weft.agents.spec import ASKING, SELECTOR, Callee, Display, Question
 from weft.errors import QuestionExpired as Expired
 from weft.errors import UsageError
+from weft.flow.logic.flowing import Flowing
 from weft.kernel.contained import Interrupted, Quit, called, contained
 from weft.kernel.values import Json, as_object, is_text, preview, said, writable
 from weft.log.events import RunPaused
@@ -251,9 +252,11 @@ def park(journal: Journal, question: Question) -> NoReturn:
 
 
 def ask(journal: Journal, question: Question) -> None:
-    """Put on record that a person is asked and that the run waits."""
+    """Put on record that a person is asked and that the run waits; in a flow, other steps may go
+    on, and it is said when they came to rest."""
     journal.record(question.id, _asked(question))
-    journal.record(f"{question.id}/wait", RunPaused(question.id))
+    if journal.state.form != Flowing.form:
+        journal.record(f"{question.id}/wait", RunPaused(question.id))
 
 
 def _asked(question: Question) -> QuestionAsked:

@@ -23,7 +23,7 @@ from weft.flow.events import (
     StepSkipped,
     StepStarted,
 )
-from weft.flow.logic.approvals import asking_of, payload_of, schema_of
+from weft.flow.logic.approvals import APPROVAL, asking_of, payload_of, schema_of
 from weft.flow.logic.flowing import CANCELLED, STOPPED, Flowing
 from weft.flow.logic.folding import APPROVALS, RETRY
 from weft.flow.logic.joining import clash
@@ -55,9 +55,6 @@ from weft.runtime.service.reactions import Surroundings
 from weft.runtime.service.steps import Steps, asks, completed, told
 from weft.runtime.service.users import ask_user_code
 from weft.variables.events import TimerSet
-
-# What the ids of facts begin with that say that nothing is to be done in a run.
-REST = "rest@"
 
 # Seconds that a condition, a choice or what an approver is told may take.
 DEADLINE = 60.0
@@ -450,7 +447,7 @@ class Flows:
             f"{APPROVALS}{place}#{number}",
             told,
             asking.approver,
-            "approval",
+            APPROVAL,
             payload_of(node, asking, told),
             schema=schema_of(asking),
             due=until,
@@ -473,10 +470,9 @@ class Flows:
             await self._crew.wait(self._seconds())
             await self._around.take_in(self._opened)
             return True
-        asked = journal.state.question
-        if journal.is_open or self._parked:
-            fact = RunPaused(asked.id) if asked else RunPaused("", due(journal))
-            journal.record(f"{REST}{journal.state.position}", fact)
+        if journal.state.question is None and journal.is_open:
+            at = due(journal)
+            journal.record(f"rest@{journal.state.position}", RunPaused("", at))
         return False
 
     def _seconds(self) -> float | None:

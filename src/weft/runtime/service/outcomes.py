@@ -2,15 +2,14 @@
 
 from contextlib import aclosing
 
-from weft.agents.spec import Rest, RunState
+from weft.agents.spec import RunState
 from weft.errors import UsageError
 from weft.flow.logic.flowing import Flowing
 from weft.flow.spec.outcomes import Outcome
 from weft.flow.spec.progress import Progress
+from weft.log.events import RunPaused
 from weft.runtime.logic import ENDED, evolve, fresh
-from weft.runtime.service.flows import REST
 from weft.runtime.service.runs import Runs
-from weft.runtime.service.steps import asks
 
 
 async def outcome(runs: Runs, run: str) -> Outcome:
@@ -20,11 +19,12 @@ async def outcome(runs: Runs, run: str) -> Outcome:
         UsageError: it is no run of a flow.
     """
     state, workflow = await _begun(runs, run)
+    known = await runs.position(run)
     async with aclosing(runs.events(run)) as events:
         async for event in events:
             evolve(workflow, state, event)
-            rests = event.id.startswith(REST) or _waits(workflow, state)
-            if rests and await _is_asked(runs, state):
+            is_paused = event.seq >= known and isinstance(event.data, RunPaused)
+            if is_paused and await runs.question(run) is not None:  # and it is not overdue
                 break
     return _outcome(run, workflow, state)
 
@@ -35,26 +35,6 @@ async def _begun(runs: Runs, run: str) -> tuple[RunState, Flowing]:
     if not isinstance(workflow, Flowing):
         raise UsageError(f"Run {run!r} is no run of a flow, so it has no outcome.")
     return fresh(run, workflow), workflow
-
-
-def _waits(workflow: Flowing, state: RunState) -> bool:
-    """Whether a run does nothing but wait for a person: nothing is to be done, no other step is
-    being taken, and no attempt is due."""
-    asked, progress = state.question, state.progress
-    assert isinstance(progress, Progress)
-    if asked is None or workflow.decide(state) != Rest():
-        return False
-    askers = {step.strand for step in progress.steps.values() if asks(step, asked)}
-    return not any(
-        strand.status in ("busy", "waiting") and strand.asking is None and strand.id not in askers
-        for strand in progress.strands.values()
-    )
-
-
-async def _is_asked(runs: Runs, state: RunState) -> bool:
-    """Whether what a run waited for at some time is what it waits for now."""
-    asked = await runs.question(state.run)
-    return asked is not None and state.question is not None and asked.id == state.question.id
 
 
 def _outcome(run: str, workflow: Flowing, state: RunState) -> Outcome:

@@ -171,6 +171,15 @@ class Runs:
         await world.scheduler.wake(run, tenant=tenant)
         return run
 
+    async def position(self, run: str) -> int:
+        """The number of the last event of a run.
+
+        Raises:
+            UnknownRun: there is no such run.
+        """
+        _, last = await self._ends(run)
+        return last.seq
+
     async def definition(self, run: str) -> Loaded:
         """The workflow that a run is pinned to."""
         first, _ = await self._ends(run)
@@ -216,8 +225,8 @@ class Runs:
             NotYours: the run belongs to somebody else.
         """
         first, last = await self._ends(run)
-        _allowed(first.data, who)
         asked = await self._asked(run, last)
+        _allowed(first.data, who, asked)
         return None if asked is None or self._is_overdue(asked) else asked
 
     def _is_overdue(self, question: Question) -> bool:
@@ -247,8 +256,8 @@ class Runs:
             UsageError: the run has no such question, or the answer is not one.
         """
         first, last = await self._ends(run)
-        by = _allowed(first.data, who)
         asked = await self._asked(run, last)
+        by = _allowed(first.data, who, asked)
         if asked is None or question not in (None, asked.id):
             return await self._refuse_or_repeat(run, question)
         if not self._is_overdue(asked) and (problem := misanswer(asked, value)):
@@ -314,15 +323,16 @@ class Runs:
         raise UnknownRun(run)
 
 
-def _allowed(started: RunStarted, who: Identity) -> str:
+def _allowed(started: RunStarted, who: Identity, asked: Question | None) -> str:
     """The user who answers.
 
     Raises:
-        NotYours: it is not the one whom the run belongs to.
+        NotYours: it is neither the one whom the run belongs to nor the one who is asked.
     """
-    if who.user not in (None, started.user) or who.tenant not in (None, started.tenant):
+    answerers = (None, started.user, asked.to if asked else None)
+    if who.user not in answerers or who.tenant not in (None, started.tenant):
         raise NotYours("This question was asked of somebody else; only they can answer it.")
-    return started.user
+    return who.user or started.user
 
 
 def _started(loaded: Loaded, user: str, tenant: str) -> RunStarted:
