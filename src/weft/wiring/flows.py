@@ -40,17 +40,20 @@ class Flows:
         self._models = models or Models()
         self._search = search
         self._known: dict[tuple[str, str], Loaded] = {}
+        self._built: dict[tuple[str, str], Flow[Any]] = {}
 
     def declare(self, flow: Flow[Any]) -> Loaded:
-        """Know a flow, and give it as runs are pinned to it.
+        """Know a flow, and give it as runs are pinned to it; of two with one plan, which may have
+        other code behind it, the one declared last is known.
 
         Raises:
             DefinitionError: it does not pass its check.
         """
         plan = flow.plan
         key = (plan.name, plan.digest)
-        if key not in self._known:
+        if self._built.get(key) is not flow:
             self._known[key] = self._make(flow, plan)
+            self._built[key] = flow
         return self._known[key]
 
     async def restore(self, started: RunStarted, text: str) -> Loaded:

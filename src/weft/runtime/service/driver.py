@@ -123,6 +123,11 @@ class Driver:
         self._warm: OrderedDict[str, Opened] = OrderedDict()
         self._objects: dict[str, dict[tuple[str, str], Any]] = {}
         self._interrupted: set[str] = set()
+        self._begun: dict[str, Loaded] = {}
+
+    def adopt(self, run: str, loaded: Loaded) -> None:
+        """Drive a run that was begun here with the very code that it was begun with."""
+        self._begun[run] = loaded
 
     async def drive(self, run: str) -> datetime | None:
         """Take in what came, then decide and act until the run ends or must wait.
@@ -186,7 +191,7 @@ class Driver:
         ends = await self._stores.log.ends(run=run)
         if not ends:
             raise UnknownRun(run)
-        loaded = await self._definitions.restore(ends[0][0].data)
+        loaded = self._begun.get(run) or await self._definitions.restore(ends[0][0].data)
         kept = await self._stores.snapshots.load(run)
         state = kept and thaw(loaded.workflow, kept[1])
         frozen = state.position if state else 0
@@ -220,6 +225,8 @@ class Driver:
         status = opened.journal.state.status
         if status in ENDED or not opened.journal.objects:
             self._objects.pop(run, None)
+        if status in ENDED:
+            self._begun.pop(run, None)
         if status == "paused":
             self._warm[run] = opened
             if len(self._warm) > WARM:

@@ -134,14 +134,19 @@ def _taking_json(kind: type[msgspec.Struct]) -> frozenset[str]:
 
 def _put_in(value: Json, mark: str, secret: Json) -> Json:
     if isinstance(value, str):
-        if value == mark:
-            return secret
-        return value.replace(mark, secret) if isinstance(secret, str) else value
+        return secret if value == mark else _text_with(value, mark, secret)
     if (mapping := as_object(value)) is not None:
-        return {key: _put_in(each, mark, secret) for key, each in mapping.items()}
+        return {
+            _text_with(key, mark, secret): _put_in(each, mark, secret)
+            for key, each in mapping.items()
+        }
     if (items := as_array(value)) is not None:
         return [_put_in(each, mark, secret) for each in items]
     return value
+
+
+def _text_with(text: str, mark: str, secret: Json) -> str:
+    return text.replace(mark, secret) if isinstance(secret, str) else text
 
 
 def _texts(value: Json) -> Iterable[str]:
