@@ -38,7 +38,7 @@ async def _begun(runs: Runs, run: str) -> tuple[RunState, Flowing]:
 
 
 async def _is_asked(runs: Runs, state: RunState) -> bool:
-    """Whether what a run waits for here is what it waits for at present, and can still be answered."""
+    """Whether what a run waits for here is what it still waits for, and can be answered."""
     asked = await runs.question(state.run)
     return asked is not None and state.question is not None and asked.id == state.question.id
 
