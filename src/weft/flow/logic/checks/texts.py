@@ -61,8 +61,9 @@ def _parsed(function: Callable[..., Any]) -> _Function | None:
         (parsed,) = ast.parse(dedent(getsource(function))).body
     except (OSError, TypeError, SyntaxError, ValueError):
         return None
-    is_it = isinstance(parsed, _Function) and parsed.name == unwrap(function).__name__
-    return parsed if is_it else None
+    if isinstance(parsed, _Function) and parsed.name == unwrap(function).__name__:
+        return parsed
+    return None
 
 
 def _returned(body: Iterable[ast.AST]) -> Iterator[ast.expr]:
