@@ -64,6 +64,8 @@ async def test_runs_of_boards_are_listed_and_explained_and_need_their_program_to
     shown = weft("show", "plan", asks, "--store", store).out
     assert "packer\n  artifacts with the correlation id\n" in shown
     assert "PATH` for a folder" in weft("show", "plan", code=2).err
+    drawn = weft("show", "graph", asks, "--store", store, code=2).err
+    assert "belongs to a board, which has no ways" in drawn
 
     resumed = weft("resume", asks, "--store", store, code=2)
     assert "belongs to board 'shop'" in resumed.err and "Traceback" not in resumed.err

@@ -1,15 +1,19 @@
 """`weft show`: schemas as they are shipped, settings that keep their secrets."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from anyio import to_thread
 
 from tests.cli.conftest import ROOT, Call
 from tests.support.folders import write_folder
+from weft import Weft
 from weft.cli.masking import masked
 from weft.conversation.logic.schemas import FILES
+from weft.wiring import flows_in
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -133,3 +137,51 @@ def test_what_gives_the_agents_of_a_folder_context(weft: Call, tmp_path: Path) -
     assert "Leave `--json` out" in weft("show", "config", "--json", code=2).err
     (tmp_path / "Flow" / "agents.yaml").write_text("A: {context: winz}", "utf-8")
     assert "W048" in weft("show", "plan", folder, code=2).err
+
+
+FLOWS = """\
+from weft import Flow, Path
+from pydantic import BaseModel, ConfigDict
+
+
+class State(BaseModel):
+    model_config = ConfigDict(frozen=True)
+    done: bool = False
+
+
+def work(state, ctx): return {"done": True}
+def stop(state, ctx): return None
+
+
+one = Flow("one", State).start_with(work).finally_(stop)
+two = Flow("two", State).start_with(work).fork(stop, Path(), join=stop)
+"""
+
+
+def test_a_flow_of_a_file_is_drawn(weft: Call, tmp_path: Path) -> None:
+    (tmp_path / "flows.py").write_text(FLOWS, "utf-8")
+    drawn = weft("show", "graph", "flows.py:one").out
+    assert drawn.startswith('flowchart TD\n    start(["one"])\n    main_0["work"]\n')
+    several = weft("show", "graph", "flows.py", code=2).err
+    assert "There is: `flows.py:one`, `flows.py:two`." in several
+    assert "flows.py:15: W108 " in weft("show", "graph", "flows.py:two", code=2).err
+    assert "weft show graph NAME" in weft("show", "graph", code=2).err
+    assert "no run 'nowhere'" in weft("show", "graph", "nowhere", code=2).err
+
+
+def test_a_conversation_is_drawn_from_its_folder_and_from_its_run(weft: Call, chat: str) -> None:
+    drawn = weft("show", "graph", chat).out
+    assert drawn.startswith("flowchart TD\n")
+    assert 'agent_0["Poet"]' in drawn and 'agent_1["Critic"]' in drawn
+    assert re.search(r'agent_0 -->\|"1#46; .*done.*"\| agent_1', drawn)
+    weft("run", chat, "--unattended", "--store", "runs.db")
+    assert weft("show", "graph", "last", "--store", "runs.db").out == drawn
+
+
+async def test_what_a_run_of_a_flow_goes_by_is_drawn(weft: Call, tmp_path: Path) -> None:
+    (tmp_path / "flows.py").write_text(FLOWS, "utf-8")
+    flow = flows_in(str(tmp_path / "flows.py"))[0]
+    async with Weft(store=str(tmp_path / "runs.db")) as app:
+        await app.run(flow)
+    shown = await to_thread.run_sync(lambda: weft("show", "graph", "last", "--store", "runs.db"))
+    assert shown.out == flow.to_mermaid()

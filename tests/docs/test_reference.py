@@ -38,7 +38,16 @@ from weft.agents.spec import (
 from weft.cli import entry
 from weft.conversation.logic.schemas import FILES
 from weft.conversation.spec import Handoff, Orchestrator, UiConfig
-from weft.guards.spec import Guards, LoopDetection, Price, RunBudget, Strategies, Weights
+from weft.guards.spec import (
+    Category,
+    Guards,
+    LoopDetection,
+    Price,
+    RunBudget,
+    Selection,
+    Strategies,
+    Weights,
+)
 from weft.lifecycle.spec import LifecycleTool, MessageHook
 from weft.log.spec import Event
 from weft.runtime.logic import FACTS
@@ -164,6 +173,8 @@ KEYS: dict[str, list[type[BaseModel]]] = {
         LoopDetection,
         Weights,
         Strategies,
+        Selection,
+        Category,
     ],
     "### agents": [
         Agent,

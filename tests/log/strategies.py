@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.board.strategies import artifacts, visibilities
 from weft.assembly.spec import Message
-from weft.board.spec import Artifact, Visibility
+from weft.board.spec import Artifact, Audience, Visibility
 from weft.log.spec import Event, Fact
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -31,7 +31,8 @@ PLAIN: dict[Any, st.SearchStrategy[Any]] = {
     NoneType: st.none(),
     Artifact: artifacts("a"),
     Message: st.builds(Message, st.integers(0, 9), texts, texts),
-    **dict.fromkeys(get_args(Visibility), visibilities),
+    **dict.fromkeys((*get_args(Visibility), Visibility), visibilities),
+    Audience: st.lists(visibilities, max_size=2).map(tuple),
     datetime: st.integers(0, 2**52).map(lambda each: EPOCH + timedelta(microseconds=each)),
 }
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.reaction.scenes import Timed
 from tests.support.servers import postgres_server, postgres_url
+from tests.support.timed import Timed
 from weft.app import Weft
 from weft.app.board import Board
 

@@ -1,25 +1,17 @@
-"""Boards as tests have them: a shop, engines that note what they are given, time that obeys."""
+"""Boards as tests have them: a shop and engines that note what they are given."""
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import BaseModel
 
-from weft.adapters.inline import InlineScheduler
 from weft.agents.spec import Task
 from weft.app import Weft
 from weft.app.board import Board
 from weft.board.spec import Artifact, FilterConfig, Reader, artifact_type
 from weft.log.spec import Event
-from weft.runtime.service.runs import Runs
-from weft.testing import FakeClock
-from weft.wiring.parts import world
-
-if TYPE_CHECKING:
-    from weft.wiring import Parts
 
 # Seconds within which everything that a test waits for happens.
 SOON = 20.0
@@ -135,25 +127,6 @@ class Gate:
             while self.waiting != number:
                 self._changed.clear()
                 await self._changed.wait()
-
-
-class Timed(Weft):
-    """An app in which time passes when it is told to."""
-
-    def __init__(self, store: str) -> None:
-        super().__init__(store=store)
-        self.clock = FakeClock()
-
-    def _open(self) -> "Parts":
-        is_there = self._parts is not None
-        parts = super()._open()
-        if not is_there:
-            outside = world(
-                parts.store, parts.artifacts, parts.beliefs, parts.documents, parts.definitions
-            )
-            timed = replace(outside, clock=self.clock, scheduler=InlineScheduler(self.clock))
-            parts = self._parts = replace(parts, runs=Runs(timed))
-        return parts
 
 
 async def idle(board: Board) -> None:

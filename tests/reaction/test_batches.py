@@ -12,12 +12,12 @@ from tests.reaction.scenes import (
     Parcel,
     Payment,
     Receipt,
-    Timed,
     everything,
     facts,
     idle,
     pack,
 )
+from tests.support.timed import Timed
 from weft.app import Weft
 from weft.app.board import Board
 from weft.board.spec import Artifact

@@ -14,13 +14,13 @@ from tests.reaction.scenes import (
     Order,
     Parcel,
     Payment,
-    Timed,
     everything,
     facts,
     idle,
     pack,
     verdicts,
 )
+from tests.support.timed import Timed
 from weft.app import Weft
 from weft.app.board import Board
 from weft.board.spec import Private, artifact_type

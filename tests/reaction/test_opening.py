@@ -9,13 +9,13 @@ from tests.reaction.scenes import (
     Order,
     Parcel,
     Payment,
-    Timed,
     everything,
     facts,
     idle,
     pack,
     statuses,
 )
+from tests.support.timed import Timed
 from weft.board.spec import After, Labelled, Private, Reader
 from weft.reaction.spec import Batch, Join
 

@@ -14,12 +14,12 @@ from tests.reaction.scenes import (
     Parcel,
     Payment,
     Receipt,
-    Timed,
     everything,
     facts,
     idle,
     statuses,
 )
+from tests.support.timed import Timed
 from weft.agents.spec import Answer, Task, ToolCall, use_ui_tool
 from weft.app import Weft
 from weft.app.board import Board

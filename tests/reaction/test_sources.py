@@ -38,9 +38,9 @@ from weft.agents.spec import Answer, Publication, Task
 from weft.app import Weft
 from weft.app.board import Board
 from weft.assembly.service.providers import FilteredContextProvider, RedactingProvider
-from weft.assembly.spec import ContextRequest, ContextSlice
+from weft.assembly.spec import ContextRequest, ContextSlice, Document
 from weft.assembly.spec.sources import Source
-from weft.board.spec import FilterConfig
+from weft.board.spec import FilterConfig, Labelled, Private, Public
 from weft.errors import CollectionUnavailable, DefinitionError, UsageError
 from weft.explain.logic.turn import explain_turn
 from weft.explain.spec.turn import TurnExplained
@@ -407,3 +407,61 @@ async def test_sources_are_said_once_and_are_sources(board: Board) -> None:
     with pytest.raises(UsageError, match="has said this already"):
         agent.with_sources(from_literal("Be kind."))
     assert not await everything(board)
+
+
+async def test_each_agent_finds_what_it_may_see(app: Weft, board: Board) -> None:
+    """What was found for one is not what another is shown; what is the same for all is."""
+    search = InMemorySearch()
+    app.register(Manual, search)
+    await search.add(
+        [
+            Document("all", "tea for all"),
+            Document("hr", "tea for hr", visibility=Labelled({"hr"})),
+            Document("two", "tea for two", visibility=Private({"two"})),
+        ]
+    )
+    clerks = {name: Clerk() for name in ("one", "two", "three")}
+    for name, clerk in clerks.items():
+        agent = board.agent(name).consumes(Order).with_engines(clerk)
+        agent.with_sources(from_retrieval(Manual, "tea", min_relevance=0.1))
+        if name == "three":
+            agent.labels("hr")
+    await board.publish(Order(), correlation_id="all")
+    await board.publish(Order(item="jar"), correlation_id="all")
+    await idle(board)
+    found = {
+        name: {each["content"] for task in clerk.tasks for each in task.context.items}
+        for name, clerk in clerks.items()
+    }
+    assert {name: len(clerk.tasks) for name, clerk in clerks.items()} == dict.fromkeys(clerks, 2)
+    assert {name: {each.split()[-1] for each in some} for name, some in found.items()} == {
+        "one": {"all"},
+        "two": {"all", "two"},
+        "three": {"all", "hr"},
+    }
+    assert len(search.searches) == 3
+    facts_found = await facts(app, "retrieval.searched")
+    labels = {each.source_id: each.visibility for fact in facts_found for each in fact.results}
+    assert labels == {"all": Public(), "hr": Labelled({"hr"}), "two": Private({"two"})}
+
+
+class Careless:
+    """A collection that says who may see its results, and gives them to everybody."""
+
+    async def search(
+        self, query: str, top_k: int, min_relevance: float, filters: Any
+    ) -> Sequence[RetrievalResult]:
+        return [TEA, msgspec.structs.replace(JARS, visibility=Private({"two"}))]
+
+
+async def test_results_are_shown_to_whom_they_say(app: Weft, board: Board) -> None:
+    careless: Any = Careless()
+    app.register(Manual, careless)
+    clerks = {name: Clerk() for name in ("one", "two")}
+    for name, clerk in clerks.items():
+        agent = board.agent(name).consumes(Order).with_engines(clerk)
+        agent.with_sources(from_retrieval(Manual, "tea"))
+    await board.publish(Order())
+    await idle(board)
+    shown = {name: JARS.content in clerk.tasks[0].prompt for name, clerk in clerks.items()}
+    assert shown == {"one": False, "two": True}

@@ -13,7 +13,6 @@ from tests.reaction.scenes import (
     Parcel,
     Payment,
     Receipt,
-    Timed,
     everything,
     facts,
     fail,
@@ -22,6 +21,7 @@ from tests.reaction.scenes import (
     pack,
     statuses,
 )
+from tests.support.timed import Timed
 from weft.agents.spec import Answer, Publication, Task, ToolCall
 from weft.app import Weft
 from weft.board.spec import FilterConfig

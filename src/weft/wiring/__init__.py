@@ -7,6 +7,8 @@ from weft.wiring.collections import (
     texts_below,
     token_counter,
 )
+from weft.wiring.flows import examine as examine_flows
+from weft.wiring.flows import flows_in, is_code
 from weft.wiring.folders import Folders
 from weft.wiring.parts import (
     Parts,
@@ -33,7 +35,10 @@ __all__ = [
     "assemble",
     "declared",
     "describe_staff",
+    "examine_flows",
+    "flows_in",
     "in_force",
+    "is_code",
     "open_artifacts",
     "open_documents",
     "open_search",

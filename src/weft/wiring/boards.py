@@ -9,7 +9,7 @@ from weft.agents.spec import Engine
 from weft.assembly.service.providers import FilteredContextProvider
 from weft.assembly.spec import Chosen
 from weft.assembly.spec.assemblies import Assembly
-from weft.assembly.spec.means import Search, no_search
+from weft.assembly.spec.means import ReaderSearch, no_search
 from weft.board.spec import TypeRegistry
 from weft.errors import PlanChanged, UsageError
 from weft.guards.spec import NO_GUARDS, Guards
@@ -26,7 +26,7 @@ from weft.runtime.spec import Loaded, Staff
 from weft.variables.logic.derivation import Triggers
 from weft.wiring.collections import comparing, counter_for
 from weft.wiring.declared import read_code_hooks, read_guards, read_variables, toolkit_of
-from weft.wiring.engines import as_engine
+from weft.wiring.models import Models
 
 # What the root of a run says that belongs to a board.
 ROOT = "board:"
@@ -49,12 +49,15 @@ class BoardDeclaration:
 
 
 class Boards:
-    """The boards of an app; `engine` answers for agents that are given none, and `search` finds
-    what their sources look for."""
+    """The boards of an app; `engine` answers for agents that are given none, `search` finds what
+    their sources look for, and `models` is what asks models."""
 
-    def __init__(self, engine: Engine | None, search: Search = no_search) -> None:
+    def __init__(
+        self, engine: Engine | None, search: ReaderSearch = no_search, models: Models | None = None
+    ) -> None:
         self._engine = engine
         self._search = search
+        self._models = models or Models()
         self._declared: dict[str, BoardDeclaration] = {}
         self._current: dict[str, Loaded] = {}
         self._known: dict[tuple[str, str], Loaded] = {}
@@ -159,15 +162,10 @@ class Boards:
         )
 
     def _staff(self, member: Member) -> Staff:
-        given = member.engines or ((self._engine,) if self._engine else ())
-        if not given:
-            raise UsageError(
-                f"Agent {member.agent.name!r} has no engine. Give it one: `.with_engines(…)`, or "
-                "one for all: `Weft(engine=…)`."
-            )
+        given = [self._models.answering(each) for each in member.engines] or self._common(member)
         own = [getattr(engine, "context_provider", None) for engine in given]
         return Staff(
-            tuple(map(as_engine, given)),
+            tuple(given),
             _chosen(member.context),
             tuple(None if each is None else Chosen(each) for each in own),
             member.components,
@@ -175,6 +173,17 @@ class Boards:
             member.score,
             member.max_concurrency,
             member.reader,
+        )
+
+    def _common(self, member: Member) -> list[Engine]:
+        """The engine of an agent that is given none."""
+        if self._engine is not None:
+            return [self._models.answering(self._engine)]
+        if self._models.default:
+            return [self._models.answering(self._models.default)]
+        raise UsageError(
+            f"Agent {member.agent.name!r} has no engine. Give it one: `.with_engines(…)`, or one "
+            "for all: `Weft(model=…)` or `Weft(engine=…)`."
         )
 
 

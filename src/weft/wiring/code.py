@@ -89,8 +89,8 @@ class Code:
         selection = declared.selection
         if selection is None:
             return declared
-        said = self._guard("function", selection.category.function)
-        category = selection.category if said is None else Category(function=said)
+        said = self._guard("function", selection.about.function)
+        category = selection.about if said is None else Category(function=said)
         score = self._guard("score", selection.score)
         bound = selection.model_copy(update={"category": category, "score": score})
         return declared.model_copy(update={"selection": bound})

@@ -1,16 +1,20 @@
 """Which adapter stands behind a collection."""
 
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from importlib.util import find_spec
+from inspect import signature
 from typing import cast
 
 from weft.assembly.logic.retrieval import Estimate
-from weft.assembly.ports import Embedder, TokenCounter, VectorSearch, VectorStore
+from weft.assembly.ports import Embedder, PlainSearch, TokenCounter, VectorSearch, VectorStore
 from weft.assembly.service import EmbeddingSearch
 from weft.assembly.service.retrieval import space_of
 from weft.assembly.spec import Chunking, Document, Matching, RagCollection, RetrievalResult
 from weft.assembly.spec.assemblies import Assembly
+from weft.assembly.spec.retrieval import Results
 from weft.assembly.spec.vectors import Space
+from weft.board.spec import Public, Reader
 from weft.errors import UsageError
 from weft.guards.spec import Guards
 from weft.kernel.values import Json, preview
@@ -18,7 +22,8 @@ from weft.wiring.adapters import adapter
 from weft.wiring.settings import Settings
 
 # What a collection is filled and searched through, or what makes that.
-Registered = VectorSearch | Callable[[], VectorSearch]
+Search = VectorSearch | PlainSearch
+Registered = Search | Callable[[], Search]
 
 
 def token_counter() -> TokenCounter:
@@ -151,15 +156,21 @@ class Collections:
         top_k: int,
         min_relevance: float,
         filters: Mapping[str, Json],
+        reader: Reader,
+        now: datetime,
         /,
     ) -> list[RetrievalResult]:
-        """What a collection has that fits a query.
+        """What a collection has that fits a query and the reader may see.
 
         Raises:
             UsageError: it is no collection, or a package is missing.
             CollectionUnavailable: it does not answer.
         """
-        return await self.open(collection).search(query, top_k, min_relevance, filters)
+        through = self.open(collection)
+        if "reader" in signature(through.search).parameters:
+            return await through.search(query, top_k, min_relevance, filters, reader, now)
+        found = await through.search(query, top_k, min_relevance, filters)
+        return Results(found, for_all=not any(map(_is_restricted, found)))
 
     async def aclose(self) -> None:
         """Close what was made here; what was given stays open."""
@@ -186,6 +197,11 @@ def _check(collection: object) -> None:
             f"{preview(collection)} is no collection. Declare one with "
             "`class Name(RagCollection): ...`."
         )
+
+
+def _is_restricted(result: object) -> bool:
+    """Whether not everybody may see a result."""
+    return isinstance(result, RetrievalResult) and result.visibility != Public()
 
 
 def _is_search(through: object) -> bool:

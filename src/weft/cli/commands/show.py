@@ -1,4 +1,5 @@
-"""`weft show`: what is allowed in a file, which settings are in force, what gives context."""
+"""`weft show`: what is allowed in a file, which settings are in force, what gives context, and
+pictures of workflows."""
 
 import asyncio
 import json
@@ -13,6 +14,7 @@ import typer
 
 from weft.app import Weft
 from weft.cli.command import Command
+from weft.cli.graphs import graph_of
 from weft.cli.masking import masked
 from weft.cli.problems import relocate
 from weft.cli.stored import Json, StoreFile, find_run
@@ -30,20 +32,23 @@ class Subject(StrEnum):
     schema = "schema"
     config = "config"
     plan = "plan"
+    graph = "graph"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Show(Command):
-    """Show the JSON Schema of a workflow's file, the settings and where each came from, or what
-    gives the agents of a workflow or a run their context."""
+    """Show the JSON Schema of a workflow's file, the settings and where each came from, what gives
+    the agents of a workflow or a run their context, or a picture of a workflow."""
 
     subject: Annotated[
-        Subject, typer.Argument(metavar="WHAT", help="`schema`, `config` or `plan`.")
+        Subject, typer.Argument(metavar="WHAT", help="`schema`, `config`, `plan` or `graph`.")
     ]
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="NAME", help=f"Schema of: {', '.join(FILES)}. Plan of: a folder, or a run."
+            metavar="NAME",
+            help=f"Schema of: {', '.join(FILES)}. Plan of: a folder, or a run. Graph of: a folder, "
+            "a flow of a file (`FILE.py` or `FILE.py:FLOW`), or a run.",
         ),
     ] = None
     json: Json = False
@@ -62,7 +67,18 @@ class Show(Command):
                 self._show_folder(terminal, self.name)
             case Subject.plan:
                 asyncio.run(self._show_run(terminal))
+            case Subject.graph:
+                asyncio.run(self._show_graph(terminal))
         return 0
+
+    async def _show_graph(self, terminal: Terminal) -> None:
+        if self.name is None:
+            raise UsageError(
+                "Say of what: `weft show graph NAME`, where NAME is a workflow folder, `FILE.py`, "
+                "`FILE.py:FLOW` or a run."
+            )
+        async with Weft(store=self.store) as app:
+            terminal.show(safe((await graph_of(app, self.name)).rstrip("\n")))
 
     def _show_folder(self, terminal: Terminal, path: str) -> None:
         """What gives the agents of a folder context; its files are the raw plan."""

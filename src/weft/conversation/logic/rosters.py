@@ -15,17 +15,20 @@ from weft.agents.spec import (
 )
 from weft.conversation.logic.scope import Scope
 from weft.conversation.logic.tooling import check_message_hooks, read_lifecycle, read_tooling
+from weft.conversation.spec import Orchestrator
 from weft.kernel.documents import Document, Folder, Path
 from weft.kernel.models import Entry, Report
 from weft.lifecycle.spec import LifecycleTool, MessageHook
 
 
 class Roster(NamedTuple):
-    """The agents of a folder that are valid, where each stands, and the script if it is valid."""
+    """The agents of a folder that are valid, where each stands, the script if it is valid, and the
+    model of those that name none."""
 
     agents: Mapping[str, Agent]
     places: Mapping[str, tuple[str, int]]
     script: Script | None
+    model: str | None = None
 
 
 def roster(folder: Folder, broken: frozenset[str]) -> Roster:
@@ -35,7 +38,11 @@ def roster(folder: Folder, broken: frozenset[str]) -> Roster:
     document = scope.document("script")
     script = scope.report.model(document, Entry((), document.value), Script)
     places = {name: _where(place) for name, place in scope.places.items()}
-    return Roster(agents, places, None if "script" in broken else script)
+    document = scope.document("orchestrator")
+    setup = scope.report.model(document, scope.report.part(document, "orchestrator"), Orchestrator)
+    return Roster(
+        agents, places, None if "script" in broken else script, setup.model if setup else None
+    )
 
 
 def declared_tools(folder: Folder, broken: frozenset[str]) -> list[tuple[tuple[str, int], Tool]]:

@@ -116,7 +116,7 @@ def _selected(fact: guards.SelectionMade) -> str:
         f"{each.agent} {each.draw:.3f} of {belief_of(each)}" for each in fact.candidates
     )
     if not fact.chosen:
-        return f"nobody was chosen: {one_line(fact.notes[-1]) if fact.notes else 'nobody is left'}"
+        return f"nobody was chosen: {one_line(' '.join(fact.notes))}"
     instead = f" in place of {fact.meant}" if fact.meant not in ("", fact.chosen) else ""
     also = "".join(f"; {one_line(note)}" for note in fact.notes)
     return f"{fact.chosen} was chosen{instead} for {fact.category!r}: {drawn}{also}"

@@ -95,7 +95,7 @@ class Flowing:
         return ()
 
     def selected(self, state: RunState, turn: int) -> Sequence[str]:
-        """The categories in which a guard chose an agent: in a flow, steps choose for themselves."""
+        """The categories in which a guard chose an agent: steps choose for themselves."""
         return ()
 
     def given(self, state: RunState, turn: int) -> Given | None:

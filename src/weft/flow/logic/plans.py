@@ -211,9 +211,8 @@ def _parts(text: str) -> dict[str, Json]:
 
 def describe_plan(plan: FlowPlan) -> str:
     """What gives each agent step of a flow its context, for people."""
-    return by_agent(
-        {node.name: _described(node) for node in steps_of(plan) if isinstance(node.step, AgentStep)}
-    )
+    steps = [node for node in steps_of(plan.paths) if isinstance(node.step, AgentStep)]
+    return by_agent({node.name: _described(node) for node in steps})
 
 
 def _described(node: StepNode) -> str:
@@ -227,9 +226,9 @@ def assembly_of(node: StepNode) -> Assembly:
     return Assembly(tuple(node.context), node.budget, node.format)
 
 
-def steps_of(plan: FlowPlan) -> Iterator[StepNode]:
-    """Every step of a flow, also those that join paths."""
-    for placed in plan.paths.values():
+def steps_of(paths: Mapping[str, Placed]) -> Iterator[StepNode]:
+    """Every step of paths, also those that join others."""
+    for placed in paths.values():
         for node in placed.line.nodes:
             if isinstance(node, StepNode):
                 yield node

@@ -75,11 +75,11 @@ def _check_selection(plan: Plan, selection: Selection, variables: Collection[str
                 f"Candidate {name!r} joins artifacts or takes batches, and whom one artifact wakes "
                 "is not known then. Leave it out, or let it consume one by one."
             )
-    for name in (selection.category.variable, selection.exclude_variable):
+    for name in (selection.about.variable, selection.exclude_variable):
         if name is not None and name not in variables:
             known = ", ".join(variables) or "none"
             yield f"The selection asks for variable {name!r}, which is not declared: {known}."
-    for function in (selection.category.function, selection.score):
+    for function in (selection.about.function, selection.score):
         if isinstance(function, str):
             yield f"The selection names function {function!r}. Give the function itself on a board."
 

@@ -14,7 +14,7 @@ from weft.agents.events import (
 from weft.agents.spec import Ask, Decision, Draw, Finish, Pick, Select, TakeTurn
 from weft.board.events import ArtifactRefused
 from weft.board.service.rebuilding import index
-from weft.errors import ArtifactExists, MissingContext, UnknownRun
+from weft.errors import ArtifactExists, DefinitionError, MissingContext, UnknownRun
 from weft.flow.ports import Results
 from weft.guards.logic.recovering import escalation
 from weft.guards.ports import BeliefStore
@@ -123,12 +123,18 @@ class Driver:
         self._warm: OrderedDict[str, Opened] = OrderedDict()
         self._objects: dict[str, dict[tuple[str, str], Any]] = {}
         self._interrupted: set[str] = set()
+        self._begun: dict[str, Loaded] = {}
+
+    def adopt(self, run: str, loaded: Loaded) -> None:
+        """Drive a run that was begun here with the very code that it was begun with."""
+        self._begun[run] = loaded
 
     async def drive(self, run: str) -> datetime | None:
         """Take in what came, then decide and act until the run ends or must wait.
 
         Raises:
             Conflict: another driver won; this one stops.
+            DefinitionError: some agent of it cannot answer here.
             RunBusy: another process holds the run.
         """
         async with self._stores.claims.claim(run):
@@ -156,6 +162,8 @@ class Driver:
         """The run as its log has it now; a drive that was cut off is taken up with a mark."""
         opened = self._warm.pop(run, None) or await self._thaw(run)
         journal = opened.journal
+        if resume and opened.loaded.lacking:
+            raise DefinitionError(journal.workflow.name, opened.loaded.lacking)
         missed = await self._stores.log.read(run, journal.state.position)
         journal.catch_up(missed)
         if not opened.driven:
@@ -183,7 +191,7 @@ class Driver:
         ends = await self._stores.log.ends(run=run)
         if not ends:
             raise UnknownRun(run)
-        loaded = await self._definitions.restore(ends[0][0].data)
+        loaded = self._begun.get(run) or await self._definitions.restore(ends[0][0].data)
         kept = await self._stores.snapshots.load(run)
         state = kept and thaw(loaded.workflow, kept[1])
         frozen = state.position if state else 0
@@ -217,6 +225,8 @@ class Driver:
         status = opened.journal.state.status
         if status in ENDED or not opened.journal.objects:
             self._objects.pop(run, None)
+        if status in ENDED:
+            self._begun.pop(run, None)
         if status == "paused":
             self._warm[run] = opened
             if len(self._warm) > WARM:
@@ -374,9 +384,11 @@ class Driver:
         def voice(call: int) -> Say:
             said = 0
 
-            def say(text: str) -> None:
+            def say(text: str | None) -> None:
                 nonlocal said
-                if text:
+                if text is None:
+                    said = 0
+                elif text:
                     self._hear(Delta(state.run, turn, agent, said, text, call))
                     said += len(text)
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from weft.assembly.events import ContextGathered, ProviderFailed
 from weft.assembly.logic.gathered import gathered_fact
+from weft.assembly.logic.labels import readable, together
 from weft.assembly.logic.origins import Witnessed
 from weft.assembly.service.assembling import Assembled
 from weft.assembly.service.gathering import gather
@@ -22,7 +23,7 @@ from weft.assembly.spec import (
 from weft.assembly.spec.assemblies import Assembly
 from weft.board.ports import ArtifactStore
 from weft.board.service.handle import bind
-from weft.board.spec import Artifact, BoardHandle, Reader
+from weft.board.spec import Artifact, Audience, BoardHandle, Reader
 from weft.errors import ContextUnavailable
 from weft.log.spec import Fact
 from weft.runtime.service.journal import Journal
@@ -51,6 +52,14 @@ class Context(NamedTuple):
         return {
             key: said for each in reversed(self.gathered) for key, said in each.metadata.items()
         }
+
+    @property
+    def visibility(self) -> Audience:
+        """Who may see all of it."""
+        if self.assembled is not None:
+            return self.assembled.context.visibility
+        items = (item for each in self.gathered for item in each.items)
+        return together(seen for each in items for seen in each.visibility)
 
 
 NO_CONTEXT = Context()
@@ -167,9 +176,14 @@ class Gatherer:
         self, going: Going, board: BoardHandle, heard: Sequence[Message] | None = None
     ) -> TurnContext:
         state = self._journal.state
-        said = Transcript(state.messages if heard is None else heard)
+        said = Transcript(self._heard(going.agent) if heard is None else heard)
         run = RunRef(state.run, state.workflow, state.tenant, state.user, said)
         return TurnContext(run, self._states.setdefault(going.number, {}), board, going.number)
+
+    def _heard(self, agent: str) -> Sequence[Message]:
+        """What was said, as far as the agent may read it."""
+        state = self._journal.state
+        return readable(state.messages, self._reader(agent)) if state.veiled else state.messages
 
     def _reference(self, agent: str) -> AgentRef:
         reader = self._reader(agent)

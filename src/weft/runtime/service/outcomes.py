@@ -24,7 +24,7 @@ async def outcome(runs: Runs, run: str) -> Outcome:
         async for event in events:
             evolve(workflow, state, event)
             is_paused = event.seq >= known and isinstance(event.data, RunPaused)
-            if is_paused and state.question is not None:
+            if is_paused and await _is_asked(runs, state):
                 break
     return _outcome(run, workflow, state)
 
@@ -35,6 +35,12 @@ async def _begun(runs: Runs, run: str) -> tuple[RunState, Flowing]:
     if not isinstance(workflow, Flowing):
         raise UsageError(f"Run {run!r} is no run of a flow, so it has no outcome.")
     return fresh(run, workflow), workflow
+
+
+async def _is_asked(runs: Runs, state: RunState) -> bool:
+    """Whether what a run waits for here is what it waits for now, and can still be answered."""
+    asked = await runs.question(state.run)
+    return asked is not None and state.question is not None and asked.id == state.question.id
 
 
 def _outcome(run: str, workflow: Flowing, state: RunState) -> Outcome:

@@ -167,6 +167,7 @@ class Runs:
         await pin(world.stores.log, workflow.plan, describe_plan(workflow.plan), now)
         started = msgspec.structs.replace(_started(loaded, user, tenant), form=Flowing.form)
         journal = await self._starter.begin(run, loaded, started, facts)
+        self._driver.adopt(run, loaded)
         await journal.commit()
         await world.scheduler.wake(run, tenant=tenant)
         return run

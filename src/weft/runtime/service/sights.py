@@ -26,6 +26,7 @@ from weft.assembly.logic import (
     spoken,
     system_text,
 )
+from weft.assembly.logic.labels import together
 from weft.assembly.logic.pieces import INPUTS, context_pieces, headed, input_pieces, redactions
 from weft.assembly.service.counting import Counts
 from weft.assembly.spec import ContextSlice, Message, Transcript
@@ -93,7 +94,10 @@ class Sights:
         own = prepared.messages is not None or given is not None or context.tells
         history = Span(0, 0, 0, 0, EMPTY) if own else state.history
         as_in = seen[0] if seen else 0
-        return frame(going.number, going.agent, shown, history, as_in, state.texts, counter)
+        made = frame(going.number, going.agent, shown, history, as_in, state.texts, counter)
+        inputs = (each.visibility for each in given.inputs) if given else ()
+        audience = together((*inputs, *context.visibility))
+        return msgspec.structs.replace(made, visibility=audience) if audience else made
 
     def _with_context(
         self, prepared: Prepared, inputs: Sequence[Artifact], context: Context
@@ -156,6 +160,8 @@ class Sights:
             workflow.agents[agent].model or self._loaded.model,
             say,
         )
+        if journal.secrets:
+            task = msgspec.structs.replace(task, mask=journal.secrets.masked_data)
         return self._filled(task, sight) if sight.is_filled else task
 
     def _transcript(self, sight: Sight) -> Transcript:

@@ -2,6 +2,8 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from datetime import datetime
+from functools import partial
 from typing import Any
 
 import anyio
@@ -12,7 +14,7 @@ from weft.assembly.service.situations import Situation
 from weft.assembly.spec import ContextRequest, RagCollection, RetrievalResult
 from weft.assembly.spec.assemblies import Assembly
 from weft.assembly.spec.sources import ProviderSource
-from weft.board.spec import Artifact
+from weft.board.spec import Artifact, Reader
 from weft.errors import (
     BoardError,
     CollectionUnavailable,
@@ -76,6 +78,8 @@ class Sourcing:
     ) -> Situation:
         journal, turn = self._journal, request.ctx.turn
         state, definitions = journal.state, journal.workflow.variables.definitions
+        reader = Reader(request.agent.name, request.agent.labels, request.agent.tenant)
+        now = journal.clock.now()
 
         async def in_turn(key: str, effect: Effect) -> Sequence[Fact]:
             return await journal.once(f"t{turn}/{key}", effect)
@@ -90,7 +94,9 @@ class Sourcing:
             witnessed=witnessed,
             texts=state.texts,
             masked=journal.secrets.masked,
-            search=self._search,
+            search=partial(self._search, reader, now),
+            reader=reader,
+            now=now,
             in_run=self._in_run,
             in_turn=in_turn,
         )
@@ -120,6 +126,8 @@ class Sourcing:
 
     async def _search(
         self,
+        reader: Reader,
+        now: datetime,
         collection: type[RagCollection],
         query: str,
         top_k: int,
@@ -127,8 +135,9 @@ class Sourcing:
         filters: Mapping[str, Json],
         /,
     ) -> Sequence[RetrievalResult]:
+        search = self._loaded.search
         try:
-            return await self._loaded.search(collection, query, top_k, min_relevance, filters)
+            return await search(collection, query, top_k, min_relevance, filters, reader, now)
         except WeftError:
             raise
         except Exception as error:  # whatever stands behind a collection may raise anything

@@ -25,7 +25,7 @@ NAMES = frozenset(
         "workflow workflow_version definition root files code changed_code tenant user by author "
         "to agent tool name names source target writer timer question waiting_for status kind "
         "origin condition engine request digest view counter history segments hook function file "
-        "trigger server call model picked drawn among component display schema id tools"
+        "trigger server call model picked drawn among component display schema id tools reader"
     ).split()
 )
 
@@ -91,6 +91,10 @@ class Secrets:
         masked = {name: self._mask(value, name in data) for name, value in said.items()}
         return fact if masked == said else msgspec.structs.replace(fact, **masked)
 
+    def masked_data(self, value: Json) -> Json:
+        """A value with every secret in it replaced by its mark."""
+        return self._mask(value)
+
     def _mask(self, value: Any, is_data: bool = True) -> Any:
         """A value masked; a number only where it is data, not where it counts something of ours."""
         if isinstance(value, str):
@@ -130,14 +134,19 @@ def _taking_json(kind: type[msgspec.Struct]) -> frozenset[str]:
 
 def _put_in(value: Json, mark: str, secret: Json) -> Json:
     if isinstance(value, str):
-        if value == mark:
-            return secret
-        return value.replace(mark, secret) if isinstance(secret, str) else value
+        return secret if value == mark else _text_with(value, mark, secret)
     if (mapping := as_object(value)) is not None:
-        return {key: _put_in(each, mark, secret) for key, each in mapping.items()}
+        return {
+            _text_with(key, mark, secret): _put_in(each, mark, secret)
+            for key, each in mapping.items()
+        }
     if (items := as_array(value)) is not None:
         return [_put_in(each, mark, secret) for each in items]
     return value
+
+
+def _text_with(text: str, mark: str, secret: Json) -> str:
+    return text.replace(mark, secret) if isinstance(secret, str) else text
 
 
 def _texts(value: Json) -> Iterable[str]:

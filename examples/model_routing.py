@@ -1,0 +1,103 @@
+"""Two models answer questions, and the flow learns whom to ask about what.
+
+The small model is cheap and cannot count; the large one can do both. Each question is put to the
+one of whom the outcomes so far promise most in its category, less what it costs. The log has every
+choice: the beliefs, the draws, and what came of them.
+
+Run it from any folder, as often as you like: python examples/model_routing.py
+"""
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from weft import (
+    AgentStep,
+    Answer,
+    AssembledContext,
+    Flow,
+    Selection,
+    StepContext,
+    Task,
+    Weft,
+)
+
+QUESTIONS = ["Greet Ann.", "What is 6 * 7?"] * 30
+
+
+class Asked(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    question: str
+    category: str = ""
+    answer: str = ""
+
+
+class Small:
+    """Answers without a model: it greets, and guesses at numbers."""
+
+    async def __call__(self, task: Task) -> Answer:
+        question = task.transcript[-1].text
+        return Answer("Hello!" if question.startswith("Greet") else "Many.")
+
+
+class Large:
+    """Answers without a model: it greets, and counts."""
+
+    async def __call__(self, task: Task) -> Answer:
+        question = task.transcript[-1].text
+        return Answer("Good morning!" if question.startswith("Greet") else "42")
+
+
+class Answering(AgentStep[Asked]):
+    """Answers a question; a number has to be one."""
+
+    engines = {"small": Small(), "large": Large()}
+
+    def user_prompt(self, state: Asked) -> str:
+        return state.question
+
+    def apply(self, state: Asked, answer: str, context: AssembledContext) -> Any:
+        if state.category == "numbers" and not answer.isdigit():
+            raise ValueError(f"{answer!r} is no number")
+        return {"answer": answer}
+
+
+async def sort(asked: Asked, ctx: StepContext) -> dict[str, Any]:
+    return {"category": "numbers" if "*" in asked.question else "words"}
+
+
+ROUTING = (
+    Flow("routing", Asked)
+    .start_with(sort)
+    .finally_(
+        Answering,
+        select=Selection(
+            candidates=("small", "large"),
+            category=lambda state: state.category,
+            costs={"large": 0.3},
+            seed=7,
+        ),
+        retry=5,
+    )
+)
+
+
+async def main() -> None:
+    """Ask many questions, and see who was asked."""
+    chosen: Counter[tuple[str, str]] = Counter()
+    async with Weft(store="memory") as app:
+        for question in QUESTIONS:
+            outcome = await app.run(ROUTING, Asked(question=question))
+            for event in await app.log(outcome.run_id):
+                if event.kind == "selection.made":
+                    chosen[event.data.category, event.data.chosen] += 1
+        for (category, name), times in sorted(chosen.items()):
+            print(f"{category}: {name} was asked {times} times")
+        print(f"last answer: {outcome.state.answer}")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,20 @@
+"""Apps that keep nothing, and one in which time obeys."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.support.timed import Timed
+from weft import Weft
+
+
+@pytest.fixture
+async def app() -> AsyncIterator[Weft]:
+    async with Weft(store="memory") as app:
+        yield app
+
+
+@pytest.fixture
+async def timed() -> AsyncIterator[Timed]:
+    async with Timed("memory") as app:
+        yield app

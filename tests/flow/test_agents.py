@@ -1,0 +1,396 @@
+"""Steps that agents take: what they are shown, what their answers change."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from tests.flow.scenes import Model, Work, Writer, facts, flow_of, note, play, taken
+from weft import (
+    AgentStep,
+    Answer,
+    AssembledContext,
+    Budget,
+    ContextFormat,
+    Flow,
+    Message,
+    RagCollection,
+    RetrievalResult,
+    Task,
+    ToolCall,
+    Weft,
+    from_literal,
+    from_retrieval,
+    from_state,
+    from_variables,
+)
+from weft.testing import InMemorySearch, ScriptedEngine
+
+
+def heard(task: Task) -> list[tuple[str, str]]:
+    """What an engine is told after the system text."""
+    return [(each.author, each.text) for each in task.transcript]
+
+
+class Verdict(BaseModel):
+    good: bool
+    why: str = "no reason"
+    confidence: float | None = None
+
+
+class Judge(Writer):
+    """An agent whose answers have a form."""
+
+    output_type = Verdict
+
+    def __init__(self, engine: Any) -> None:
+        super().__init__(engine)
+        self.given: list[tuple[Any, AssembledContext]] = []
+
+    def apply(self, state: Work, answer: Verdict, context: AssembledContext) -> Any:
+        self.given.append((answer, context))
+        return {"text": answer.why, "number": state.number + 1}
+
+
+# ------------------------------------------------------------------ what an agent is told
+
+
+async def test_an_agent_hears_its_instructions_and_what_it_is_asked(app: Weft) -> None:
+    model = Model("Three is a number.")
+    outcome = await app.run(flow_of(note("a"), Writer(model)), Work(number=3))
+    (task,) = model.tasks
+    assert task.system == "You write." and heard(task) == [("user", "Write about 3.")]
+    assert task.context.items == []
+    assert outcome.state.text == "Three is a number."
+    assert not await facts(app, outcome.run_id, "retrieval.searched")
+
+
+async def test_context_comes_before_what_is_asked_in_declared_order(app: Weft) -> None:
+    model = Model()
+    sources = [
+        from_state("number"),
+        from_literal("Be kind."),
+        from_state(lambda state: state.notes[0]),
+    ]
+    await app.run(flow_of(note("a"), Writer(model), context=sources), Work(number=3))
+    assert model.tasks[0].system == "You write."
+    assert heard(model.tasks[0]) == [
+        ("user", "Context:\n3\n\nBe kind.\n\na"),
+        ("user", "Write about 3."),
+    ]
+
+
+async def test_empty_context_is_not_mentioned(app: Weft) -> None:
+    model, step = Model('{"good": true}'), Judge(Model('{"good": true}'))
+    await app.run(flow_of(Judge(model), context=[from_state(lambda state: None)]))
+    assert heard(model.tasks[0]) == [("user", "Write about 0.")]
+    await app.run(flow_of(step, context=[from_state("text")]))
+    assert step.given[0][1].is_empty
+
+
+async def test_nothing_in_the_state_is_empty_text_beside_other_context(app: Weft) -> None:
+    model = Model()
+    sources = [from_literal("Be kind."), from_state(lambda state: None)]
+    await app.run(flow_of(Writer(model), context=sources))
+    assert heard(model.tasks[0])[0] == ("user", "Context:\nBe kind.")
+
+
+async def test_a_step_says_itself_what_its_agent_hears(app: Weft) -> None:
+    class Own(Writer):
+        def build_messages(self, state: Work, context: AssembledContext) -> Sequence[Message]:
+            before = [Message(0, "user", "Hello."), Message(0, "Own", "Hello!")]
+            return [*before, Message(0, "user", f"{context.to_prompt_string()} {state.number}?")]
+
+    model = Model()
+    await app.run(flow_of(Own(model), context=[from_literal("Two or")]), Work(number=3))
+    assert model.tasks[0].system == "You write."
+    assert heard(model.tasks[0]) == [
+        ("user", "Hello."),
+        ("Own", "Hello!"),
+        ("user", "Two or 3?"),
+    ]
+
+
+async def test_a_budget_and_a_format_are_the_steps_own(app: Weft) -> None:
+    model = Model('{"good": true}')
+    step = Judge(model)
+    sources = [
+        from_literal("Short.", priority=2, title="Rule"),
+        from_literal("Long and of little use. " * 20, priority=1),
+    ]
+    flow = flow_of(
+        step, context=sources, budget=Budget(12), format=ContextFormat(header="## {title}\n")
+    )
+    await app.run(flow)
+    ((_, context),) = step.given
+    assert heard(model.tasks[0])[0][1].startswith("Context:\n## Rule\nShort.")
+    assert [each.reason for each in context.withheld] == ["over_budget"] and context.tokens <= 12
+
+
+async def test_variables_of_the_flow_are_shown_to_its_agents(app: Weft) -> None:
+    variables = {
+        "definitions": {
+            "tone": {"type": "string", "source": {"type": "static", "value": "calm"}},
+        },
+        "agents": {"Writer": {"variables": ["tone"]}},
+    }
+    model = Model()
+    flow = Flow("work", Work, variables=variables)
+    await app.run(flow.start_with(Writer(model), context=[from_variables("tone")]))
+    assert '- tone: "calm"' in model.tasks[0].system
+    assert 'tone: "calm"' in heard(model.tasks[0])[0][1]
+
+
+async def test_the_app_answers_for_a_step_without_an_engine() -> None:
+    class Plain(AgentStep[Work]):
+        model = "small"
+
+        def user_prompt(self, state: Work) -> str:
+            return "Say something."
+
+        def apply(self, state: Work, answer: str, context: AssembledContext) -> Any:
+            return {"text": answer}
+
+    engine = ScriptedEngine({"Plain": ["Something."]})
+    async with Weft(store="memory", engine=engine) as app:
+        assert (await app.run(flow_of(Plain))).state.text == "Something."
+    assert engine.calls[0].model == "small"
+
+
+# ------------------------------------------------------------------ retrieval
+
+
+class Library(RagCollection):
+    name = "flow-library"
+
+
+async def test_a_search_is_made_once_with_exactly_what_is_declared(app: Weft) -> None:
+    shelf, step = InMemorySearch(), Judge(Model("never"))
+    shelf.seed(("Passage.", 0.9))
+    app.register(Library, shelf)
+    source = from_retrieval(
+        Library,
+        query=lambda state: f"number {state.number}",
+        top_k=3,
+        min_relevance=0.5,
+        filters={"year": 2026, "topic": lambda state: state.text},
+    )
+    outcome = await play(app, flow_of(step, context=[source], retry=2), Work(number=3, text="tea"))
+    assert outcome.status == "failed" and len(await taken(app, outcome.run_id)) == 3
+    assert shelf.searches == [("number 3", 3, 0.5, {"year": 2026, "topic": "tea"})]
+
+
+async def test_passages_below_the_threshold_are_left_out_and_the_rest_is_sorted_and_cut(
+    app: Weft,
+) -> None:
+    shelf, step = InMemorySearch(), Judge(Model('{"good": true}'))
+    shelf.seed(*(RetrievalResult(f"{n}.", n / 10, f"d{n}") for n in (6, 9, 2, 8)))
+    app.register(Library, shelf)
+    source = from_retrieval(Library, "numbers", top_k=2, min_relevance=0.5)
+    await app.run(flow_of(step, context=[source]))
+    ((_, context),) = step.given
+    assert context.to_prompt_string() == "9.\n---\n8."
+    found = [(each.score, each.source_id) for each in context.retrieval_results]
+    assert found == [(0.9, "d9"), (0.8, "d8")]
+
+
+async def test_nothing_found_and_nothing_asked_are_no_errors(app: Weft) -> None:
+    shelf, model = InMemorySearch(), Model()
+    app.register(Library, shelf)
+    sources = [from_retrieval(Library, "numbers"), from_retrieval(Library, lambda state: " ")]
+    outcome = await app.run(flow_of(Writer(model), context=sources))
+    assert outcome.status == "finished" and heard(model.tasks[0]) == [("user", "Write about 0.")]
+    assert [each.query for each in shelf.searches] == ["numbers"]
+
+
+# ------------------------------------------------------------------ answers
+
+
+async def test_a_step_gets_the_typed_answer_and_the_context(app: Weft) -> None:
+    step = Judge(Model('{"good": true, "why": "it is short"}'))
+    outcome = await app.run(flow_of(step, context=[from_literal("Be kind.")]), Work(number=1))
+    ((answer, context),) = step.given
+    assert answer == Verdict(good=True, why="it is short")
+    assert context.to_prompt_string() == "Be kind." and not context.is_empty
+    assert (outcome.state.text, outcome.state.number) == ("it is short", 2)
+
+
+async def test_an_answer_that_does_not_fit_goes_back_with_the_problem(app: Weft) -> None:
+    model = Model("Good!", '{"good": "perhaps"}', '{"good": false}')
+    step = Judge(model)
+    outcome = await app.run(flow_of(step))
+    assert step.given[0][0] == Verdict(good=False) and outcome.state.text == "no reason"
+    assert len(model.tasks) == 3
+    first, second = model.tasks[2].exchanges
+    assert first.text == "Good!" and first.problem
+    assert "good" in second.problem
+
+
+async def test_an_answer_that_never_fits_fails_with_its_text_kept(app: Weft) -> None:
+    model = Model("Good, I would say!")
+    outcome = await play(app, flow_of(Judge(model)))
+    assert outcome.status == "failed" and len(model.tasks) == 4 and outcome.state == Work()
+    failure = outcome.failure
+    assert failure is not None and failure.error == "TooManyMistakes"
+    assert failure.frame == "t1/frame"
+    answered = await facts(app, outcome.run_id, "model.answered")
+    assert [each.raw for each in answered] == ["Good, I would say!"] * 4
+
+
+async def test_a_retry_is_a_turn_of_its_own(app: Weft) -> None:
+    def fail_first(task: Task) -> str:
+        if task.turn == 1:
+            raise ConnectionError("no line")
+        return "Here it is."
+
+    outcome = await app.run(flow_of(Writer(Model(fail_first)), retry=1))
+    assert outcome.state.text == "Here it is."
+    (retried,) = await facts(app, outcome.run_id, "step.retried")
+    assert (retried.error, retried.message) == ("ConnectionError", "no line")
+    turns = await facts(app, outcome.run_id, "turn.finished")
+    assert [each.status for each in turns] == ["failed", "done"]
+
+
+async def test_a_failure_of_an_agent_is_handled_by_its_type(app: Weft) -> None:
+    def fail(task: Task) -> str:
+        raise ConnectionError("no line")
+
+    flow = flow_of(
+        Writer(Model(fail)), on_failure={ConnectionError: note("wait")}, recover=True
+    ).then(note("b"))
+    assert (await app.run(flow)).state.notes == ["wait", "b"]
+
+
+async def test_what_a_step_makes_of_an_answer_may_fail(app: Weft) -> None:
+    class Breaks(Writer):
+        def apply(self, state: Work, answer: Any, context: AssembledContext) -> Any:
+            raise LookupError("no idea")
+
+    outcome = await play(app, flow_of(Breaks(Model())))
+    assert outcome.failure is not None and outcome.failure.error == "LookupError"
+    assert outcome.failure.message == "no idea" and outcome.state == Work()
+
+
+async def test_an_answer_may_say_how_sure_it_is(app: Weft) -> None:
+    flow = flow_of(
+        Judge(Model('{"good": true, "confidence": 0.4}')),
+        require_confidence=0.5,
+        on_low_confidence=note("check"),
+    )
+    assert (await app.run(flow)).state.notes == ["check"]
+
+
+# ------------------------------------------------------------------ while it is made
+
+
+class Streams:
+    """An engine that says its answer piece by piece."""
+
+    async def __call__(self, task: Task) -> Answer:
+        for piece in ("Once ", "upon ", "a time."):
+            task.say(piece)
+        return Answer("Once upon a time.")
+
+
+async def test_an_answer_is_heard_before_it_changes_anything(app: Weft) -> None:
+    order: list[str] = []
+
+    class Hears(Writer):
+        def on_text(self, text: str) -> None:
+            order.append(text)
+
+        def apply(self, state: Work, answer: Any, context: AssembledContext) -> Any:
+            order.append("applied")
+            return {"text": answer}
+
+    outcome = await app.run(flow_of(Hears(Streams())))
+    assert order == ["Once ", "upon ", "a time.", "applied"]
+    assert outcome.state.text == "Once upon a time."
+    order.clear()
+    await app.run(flow_of(Hears(Model("Whole."))))
+    assert order == ["Whole.", "applied"]
+
+
+async def test_who_cannot_hear_fails_the_step_and_changes_nothing(app: Weft) -> None:
+    class Deaf(Writer):
+        def on_text(self, text: str) -> None:
+            raise OSError("the screen is gone")
+
+    outcome = await play(app, flow_of(Deaf(Streams())))
+    assert outcome.status == "failed" and outcome.state == Work()
+    assert outcome.failure is not None
+    assert (outcome.failure.error, outcome.failure.message) == ("OSError", "the screen is gone")
+
+
+# ------------------------------------------------------------------ threads and tools
+
+
+async def test_steps_of_one_thread_remember_what_was_said(app: Weft) -> None:
+    class Talks(Writer):
+        thread = "talk"
+
+    class Alone(Writer):
+        pass
+
+    first, second, alone = Model("I am Ann."), Model("As I said."), Model()
+    flow = (
+        Flow("work", Work)
+        .start_with(Talks(first), name="opens")
+        .then(note("a", number=1))
+        .then(Talks(second), name="closes")
+        .then(Alone(alone))
+    )
+    await app.run(flow)
+    assert heard(first.tasks[0]) == [("user", "Write about 0.")]
+    assert heard(second.tasks[0]) == [
+        ("user", "Write about 0."),
+        ("opens", "I am Ann."),
+        ("user", "Write about 1."),
+    ]
+    assert heard(alone.tasks[0]) == [("user", "Write about 1.")]
+
+
+def weigh(item: str) -> int:
+    """How heavy an item is."""
+    return len(item)
+
+
+def calls_tools(task: Task) -> Any:
+    """Calls its tool until it is told to stop."""
+    return Answer(calls=(ToolCall("weigh", {"item": "tea" * len(task.exchanges)}),))
+
+
+async def test_an_agent_calls_its_tools(app: Weft) -> None:
+    class Weighs(Writer):
+        tools = (weigh,)
+
+    def weigh_once(task: Task) -> Any:
+        if not task.exchanges:
+            return Answer(calls=(ToolCall("weigh", {"item": "teapot"}),))
+        return json.dumps(task.exchanges[0].results[0].value)
+
+    outcome = await app.run(flow_of(Weighs(Model(weigh_once))))
+    assert outcome.state.text == "6"
+
+
+async def test_tools_are_called_so_often_and_what_they_gave_is_kept(app: Weft) -> None:
+    class Weighs(Writer):
+        tools = (weigh,)
+        max_tool_rounds = 2
+
+    outcome = await play(app, flow_of(Weighs(Model(calls_tools))))
+    assert outcome.failure is not None and outcome.failure.error == "TooManyRounds"
+    returned = await facts(app, outcome.run_id, "tool.returned")
+    assert [each.result for each in returned] == [0, 3]
+
+
+@pytest.mark.parametrize("missing", ["user_prompt", "apply"])
+async def test_a_step_that_says_too_little_fails(app: Weft, missing: str) -> None:
+    class Silent(Writer):
+        pass
+
+    setattr(Silent, missing, getattr(AgentStep, missing))
+    outcome = await play(app, flow_of(Silent(Model())))
+    assert outcome.failure is not None and outcome.failure.error == "NotImplementedError"

@@ -1,0 +1,354 @@
+"""What failing steps lead to: attempts, handlers, compensation, the end."""
+
+import asyncio
+from contextlib import aclosing
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.flow.scenes import SOON, Sees, Work, facts, failing, flow_of, kinds, note, play, taken
+from tests.support.timed import Timed
+from weft import Flow, FlowFailed, Path, Retry, Run, StepContext, Weft
+
+
+class Witness:
+    """Makes steps that say in which order they were taken, and what they were told."""
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+        self.failures: dict[str, Any] = {}
+
+    def __call__(self, name: str, error: Exception | None = None) -> Any:
+        async def step(state: Work, ctx: StepContext) -> dict[str, Any]:
+            self.seen.append(name)
+            self.failures[name] = ctx.failure
+            if error is not None:
+                raise error
+            return {"notes": [name]}
+
+        step.__name__ = name
+        return step
+
+
+async def hangs(state: Work, ctx: StepContext) -> None:
+    await asyncio.sleep(60)
+
+
+@pytest.fixture
+def witness() -> Witness:
+    return Witness()
+
+
+# ------------------------------------------------------------------ attempts
+
+
+async def test_two_retries_are_three_attempts_with_the_same_state(app: Weft) -> None:
+    step = Sees(fails=2, number=5)
+    outcome = await app.run(flow_of(note("a"), step, retry=2), Work(number=1))
+    assert outcome.status == "finished" and outcome.state.number == 5
+    assert step.states == [Work(number=1, notes=["a"])] * 3
+    assert await taken(app, outcome.run_id) == ["a", "Sees", "Sees", "Sees"]
+    retried = await facts(app, outcome.run_id, "step.retried")
+    assert [(each.attempt, each.error, each.message) for each in retried] == [
+        (1, "ValueError", "not yet"),
+        (2, "ValueError", "not yet"),
+    ]
+
+
+async def test_what_an_attempt_does_to_its_state_is_not_seen_by_the_next(app: Weft) -> None:
+    seen: list[list[str]] = []
+
+    async def spoil(state: Work, ctx: StepContext) -> None:
+        seen.append([*state.notes])
+        state.notes.append("spoilt")
+        if ctx.attempt == 1:
+            raise ValueError
+
+    await app.run(flow_of(spoil, retry=1), Work(notes=["a"]))
+    assert seen == [["a"], ["a"]]
+
+
+async def test_attempts_wait_longer_each_time_but_not_for_ever(timed: Timed) -> None:
+    step = Sees(fails=4)
+    flow = flow_of(step, retry=Retry(4, delay=10, factor=3, max_delay=60, jitter=False))
+    run = await timed.start(flow)
+    for attempt, seconds in enumerate((10, 30, 60, 60), 1):
+        await rests(run, attempt)
+        assert len(step.states) == attempt
+        timed.clock.advance(timedelta(seconds=seconds - 1))
+        await timed.resume(run.id)
+        await asyncio.sleep(0.05)
+        assert len(step.states) == attempt
+        timed.clock.advance(timedelta(seconds=1))
+        await timed.resume(run.id)
+    assert (await run.outcome()).status == "finished" and len(step.states) == 5
+
+
+async def rests(run: Run, retries: int) -> None:
+    """Wait until a run rests after so many attempts failed."""
+    failed = 0
+    async with asyncio.timeout(SOON), aclosing(run.events()) as events:
+        async for event in events:
+            failed += event.kind == "step.retried"
+            if failed == retries and event.kind == "run.paused":
+                return
+
+
+async def test_chance_takes_off_up_to_half_of_a_delay(timed: Timed) -> None:
+    flow = flow_of(Sees(fails=1), retry=Retry(1, delay=40))
+    run = await timed.start(flow)
+    await rests(run, 1)
+    (retried,) = await facts(timed, run.id, "step.retried")
+    assert 20 <= (retried.due - timed.clock.now()).total_seconds() <= 40
+    timed.clock.advance(timedelta(seconds=40))
+    await timed.resume(run.id)
+    assert (await run.outcome()).status == "finished"
+
+
+async def test_a_step_that_takes_too_long_is_stopped_and_what_it_gives_late_is_nothing(
+    app: Weft,
+) -> None:
+    ended: list[str] = []
+
+    async def slow(state: Work, ctx: StepContext) -> dict[str, Any]:
+        try:
+            await asyncio.sleep(30)
+        except asyncio.CancelledError:
+            ended.append("stopped")
+            return {"text": "late"}
+        return {"text": "in time"}
+
+    outcome = await play(app, flow_of(slow, timeout=0.05))
+    assert outcome.status == "failed" and outcome.state == Work() and ended == ["stopped"]
+    assert outcome.failure is not None
+    assert (outcome.failure.error, outcome.failure.message) == (
+        "TimeoutError",
+        "It took over 0.05 s.",
+    )
+
+
+async def test_each_attempt_has_the_whole_time(app: Weft) -> None:
+    async def slow_at_first(state: Work, ctx: StepContext) -> dict[str, Any]:
+        await asyncio.sleep(5 if ctx.attempt == 1 else 0)
+        return {"text": "in time"}
+
+    outcome = await app.run(flow_of(slow_at_first, timeout=0.2, retry=1))
+    assert outcome.state.text == "in time"
+
+
+async def test_a_step_in_time_is_left_alone(app: Weft) -> None:
+    outcome = await app.run(flow_of(note("a"), note("b"), timeout=5))
+    assert outcome.state.notes == ["a", "b"]
+    assert not await facts(app, outcome.run_id, "step.failed", "step.retried")
+
+
+async def test_a_flow_that_takes_too_long_is_made_up_for(app: Weft, witness: Witness) -> None:
+    flow = Flow("work", Work, timeout=0.2).start_with(note("a"), compensate=witness("undo"))
+    outcome = await play(app, flow.then(hangs).on_failure(witness("tell")))
+    assert outcome.status == "failed" and witness.seen == ["undo", "tell"]
+    assert outcome.failure is not None and outcome.failure.error == "timed out"
+    assert outcome.failure.message == "The run took over 0.2 s."
+
+
+# ------------------------------------------------------------------ the record
+
+
+async def test_a_failure_has_its_step_type_message_stack_time_and_attempt(app: Weft) -> None:
+    flow = flow_of(note("a"), failing("pay", LookupError("no card")), retry=1)
+    with pytest.raises(FlowFailed, match="no card") as raised:
+        await app.run(flow)
+    outcome = raised.value.outcome
+    (failed,) = await facts(app, outcome.run_id, "step.failed")
+    for failure in (failed, outcome.failure):
+        assert (failure.step, failure.error, failure.message) == ("pay", "LookupError", "no card")
+        assert failure.attempt == 2 and failure.at is not None and failure.frame == ""
+        assert "Traceback" in failure.stack and "LookupError: no card" in failure.stack
+    assert (await app.log(outcome.run_id))[-1].kind == "run.failed"
+
+
+async def test_a_flow_without_failures_touches_nothing_that_handles_them(
+    app: Weft, witness: Witness
+) -> None:
+    step = note("a")
+    flow = Flow("work", Work).start_with(
+        step, compensate=witness("undo"), on_failure=[witness("handle")], recover=True
+    )
+    outcome = await app.run(flow.on_failure(witness("tell")).finally_(note("b")))
+    assert outcome.state.notes == ["a", "b"] and witness.seen == []
+
+
+# ------------------------------------------------------------------ the order
+
+
+async def test_handler_then_own_compensation_then_the_others_backwards_then_the_flow(
+    app: Weft, witness: Witness
+) -> None:
+    flow = (
+        Flow("order", Work)
+        .start_with(note("reserve"), compensate=witness("release"))
+        .then(note("weigh"))
+        .then(note("pay"), compensate=witness("refund"))
+        .then(failing("ship"), compensate=witness("recall"), on_failure=[witness("notify")])
+        .then(note("thank"), compensate=witness("unthank"))
+        .on_failure(Path(witness("tell")).then(witness("archive")))
+    )
+    outcome = await play(app, flow)
+    assert witness.seen == ["notify", "recall", "refund", "release", "tell", "archive"]
+    assert outcome.status == "failed"
+    assert [failure.step for failure in witness.failures.values()] == ["ship"] * 6
+    order = await kinds(app, outcome.run_id, "step.failed", "step.handled", "step.comp", "run.f")
+    done = [each for each in order if each != "step.completed"]
+    assert done == ["step.failed", "step.handled", *["step.compensated"] * 3, "run.failed"]
+    assert outcome.state.notes[-3:] == ["release", "tell", "archive"]
+
+
+async def test_a_step_that_never_began_is_not_made_up_for(app: Weft, witness: Witness) -> None:
+    flow = flow_of(
+        note("a"),
+        note("b"),
+        validate=(lambda state: False, "it is not ready"),
+        compensate=witness("undo"),
+    )
+    outcome = await play(app, flow)
+    assert outcome.status == "failed" and witness.seen == []
+
+
+async def test_a_handler_is_chosen_by_the_type_of_the_error(app: Weft, witness: Witness) -> None:
+    handlers = {
+        ConnectionError: [witness("reconnect")],
+        LookupError: [witness("look")],
+        Exception: [witness("shrug")],
+    }
+    for error, handled in (
+        (ConnectionResetError(), "reconnect"),
+        (KeyError("k"), "look"),
+        (ValueError(), "shrug"),
+    ):
+        witness.seen.clear()
+        await play(app, flow_of(failing("a", error), on_failure=handlers))
+        assert witness.seen == [handled]
+
+
+async def test_an_error_that_no_handler_is_for_is_not_handled(app: Weft, witness: Witness) -> None:
+    flow = flow_of(failing("a"), on_failure={LookupError: [witness("look")]}, recover=True)
+    outcome = await play(app, flow)
+    assert outcome.status == "failed" and witness.seen == []
+
+
+async def test_a_handled_failure_lets_the_flow_go_on_with_recover(
+    app: Weft, witness: Witness
+) -> None:
+    flow = (
+        Flow("work", Work)
+        .start_with(note("a"), compensate=witness("undo"))
+        .then(failing("b"), on_failure=[witness("mend")], recover=True)
+        .finally_(note("c"))
+    )
+    outcome = await app.run(flow)
+    assert outcome.status == "finished" and outcome.state.notes == ["a", "mend", "c"]
+    assert witness.seen == ["mend"] and outcome.failure is None
+    (recovered,) = await facts(app, outcome.run_id, "step.recovered")
+    assert recovered.step == "b"
+
+
+async def test_a_handler_that_fails_is_on_record_and_the_rest_is_done(
+    app: Weft, witness: Witness
+) -> None:
+    flow = (
+        Flow("work", Work)
+        .start_with(note("a"), compensate=witness("undo"))
+        .then(
+            failing("b"),
+            on_failure=[witness("first", RuntimeError("no mail")), witness("second")],
+            recover=True,
+        )
+        .on_failure(witness("tell"))
+    )
+    outcome = await play(app, flow)
+    assert outcome.status == "failed" and witness.seen == ["first", "undo", "tell"]
+    failed = await facts(app, outcome.run_id, "step.failed")
+    assert [(each.step, each.message) for each in failed] == [
+        ("b", "b cannot"),
+        ("first", "no mail"),
+    ]
+    assert outcome.failure is not None and outcome.failure.step == "b"
+
+
+async def test_a_compensation_that_fails_is_on_record_and_the_rest_is_done(
+    app: Weft, witness: Witness
+) -> None:
+    flow = (
+        Flow("work", Work)
+        .start_with(note("a"), compensate=witness("undo_a"))
+        .then(note("b"), compensate=witness("undo_b", RuntimeError("too late")))
+        .then(failing("c"))
+        .on_failure(witness("tell"))
+    )
+    outcome = await play(app, flow)
+    assert outcome.status == "failed" and witness.seen == ["undo_b", "undo_a", "tell"]
+    first, second = await facts(app, outcome.run_id, "step.compensated")
+    assert (first.step, first.by, first.error, first.message) == (
+        *("b", "undo_b"),
+        *("RuntimeError", "too late"),
+    )
+    assert (second.step, second.by, second.error) == ("a", "undo_a", "")
+
+
+async def test_the_last_handler_may_fail_too(app: Weft, witness: Witness) -> None:
+    flow = flow_of(failing("a")).on_failure([witness("tell", RuntimeError()), witness("never")])
+    outcome = await play(app, flow)
+    assert outcome.status == "failed" and witness.seen == ["tell"]
+    assert outcome.failure is not None and outcome.failure.step == "a"
+
+
+async def test_each_pass_that_was_completed_is_made_up_for_once(
+    app: Weft, witness: Witness
+) -> None:
+    async def count(state: Work, ctx: StepContext) -> dict[str, Any]:
+        return {"number": state.number + 1}
+
+    flow = (
+        Flow("work", Work)
+        .start_with(note("a"))
+        .repeat_until(
+            lambda state: state.number == 3, Path().then(count, compensate=witness("undo"))
+        )
+        .then(failing("b"))
+    )
+    await play(app, flow)
+    assert witness.seen == ["undo"] * 3
+
+
+async def test_a_cancelled_run_makes_up_for_what_was_done(app: Weft, witness: Witness) -> None:
+    begun, stopped = asyncio.Event(), asyncio.Event()
+
+    async def wait(state: Work, ctx: StepContext) -> None:
+        begun.set()
+        try:
+            await asyncio.sleep(30)
+        finally:
+            stopped.set()
+
+    flow = Flow("work", Work).start_with(note("a"), compensate=witness("undo")).then(wait)
+    run = await app.start(flow)
+    await begun.wait()
+    assert await run.cancel(by="ada", reason="too dear")
+    outcome = await run.outcome()
+    assert outcome.status == "cancelled" and witness.seen == ["undo"] and stopped.is_set()
+
+
+async def test_a_guard_that_does_not_hold_fails_without_taking_the_step(app: Weft) -> None:
+    step = Sees()
+    flow = flow_of(
+        note("a"), step, validate=(lambda state: state.number > 0, "there is nothing to count")
+    )
+    outcome = await play(app, flow)
+    assert outcome.status == "failed" and step.states == []
+    assert outcome.failure is not None
+    assert (outcome.failure.step, outcome.failure.error, outcome.failure.message) == (
+        "Sees",
+        "ValidationFailed",
+        "there is nothing to count",
+    )
+    assert (await app.run(flow, Work(number=1))).status == "finished"

@@ -1,0 +1,94 @@
+"""Paths that are walked again and again."""
+
+from typing import Any
+
+import pytest
+
+from tests.flow.scenes import Work, facts, flow_of, note, play, taken
+from weft import Flow, Path, StepContext, Weft, complete
+
+
+async def count(state: Work, ctx: StepContext) -> dict[str, Any]:
+    return {"number": state.number + 1}
+
+
+@pytest.mark.parametrize(
+    ("goal", "most", "passes", "reason"),
+    [
+        (1, 5, 1, "the condition holds"),
+        (3, 5, 3, "the condition holds"),
+        (5, 5, 5, "the condition holds"),
+        (9, 5, 5, "max_iterations"),
+        (9, 1, 1, "max_iterations"),
+    ],
+)
+async def test_a_loop_ends_when_its_condition_holds_or_after_so_many_passes(
+    app: Weft, goal: int, most: int, passes: int, reason: str
+) -> None:
+    flow = flow_of(note("a")).repeat_until(
+        lambda state: state.number >= goal, count, max_iterations=most, name="climb"
+    )
+    outcome = await app.run(flow.finally_(note("end")))
+    assert outcome.state.number == passes and outcome.state.notes == ["a", "end"]
+    (ended,) = await facts(app, outcome.run_id, "loop.ended")
+    assert (ended.loop, ended.passes, ended.reason) == ("climb", passes, reason)
+    held = [each.held for each in await facts(app, outcome.run_id, "loop.passed")]
+    assert held == [False] * (passes - 1) + [reason == "the condition holds"]
+
+
+async def test_the_path_is_walked_once_before_anybody_asks(app: Weft) -> None:
+    flow = flow_of(note("a")).repeat_until(lambda state: True, count)
+    assert (await app.run(flow)).state.number == 1
+
+
+async def test_the_counter_of_an_inner_loop_begins_afresh(app: Weft) -> None:
+    inner = Path().repeat_until(lambda state: False, count, max_iterations=3, name="inner")
+    flow = flow_of(note("a")).repeat_until(
+        lambda state: state.number >= 6, inner, max_iterations=4, name="outer"
+    )
+    outcome = await app.run(flow)
+    assert outcome.state.number == 6
+    places = await taken(app, outcome.run_id)
+    assert places[1:] == [
+        f"outer[{outer}]/inner[{inner}]/count" for outer in (1, 2) for inner in (1, 2, 3)
+    ]
+    ended = await facts(app, outcome.run_id, "loop.ended")
+    assert [(each.loop, each.passes) for each in ended] == [
+        ("inner", 3),
+        ("inner", 3),
+        ("outer", 2),
+    ]
+
+
+async def test_a_path_may_end_the_flow_from_within_a_loop(app: Weft) -> None:
+    body = Path(count).branch(lambda state: state.number == 2, {True: [note("enough"), complete()]})
+    flow = flow_of(note("a")).repeat_until(lambda state: False, body.then(note("more")))
+    outcome = await app.run(flow.finally_(note("end")))
+    assert outcome.status == "finished" and outcome.state.notes == ["a", "more", "enough"]
+
+
+async def test_a_loop_begins_a_path(app: Weft) -> None:
+    loop = Path().repeat_until(lambda state: state.number >= 2, count)
+    flow = flow_of(note("a")).branch(lambda state: 1, {1: loop}).finally_(note("end"))
+    assert (await app.run(flow)).state.number == 2
+
+
+async def test_a_condition_that_fails_fails_the_flow(app: Weft) -> None:
+    flow = flow_of(note("a")).repeat_until(lambda state: state.colour, count, name="climb")
+    outcome = await play(app, flow)
+    assert outcome.failure is not None and outcome.failure.error == "AttributeError"
+    assert outcome.failure.step == "climb[1]"
+
+
+async def test_a_long_loop_ends(app: Weft) -> None:
+    flow = flow_of(note("a")).repeat_until(
+        lambda state: state.number == 200, count, max_iterations=200
+    )
+    assert (await app.run(flow)).state.number == 200
+
+
+async def test_a_loop_may_hold_a_fork(app: Weft) -> None:
+    body = Path(count).fork(note("left"), note("right"), join=note("join"))
+    flow: Flow[Work] = flow_of(note("a")).repeat_until(lambda state: state.number == 2, body)
+    outcome = await app.run(flow)
+    assert outcome.state.notes == ["a", *["left", "right", "join"] * 2]

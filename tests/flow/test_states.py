@@ -1,0 +1,142 @@
+"""What steps change in the state, and what they may not."""
+
+from datetime import date
+from typing import Annotated, Any
+
+import pytest
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from tests.flow.scenes import Work, facts, flow_of, note, play
+from weft import Flow, InvalidUpdate, StepContext, Update, Weft, append
+
+
+def gives(given: Any) -> Any:
+    """A step that gives always the same."""
+
+    async def step(state: Any, ctx: StepContext) -> Any:
+        return given
+
+    return step
+
+
+async def test_each_step_is_taken_once_in_order_and_the_state_is_what_they_made(app: Weft) -> None:
+    flow = (
+        Flow("work", Work)
+        .start_with(note("load", number=1))
+        .then(note("check", number=2))
+        .finally_(note("publish", text="done"))
+    )
+    outcome = await app.run(flow, Work(number=7))
+    assert outcome.status == "finished" and outcome.failure is None
+    assert outcome.state == Work(number=2, text="done", notes=["load", "check", "publish"])
+    completed = await facts(app, outcome.run_id, "step.completed")
+    assert [each.step for each in completed] == ["load", "check", "publish"]
+
+
+@pytest.mark.parametrize(
+    ("field", "before", "given", "after"),
+    [
+        ("number", 1, 2, 2),
+        ("notes", ["a"], ["b", "c"], ["a", "b", "c"]),
+        ("notes", ["a"], [], ["a"]),
+        ("counts", {"a": 1, "b": 1}, {"b": 2, "c": 2}, {"a": 1, "b": 2, "c": 2}),
+        ("best", 3, 2, 3),
+        ("best", 3, 5, 5),
+    ],
+)
+async def test_a_change_is_reduced_as_the_field_says(
+    app: Weft, field: str, before: Any, given: Any, after: Any
+) -> None:
+    outcome = await app.run(flow_of(gives({field: given})), Work(**{field: before}))
+    assert getattr(outcome.state, field) == after
+
+
+async def test_a_step_that_leaves_a_list_as_it_is_changes_nothing(app: Weft) -> None:
+    outcome = await app.run(flow_of(gives({}), gives(None)), Work(notes=["a"]))
+    assert outcome.state == Work(notes=["a"])
+
+
+async def test_an_update_says_what_changes_and_how_sure_it_is(app: Weft) -> None:
+    outcome = await app.run(
+        flow_of(gives(Update(number=1)), gives(Update({"text": "so"}, confidence=0.9)))
+    )
+    assert (outcome.state.number, outcome.state.text) == (1, "so")
+    first, second = await facts(app, outcome.run_id, "step.completed")
+    assert (first.confidence, second.confidence) == (None, 0.9)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (Work(number=1), "A step gives what it changes, not a whole Work."),
+        ({"nubmer": 1}, "Work has no field 'nubmer'. Did you mean 'number'?"),
+        ({"colour": 1}, "It has: number, text, notes, counts, best."),
+        ({"number": "many"}, "'many' cannot be Work.number"),
+        ({"notes": "a"}, "cannot be Work.notes"),
+        ({"best": "most"}, "The reducer of 'best' failed"),
+        (42, "A step gives a dict, an Update or nothing, not 42."),
+        (Update(confidence=2), "A step is sure from 0 to 1, not 2."),
+    ],
+)
+async def test_what_is_no_change_fails_the_step_and_changes_nothing(
+    app: Weft, given: Any, told: str
+) -> None:
+    outcome = await play(app, flow_of(gives(given)), Work(notes=["a"]))
+    assert outcome.status == "failed" and outcome.state == Work(notes=["a"])
+    assert outcome.failure is not None and outcome.failure.error == "InvalidUpdate"
+    assert told in outcome.failure.message
+
+
+class Span(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    first: int = 0
+    last: int = Field(default=9, le=99)
+    day: date = date(2026, 1, 1)
+    seen: Annotated[list[date], append] = []
+
+    @model_validator(mode="after")
+    def _is_forward(self) -> "Span":
+        if self.first > self.last:
+            raise ValueError("first is after last")
+        return self
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [({"last": 100}, "less than or equal to 99"), ({"first": 50}, "first is after last")],
+)
+async def test_what_the_model_refuses_is_refused(app: Weft, given: Any, told: str) -> None:
+    outcome = await play(app, Flow("span", Span).start_with(gives(given)))
+    assert outcome.status == "failed" and outcome.state == Span()
+    assert outcome.failure is not None and told in outcome.failure.message
+
+
+async def test_values_keep_their_types(app: Weft) -> None:
+    day = date(2026, 5, 1)
+    seen: list[Span] = []
+
+    async def look(state: Span, ctx: StepContext) -> None:
+        seen.append(state)
+
+    flow = Flow("span", Span).start_with(gives({"day": day, "seen": [day]})).then(look)
+    outcome = await app.run(flow)
+    assert outcome.state == Span(day=day, seen=[day]) == seen[0]
+
+
+async def test_a_run_begins_with_a_state_of_the_flow_only(app: Weft) -> None:
+    flow: Any = flow_of(note("a"))
+    with pytest.raises(InvalidUpdate, match="The flow's state is a Work, not"):
+        await app.run(flow, Span())
+    assert await app.runs() == []
+
+
+async def test_a_step_cannot_change_the_state_behind_the_back_of_the_flow(app: Weft) -> None:
+    async def scribble(state: Work, ctx: StepContext) -> None:
+        state.notes.append("scribbled")
+        state.counts["a"] = 1
+
+    given = Work(notes=["a"])
+    outcome = await app.run(flow_of(scribble, note("b")), given)
+    assert outcome.state.notes == ["a", "b"] and outcome.state.counts == {}
+    assert given.notes == ["a"]
