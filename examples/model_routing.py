@@ -88,15 +88,17 @@ ROUTING = (
 async def main() -> None:
     """Ask many questions, and see who was asked."""
     chosen: Counter[tuple[str, str]] = Counter()
+    answer = ""
     async with Weft(store="memory") as app:
         for question in QUESTIONS:
             outcome = await app.run(ROUTING, Asked(question=question))
+            answer = outcome.state.answer
             for event in await app.log(outcome.run_id):
                 if event.kind == "selection.made":
                     chosen[event.data.category, event.data.chosen] += 1
         for (category, name), times in sorted(chosen.items()):
             print(f"{category}: {name} was asked {times} times")
-        print(f"last answer: {outcome.state.answer}")
+        print(f"last answer: {answer}")
 
 
 if __name__ == "__main__":

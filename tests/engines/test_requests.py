@@ -11,7 +11,7 @@ from weft.adapters.pydantic_ai.messages import GO_ON
 from weft.agents.logic.spelling import spelled
 from weft.agents.spec import Answer, Exchange, OutputSchema, Task, ToolCall, ToolResult, ToolSchema
 from weft.assembly.spec import Message, Transcript
-from weft.errors import UsageError
+from weft.errors import EngineError, UsageError
 from weft.testing import LoopbackModel
 
 NUMBERS = OutputSchema("Numbers", {"type": "array", "items": {"type": "integer"}})
@@ -87,6 +87,14 @@ async def test_arguments_that_are_no_data_are_left_to_the_tool() -> None:
     tools = (ToolSchema("add", "", {"type": "object", "properties": {}}),)
     answer = await PydanticAIEngine(FunctionModel(stream_function=call))(task(tools=tools))
     assert answer.calls == (ToolCall("add", {"INVALID_JSON": '{"a": 1'}, "1"),)
+
+
+async def test_other_providers_are_reached_by_their_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with LoopbackModel([]) as model:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", model.url.removesuffix("/v1"))
+        monkeypatch.setenv("ANTHROPIC_API_KEY", "key")
+        with pytest.raises(EngineError, match="status 404: There is no POST /v1/messages"):
+            await PydanticAIEngine("anthropic:claude-sonnet-5-5")(task(("user", "Hi.")))
 
 
 async def test_an_engine_without_a_model_says_so() -> None:

@@ -137,8 +137,8 @@ class Flows:
         given = self._engine or node.step.model or self._models.default
         if not given:
             raise UsageError(
-                f"Step {node.name!r} has no engine. Give it one: `engine = …` or `model = …` in its "
-                "class, or one for all: `Weft(model=…)` or `Weft(engine=…)`."
+                f"Step {node.name!r} has no engine. Give it one: `engine = …` or `model = …` in "
+                "its class, or one for all: `Weft(model=…)` or `Weft(engine=…)`."
             )
         return given
 
