@@ -159,6 +159,24 @@ async def test_the_app_answers_for_a_step_without_an_engine() -> None:
     assert engine.calls[0].model == "small"
 
 
+async def test_an_engine_is_a_function_a_method_or_an_object(app: Weft) -> None:
+    async def shout(task: Task) -> Answer:
+        return Answer("function")
+
+    class ByFunction(Writer):
+        engine = shout
+
+        def __init__(self) -> None:
+            pass
+
+    class ByMethod(ByFunction):
+        async def engine(self, task: Task) -> Answer:
+            return Answer(f"method of {type(self).__name__}")
+
+    for step, text in ((ByFunction, "function"), (ByMethod, "method of ByMethod")):
+        assert (await app.run(flow_of(step))).state.text == text
+
+
 # ------------------------------------------------------------------ retrieval
 
 
