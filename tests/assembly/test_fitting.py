@@ -1,4 +1,4 @@
-"""Fitting: never over budget, nothing lost, and what is worth more stays longer."""
+"""Fitting: never over budget, nothing lost, no room wasted, and worth more goes first."""
 
 from collections.abc import Callable, Sequence
 
@@ -98,25 +98,35 @@ def test_everything_is_shown_whole_or_as_a_beginning_or_not_at_all(
             assert item.content.startswith(content.removesuffix(MARK)) and content != MARK
 
 
-@given(rows(), counts, st.integers(1, 120))
-def test_what_is_worth_more_stays_longer(items: list[Item], count: Count, room: int) -> None:
-    shown = fitted(items, count, Room(room))
-    states = [shown[n] == items[n].content for n in ranking(items)]
-    cut = states.index(False) if False in states else len(states)
-    assert all(shown[n] is None for n in ranking(items)[cut + 1 :])
-    if cut < len(states):
-        whole = [items[n].content if n in ranking(items)[:cut] else None for n in range(len(items))]
-        whole[ranking(items)[cut]] = items[ranking(items)[cut]].content
-        assert Scales(items, count).total(whole) > room, "it would have had room"
+@given(rows(), counts, rooms)
+def test_nothing_is_left_out_that_would_still_have_room(
+    items: list[Item], count: Count, room: Room
+) -> None:
+    shown = fitted(items, count, room)
+    for n, item in enumerate(items):
+        if shown[n] != item.content:
+            more = [item.content if m == n else content for m, content in enumerate(shown)]
+            assert Scales(items, count).total(more) > room.max_tokens, "it would have had room"
 
 
-@given(rows(), counts, rooms, st.integers(0, 60))
-def test_more_room_never_shows_less(items: list[Item], count: Count, room: Room, more: int) -> None:
-    less = fitted(items, count, room)
-    larger = fitted(items, count, room._replace(max_tokens=room.max_tokens + more))
-    for before, after in zip(less, larger, strict=True):
-        if before is not None:
-            assert after is not None and after.startswith(before.removesuffix(MARK))
+@given(rows(), st.integers(1, 120))
+def test_nothing_gives_way_to_what_is_worth_less(items: list[Item], room: int) -> None:
+    """What is left out would not have had room either if nothing behind it were there."""
+    shown = fitted(items, estimate, Room(room))
+    order = ranking(items)
+    for place, n in enumerate(order):
+        if shown[n] != items[n].content:
+            before = [m for m in order[:place] if items[m].priority > items[n].priority]
+            alike = [m for m in order[:place] if shown[m] == items[m].content]
+            kept = {m: shown[m] for m in (*before, *alike)} | {n: items[n].content}
+            row = [kept.get(m) for m in range(len(items))]
+            assert Scales(items, estimate).total(row) > room
+
+
+def test_room_is_used_behind_what_does_not_fit() -> None:
+    items = [Item(0, "a" * 76, 1), Item(0, "b" * 400, 1, 1), Item(0, "c" * 40, 1, 2), Item(1, "d")]
+    shown = fit(items, Scales(items, estimate), Room(40))
+    assert shown == ["a" * 76, None, "c" * 40, "d"]
 
 
 @given(rows(), counts, rooms)

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.board.strategies import visibilities
 from tests.log.strategies import json_values, structs_of, texts
 from weft.assembly.events import Withheld
 from weft.assembly.logic.assembled import AssembledContext
@@ -33,8 +34,9 @@ results = st.builds(
     texts,
     st.dictionaries(texts, json_values, max_size=2),
     st.integers(0, 9),
+    visibilities,
 )
-messages = st.builds(Message, st.integers(1, 99), texts, texts)
+messages = st.builds(Message, st.integers(1, 99), texts, texts, visibilities)
 
 
 def some(inner: st.SearchStrategy) -> st.SearchStrategy:

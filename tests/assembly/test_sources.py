@@ -11,6 +11,7 @@ from typing_extensions import TypedDict
 from weft import RagCollection
 from weft.assembly.logic.checking import as_sources, check_sources
 from weft.assembly.logic.descriptions import describe_sources
+from weft.assembly.logic.states import Anything, At
 from weft.assembly.spec.formats import Budget, ContextFormat
 from weft.assembly.spec.sources import (
     Source,
@@ -65,8 +66,8 @@ REFUSED: dict[str, Callable[[], object]] = {
     ),
     "`filters` is \\['a'\\]": lambda: from_retrieval(Library, "x", filters=["a"]),
     "from_literal\\(\\) gets ''": lambda: from_literal(""),
-    "gets nothing. Name at least one": lambda: from_variables(),
-    "gets 'a', 'a'. Name at least one variable, and each once": lambda: from_variables("a", "a"),
+    "gets nothing. Give at least one": lambda: from_variables(),
+    "gets 'a', 'a'. Give at least one name, and each once": lambda: from_variables("a", "a"),
     "gets \\['a'\\]. Give names": lambda: from_variables(["a"]),
     "is 5, which cannot be called": lambda: from_provider(5),
     "cannot answer in 0 seconds": lambda: from_provider(wins, timeout=0),
@@ -152,7 +153,7 @@ class State(BaseModel):
 
 def told(*sources: Source, **known: Any) -> list[str]:
     return [
-        f"{each.about}: {each.message} {each.remedy}" for each in check_sources(sources, **known)
+        f"{each.code}: {each.message} {each.remedy}" for each in check_sources(sources, **known)
     ]
 
 
@@ -177,9 +178,9 @@ def test_paths_of_the_state_are_found(path: str) -> None:
 @pytest.mark.parametrize(
     ("path", "said"),
     [
-        ("sumary", "state: context[0] from_state(sumary): State has no 'sumary'. Did you mean"),
+        ("sumary", "W055: context[0] from_state(sumary): State has no 'sumary'. Did you mean"),
         ("customer.nme", "'customer', a Customer, has no 'nme'. Did you mean 'name'?"),
-        ("summary.x", "'summary', a str, has no 'x'. It has no fields."),
+        ("summary.x", "'summary', a str, has no 'x'. Drop 'x': it has no fields."),
         ("tags.0", "has no '0'."),
         ("customer.anything", "the type of 'customer.anything' is not known. Annotate it"),
         ("customer.vague", "the type of 'customer.vague' is not known."),
@@ -204,7 +205,7 @@ def test_a_template_names_only_what_is_there() -> None:
     source = from_retrieval(Library, "{summary} for {customer.name} in {tone} {x y} {}")
     assert told(source, state_type=State, variables={"tone"}) == []
     (problem,) = told(source, state_type=State)
-    assert "template: " in problem and "has a place for 'tone': State has no 'tone'" in problem
+    assert "W056: " in problem and "has a place for 'tone': State has no 'tone'" in problem
     problems = told(source, variables={"tone"})
     assert [each.split(": ")[2] for each in problems] == [
         "variable 'summary' is not declared. Declared",
@@ -215,9 +216,7 @@ def test_a_template_names_only_what_is_there() -> None:
 
 def test_variables_are_declared() -> None:
     (problem,) = told(from_variables("tone", "colour"), variables={"tone", "color"})
-    assert problem.startswith(
-        "variable: context[0] from_variables(tone, colour): variable 'colour'"
-    )
+    assert problem.startswith("W021: context[0] from_variables(tone, colour): variable 'colour'")
     assert problem.endswith("Did you mean 'color'?")
 
 
@@ -234,18 +233,50 @@ def test_collections_are_registered_or_the_message_says_how() -> None:
 def test_filters_that_cannot_be_looked_for_are_told() -> None:
     source = from_retrieval(Library, "x", filters={"team": {"no": 1}, "year": lambda s: {}})
     (problem,) = told(source)
-    assert problem.startswith("filter: context[0] from_retrieval(library): Filter 'team' asks for")
+    assert problem.startswith("W058: context[0] from_retrieval(library): Filter 'team' asks for")
 
 
 def test_all_problems_come_at_once_with_their_places() -> None:
     sources = [from_state("a"), from_literal("x"), from_variables("b", "c"), from_state("d")]
     found = check_sources(sources, State, ())
-    assert [(each.place, each.about) for each in found] == [
-        (0, "state"),
-        (2, "variable"),
-        (2, "variable"),
-        (3, "state"),
+    assert [(each.place, each.code, each.at) for each in found] == [
+        (0, "W055", ("state",)),
+        (2, "W021", ("variables", 0)),
+        (2, "W021", ("variables", 1)),
+        (3, "W055", ("state",)),
     ]
+
+
+def test_a_source_that_could_not_be_made_keeps_its_place() -> None:
+    found = check_sources([None, from_state("a")], State, budget=Budget(5))
+    assert [each.place for each in found] == [1]
+
+
+def test_minimums_have_room_in_the_budget() -> None:
+    kept = [from_literal("x", min_tokens=6), from_literal("y"), from_state("summary", min_tokens=5)]
+    assert told(*kept, budget=Budget(11)) == []
+    assert told(*kept, budget=None) == []
+    (problem,) = told(*kept, budget=Budget(10))
+    assert problem == (
+        "W059: context[2] from_state(summary): up to here 11 tokens are kept in any case, and the "
+        "budget has 10. Lower `min_tokens`, or raise `max_tokens`."
+    )
+
+
+def test_the_state_may_be_names_with_their_types() -> None:
+    state = {"topic": str, "customer": Anything, "tags": list[Anything]}
+    paths = ["topic", "customer", "customer.address.city", "tags"]
+    assert told(*map(from_state, paths), state_type=state) == []
+    problems = told(from_state("topc"), from_state("topic.x"), state_type=state)
+    assert "the state has no 'topc'. Did you mean 'topic'?" in problems[0]
+    assert "'topic', a str, has no 'x'." in problems[1]
+
+
+def test_a_filter_may_be_read_at_a_path_of_the_state() -> None:
+    source = from_retrieval(Library, "x", filters={"team": At("tem"), "lang": At("lang")})
+    (problem,) = told(source, state_type={"team": str, "lang": str})
+    assert "filter 'team': the state has no 'tem'. Did you mean 'team'?" in problem
+    assert "filters={'team': from_state('tem')" in describe_sources([source])
 
 
 def test_sources_are_described_in_the_words_that_declare_them() -> None:

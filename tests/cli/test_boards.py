@@ -59,9 +59,13 @@ async def test_runs_of_boards_are_listed_and_explained_and_need_their_program_to
     taken = weft("explain", asks, "--route", "5", "--store", store).out
     assert "Because (seq 4)" in taken and "is all that was waited for" in taken
 
-    plan = weft("show", "plan", asks, "--store", store).out
-    assert plan.startswith("# plan.json\n") and '"packer#1"' in plan
-    assert "of which run" in weft("show", "plan", code=2).err
+    plan = json.loads(weft("show", "plan", asks, "--json", "--store", store).out)
+    assert plan["agents"]["packer"]["subscriptions"][0]["id"] == "packer#1"
+    shown = weft("show", "plan", asks, "--store", store).out
+    assert "packer\n  artifacts with the correlation id\n" in shown
+    assert "PATH` for a folder" in weft("show", "plan", code=2).err
+    drawn = weft("show", "graph", asks, "--store", store, code=2).err
+    assert "belongs to a board, which has no ways" in drawn
 
     resumed = weft("resume", asks, "--store", store, code=2)
     assert "belongs to board 'shop'" in resumed.err and "Traceback" not in resumed.err

@@ -162,3 +162,51 @@ def test_what_is_named_as_context_and_is_not_there_is_told(weft: Call, tmp_path:
     assert "agents.yaml:1: W048 There is no provider 'winz'. " in told
     assert "Did you mean 'wins'?" in told
     assert "agents.yaml:2: W012 'limit' is 0" in told
+
+
+FLOWS = """\
+from weft import Flow
+from pydantic import BaseModel, ConfigDict
+
+
+class State(BaseModel):
+    model_config = ConfigDict(frozen=True)
+    total: int = 0
+
+
+def count(state, ctx): return {"total": state.total + 1}
+def undo(state, ctx): return {"totl": 0}
+
+
+first = Flow("first", State).start_with(count, compensate=undo)
+second = Flow("second", State).start_with(count, retry=-1).finally_(undo)
+"""
+
+
+def test_every_flow_that_a_file_builds_is_checked(weft: Call, tmp_path: Path) -> None:
+    (tmp_path / "flows.py").write_text(FLOWS, "utf-8")
+    lines = weft("check", "flows.py", INTERVIEW, code=2).out.splitlines()
+    assert [line.split(" ")[:2] for line in lines] == [
+        ["flows.py:14:", "W105"],
+        ["flows.py:14:", "W120"],
+        ["flows.py:14:", "W128"],
+        ["flows.py:15:", "W120"],
+        ["flows.py:15:", "W122"],
+    ]
+    problems = json.loads(weft("check", "--json", str(tmp_path / "flows.py"), code=2).out)
+    assert [each["severity"] for each in problems[:3]] == ["warning", "error", "info"]
+    assert {each["file"] for each in problems} == {str(tmp_path / "flows.py")}
+    (run,) = json.loads(weft("check", "flows.py", "--format", "sarif", code=2).out)["runs"]
+    assert [each["level"] for each in run["results"][:3]] == ["warning", "error", "note"]
+
+
+def test_what_a_flow_may_be_rid_of_does_not_fail_its_check(weft: Call, tmp_path: Path) -> None:
+    right = FLOWS.replace("totl", "total").replace(", retry=-1", "")
+    (tmp_path / "flows.py").write_text(right, "utf-8")
+    assert [line.split(" ")[1] for line in weft("check", "flows.py").out.splitlines()] == [
+        "W105",
+        "W128",
+    ]
+    (tmp_path / "flows.py").write_text("import nothing_of_the_kind", "utf-8")
+    assert weft("check", "flows.py", code=2).out.startswith("flows.py:1: W042 ")
+    assert weft("check", "nowhere.py", code=2).out.startswith("nowhere.py:1: W042 ")

@@ -1,13 +1,19 @@
 """`weft show`: schemas as they are shipped, settings that keep their secrets."""
 
+import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from anyio import to_thread
 
 from tests.cli.conftest import ROOT, Call
+from tests.support.folders import write_folder
+from weft import Weft
 from weft.cli.masking import masked
 from weft.conversation.logic.schemas import FILES
+from weft.wiring import flows_in
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -73,3 +79,109 @@ def test_the_declarations_that_a_run_is_pinned_to(weft: Call, tmp_path: Path) ->
     shown = weft("show", "plan", "last", "--store", "runs.db").out
     assert "# agents.yaml\nEcho: {system_message: Say it again.}\n" in shown
     assert "# script.yaml" in shown
+    assert shown.endswith("# context\nEcho\n  nothing\n")
+    raw = json.loads(weft("show", "plan", "last", "--json", "--store", "runs.db").out)
+    assert raw["agents.yaml"] == "Echo: {system_message: Say it again.}\n"
+
+
+AGENTS = """\
+Desk:
+  context:
+    sources:
+    - literal: Answer from the passages alone.
+      priority: 9
+    - retrieval: {collection: handbook, query: "{topic}", top_k: 2, filters: {app: {state: app_id}}}
+    - {provider: wins, fallback: nothing, title: Wins}
+    - history: {last: 10}
+    budget: {max_tokens: 40}
+    format: {citation: " [{source_id}]", order: stable}
+Closer: {context: [wins, {filter: {limit: 1}, timeout_s: 5}]}
+Greeter: {}
+"""
+PROVIDERS = """\
+from weft import ContextSlice
+
+async def wins(request):
+    return ContextSlice([])
+"""
+FILTERED = "weft.assembly.service.providers.filtered.FilteredContextProvider"
+SHOWN = f"""\
+Desk
+  1. from_literal('Answer from the passages alone.', priority=9)
+  2. from_retrieval(handbook, query='{{topic}}', top_k=2, min_relevance=0.7, \
+filters={{'app': from_state('app_id')}})
+  3. from_provider(wins, fallback=weft.wiring.contexts.nothing, timeout=60, title='Wins')
+  4. from_history(last=10)
+  budget: 40 tokens
+  format: citation=' [{{source_id}}]', order='stable'
+Closer
+  from_provider(wins, timeout=60)
+  from_provider({FILTERED}, timeout=5)
+Greeter
+  nothing
+"""
+
+
+def test_what_gives_the_agents_of_a_folder_context(weft: Call, tmp_path: Path) -> None:
+    variables = "definitions: {topic: {type: string, source: {type: static, value: tea}}}"
+    files = {
+        "agents.yaml": AGENTS,
+        "providers.py": PROVIDERS,
+        "context_variables.yaml": variables,
+    }
+    folder = write_folder(tmp_path, files)
+    assert weft("show", "plan", folder).out == SHOWN
+    raw = json.loads(weft("show", "plan", folder, "--json").out)
+    assert raw["agents.yaml"] == AGENTS
+    assert "no store" in weft("show", "plan", folder, "--store", "x", code=2).err
+    assert "Leave `--json` out" in weft("show", "config", "--json", code=2).err
+    (tmp_path / "Flow" / "agents.yaml").write_text("A: {context: winz}", "utf-8")
+    assert "W048" in weft("show", "plan", folder, code=2).err
+
+
+FLOWS = """\
+from weft import Flow, Path
+from pydantic import BaseModel, ConfigDict
+
+
+class State(BaseModel):
+    model_config = ConfigDict(frozen=True)
+    done: bool = False
+
+
+def work(state, ctx): return {"done": True}
+def stop(state, ctx): return None
+
+
+one = Flow("one", State).start_with(work).finally_(stop)
+two = Flow("two", State).start_with(work).fork(stop, Path(), join=stop)
+"""
+
+
+def test_a_flow_of_a_file_is_drawn(weft: Call, tmp_path: Path) -> None:
+    (tmp_path / "flows.py").write_text(FLOWS, "utf-8")
+    drawn = weft("show", "graph", "flows.py:one").out
+    assert drawn.startswith('flowchart TD\n    start(["one"])\n    main_0["work"]\n')
+    several = weft("show", "graph", "flows.py", code=2).err
+    assert "There is: `flows.py:one`, `flows.py:two`." in several
+    assert "flows.py:15: W108 " in weft("show", "graph", "flows.py:two", code=2).err
+    assert "weft show graph NAME" in weft("show", "graph", code=2).err
+    assert "no run 'nowhere'" in weft("show", "graph", "nowhere", code=2).err
+
+
+def test_a_conversation_is_drawn_from_its_folder_and_from_its_run(weft: Call, chat: str) -> None:
+    drawn = weft("show", "graph", chat).out
+    assert drawn.startswith("flowchart TD\n")
+    assert 'agent_0["Poet"]' in drawn and 'agent_1["Critic"]' in drawn
+    assert re.search(r'agent_0 -->\|"1#46; .*done.*"\| agent_1', drawn)
+    weft("run", chat, "--unattended", "--store", "runs.db")
+    assert weft("show", "graph", "last", "--store", "runs.db").out == drawn
+
+
+async def test_what_a_run_of_a_flow_goes_by_is_drawn(weft: Call, tmp_path: Path) -> None:
+    (tmp_path / "flows.py").write_text(FLOWS, "utf-8")
+    flow = flows_in(str(tmp_path / "flows.py"))[0]
+    async with Weft(store=str(tmp_path / "runs.db")) as app:
+        await app.run(flow)
+    shown = await to_thread.run_sync(lambda: weft("show", "graph", "last", "--store", "runs.db"))
+    assert shown.out == flow.to_mermaid()

@@ -19,8 +19,9 @@ from weft.wiring import Folders
 MISTAKES = mistakes()
 WARNINGS = {"W014", "W030", "W031", "W032", "W038", "W046", "W054", "W065", "W066", "W067"}
 
-# Given only when production is asked about; `test_production` has their cases.
-ASKED_FOR = {"W070"}
+# Given only when code is loaded, or production asked about: `test_contexts` and `test_production`
+# have their cases.
+ASKED_FOR = {"W057", "W070"}
 
 
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda each: f"{each.code} {each.says}"[:60])
@@ -40,7 +41,7 @@ def test_a_mistake_is_told_where_it_stands_and_nothing_else_is(mistake: Mistake)
 def test_each_mistake_is_told_with_what_to_do() -> None:
     """In the remedy, or where the message comes from a model or a parser, as its last sentence."""
     imperative = re.compile(
-        r"\b(Add|Change|Choose|Compare|Correct|Declare|Drop|Give|Hand|Keep|Make|Remove|Rename|Say|Set|Show|Use|Write)"
+        r"\b(Add|Change|Choose|Compare|Correct|Declare|Drop|Give|Hand|Keep|Lower|Make|Remove|Rename|Say|Set|Show|Use|Write)"
         r"\b|Did you mean|Known:|Declared:|Only static",
         re.IGNORECASE,
     )
@@ -51,7 +52,8 @@ def test_each_mistake_is_told_with_what_to_do() -> None:
 
 def test_every_code_that_the_checks_can_give_has_a_case() -> None:
     given: set[str] = set()
-    for concept in ("kernel", "variables", "lifecycle", "agents", "guards", "conversation"):
+    concepts = ("kernel", "variables", "assembly", "lifecycle", "agents", "guards", "conversation")
+    for concept in concepts:
         folder = Path(str(import_module(f"weft.{concept}").__file__)).parent
         for module in folder.rglob("*.py"):
             given |= set(re.findall(r'"(W0\d\d)"', module.read_text("utf-8")))
@@ -252,9 +254,10 @@ def test_a_folder_without_agents_and_with_another_problem_says_both() -> None:
     ("agents", "says"),
     [
         ("A: {engine: scriptd}", "Did you mean 'scripted'?"),
-        ("A: {engine: {type: oracle}}", "There is: scripted, functions."),
+        ("A: {engine: {type: oracle}}", "There is: scripted, functions, pydantic_ai."),
         ("A: {engine: {type: functions, file: a.py}}", "needs `file` and `function`"),
         ("A: {engine: {type: scripted, file: a.py}}", "takes no file or function"),
+        ("A: {engine: {type: pydantic_ai, function: f}}", "takes no file or function"),
     ],
 )
 def test_an_agent_that_nothing_makes_answer_is_refused(

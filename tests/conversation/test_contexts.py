@@ -73,7 +73,8 @@ def checked(
 def test_what_can_give_context_is_accepted(context: str, tmp_path: Path) -> None:
     loaded, problems = checked(tmp_path, context)
     assert problems == []
-    assert loaded is not None and loaded.staff == {}  # who answers is not asked by a check
+    assert loaded is not None and loaded.staff["A"].context is not None
+    assert loaded.staff["A"].engines == ()  # who answers is not asked by a check
 
 
 @pytest.mark.parametrize(
@@ -210,3 +211,61 @@ def test_types_of_the_code_are_those_of_the_workflow(tmp_path: Path) -> None:
     loaded, problems = checked(tmp_path, "{filter: {}}", TYPES.replace("{named}", "(name='B')"))
     assert loaded is not None and problems == []
     assert loaded.types.names == ("Lead", "B")
+
+
+# ------------------------------------------------------------------ sources
+
+COLLECTION = """
+    from weft import RagCollection
+
+    class Library(RagCollection):
+        name = "library"
+
+    def in_short(messages):
+        return "Much was said."
+
+    def two(messages, agent):
+        return ""
+    """
+
+
+def searching(name: str) -> str:
+    return f"{{sources: [{{retrieval: {{collection: {name}, query: tea}}}}]}}"
+
+
+def test_a_collection_is_one_of_the_code_or_will_be_registered(tmp_path: Path) -> None:
+    loaded, problems = checked(tmp_path, searching("library"), COLLECTION)
+    assert loaded is not None and problems == []
+    for name, remedy in (("libary", "Did you mean 'library'?"), ("RagCollection", "app.register(")):
+        loaded, (problem,) = checked(tmp_path, searching(name), COLLECTION)
+        assert loaded is not None, "the program that starts it may register that"
+        assert (problem.code, problem.line, problem.severity) == ("W057", 3, "warning")
+        assert problem.message.startswith(f"Collection {name!r} is neither declared in")
+        assert remedy in problem.remedy
+
+
+@pytest.mark.parametrize(
+    ("source", "code", "says"),
+    [
+        ("{history: {last: 1, summarise: two}}", "W012", "Let it take one: the messages."),
+        ("{provider: winz}", "W048", "There is no provider 'winz'."),
+        ("{filter: {}, fallback: winz}", "W048", "There is no provider 'winz'."),
+        ("{provider: in_short}", "W051", "Provider 'in_short' is not async."),
+        ("{state: a..b}", "W012", "is no path of the state."),
+    ],
+)
+def test_what_sources_need_of_the_code_is_told_once(
+    source: str, code: str, says: str, tmp_path: Path
+) -> None:
+    context = f"{{sources: [{{literal: Be kind.}}, {source}]}}"
+    loaded, (problem,) = checked(tmp_path, context, COLLECTION)
+    assert loaded is None
+    assert (problem.line, problem.code) == (3, code)
+    assert says in str(problem)
+
+
+def test_a_function_that_is_to_summarise_is_in_the_code(tmp_path: Path) -> None:
+    context = "{sources: [{history: {last: 1, summarise: in_shrt}}]}"
+    _, (problem,) = checked(tmp_path, context, COLLECTION)
+    assert (problem.file, problem.code) == ("Flow/providers.py", "W043")
+    assert checked(tmp_path, context.replace("shrt", "short"), COLLECTION)[1] == []

@@ -268,3 +268,22 @@ def test_what_is_said_never_to_happen_never_happens(
                 unset = f"Agent {speaker!r} is shown {name!r}, which nothing can have set by then."
                 assert unset not in told
         talk.say(speaker, word)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        {"variables": ["x"]},
+        {"state": "x"},
+        {"state": "x.name"},
+        {"retrieval": {"collection": "c", "query": "about {x.name}"}},
+        {"retrieval": {"collection": "c", "query": "q", "filters": {"k": {"state": "x"}}}},
+    ],
+)
+def test_what_sources_read_is_used(source: dict[str, Any]) -> None:
+    x = {"type": "object", "source": {"type": "static", "value": {"name": "y"}}}
+    files = {
+        "agents.json": json.dumps({"A": {"context": {"sources": [source]}}}),
+        "context_variables.json": json.dumps({"definitions": {"x": x}}),
+    }
+    assert examine(files)[1] == []

@@ -18,14 +18,19 @@ from weft.agents.logic.views import view_of
 from weft.agents.spec import (
     Agent,
     Answer,
+    BudgetChoice,
     ContextChoice,
     EngineChoice,
+    FormatChoice,
+    HistoryChoice,
     Line,
     PromptSection,
+    RetrievalChoice,
     RunState,
     Script,
     ScriptedCall,
     Server,
+    SourceChoice,
     Task,
     Tool,
     Ui,
@@ -33,7 +38,16 @@ from weft.agents.spec import (
 from weft.cli import entry
 from weft.conversation.logic.schemas import FILES
 from weft.conversation.spec import Handoff, Orchestrator, UiConfig
-from weft.guards.spec import Guards, LoopDetection, Price, RunBudget, Strategies, Weights
+from weft.guards.spec import (
+    Category,
+    Guards,
+    LoopDetection,
+    Price,
+    RunBudget,
+    Selection,
+    Strategies,
+    Weights,
+)
 from weft.lifecycle.spec import LifecycleTool, MessageHook
 from weft.log.spec import Event
 from weft.runtime.logic import FACTS
@@ -159,8 +173,20 @@ KEYS: dict[str, list[type[BaseModel]]] = {
         LoopDetection,
         Weights,
         Strategies,
+        Selection,
+        Category,
     ],
-    "### agents": [Agent, PromptSection, EngineChoice, ContextChoice],
+    "### agents": [
+        Agent,
+        PromptSection,
+        EngineChoice,
+        ContextChoice,
+        SourceChoice,
+        RetrievalChoice,
+        HistoryChoice,
+        BudgetChoice,
+        FormatChoice,
+    ],
     "### context_variables": [
         Definition,
         Static,

@@ -19,8 +19,11 @@ CODE = ("python", "yaml", "toml", "json")
 # Files that no page shows because a page names their folder.
 _PARTS = ("agents.yaml", "handoffs.yaml", "orchestrator.yaml", "script.yaml")
 UNSHOWN = {
+    *(f"Advice/{file}" for file in ("context_variables.yaml", "orchestrator.yaml", "script.yaml")),
     *(f"Booking/{file}" for file in (*_PARTS, "context_variables.yaml")),
     *("Haggle/agents.yaml", "Haggle/handoffs.yaml"),
+    *(f"Clerks/{file}" for file in ("agents.yaml", "handoffs.yaml", "script.yaml")),
+    *(f"Clerks/{file}" for file in ("clerks.py", "context_variables.yaml")),
     *("Handbook/leave.md", "Handbook/travel.txt"),
     *(f"Helpline/{file}" for file in _PARTS if file != "handoffs.yaml"),
     *(f"Helpline/{file}" for file in ("context_variables.yaml", "desk.py")),

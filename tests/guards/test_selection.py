@@ -208,7 +208,15 @@ def test_a_score_is_a_share() -> None:
 
 @pytest.mark.parametrize(
     ("value", "category"),
-    [("a b", "a b"), (None, ""), (3, "3"), (True, "true"), ({"b": 1, "a": 2}, '{"a":2,"b":1}')],
+    [
+        ("a b", "a b"),
+        (None, ""),
+        (3, "3"),
+        (True, "true"),
+        ({"b": 1, "a": 2}, '{"a":2,"b":1}'),
+        (object(), ""),
+        (float("nan"), ""),
+    ],
 )
 def test_a_value_as_a_category(value: Any, category: str) -> None:
     assert category_of(value) == category

@@ -157,7 +157,8 @@ TOPIC = {
           unset: {type: string, source: {type: derived}}
         """,
     "guards.py": "def by_tier(values):\n    return 'gold' if values['tier'] > 2 else None\n"
-    "def stumble(values):\n    raise LookupError(values['topic'])\n",
+    "def stumble(values):\n    raise LookupError(values['topic'])\n"
+    "def wild(values):\n    return object()\n",
 }
 
 
@@ -170,6 +171,7 @@ TOPIC = {
         ("{variable: user_id}", "u1", ""),
         ("{variable: unset}", "general", "variable 'unset' has no value"),
         ("{function: by_tier}", "gold", ""),
+        ("{function: wild}", "general", "the function that says the category gave none"),
         (
             "{function: stumble}",
             "general",

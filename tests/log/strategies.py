@@ -9,7 +9,8 @@ import msgspec
 from hypothesis import strategies as st
 
 from tests.board.strategies import artifacts, visibilities
-from weft.board.spec import Artifact, Visibility
+from weft.assembly.spec import Message
+from weft.board.spec import Artifact, Audience, Visibility
 from weft.log.spec import Event, Fact
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -29,7 +30,9 @@ PLAIN: dict[Any, st.SearchStrategy[Any]] = {
     float: st.floats(allow_nan=False, allow_infinity=False),
     NoneType: st.none(),
     Artifact: artifacts("a"),
-    **dict.fromkeys(get_args(Visibility), visibilities),
+    Message: st.builds(Message, st.integers(0, 9), texts, texts),
+    **dict.fromkeys((*get_args(Visibility), Visibility), visibilities),
+    Audience: st.lists(visibilities, max_size=2).map(tuple),
     datetime: st.integers(0, 2**52).map(lambda each: EPOCH + timedelta(microseconds=each)),
 }
 

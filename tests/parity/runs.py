@@ -9,14 +9,16 @@ from typing import Any
 
 from tests.support.worlds import begin, make_driver, make_world
 from weft.agents.spec import Answer, Line, Script, Task, ToolCall, ToolSchema
+from weft.assembly.spec import RetrievalResult
+from weft.conversation.logic.sources import stand_in
 from weft.errors import DefinitionError, Diagnostic, MissingContext
 from weft.explain.logic.asking import explain
 from weft.explain.spec.asked import Asked, Declared
 from weft.log.spec import Event
 from weft.runtime.spec import Reply
-from weft.testing import FakeClock, FakeDocuments, ScriptedEngine
+from weft.testing import FakeClock, FakeDocuments, InMemorySearch, ScriptedEngine
 from weft.testing.contracts.artifacts.samples import series
-from weft.wiring import Folders, declared
+from weft.wiring import Collections, Folders, Settings, declared
 
 # What the test's own engine says for agents that choose none.
 LINES = {
@@ -120,7 +122,16 @@ def shout(sender, message, recipient, silent):
 """
 PROVIDERS = """
 import asyncio
-from weft import ContextSlice
+from weft import ContextSlice, RagCollection
+
+class Manual(RagCollection):
+    name = "manual"
+
+class Attic(RagCollection):
+    name = "attic"
+
+def in_short(messages):
+    return f"{len(messages)} before."
 
 async def told(request):
     return ContextSlice([{"told": dict(request.config)}])
@@ -228,10 +239,12 @@ async def see(where: Path, documents: Mapping[str, Any]) -> Seen:
         (folder / name).write_text(text, "utf-8")
     script = Script.model_validate(documents.get("script", {}))
     engine = ScriptedEngine({**LINES, **{a: lines_of(said) for a, said in script.agents.items()}})
-    world = make_world(engine, env=ENVIRONMENT, documents=documents_of_the_user())
+    collections = shelves()
+    documents_held = documents_of_the_user()
+    world = make_world(engine, None, ENVIRONMENT, documents_held, collections)
     assert isinstance(world.clock, FakeClock)
     await world.stores.artifacts.put(series(2))
-    loaded, problems = Folders(engine).examine(str(folder))
+    loaded, problems = Folders(engine, collections=collections).examine(str(folder))
     try:
         run = await begin(world, str(folder))
     except DefinitionError as refused:
@@ -265,6 +278,17 @@ def lines_of(said: Sequence[Line]) -> list[Answer]:
         )
         for line in said
     ]
+
+
+def shelves() -> Collections:
+    """Two collections with the same in them."""
+    collections = Collections(Settings())
+    for shelf in ("manual", "attic"):
+        search = InMemorySearch()
+        search.seed(RetrievalResult("Tea is packed dry.", 0.9, "tea.md"))
+        search.seed(RetrievalResult("Jars are packed upright.", 0.8, "jars.md"))
+        collections.register(stand_in(shelf), search)
+    return collections
 
 
 def documents_of_the_user() -> FakeDocuments:

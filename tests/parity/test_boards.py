@@ -20,8 +20,9 @@ MATCHING, GATES, JOINS, BATCHES, PRODUCTS, ENGINES, CONTEXT, COMPONENTS = (
     for each in ("matching", "gates", "joins", "batches", "products", "engines")
     + ("context", "components")
 )
-PUBLISHING, WAITING, VARIABLES, SOURCES = (
-    f"tests.reaction.test_{each}" for each in ("publishing", "waiting", "variables", "sources")
+PUBLISHING, WAITING, VARIABLES, SOURCES, LABELS = (
+    f"tests.reaction.test_{each}"
+    for each in ("publishing", "waiting", "variables", "sources", "labels")
 )
 NEAREST = f"{CONTEXT}:test_a_provider_that_fails_is_replaced_by_its_fallback"
 FILTER = f"{CONTEXT}:test_a_filter_chooses_from_the_whole_board"
@@ -48,6 +49,7 @@ AGENTS = {
     "publishes.tags": f"{PRODUCTS}:test_what_holds_for_a_type_holds_for_each_of_it",
     "publishes.fan_out": f"{PRODUCTS}:test_fan_out_says_how_many",
     "publishes.validate": f"{PRODUCTS}:test_what_does_not_validate_is_refused",
+    "publishes.inherit": f"{LABELS}:test_what_is_made_inherits_who_may_see_what_it_was_made_of",
     "with_engines.engines": f"{ENGINES}:test_engines_answer_one_after_the_other",
     "with_tools.functions": f"{ENGINES}:test_an_agent_calls_its_tools",
     "with_context.provider": f"{CONTEXT}:test_a_provider_knows_whom_it_gives_context",

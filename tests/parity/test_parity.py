@@ -24,6 +24,7 @@ from tests.parity.effects import Effect, put
 from tests.parity.guard_effects import GUARD_EFFECTS
 from tests.parity.runs import see
 from tests.parity.selection_effects import SELECTION_EFFECTS
+from tests.parity.source_effects import SOURCE_EFFECTS
 from tests.parity.tool_effects import TOOL_EFFECTS
 from tests.support.folders import write_folder
 from weft import (
@@ -37,18 +38,27 @@ from weft import (
     Weights,
     wiring,
 )
+from weft.agents.spec import ProviderChoice
 from weft.app.weft import Asked
 from weft.board.spec import FilterConfig, TagFilter
 from weft.errors import UsageError
 from weft.kernel.models import Declared
+from weft.testing import LoopbackModel
 from weft.variables.spec import BAKED_IN, BASE, Trigger, Variables
 from weft.variables.spec.triggers import Setting
 from weft.wiring import Settings
 
 # Made by the check from what is declared, or what others are made from; nobody writes them down.
-MADE = {Variables, Trigger, Setting}
+MADE = {Variables, Trigger, Setting, ProviderChoice}
 
-EFFECTS = effects.EFFECTS | TOOL_EFFECTS | CONTEXT_EFFECTS | GUARD_EFFECTS | SELECTION_EFFECTS
+EFFECTS = (
+    effects.EFFECTS
+    | TOOL_EFFECTS
+    | CONTEXT_EFFECTS
+    | SOURCE_EFFECTS
+    | GUARD_EFFECTS
+    | SELECTION_EFFECTS
+)
 
 # What can be said and is so anyway: an agent takes its n-th turn once.
 TRUE_ANYWAY = {"AgentTurnCount.once"}
@@ -382,6 +392,29 @@ async def vectors_of_a_file(folder: str) -> None:
     assert await note() == ["one.db", "two.db"]
 
 
+async def asked_for(folder: str, **settings: Any) -> list[str]:
+    """The models that are asked for in a run."""
+    async with LoopbackModel(["Done."]) as model:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("OPENAI_BASE_URL", model.url)
+            patch.setenv("OPENAI_API_KEY", "key")
+            async with Weft(store="memory", **settings) as app:
+                await (await app.start(folder)).finished()
+    return [request.body["model"] for request in model.requests]
+
+
+async def model_of_the_app(folder: str) -> None:
+    assert await asked_for(folder, model="openai-chat:one") == ["one"]
+    assert await asked_for(folder, model="openai-chat:two") == ["two"]
+
+
+async def model_of_a_file(folder: str) -> None:
+    configure('model = "openai-chat:one"\n')
+    assert await asked_for(folder) == ["one"]
+    configure('model = "openai-chat:two"\n')
+    assert await asked_for(folder) == ["two"]
+
+
 APP: dict[str, Callable[[str], Any]] = {
     "Weft.store": store_of_the_app,
     "Weft.slots": slots_of_the_app,
@@ -400,6 +433,8 @@ APP: dict[str, Callable[[str], Any]] = {
     "Settings.strict": strictness_of_a_file,
     "Weft.vectors": vectors_of_the_app,
     "Settings.vectors": vectors_of_a_file,
+    "Weft.model": model_of_the_app,
+    "Settings.model": model_of_a_file,
 }
 
 

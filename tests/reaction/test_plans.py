@@ -24,12 +24,13 @@ from tests.reaction.sayings import (
     known,
     plan,
 )
+from weft import Budget, ContextRequest, ContextSlice, from_literal
 from weft.board.spec import TypeRegistry, artifact_type
 from weft.errors import UsageError
 from weft.kernel.digests import digest
 from weft.kernel.names import qualified
 from weft.reaction.logic.checking import check_plan, refuse_problems
-from weft.reaction.logic.plans import make_plan, plan_diff, subscription_digest
+from weft.reaction.logic.plans import describe_plan, make_plan, plan_diff, subscription_digest
 from weft.reaction.spec import AgentBuilder, Member, Plan
 
 CONSUMING = [each for option, each in SAYINGS.items() if option.startswith("consumes.")]
@@ -277,3 +278,30 @@ def test_what_can_never_work_is_told(case: str) -> None:
 )
 def test_what_can_work_is_let_be(member: Member) -> None:
     refuse_problems(plan(LEAD, member))
+
+
+def test_what_gives_agents_context_is_described() -> None:
+    async def wins(request: ContextRequest) -> ContextSlice:
+        return ContextSlice([])
+
+    name = qualified(wins)
+    described = describe_plan(
+        plan(
+            build("lead").with_sources(from_literal("Be kind."), budget=Budget(9)).member(),
+            build("critic").with_context(wins).consumes(Pitch, context_provider=wins).member(),
+            build("clerk").with_context_filter(limit=3).member(),
+            build("helper").member(),
+        )
+    )
+    assert described.splitlines() == [
+        "lead",
+        "  1. from_literal('Be kind.')",
+        "  budget: 9 tokens",
+        "critic",
+        f"  from_provider({name}, timeout=60)",
+        f"  critic#1: from_provider({name}, timeout=60)",
+        "clerk",
+        "  artifacts by filter: limit=3",
+        "helper",
+        "  artifacts with the correlation id",
+    ]

@@ -119,6 +119,26 @@ async def test_a_function_is_heard_in_the_loop_wherever_it_goes_on(
     assert (set(threads) == {threading.get_ident()}) is is_async
 
 
+@pytest.mark.parametrize("is_async", [True, False])
+async def test_an_answer_that_is_made_again_is_heard_from_its_beginning(
+    tmp_path: Path, is_async: bool
+) -> None:
+    def speak(task: Task) -> str:
+        for piece in ("Half ", None, None, "The ", "whole."):
+            task.say(piece)
+        return "The whole."
+
+    async def speak_async(task: Task) -> str:
+        return speak(task)
+
+    pieces = await heard(tmp_path, FunctionEngine(speak_async if is_async else speak))
+    assert [(each.offset, each.text) for each in pieces] == [
+        (0, "Half "),
+        (0, "The "),
+        (4, "whole."),
+    ]
+
+
 async def test_who_comes_late_hears_the_answer_from_its_beginning(tmp_path: Path) -> None:
     begun, go = asyncio.Event(), asyncio.Event()
 

@@ -16,7 +16,7 @@ from weft.runtime.service.runs import World
 from weft.runtime.spec import Loaded, Staff
 from weft.testing import CrashingCallee, CrashingEngine, CrashingLog, Fuse, Killed
 from weft.variables.spec import Context
-from weft.wiring import Folders
+from weft.wiring import Collections, Folders
 
 OUTCOMES = ("tool.returned", "tool.failed", "lifecycle.tool_result", "lifecycle.tool_error")
 
@@ -44,8 +44,10 @@ class Watched:
 class Mortal:
     """Workflows as a process has them that may be killed around every call."""
 
-    def __init__(self, log: EventLog, fuse: Fuse, keys: list[str]) -> None:
-        self._folders = Folders()
+    def __init__(
+        self, log: EventLog, fuse: Fuse, keys: list[str], collections: Collections | None
+    ) -> None:
+        self._folders = Folders(collections=collections)
         self._log = log
         self._fuse = fuse
         self._keys = keys
@@ -68,7 +70,9 @@ class Mortal:
 
     def _staffed(self, staff: Staff) -> Staff:
         engines = tuple(CrashingEngine(each, self._fuse) for each in staff.engines)
-        context = staff.context and replace(staff.context, provider=self._asked(staff.context))
+        context = staff.context
+        if isinstance(context, Chosen):
+            context = replace(context, provider=self._asked(context))
         return replace(staff, engines=engines, context=context)
 
     def _asked(self, chosen: Chosen) -> ContextProvider:
@@ -87,12 +91,19 @@ class Mortal:
 class Lives:
     """One run; `keys` has the key of every call of a tool or hook that was begun."""
 
-    def __init__(self, folder: str, person: Person, store: Any = None) -> None:
+    def __init__(
+        self,
+        folder: str,
+        person: Person,
+        store: Any = None,
+        collections: Collections | None = None,
+    ) -> None:
         self.keys: list[str] = []
+        self._collections = collections
         self.passed = 0
         self._folder = folder
         self._person = person
-        self._world = make_world(store=store)
+        self._world = make_world(store=store, collections=collections)
 
     async def live(self, *kills: int) -> list[Event]:
         """The log of the run after as many lives; each ends when its fuse is burnt."""
@@ -109,7 +120,9 @@ class Lives:
 
     async def _life(self, run: str, fuse: Fuse) -> list[Event]:
         log = self._world.stores.log
-        world: World = replace(self._world, definitions=Mortal(log, fuse, self.keys))
+        world: World = replace(
+            self._world, definitions=Mortal(log, fuse, self.keys, self._collections)
+        )
 
         def person(question: Any) -> Any:
             fuse.point()

@@ -20,17 +20,27 @@ def essence(events: Sequence[Event]) -> list[Any]:
         return names.get(seq) if seq else None
 
     def plain(event: Event) -> Any:
-        data = msgspec.to_builtins(event.data)
-        data.pop("elapsed_ms", None)
-        for call in data.get("calls", ()):
-            call.pop("micros", None)
+        data = _untimed(msgspec.to_builtins(event.data))
         for at in (data, data.get("history", {})):
-            for field in ("as_in", "first", "last"):
-                if isinstance(at.get(field), int):
-                    at[field] = name(at[field])
+            for field in at.keys() & {"as_in", "first", "last"}:
+                at[field] = name(at[field]) if isinstance(at[field], int) else at[field]
+        for told in (*data.get("segments", ()), *data.get("withheld", ())):
+            for field in ("origin", "reason"):
+                told[field] = _SAID.sub(lambda seq: str(name(int(seq[0]))), told[field])
         return event.id, event.kind, event.actor, name(event.cause), data
 
     return [plain(event) for event in events if event.seq not in resumed]
+
+
+def _untimed(data: dict[str, Any]) -> dict[str, Any]:
+    """A fact without how long something took."""
+    for call in data.get("calls", ()):
+        call.pop("micros", None)
+    return {key: value for key, value in data.items() if key not in ("elapsed_ms", "micros")}
+
+
+# The number of an event in which something was said, as frames name it.
+_SAID = re.compile(r"(?<=\bevent )\d+|(?<=\bevents )\d+|(?<=\d to )\d+")
 
 
 def _is_of_resumption(event: Event) -> bool:

@@ -13,7 +13,7 @@ from weft.runtime.service.runs import Runs, World
 from weft.testing import FakeClock, FakeDocuments, FakeEntropy, FakeEnvironment
 from weft.variables.ports import DocumentStore
 from weft.variables.service import ContextSource
-from weft.wiring import Folders
+from weft.wiring import Collections, Folders
 
 
 def make_world(
@@ -21,6 +21,7 @@ def make_world(
     store: Any = None,
     env: dict[str, str] | None = None,
     documents: DocumentStore | None = None,
+    collections: Collections | None = None,
 ) -> World:
     """A world over a store, in memory unless told otherwise."""
     store = store or MemoryStore(codec())
@@ -39,7 +40,7 @@ def make_world(
         FakeEntropy(),
         FakeEnvironment(env),
         documents or FakeDocuments(),
-        Folders(engine),
+        Folders(engine, collections=collections),
         InlineScheduler(clock),
     )
 

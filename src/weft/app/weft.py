@@ -43,6 +43,7 @@ class Asked(TypedDict, total=False):
     strict: bool | None
     vectors: str | None
     beliefs: str | None
+    model: str | None
 
 
 class Weft:
@@ -51,8 +52,8 @@ class Weft:
     `store` and `documents` are where runs are kept and where database variables are looked up;
     `artifacts` and `beliefs` are where artifacts and what is known of agents are kept if not beside
     the runs, `vectors` where collections are;
-    `engine` answers for agents that choose none. With `strict=False`, a workflow whose context
-    variables are invalid begins without them.
+    `engine` answers, or `model` is asked, for agents that choose no engine. With `strict=False`, a
+    workflow whose context variables are invalid begins without them.
     """
 
     def __init__(self, *, engine: "Engine | None" = None, **settings: Unpack[Asked]) -> None:

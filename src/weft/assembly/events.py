@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import msgspec
 
+from weft.board.spec import Audience, Public, Visibility
 from weft.kernel.values import Json
 from weft.log.spec import Fact
 
@@ -15,7 +16,8 @@ class GatheredItem(
     """One item of a slice, known by its digest; its text stands where the run first has it.
 
     `provider` is who gave it, inside whom; `artifact` is the id of what it shows, and `redacted`
-    are the paths of the payload that it does not show as they are.
+    are the paths of the payload that it does not show as they are. `visibility` is that of what it
+    was made of.
     """
 
     digest: str
@@ -23,6 +25,7 @@ class GatheredItem(
     artifact: str = ""
     redacted: tuple[str, ...] = ()
     text: str | None = None
+    visibility: Audience = ()
 
 
 class ProviderCall(
@@ -77,12 +80,14 @@ class FoundResult(
     chunk: int = 0
     metadata: Mapping[str, Json] = {}
     text: str | None = None
+    visibility: Visibility = Public()
 
 
 class RetrievalSearched(Fact, frozen=True):
     """A collection was searched: for what, and what was found in how many microseconds.
 
-    `turn` and `agent` are those that it was first searched for in the run.
+    `turn` and `agent` are those that it was first searched for in the run; `reader` stands for that
+    agent with its labels and its tenant where others might find something else.
     """
 
     kind: ClassVar[str] = "retrieval.searched"
@@ -95,11 +100,12 @@ class RetrievalSearched(Fact, frozen=True):
     results: tuple[FoundResult, ...]
     micros: int
     filters: Mapping[str, Json] = {}
+    reader: str = ""
 
 
 class HistorySummarised(Fact, frozen=True):
     """A text was made in the place of messages: those of the events `first` to `last`, which stay
-    on record; `digest` is their running digest."""
+    on record; `digest` is their running digest. `visibility` is that of all of them."""
 
     kind: ClassVar[str] = "history.summarised"
     turn: int
@@ -109,6 +115,7 @@ class HistorySummarised(Fact, frozen=True):
     count: int
     digest: str
     text: str
+    visibility: Audience = ()
 
 
 class Segment(
@@ -146,7 +153,8 @@ class FrameAssembled(Fact, frozen=True):
     """Everything one turn is shown, in order, recorded before it is shown.
 
     The system text is the view: its segments are listed in the first frame that shows it, and
-    later ones name that frame in `as_in`. The history follows the view.
+    later ones name that frame in `as_in`. The history follows the view. `visibility` is that of
+    everything that it shows.
     """
 
     kind: ClassVar[str] = "frame.assembled"
@@ -160,3 +168,4 @@ class FrameAssembled(Fact, frozen=True):
     as_in: int = 0
     segments: tuple[Segment, ...] = ()
     withheld: tuple[Withheld, ...] = ()
+    visibility: Audience = ()

@@ -11,6 +11,7 @@ import typer
 from weft.agents.events import ModelCalled, TurnStarted
 from weft.agents.spec import Question
 from weft.app import Run, Weft
+from weft.cli.command import as_text
 from weft.cli.keyboard import is_attended
 from weft.cli.narration import JsonLines, Narration, Story
 from weft.cli.person import Person
@@ -44,6 +45,18 @@ class ConversingCommand(StoreCommand):
     unattended: Annotated[
         bool, typer.Option("--unattended", help="The workflow's scripted user answers.")
     ] = False
+    model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            callback=as_text,
+            help="The model of agents that choose no engine and name none, as openai:gpt-5.",
+        ),
+    ] = None
+
+    def open(self) -> Weft:
+        """The app, with the model that was asked for."""
+        return Weft(store=self.store, model=self.model)
 
     async def converse(
         self, app: Weft, run: Run, terminal: Terminal, before: Sequence[Event] = ()
@@ -68,7 +81,7 @@ class ConversingCommand(StoreCommand):
         return Script(lines) if self.unattended or not is_attended() else Person(narration)
 
     async def _attend(self, session: Session, run: str, terminal: Terminal) -> Event | None:
-        onward = f"Run {run} can go on from where it stands: {self.again('resume', run)}"
+        onward = f"Run {run} can go on from where it stands: {self._resuming(run)}"
         if not self.is_kept:
             onward = f"Run {run} was kept in memory only, and is gone."
         try:
@@ -112,6 +125,10 @@ class ConversingCommand(StoreCommand):
             tell(joined("  ", (command, "bold")))
         return 1 if trouble else 0
 
+    def _resuming(self, run: str) -> str:
+        """The command line that goes on with a run, with the same model."""
+        return self.again("resume", run, *(("--model", self.model) if self.model else ()))
+
     def _onward(self, events: Sequence[Event], question: Question | None) -> Iterator[str]:
         """Command lines to go on with."""
         run = events[0].run
@@ -119,7 +136,7 @@ class ConversingCommand(StoreCommand):
             return
         if question is not None:
             yield self.again("answer", run, example(question))
-            yield self.again("resume", run)
+            yield self._resuming(run)
         turns = [event.data.turn for event in events if isinstance(event.data, TurnStarted)]
         if turns:
             yield self.again("explain", run, "--turn", str(turns[-1]))

@@ -9,6 +9,7 @@ from rich.text import Text
 from weft.cli.terminal import joined, safe
 from weft.explain.spec.asked import Explanation
 from weft.explain.spec.board import NAMED
+from weft.explain.spec.flow import FlowRouteExplained
 from weft.explain.spec.reaction import ARRIVED, ConsumptionExplained, OfferExplained
 from weft.explain.spec.route import RouteExplained
 from weft.explain.spec.timeline import COLUMNS, Timeline
@@ -37,6 +38,8 @@ def render(found: Explanation) -> Iterator[RenderableType]:
             return _variable(found)
         case RouteExplained():
             return _route(found)
+        case FlowRouteExplained():
+            return _flow_route(found)
         case OfferExplained():
             return _offer(found)
         case ConsumptionExplained():
@@ -109,6 +112,12 @@ def _segment(number: int, each: Shown) -> tuple[str | Text, ...]:
         bar,
         each.reason,
     )
+
+
+def _flow_route(found: FlowRouteExplained) -> Iterator[RenderableType]:
+    yield _heading(found.headline)
+    for line in found.parts:
+        yield safe(line)
 
 
 def _variable(found: VariableExplained) -> Iterator[RenderableType]:

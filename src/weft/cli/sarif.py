@@ -12,9 +12,13 @@ _SCHEMA = (
 )
 
 
+# What SARIF calls a severity, where it has another word.
+_LEVELS = {"info": "note"}
+
+
 def sarif(problems: Sequence[Diagnostic], version: str) -> dict[str, Any]:
     """One run of this version of Weft, with a result per problem."""
-    levels = {problem.code: problem.severity for problem in problems}
+    levels = {problem.code: _level(problem) for problem in problems}
     codes = sorted(levels)
     rules = [{"id": code, "defaultConfiguration": {"level": levels[code]}} for code in codes]
     driver = {"name": "Weft", "version": version, "rules": rules}
@@ -31,10 +35,14 @@ def _result(problem: Diagnostic, index: int) -> dict[str, Any]:
     return {
         "ruleId": problem.code,
         "ruleIndex": index,
-        "level": problem.severity,
+        "level": _level(problem),
         "message": {"text": f"{problem.message} {problem.remedy}".strip()},
         "locations": [{"physicalLocation": place}],
     }
+
+
+def _level(problem: Diagnostic) -> str:
+    return _LEVELS.get(problem.severity, problem.severity)
 
 
 def _uri(file: str) -> str:

@@ -307,7 +307,7 @@ def _on_selection(state: RunState, event: Event) -> None:
     """Without anybody who can take its turn, a run cannot go on."""
     fact: guards.SelectionMade = event.data
     if not fact.chosen:
-        state.failure = Failure(NO_CANDIDATES, fact.notes[-1])
+        state.failure = Failure(NO_CANDIDATES, " ".join(fact.notes))
 
 
 def _on_gathered(state: RunState, event: Event) -> None:

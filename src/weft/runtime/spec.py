@@ -13,8 +13,9 @@ from weft.assembly.logic.assembled import AssembledContext
 from weft.assembly.logic.retrieval import Estimate
 from weft.assembly.spec import Chosen
 from weft.assembly.spec.assemblies import Assembly
-from weft.assembly.spec.means import Embedder, Search, TokenCounter, no_search
+from weft.assembly.spec.means import Embedder, ReaderSearch, TokenCounter, no_search
 from weft.board.spec import Artifact, Reader, TypeRegistry
+from weft.errors import Diagnostic
 from weft.guards.spec import NO_GUARDS, Guards
 from weft.kernel.values import Json
 from weft.log.spec import Fact
@@ -66,8 +67,8 @@ class Delta(msgspec.Struct, frozen=True, gc=False):
     call: int = 1
 
 
-# Takes pieces of an answer while it is made.
-Say = Callable[[str], None]
+# Takes pieces of an answer while it is made; `None` when it is made from its beginning again.
+Say = Callable[[str | None], None]
 
 # Gives what takes the pieces of a turn's model call of that number, from 1.
 Voice = Callable[[int], Say]
@@ -103,7 +104,7 @@ class Going(NamedTuple):
     errand: Errand | None = None
 
 
-def silence(text: str) -> None:
+def silence(text: str | None) -> None:
     """Takes a piece of an answer that nobody is to hear."""
 
 
@@ -160,7 +161,9 @@ class Staff:
 class Loaded:
     """A checked workflow with the code of its agents, tools and hooks, and what a run of it is
     pinned to. Tools are known by name, hooks by their place; parts that are set aside do not pass
-    their check and count as empty. `modules` is kept because the code lives no longer than it."""
+    their check and count as empty. `lacking` says which agents cannot answer here: such a run can
+    be told something, but not driven. `modules` is kept because the code lives no longer than it.
+    """
 
     workflow: Workflow
     staff: Mapping[str, Staff]
@@ -185,11 +188,12 @@ class Loaded:
     suppressed: tuple[ContextSuppressed, ...] = ()
     contexts: Mapping[str, Chosen] = field(default_factory=dict[str, Chosen])
     types: TypeRegistry = field(default_factory=TypeRegistry)
-    search: Search = no_search
+    search: ReaderSearch = no_search
     counter: TokenCounter = field(default_factory=Estimate)
     guards: Guards = NO_GUARDS
     embedder: Embedder | None = None
     modules: object = None
+    lacking: tuple[Diagnostic, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,10 +19,21 @@ from weft.testing.fakes import (
     FakeEnvironment,
     FakeToolServer,
 )
+from weft.testing.loopback import (
+    Broken,
+    Garbled,
+    LoopbackModel,
+    ModelRequest,
+    Paced,
+    Refusal,
+    Stalled,
+)
+from weft.testing.recorded import RecordedEngine
 from weft.testing.retrieval import HashingEmbedder, InMemorySearch, ParagraphSplitter
 
 __all__ = [
     "BoardTurn",
+    "Broken",
     "CrashingArtifacts",
     "CrashingBeliefs",
     "CrashingCallee",
@@ -35,9 +46,16 @@ __all__ = [
     "FakeEnvironment",
     "FakeToolServer",
     "Fuse",
+    "Garbled",
     "HashingEmbedder",
     "InMemorySearch",
     "Killed",
+    "LoopbackModel",
+    "ModelRequest",
+    "Paced",
     "ParagraphSplitter",
+    "RecordedEngine",
+    "Refusal",
     "ScriptedEngine",
+    "Stalled",
 ]

@@ -1,13 +1,16 @@
 """Collections for tests: no model, no file, and always the same."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from hashlib import blake2b
 from typing import NamedTuple
 
 from weft.adapters.memory import MemoryVectors
-from weft.assembly.logic.retrieval import facts_of, rank, read_filters, words_of
+from weft.assembly.logic.retrieval import admits, facts_of, rank, read_filters, words_of
+from weft.assembly.ports.retrieval import NOBODY
 from weft.assembly.service import EmbeddingSearch
-from weft.assembly.spec.retrieval import Added, Document, Format, Matching, RetrievalResult
+from weft.assembly.spec.retrieval import Added, Document, Format, Matching, Results, RetrievalResult
+from weft.board.spec import Public, Reader
 from weft.kernel.values import Json
 
 # In how many places of a vector a word leaves its mark.
@@ -82,17 +85,21 @@ class InMemorySearch:
         top_k: int = 5,
         min_relevance: float = 0.7,
         filters: Mapping[str, Json] | None = None,
-    ) -> list[RetrievalResult]:
+        reader: Reader = NOBODY,
+        now: datetime | None = None,
+    ) -> Results:
         """The best of what it holds and of what it was seeded with."""
         self.searches.append(Searched(query, top_k, min_relevance, filters))
-        found = await self._inner.search(query, top_k, min_relevance, filters)
+        found = await self._inner.search(query, top_k, min_relevance, filters, reader, now)
         groups = read_filters(filters) if query.strip() else ((),)
         passing = [
             each
             for each in self._seeds
-            if all(not set(facts_of(each.metadata)).isdisjoint(group) for group in groups)
+            if admits(each.visibility, reader, now)
+            and all(not set(facts_of(each.metadata)).isdisjoint(group) for group in groups)
         ]
-        return rank([*found, *passing], top_k, min_relevance)
+        for_all = found.for_all and all(each.visibility == Public() for each in self._seeds)
+        return Results(rank([*found, *passing], top_k, min_relevance), for_all=for_all)
 
     async def add(self, documents: Iterable[Document]) -> Added:
         """Keep documents, beside what it was seeded with."""

@@ -7,6 +7,8 @@ from weft.wiring.collections import (
     texts_below,
     token_counter,
 )
+from weft.wiring.flows import examine as examine_flows
+from weft.wiring.flows import flows_in, is_code
 from weft.wiring.folders import Folders
 from weft.wiring.parts import (
     Parts,
@@ -20,6 +22,7 @@ from weft.wiring.parts import (
     world,
     write_back,
 )
+from weft.wiring.plans import describe_staff
 from weft.wiring.settings import DEFAULT_STORE, Chosen, Settings, in_force, settings
 
 __all__ = [
@@ -31,7 +34,11 @@ __all__ = [
     "Settings",
     "assemble",
     "declared",
+    "describe_staff",
+    "examine_flows",
+    "flows_in",
     "in_force",
+    "is_code",
     "open_artifacts",
     "open_documents",
     "open_search",

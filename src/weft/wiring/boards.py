@@ -6,11 +6,10 @@ from functools import partial
 from typing import Any
 
 from weft.agents.spec import Engine
-from weft.assembly.logic.retrieval import Estimate
 from weft.assembly.service.providers import FilteredContextProvider
 from weft.assembly.spec import Chosen
 from weft.assembly.spec.assemblies import Assembly
-from weft.assembly.spec.means import Search, TokenCounter, no_search
+from weft.assembly.spec.means import ReaderSearch, no_search
 from weft.board.spec import TypeRegistry
 from weft.errors import PlanChanged, UsageError
 from weft.guards.spec import NO_GUARDS, Guards
@@ -25,9 +24,9 @@ from weft.runtime.service.boards import collecting
 from weft.runtime.service.users import ask_user_code
 from weft.runtime.spec import Loaded, Staff
 from weft.variables.logic.derivation import Triggers
-from weft.wiring.collections import comparing, token_counter
+from weft.wiring.collections import comparing, counter_for
 from weft.wiring.declared import read_code_hooks, read_guards, read_variables, toolkit_of
-from weft.wiring.engines import as_engine
+from weft.wiring.models import Models
 
 # What the root of a run says that belongs to a board.
 ROOT = "board:"
@@ -50,12 +49,15 @@ class BoardDeclaration:
 
 
 class Boards:
-    """The boards of an app; `engine` answers for agents that are given none, and `search` finds
-    what their sources look for."""
+    """The boards of an app; `engine` answers for agents that are given none, `search` finds what
+    their sources look for, and `models` is what asks models."""
 
-    def __init__(self, engine: Engine | None, search: Search = no_search) -> None:
+    def __init__(
+        self, engine: Engine | None, search: ReaderSearch = no_search, models: Models | None = None
+    ) -> None:
         self._engine = engine
         self._search = search
+        self._models = models or Models()
         self._declared: dict[str, BoardDeclaration] = {}
         self._current: dict[str, Loaded] = {}
         self._known: dict[tuple[str, str], Loaded] = {}
@@ -82,7 +84,7 @@ class Boards:
 
         Raises:
             UsageError: it cannot work as it is declared.
-            DefinitionError: its variables or hooks do not pass their check.
+            DefinitionError: its variables, hooks or sources do not pass their check.
         """
         loaded = self._current.get(name)
         if loaded is None:
@@ -154,21 +156,16 @@ class Boards:
             contexts=_contexts(plan),
             types=declared.types,
             search=self._search,
-            counter=_counter(plan),
+            counter=counter_for(each.context for each in plan.members.values()),
             guards=guards,
             embedder=comparing(guards),
         )
 
     def _staff(self, member: Member) -> Staff:
-        given = member.engines or ((self._engine,) if self._engine else ())
-        if not given:
-            raise UsageError(
-                f"Agent {member.agent.name!r} has no engine. Give it one: `.with_engines(…)`, or "
-                "one for all: `Weft(engine=…)`."
-            )
+        given = [self._models.answering(each) for each in member.engines] or self._common(member)
         own = [getattr(engine, "context_provider", None) for engine in given]
         return Staff(
-            tuple(map(as_engine, given)),
+            tuple(given),
             _chosen(member.context),
             tuple(None if each is None else Chosen(each) for each in own),
             member.components,
@@ -176,6 +173,17 @@ class Boards:
             member.score,
             member.max_concurrency,
             member.reader,
+        )
+
+    def _common(self, member: Member) -> list[Engine]:
+        """The engine of an agent that is given none."""
+        if self._engine is not None:
+            return [self._models.answering(self._engine)]
+        if self._models.default:
+            return [self._models.answering(self._models.default)]
+        raise UsageError(
+            f"Agent {member.agent.name!r} has no engine. Give it one: `.with_engines(…)`, or one "
+            "for all: `Weft(model=…)` or `Weft(engine=…)`."
         )
 
 
@@ -192,12 +200,6 @@ def _chosen(context: Chosen | ContextFilter | Assembly | None) -> Chosen | Assem
             context.filters, limit=context.limit, include_state_keys=context.include_state_keys
         )
     )
-
-
-def _counter(plan: Plan) -> TokenCounter:
-    """What counts the tokens of context; no tokenizer is loaded where nobody has sources."""
-    is_sourced = any(isinstance(each.context, Assembly) for each in plan.members.values())
-    return token_counter() if is_sourced else Estimate()
 
 
 def _contexts(plan: Plan) -> dict[str, Chosen]:

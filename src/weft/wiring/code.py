@@ -20,6 +20,12 @@ from weft.wiring.adapters import adapter
 # The diagnostic of a code file that is not there.
 NO_CODE_FILE = "W040"
 
+# Where a workflow has providers and collections of its own.
+PROVIDERS = "providers.py"
+
+# Where a declaration stands: a file, and a line in it.
+Place = tuple[str, int]
+
 
 class Code:
     """The functions that a workflow names, from its code; what cannot be had is a problem."""
@@ -83,8 +89,8 @@ class Code:
         selection = declared.selection
         if selection is None:
             return declared
-        said = self._guard("function", selection.category.function)
-        category = selection.category if said is None else Category(function=said)
+        said = self._guard("function", selection.about.function)
+        category = selection.about if said is None else Category(function=said)
         score = self._guard("score", selection.score)
         bound = selection.model_copy(update={"category": category, "score": score})
         return declared.model_copy(update={"selection": bound})
@@ -95,9 +101,16 @@ class Code:
         document = self._folder.documents["orchestrator"]
         return self.function("guards.py", name, (document.file, document.line_of(key, name)))
 
-    def note(self, place: tuple[str, int], code: str, message: str, remedy: str = "") -> None:
+    @property
+    def is_sound(self) -> bool:
+        """Whether everything that is named could be had."""
+        return all(problem.severity != "error" for problem in self.problems)
+
+    def note(
+        self, place: Place, code: str, message: str, remedy: str = "", severity: str = "error"
+    ) -> None:
         """Note a problem, once."""
-        self._note(Diagnostic(*place, code, message, remedy))
+        self._note(Diagnostic(*place, code, message, remedy, severity))
 
     def _note(self, *problems: Diagnostic) -> None:
         self.problems += [each for each in problems if each not in self.problems]
@@ -117,7 +130,7 @@ class Code:
             self._note(*error.diagnostics)
             return None
 
-    def function(self, file: str, name: str, place: tuple[str, int]) -> Callable[..., Any] | None:
+    def function(self, file: str, name: str, place: Place) -> Callable[..., Any] | None:
         """A function of a file; nothing, and a problem at the place that names it, if it cannot be
         had."""
         try:
@@ -127,7 +140,7 @@ class Code:
             return None
 
     def _callee(
-        self, function: Callable[..., Any], name: str, description: str, place: tuple[str, int]
+        self, function: Callable[..., Any], name: str, description: str, place: Place
     ) -> Callee | None:
         try:
             return adapter("functions").FunctionCallee(function, name, description)
@@ -137,7 +150,7 @@ class Code:
             self.note(place, "W049", message, remedy)
             return None
 
-    def _unasked(self, callee: Callee, name: str, place: tuple[str, int]) -> Callee:
+    def _unasked(self, callee: Callee, name: str, place: Place) -> Callee:
         """Note a hook that wants arguments: nobody gives it any."""
         wanted = ", ".join(callee.schema.parameters.get("required", ()))
         if wanted:

@@ -1,15 +1,20 @@
 """Which adapter stands behind a collection."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from importlib.util import find_spec
+from inspect import signature
 from typing import cast
 
 from weft.assembly.logic.retrieval import Estimate
-from weft.assembly.ports import Embedder, TokenCounter, VectorSearch, VectorStore
+from weft.assembly.ports import Embedder, PlainSearch, TokenCounter, VectorSearch, VectorStore
 from weft.assembly.service import EmbeddingSearch
 from weft.assembly.service.retrieval import space_of
 from weft.assembly.spec import Chunking, Document, Matching, RagCollection, RetrievalResult
+from weft.assembly.spec.assemblies import Assembly
+from weft.assembly.spec.retrieval import Results
 from weft.assembly.spec.vectors import Space
+from weft.board.spec import Public, Reader
 from weft.errors import UsageError
 from weft.guards.spec import Guards
 from weft.kernel.values import Json, preview
@@ -17,7 +22,8 @@ from weft.wiring.adapters import adapter
 from weft.wiring.settings import Settings
 
 # What a collection is filled and searched through, or what makes that.
-Registered = VectorSearch | Callable[[], VectorSearch]
+Search = VectorSearch | PlainSearch
+Registered = Search | Callable[[], Search]
 
 
 def token_counter() -> TokenCounter:
@@ -34,6 +40,12 @@ def comparing(guards: Guards) -> Embedder | None:
     detection = guards.loop_detection
     compares = detection is not None and detection.similarity is not None
     return adapter("wordllama").WordLlamaEmbedder() if compares else None
+
+
+def counter_for(contexts: Iterable[object]) -> TokenCounter:
+    """What counts the tokens of context; no tokenizer is loaded where nobody has sources."""
+    is_sourced = any(isinstance(each, Assembly) for each in contexts)
+    return token_counter() if is_sourced else Estimate()
 
 
 def open_search(
@@ -84,13 +96,18 @@ def read_document(folder: str, path: str, metadata: Mapping[str, Json]) -> Docum
     return Document(path, text, {**metadata, "path": path}, format)
 
 
+# What makes a collection the same one wherever it is declared, as code that is loaded again does.
+_Likeness = tuple[str, Chunking, Matching]
+
+
 class Collections:
-    """The collections of an app: through what was registered for them, else as the settings say."""
+    """The collections of an app, by name: through what was registered for them, else as the
+    settings say."""
 
     def __init__(self, chosen: Settings) -> None:
         self._chosen = chosen
-        self._registered: dict[type[RagCollection], Registered] = {}
-        self._opened: dict[type[RagCollection], VectorSearch] = {}
+        self._registered: dict[str, tuple[type[RagCollection], Registered]] = {}
+        self._opened: dict[_Likeness, VectorSearch] = {}
         # Those that were made here and not given.
         self._own: list[VectorSearch] = []
 
@@ -101,17 +118,23 @@ class Collections:
             UsageError: it is no collection, another one has its name, or it is in use.
         """
         _check(collection)
-        for other in (*self._registered, *self._opened):
-            if other.name == collection.name and other is not collection:
-                raise UsageError(
-                    f"Two collections are called {collection.name!r}. Give one of them another "
-                    "`name`."
-                )
-        if collection in self._opened:
+        name = collection.name
+        if self.known(name) not in (None, collection):
             raise UsageError(
-                f"Collection {collection.name!r} is in use. Register it before it is first used."
+                f"Two collections are called {name!r}. Give one of them another `name`."
             )
-        self._registered[collection] = through
+        if any(name == opened for opened, *_ in self._opened):
+            raise UsageError(f"Collection {name!r} is in use. Register it before it is first used.")
+        self._registered[name] = collection, through
+
+    @property
+    def names(self) -> Iterable[str]:
+        """What the collections are called that are registered."""
+        return self._registered.keys()
+
+    def known(self, name: str) -> type[RagCollection] | None:
+        """The collection that is registered under a name, if there is one."""
+        return self._registered[name][0] if name in self._registered else None
 
     def open(self, collection: type[RagCollection]) -> VectorSearch:
         """What fills and searches a collection; always the same one.
@@ -120,9 +143,11 @@ class Collections:
             UsageError: it is no collection, or a package is missing.
         """
         _check(collection)
-        if collection not in self._opened:
-            self._opened[collection] = self._make(collection)
-        return self._opened[collection]
+        meant = self.known(collection.name) or collection
+        key = meant.name, meant.chunking, meant.matching
+        if key not in self._opened:
+            self._opened[key] = self._make(meant)
+        return self._opened[key]
 
     async def search(
         self,
@@ -131,15 +156,21 @@ class Collections:
         top_k: int,
         min_relevance: float,
         filters: Mapping[str, Json],
+        reader: Reader,
+        now: datetime,
         /,
     ) -> list[RetrievalResult]:
-        """What a collection has that fits a query.
+        """What a collection has that fits a query and the reader may see.
 
         Raises:
             UsageError: it is no collection, or a package is missing.
             CollectionUnavailable: it does not answer.
         """
-        return await self.open(collection).search(query, top_k, min_relevance, filters)
+        through = self.open(collection)
+        if "reader" in signature(through.search).parameters:
+            return await through.search(query, top_k, min_relevance, filters, reader, now)
+        found = await through.search(query, top_k, min_relevance, filters)
+        return Results(found, for_all=not any(map(_is_restricted, found)))
 
     async def aclose(self) -> None:
         """Close what was made here; what was given stays open."""
@@ -147,7 +178,7 @@ class Collections:
             await self._own.pop().aclose()
 
     def _make(self, collection: type[RagCollection]) -> VectorSearch:
-        through = self._registered.get(collection)
+        _, through = self._registered.get(collection.name, (collection, None))
         if through is not None and _is_search(through):
             return cast(VectorSearch, through)
         if through is None:
@@ -166,6 +197,11 @@ def _check(collection: object) -> None:
             f"{preview(collection)} is no collection. Declare one with "
             "`class Name(RagCollection): ...`."
         )
+
+
+def _is_restricted(result: object) -> bool:
+    """Whether not everybody may see a result."""
+    return isinstance(result, RetrievalResult) and result.visibility != Public()
 
 
 def _is_search(through: object) -> bool:

@@ -1,11 +1,11 @@
-"""What gives the agents of a workflow context: its `providers.py`, what ships, and filters."""
+"""What gives the agents of a workflow context: its `providers.py`, what ships, filters, sources."""
 
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
-from weft.agents.spec import ContextChoice
+from weft.agents.spec import ProviderChoice
 from weft.assembly.service.choices import Choices
 from weft.assembly.service.providers import (
     DefaultCorrelationProvider,
@@ -13,18 +13,14 @@ from weft.assembly.service.providers import (
     TranscriptProvider,
 )
 from weft.assembly.spec import Chosen, ContextProvider, ContextRequest, ContextSlice
+from weft.assembly.spec.assemblies import Assembly
 from weft.board.spec import TypeRegistry, type_name
 from weft.conversation.logic.rosters import PlacedChoice
 from weft.errors import UsageError
 from weft.kernel.values import nearest, said
 from weft.wiring.adapters import adapter
-from weft.wiring.code import Code
-
-# Where a workflow has providers of its own.
-FILE = "providers.py"
-
-# Where a declaration stands: a file, and a line in it.
-Place = tuple[str, int]
+from weft.wiring.code import PROVIDERS, Code, Place
+from weft.wiring.sources import Registered, Sources, Where
 
 Make = Callable[..., ContextProvider]
 
@@ -60,22 +56,23 @@ class Contexts:
     What cannot be had is a problem of the workflow's code.
     """
 
-    def __init__(self, code: Code, declared: Mapping[str, Sequence[PlacedChoice]]) -> None:
+    def __init__(
+        self, code: Code, declared: Mapping[str, Sequence[PlacedChoice]], registered: Registered
+    ) -> None:
         self._code = code
         self._declared = declared
-        members = code.members(FILE) if declared else None
+        members = code.members(PROVIDERS) if declared else None
         self._loads = members is not None
         self._members: Mapping[str, Any] = members or {}
         self._made: dict[str, ContextProvider] = {}
+        self._sources = Sources(code, self._members, registered, self._choice)
 
-    def chosen(self) -> dict[str, Chosen]:
+    def chosen(self) -> dict[str, Chosen | Assembly]:
         """What gives each agent its context, as far as it can be had."""
-        made = {agent: self._choices(declared) for agent, declared in self._declared.items()}
-        return {
-            agent: choices[0] if len(choices) == 1 else _several(choices)
-            for agent, choices in made.items()
-            if choices
-        }
+        if not self._loads:
+            return {}
+        made = {agent: self._context(declared) for agent, declared in self._declared.items()}
+        return {agent: context for agent, context in made.items() if context is not None}
 
     def types(self, beside: TypeRegistry | None) -> TypeRegistry:
         """The types that the code has, beside those that the app knows."""
@@ -100,23 +97,25 @@ class Contexts:
         except OSError:  # a class that was made by a call
             return file, 1
 
-    def _choices(self, declared: Sequence[PlacedChoice]) -> list[Chosen]:
-        if not self._loads:
-            return []
-        made = [self._choice(each.choice, each) for each in declared]
-        return [each for each in made if each is not None]
+    def _context(self, declared: Sequence[PlacedChoice]) -> Chosen | Assembly | None:
+        if declared[0].choice.sources:
+            return self._sources.assembly(declared[0])
+        made = [self._choice(each.choice, each.place) for each in declared]
+        choices = [each for each in made if each is not None]
+        return _several(choices) if len(choices) > 1 else next(iter(choices), None)
 
-    def _choice(self, choice: ContextChoice, placed: PlacedChoice) -> Chosen | None:
+    def _choice(self, choice: ProviderChoice, at: Where) -> Chosen | None:
+        """The provider that is to be asked, if it can be had."""
         is_own = choice.provider in self._members
         arguments, told = ({}, choice.config) if is_own else (choice.config, {})
         provider: ContextProvider | None = None
         if choice.filter is not None:
             provider = FilteredContextProvider(choice.filter)
         elif choice.provider is not None:
-            provider = self._had(choice.provider, placed.provider, SHIPPED, arguments)
+            provider = self._had(choice.provider, at("provider"), SHIPPED, arguments)
         fallback: ContextProvider | None = None
         if choice.fallback is not None:
-            fallback = self._had(choice.fallback, placed.fallback, FALLBACKS, {})
+            fallback = self._had(choice.fallback, at("fallback"), FALLBACKS, {})
         if provider is None:
             return None
         return Chosen(provider, fallback, choice.timeout_s, told, choice.provider or "")
@@ -126,7 +125,7 @@ class Contexts:
     ) -> ContextProvider | None:
         """A provider by its name; nothing, and a problem where it is named, if there is none."""
         if not self._members and name not in known and not nearest(name, known):
-            self._code.function(FILE, name, place)  # says that the file is not there
+            self._code.function(PROVIDERS, name, place)  # says that the file is not there
             return None
         try:
             return self._find(name, known, arguments)
@@ -145,7 +144,7 @@ class Contexts:
             return _shipped(name, known[name], arguments)
         own = [each for each, member in self._members.items() if _may_give(member)]
         meant = nearest(name, [*own, *known])
-        remedy = f"Did you mean {meant!r}?" if meant else f"Define it in {FILE!r}."
+        remedy = f"Did you mean {meant!r}?" if meant else f"Define it in {PROVIDERS!r}."
         there = ", ".join([*own, *known])
         raise Unfit("W048", f"There is no provider {name!r}. There is: {there}.", remedy)
 
@@ -181,7 +180,7 @@ def _instance(name: str, kind: type) -> Any:
         return kind()
     except Exception as error:
         message = f"Provider {name!r} cannot be made: {type(error).__name__}: {said(error)}."
-        remedy = f"Make one in {FILE!r} and name that, or let it be made without arguments."
+        remedy = f"Make one in {PROVIDERS!r} and name that, or let it be made without arguments."
         raise Unfit("W051", message, remedy) from error
 
 

@@ -1,36 +1,102 @@
 """What makes agents answer, as they choose it."""
 
-import inspect
-from typing import Any, cast
+from typing import Any
 
-from weft.agents.spec import Answer, Engine, EngineChoice, Line, Script, ToolCall, Usage
+from weft.agents.spec import Agent, Answer, Engine, EngineChoice, Line, Script, ToolCall, Usage
+from weft.conversation.logic.rosters import Roster
+from weft.errors import DefinitionError, Diagnostic
+from weft.kernel.values import nearest
 from weft.wiring.adapters import adapter
+from weft.wiring.code import Code, where_named
+from weft.wiring.models import ASKING, MODELS, Models, Unanswered
 
-ENGINES = ("scripted", "functions")
-
-
-class Unanswered(Exception):
-    """An agent that nothing makes answer."""
-
-    def __init__(self, message: str, remedy: str) -> None:
-        super().__init__(message)
-        self.message = message
-        self.remedy = remedy
+ENGINES = ("scripted", "functions", *ASKING)
+REMEDY = (
+    "Name a `model`, as in 'openai:gpt-5', or an `engine`; write its lines into script.yaml; or "
+    "say it for all that lack one: `--model`, or `Weft(model=…)` or `Weft(engine=…)` in Python."
+)
 
 
-def scripted(choice: EngineChoice | None, script: Script | None) -> Engine | None:
-    """The engine that says a script's lines; none without a script that could be read.
+class Engines:
+    """The engines of workflow folders: `engine` answers for agents that choose none; without it,
+    the model of the settings does, or else the script or the model that is declared."""
 
-    Raises:
-        Unanswered: it is chosen with what it does not take.
-    """
-    if choice is not None and (choice.file or choice.function):
-        message = "The scripted engine reads script.yaml; it takes no file or function."
-        raise Unanswered(message, "Drop them, or choose the functions engine.")
-    if script is None:
-        return None
+    def __init__(self, engine: Engine | None, models: Models) -> None:
+        self._engine = engine
+        self._models = models
+
+    @property
+    def common(self) -> Engine | None:
+        """The engine that answers for all that choose none, if there is one."""
+        return self._engine
+
+    def choose(
+        self, code: Code, known: Roster, to_run: bool
+    ) -> tuple[dict[str, Engine], list[Diagnostic]]:
+        """The engine of each agent, and what is wrong with those that have none.
+
+        Unless the workflow is to run, it is not asked for what a deployment says: who answers for
+        agents that choose nobody, and whether a model can be reached.
+        """
+        found: dict[str, Engine] = {}
+        problems: list[Diagnostic] = []
+        for agent in known.agents.values():
+            place = known.places[agent.name]
+            try:
+                engine = self._engine_of(agent, code.modules, known, to_run)
+            except DefinitionError as error:
+                problems += [where_named(problem, *place) for problem in error.diagnostics]
+            except Unanswered as error:
+                problems.append(Diagnostic(*place, "W050", error.message, error.remedy))
+            else:
+                found |= {agent.name: engine} if engine else {}
+        return found, problems
+
+    def _engine_of(self, agent: Agent, modules: Any, known: Roster, to_run: bool) -> Engine | None:
+        """The engine of an agent; none when it is not asked for, or in a script that cannot be
+        read."""
+        choice = agent.engine
+        if choice is None and self._engine is not None:
+            return self._engine
+        match choice.type if choice else self._usual(agent, known):
+            case "scripted":
+                return _scripted(choice, known.script)
+            case "functions":
+                return _function(choice, modules)
+            case kind if kind in ASKING:
+                _refuse_code(choice)
+                return self._asking(agent, known, kind) if to_run else None
+            case other:
+                hint = nearest(other, ENGINES)
+                remedy = f"Did you mean {hint!r}?" if hint else f"There is: {', '.join(ENGINES)}."
+                raise Unanswered(f"Engine {other!r} does not exist.", remedy)
+
+    def _asking(self, agent: Agent, known: Roster, kind: str) -> Engine:
+        """The engine that asks the model of an agent, of its workflow or of the settings."""
+        model = agent.model or known.model or self._models.default
+        if not model:
+            lacks = "model" if agent.engine else "engine"
+            raise Unanswered(f"Agent {agent.name!r} has no {lacks}.", REMEDY)
+        return self._models.engine(model, kind)
+
+    def _usual(self, agent: Agent, known: Roster) -> str:
+        """Which engine answers for an agent that chooses none."""
+        if self._models.default:
+            return MODELS
+        is_scripted = known.script is None or agent.name in known.script.agents
+        return "scripted" if is_scripted else MODELS
+
+
+def scripted(script: Script) -> Engine:
+    """The engine that says a script's lines."""
     lines = {agent: [_answer(line) for line in lines] for agent, lines in script.agents.items()}
     return adapter("scripted").ScriptedEngine(lines)
+
+
+def _scripted(choice: EngineChoice | None, script: Script | None) -> Engine | None:
+    """The engine that says a script's lines; none without a script that could be read."""
+    _refuse_code(choice)
+    return None if script is None else scripted(script)
 
 
 def _answer(line: Line) -> Answer:
@@ -38,7 +104,14 @@ def _answer(line: Line) -> Answer:
     return Answer(line.text, Usage(), calls, line.output)
 
 
-def function(choice: EngineChoice | None, modules: Any) -> Engine:
+def _refuse_code(choice: EngineChoice | None) -> None:
+    if choice is not None and (choice.file or choice.function):
+        reads = "reads script.yaml; it" if choice.type == "scripted" else "asks a model; it"
+        message = f"The {choice.type} engine {reads} takes no file or function."
+        raise Unanswered(message, "Drop them, or choose the functions engine.")
+
+
+def _function(choice: EngineChoice | None, modules: Any) -> Engine:
     """The engine that asks a function of the workflow's code.
 
     Raises:
@@ -49,10 +122,3 @@ def function(choice: EngineChoice | None, modules: Any) -> Engine:
         message = "The functions engine needs `file` and `function`."
         raise Unanswered(message, "Say which function of which file answers.")
     return adapter("functions").FunctionEngine(modules.function(choice.file, choice.function))
-
-
-def as_engine(given: Any) -> Engine:
-    """An engine, or a function that answers as one."""
-    if inspect.isroutine(given):
-        return adapter("functions").FunctionEngine(given)
-    return cast(Engine, given)

@@ -1,29 +1,29 @@
 """Flows as definitions of runs: their plan, and the code behind it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from os.path import abspath
 from pathlib import Path as FilePath
 from typing import Any, cast
 
 from anyio import to_thread
 
 from weft.agents.spec import Agent, Engine, OutputModel
-from weft.assembly.logic.retrieval import Estimate
-from weft.assembly.spec.assemblies import Assembly
-from weft.assembly.spec.means import Search, TokenCounter, no_search
-from weft.errors import PlanChanged, UsageError
+from weft.assembly.spec.means import ReaderSearch, no_search
+from weft.errors import DefinitionError, Diagnostic, PlanChanged, UsageError
 from weft.flow.logic.flowing import Around, Flowing
-from weft.flow.logic.flows import Flow
+from weft.flow.logic.flows import Flow, gathering
 from weft.flow.logic.outputs import ModelOutput
-from weft.flow.logic.plans import plan_diff, steps_of
+from weft.flow.logic.plans import assembly_of, plan_diff, steps_of
 from weft.flow.spec.nodes import FlowPlan, StepNode
 from weft.flow.spec.steps import AgentStep
 from weft.log.events import RunStarted
 from weft.runtime.spec import Loaded, Staff
 from weft.variables.logic.derivation import Triggers
 from weft.wiring.adapters import adapter
-from weft.wiring.collections import token_counter
-from weft.wiring.declared import read_code_hooks, read_variables, toolkit_of
-from weft.wiring.engines import as_engine
+from weft.wiring.collections import comparing, counter_for
+from weft.wiring.declared import read_code_hooks, read_guards, read_variables, toolkit_of
+from weft.wiring.models import Models
 
 # What the root of a run says that belongs to a flow: the file in which it is built.
 ROOT = "flow:"
@@ -31,10 +31,13 @@ ROOT = "flow:"
 
 class Flows:
     """The flows of an app; `engine` answers for steps that are given none, and `search` finds what
-    their sources look for."""
+    their sources look for; `models` asks models by name."""
 
-    def __init__(self, engine: Engine | None, search: Search = no_search) -> None:
+    def __init__(
+        self, engine: Engine | None, search: ReaderSearch = no_search, models: Models | None = None
+    ) -> None:
         self._engine = engine
+        self._models = models or Models()
         self._search = search
         self._known: dict[tuple[str, str], Loaded] = {}
         self._built: dict[tuple[str, str], Flow[Any]] = {}
@@ -88,11 +91,16 @@ class Flows:
 
     def _make(self, flow: Flow[Any], plan: FlowPlan) -> Loaded:
         where = f"{ROOT}{flow.name}"
-        steps = {node.name: node for node in steps_of(plan) if isinstance(node.step, AgentStep)}
+        steps = {
+            node.name: node for node in steps_of(plan.paths) if isinstance(node.step, AgentStep)
+        }
         toolkit, tools = toolkit_of({name: node.step.tools for name, node in steps.items()})
         agents = {name: _agent(node) for name, node in steps.items()}
         variables, functions = read_variables(where, flow.variables, agents, toolkit)
         hooks, called = read_code_hooks(where, flow.hooks, agents)
+        models = {name: agent.model for name, agent in agents.items()}
+        guards = read_guards(where, flow.guards, models)
+        staff = {name: self._staff(node) for name, node in steps.items()}
         around = Around(
             agents,
             _outputs(steps),
@@ -103,7 +111,7 @@ class Flows:
         )
         return Loaded(
             Flowing(plan, around),
-            {name: self._staff(node) for name, node in steps.items()},
+            staff,
             f"{ROOT}{flow.file}",
             plan.digest,
             {},
@@ -112,20 +120,27 @@ class Flows:
             tools=tools,
             hooks=called,
             search=self._search,
-            counter=_counter(steps),
+            counter=counter_for(each.context for each in staff.values()),
+            guards=guards,
+            embedder=comparing(guards),
         )
 
     def _staff(self, node: StepNode) -> Staff:
         step: AgentStep[Any] = node.step
-        given = step.engine or next(iter(step.engines.values()), None) or self._engine
-        if given is None:
+        given = step.engine or next(iter(step.engines.values()), None) or self._common(node)
+        context = assembly_of(node) if node.context else None
+        named = {name: self._models.answering(each) for name, each in step.engines.items()}
+        return Staff((self._models.answering(given),), context, named=named)
+
+    def _common(self, node: StepNode) -> Any:
+        """What answers for a step that is given no engine."""
+        given = self._engine or node.step.model or self._models.default
+        if not given:
             raise UsageError(
-                f"Step {node.name!r} has no engine. Give it one: `engine = …` in its class, or one "
-                "for all: `Weft(engine=…)`."
+                f"Step {node.name!r} has no engine. Give it one: `engine = …` or `model = …` in its "
+                "class, or one for all: `Weft(model=…)` or `Weft(engine=…)`."
             )
-        context = Assembly(tuple(node.context), node.budget, node.format) if node.context else None
-        named = {name: as_engine(each) for name, each in step.engines.items()}
-        return Staff((as_engine(given),), context, named=named)
+        return given
 
 
 def _plan(loaded: Loaded) -> FlowPlan:
@@ -133,15 +148,61 @@ def _plan(loaded: Loaded) -> FlowPlan:
     return loaded.workflow.plan
 
 
+def is_code(path: str) -> bool:
+    """Whether a path names a file of code, and not a folder."""
+    return path.endswith(".py")
+
+
 def flows_in(file: str) -> list[Flow[Any]]:
-    """The flows that a file of code builds.
+    """The flows that a file of code builds, also those that do not pass their check.
 
     Raises:
-        DefinitionError: the file does not run, or a flow in it does not pass its check.
+        DefinitionError: the file does not run.
     """
-    members = adapter("files").program(file)
-    found = [cast(Flow[Any], each) for each in members.values() if isinstance(each, Flow)]
-    return [*dict.fromkeys(found)]
+    flows, problems = _built(file)
+    if problems:
+        raise DefinitionError(FilePath(file).name, problems)
+    return flows
+
+
+def examine(file: str) -> list[Diagnostic]:
+    """Everything that is wrong with a file of code that builds flows, and with these."""
+    flows, problems = _built(file)
+    if not flows and not problems:
+        message, remedy = "The file builds no flow.", "Build one: `Flow(name, State)`."
+        return [Diagnostic(FilePath(file).name, 1, "W000", message, remedy)]
+    return sorted({*problems, *(each for flow in flows for each in _problems(flow))})
+
+
+def _built(file: str) -> tuple[list[Flow[Any]], Sequence[Diagnostic]]:
+    """The flows of a file, as far as it runs, and why it does not."""
+    members: dict[str, Any] = {}
+    problems: Sequence[Diagnostic] = ()
+    with gathering() as built:
+        try:
+            members = adapter("files").program(file)
+        except DefinitionError as error:
+            problems = error.diagnostics
+    own = [flow for flow in built if flow.file == abspath(file)]
+    known = [cast(Flow[Any], each) for each in members.values() if isinstance(each, Flow)]
+    return [*dict.fromkeys([*own, *known])], problems
+
+
+def _problems(flow: Flow[Any]) -> Sequence[Diagnostic]:
+    """What is wrong with a flow, and with what it declares beside its steps; who answers for its
+    agents is asked when a run starts."""
+    found, (file, line) = flow.check(), flow.line.site
+    if any(each.severity == "error" for each in found):
+        return found
+    try:
+        Flows(adapter("scripted").ScriptedEngine({})).declare(flow)
+    except DefinitionError as error:
+        beside = [replace(each, file=file, line=line) for each in error.diagnostics]
+        return [*found, *beside]
+    except UsageError as error:
+        message, _, remedy = str(error).partition(". ")
+        return [*found, Diagnostic(file, line, "W126", f"{message}.", remedy)]
+    return found
 
 
 def _agent(node: StepNode) -> Agent:
@@ -157,8 +218,3 @@ def _agent(node: StepNode) -> Agent:
 def _outputs(steps: Mapping[str, StepNode]) -> dict[str, OutputModel]:
     declared = {name: node.step.output_type for name, node in steps.items()}
     return {name: ModelOutput(model) for name, model in declared.items() if model is not None}
-
-
-def _counter(steps: Mapping[str, StepNode]) -> TokenCounter:
-    """What counts the tokens of context; no tokenizer is loaded where nobody has sources."""
-    return token_counter() if any(node.context for node in steps.values()) else Estimate()

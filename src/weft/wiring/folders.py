@@ -7,27 +7,31 @@ from typing import Any
 
 from anyio import to_thread
 
-from weft.agents.spec import SELECTOR, Agent, Engine, Script, ToolServer
+from weft.agents.spec import SELECTOR, Engine, ToolServer
+from weft.assembly.spec import Chosen
+from weft.assembly.spec.assemblies import Assembly
+from weft.assembly.spec.means import no_search
 from weft.board.spec import TypeRegistry
 from weft.conversation.logic import leniency
 from weft.conversation.logic.checking import check
 from weft.conversation.logic.guarding import declared_guards
 from weft.conversation.logic.production import check_production
-from weft.conversation.logic.rosters import Roster, declared_contexts, roster
+from weft.conversation.logic.rosters import declared_contexts, roster
 from weft.conversation.logic.routing import Conversing
 from weft.conversation.spec import Conversation
 from weft.errors import DefinitionError, Diagnostic, WorkflowGone
 from weft.kernel.documents import Folder
-from weft.kernel.values import nearest
 from weft.log.events import RunStarted
 from weft.runtime.spec import Loaded, Staff
 from weft.wiring.adapters import adapter
-from weft.wiring.code import NO_CODE_FILE, Code, where_named
-from weft.wiring.collections import comparing
+from weft.wiring.code import NO_CODE_FILE, Code
+from weft.wiring.collections import Collections, comparing, counter_for
 from weft.wiring.contexts import Contexts
-from weft.wiring.engines import ENGINES, Unanswered, function, scripted
+from weft.wiring.engines import Engines, scripted
+from weft.wiring.models import Models
 from weft.wiring.servers import Connect
 from weft.wiring.servers import connect as reach
+from weft.wiring.sources import Registered
 
 log = logging.getLogger("weft.check")
 
@@ -37,7 +41,8 @@ class Folders:
 
     With `production`, what will not happen there is said as well. Unless `strict`, invalid context
     variables are set aside. `connect` reaches servers of tools in another way than by their
-    protocol; `types` are those that the app knows.
+    protocol; `types` and `collections` are those that the app knows, `models` what asks models for
+    it.
     """
 
     def __init__(
@@ -48,8 +53,11 @@ class Folders:
         strict: bool = True,
         connect: Connect | None = None,
         types: TypeRegistry | None = None,
+        collections: Collections | None = None,
+        models: Models | None = None,
     ) -> None:
-        self._engine = engine
+        self._engines = Engines(engine, models or Models())
+        self._collections = collections
         self._types = types
         self._connect = connect or reach
         self._production = production
@@ -71,8 +79,12 @@ class Folders:
         """The workflow as a run began with it; its code is the code of today."""
         key = (started.root, started.definition, started.set_aside, *started.code.values())
         if key not in self._restored:
-            self._restored[key] = await to_thread.run_sync(self._restore, started)
+            self._restored[key] = await to_thread.run_sync(self._restore, started, True)
         return self._restored[key]
+
+    def recall(self, started: RunStarted) -> Loaded:
+        """The workflow as a run began with it, to be looked at: who answers is not asked."""
+        return self._restore(started, False)
 
     def examine(self, source: str) -> tuple[Loaded | None, list[Diagnostic]]:
         """The workflow in a folder, if it is right, and everything there is to say about it.
@@ -90,7 +102,7 @@ class Folders:
         loaded, more = self._make(folder, problems, set_aside=aside, to_run=to_run)
         return loaded, [*found, *(problem for problem in more if problem not in found)]
 
-    def _restore(self, started: RunStarted) -> Loaded:
+    def _restore(self, started: RunStarted, to_run: bool) -> Loaded:
         files = adapter("files")
         name = FilePath(started.root).name
         folder, problems = files.restore_folder(name, started.root, started.files, started.code)
@@ -98,7 +110,10 @@ class Folders:
         changed = tuple(
             file for file, digest in started.code.items() if current.code.get(file) != digest
         )
-        loaded, problems = self._make(folder, problems, changed, started.set_aside)
+        aside = started.set_aside
+        loaded, problems = self._make(
+            folder, problems, changed, aside, to_run=to_run, is_begun=True
+        )
         lost = any(problem.code == NO_CODE_FILE for problem in problems)
         if loaded is None and lost and not FilePath(started.root).is_dir():
             raise WorkflowGone(
@@ -117,28 +132,31 @@ class Folders:
         set_aside: tuple[str, ...] = (),
         *,
         to_run: bool = True,
+        is_begun: bool = False,
     ) -> tuple[Loaded | None, list[Diagnostic]]:
         unread = [each for each in problems if not (set_aside and leniency.is_about(each))]
         broken = frozenset(FilePath(problem.file).stem for problem in unread)
         conversation, found = check(folder, broken, frozenset(set_aside))
         code = Code(adapter("files").Modules(folder.root), folder, broken)
-        engines, unasked = self._engines(code, roster(folder, broken), to_run)
+        engines, unasked = self._engines.choose(code, roster(folder, broken), to_run)
         tools, hooks, message_hooks = code.tools(), code.hooks(), code.message_hooks()
         functions = {} if set_aside else code.derivations()
         guards = code.guards(declared_guards(folder, broken))
-        contexts = Contexts(code, declared_contexts(folder, broken))
+        registered = Registered(self._collections, to_run)
+        contexts = Contexts(code, declared_contexts(folder, broken), registered)
         chosen, types = contexts.chosen(), contexts.types(self._types)
-        problems = [*problems, *found, *unasked]
+        # What a source could not be made of may have been said of its declaration already.
+        problems = [*dict.fromkeys([*problems, *found, *unasked, *code.problems])]
         if conversation is None:
-            return None, [*problems, *code.problems]
+            return None, problems
         if self._production:
             problems += check_production(folder, conversation)
-        if unasked or code.problems:
-            return None, [*problems, *code.problems]
+        if (unasked and not is_begun) or not code.is_sound:
+            return None, problems
         setup, script = conversation.orchestrator, conversation.script
         loaded = Loaded(
             Conversing(conversation),
-            {agent: Staff((engine,), chosen.get(agent)) for agent, engine in engines.items()},
+            {agent: _staff(engines.get(agent), chosen.get(agent)) for agent in conversation.agents},
             folder.root,
             conversation.digest,
             adapter("files").texts(folder),
@@ -159,16 +177,19 @@ class Folders:
             types=types,
             guards=guards,
             embedder=comparing(guards) if to_run else None,
+            search=self._collections.search if self._collections else no_search,
+            counter=counter_for(chosen.values()),
             modules=code.modules,
+            lacking=tuple(unasked),
         )
         return loaded, problems
 
     def _selector(self, conversation: Conversation, engines: Mapping[str, Engine]) -> Engine | None:
         """Who picks speakers: the script if it has lines for that, else whoever starts."""
         if SELECTOR in conversation.script.agents:
-            return scripted(None, conversation.script)
+            return scripted(conversation.script)
         first = conversation.orchestrator.initial_agent or next(iter(conversation.agents))
-        return self._engine or engines.get(first)
+        return self._engines.common or engines.get(first)
 
     def _servers(self, conversation: Conversation, root: str) -> dict[str, ToolServer]:
         """The servers of tools of a workflow; the runs of an app share them."""
@@ -185,50 +206,10 @@ class Folders:
         while self._connected:
             await self._connected.popitem()[1].aclose()
 
-    def _is_left(self, agent: Agent, script: Script | None) -> bool:
-        """Whether an agent chooses no engine, and nobody here answers for it."""
-        scripted = script is None or agent.name in script.agents
-        return agent.engine is None and self._engine is None and not scripted
 
-    def _engines(
-        self, code: "Code", known: Roster, to_run: bool
-    ) -> tuple[dict[str, Engine], list[Diagnostic]]:
-        found: dict[str, Engine] = {}
-        problems: list[Diagnostic] = []
-        for agent in known.agents.values():
-            if not to_run and self._is_left(agent, known.script):
-                continue
-            place = known.places[agent.name]
-            try:
-                engine = self._engine_of(agent, code.modules, known.script)
-            except DefinitionError as error:
-                problems += [where_named(problem, *place) for problem in error.diagnostics]
-            except Unanswered as error:
-                problems.append(Diagnostic(*place, "W050", error.message, error.remedy))
-            else:
-                found |= {agent.name: engine} if engine else {}
-        return found, problems
-
-    def _engine_of(self, agent: Agent, modules: Any, script: Script | None) -> Engine | None:
-        """The engine of an agent; none when the script that may have it cannot be read."""
-        choice = agent.engine
-        if choice is None and self._engine is not None:
-            return self._engine
-        if self._is_left(agent, script):
-            raise Unanswered(
-                f"Agent {agent.name!r} has no engine.",
-                "Name one with `engine`, write its lines into script.yaml, or pass "
-                "`Weft(engine=…)` in Python.",
-            )
-        match choice.type if choice else "scripted":
-            case "scripted":
-                return scripted(choice, script)
-            case "functions":
-                return function(choice, modules)
-            case other:
-                hint = nearest(other, ENGINES)
-                remedy = f"Did you mean {hint!r}?" if hint else f"There is: {', '.join(ENGINES)}."
-                raise Unanswered(f"Engine {other!r} does not exist.", remedy)
+def _staff(engine: Engine | None, context: Chosen | Assembly | None) -> Staff:
+    """Who answers, unless that was not asked, and what gives context."""
+    return Staff((engine,) if engine else (), context)
 
 
 def _outcome(loaded: Loaded) -> str:

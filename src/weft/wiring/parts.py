@@ -35,6 +35,7 @@ from weft.wiring.boards import BoardDeclaration, Boards
 from weft.wiring.collections import Collections
 from weft.wiring.flows import Flows
 from weft.wiring.folders import Folders
+from weft.wiring.models import Models
 from weft.wiring.settings import Settings, settings
 
 # What a board may be called: it is part of the ids of its runs.
@@ -162,10 +163,13 @@ def assemble(asked: Mapping[str, Any], engine: Engine | None) -> Parts:
     store, documents = open_store(chosen), open_documents(chosen)
     artifacts, beliefs = open_artifacts(chosen, store), open_beliefs(chosen, store)
     collections = Collections(chosen)
-    boards, types = Boards(engine, collections.search), TypeRegistry()
-    flows = Flows(engine, collections.search)
-    folders = Folders(engine, strict=chosen.strict, types=types)
-    definitions = Definitions(folders, boards, flows, store.log)
+    models = Models(chosen.model)
+    boards, types = Boards(engine, collections.search, models), TypeRegistry()
+    flows = Flows(engine, collections.search, models)
+    folders = Folders(
+        engine, strict=chosen.strict, types=types, collections=collections, models=models
+    )
+    definitions = Definitions(folders, boards, flows, store.log, models)
     runs = Runs(world(store, artifacts, beliefs, documents, definitions))
     return Parts(
         chosen,
@@ -185,7 +189,15 @@ def assemble(asked: Mapping[str, Any], engine: Engine | None) -> Parts:
 class Definitions:
     """Workflows of an app: folders, boards and flows."""
 
-    def __init__(self, folders: Folders, boards: Boards, flows: Flows, log: EventLog) -> None:
+    def __init__(
+        self,
+        folders: Folders,
+        boards: Boards,
+        flows: Flows,
+        log: EventLog,
+        models: Models | None = None,
+    ) -> None:
+        self._models = models or Models()
         self._folders = folders
         self._boards = boards
         self._flows = flows
@@ -204,8 +216,9 @@ class Definitions:
         return await self._folders.restore(started)
 
     async def aclose(self) -> None:
-        """Part from the servers of tools."""
+        """Part from the servers of tools, and from the providers of models."""
         await self._folders.aclose()
+        await self._models.aclose()
 
 
 def world(

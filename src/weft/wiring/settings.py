@@ -21,7 +21,8 @@ class Settings:
     """Where runs are kept (`memory` or a file), where artifacts and what is known of agents are (a
     URL each; empty: beside the runs), how many runs are driven at once, where the documents of
     database variables are found (a URL, and the seconds to wait for an answer), whether invalid
-    context variables keep a run from starting, and where collections are kept (a URL)."""
+    context variables keep a run from starting, where collections are kept (a URL), and which model
+    answers for agents that choose no engine and name none (empty: nobody)."""
 
     store: str = DEFAULT_STORE
     artifacts: str = ""
@@ -31,6 +32,7 @@ class Settings:
     strict: bool = True
     vectors: str = DEFAULT_VECTORS
     beliefs: str = ""
+    model: str = ""
 
 
 _DEFAULTS = asdict(Settings())

@@ -17,6 +17,7 @@ from weft.assembly.ports import VectorSearch
 from weft.assembly.service import EmbeddingSearch
 from weft.assembly.service.retrieval import space_of
 from weft.assembly.spec.retrieval import Document, Matching
+from weft.board.spec import Private, Reader
 from weft.errors import CollectionUnavailable, UsageError
 from weft.testing import HashingEmbedder
 from weft.testing.contracts import VectorSearchContract, WordsContract
@@ -161,6 +162,21 @@ async def test_files_that_are_none_of_ours_are_left_alone(tmp_path: Path) -> Non
         if name != "file/x.db":
             with pytest.raises(CollectionUnavailable, match=sentence):
                 await search.search("x")
+
+
+async def test_a_file_of_an_earlier_release_is_brought_up_to_date(tmp_path: Path) -> None:
+    path = tmp_path / "vectors.db"
+    await collection(path).add([Document("a", "red fish")])
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(
+            "DROP INDEX restricted; ALTER TABLE documents DROP COLUMN visibility;"
+            "PRAGMA user_version = 1;"
+        )
+    assert await ids(collection(path), "red fish") == ["a"]
+    search = collection(path)
+    await search.add([Document("b", "red fish", visibility=Private({"ann"}))])
+    assert await ids(search, "red fish") == ["a"]
+    assert await ids(search, "red fish", reader=Reader("ann")) == ["a", "b"]
 
 
 async def test_an_empty_file_becomes_ours(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from weft.assembly.logic.retrieval import blend, rank, tidy, weigh, words_of
+from weft.assembly.logic.retrieval import blend, rank, read_kept, tidy, weigh, words_of
 from weft.assembly.spec.retrieval import RetrievalResult
 from weft.assembly.spec.vectors import Chunk, Entry, Probe
 from weft.errors import UsageError
@@ -41,13 +41,19 @@ class MemoryVectors:
             self._kept[entry.id] = entry, _places(entry)
         return sum(each is not None for each in gone)
 
+    async def visibilities(self) -> Sequence[str]:
+        """The different visibilities of what is kept, but for what everybody may see."""
+        self._check_open()
+        return sorted({entry.visibility for entry, _ in self._kept.values()} - {""})
+
     async def nearest(self, probe: Probe) -> Sequence[RetrievalResult]:
         """What fits best of what passes, relevant enough, best first and then by source."""
         self._check_open()
         passing = [
             place
             for entry, places in self._kept.values()
-            if all(not set(entry.facts).isdisjoint(group) for group in probe.filters)
+            if entry.visibility not in probe.hidden
+            and all(not set(entry.facts).isdisjoint(group) for group in probe.filters)
             for place in places
         ]
         counts = [sum(word in place.words for place in passing) for word in probe.words]
@@ -80,5 +86,6 @@ def _score(place: _Place, probe: Probe, weights: Mapping[str, float]) -> float:
 
 
 def _result(place: _Place, score: float) -> RetrievalResult:
-    metadata = msgspec.json.decode(place.entry.metadata)
-    return RetrievalResult(place.chunk.content, tidy(score), place.entry.id, metadata, place.number)
+    entry = place.entry
+    about = msgspec.json.decode(entry.metadata), place.number, read_kept(entry.visibility)
+    return RetrievalResult(place.chunk.content, tidy(score), entry.id, *about)

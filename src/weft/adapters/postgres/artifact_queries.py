@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from psycopg.sql import SQL, Composable, Composed, Literal
 
+from weft.adapters.postgres.tables import Schema
 from weft.board.logic.rows import microseconds
 from weft.board.spec import Consumption
 from weft.board.spec.index import Branch, Plan, Row
@@ -18,10 +19,7 @@ VERSION = 2
 # The state of the error that an artifact with other content is refused by.
 TAKEN = "WF001"
 
-EXISTS = SQL("SELECT to_regclass('weft_schema') IS NOT NULL").format()
-SCHEMA = SQL("SELECT version FROM weft_schema WHERE part = 'board'").format()
-# Makes the tables, or those that an earlier release did not know.
-PREPARE = SQL("""
+_PREPARE = SQL("""
     BEGIN;
     SELECT pg_advisory_xact_lock(hashtext('weft_schema'));
     CREATE TABLE IF NOT EXISTS weft_schema (part text PRIMARY KEY, version integer NOT NULL);
@@ -41,7 +39,8 @@ PREPARE = SQL("""
         BEGIN RAISE EXCEPTION USING ERRCODE = {taken}, MESSAGE = id; END $$;
     INSERT INTO weft_schema AS there VALUES ('board', {version}) ON CONFLICT (part)
         DO UPDATE SET version = excluded.version WHERE there.version < excluded.version;
-    COMMIT""").format(taken=Literal(TAKEN), version=Literal(VERSION))
+    COMMIT""")
+SCHEMA = Schema("board", VERSION, _PREPARE.format(taken=Literal(TAKEN), version=Literal(VERSION)))
 
 # Numbers go by the order of the artifacts; rows are inserted by id, so that two who keep the same
 # artifacts wait for each other in one direction only.

@@ -4,14 +4,13 @@ from collections.abc import Sequence
 
 from psycopg.sql import SQL, Composed, Literal
 
+from weft.adapters.postgres.tables import Schema
 from weft.guards.spec import Observation, Pool
 from weft.kernel.values import as_data
 
 VERSION = 1
 
-EXISTS = SQL("SELECT to_regclass('weft_schema') IS NOT NULL").format()
-SCHEMA = SQL("SELECT version FROM weft_schema WHERE part = 'beliefs'").format()
-PREPARE = SQL("""
+_PREPARE = SQL("""
     BEGIN;
     SELECT pg_advisory_xact_lock(hashtext('weft_schema'));
     CREATE TABLE IF NOT EXISTS weft_schema (part text PRIMARY KEY, version integer NOT NULL);
@@ -22,7 +21,8 @@ PREPARE = SQL("""
     CREATE TABLE IF NOT EXISTS weft_observations (
         run text NOT NULL, event text NOT NULL, PRIMARY KEY (run, event));
     INSERT INTO weft_schema VALUES ('beliefs', {version}) ON CONFLICT DO NOTHING;
-    COMMIT""").format(version=Literal(VERSION))
+    COMMIT""")
+SCHEMA = Schema("beliefs", VERSION, _PREPARE.format(version=Literal(VERSION)))
 
 _KNOWN = SQL("""
     SELECT agent, successes, failures FROM weft_beliefs

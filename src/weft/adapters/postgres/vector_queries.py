@@ -12,13 +12,13 @@ from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
 
 from weft.assembly.spec.vectors import Entry, Probe, Space
 
-VERSION = 1
+VERSION = 2
 # The longest vectors that can be indexed.
 INDEXED = 2_000
 # The first release of the extension whose index goes on looking while filters leave too little.
 OLDEST = (0, 8)
 # How many candidates a look into the index begins with, at least and at most.
-CANDIDATES = (100, 1_000)
+CANDIDATES = (200, 1_000)
 
 EXISTS = SQL("SELECT to_regclass('weft_schema') IS NOT NULL").format()
 SCHEMA = SQL("SELECT version FROM weft_schema WHERE part = 'vectors'").format()
@@ -42,7 +42,12 @@ CREATE = SQL("""
         content text NOT NULL, embedding vector NOT NULL, PRIMARY KEY (document, place));
     CREATE INDEX IF NOT EXISTS weft_chunks_collection ON weft_chunks (collection);
     CREATE INDEX IF NOT EXISTS weft_chunks_facts ON weft_chunks USING gin (facts);
-    INSERT INTO weft_schema VALUES ('vectors', {version}) ON CONFLICT DO NOTHING;
+    ALTER TABLE weft_chunks
+    ADD COLUMN IF NOT EXISTS visibility text COLLATE "C" NOT NULL DEFAULT '';
+    CREATE INDEX IF NOT EXISTS weft_chunks_restricted ON weft_chunks (collection, visibility)
+    WHERE visibility <> '';
+    INSERT INTO weft_schema VALUES ('vectors', {version})
+    ON CONFLICT (part) DO UPDATE SET version = {version};
     COMMIT""").format(version=Literal(VERSION))
 
 _FIND = SQL("""
@@ -70,8 +75,8 @@ _REPLACE = SQL("""
         RETURNING n
     ) SELECT count(*) FROM gone;
     WITH given AS (
-        SELECT * FROM unnest({ids}::text[], {digests}::text[], {metadata}::text[], {facts}::text[])
-            AS rows (id, digest, metadata, facts)
+        SELECT * FROM unnest({ids}::text[], {digests}::text[], {metadata}::text[], {facts}::text[],
+            {visibilities}::text[]) AS rows (id, digest, metadata, facts, visibility)
     ), kept AS (
         INSERT INTO weft_documents (collection, id, digest, metadata)
         SELECT {collection}, id, digest, metadata FROM given
@@ -80,18 +85,34 @@ _REPLACE = SQL("""
     INSERT INTO weft_chunks
     SELECT {collection}, kept.n, kept.id, chunks.place,
         ARRAY(SELECT jsonb_array_elements_text(given.facts::jsonb)),
-        chunks.content, chunks.vector::vector
+        chunks.content, chunks.vector::vector, given.visibility
     FROM kept JOIN given USING (id)
     JOIN unnest({sources}::text[], {places}::integer[], {contents}::text[], {vectors}::text[])
         AS chunks (id, place, content, vector) USING (id);
     COMMIT""")
+# One look into the index for each, however many chunks have it.
+_VISIBILITIES = SQL("""
+    WITH RECURSIVE found (visibility) AS (
+        SELECT min(visibility) FROM weft_chunks
+        WHERE collection = {collection} AND visibility <> ''
+        UNION ALL
+        SELECT (
+            SELECT min(visibility) FROM weft_chunks
+            WHERE collection = {collection} AND visibility <> '' AND visibility > found.visibility)
+        FROM found WHERE found.visibility IS NOT NULL
+    ) SELECT visibility FROM found WHERE visibility IS NOT NULL""")
+_PASSING = SQL("""
+    SELECT count(*) FROM (
+        SELECT 1 FROM weft_chunks WHERE collection = {collection}{filters} LIMIT {limit}
+    ) AS passing""")
 _NEAREST = SQL("""
     BEGIN;
     SET LOCAL hnsw.iterative_scan = strict_order;
     SET LOCAL hnsw.ef_search = {candidates};
-    SELECT near.content, 1 - near.distance, near.source, near.place, weft_documents.metadata
+    SELECT near.content, 1 - near.distance, near.source, weft_documents.metadata, near.place,
+        near.visibility
     FROM (
-        SELECT content, source, place, document, {vectors} <=> {vector} AS distance
+        SELECT content, source, place, visibility, document, {vectors} <=> {vector} AS distance
         FROM weft_chunks WHERE collection = {collection}{filters}
         ORDER BY distance, source, place LIMIT {limit}
     ) AS near JOIN weft_documents ON weft_documents.n = near.document;
@@ -135,6 +156,7 @@ def replace(collection: int, gone: Sequence[str], entries: Sequence[Entry]) -> C
         digests=Literal([entry.digest for entry in entries]),
         metadata=Literal([entry.metadata for entry in entries]),
         facts=Literal([json.dumps(list(entry.facts)) for entry in entries]),
+        visibilities=Literal([entry.visibility for entry in entries]),
         sources=Literal([id for id, _, _ in chunks]),
         places=Literal([place for _, place, _ in chunks]),
         contents=Literal([chunk.content for _, _, chunk in chunks]),
@@ -142,22 +164,41 @@ def replace(collection: int, gone: Sequence[str], entries: Sequence[Entry]) -> C
     )
 
 
+def visibilities(collection: int) -> Composed:
+    """The statement that gives the different visibilities but for that of what is public."""
+    return _VISIBILITIES.format(collection=Literal(collection))
+
+
+def passing(collection: int, probe: Probe, most: int) -> Composed:
+    """The statement that counts the chunks that pass, to so many at most."""
+    return _PASSING.format(
+        collection=Literal(collection), filters=_filters(probe), limit=Literal(most)
+    )
+
+
 def nearest(collection: int, probe: Probe, indexed: bool) -> Composed:
     """The statement that gives the chunks nearest to a vector, out of those that pass."""
     assert probe.vector is not None
     least, most = CANDIDATES
-    filters: list[Composable] = [
-        SQL(" AND facts && {}::text[]").format(Literal(list(group))) for group in probe.filters
-    ]
     length = SQL("::vector({})").format(Literal(len(probe.vector))) if indexed else SQL("")
     return _NEAREST.format(
         candidates=Literal(max(least, min(most, 2 * probe.top_k))),
         vectors=SQL("embedding{}").format(length),
         vector=SQL("{}::vector").format(Literal(_write(probe.vector))),
         collection=Literal(collection),
-        filters=SQL("").join(filters),
+        filters=_filters(probe),
         limit=Literal(probe.top_k),
     )
+
+
+def _filters(probe: Probe) -> Composed:
+    """What chunks must fulfil to pass."""
+    found: list[Composable] = [
+        SQL(" AND facts && {}::text[]").format(Literal(list(group))) for group in probe.filters
+    ]
+    if probe.hidden:
+        found.append(SQL(" AND visibility <> ALL({}::text[])").format(Literal(list(probe.hidden))))
+    return SQL("").join(found)
 
 
 def _write(vector: Sequence[float]) -> str:

@@ -16,7 +16,7 @@ from psycopg.sql import Composed
 from weft.adapters.postgres import vector_queries as queries
 from weft.adapters.postgres.connections import Connections
 from weft.adapters.postgres.faults import Server, locate
-from weft.assembly.logic.retrieval import rank, tidy
+from weft.assembly.logic.retrieval import rank, read_kept, tidy
 from weft.assembly.spec.retrieval import RetrievalResult
 from weft.assembly.spec.vectors import Entry, Probe, Space
 from weft.errors import CollectionUnavailable, UsageError
@@ -24,13 +24,17 @@ from weft.errors import CollectionUnavailable, UsageError
 # Seconds that documents may take to be kept, and an index to be built over what is there.
 WRITING = 120.0
 BUILDING = 3_600.0
+# Up to how many chunks that pass are compared each: the index misses some of so few among many, and
+# who counts them first does not depend on what the planner guesses.
+FEW = 2_000
 
 
 class PostgresVectors:
     """One collection in the tables of one PostgreSQL database.
 
     An index finds almost all of the nearest, in a time that hardly grows; `exact` compares with
-    every vector that passes the filters. Vectors too long for the index are always compared so.
+    every vector that passes the filters. So it is always done with vectors too long for the index,
+    and where no more than `few` pass.
     """
 
     def __init__(
@@ -40,6 +44,7 @@ class PostgresVectors:
         space: Space,
         *,
         exact: bool = False,
+        few: int = FEW,
         timeout: float = 5.0,
     ) -> None:
         self._server: Server = locate(url, "collections")
@@ -47,6 +52,7 @@ class PostgresVectors:
         self._name = collection
         self._space = space
         self._indexed = not exact and space.dimensions <= queries.INDEXED
+        self._few = few
         self._timeout = timeout
         self._opening = anyio.Lock()
         self._prepared = False
@@ -81,6 +87,19 @@ class PostgresVectors:
         [(gone,)] = await self._run(statement, WRITING)
         return gone
 
+    async def visibilities(self) -> Sequence[str]:
+        """The different visibilities of what is kept, but for what everybody may see.
+
+        Raises:
+            UsageError: the collection was made in another space, or it is closed.
+            CollectionUnavailable: the server does not answer, in time or at all.
+        """
+        number = await self._open()
+        if number is None:
+            return []
+        rows = await self._run(queries.visibilities(number), self._timeout)
+        return [text for (text,) in rows]
+
     async def nearest(self, probe: Probe) -> Sequence[RetrievalResult]:
         """What fits best of what passes, relevant enough, best first and then by source.
 
@@ -97,14 +116,22 @@ class PostgresVectors:
         number = await self._open()
         if number is None:
             return []
-        statement = queries.nearest(number, probe, self._indexed)
-        rows = await self._run(statement, self._timeout)
+        indexed = self._indexed and not await self._are_few(number, probe)
+        rows = await self._run(queries.nearest(number, probe, indexed), self._timeout)
         return rank(map(_result, rows), probe.top_k, probe.min_relevance)
 
     async def aclose(self) -> None:
         """Close the connections and refuse everything from now on; again changes nothing."""
         self._closed = True
         await self._connections.aclose()
+
+    async def _are_few(self, number: int, probe: Probe) -> bool:
+        """Whether so few pass that each of them is compared."""
+        if not probe.filters and not probe.hidden:
+            return False
+        statement = queries.passing(number, probe, self._few + 1)
+        [(count,)] = await self._run(statement, self._timeout)
+        return count <= self._few
 
     async def _open(self, *, make: bool = False) -> int | None:
         """The number of the collection; none if there is none and none is to be made."""
@@ -137,10 +164,10 @@ class PostgresVectors:
     async def _prepare(self) -> None:
         """See that the tables are there and of this release, and the extension recent enough."""
         version = await self._version()
-        if version is None:
+        if version < queries.VERSION:
             await self._run(queries.CREATE, self._timeout)
             version = await self._version()
-        if version != queries.VERSION:
+        if version > queries.VERSION:
             raise CollectionUnavailable(
                 f"The collections in {self._server} were made by a later release of Weft (schema "
                 f"{version}; this release knows {queries.VERSION}). Upgrade Weft, or choose "
@@ -154,10 +181,11 @@ class PostgresVectors:
                 "it, and run `ALTER EXTENSION vector UPDATE`."
             )
 
-    async def _version(self) -> int | None:
+    async def _version(self) -> int:
+        """The schema of the tables; 0 if there are none."""
         [(exists,)] = await self._run(queries.EXISTS, self._timeout)
         rows = await self._run(queries.SCHEMA, self._timeout) if exists else ()
-        return rows[0][0] if rows else None
+        return rows[0][0] if rows else 0
 
     async def _run(self, statement: Composed, limit: float) -> Sequence[tuple[Any, ...]]:
         try:
@@ -169,7 +197,8 @@ class PostgresVectors:
 
 
 def _result(row: tuple[Any, ...]) -> RetrievalResult:
-    content, score, source, place, metadata = row
+    content, score, source, metadata, place, visibility = row
     # A vector of zeros has no direction, and so no distance.
     told = 0.0 if math.isnan(score) else tidy(score)
-    return RetrievalResult(content, told, source, msgspec.json.decode(metadata), place)
+    about = msgspec.json.decode(metadata), place, read_kept(visibility)
+    return RetrievalResult(content, told, source, *about)

@@ -9,6 +9,11 @@ from weft.errors import EngineError
 _WORD = re.compile(r"\s*\S+\s*|\s+")
 
 
+def pieces(text: str) -> list[str]:
+    """A text word by word, as it is said."""
+    return _WORD.findall(text)
+
+
 class ScriptedEngine:
     """Gives each agent its next line; a call the script does not have fails.
 
@@ -38,7 +43,7 @@ class ScriptedEngine:
             raise line
         answer = Answer(line) if isinstance(line, str) else line
         if task.output is None:  # nobody reads half an output
-            for word in _WORD.findall(answer.text):
+            for word in pieces(answer.text):
                 task.say(word)
         return answer
 

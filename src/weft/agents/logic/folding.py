@@ -20,6 +20,7 @@ from weft.agents.spec import SELECTOR, Failure, OpenTurn, Question, RunState
 from weft.assembly.events import FrameAssembled, Span
 from weft.assembly.logic import estimate, spoken
 from weft.assembly.spec import Message
+from weft.board.spec import Public, Visibility
 from weft.kernel.digests import chain
 from weft.kernel.values import as_data
 from weft.log.events import CancelRequested
@@ -29,9 +30,12 @@ from weft.log.spec import Event
 PICKING = "chat/pick/"
 
 
-def hear(state: RunState, seq: int, author: str, text: str) -> None:
+def hear(
+    state: RunState, seq: int, author: str, text: str, visibility: Visibility | None = None
+) -> None:
     """Add a message to what was said."""
-    state.messages.append(Message(seq, author, text))
+    state.messages.append(Message(seq, author, text, visibility or Public()))
+    state.veiled = state.veiled or visibility not in (None, Public())
     said = spoken(author, text)
     before = state.history
     state.history = Span(
@@ -69,9 +73,9 @@ def on_agent_text(state: RunState, event: Event) -> None:
 
 
 def on_agent_output(state: RunState, event: Event) -> None:
-    """An agent is heard: others read its output as data."""
+    """An agent is heard: others read its output as data, if it is for them."""
     fact: AgentOutput = event.data
-    hear(state, event.seq, fact.agent, as_data(fact.output))
+    hear(state, event.seq, fact.agent, as_data(fact.output), fact.visibility)
 
 
 def on_model_answered(state: RunState, event: Event) -> None:

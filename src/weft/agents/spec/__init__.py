@@ -6,7 +6,6 @@ from weft.agents.spec.agents import (
     USER,
     WORKFLOW,
     Agent,
-    ContextChoice,
     EngineChoice,
     Line,
     PromptSection,
@@ -16,6 +15,15 @@ from weft.agents.spec.agents import (
 from weft.agents.spec.asking import ASKING, Asker, use_ui_tool
 from weft.agents.spec.callees import Callee, ToolServer
 from weft.agents.spec.components import CallComponent, Component, Observer, TurnComponent
+from weft.agents.spec.contexts import (
+    BudgetChoice,
+    ContextChoice,
+    FormatChoice,
+    HistoryChoice,
+    ProviderChoice,
+    RetrievalChoice,
+    SourceChoice,
+)
 from weft.agents.spec.outputs import OutputModel, Outputs
 from weft.agents.spec.products import Made, Products
 from weft.agents.spec.state import (
@@ -74,6 +82,7 @@ __all__ = [
     "Answer",
     "Ask",
     "Asker",
+    "BudgetChoice",
     "CallComponent",
     "Callee",
     "Component",
@@ -85,6 +94,8 @@ __all__ = [
     "EngineChoice",
     "Exchange",
     "Failure",
+    "FormatChoice",
+    "HistoryChoice",
     "Given",
     "Judge",
     "Made",
@@ -103,13 +114,16 @@ __all__ = [
     "Pick",
     "Prepared",
     "PromptSection",
+    "ProviderChoice",
     "Publication",
     "Question",
+    "RetrievalChoice",
     "RunState",
     "Script",
     "ScriptedCall",
     "Select",
     "Server",
+    "SourceChoice",
     "TakeTurn",
     "Task",
     "Tool",

@@ -4,9 +4,9 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from weft.board.spec import FilterConfig
+from weft.agents.spec.contexts import ContextChoices
 from weft.kernel.models import Declared
-from weft.kernel.values import Json, kind_of
+from weft.kernel.values import Json
 
 # Names that handoffs use for whoever is not an agent.
 USER = "user"
@@ -36,48 +36,6 @@ class EngineChoice(Declared):
 def _by_name(choice: Json) -> Json:
     """An engine that is given by its name alone."""
     return {"type": choice} if isinstance(choice, str) else choice
-
-
-class ContextChoice(Declared):
-    """Who gives an agent context: a provider by its name, or a filter of what is on the board."""
-
-    provider: str | None = Field(default=None, min_length=1)
-    filter: FilterConfig | None = None
-    fallback: str | None = Field(default=None, min_length=1)
-    timeout_s: float = Field(default=60.0, gt=0)
-    config: dict[str, Json] = {}
-
-    @model_validator(mode="after")
-    def _is_one_choice(self) -> "ContextChoice":
-        if (self.provider is None) == (self.filter is None):
-            raise ValueError(
-                "Context is given by a `provider` or found by a `filter`. Say one of the two."
-            )
-        if self.filter is not None and self.config:
-            raise ValueError("`config` is what a provider is told, and a filter is none. Drop it.")
-        return self
-
-
-def _by_provider(choice: Json) -> Json:
-    """A provider that is given by its name alone."""
-    return {"provider": choice} if isinstance(choice, str) else choice
-
-
-def _listed(choices: Json) -> Json:
-    """Choices of which there is only one."""
-    return choices if kind_of(choices) == "array" else [choices]
-
-
-ContextChoices = Annotated[
-    tuple[
-        Annotated[
-            ContextChoice, BeforeValidator(_by_provider, json_schema_input_type=ContextChoice | str)
-        ],
-        ...,
-    ],
-    Field(strict=False),
-    BeforeValidator(_listed),
-]
 
 
 class Agent(Declared):

@@ -3,7 +3,7 @@
 from typing import NamedTuple, Protocol
 
 from weft.agents.spec.tasks import Answer, OutputSchema
-from weft.board.spec import Visibility
+from weft.board.spec import Audience, Visibility
 from weft.kernel.values import Json
 
 
@@ -22,7 +22,10 @@ class Products(Protocol):
 
     schema: OutputSchema | None
 
-    async def read(self, answer: Answer, *, is_last: bool) -> tuple[tuple[Made, ...], str]:
+    async def read(
+        self, answer: Answer, audience: Audience, *, is_last: bool
+    ) -> tuple[tuple[Made, ...], str]:
         """What an answer holds that is to be published, and what is wrong with it, if anything.
-        Only the last engine of a turn has to make what the turn is to give."""
+        `audience` may see all that the turn was shown. Only the last engine of a turn has to make
+        what the turn is to give."""
         ...

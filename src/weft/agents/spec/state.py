@@ -62,11 +62,11 @@ class Failure(msgspec.Struct, frozen=True):
 class RunState(msgspec.Struct):
     """What a run knows: a fold of its log, owned by its driver.
 
-    `form` says what decides whose turn it is: a conversation, reactions or a flow. `open` has the
-    turns being taken, by number, and `steps` those of a flow; `chat` what is on record of calls
-    outside turns, by id; `ephemeral` which values live in memory only, and which call wrote each;
-    `ending` what hooks after the chat were told first; `guards` what guards know of it, if there are
-    any.
+    `form` says what decides whose turn it is: a conversation, reactions or a flow. `veiled` says
+    that not everybody may read all that was said. `open` has the turns being taken, by number, and
+    `steps` those of a flow; `chat` what is on record of calls outside turns, by id; `ephemeral`
+    which values live in memory only, and which call wrote each; `ending` what hooks after the chat
+    were told first; `guards` what guards know of it, if there are any.
     """
 
     run: str
@@ -83,6 +83,7 @@ class RunState(msgspec.Struct):
     fired: set[str] = set()
     timers: dict[str, datetime] = {}
     messages: list[Message] = []
+    veiled: bool = False
     history: Span = Span(0, 0, 0, 0, EMPTY)
     texts: dict[str, str] = {}
     views: dict[str, tuple[int, tuple[Segment, ...]]] = {}

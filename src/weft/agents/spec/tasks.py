@@ -46,7 +46,12 @@ class Publication(msgspec.Struct, frozen=True):
 NO_CONTEXT = ContextSlice([])
 
 
-def _unheard(text: str) -> None:
+def _as_it_is(value: Json) -> Json:
+    """Nothing in it is secret."""
+    return value
+
+
+def _unheard(text: str | None) -> None:
     """Nobody listens."""
 
 
@@ -54,7 +59,9 @@ class Task(msgspec.Struct, frozen=True):
     """What an engine is given: the recorded frame, opened, and the calls of this turn before.
 
     `inputs` are the artifacts that woke the agent and `context` is what its providers gave, both
-    as the frame shows them. `say` takes pieces of the answer while it is made, for whoever watches.
+    as the frame shows them. `say` takes pieces of the answer while it is made, for whoever watches;
+    `say(None)` takes them back, when the answer is made from its beginning again. `mask` gives a
+    value without the run's secrets, for whoever writes it down.
     """
 
     run: str
@@ -68,9 +75,10 @@ class Task(msgspec.Struct, frozen=True):
     output: OutputSchema | None = None
     exchanges: tuple[Exchange, ...] = ()
     model: str | None = None
-    say: Callable[[str], None] = _unheard
+    say: Callable[[str | None], None] = _unheard
     inputs: tuple[Artifact, ...] = ()
     context: ContextSlice = NO_CONTEXT
+    mask: Callable[[Json], Json] = _as_it_is
 
     @property
     def prompt(self) -> str:

@@ -1,11 +1,13 @@
 """Assembled context: the segments of a turn, what was left out of it, and how it reads."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple, TypeVar
 
 import msgspec
 
 from weft.assembly.events import Withheld
+from weft.assembly.logic.labels import together
 from weft.assembly.logic.rendering import written_out
 from weft.assembly.spec.formats import PLAIN, ContextFormat
 from weft.assembly.spec.messages import Message
@@ -21,6 +23,7 @@ from weft.assembly.spec.segments import (
     Summary,
     VariableSegment,
 )
+from weft.board.spec import Audience, Visibility
 from weft.kernel.digests import digest
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -50,6 +53,11 @@ class AssembledContext(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Whether there is nothing to be shown."""
         return not any(segment.content for segment in self.segments)
 
+    @property
+    def visibility(self) -> Audience:
+        """Who may see all that is shown."""
+        return together(each for segment in self.segments for each in _visibilities(segment))
+
     @classmethod
     def empty(cls) -> "AssembledContext":
         """The context of a turn for which nothing is declared."""
@@ -61,6 +69,20 @@ class AssembledContext(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 _EMPTY = AssembledContext(())
+
+
+def _visibilities(segment: ContextSegment) -> Iterator[Visibility]:
+    """The visibilities of what a segment shows."""
+    match segment:
+        case RetrievalSegment(results=results):
+            yield from (each.visibility for each in results)
+        case ArtifactSegment(artifacts=artifacts):
+            yield from chain.from_iterable(each.visibility for each in artifacts)
+        case HistorySegment(messages=messages, summary=summary):
+            yield from (each.visibility for each in messages)
+            yield from summary.visibility if summary else ()
+        case _:
+            return
 
 
 class Trait(NamedTuple):

@@ -1,11 +1,12 @@
 """Whether sources can give what they name: all problems at once."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from weft.assembly.logic.descriptions import origin_of
 from weft.assembly.logic.retrieval import read_filters
-from weft.assembly.logic.states import type_at
+from weft.assembly.logic.states import At, type_at
+from weft.assembly.spec.formats import Budget
 from weft.assembly.spec.retrieval import RagCollection
 from weft.assembly.spec.sources import (
     RetrievalSource,
@@ -16,6 +17,7 @@ from weft.assembly.spec.sources import (
 )
 from weft.assembly.spec.templates import places_in
 from weft.errors import UsageError
+from weft.kernel.documents import Path
 from weft.kernel.values import nearest, preview
 
 
@@ -38,10 +40,19 @@ def as_sources(given: Iterable[object]) -> tuple[Source, ...]:
 
 
 class Trouble(NamedTuple):
-    """A problem with one source, ready to be numbered: what it is about, what it is, what to do."""
+    """A numbered problem with one source: which source, its code, what it is, what to do; and
+    where a folder has it, inside of what it declares for the source."""
 
     place: int
-    about: Literal["state", "template", "variable", "collection", "filter"]
+    code: str
+    message: str
+    remedy: str
+    at: Path
+
+
+class _Problem(NamedTuple):
+    """What is wrong, and what to do."""
+
     message: str
     remedy: str
 
@@ -55,31 +66,38 @@ class _Known(NamedTuple):
 
 
 def check_sources(
-    sources: Sequence[Source],
+    sources: Sequence[Source | None],
     state_type: Any = None,
     variables: Collection[str] | None = None,
     collections: Collection[type[RagCollection]] | None = None,
+    budget: Budget | None = None,
 ) -> list[Trouble]:
-    """Every problem that sources have with a type of state, with the variables that are declared
-    and with the collections that are registered; what is left out is not looked at."""
+    """Every problem that sources have with a type of state, with the variables that are declared,
+    with the collections that are registered and with a budget; what is left out is not looked at.
+
+    Where the state is no object of a class, its type is a mapping of names to types. A source that
+    could not be made is nothing, and keeps its place.
+    """
     known = _Known(state_type, variables, collections)
-    return [
+    found = [
         trouble
         for place, source in enumerate(sources)
+        if source is not None
         for trouble in _troubles(place, source, known)
     ]
+    return [*found, *_budget_troubles(sources, budget)] if budget else found
 
 
 def _troubles(place: int, source: Source, known: _Known) -> Iterator[Trouble]:
     match source:
         case StateSource(at=str(path)) if known.state is not None:
-            found = type_at(known.state, check_path(path))
-            if found.problem:
-                yield _told(place, source, "state", found.problem, found.remedy)
+            for problem in _missing(known.state, check_path(path)):
+                yield _told(place, source, "W055", problem, ("state",))
         case VariableSource(names=names) if known.variables is not None:
-            for name in names:
+            for number, name in enumerate(names):
                 if name not in known.variables:
-                    yield _undeclared(place, source, name, known.variables)
+                    problem = _undeclared(name, known.variables)
+                    yield _told(place, source, "W021", problem, ("variables", number))
         case RetrievalSource():
             yield from _search_troubles(place, source, known)
         case _:
@@ -88,50 +106,73 @@ def _troubles(place: int, source: Source, known: _Known) -> Iterator[Trouble]:
 
 def _search_troubles(place: int, source: RetrievalSource, known: _Known) -> Iterator[Trouble]:
     if known.collections is not None and source.collection not in known.collections:
-        name = source.collection.__name__
-        yield _told(
-            place,
-            source,
-            "collection",
+        problem = _Problem(
             f"collection {source.collection.name!r} is not registered.",
-            f"Register it with `app.register({name}, adapter)` before the run starts.",
+            f"Register it with `app.register({source.collection.__name__}, adapter)` before the "
+            "run starts.",
         )
-    constants = {key: each for key, each in source.filters.items() if not callable(each)}
-    try:
-        read_filters(constants)
-    except UsageError as error:
-        message, _, remedy = str(error).partition(". ")
-        yield _told(place, source, "filter", f"{message}.", remedy)
+        yield _told(place, source, "W057", problem, ("retrieval", "collection"))
+    for key, value in source.filters.items():
+        for code, problem in _filter_problems(key, value, known):
+            yield _told(place, source, code, problem, ("retrieval", "filters", key))
     if isinstance(source.query, str):
         for name in places_in(source.query):
             yield from _place_troubles(place, source, name, known)
 
 
+def _filter_problems(key: str, value: Any, known: _Known) -> Iterator[tuple[str, _Problem]]:
+    if isinstance(value, At) and known.state is not None:
+        for message, remedy in _missing(known.state, value.path.split(".")):
+            yield "W055", _Problem(f"filter {key!r}: {message}", remedy)
+    elif not callable(value):
+        try:
+            read_filters({key: value})
+        except UsageError as error:
+            message, _, remedy = str(error).partition(". ")
+            yield "W058", _Problem(f"{message.removesuffix('.')}.", remedy)
+
+
 def _place_troubles(place: int, source: Source, name: str, known: _Known) -> Iterator[Trouble]:
     """A place of a template is for a variable, or else for a field of the state."""
+    at = ("retrieval", "query")
     if known.variables is not None and name in known.variables:
         return
     if known.state is not None:
-        found = type_at(known.state, name.split("."))
-        if found.problem:
-            message = f"the query has a place for {name!r}: {found.problem}"
-            yield _told(place, source, "template", message, found.remedy)
+        for message, remedy in _missing(known.state, name.split(".")):
+            problem = _Problem(f"the query has a place for {name!r}: {message}", remedy)
+            yield _told(place, source, "W056", problem, at)
     elif known.variables is not None:
-        yield _undeclared(place, source, name, known.variables)
+        yield _told(place, source, "W056", _undeclared(name, known.variables), at)
 
 
-def _undeclared(place: int, source: Source, name: str, declared: Collection[str]) -> Trouble:
+def _budget_troubles(sources: Sequence[Source | None], budget: Budget) -> Iterator[Trouble]:
+    """The first source for whose minimum there is no room beside those before it."""
+    kept = 0
+    for place, source in enumerate(sources):
+        if source is None or (kept := kept + source.min_tokens) <= budget.max_tokens:
+            continue
+        problem = _Problem(
+            f"up to here {kept} tokens are kept in any case, and the budget has "
+            f"{budget.max_tokens}.",
+            "Lower `min_tokens`, or raise `max_tokens`.",
+        )
+        yield _told(place, source, "W059", problem, ("min_tokens",))
+        return
+
+
+def _missing(state: Any, names: Sequence[str]) -> Iterator[_Problem]:
+    """Why the type of what stands in a state under these names is not known."""
+    found = type_at(state, names)
+    if found.problem:
+        yield _Problem(found.problem, found.remedy)
+
+
+def _undeclared(name: str, declared: Collection[str]) -> _Problem:
     near = nearest(name, list(declared))
     remedy = f"Did you mean {near!r}?" if near else f"Declared: {', '.join(declared) or 'nothing'}."
-    about = "variable" if isinstance(source, VariableSource) else "template"
-    return _told(place, source, about, f"variable {name!r} is not declared.", remedy)
+    return _Problem(f"variable {name!r} is not declared.", remedy)
 
 
-def _told(
-    place: int,
-    source: Source,
-    about: Literal["state", "template", "variable", "collection", "filter"],
-    message: str,
-    remedy: str,
-) -> Trouble:
-    return Trouble(place, about, f"{origin_of(place, source)}: {message}", remedy)
+def _told(place: int, source: Source, code: str, problem: _Problem, at: Path) -> Trouble:
+    message = f"{origin_of(place, source)}: {problem.message}"
+    return Trouble(place, code, message, problem.remedy, at)

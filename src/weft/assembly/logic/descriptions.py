@@ -1,8 +1,14 @@
 """Sources in words: what a plan prints of them, and what they are called on record."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields
+from textwrap import indent
 from typing import Any
 
+from weft.assembly.logic.states import At
+from weft.assembly.spec.assemblies import Assembly
+from weft.assembly.spec.formats import PLAIN
+from weft.assembly.spec.providers import Chosen
 from weft.assembly.spec.sources import (
     HistorySource,
     LiteralSource,
@@ -19,6 +25,27 @@ from weft.kernel.values import preview
 def describe_sources(sources: Iterable[Source]) -> str:
     """Sources line by line, in the words that declare them; the same in every process."""
     return "\n".join(f"{number}. {_call(each)}" for number, each in enumerate(sources, 1))
+
+
+def describe_assembly(assembly: Assembly) -> str:
+    """What context is assembled from, line by line: sources, and what is said of their budget and
+    format."""
+    lines = [describe_sources(assembly.sources)]
+    if assembly.budget is not None:
+        lines.append(f"budget: {assembly.budget.max_tokens} tokens")
+    said = [(each.name, getattr(assembly.format, each.name)) for each in fields(PLAIN)]
+    told = [_argument(name, value) for name, value in said if value != getattr(PLAIN, name)]
+    return "\n".join([*lines, f"format: {', '.join(told)}"] if told else lines)
+
+
+def describe_provider(chosen: Chosen) -> str:
+    """A provider in the words that declare it as a source."""
+    return f"from_provider({', '.join(_provider(chosen))})"
+
+
+def by_agent(contexts: Mapping[str, str]) -> str:
+    """What is said of the context of agents, under the name of each."""
+    return "\n".join(f"{agent}\n{indent(said, '  ')}" for agent, said in contexts.items())
 
 
 def origin_of(place: int, source: Source) -> str:
@@ -55,7 +82,7 @@ def _call(source: Source) -> str:
         case VariableSource(names=names):
             function, own = "from_variables", [*map(repr, names)]
         case ProviderSource():
-            function, own = "from_provider", [*_provider(source)]
+            function, own = "from_provider", [*_provider(source.chosen)]
         case HistorySource():
             function, own = "from_history", [*_window(source)]
     return f"{function}({', '.join([*own, *_share(source)])})"
@@ -71,9 +98,8 @@ def _search(source: RetrievalSource) -> Iterator[str]:
         yield f"filters={{{', '.join(told)}}}"
 
 
-def _provider(source: ProviderSource) -> Iterator[str]:
-    chosen = source.chosen
-    yield qualified(chosen.provider)
+def _provider(chosen: Chosen) -> Iterator[str]:
+    yield chosen.name or qualified(chosen.provider)
     if chosen.fallback is not None:
         yield f"fallback={qualified(chosen.fallback)}"
     yield f"timeout={chosen.timeout:g}"
@@ -94,5 +120,8 @@ def _share(source: Source) -> Iterator[str]:
 
 
 def _argument(name: str, value: Any) -> str:
-    told = qualified(value) if callable(value) else preview(value)
+    if isinstance(value, At):
+        told = f"from_state({value.path!r})"
+    else:
+        told = qualified(value) if callable(value) else preview(value)
     return f"{name}={told}" if name else told

@@ -109,7 +109,8 @@ def artifact_draft(
 
 
 def _artifact(item: GatheredItem, text: str) -> ShownArtifact:
-    return ShownArtifact(text.removeprefix("\n"), item.artifact, item.provider, item.redacted)
+    about = item.artifact, item.provider, item.redacted, item.visibility
+    return ShownArtifact(text.removeprefix("\n"), *about)
 
 
 def history_draft(

@@ -1,13 +1,15 @@
 """Fitting: what is shown when not everything can be.
 
 Items are ranked: by priority, then by how soon their segment can do without them, then as they
-are declared. What is shown is a beginning of that ranking, and beside it what minimums ask for:
-so whatever is left out is worth less than what is shown, and more room never shows less.
+are declared. In that order each is shown that there is room for. Of a priority, whole items go
+before parts of others, and both go before anything of a lower priority. So nothing is left out that
+there would still be room for.
 """
 
 import unicodedata
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 from weft.assembly.logic.rendering import Edges
@@ -39,7 +41,7 @@ class Room(NamedTuple):
 def fit(items: Sequence[Item], weigh: Weigh, room: Room) -> list[str | None]:
     """What is shown of each item: all of it, a beginning of it, or nothing.
 
-    Items of a segment are left out whole, from the highest rank on; the last one is trimmed.
+    An item is trimmed only where its segment would else show nothing.
 
     Raises:
         ContextTooLarge: there is no room for what is kept for segments.
@@ -53,10 +55,29 @@ def fit(items: Sequence[Item], weigh: Weigh, room: Room) -> list[str | None]:
             f"What must be shown at least has {shown.tokens} tokens, and there is room for "
             f"{room.max_tokens}. Lower `min_tokens` of some sources, or raise `max_tokens`."
         )
-    for number in sorted(range(len(items)), key=lambda n: (-items[n].priority, items[n].rank, n)):
-        if not _show(shown, number, room.max_tokens, trim=shown.is_bare(number)):
-            break
+    ranking = sorted(range(len(items)), key=lambda n: (-items[n].priority, items[n].rank, n))
+    for _, alike in groupby(ranking, key=lambda n: items[n].priority):
+        _fill(shown, [*alike], room.max_tokens)
+    _top_up(shown, ranking, room.max_tokens)
     return [shown.contents.get(number) for number in range(len(items))]
+
+
+def _fill(shown: "_Shown", numbers: Sequence[int], room: int) -> None:
+    """Show of items of one priority what there is room for: all that fit, then parts of others."""
+    left = [number for number in numbers if not _show(shown, number, room)]
+    for number in left:
+        if shown.is_bare(number):
+            _trim(shown, number, room)
+
+
+def _top_up(shown: "_Shown", numbers: Sequence[int], room: int) -> None:
+    """Show what has room after all: with others between them, items may weigh less."""
+    left = [number for number in numbers if not shown.is_whole(number)]
+    while True:
+        still = [number for number in left if not _show(shown, number, room)]
+        if len(still) == len(left):
+            return
+        left = still
 
 
 def _minimum(items: Sequence[Item], weigh: Weigh, segment: int, least: int) -> dict[int, str]:
@@ -64,22 +85,21 @@ def _minimum(items: Sequence[Item], weigh: Weigh, segment: int, least: int) -> d
     alone = _Shown(items, weigh, follows=True)
     own = [number for number, item in enumerate(items) if item.segment == segment]
     for number in sorted(own, key=lambda n: (items[n].rank, n)):
-        if not _show(alone, number, least, trim=True):
+        if not _show(alone, number, least):
+            _trim(alone, number, least)
             break
     return alone.contents
 
 
-def _show(shown: "_Shown", number: int, room: int, *, trim: bool) -> bool:
-    """Show an item whole if there is room; else what there is room for, if it may be trimmed."""
-    whole, before = shown.items[number].content, shown.contents.get(number)
-    if before == whole:
+def _show(shown: "_Shown", number: int, room: int) -> bool:
+    """Show an item whole if there is room for it; whether it is shown so."""
+    if shown.is_whole(number):
         return True
-    shown.put(number, whole)
+    before = shown.contents.get(number)
+    shown.put(number, shown.items[number].content)
     if shown.tokens <= room:
         return True
     shown.put(number, before)
-    if trim:
-        _trim(shown, number, room)
     return False
 
 
@@ -144,6 +164,10 @@ class _Shown:
         self._numbers: list[int] = []
         self._weights: dict[int, int] = {}
         self._of_segment: dict[int, int] = {}
+
+    def is_whole(self, number: int) -> bool:
+        """Whether all of an item is shown."""
+        return self.contents.get(number) == self.items[number].content
 
     def is_bare(self, number: int) -> bool:
         """Whether nothing of the item's segment is shown, unless it is a part of this item."""

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from weft.assembly.events import ContextGathered, GatheredItem, ProviderCall, ProviderFailed
 from weft.assembly.logic.items import Item, described, written
+from weft.assembly.logic.labels import together
 from weft.assembly.logic.origins import Known, lost
 from weft.board.spec import Artifact
 from weft.errors import ContextUnavailable
@@ -45,8 +46,9 @@ def shown_inputs(
     """The inputs of a turn as they are to be shown; nothing where that is as they are."""
     if shown is None:
         return None
+    seen = together(artifact.visibility for artifact in inputs)
     items = tuple(
-        Item(each, provider, artifact.id, tuple(lost(artifact.payload, each["payload"])))
+        Item(each, provider, artifact.id, tuple(lost(artifact.payload, each["payload"])), seen)
         for artifact, each in zip(inputs, shown, strict=True)
     )
     as_they_are = [written(described(artifact)) for artifact in inputs]
@@ -67,9 +69,8 @@ def gathered_fact(
         key = digest(text)
         held = key in seen
         seen.add(key)
-        return GatheredItem(
-            key, item.provider, item.artifact, item.redacted, None if held else text
-        )
+        told = None if held else text
+        return GatheredItem(key, item.provider, item.artifact, item.redacted, told, item.visibility)
 
     return ContextGathered(
         gathered.turn,

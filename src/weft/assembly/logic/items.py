@@ -5,18 +5,19 @@ from typing import Any
 
 import msgspec
 
-from weft.board.spec import Artifact
+from weft.board.spec import Artifact, Audience
 from weft.kernel.values import Json, canonical
 from weft.variables.logic.types import apart
 
 
 class Item(dict[str, Any]):
-    """An item that knows which provider gave it, what it shows, and what of that is redacted.
+    """An item that knows which provider gave it, what it shows, what of that is redacted, and who
+    may see what it was made of.
 
     `text` is how it stood in a prompt when it was made, so that a later change is noticed.
     """
 
-    __slots__ = ("artifact", "provider", "redacted", "text")
+    __slots__ = ("artifact", "provider", "redacted", "text", "visibility")
 
     def __init__(
         self,
@@ -24,11 +25,13 @@ class Item(dict[str, Any]):
         provider: str,
         artifact: str = "",
         redacted: Sequence[str] = (),
+        visibility: Audience = (),
     ) -> None:
         super().__init__(content)
         self.provider = provider
         self.artifact = artifact
         self.redacted = tuple(dict.fromkeys(redacted))
+        self.visibility = visibility
         self.text = written(content)
 
     @property
@@ -38,8 +41,12 @@ class Item(dict[str, Any]):
 
     def with_payload(self, payload: Json, redacted: Sequence[str] = ()) -> "Item":
         """The same with another payload, in which more is redacted."""
-        content = {**self, "payload": payload}
-        return Item(content, self.provider, self.artifact, (*self.redacted, *redacted))
+        return self.with_content({**self, "payload": payload}, redacted)
+
+    def with_content(self, content: Mapping[str, Any], redacted: Sequence[str] = ()) -> "Item":
+        """The same with another content, in which more is redacted."""
+        gone = (*self.redacted, *redacted)
+        return Item(content, self.provider, self.artifact, gone, self.visibility)
 
 
 def written(content: Mapping[str, Any]) -> str:

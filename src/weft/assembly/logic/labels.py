@@ -1,10 +1,43 @@
 """Who may see what is made of several things: only who may see each of them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from weft.board.logic.seeing import ALWAYS, opening
-from weft.board.spec import After, Labelled, Private, Public, Tenant, Visibility
+from weft.assembly.spec.messages import Message
+from weft.board.logic.rows import write_visibility
+from weft.board.logic.seeing import ALWAYS, may_see, opening
+from weft.board.spec import (
+    After,
+    Audience,
+    Labelled,
+    Private,
+    Public,
+    Reader,
+    Tenant,
+    Visibility,
+)
 from weft.errors import InvalidArtifact
+
+
+def together(visibilities: Iterable[Visibility]) -> Audience:
+    """The visibility of what is made of things with these, in as few as say it: whoever all of them
+    admit may see it, and nothing stands for everybody."""
+    found: list[Visibility] = []
+    for each in sorted(set(visibilities), key=write_visibility):
+        for place, other in enumerate(found):
+            try:
+                found[place] = combine((other, each))
+                break
+            except InvalidArtifact:  # no one visibility says both, so both are said
+                continue
+        else:
+            found.append(each)
+    return tuple(each for each in found if each != Public())
+
+
+def readable(messages: Sequence[Message], reader: Reader) -> Sequence[Message]:
+    """What of what was said a reader may read. What was to open later is found on the board then:
+    what was said does not change."""
+    return [each for each in messages if may_see(each.visibility, reader, ALWAYS)]
 
 
 def combine(visibilities: Iterable[Visibility]) -> Visibility:

@@ -8,8 +8,9 @@ from typing import Any
 
 import msgspec
 
-from weft.assembly.logic.items import Item, with_payload
-from weft.board.spec import Artifact
+from weft.assembly.logic.items import Item, described, with_payload
+from weft.assembly.logic.labels import together
+from weft.board.spec import Artifact, Audience
 from weft.kernel.values import Json, as_array, as_object
 from weft.variables.logic.types import apart, same
 
@@ -36,6 +37,11 @@ class Known:
 
     def __contains__(self, id: str) -> bool:
         return id in self._by_id
+
+    @cached_property
+    def visibility(self) -> Audience:
+        """Who may see what was made of all of them."""
+        return together(each.visibility for each in self._by_id.values())
 
     def get(self, id: str) -> Artifact | None:
         """The artifact of this id."""
@@ -86,11 +92,13 @@ class _Listing:
 def attribute(item: dict[str, Any], provider: str, known: Known) -> Item:
     """An item of a provider with its origin; one that was passed on as it is keeps what it has."""
     if not isinstance(item, Item):
-        return Item(apart(item), provider, *_origin(item, item.get("artifact_id"), known))
+        artifact, paths = _origin(item, item.get("artifact_id"), known)
+        return Item(apart(item), provider, artifact, paths, _audience(item, artifact, known))
     if not item.changed:
         return item
     artifact, paths = _origin(item, item.get("artifact_id", item.artifact or None), known)
-    return Item(apart(item), provider, artifact, (*item.redacted, *paths))
+    seen = together((*item.visibility, *_audience(item, artifact, known)))
+    return Item(apart(item), provider, artifact, (*item.redacted, *paths), seen)
 
 
 def _origin(item: dict[str, Any], id: str | None, known: Known) -> tuple[str, tuple[str, ...]]:
@@ -101,6 +109,25 @@ def _origin(item: dict[str, Any], id: str | None, known: Known) -> tuple[str, tu
     if artifact is None or as_object(item.get("payload")) is None:
         return id, ()
     return id, tuple(lost(artifact.payload, item["payload"]))
+
+
+def _audience(item: dict[str, Any], id: str, known: Known) -> Audience:
+    """Who may see an item: whoever may see the artifact of which it shows nothing but what that
+    says; where it says more, whoever may see all that its provider was given."""
+    artifact = known.get(id)
+    if artifact is None or not _is_of(item, artifact):
+        return known.visibility
+    return together((artifact.visibility,))
+
+
+def _is_of(item: dict[str, Any], artifact: Artifact) -> bool:
+    """Whether an item says nothing that its artifact does not."""
+    whole = described(artifact)
+    rest = {name: value for name, value in item.items() if name != "payload"}
+    shown, own = leaves(item.get("payload", {})), leaves(artifact.payload)
+    return shown.items() <= own.items() and all(
+        name in whole and same(value, whole[name]) for name, value in rest.items()
+    )
 
 
 def lost(whole: Json, shown: Json, path: str = "") -> Iterator[str]:

@@ -3,12 +3,17 @@
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, NamedTuple, cast, get_args
 
 import msgspec
 
 from weft.assembly.logic.frames import COUNTER, estimate
 from weft.assembly.spec.retrieval import Document, Format, RetrievalResult
+from weft.board.logic.rows import read_visibility, write_visibility
+from weft.board.logic.seeing import ALWAYS, may_see
+from weft.board.spec import After, Public, Reader, Visibility
+from weft.board.spec.visibility import is_visibility
 from weft.errors import UsageError
 from weft.kernel.digests import chain, digest
 from weft.kernel.values import Json, as_object, kind_of, preview
@@ -20,6 +25,10 @@ DECIMALS = 6
 MOST_WORDS = 64
 # The longest fact that every database indexes as it is; a longer one is known by its digest.
 LONGEST_FACT = 200
+# The longest visibility, in bytes, that every database indexes.
+LONGEST_VISIBILITY = 2_000
+# Opens when nobody is left.
+NEVER = After(datetime.max.replace(tzinfo=UTC))
 
 _WORD = re.compile(r"\w+")
 _SCALARS = ("null", "boolean", "integer", "number", "string")
@@ -38,12 +47,14 @@ class Estimate:
 
 
 class Prepared(NamedTuple):
-    """A document that was found fit to be kept: its content's digest, its metadata and facts."""
+    """A document that was found fit to be kept: its content's digest, its metadata and facts, and
+    who may see it."""
 
     document: Document
     digest: str
     metadata: str
     facts: Sequence[str]
+    visibility: str
 
 
 # ------------------------------------------------------------------ what goes in
@@ -82,8 +93,9 @@ def _prepare(document: Document, cut: str) -> Prepared:
             f"Use one of {', '.join(get_args(Format))}."
         )
     metadata = _write_metadata(document)
-    content = chain(document.text, metadata, document.format, cut)
-    return Prepared(document, content, metadata, facts_of(document.metadata))
+    visibility = _write_visibility(document)
+    content = [document.text, metadata, document.format, cut, *filter(None, [visibility])]
+    return Prepared(document, chain(*content), metadata, facts_of(document.metadata), visibility)
 
 
 def _is_kept(text: object) -> bool:
@@ -104,6 +116,38 @@ def _write_metadata(document: Document) -> str:
             f"{preview(document.metadata)}. Use texts, numbers, true, false, null, lists and dicts."
         )
     return text
+
+
+def _write_visibility(document: Document) -> str:
+    """Who may see a document as JSON; nothing where everybody may."""
+    if not is_visibility(document.visibility):
+        raise UsageError(
+            f"The visibility of document {document.id!r} is {preview(document.visibility)}. "
+            "Give a Public, Private, Labelled, Tenant or After."
+        )
+    text = "" if document.visibility == Public() else write_visibility(document.visibility)
+    if len(text.encode()) > LONGEST_VISIBILITY:
+        raise UsageError(
+            f"The visibility of document {document.id!r} names too many to be indexed everywhere. "
+            "Give a label to those who may see it, and name that."
+        )
+    return text
+
+
+def hidden_from(reader: Reader, now: datetime | None, visibilities: Iterable[str]) -> list[str]:
+    """Those of visibilities that do not admit a reader; one that cannot be read admits nobody."""
+    return [each for each in visibilities if not admits(read_kept(each), reader, now)]
+
+
+def admits(visibility: object, reader: Reader, now: datetime | None) -> bool:
+    """Whether a reader may see something; what opens at an instant is closed if it is unknown what
+    time it is."""
+    return may_see(visibility, reader, now or ALWAYS)
+
+
+def read_kept(visibility: str) -> Visibility:
+    """The visibility that a store keeps; one that cannot be read shows nothing to anybody."""
+    return (read_visibility(visibility) or NEVER) if visibility else Public()
 
 
 def facts_of(metadata: Mapping[str, Json]) -> tuple[str, ...]:
@@ -150,7 +194,7 @@ def _group(key: object, value: Json) -> tuple[str, ...]:
     for each in values:
         if kind_of(each) not in _SCALARS or (isinstance(each, float) and not math.isfinite(each)):
             raise UsageError(
-                f"Filter {key!r} asks for {preview(each)}. It takes a text, a number, true, false "
+                f"Filter {key!r} asks for {preview(each)}. Give a text, a number, true, false "
                 "or null, or a list of such, of which one must be there."
             )
         if isinstance(each, str) and not is_storable(each):

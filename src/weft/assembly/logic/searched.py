@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from weft.assembly.events import FoundResult, RetrievalSearched
 from weft.assembly.spec.retrieval import RagCollection, RetrievalResult
+from weft.board.spec import Reader
 from weft.errors import ContextUnavailable
 from weft.kernel.digests import chain, digest
 from weft.kernel.values import Json, canonical, preview, writable
@@ -28,13 +29,19 @@ class Sought(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What a search for a turn gave, in how many microseconds."""
+    """What a search for a turn gave, in how many microseconds; `reader` is whom alone it is for."""
 
     turn: int
     agent: str
     sought: Sought
     results: Sequence[object]
     micros: int
+    reader: str = ""
+
+
+def known_as(reader: Reader) -> str:
+    """What a reader is known by in a run."""
+    return chain(reader.agent, reader.tenant, *sorted(reader.labels))
 
 
 def searched_fact(
@@ -59,7 +66,8 @@ def searched_fact(
         key = digest(text)
         told = None if key in seen else text
         seen.add(key)
-        return FoundResult(key, float(each.score), each.source_id, each.chunk, each.metadata, told)
+        about = each.source_id, each.chunk, each.metadata, told, each.visibility
+        return FoundResult(key, float(each.score), *about)
 
     return RetrievalSearched(
         found.turn,
@@ -71,6 +79,7 @@ def searched_fact(
         tuple(map(record, found.results)),
         found.micros,
         sought.filters,
+        found.reader,
     )
 
 
@@ -84,4 +93,5 @@ def results_of(fact: RetrievalSearched, texts: Mapping[str, str]) -> Iterator[Re
     own = found_texts(fact)
     for each in fact.results:
         text = own[each.digest] if each.digest in own else texts[each.digest]
-        yield RetrievalResult(text, each.score, each.source_id, each.metadata, each.chunk)
+        about = each.source_id, each.metadata, each.chunk, each.visibility
+        yield RetrievalResult(text, each.score, *about)

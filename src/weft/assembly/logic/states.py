@@ -1,6 +1,7 @@
 """The state of a moment: what stands at a path of it, of which type, and as text."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from types import NoneType, UnionType
 from typing import Any, NamedTuple, Union, cast, get_args, get_origin, get_type_hints
@@ -11,6 +12,21 @@ from weft.errors import ContextUnavailable
 from weft.kernel.values import canonical, nearest, preview, writable
 
 _ABSENT = object()
+
+
+class Anything:
+    """The type of JSON of any form: whatever is inside of it has this type too."""
+
+
+@dataclass(frozen=True)
+class At:
+    """Reads what stands at a path of a state."""
+
+    path: str
+
+    def __call__(self, state: Any) -> Any:
+        """What stands there."""
+        return value_at(state, self.path.split("."))
 
 
 def value_at(state: Any, names: Sequence[str]) -> Any:
@@ -65,7 +81,7 @@ class Typed(NamedTuple):
 
 
 def type_at(state: Any, names: Sequence[str]) -> Typed:
-    """The type that a state of this type has under these names."""
+    """The type that a state of this type, a class or its names and types, has under these names."""
     for number, name in enumerate(names):
         found = _inside(state, name, ".".join(names[:number]))
         if found.problem:
@@ -87,6 +103,8 @@ def _inside(state: Any, name: str, path: str) -> Typed:
         several = " | ".join(map(_name_of, options))
         return Typed(None, f"{path!r} is {several}.", "Read it with a function of the state.")
     whole = options[0]
+    if whole is Anything:
+        return Typed(Anything)
     if get_origin(whole) in (dict, Mapping):
         return Typed(get_args(whole)[1])
     try:
@@ -99,7 +117,8 @@ def _inside(state: Any, name: str, path: str) -> Typed:
         return Typed(fields[name])
     where = f"{path!r}, a {_name_of(whole)}," if path else _name_of(whole)
     near = nearest(name, fields)
-    remedy = f"Did you mean {near!r}?" if near else f"It has {', '.join(fields) or 'no fields'}."
+    there = f"Use one of {', '.join(fields)}." if fields else f"Drop {name!r}: it has no fields."
+    remedy = f"Did you mean {near!r}?" if near else there
     return Typed(None, f"{where} has no {name!r}.", remedy)
 
 
@@ -107,8 +126,10 @@ def _options(type: Any) -> tuple[Any, ...]:
     return get_args(type) if get_origin(type) in (Union, UnionType) else (type,)
 
 
-def _fields(whole: Any) -> dict[str, Any]:
+def _fields(whole: Any) -> Mapping[str, Any]:
     """The fields and properties of a class with their types, as far as it has any of its own."""
+    if isinstance(whole, Mapping):
+        return cast(Mapping[str, Any], whole)
     if not isinstance(whole, type) or whole.__module__ == "builtins":
         return {}
     hints = get_type_hints(whole)
@@ -121,4 +142,6 @@ def _fields(whole: Any) -> dict[str, Any]:
 
 
 def _name_of(type: Any) -> str:
+    if isinstance(type, Mapping):
+        return "the state"
     return getattr(type, "__name__", None) or str(type)

@@ -51,7 +51,7 @@ def span_of(messages: Iterable[Message], before: Span | None = None) -> Span:
 
 def summary_of(fact: HistorySummarised) -> Summary:
     """The summary that is on record."""
-    return Summary(fact.text, fact.first, fact.last, fact.count, fact.digest)
+    return Summary(fact.text, fact.first, fact.last, fact.count, fact.digest, fact.visibility)
 
 
 def outside_of(origin: str, span: Span, reason: str, summarised: bool) -> Withheld:

@@ -1,11 +1,16 @@
 """What retrieval needs from the world."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Protocol
 
 from weft.assembly.spec.retrieval import Added, Document, Format, RetrievalResult
 from weft.assembly.spec.vectors import Entry, Probe
+from weft.board.spec import Reader
 from weft.kernel.values import Json
+
+# Whoever does not say who is looking sees what everybody may see.
+NOBODY = Reader()
 
 
 class VectorSearch(Protocol):
@@ -17,12 +22,15 @@ class VectorSearch(Protocol):
         top_k: int = 5,
         min_relevance: float = 0.7,
         filters: Mapping[str, Json] | None = None,
+        reader: Reader = NOBODY,
+        now: datetime | None = None,
     ) -> list[RetrievalResult]:
-        """The best `top_k` pieces of what passes the filters and is relevant enough, best first.
+        """The best `top_k` pieces of what passes the filters, is relevant enough and may be seen by
+        the reader, best first: `Results`, where it is known whether they are the same for all.
 
-        A filter names a key of the metadata and the value to be there, or a list of values of
-        which one must be. Where a document has a list, one of its elements is enough. A blank
-        query finds nothing.
+        Whoever does not say what time it is does not see what opens at an instant. A filter names
+        a key of the metadata and the value to be there, or a list of values of which one must be.
+        Where a document has a list, one of its elements is enough. A blank query finds nothing.
 
         Raises:
             UsageError: what is asked for makes no sense.
@@ -49,6 +57,29 @@ class VectorSearch(Protocol):
         ...
 
 
+class PlainSearch(Protocol):
+    """One collection that does not ask who is looking: what it finds is for everybody, but for
+    results that say otherwise."""
+
+    async def search(
+        self,
+        query: str,
+        top_k: int = 5,
+        min_relevance: float = 0.7,
+        filters: Mapping[str, Json] | None = None,
+    ) -> list[RetrievalResult]:
+        """The best `top_k` pieces of what passes the filters and is relevant enough, best first.
+
+        Raises:
+            CollectionUnavailable: the collection does not answer, in time or at all.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Let go of files and connections."""
+        ...
+
+
 class VectorStore(Protocol):
     """The vectors of one collection, all of one space."""
 
@@ -62,6 +93,15 @@ class VectorStore(Protocol):
         Raises:
             UsageError: the collection was made in another space.
             CollectionUnavailable: nothing was changed; the same may be tried again later.
+        """
+        ...
+
+    async def visibilities(self) -> Sequence[str]:
+        """The different visibilities of what is kept, but for what everybody may see.
+
+        Raises:
+            UsageError: the collection was made in another space.
+            CollectionUnavailable: the store does not answer, in time or at all.
         """
         ...
 

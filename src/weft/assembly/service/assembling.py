@@ -107,7 +107,7 @@ class Assembler:
         drafts: list[Draft] = []
         for place, (origin, source) in enumerate(self._sources):
             if isinstance(source, ProviderSource):
-                fact = await gather_once(f"context/{place}", source.chosen, situation)
+                fact = await gather_once(provider_key(place), source.chosen, situation)
                 gathered.append(fact)
                 drafts.append(self._provided(source, origin, fact, situation))
                 situation = _leaving(situation, fact)
@@ -198,6 +198,11 @@ class Assembler:
             self._last = drafts, Assembled(*composed, gathered, self._counts.name)
         made = self._last[1]
         return made._replace(gathered=gathered) if made.gathered != gathered else made
+
+
+def provider_key(place: int) -> str:
+    """What the slice of a provider is on record as in its turn; it stands there among sources."""
+    return f"context/{place}"
 
 
 def _leaving(situation: Situation, fact: ContextGathered) -> Situation:

@@ -17,12 +17,12 @@ class Choices:
     """
 
     def __init__(self, *choices: Chosen) -> None:
-        self._choices = choices
+        self.choices = choices
 
     @traced
     async def __call__(self, request: ContextRequest) -> ContextSlice:
         """The slice for this request."""
-        return await compose([partial(_given, each) for each in self._choices], request)
+        return await compose([partial(_given, each) for each in self.choices], request)
 
 
 async def _given(chosen: Chosen, request: ContextRequest) -> Settled:

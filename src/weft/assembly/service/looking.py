@@ -6,12 +6,17 @@ import anyio
 
 from weft.assembly.events import ContextGathered, ProviderFailed, RetrievalSearched
 from weft.assembly.logic.gathered import gathered_fact
-from weft.assembly.logic.searched import Found, Sought, searched_fact
+from weft.assembly.logic.retrieval import admits
+from weft.assembly.logic.searched import Found, Sought, known_as, searched_fact
 from weft.assembly.service.gathering import gather
 from weft.assembly.service.situations import Situation, expect
 from weft.assembly.spec import Chosen
+from weft.assembly.spec.retrieval import Results
+from weft.board.spec import Public
 from weft.errors import ContextUnavailable
 from weft.log.spec import Fact
+
+PUBLIC = Public()
 
 
 async def search_all(
@@ -41,15 +46,29 @@ async def search_all(
 
 
 async def _search_once(key: str, sought: Sought, situation: Situation) -> RetrievalSearched:
+    """What a search finds for the reader: what it found before in the run, unless that was for
+    somebody else and may have been another thing for this one."""
+    reader = known_as(situation.reader)
+
     async def effect() -> Sequence[Fact]:
         begun = anyio.current_time()
         results = await situation.search(*sought)
         micros = round((anyio.current_time() - begun) * 1_000_000)
-        found = Found(situation.turn, situation.agent, sought, results, micros)
+        whose = "" if isinstance(results, Results) and results.for_all else reader
+        seen = [each for each in results if _may_be_shown(each, situation)]
+        found = Found(situation.turn, situation.agent, sought, seen, micros, whose)
         return (searched_fact(found, situation.texts, situation.masked),)
 
     (fact,) = await situation.in_run(key, effect)
+    if expect(RetrievalSearched, fact).reader not in ("", reader):
+        (fact,) = await situation.in_run(f"{key}/{reader}", effect)
     return expect(RetrievalSearched, fact)
+
+
+def _may_be_shown(result: object, situation: Situation) -> bool:
+    """Whether the reader may see a result: not every adapter heeds who is looking."""
+    seen = getattr(result, "visibility", PUBLIC)
+    return admits(seen, situation.reader, situation.now)
 
 
 async def gather_once(key: str, chosen: Chosen, situation: Situation) -> ContextGathered:

@@ -1,27 +1,32 @@
 """Collections over a store of vectors: documents are cut and embedded here, for every store."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from itertools import islice
 
 from anyio import to_thread
 
 from weft.assembly.logic.retrieval import (
     Prepared,
+    admits,
+    hidden_from,
     prepare,
     read_filters,
     unit,
     words_of,
 )
 from weft.assembly.ports import Embedder, Splitter, VectorStore
+from weft.assembly.ports.retrieval import NOBODY
 from weft.assembly.spec.retrieval import (
     Added,
     Document,
     Matching,
-    RetrievalResult,
+    Results,
     check_matching,
     check_search,
 )
 from weft.assembly.spec.vectors import Chunk, Entry, Probe, Space
+from weft.board.spec import Reader
 from weft.errors import UsageError
 from weft.kernel.values import Json
 
@@ -59,8 +64,11 @@ class EmbeddingSearch:
         top_k: int = 5,
         min_relevance: float = 0.7,
         filters: Mapping[str, Json] | None = None,
-    ) -> list[RetrievalResult]:
-        """The best `top_k` pieces of what passes the filters and is relevant enough, best first.
+        reader: Reader = NOBODY,
+        now: datetime | None = None,
+    ) -> Results:
+        """The best `top_k` pieces of what passes the filters, is relevant enough and may be seen by
+        the reader, best first.
 
         Raises:
             UsageError: what is asked for makes no sense, or the collection was made with another
@@ -70,14 +78,18 @@ class EmbeddingSearch:
         check_search(query, top_k, min_relevance)
         groups = read_filters(filters)
         if not query.strip() or not all(groups):
-            return []
+            return Results(for_all=True)
         query = query.encode("utf-8", "replace").decode()  # models refuse half characters
         words = () if self._matching == "vector" else words_of(query)
         vector = None if self._matching == "keyword" else unit((await self._embed([query]))[0])
         if vector is None and not words:
-            return []
-        probe = Probe(vector, words, min(top_k, MOST), min_relevance, groups)
-        return list(await self._store.nearest(probe))
+            return Results(for_all=True)
+        kept = await self._store.visibilities()
+        hidden = hidden_from(reader, now, kept)
+        probe = Probe(vector, words, min(top_k, MOST), min_relevance, groups, hidden)
+        # What came to be kept since then may be of a visibility that is not among these.
+        found = [e for e in await self._store.nearest(probe) if admits(e.visibility, reader, now)]
+        return Results(found, for_all=not kept)
 
     async def add(self, documents: Iterable[Document]) -> Added:
         """Keep documents: one that is there with the same content stays, with other content it is
@@ -140,5 +152,6 @@ def _join(
     entries: list[Entry] = []
     for each, some in zip(documents, texts, strict=True):
         chunks = [Chunk(text, next(units)) for text in some]
-        entries.append(Entry(each.document.id, each.digest, each.metadata, each.facts, chunks))
+        about = each.document.id, each.digest, each.metadata, each.facts
+        entries.append(Entry(*about, chunks, each.visibility))
     return entries

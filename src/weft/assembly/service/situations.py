@@ -2,11 +2,13 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, TypeVar
 
 from weft.assembly.spec import ContextRequest, Message
 from weft.assembly.spec.means import Search, no_search
-from weft.board.spec import Artifact
+from weft.board.logic.seeing import ALWAYS
+from weft.board.spec import Artifact, Reader
 from weft.errors import ContextUnavailable
 from weft.log.ports import Effect
 from weft.log.spec import Fact
@@ -29,8 +31,9 @@ class Situation:
 
     `values` are the variables, `history` what was said. `request` is what providers are asked, and
     `witnessed` grows with what its board gives out. `texts` has, by digest, what the run holds, and
-    `masked` takes out of a text what must not be written. `in_run` and `in_turn` put on record
-    what was found, so that nobody looks again in the same run or turn.
+    `masked` takes out of a text what must not be written. `search` finds what the `reader` may see
+    at the moment `now`, and nothing else is shown. `in_run` and `in_turn` put on record what was
+    found, so that nobody looks again in the same run or turn.
     """
 
     turn: int = 1
@@ -43,6 +46,8 @@ class Situation:
     texts: Mapping[str, str] = field(default_factory=dict[str, str])
     masked: Callable[[str], str] = str
     search: Search = no_search
+    reader: Reader = Reader()
+    now: datetime = ALWAYS
     in_run: OnRecord = each_time
     in_turn: OnRecord = each_time
 

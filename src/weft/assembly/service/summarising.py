@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from weft.assembly.events import HistorySummarised, Span
+from weft.assembly.logic.labels import together
 from weft.assembly.logic.windows import span_of, summary_of
 from weft.assembly.service.calling import text_from
 from weft.assembly.service.situations import Situation, expect
@@ -43,10 +44,9 @@ async def summarise_once(
 
     async def effect() -> Sequence[Fact]:
         text = situation.masked(await _summarised(summarise, messages[: span.count], key))
-        turn, agent = situation.turn, situation.agent
-        return (
-            HistorySummarised(turn, agent, span.first, span.last, span.count, span.digest, text),
-        )
+        seen = together(each.visibility for each in messages[: span.count])
+        about = span.first, span.last, span.count, span.digest
+        return (HistorySummarised(situation.turn, situation.agent, *about, text, seen),)
 
     (fact,) = await situation.in_run(f"{key}/{span.digest}", effect)
     return past._replace(summary=summary_of(expect(HistorySummarised, fact)))

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from weft.assembly.spec.formats import PLAIN, Budget, ContextFormat
-from weft.assembly.spec.sources import Source
+from weft.assembly.spec.sources import HistorySource, Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,3 +13,8 @@ class Assembly:
     sources: tuple[Source, ...]
     budget: Budget | None = None
     format: ContextFormat = PLAIN
+
+    @property
+    def shows_history(self) -> bool:
+        """Whether what was said is among it."""
+        return any(isinstance(source, HistorySource) for source in self.sources)

@@ -100,7 +100,7 @@ class ContextFormat:
         if self.fence != "none" and idle:
             raise UsageError(
                 f"With fence={self.fence!r}, {', '.join(idle)} would have no effect: items are "
-                "written as data. Leave them out, or leave the fence out."
+                "written as data. Drop them, or drop the fence."
             )
 
     def between(self, kind: str) -> str:

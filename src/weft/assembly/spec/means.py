@@ -1,9 +1,11 @@
 """By what means context is made: collections are searched, tokens are counted, texts compared."""
 
 from collections.abc import Awaitable, Mapping, Sequence
+from datetime import datetime
 from typing import Protocol
 
 from weft.assembly.spec.retrieval import RagCollection, RetrievalResult
+from weft.board.spec import Reader
 from weft.errors import ContextUnavailable
 from weft.kernel.values import Json
 
@@ -21,6 +23,25 @@ class Search(Protocol):
         /,
     ) -> Awaitable[Sequence[RetrievalResult]]:
         """The best `top_k` pieces of what passes the filters and is relevant enough."""
+        ...
+
+
+class ReaderSearch(Protocol):
+    """Searches a collection for a reader."""
+
+    def __call__(
+        self,
+        collection: type[RagCollection],
+        query: str,
+        top_k: int,
+        min_relevance: float,
+        filters: Mapping[str, Json],
+        reader: Reader,
+        now: datetime,
+        /,
+    ) -> Awaitable[Sequence[RetrievalResult]]:
+        """The best `top_k` pieces of what passes the filters, is relevant enough and may be seen by
+        the reader at this moment."""
         ...
 
 

@@ -3,13 +3,16 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, overload
 
+from weft.board.spec import Public, Visibility
+
 
 class Message(NamedTuple):
-    """One thing that somebody said in a run, and the event that holds it."""
+    """One thing that somebody said in a run, the event that holds it, and who may read it."""
 
     seq: int
     author: str
     text: str
+    visibility: Visibility = Public()
 
 
 class Transcript(Sequence[Message]):

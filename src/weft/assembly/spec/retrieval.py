@@ -1,11 +1,12 @@
 """Collections of knowledge: what users declare, what goes in and what comes out."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Literal, NamedTuple, cast, get_args
 
 import msgspec
 from pydantic import Field, model_validator
 
+from weft.board.spec import Public, Visibility
 from weft.errors import UsageError
 from weft.kernel.models import Declared
 from weft.kernel.values import Json, is_text, preview
@@ -54,18 +55,21 @@ class RagCollection:
 
 
 class Document(msgspec.Struct, frozen=True):
-    """A text of a collection under an id of its own, with what is known about it."""
+    """A text of a collection under an id of its own, with what is known about it, and who may see
+    it."""
 
     id: str
     text: str
     metadata: Mapping[str, Json] = {}
     format: Format = "text"
+    visibility: Visibility = Public()
 
 
 class RetrievalResult(msgspec.Struct, frozen=True):
     """A piece of a document that was found, and how well it fits: 1 is best.
 
-    `source_id` is the id of the document, `chunk` the number of the piece in it, from 0.
+    `source_id` is the id of the document, `chunk` the number of the piece in it, from 0. Who may
+    see the document may see the piece.
     """
 
     content: str
@@ -73,6 +77,17 @@ class RetrievalResult(msgspec.Struct, frozen=True):
     source_id: str
     metadata: Mapping[str, Json] = {}
     chunk: int = 0
+    visibility: Visibility = Public()
+
+
+class Results(list[RetrievalResult]):
+    """What was found, best first; `for_all` says that every reader would have found the same."""
+
+    for_all: bool
+
+    def __init__(self, results: Iterable[RetrievalResult] = (), *, for_all: bool = False) -> None:
+        super().__init__(results)
+        self.for_all = for_all
 
 
 class Added(NamedTuple):

@@ -9,6 +9,7 @@ from weft.assembly.spec.formats import SEPARATORS, TEMPLATES
 from weft.assembly.spec.messages import Message
 from weft.assembly.spec.retrieval import RetrievalResult
 from weft.assembly.spec.templates import fill
+from weft.board.spec import Audience
 from weft.kernel.values import Json
 
 # What a template, JSON or XML can say of one item.
@@ -109,12 +110,13 @@ class RetrievalSegment(_List, frozen=True, tag="retrieval"):
 
 class ShownArtifact(msgspec.Struct, frozen=True):
     """An item that a provider gave, as text; `artifact` is the id of what it shows, if anything,
-    and `redacted` what it does not show of that."""
+    and `redacted` what it does not show of that; `visibility` is that of what it was made of."""
 
     content: str
     artifact: str = ""
     provider: str = ""
     redacted: tuple[str, ...] = ()
+    visibility: Audience = ()
 
 
 class ArtifactSegment(_List, frozen=True, tag="artifact"):
@@ -133,13 +135,14 @@ class ArtifactSegment(_List, frozen=True, tag="artifact"):
 
 class Summary(msgspec.Struct, frozen=True):
     """A text in the place of messages: those of the events `first` to `last`, whose running digest
-    is `digest`."""
+    is `digest`; `visibility` is that of all of them."""
 
     content: str
     first: int
     last: int
     count: int
     digest: str
+    visibility: Audience = ()
 
 
 # Who says a summary.

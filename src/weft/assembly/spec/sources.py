@@ -105,7 +105,7 @@ class VariableSource(Share):
         if not self.names or len({*self.names}) < len(self.names):
             raise UsageError(
                 f"from_variables() gets {', '.join(map(repr, self.names)) or 'nothing'}. "
-                "Name at least one variable, and each once."
+                "Give at least one name, and each once."
             )
 
 

@@ -23,19 +23,22 @@ class Chunk(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A document as it is kept; `facts` is what filters find it by, `metadata` is JSON."""
+    """A document as it is kept; `facts` is what filters find it by, `metadata` is JSON, and so is
+    `visibility`, which is empty where everybody may see it."""
 
     id: str
     digest: str
     metadata: str
     facts: Sequence[str]
     chunks: Sequence[Chunk]
+    visibility: str = ""
 
 
 class Probe(NamedTuple):
     """What is looked for: by a vector, by words, or by both.
 
-    A document passes when it has a fact out of each group of `filters`.
+    A document passes when it has a fact out of each group of `filters`, and none of the
+    visibilities that are `hidden`.
     """
 
     vector: Sequence[float] | None
@@ -43,3 +46,4 @@ class Probe(NamedTuple):
     top_k: int
     min_relevance: float
     filters: Sequence[Sequence[str]]
+    hidden: Sequence[str] = ()

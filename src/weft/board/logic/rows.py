@@ -48,6 +48,11 @@ def rows_of(artifacts: Iterable[Artifact]) -> list[Row]:
     return list(rows.values())
 
 
+def write_visibility(visibility: Visibility) -> str:
+    """A visibility as text: the same for the same."""
+    return _encode(visibility).decode()
+
+
 def read_visibility(text: str) -> Visibility | None:
     """The visibility that a text holds; none, which shows nothing, where it cannot be read."""
     try:
@@ -84,7 +89,7 @@ def read_consumption(
 
 def _row(artifact: Artifact) -> Row:
     try:
-        visibility = _encode(artifact.visibility).decode()
+        visibility = write_visibility(artifact.visibility)
         rest = {name: getattr(artifact, name) for name in artifact.__struct_fields__}
         del rest["visibility"]
         data = _encode_plainly(rest).decode()

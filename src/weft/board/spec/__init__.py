@@ -6,6 +6,7 @@ from weft.board.spec.handle import BoardHandle, Items
 from weft.board.spec.types import TypeRegistry, artifact_type, type_name
 from weft.board.spec.visibility import (
     After,
+    Audience,
     Labelled,
     Private,
     Public,
@@ -17,6 +18,7 @@ from weft.board.spec.visibility import (
 __all__ = [
     "After",
     "Artifact",
+    "Audience",
     "BoardHandle",
     "Consumption",
     "Envelope",

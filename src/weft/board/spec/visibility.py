@@ -62,6 +62,9 @@ class After(_Kind, frozen=True, tag="after"):
 
 Visibility = Public | Private | Labelled | Tenant | After
 
+# Who may see what was made of several things: whoever all of these admit. Nothing is everybody.
+Audience = tuple[Visibility, ...]
+
 
 def is_visibility(value: object) -> bool:
     """Whether a value is one of the kinds of visibility that there are."""

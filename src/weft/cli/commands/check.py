@@ -13,7 +13,7 @@ from weft.cli.problems import line, relocate
 from weft.cli.sarif import sarif
 from weft.cli.terminal import Terminal
 from weft.errors import Diagnostic, UsageError
-from weft.wiring import Folders
+from weft.wiring import Folders, examine_flows, is_code
 
 
 class Format(StrEnum):
@@ -26,9 +26,13 @@ class Format(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Check(Command):
-    """Check workflow folders: silent when all is right, else every problem with its place."""
+    """Check workflow folders, and the flows that files of code build: silent when all is right,
+    else every problem with its place."""
 
-    paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Workflow folders.")]
+    paths: Annotated[
+        list[str],
+        typer.Argument(metavar="PATH...", help="Workflow folders, and `.py` files with flows."),
+    ]
     production: Annotated[
         bool, typer.Option("--production", help="Also say what will not happen in production.")
     ] = False
@@ -38,7 +42,7 @@ class Check(Command):
     json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False
 
     def carry_out(self, terminal: Terminal) -> int:
-        """Check every folder; 2 if one has an error."""
+        """Check every folder and file; 2 if one has an error."""
         if self.json and self.format is Format.sarif:
             raise UsageError("--json and --format sarif exclude each other. Choose one.")
         problems = [problem for path in self.paths for problem in self._problems(path)]
@@ -53,4 +57,6 @@ class Check(Command):
         return 2 if any(problem.severity == "error" for problem in problems) else 0
 
     def _problems(self, path: str) -> list[Diagnostic]:
+        if is_code(path):
+            return relocate(path, examine_flows(path))
         return relocate(path, sorted(Folders(production=self.production).examine(path)[1]))

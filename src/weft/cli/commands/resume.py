@@ -6,6 +6,7 @@ from weft.app import Weft
 from weft.cli.conversing import ConversingCommand
 from weft.cli.stored import RunId, find_run
 from weft.cli.terminal import Terminal, safe
+from weft.errors import DefinitionError
 from weft.explain.logic.timeline import status_of
 from weft.log.events import ENDS
 
@@ -26,6 +27,8 @@ class Resume(ConversingCommand):
             terminal.tell(safe(f"  {self.again('explain', run)}"))
             return 0 if status == "finished" else 1
         loaded = await app.definition(run)
+        if loaded.lacking:
+            raise DefinitionError(loaded.workflow.name, loaded.lacking)
         if loaded.changed_code:
             files = ", ".join(loaded.changed_code)
             terminal.tell(safe(f"Code has changed since the run began: {files}.", "yellow"))

@@ -38,8 +38,8 @@ class Run(ConversingCommand):
     ] = None
 
     def open(self) -> Weft:
-        """The app, as strict as it was asked for."""
-        return Weft(store=self.store, strict=self.strict)
+        """The app, with the model and as strict as it was asked for."""
+        return Weft(store=self.store, model=self.model, strict=self.strict)
 
     async def act(self, app: Weft, terminal: Terminal) -> int:
         """Start the run, attend to it, and say how to go on."""

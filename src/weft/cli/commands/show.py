@@ -1,23 +1,29 @@
-"""`weft show`: what is allowed in a file, which settings are in force, what a run is pinned to."""
+"""`weft show`: what is allowed in a file, which settings are in force, what gives context, and
+pictures of workflows."""
 
 import asyncio
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 
 from weft.app import Weft
 from weft.cli.command import Command
+from weft.cli.graphs import graph_of
 from weft.cli.masking import masked
-from weft.cli.stored import StoreFile, find_run
+from weft.cli.problems import relocate
+from weft.cli.stored import Json, StoreFile, find_run
 from weft.cli.terminal import Terminal, joined, safe
 from weft.conversation.logic.schemas import FILES, schema_of, written
-from weft.errors import UsageError
+from weft.errors import DefinitionError, UsageError
 from weft.reaction.logic.reacting import Reacting
-from weft.runtime.service.pinning import plan_place
-from weft.wiring import in_force
+from weft.runtime.service.pinning import CONTEXT, PLAN, plan_place
+from weft.wiring import Folders, describe_staff, in_force
 
 
 class Subject(StrEnum):
@@ -26,43 +32,92 @@ class Subject(StrEnum):
     schema = "schema"
     config = "config"
     plan = "plan"
+    graph = "graph"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Show(Command):
-    """Show the JSON Schema of a workflow's file, the settings and where each came from, or the
-    declarations that a run is pinned to."""
+    """Show the JSON Schema of a workflow's file, the settings and where each came from, what gives
+    the agents of a workflow or a run their context, or a picture of a workflow."""
 
     subject: Annotated[
-        Subject, typer.Argument(metavar="WHAT", help="`schema`, `config` or `plan`.")
+        Subject, typer.Argument(metavar="WHAT", help="`schema`, `config`, `plan` or `graph`.")
     ]
     name: Annotated[
         str | None,
-        typer.Argument(metavar="NAME", help=f"Schema of: {', '.join(FILES)}. Plan of: a run."),
+        typer.Argument(
+            metavar="NAME",
+            help=f"Schema of: {', '.join(FILES)}. Plan of: a folder, or a run. Graph of: a folder, "
+            "a flow of a file (`FILE.py` or `FILE.py:FLOW`), or a run.",
+        ),
     ] = None
+    json: Json = False
     store: StoreFile = None
 
     def carry_out(self, terminal: Terminal) -> int:
         """Print what was asked for."""
+        if self.json and self.subject is not Subject.plan:
+            raise UsageError("Only a plan is shown as text or as JSON. Leave `--json` out.")
         match self.subject:
             case Subject.config:
                 self._show_config(terminal)
             case Subject.schema:
                 self._show_schema(terminal)
+            case Subject.plan if self.name is not None and Path(self.name).is_dir():
+                self._show_folder(terminal, self.name)
             case Subject.plan:
-                asyncio.run(self._show_plan(terminal))
+                asyncio.run(self._show_run(terminal))
+            case Subject.graph:
+                asyncio.run(self._show_graph(terminal))
         return 0
 
-    async def _show_plan(self, terminal: Terminal) -> None:
+    async def _show_graph(self, terminal: Terminal) -> None:
         if self.name is None:
-            raise UsageError("Say of which run: `weft show plan RUN`. `weft runs` lists them.")
+            raise UsageError(
+                "Say of what: `weft show graph NAME`, where NAME is a workflow folder, `FILE.py`, "
+                "`FILE.py:FLOW` or a run."
+            )
+        async with Weft(store=self.store) as app:
+            terminal.show(safe((await graph_of(app, self.name)).rstrip("\n")))
+
+    def _show_folder(self, terminal: Terminal, path: str) -> None:
+        """What gives the agents of a folder context; its files are the raw plan."""
+        if self.store is not None:
+            raise UsageError("A folder has no store. Leave `--store` out.")
+        loaded, problems = Folders().examine(path)
+        if loaded is None:
+            raise DefinitionError(path, relocate(path, sorted(problems)))
+        if self.json:
+            terminal.emit(msgspec.json.encode(loaded.files))
+        else:
+            terminal.show(safe(describe_staff(loaded.staff)))
+
+    async def _show_run(self, terminal: Terminal) -> None:
+        if self.name is None:
+            raise UsageError(
+                "Say of what: `weft show plan PATH` for a folder, `weft show plan RUN` for a run. "
+                "`weft runs` lists runs."
+            )
         async with Weft(store=self.store) as app:
             started = (await app.log(await find_run(app, self.name)))[0].data
             if started.form == Reacting.form:
-                started = (await app.log(plan_place(started)))[0].data
+                pinned = (await app.log(plan_place(started)))[0].data
+                self._show_board(terminal, pinned.files)
+                return
+        if self.json:
+            terminal.emit(msgspec.json.encode(started.files))
+            return
         for file, text in started.files.items():
             terminal.show(joined((f"# {file}", "dim")))
             terminal.show(safe(text.rstrip("\n")))
+        terminal.show(joined(("# context", "dim")))
+        terminal.show(safe(describe_staff(Folders().recall(started).staff)))
+
+    def _show_board(self, terminal: Terminal, files: Mapping[str, str]) -> None:
+        if self.json or CONTEXT not in files:
+            terminal.emit(files[PLAN].encode())
+        else:
+            terminal.show(safe(files[CONTEXT]))
 
     def _show_schema(self, terminal: Terminal) -> None:
         if self.name is None:

@@ -14,6 +14,7 @@ from weft.agents.spec import (
     Script,
     Toolkit,
 )
+from weft.conversation.logic.contexts import check_contexts
 from weft.conversation.logic.dataflow import check_flow
 from weft.conversation.logic.ends import check_ends
 from weft.conversation.logic.guarding import check_guards
@@ -74,6 +75,7 @@ def check(
     declared = None if ignored else folder.documents.get("context_variables")
     variables = check_variables(report, declared, known)
     scope.know(variables)
+    check_contexts(scope, agents)
     toolkit = check_toolkit(scope, tooling, agents, outputs)
     rules = check_rules(scope, scope.document("handoffs"))
     hooks = check_hooks(scope, tooling)
@@ -86,7 +88,7 @@ def check(
         if orchestrator.startup_mode == "BackendOnly":
             check_nobody_is_asked(scope, rules)
         check_reach(scope, orchestrator, rules)
-        check_flow(scope, orchestrator, rules)
+        check_flow(scope, orchestrator, rules, agents)
         check_ends(scope, orchestrator, agents, rules)
     if orchestrator is None or broken or _errors(report):
         return None, sorted(report.problems)

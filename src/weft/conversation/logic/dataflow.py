@@ -2,10 +2,14 @@
 
 from collections.abc import Iterator, Mapping, Set
 
+from weft.agents.spec import Agent
+from weft.conversation.logic.contexts import read_in
 from weft.conversation.logic.reach import START, beyond, followers
+from weft.conversation.logic.rosters import placed_contexts
 from weft.conversation.logic.scope import Scope
 from weft.conversation.logic.transfers import names_in
 from weft.conversation.spec import Orchestrator, Rule
+from weft.kernel.documents import Document, Path
 from weft.kernel.values import preview
 from weft.variables.logic.conditions import Term
 from weft.variables.logic.exposure import names_of, place_in
@@ -19,18 +23,20 @@ Rules = Mapping[str, tuple[Rule, ...]]
 _TURNS = ("agent.text", "turn.finished")
 
 
-def check_flow(scope: Scope, orchestrator: Orchestrator, rules: Rules) -> None:
+def check_flow(
+    scope: Scope, orchestrator: Orchestrator, rules: Rules, agents: Mapping[str, Agent]
+) -> None:
     """Note uses of variables that nothing can have set by then, and variables without a use."""
     if not scope.is_sound:
         return
     if not scope.others_write:
         follows = followers(scope.places, orchestrator, rules)
         order = Order(follows, scope.variables.definitions)
-        _check_shown(scope, order)
+        _check_shown(scope, order, agents)
         _check_conditions(scope, order, rules)
     # Code may look at every variable.
     if not scope.folder.code:
-        _check_unused(scope, rules)
+        _check_unused(scope, rules, agents)
 
 
 class Order:
@@ -86,23 +92,34 @@ def _can_set(trigger: Trigger, term: Term) -> bool:
     return trigger.values is None or any(same(value, term.value) for value in trigger.values)
 
 
-def _check_shown(scope: Scope, order: Order) -> None:
+def _check_shown(scope: Scope, order: Order, agents: Mapping[str, Agent]) -> None:
     """Note variables that are null whenever an agent is shown them."""
+    for agent, document, path, name in _shown(scope, agents):
+        definition = scope.definition(name) if order.has(agent) else None
+        source = definition.source if definition else None
+        if not isinstance(source, Derived) or source.default is not None:
+            continue
+        if not order.can_be_set(name, before=agent):
+            scope.report.warn(
+                document,
+                path,
+                "W065",
+                f"Agent {agent!r} is shown {name!r}, which nothing can have set by then.",
+                "Give it a default or an earlier trigger, or show it to a later agent.",
+            )
+
+
+def _shown(scope: Scope, agents: Mapping[str, Agent]) -> Iterator[tuple[str, Document, Path, str]]:
+    """Which agent is shown which variable, by its exposure or its sources, and where it is said."""
     document = scope.document("context_variables")
-    for agent, exposure in scope.variables.exposures.items():
-        for name in names_of(exposure) if order.has(agent) else ():
-            definition = scope.definition(name)
-            source = definition.source if definition else None
-            if not isinstance(source, Derived) or source.default is not None:
-                continue
-            if not order.can_be_set(name, before=agent):
-                scope.report.warn(
-                    document,
-                    (*scope.views[agent].path, *place_in(exposure, name)),
-                    "W065",
-                    f"Agent {agent!r} is shown {name!r}, which nothing can have set by then.",
-                    "Give it a default or an earlier trigger, or show it to a later agent.",
-                )
+    for name, exposure in scope.variables.exposures.items():
+        for variable in names_of(exposure):
+            path = (*scope.views[name].path, *place_in(exposure, variable))
+            yield name, document, path, variable
+    for agent in agents.values():
+        for placed in placed_contexts(scope, agent):
+            for path, variable in read_in(placed.choice):
+                yield agent.name, placed.document, (*placed.path, *path), variable
 
 
 def _check_conditions(scope: Scope, order: Order, rules: Rules) -> None:
@@ -137,10 +154,10 @@ def _is_set(scope: Scope, term: Term) -> bool:
     return any(_can_set(trigger, term) for trigger in source.triggers)
 
 
-def _check_unused(scope: Scope, rules: Rules) -> None:
-    """Note variables that no exposure, condition or trigger names."""
+def _check_unused(scope: Scope, rules: Rules, agents: Mapping[str, Agent]) -> None:
+    """Note variables that no exposure, source, condition or trigger names."""
     variables = scope.variables
-    used = {name for exposure in variables.exposures.values() for name in names_of(exposure)}
+    used = {name for *_, name in _shown(scope, agents)}
     used |= {term.name for _, _, term in _terms(rules)}
     used |= {name for found in rules.values() for rule in found for name in names_in(rule.said)}
     used |= {name for each in variables.definitions.values() for name in _heard(each)}

@@ -61,8 +61,8 @@ def declared_guards(folder: Folder, broken: frozenset[str]) -> Guards:
 
 
 def _variables(selection: Selection) -> Iterator[tuple[Path, str]]:
-    if selection.category.variable is not None:
-        yield ("category", "variable"), selection.category.variable
+    if selection.about.variable is not None:
+        yield ("category", "variable"), selection.about.variable
     if selection.exclude_variable is not None:
         yield ("exclude_variable",), selection.exclude_variable
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
+from weft.conversation.logic.contexts import read_in
 from weft.conversation.logic.transfers import names_in
 from weft.conversation.spec import Conversation
 from weft.errors import Diagnostic
@@ -25,7 +26,7 @@ def is_invalid(problems: Iterable[Diagnostic]) -> bool:
 
 
 def suppressed(conversation: Conversation) -> tuple[ContextSuppressed, ...]:
-    """The variables that conditions name and that nobody has, with the reason."""
+    """The variables that conditions and sources name and that nobody has, with the reason."""
     named = dict.fromkeys(_names(conversation))
     names = tuple(name for name in named if name not in BAKED_IN and name not in BASE)
     reason = "the context variables do not pass their check, and strict is off"
@@ -33,9 +34,11 @@ def suppressed(conversation: Conversation) -> tuple[ContextSuppressed, ...]:
 
 
 def _names(conversation: Conversation) -> Iterator[str]:
-    """The variables that handoffs and hooks depend on."""
+    """The variables that handoffs and hooks depend on, and that sources read."""
     rules = [rule for found in conversation.rules.values() for rule in found]
     hooks = [hook for found in conversation.hooks.values() for hook in found]
     for condition in (*(rule.condition for rule in rules), *(hook.when for hook in hooks)):
         yield from (term.name for term in condition.terms) if condition else ()
     yield from (name for rule in rules if rule.llm for name in names_in(rule.said))
+    choices = [choice for agent in conversation.agents.values() for choice in agent.context]
+    yield from (name for choice in choices for _, name in read_in(choice))

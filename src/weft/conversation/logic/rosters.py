@@ -15,17 +15,20 @@ from weft.agents.spec import (
 )
 from weft.conversation.logic.scope import Scope
 from weft.conversation.logic.tooling import check_message_hooks, read_lifecycle, read_tooling
+from weft.conversation.spec import Orchestrator
 from weft.kernel.documents import Document, Folder, Path
 from weft.kernel.models import Entry, Report
 from weft.lifecycle.spec import LifecycleTool, MessageHook
 
 
 class Roster(NamedTuple):
-    """The agents of a folder that are valid, where each stands, and the script if it is valid."""
+    """The agents of a folder that are valid, where each stands, the script if it is valid, and the
+    model of those that name none."""
 
     agents: Mapping[str, Agent]
     places: Mapping[str, tuple[str, int]]
     script: Script | None
+    model: str | None = None
 
 
 def roster(folder: Folder, broken: frozenset[str]) -> Roster:
@@ -35,7 +38,11 @@ def roster(folder: Folder, broken: frozenset[str]) -> Roster:
     document = scope.document("script")
     script = scope.report.model(document, Entry((), document.value), Script)
     places = {name: _where(place) for name, place in scope.places.items()}
-    return Roster(agents, places, None if "script" in broken else script)
+    document = scope.document("orchestrator")
+    setup = scope.report.model(document, scope.report.part(document, "orchestrator"), Orchestrator)
+    return Roster(
+        agents, places, None if "script" in broken else script, setup.model if setup else None
+    )
 
 
 def declared_tools(folder: Folder, broken: frozenset[str]) -> list[tuple[tuple[str, int], Tool]]:
@@ -63,27 +70,32 @@ def declared_message_hooks(
 
 
 class PlacedChoice(NamedTuple):
-    """A choice of context, and where its provider and its fallback stand."""
+    """A choice of context, and where it stands."""
 
     choice: ContextChoice
-    provider: tuple[str, int]
-    fallback: tuple[str, int]
+    document: Document
+    path: Path
+
+    def place(self, *keys: str | int) -> tuple[str, int]:
+        """Where something that it says stands."""
+        return _where((self.document, (*self.path, *keys)))
 
 
 def declared_contexts(folder: Folder, broken: frozenset[str]) -> dict[str, list[PlacedChoice]]:
     """What gives context to the valid agents of a folder that declare it."""
     scope = Scope(Report(folder.name), folder, broken)
     agents = read_agents(scope)
-    return {name: [*_placed(scope, agent)] for name, agent in agents.items() if agent.context}
+    return {
+        name: [*placed_contexts(scope, agent)] for name, agent in agents.items() if agent.context
+    }
 
 
-def _placed(scope: Scope, agent: Agent) -> Iterator[PlacedChoice]:
+def placed_contexts(scope: Scope, agent: Agent) -> Iterator[PlacedChoice]:
+    """What gives context to an agent that the scope knows."""
     document, path = scope.places[agent.name]
     for number, choice in enumerate(agent.context):
         listed = (*path, "context", number)
-        at = listed if listed in document.places else listed[:-1]
-        provider, fallback = ((document, (*at, key)) for key in ("provider", "fallback"))
-        yield PlacedChoice(choice, _where(provider), _where(fallback))
+        yield PlacedChoice(choice, document, listed if listed in document.places else listed[:-1])
 
 
 def read_agents(scope: Scope) -> dict[str, Agent]:

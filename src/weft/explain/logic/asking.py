@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from weft.errors import UsageError
 from weft.explain.logic.artifacts import is_board
+from weft.explain.logic.flow_routes import explain_flow_route, is_flow
 from weft.explain.logic.reaction import explain_reaction
 from weft.explain.logic.route import explain_route
 from weft.explain.logic.timeline import timeline
@@ -24,6 +25,8 @@ def explain(events: Sequence[Event], asked: Asked, declared: Declared) -> Explan
         return explain_turn(events, asked.turn, asked.agent)
     if asked.variable is not None:
         return explain_variable(events, asked.variable, asked.at, declared)
+    if asked.route is not None and is_flow(events):
+        return explain_flow_route(events, asked.route)
     if asked.route is not None and is_board(events):
         return explain_reaction(events, asked.route)
     if asked.route is not None:

@@ -14,6 +14,7 @@ _CALL = re.compile(
     r"|chat/pick/t\d+\.\d+)"
 )
 _TURN = re.compile(r"t(\d+)(?=[/>]|$)")
+_STEP = re.compile(r"(s\d+)/")
 _TOOL = re.compile(r"(.*)/(?:tool|auto)\.(\d+)")
 _HOOK = re.compile(r".*/(?:before|after)_(?:agent|chat)\.(\d+)(?:@\d+)?")
 _ASKED = re.compile(r".*/model(?:\#(\d+))?")
@@ -51,6 +52,12 @@ def turn_of(event: Event) -> int | None:
     """The turn that an event belongs to by its id."""
     found = _TURN.match(event.id)
     return int(found[1]) if found else None
+
+
+def step_of(event: Event) -> str | None:
+    """The key of the step of a flow that an event belongs to by its id."""
+    found = _STEP.match(event.id)
+    return found[1] if found else None
 
 
 def model_call_of(tool: str) -> str:

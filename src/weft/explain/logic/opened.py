@@ -110,7 +110,7 @@ def _history(opened: Opened, whole: int) -> Iterator[Shown]:
             _share(history.tokens, whole),
             history.digest,
             "".join(spoken(message.author, message.text) for message in heard),
-            tuple(Said(*message) for message in heard),
+            tuple(Said(each.seq, each.author, each.text) for each in heard),
         )
 
 

@@ -10,7 +10,7 @@ from weft.agents import events as agents
 from weft.agents.spec import SELECTOR, Usage
 from weft.assembly.events import FrameAssembled
 from weft.conversation.events import RouteDecided
-from weft.explain.logic.calls import call_of, turn_of
+from weft.explain.logic.calls import call_of, step_of, turn_of
 from weft.explain.logic.words import words
 from weft.explain.spec.timeline import Row
 from weft.guards.events import SelectionMade
@@ -35,6 +35,7 @@ class Rows:
         self._paths: dict[str, tuple[int, ...]] = {}
         self._asked: dict[str, int] = {}
         self._notes: dict[str, str] = {}
+        self._within: dict[str, str] = {}
         self._turn = ""
         self._began: datetime | None = None
 
@@ -60,11 +61,18 @@ class Rows:
         self._rows[key] = Row(event.seq, what, who, event.at, depth=len(path) - 1, **more)
 
     def _around(self, key: str, event: Event) -> str:
-        """What an event stands in: the call that left it, its turn, or the turn that goes on."""
-        call, turn = call_of(event), turn_of(event)
+        """What an event stands in: the call that left it, its step, its turn, or the turn that goes
+        on."""
+        call, step, turn = call_of(event), step_of(event), turn_of(event)
         if call != key and call in self._paths:
             return call
+        if key in self._within or step is not None and step != key:
+            return self._within.get(key, step or "")
         return self._turn if turn is None else f"t{turn}"
+
+    def place(self, key: str, within: str) -> None:
+        """Have a row that is about to come stand in another one."""
+        self._within[key] = within
 
     def announce(self, key: str, note: str) -> None:
         """Say something in a row that is about to come."""

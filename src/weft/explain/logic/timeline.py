@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from weft.errors import UsageError
 from weft.explain.logic.artifacts import is_board
 from weft.explain.logic.board_rows import BOARD_HANDLERS
+from weft.explain.logic.flow_routes import is_flow
+from weft.explain.logic.flow_rows import FLOW_HANDLERS
 from weft.explain.logic.guard_rows import GUARD_HANDLERS, spent
 from weft.explain.logic.rows import HANDLERS, Rows
 from weft.explain.spec.timeline import Timeline
@@ -20,7 +22,8 @@ def timeline(events: Sequence[Event]) -> Timeline:
     """
     if not events or not isinstance(events[0].data, RunStarted):
         raise UsageError("A timeline needs the events of a run from its first one on.")
-    rows = Rows({**HANDLERS, **BOARD_HANDLERS, **GUARD_HANDLERS}, overlapping=is_board(events))
+    handlers = {**HANDLERS, **BOARD_HANDLERS, **FLOW_HANDLERS, **GUARD_HANDLERS}
+    rows = Rows(handlers, overlapping=is_board(events) or is_flow(events))
     for event in events:
         rows.take(event)
     started: RunStarted = events[0].data

@@ -117,6 +117,7 @@ def _framed(opened: Opened) -> Framed:
         recorded.counter,
         recorded.digest,
         "".join(segment.text for segment in segments),
+        recorded.visibility,
     )
 
 

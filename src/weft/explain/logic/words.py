@@ -14,6 +14,7 @@ from weft.assembly.events import (
 from weft.board import events as board
 from weft.board.spec import Artifact
 from weft.conversation.events import RouteDecided
+from weft.explain.logic.flow_words import FLOW_WORDS
 from weft.explain.spec.selection import belief_of
 from weft.explain.spec.text import counted, one_line
 from weft.guards import events as guards
@@ -82,7 +83,7 @@ def _paused(fact: runs.RunPaused) -> str:
     if fact.waiting_for:
         return f"waits for {fact.waiting_for}"
     until = f", or until {fact.due.isoformat()}" if fact.due else ""
-    return f"rests until something is published{until}"
+    return f"rests until something comes{until}"
 
 
 def _consumed(fact: board.ArtifactConsumed) -> str:
@@ -115,7 +116,7 @@ def _selected(fact: guards.SelectionMade) -> str:
         f"{each.agent} {each.draw:.3f} of {belief_of(each)}" for each in fact.candidates
     )
     if not fact.chosen:
-        return f"nobody was chosen: {one_line(fact.notes[-1]) if fact.notes else 'nobody is left'}"
+        return f"nobody was chosen: {one_line(' '.join(fact.notes))}"
     instead = f" in place of {fact.meant}" if fact.meant not in ("", fact.chosen) else ""
     also = "".join(f"; {one_line(note)}" for note in fact.notes)
     return f"{fact.chosen} was chosen{instead} for {fact.category!r}: {drawn}{also}"
@@ -231,7 +232,7 @@ _BY_FACT: dict[type[Fact], Callable[[Any], str]] = {
     guards.LoopChecked: _checked,
     guards.LoopDetected: _looped,
 }
-_WORDS = {fact.kind: say for fact, say in _BY_FACT.items()}
+_WORDS = {fact.kind: say for fact, say in {**_BY_FACT, **FLOW_WORDS}.items()}
 
 
 def words(event: Event) -> str:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import msgspec
 
 from weft.conversation.spec import Conversation
+from weft.explain.spec.flow import FlowRouteExplained
 from weft.explain.spec.reaction import ConsumptionExplained, OfferExplained
 from weft.explain.spec.route import RouteExplained
 from weft.explain.spec.timeline import Timeline
@@ -13,7 +14,8 @@ from weft.explain.spec.turn import TurnExplained
 from weft.explain.spec.variable import VariableExplained
 
 Reaction = OfferExplained | ConsumptionExplained
-Explanation = TurnExplained | VariableExplained | RouteExplained | Reaction | Timeline
+Route = RouteExplained | FlowRouteExplained | Reaction
+Explanation = TurnExplained | VariableExplained | Route | Timeline
 
 
 class Asked(msgspec.Struct, frozen=True):

@@ -6,9 +6,10 @@ import msgspec
 
 from weft.agents.spec import Exchange, Usage
 from weft.assembly.events import Withheld
+from weft.board.spec import Audience
 from weft.explain.spec.board import Woken
 from weft.explain.spec.steps import Step, lines_of
-from weft.explain.spec.text import indent, lasting, one_line, table, visible
+from weft.explain.spec.text import audience, indent, lasting, one_line, table, visible
 from weft.kernel.values import as_data
 
 
@@ -53,6 +54,7 @@ class Framed(msgspec.Struct, frozen=True):
     counter: str
     digest: str
     prompt: str
+    visibility: Audience = ()
 
 
 NO_FRAME = Framed(0, 0, (), (), 0, "", "", "")
@@ -86,6 +88,7 @@ class TurnExplained(msgspec.Struct, frozen=True):
     `seq` is where its frame stands, or 0 if it has none yet. `exchanges` is what its later model
     calls were given besides the frame: the second the first of them, the third two, and so on.
     `woken` says why it was taken, on a board. `parts` tell of further engines, and of tries.
+    `visibility` is that of all that its frame shows.
     """
 
     run: str
@@ -110,6 +113,7 @@ class TurnExplained(msgspec.Struct, frozen=True):
     onward: Onward | None
     woken: Woken | None = None
     parts: tuple[PartExplained, ...] = ()
+    visibility: Audience = ()
 
     def __str__(self) -> str:
         lines = [self.headline, *self.waking, *self._sight(), *self._left_out(), *self.outcome]
@@ -140,7 +144,8 @@ class TurnExplained(msgspec.Struct, frozen=True):
             (f"  [{n}]", each.kind, each.origin, f"{each.tokens}", f"{each.share} %", each.reason)
             for n, each in enumerate(self.segments, 1)
         ]
-        return [*(f"  ! {doubt}" for doubt in self.doubts), "Shown:", *table(rows)]
+        heads = [f"Shown, for {audience(self.visibility)}:" if self.visibility else "Shown:"]
+        return [*(f"  ! {doubt}" for doubt in self.doubts), *heads, *table(rows)]
 
     def _left_out(self) -> list[str]:
         if not self.withheld:

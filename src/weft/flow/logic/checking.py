@@ -1,24 +1,54 @@
 """What is wrong with a flow: all at once, numbered, at the lines that made the calls."""
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator
 
 from weft.errors import Diagnostic
-from weft.flow.spec.nodes import Line, Site
-
-
-class Declared(NamedTuple):
-    """A flow as it was built, and the calls that came before or after their time."""
-
-    name: str
-    state: Any
-    main: Line
-    failure: Line | None
-    misplaced: Sequence[tuple[str, Site]]
-    timeout: float | None
-    is_ended: bool
+from weft.flow.logic.checks.approvals import check_approvals
+from weft.flow.logic.checks.calls import check_calls, check_circles
+from weft.flow.logic.checks.contexts import check_context
+from weft.flow.logic.checks.effects import check_effects
+from weft.flow.logic.checks.models import as_model, check_model
+from weft.flow.logic.checks.names import check_name, check_names
+from weft.flow.logic.checks.problems import problem
+from weft.flow.logic.checks.settings import check_timeout, check_values
+from weft.flow.logic.checks.shapes import check_reach, check_shapes, ends
+from weft.flow.logic.checks.steps import check_step
+from weft.flow.logic.checks.writes import check_writes
+from weft.flow.logic.plans import placed_lines, steps_of
+from weft.flow.spec.declared import Declared
 
 
 def check(declared: Declared) -> list[Diagnostic]:
-    """Every problem of a flow."""
-    return []
+    """Every problem of a flow, in the order of its lines."""
+    circles = [*check_circles(declared)]
+    inside = circles or _check_paths(declared)
+    return sorted({*_check_flow(declared), *inside})
+
+
+def _check_flow(declared: Declared) -> Iterator[Diagnostic]:
+    """What is wrong with the flow as a whole."""
+    site = declared.main.site
+    yield from check_name(declared.name, site, "the flow")
+    yield from check_calls(declared)
+    yield from check_model(declared.state, site)
+    yield from check_timeout(f"flow {declared.name!r}", declared.timeout, site)
+
+
+def _check_paths(declared: Declared) -> Iterator[Diagnostic]:
+    """What is wrong with the paths of the flow, none of which contains itself."""
+    paths = placed_lines(declared.main, declared.failure)
+    model = as_model(declared.state)
+    yield from check_names(paths)
+    yield from check_shapes(paths, model)
+    yield from check_reach(paths, model)
+    yield from check_approvals(paths)
+    yield from check_effects(paths)
+    for node in steps_of(paths):
+        yield from check_step(node)
+        yield from check_values(node)
+        yield from check_context(node, model, declared.variables)
+    if model is not None:
+        yield from check_writes(paths, model)
+    if declared.main.nodes and not declared.is_ended and not ends(declared.main, model):
+        message = f"Flow {declared.name!r} has no `finally_`; it ends after its last step."
+        yield problem(declared.main.site, "W105", message, "Make that the last one.", "warning")

@@ -1,15 +1,20 @@
 """Flows as programs build them: they check themselves, and can be drawn."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Generic, Self, TypeVar, Unpack
 
 from pydantic import BaseModel
 
 from weft.errors import DefinitionError, Diagnostic
-from weft.flow.logic.checking import Declared, check
+from weft.flow.logic.checking import check
+from weft.flow.logic.drawing import draw
 from weft.flow.logic.plans import make_plan, placed_lines
-from weft.flow.spec.builder import Path, Settings, as_line, calling
-from weft.flow.spec.nodes import FlowPlan, Line, Node, Site
+from weft.flow.spec.builder import Path, Settings, as_line, calling, make_step
+from weft.flow.spec.declared import Declared, Misplaced
+from weft.flow.spec.nodes import FlowPlan, Line, Node
+from weft.guards.spec import Guards
 
 S = TypeVar("S", bound=BaseModel)
 
@@ -30,7 +35,7 @@ class Flow(Path, Generic[S]):
         timeout: float | None = None,
         variables: Mapping[str, Any] | None = None,
         hooks: Sequence[Mapping[str, Any]] = (),
-        guards: Any = None,
+        guards: Guards | Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__()
         self.name = name
@@ -41,16 +46,18 @@ class Flow(Path, Generic[S]):
         self.hooks = hooks
         self.guards = guards
         self._failure: Line | None = None
-        self._misplaced: list[tuple[str, Site]] = []
+        self._misplaced: list[Misplaced] = []
         self._is_begun = self._is_ended = False
         self._plan: FlowPlan | None = None
+        gathered = _gathered.get()
+        if gathered is not None:
+            gathered.append(self)
 
     def start_with(self, step: Any, **settings: Unpack[Settings]) -> Self:
         """The first step."""
-        if self._is_begun:
-            self._misplaced.append(("start_with", calling()))
+        self._put("start_with", make_step(step, calling(), settings))
         self._is_begun = True
-        return self.then(step, **settings)
+        return self
 
     def finally_(self, step: Any, **settings: Unpack[Settings]) -> Self:
         """The last step.
@@ -58,16 +65,19 @@ class Flow(Path, Generic[S]):
         Raises:
             DefinitionError: the flow does not pass its check.
         """
-        self.then(step, **settings)
+        self._put("finally_", make_step(step, calling(), settings))
         self._is_ended = True
-        self.plan  # noqa: B018 - problems are told where the flow is built
+        if _gathered.get() is None:
+            self.plan  # noqa: B018 - problems are told where the flow is built
         return self
 
     def on_failure(self, path: Any) -> Self:
         """What a failure leads to that nothing in the flow recovers from, after what was done is
         made up for."""
-        if self._failure is not None or not self._is_begun:
-            self._misplaced.append(("on_failure", calling()))
+        if self._failure is not None:
+            self._misplaced.append(Misplaced("on_failure", calling(), "on_failure"))
+        elif not self._is_begun:
+            self._misplaced.append(Misplaced("on_failure", calling(), ""))
         self._failure = as_line(path)
         self._plan = None
         return self
@@ -83,6 +93,7 @@ class Flow(Path, Generic[S]):
                 self._misplaced,
                 self.timeout,
                 self._is_ended,
+                self.variables,
             )
         )
 
@@ -103,13 +114,45 @@ class Flow(Path, Generic[S]):
             self._plan = make_plan(self.name, version, self.state, paths, timeout, beside)
         return self._plan
 
+    def to_mermaid(self) -> str:
+        """The flow as a flowchart in the language of Mermaid: every way that a run can go.
+
+        Raises:
+            DefinitionError: the flow does not pass its check.
+        """
+        return draw(self.plan)
+
     @property
     def file(self) -> str:
         """The file in which the flow is built."""
         return self._line.site.file
 
     def _put(self, call: str, node: Node) -> Self:
-        if not self._is_begun or self._is_ended:
-            self._misplaced.append((call, node.site))
+        after = self._misplacing(call)
+        if after is not None:
+            self._misplaced.append(Misplaced(call, node.site, after))
         self._plan = None
         return super()._put(call, node)
+
+    def _misplacing(self, call: str) -> str | None:
+        """What a call must not come after; empty if something has to come before it."""
+        if call == "start_with":
+            return call if self._is_begun else None
+        if not self._is_begun:
+            return ""
+        return "finally_" if self._is_ended else None
+
+
+# The flows that are built while somebody gathers them.
+_gathered: ContextVar[list[Flow[Any]] | None] = ContextVar("gathered", default=None)
+
+
+@contextmanager
+def gathering() -> Generator[list[Flow[Any]]]:
+    """Gather the flows that are built; none is refused, whatever its check says."""
+    found: list[Flow[Any]] = []
+    token = _gathered.set(found)
+    try:
+        yield found
+    finally:
+        _gathered.reset(token)

@@ -6,6 +6,8 @@ from inspect import getsource, isroutine
 from typing import Any, cast, get_args
 
 from weft.agents.logic.plans import Writing, as_data, as_text, data_of, parts_diff, schema_digest
+from weft.assembly.logic.descriptions import by_agent, describe_assembly
+from weft.assembly.spec.assemblies import Assembly
 from weft.assembly.spec.formats import Budget, ContextFormat
 from weft.assembly.spec.sources import Share, Source
 from weft.flow.logic.walking import FAILURE, MAIN
@@ -207,9 +209,26 @@ def _parts(text: str) -> dict[str, Json]:
     return {"flow": plan, **{f"path {id!r}": nodes for id, nodes in paths.items()}}
 
 
-def steps_of(plan: FlowPlan) -> Iterator[StepNode]:
-    """Every step of a flow, also those that join paths."""
-    for placed in plan.paths.values():
+def describe_plan(plan: FlowPlan) -> str:
+    """What gives each agent step of a flow its context, for people."""
+    steps = [node for node in steps_of(plan.paths) if isinstance(node.step, AgentStep)]
+    return by_agent({node.name: _described(node) for node in steps})
+
+
+def _described(node: StepNode) -> str:
+    if not node.context:
+        return "nothing"
+    return describe_assembly(assembly_of(node))
+
+
+def assembly_of(node: StepNode) -> Assembly:
+    """What the context of a step's agent is assembled from."""
+    return Assembly(tuple(node.context), node.budget, node.format)
+
+
+def steps_of(paths: Mapping[str, Placed]) -> Iterator[StepNode]:
+    """Every step of paths, also those that join others."""
+    for placed in paths.values():
         for node in placed.line.nodes:
             if isinstance(node, StepNode):
                 yield node

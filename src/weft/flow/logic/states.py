@@ -160,7 +160,7 @@ _ANY: TypeAdapter[Any] = TypeAdapter(Any)
 
 def reducer_of(field: FieldInfo) -> str | Callable[[Any, Any], Any]:
     """How a change of a field becomes part of the state: by a word, or by code of the program."""
-    found = [each for each in field.metadata if callable(each) and not isinstance(each, type)]
+    found = reducers_in(field.metadata)
     match found:
         case []:
             return REPLACED
@@ -170,6 +170,11 @@ def reducer_of(field: FieldInfo) -> str | Callable[[Any, Any], Any]:
             return MERGED
         case _:
             return found[0]
+
+
+def reducers_in(metadata: Iterable[Any]) -> list[Callable[[Any, Any], Any]]:
+    """What an annotation has that reduces."""
+    return [each for each in metadata if callable(each) and not isinstance(each, type)]
 
 
 def is_kind(annotation: Any, kind: type) -> bool:

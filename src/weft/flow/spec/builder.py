@@ -20,10 +20,11 @@ from weft.flow.spec.nodes import (
     Option,
     Site,
     StepNode,
+    Unmade,
 )
 from weft.flow.spec.steps import Retry
 from weft.guards.spec import Selection
-from weft.kernel.values import preview
+from weft.kernel.values import said
 
 
 class Complete:
@@ -74,7 +75,7 @@ class Path:
 
     def then(self, step: Any, **settings: Unpack[Settings]) -> Self:
         """A step after what is there."""
-        return self._put("then", _step(step, calling(), settings))
+        return self._put("then", make_step(step, calling(), settings))
 
     def branch(
         self,
@@ -91,21 +92,20 @@ class Path:
                 name=name or self._named("branch"),
                 site=calling(),
                 on=on,
-                cases=tuple((value, as_line(path)) for value, path in cases.items()),
+                cases=_cases(cases),
                 otherwise=None if otherwise is None else as_line(otherwise),
             ),
         )
 
     def fork(self, *paths: Any, join: Any = None, name: str | None = None) -> Self:
         """All paths at once, each from the same state, and `join` after the last of them."""
-        joins = None if join is None else as_line(join)
         return self._put(
             "fork",
             ForkNode(
                 name=name or self._named("fork"),
                 site=calling(),
                 paths=tuple(map(as_line, paths)),
-                join=None if joins is None else _only_step(joins),
+                join=None if join is None else _join(join, calling()),
             ),
         )
 
@@ -164,14 +164,14 @@ class Path:
 
     def complete(self) -> Self:
         """End the flow after this path."""
-        self._line.ends = True
+        self._line.end = len(self._line.nodes)
         return self
 
     def _add(self, step: Any) -> None:
         if isinstance(step, Complete):
-            self._line.ends = True
+            self._line.end = len(self._line.nodes)
         else:
-            self._line.nodes.append(_step(step, calling(), {}))
+            self._line.nodes.append(make_step(step, calling(), {}))
 
     def _put(self, call: str, node: Node) -> Self:
         self._line.nodes.append(node)
@@ -219,10 +219,15 @@ def step_name(step: Any) -> str:
 
 def as_step(step: Any) -> Any:
     """A step as it is called; of a class, the one that it makes."""
-    return step() if isinstance(step, type) else step
+    if not isinstance(step, type):
+        return step
+    try:
+        return step()
+    except Exception as error:  # noqa: BLE001 - whatever a class raises is told by the check
+        return Unmade(step, f"{type(error).__name__}: {said(error)}")
 
 
-def _step(step: Any, site: Site, settings: Settings) -> StepNode:
+def make_step(step: Any, site: Site, settings: Settings) -> StepNode:
     """A step with its settings in one form."""
     plain: dict[str, Any] = {**settings}
     unknown = plain.keys() - Settings.__annotations__.keys()
@@ -240,6 +245,7 @@ def _step(step: Any, site: Site, settings: Settings) -> StepNode:
         retry=retry if isinstance(retry, Retry) else Retry(retry, delay=0.0),
         on_failure=_handlers(failure),
         on_low_confidence=None if low is None else as_line(low),
+        compensate=as_step(plain.pop("compensate", None)),
         cache={None: None, True: math.inf, False: None}.get(cache, cache),
         **plain,
     )
@@ -253,13 +259,23 @@ def _handlers(given: Any) -> tuple[tuple[type[BaseException], Line], ...]:
     return tuple((kind, as_line(path)) for kind, path in by_type.items())
 
 
-def _only_step(line: Line) -> StepNode | None:
-    """The step that joins the paths of a fork."""
-    match line.nodes:
-        case [StepNode() as node]:
+def _cases(given: object) -> tuple[tuple[Any, Line], ...]:
+    """The paths of a branch by their values; of what maps nothing, none."""
+    if not isinstance(given, Mapping):
+        return ()
+    found = cast(Mapping[Any, Any], given)
+    return tuple((value, as_line(path)) for value, path in found.items())
+
+
+def _join(given: Any, site: Site) -> StepNode:
+    """The step that joins the paths of a fork, which a path may give settings."""
+    match given:
+        case Path(line=Line(nodes=[StepNode() as node])):
             return node
+        case [only]:
+            return make_step(only, site, {})
         case _:
-            raise UsageError(f"`join` of a fork is one step, not {preview(line.nodes)}.")
+            return make_step(given, site, {})
 
 
 def _option(given: str | Option) -> Option:

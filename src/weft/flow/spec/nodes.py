@@ -18,13 +18,25 @@ class Site(NamedTuple):
 
 @dataclass(slots=True)
 class Line:
-    """Nodes one after the other; `ends` says that the flow is over after them, and `handler` what
-    a failure in them leads to, for a path of a fork."""
+    """Nodes one after the other; `end` is after how many of them the flow is over, if it is then,
+    and `handler` what a failure in them leads to, for a path of a fork."""
 
     nodes: list["Node"] = field(default_factory=list["Node"])
     site: Site = Site("", 0)
-    ends: bool = False
+    end: int | None = None
     handler: "Line | None" = None
+
+    @property
+    def ends(self) -> bool:
+        """Whether the flow is over after the path."""
+        return self.end is not None
+
+
+class Unmade(NamedTuple):
+    """A class of which no step could be made, and why."""
+
+    kind: type
+    why: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -141,3 +141,8 @@ class AgentStep(Generic[S]):
     def apply(self, state: S, answer: Any, context: AssembledContext) -> Any:
         """What the answer changes: a text, or a value of `output_type`."""
         raise NotImplementedError
+
+
+def function_of(step: Any) -> Callable[..., Any]:
+    """What is called when a step is taken that no agent takes."""
+    return step.run if hasattr(step, "run") else step

@@ -10,6 +10,7 @@ from weft.guards.logic.drawing import Stream, draw_beta
 from weft.guards.spec import Belief, Observation, Pool, Selection
 from weft.kernel.values import Json, as_array, as_object, canonical, preview, writable
 from weft.log.spec import Event, Fact
+from weft.variables.logic.types import is_json
 
 # How many outcomes are enough to be sure of an agent.
 ENOUGH = 20
@@ -75,8 +76,10 @@ def _drawn(
 
 
 def category_of(value: Json) -> str:
-    """A value as a category: a text as it is, anything else as data; empty if it is nothing."""
-    return "" if value is None else writable(value) if isinstance(value, str) else canonical(value)
+    """A value as a category: a text as it is, anything else as data; empty if it is neither."""
+    if isinstance(value, str):
+        return writable(value)
+    return "" if value is None or not is_json(value) else canonical(value)
 
 
 def names_in(value: Json) -> Sequence[str]:

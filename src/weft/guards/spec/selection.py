@@ -1,7 +1,7 @@
 """Who of several agents gets a turn, as a user declares it."""
 
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
@@ -41,6 +41,13 @@ def _category(given: Json) -> Json:
     return {"function": given} if callable(given) else given
 
 
+# What may be given for a category; it is read into one.
+if TYPE_CHECKING:
+    Said = Category | str | Callable[..., Any]
+else:
+    Said = Annotated[Category, BeforeValidator(_category)]
+
+
 class Selection(Declared):
     """Of the candidates one gets each turn that would go to one of them: by Thompson sampling.
 
@@ -52,9 +59,7 @@ class Selection(Declared):
     """
 
     candidates: tuple[str, ...] = Field(strict=False, min_length=2)
-    category: Annotated[Category, BeforeValidator(_category)] = Field(
-        default_factory=lambda: Category(constant=GENERAL)
-    )
+    category: Said = Field(default_factory=lambda: Category(constant=GENERAL))
     seed: int | None = None
     prior: tuple[Above0, Above0] = Field(default=(2.0, 2.0), strict=False)
     decay: float = Field(default=0.0, ge=0, lt=1)
@@ -62,6 +67,11 @@ class Selection(Declared):
     exclude: tuple[str, ...] = Field(default=(), strict=False)
     exclude_variable: str | None = Field(default=None, min_length=1)
     score: Function | None = None
+
+    @property
+    def about(self) -> Category:
+        """The category, as it was read."""
+        return cast(Category, self.category)
 
     @model_validator(mode="after")
     def _is_about_its_candidates(self) -> "Selection":

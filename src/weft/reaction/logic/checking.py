@@ -9,7 +9,7 @@ from weft.agents.spec import USER
 from weft.assembly.logic.checking import Trouble, check_sources
 from weft.assembly.spec.assemblies import Assembly
 from weft.board.spec import TypeRegistry
-from weft.errors import UsageError
+from weft.errors import DefinitionError, Diagnostic, UsageError
 from weft.guards.spec import Guards, Selection
 from weft.kernel.values import nearest
 from weft.reaction.spec import Plan, Subscription
@@ -39,16 +39,19 @@ def refuse_sources(plan: Plan, variables: Collection[str], types: TypeRegistry) 
     """Refuse a board on which sources of context name what there is not.
 
     Raises:
-        UsageError: one does; all of them are listed.
+        DefinitionError: one does; `diagnostics` has all of them.
     """
     found = (
-        f"{member.agent.name!r}, {trouble.message} {trouble.remedy}"
+        Diagnostic(f"board:{plan.name}/{member.agent.name}", 1, code, message, remedy)
         for member in plan.members.values()
         if isinstance(member.context, Assembly)
         for subscription in member.subscriptions
-        for trouble in _check_assembly(member.context, subscription, variables, types)
+        for _, code, message, remedy, _ in _check_assembly(
+            member.context, subscription, variables, types
+        )
     )
-    _refuse(plan, [*dict.fromkeys(found)])
+    if problems := [*dict.fromkeys(found)]:
+        raise DefinitionError(plan.name, problems)
 
 
 def refuse_guards(plan: Plan, guards: Guards, variables: Collection[str]) -> None:
@@ -72,11 +75,11 @@ def _check_selection(plan: Plan, selection: Selection, variables: Collection[str
                 f"Candidate {name!r} joins artifacts or takes batches, and whom one artifact wakes "
                 "is not known then. Leave it out, or let it consume one by one."
             )
-    for name in (selection.category.variable, selection.exclude_variable):
+    for name in (selection.about.variable, selection.exclude_variable):
         if name is not None and name not in variables:
             known = ", ".join(variables) or "none"
             yield f"The selection asks for variable {name!r}, which is not declared: {known}."
-    for function in (selection.category.function, selection.score):
+    for function in (selection.about.function, selection.score):
         if isinstance(function, str):
             yield f"The selection names function {function!r}. Give the function itself on a board."
 
@@ -88,8 +91,9 @@ def _check_assembly(
     if subscription.context is not None:
         return ()
     if subscription.batch is not None:  # how many it will be is not known, nor so the state
-        return check_sources(assembly.sources)
-    return check_sources(assembly.sources, _state_type(subscription.types, types), variables)
+        return check_sources(assembly.sources, budget=assembly.budget)
+    state = _state_type(subscription.types, types)
+    return check_sources(assembly.sources, state, variables, budget=assembly.budget)
 
 
 def _state_type(names: Sequence[str], types: TypeRegistry) -> Any:

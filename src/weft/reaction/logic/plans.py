@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from weft.agents.logic.plans import Writing, as_data, as_text, data_of, parts_diff, schema_digest
+from weft.assembly.logic.descriptions import by_agent, describe_assembly, describe_provider
 from weft.assembly.spec.assemblies import Assembly
 from weft.assembly.spec.formats import Budget, ContextFormat
 from weft.assembly.spec.providers import Chosen
@@ -61,6 +62,33 @@ def make_plan(
         digest=digest(text),
         by_type=_by_type(by_name),
     )
+
+
+def describe_plan(plan: Plan) -> str:
+    """What gives each agent of a board its context, for people."""
+    return by_agent({name: _described(member) for name, member in plan.members.items()})
+
+
+def _described(member: Member) -> str:
+    own = [
+        f"{each.id}: {describe_provider(each.context)}"
+        for each in member.subscriptions
+        if each.context is not None
+    ]
+    return "\n".join([_described_context(member.context), *own])
+
+
+def _described_context(context: Chosen | ContextFilter | Assembly | None) -> str:
+    match context:
+        case Assembly():
+            return describe_assembly(context)
+        case Chosen():
+            return describe_provider(context)
+        case ContextFilter():
+            said = data_of(context, _WRITTEN).items()
+            return f"artifacts by filter: {', '.join(f'{key}={value}' for key, value in said)}"
+        case None:
+            return "artifacts with the correlation id"
 
 
 def subscription_digest(plan: Plan, subscription: Subscription) -> str:

@@ -8,7 +8,8 @@ from pydantic.json_schema import models_json_schema
 
 from weft.agents.logic.outputs.reading import read_output
 from weft.agents.spec import Answer, Made, OutputSchema, Publication
-from weft.board.spec import TypeRegistry
+from weft.assembly.logic.labels import combine
+from weft.board.spec import Audience, TypeRegistry
 from weft.board.spec.values import name, names
 from weft.board.spec.visibility import is_visibility
 from weft.errors import BoardError, UsageError
@@ -36,12 +37,14 @@ class BoardProducts:
         self._ask = ask
         self.schema = _schema(member.products, types)
 
-    async def read(self, answer: Answer, *, is_last: bool) -> tuple[tuple[Made, ...], str]:
+    async def read(
+        self, answer: Answer, audience: Audience, *, is_last: bool
+    ) -> tuple[tuple[Made, ...], str]:
         """What an answer holds that is to be published, and what is wrong with it, if anything."""
         if answer.calls or (not is_last and _is_talk(answer)):
             return (), ""
         try:
-            made = [await self._made(*each) for each in self._things(answer)]
+            made = [await self._made(audience, *each) for each in self._things(answer)]
             if is_last:
                 self._count(made)
         except (Refused, BoardError) as error:
@@ -85,7 +88,9 @@ class BoardProducts:
             raise Refused(f"{preview(value)} is no artifact: it needs {TYPE!r} and {PAYLOAD!r}.")
         return (type if isinstance(type, str) else products[0].type), entry[PAYLOAD]
 
-    async def _made(self, type: str, payload: dict[str, Json], what: Publication) -> Made:
+    async def _made(
+        self, audience: Audience, type: str, payload: dict[str, Json], what: Publication
+    ) -> Made:
         type = self._types.resolve(type)
         product = self._member.product(type)
         if product is None:
@@ -97,13 +102,10 @@ class BoardProducts:
         if what.partition is not None:
             name(what.partition, "Publication.partition")
         await self._check(product, type, payload)
-        return Made(
-            type,
-            payload,
-            tuple(sorted(tags)),
-            what.visibility or product.visibility,
-            what.partition,
-        )
+        visibility = what.visibility or product.visibility
+        if product.inherit:
+            visibility = combine((visibility, *audience))
+        return Made(type, payload, tuple(sorted(tags)), visibility, what.partition)
 
     async def _check(self, product: Product, type: str, payload: Json) -> None:
         """See that a value may be published.

@@ -85,6 +85,16 @@ def as_function(value: F, what: str) -> F:
     return value
 
 
+def as_answerer(value: Any) -> Any:
+    """An engine that was made, a function, or the name of a model with its provider."""
+    if not isinstance(value, str):
+        return as_made(value, "An engine")
+    if ":" not in value:
+        remedy = "Give an engine, a function, or a model with its provider, as 'openai:gpt-5'."
+        raise _wrong("An engine", value, remedy)
+    return value
+
+
 def as_made(value: F, what: str) -> F:
     """Something that can be called; not a class, which only makes such things."""
     if isinstance(value, type):

@@ -18,6 +18,7 @@ from weft.errors import UnknownType, UsageError
 from weft.kernel.values import preview
 from weft.reaction.spec.arguments import (
     as_agent,
+    as_answerer,
     as_chosen,
     as_component,
     as_count,
@@ -26,7 +27,6 @@ from weft.reaction.spec.arguments import (
     as_function,
     as_join,
     as_kind,
-    as_made,
     as_name,
     as_names,
     as_predicates,
@@ -117,10 +117,12 @@ class AgentBuilder:
         tags: Iterable[str] = (),
         fan_out: int | tuple[int, int | None] | None = None,
         validate: Callable[[Any], Any] | None = None,
+        inherit: bool = False,
     ) -> Self:
         """Let the agent publish artifacts of these types, and say what holds for them.
 
         `fan_out` is how many of each one turn gives: so many, or at least and at most so many.
+        With `inherit`, only those may see it who may see all that its turn was shown.
         """
         with self._call("publishes"):
             names = self._names(types)
@@ -130,6 +132,7 @@ class AgentBuilder:
                 tags=as_names(tags, "`tags`"),
                 fan_out=as_fan_out(fan_out),
                 validate=None if validate is None else as_function(validate, "`validate`"),
+                inherit=as_flag(inherit, "`inherit`"),
             )
             products = (*self._member.products, *(replace(each, type=name) for name in names))
             _refuse_repeats([each.type for each in products], "It publishes {} twice.")
@@ -137,10 +140,11 @@ class AgentBuilder:
         return self
 
     def with_engines(self, *engines: Answerer) -> Self:
-        """Let engines, or functions, answer for the agent, one after the other."""
+        """Let engines, models by their names, or functions answer for the agent, one after the
+        other."""
         with self._call("with_engines"):
             _need(engines, "an engine")
-            made = [as_made(each, "An engine") for each in engines]
+            made = [as_answerer(each) for each in engines]
             self._member = replace(self._member, engines=(*self._member.engines, *made))
         return self
 

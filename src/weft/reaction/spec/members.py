@@ -10,9 +10,9 @@ from weft.assembly.spec.providers import Chosen
 from weft.board.spec import FilterConfig, Public, Reader, Visibility
 from weft.reaction.spec.subscriptions import Subscription
 
-# Answers for an agent: an engine, or a function, plain or async, that gives an answer, a text, what
-# is to be published (one value, or several), or nothing.
-Answerer = Callable[[Task], Any]
+# Answers for an agent: an engine, a model by its name, or a function, plain or async, that gives an
+# answer, a text, what is to be published (one value, or several), or nothing.
+Answerer = Callable[[Task], Any] | str
 
 # Gives the score of what one try of an agent came to; the highest counts.
 Score = Callable[[Any], Any]
@@ -23,7 +23,8 @@ class Product:
     """A type of artifacts that an agent publishes, and what holds for each of them.
 
     `fan_out` says how many of them one turn gives, at least and at most; `validate` says of a value
-    whether it may be published.
+    whether it may be published. With `inherit`, only those may see it who may see all that its
+    turn was shown.
     """
 
     type: str
@@ -31,6 +32,7 @@ class Product:
     tags: Set[str] = frozenset()
     fan_out: tuple[int, int | None] = (0, None)
     validate: Callable[[Any], Any] | None = None
+    inherit: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,13 +11,12 @@ from weft.agents.logic.exchanges import passed_on
 from weft.agents.spec import (
     UNPREPARED,
     Answer,
-    Component,
-    Engine,
     Exchange,
     Prepared,
     Publication,
 )
 from weft.assembly.logic.assembled import AssembledContext
+from weft.assembly.logic.labels import together
 from weft.errors import BudgetExceeded
 from weft.kernel.contained import named
 from weft.kernel.values import said
@@ -113,7 +112,7 @@ class Answering:
     ) -> Ended:
         number, agent = going.number, going.agent
         sights = [
-            self._sights.see(going, place, Surrounding(offers, prepared, each))
+            self._sights.see(going, place, _around(offers, prepared, each))
             for place, each in enumerate(contexts)
         ]
         # What a hook may rewrite is not heard before it has.
@@ -128,11 +127,14 @@ class Answering:
         """One try of a turn: its engines one after the other; what the last of them made counts."""
         ended = Ended("")
         before: list[Exchange] = []
+        audience = together(seen for each in turn.sights for seen in each.shown.visibility)
         for place, engine in enumerate(turn.staff.engines):
             sight = turn.sights[min(place, len(turn.sights) - 1)]
             inside = f"{scope}/e{place}" if place else scope
             is_last = place == len(turn.staff.engines) - 1
-            asked = _asked(turn.staff.components, engine, is_last)
+            components = turn.staff.components
+            around = around_calls(components, engine) if components else engine
+            asked = Asked(engine, around, is_last, audience)
             rounds = self._rounds(turn, asked, sight, inside)
             try:
                 latest = await rounds.answer(sight.shown, before)
@@ -213,8 +215,10 @@ class Answering:
         return Answer(text, artifacts=tuple(made))
 
 
-def _asked(components: Sequence[Component], engine: Engine, is_last: bool) -> Asked:
-    return Asked(engine, around_calls(components, engine) if components else engine, is_last)
+def _around(offers: Mapping[str, Offer], prepared: Prepared, context: Context) -> Surrounding:
+    """What goes with a frame; what was said stands in it once."""
+    said = prepared._replace(messages=None) if context.tells else prepared
+    return Surrounding(offers, said, context)
 
 
 def _after(before: Ended, latest: Ended) -> Ended:

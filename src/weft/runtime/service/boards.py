@@ -21,7 +21,7 @@ from weft.log.events import ENDS, RunFinished, RunPaused, RunStarted
 from weft.log.ports import Clock, EventLog
 from weft.log.spec import Event
 from weft.reaction.events import ArtifactsGiven, RetryAsked
-from weft.reaction.logic.plans import subscription_digest
+from weft.reaction.logic.plans import describe_plan, subscription_digest
 from weft.reaction.logic.reacting import Reacting
 from weft.runtime.ports import Entropy, Inbox
 from weft.runtime.service.activity import Activity
@@ -239,7 +239,8 @@ class BoardRuns:
         """The board as it is declared now; its plan is on record, for runs are pinned to it."""
         loaded = self._load()
         if loaded.definition not in self._pinned:
-            await pin(self._place.log, _reacting(loaded).plan, self._place.clock.now())
+            plan = _reacting(loaded).plan
+            await pin(self._place.log, plan, describe_plan(plan), self._place.clock.now())
             self._pinned.add(loaded.definition)
         return loaded
 

@@ -14,7 +14,7 @@ from weft.agents.events import (
 from weft.agents.spec import Ask, Decision, Draw, Finish, Pick, Select, TakeTurn
 from weft.board.events import ArtifactRefused
 from weft.board.service.rebuilding import index
-from weft.errors import ArtifactExists, MissingContext, UnknownRun
+from weft.errors import ArtifactExists, DefinitionError, MissingContext, UnknownRun
 from weft.flow.ports import Results
 from weft.guards.logic.recovering import escalation
 from weft.guards.ports import BeliefStore
@@ -134,6 +134,7 @@ class Driver:
 
         Raises:
             Conflict: another driver won; this one stops.
+            DefinitionError: some agent of it cannot answer here.
             RunBusy: another process holds the run.
         """
         async with self._stores.claims.claim(run):
@@ -161,6 +162,8 @@ class Driver:
         """The run as its log has it now; a drive that was cut off is taken up with a mark."""
         opened = self._warm.pop(run, None) or await self._thaw(run)
         journal = opened.journal
+        if resume and opened.loaded.lacking:
+            raise DefinitionError(journal.workflow.name, opened.loaded.lacking)
         missed = await self._stores.log.read(run, journal.state.position)
         journal.catch_up(missed)
         if not opened.driven:
@@ -381,9 +384,11 @@ class Driver:
         def voice(call: int) -> Say:
             said = 0
 
-            def say(text: str) -> None:
+            def say(text: str | None) -> None:
                 nonlocal said
-                if text:
+                if text is None:
+                    said = 0
+                elif text:
                     self._hear(Delta(state.run, turn, agent, said, text, call))
                     said += len(text)
 

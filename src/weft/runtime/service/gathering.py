@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from weft.assembly.events import ContextGathered, ProviderFailed
 from weft.assembly.logic.gathered import gathered_fact
+from weft.assembly.logic.labels import readable, together
 from weft.assembly.logic.origins import Witnessed
 from weft.assembly.service.assembling import Assembled
 from weft.assembly.service.gathering import gather
@@ -22,26 +23,43 @@ from weft.assembly.spec import (
 from weft.assembly.spec.assemblies import Assembly
 from weft.board.ports import ArtifactStore
 from weft.board.service.handle import bind
-from weft.board.spec import Artifact, BoardHandle, Reader
+from weft.board.spec import Artifact, Audience, BoardHandle, Reader
 from weft.errors import ContextUnavailable
 from weft.log.spec import Fact
 from weft.runtime.service.journal import Journal
-from weft.runtime.service.sourcing import Sourcing, left_inputs
+from weft.runtime.service.sourcing import Sourcing
 from weft.runtime.spec import Going, Loaded
 
 DEFAULT = Chosen(DefaultCorrelationProvider())
 
 
 class Context(NamedTuple):
-    """What is given to an engine beside its inputs: what a provider gave, or sources came to."""
+    """What is given to an engine beside its inputs: what providers gave, and what sources came to,
+    perhaps with what was said in the place of the transcript."""
 
-    gathered: ContextGathered | None = None
+    gathered: Sequence[ContextGathered] = ()
     assembled: Assembled | None = None
+    tells: bool = False
 
     @property
     def inputs(self) -> ContextGathered | None:
-        """What says how the inputs are shown, if that is not as they are."""
-        return left_inputs(self.assembled.gathered) if self.assembled else self.gathered
+        """What says how the inputs are shown: the last that left them otherwise."""
+        return next((each for each in reversed(self.gathered) if each.inputs is not None), None)
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What providers say about what they gave; of each key, what the first of them says."""
+        return {
+            key: said for each in reversed(self.gathered) for key, said in each.metadata.items()
+        }
+
+    @property
+    def visibility(self) -> Audience:
+        """Who may see all of it."""
+        if self.assembled is not None:
+            return self.assembled.context.visibility
+        items = (item for each in self.gathered for item in each.items)
+        return together(seen for each in items for seen in each.visibility)
 
 
 NO_CONTEXT = Context()
@@ -95,22 +113,23 @@ class Gatherer:
         if isinstance(chosen, Assembly):
             return await self._assemble(going, chosen, heard)
         fact = await self._ask(key, going, chosen, heard)
-        return Context(fact) if isinstance(fact, ContextGathered) else str(fact)
+        return Context((fact,)) if isinstance(fact, ContextGathered) else str(fact)
 
     async def _assemble(
         self, going: Going, assembly: Assembly, heard: Sequence[Message] | None
     ) -> Context | str:
         """What sources come to; for a turn whose frame is on record, that is only asked for by
         who does something with it."""
+        tells = assembly.shows_history
         is_shown = self._journal.recorded(f"t{going.number}/frame") is not None
         if is_shown and going.errand is None:
-            return NO_CONTEXT
+            return Context(self._sourcing.gathered(assembly, going.number), None, tells)
         witnessed = Witnessed()
         board = self._board(going.agent, witnessed.note)
         request = self._request(self._turn(going, board, heard), going)
-        state = going.errand.state if going.errand else self._sourcing.values(request.inputs)
-        assembled = await self._sourcing.assemble(assembly, request, witnessed, state)
-        return assembled if isinstance(assembled, str) else Context(assembled=assembled)
+        state = going.errand.state if going.errand else self._sourcing.about(request.inputs)
+        made = await self._sourcing.assemble(assembly, request, witnessed, state)
+        return made if isinstance(made, str) else Context(made.gathered, made, tells)
 
     def _chosen(self, going: Going) -> tuple[Chosen | Assembly | None, ...]:
         """Whom each engine of the agent gets its context from: the subscription's provider, or
@@ -157,9 +176,14 @@ class Gatherer:
         self, going: Going, board: BoardHandle, heard: Sequence[Message] | None = None
     ) -> TurnContext:
         state = self._journal.state
-        said = Transcript(state.messages if heard is None else heard)
+        said = Transcript(self._heard(going.agent) if heard is None else heard)
         run = RunRef(state.run, state.workflow, state.tenant, state.user, said)
         return TurnContext(run, self._states.setdefault(going.number, {}), board, going.number)
+
+    def _heard(self, agent: str) -> Sequence[Message]:
+        """What was said, as far as the agent may read it."""
+        state = self._journal.state
+        return readable(state.messages, self._reader(agent)) if state.veiled else state.messages
 
     def _reference(self, agent: str) -> AgentRef:
         reader = self._reader(agent)

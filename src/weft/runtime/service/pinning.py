@@ -9,8 +9,10 @@ from weft.log.events import RunStarted
 from weft.log.ports import EventLog
 from weft.log.spec import Event
 
-# What the text of a plan is kept as, and the form of what holds it, which is no run.
+# What the text of a plan is kept as, what it says of context for people, which only the program
+# that declares it can tell, and the form of what holds both, which is no run.
 PLAN = "plan.json"
+CONTEXT = "context.txt"
 PLAN_FORM = "plan"
 
 
@@ -33,12 +35,13 @@ class Pinned(Protocol):
         ...
 
 
-async def pin(log: EventLog, plan: Pinned, now: datetime) -> None:
-    """Put a plan on record, if it is not."""
+async def pin(log: EventLog, plan: Pinned, context: str, now: datetime) -> None:
+    """Put a plan on record, if it is not, with what it says of context."""
     run = _place(plan.name, plan.digest)
     if await log.ends(run=run):
         return
-    fact = RunStarted(plan.name, "", plan.digest, "", {PLAN: plan.text}, {}, form=PLAN_FORM)
+    files = {PLAN: plan.text, CONTEXT: context}
+    fact = RunStarted(plan.name, "", plan.digest, "", files, {}, form=PLAN_FORM)
     event = Event("start", run, 1, now, fact.kind, "driver", fact, None, fact.version)
     with suppress(Conflict):  # somebody else has just done so
         await log.append(run, [event], 0)

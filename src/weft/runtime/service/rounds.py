@@ -23,6 +23,7 @@ from weft.agents.logic.exchanges import Outcome, exchange_of, request
 from weft.agents.spec import Engine, Exchange, Question, Task, ToolCall
 from weft.assembly.events import FrameAssembled
 from weft.assembly.logic.assembled import AssembledContext
+from weft.board.spec import Audience
 from weft.kernel.contained import named
 from weft.kernel.digests import digest
 from weft.kernel.values import Json, as_data, as_object, said
@@ -70,11 +71,13 @@ class Ended(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """An engine, itself with components around it, and whether it has the last word in its turn."""
+    """An engine, itself with components around it, whether it has the last word in its turn, and
+    who may see all that the turn was shown."""
 
     engine: Engine
     wrapped: Engine
     is_last: bool = True
+    audience: Audience = ()
 
 
 class Rounds:
@@ -153,7 +156,8 @@ class Rounds:
                 answer = await in_time(self._journal, key, asking)
                 if self._products is not None:
                     answer = as_answer(task, answer)
-                    made = await self._products.read(answer, is_last=self._asked.is_last)
+                    is_last, audience = self._asked.is_last, self._asked.audience
+                    made = await self._products.read(answer, audience, is_last=is_last)
                     return interpret_made(task, answer, self._journal.workflow, made)
                 plain = as_plain(answer)
                 facts = interpret(task, plain, self._journal.workflow, self._output)

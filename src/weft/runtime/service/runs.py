@@ -28,6 +28,7 @@ from weft.errors import (
 from weft.flow.events import StateGiven
 from weft.flow.logic.flowing import Flowing
 from weft.flow.logic.folding import TIMEOUT
+from weft.flow.logic.plans import describe_plan
 from weft.kernel.values import Json
 from weft.log.events import ENDS, RunPaused, RunStarted
 from weft.log.ports import Clock
@@ -163,7 +164,7 @@ class Runs:
         if workflow.plan.timeout is not None:
             due = now + timedelta(seconds=workflow.plan.timeout)
             facts.append(("timeout", TimerSet(TIMEOUT, due), "clock"))
-        await pin(world.stores.log, workflow.plan, now)
+        await pin(world.stores.log, workflow.plan, describe_plan(workflow.plan), now)
         started = msgspec.structs.replace(_started(loaded, user, tenant), form=Flowing.form)
         journal = await self._starter.begin(run, loaded, started, facts)
         self._driver.adopt(run, loaded)

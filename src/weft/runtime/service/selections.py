@@ -68,7 +68,7 @@ class Selections:
         values, excluded = self._journal.state.values, set(selection.exclude)
         if selection.exclude_variable is not None:
             excluded.update(names_in(values.get(selection.exclude_variable)))
-        category, notes = await self._category(selection.category, wanted.about)
+        category, notes = await self._category(selection.about, wanted.about)
         return Asked(
             self._journal.state.run,
             f"{key}.0",
@@ -89,7 +89,7 @@ class Selections:
             source = f"variable {category.variable!r}"
         else:
             found, why = await _called(category.function, about)
-            source, why = "the function that says the category", why or "gave nothing"
+            source, why = "the function that says the category", why or "gave none"
         text = self._journal.secrets.masked(category_of(found))
         return (text, ()) if text else (GENERAL, (f"{source} {why}",))
 

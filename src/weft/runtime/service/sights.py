@@ -26,6 +26,7 @@ from weft.assembly.logic import (
     spoken,
     system_text,
 )
+from weft.assembly.logic.labels import together
 from weft.assembly.logic.pieces import INPUTS, context_pieces, headed, input_pieces, redactions
 from weft.assembly.service.counting import Counts
 from weft.assembly.spec import ContextSlice, Message, Transcript
@@ -90,22 +91,24 @@ class Sights:
         if context.assembled is not None:  # a frame has one counter, so that its tokens add up
             shown, counter = recounted(shown, self._counts), self._counts.name
         seen = state.views.get(shown.digest)
-        own = prepared.messages is not None or given is not None
+        own = prepared.messages is not None or given is not None or context.tells
         history = Span(0, 0, 0, 0, EMPTY) if own else state.history
         as_in = seen[0] if seen else 0
-        return frame(going.number, going.agent, shown, history, as_in, state.texts, counter)
+        made = frame(going.number, going.agent, shown, history, as_in, state.texts, counter)
+        inputs = (each.visibility for each in given.inputs) if given else ()
+        audience = together((*inputs, *context.visibility))
+        return msgspec.structs.replace(made, visibility=audience) if audience else made
 
     def _with_context(
         self, prepared: Prepared, inputs: Sequence[Artifact], context: Context
     ) -> Prepared:
-        texts, gathered, assembled = self._journal.state.texts, context.gathered, context.assembled
+        texts, assembled = self._journal.state.texts, context.assembled
         given = input_pieces(inputs, context.inputs, texts)
         if assembled is not None:
             pieces, withheld = headed(assembled.pieces), assembled.context.withheld
-        elif gathered is not None:
-            pieces, withheld = context_pieces(gathered, texts), tuple(redactions(gathered))
         else:
-            pieces, withheld = [], ()
+            pieces = [each for fact in context.gathered for each in context_pieces(fact, texts)]
+            withheld = tuple(each for fact in context.gathered for each in redactions(fact))
         return prepared._replace(pieces=(*pieces, *given, *prepared.pieces), withheld=withheld)
 
     def _view(self, agent: str, offers: Mapping[str, Offer], prepared: Prepared) -> View:
@@ -157,6 +160,8 @@ class Sights:
             workflow.agents[agent].model or self._loaded.model,
             say,
         )
+        if journal.secrets:
+            task = msgspec.structs.replace(task, mask=journal.secrets.masked_data)
         return self._filled(task, sight) if sight.is_filled else task
 
     def _transcript(self, sight: Sight) -> Transcript:
@@ -178,9 +183,8 @@ class Sights:
         shown = [self._data(each) for each in segments if _is_input(each)]
         given = sight.going.given.inputs if sight.going.given else ()
         inputs = tuple(_as_shown(each, it) for each, it in zip(given, shown, strict=True))
-        gathered = sight.around.context.gathered
-        metadata = dict(gathered.metadata) if gathered else {}
-        return msgspec.structs.replace(task, inputs=inputs, context=ContextSlice(items, metadata))
+        slice = ContextSlice(items, sight.around.context.metadata)
+        return msgspec.structs.replace(task, inputs=inputs, context=slice)
 
     def _items(self, segments: Sequence[Segment]) -> Iterator[dict[str, Any]]:
         """Items of context: as providers gave them, or what stands in the prompt of a source."""

@@ -2,16 +2,19 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from datetime import datetime
+from functools import partial
 from typing import Any
 
 import anyio
 
 from weft.assembly.events import ContextGathered
-from weft.assembly.service.assembling import Assembled, Assembler
+from weft.assembly.service.assembling import Assembled, Assembler, provider_key
 from weft.assembly.service.situations import Situation
 from weft.assembly.spec import ContextRequest, RagCollection, RetrievalResult
 from weft.assembly.spec.assemblies import Assembly
-from weft.board.spec import Artifact
+from weft.assembly.spec.sources import ProviderSource
+from weft.board.spec import Artifact, Reader
 from weft.errors import (
     BoardError,
     CollectionUnavailable,
@@ -64,11 +67,19 @@ class Sourcing:
         except TROUBLES as error:
             return f"{named(error)}: {said(error)}"
 
+    def gathered(self, assembly: Assembly, turn: int) -> list[ContextGathered]:
+        """What providers among sources gave in a turn, as far as it is on record."""
+        asked = [n for n, each in enumerate(assembly.sources) if isinstance(each, ProviderSource)]
+        facts = [self._journal.outcome(f"t{turn}/{provider_key(place)}") for place in asked]
+        return [fact for some in facts for fact in some if isinstance(fact, ContextGathered)]
+
     def _situation(
         self, request: ContextRequest, witnessed: Sequence[Artifact], about: Any
     ) -> Situation:
         journal, turn = self._journal, request.ctx.turn
         state, definitions = journal.state, journal.workflow.variables.definitions
+        reader = Reader(request.agent.name, request.agent.labels, request.agent.tenant)
+        now = journal.clock.now()
 
         async def in_turn(key: str, effect: Effect) -> Sequence[Fact]:
             return await journal.once(f"t{turn}/{key}", effect)
@@ -83,12 +94,18 @@ class Sourcing:
             witnessed=witnessed,
             texts=state.texts,
             masked=journal.secrets.masked,
-            search=self._search,
+            search=partial(self._search, reader, now),
+            reader=reader,
+            now=now,
             in_run=self._in_run,
             in_turn=in_turn,
         )
 
-    def values(self, inputs: Sequence[Artifact]) -> Any:
+    def about(self, inputs: Sequence[Artifact]) -> Any:
+        """The state that a turn is about: what its inputs say, or else the variables."""
+        return self._values(inputs) if inputs else self._journal.state.values
+
+    def _values(self, inputs: Sequence[Artifact]) -> Any:
         """The value of the only input; or of each by the simple name of its type, in a list where
         there are several of one."""
         values: dict[str, list[Any]] = {}
@@ -109,6 +126,8 @@ class Sourcing:
 
     async def _search(
         self,
+        reader: Reader,
+        now: datetime,
         collection: type[RagCollection],
         query: str,
         top_k: int,
@@ -116,8 +135,9 @@ class Sourcing:
         filters: Mapping[str, Json],
         /,
     ) -> Sequence[RetrievalResult]:
+        search = self._loaded.search
         try:
-            return await self._loaded.search(collection, query, top_k, min_relevance, filters)
+            return await search(collection, query, top_k, min_relevance, filters, reader, now)
         except WeftError:
             raise
         except Exception as error:  # whatever stands behind a collection may raise anything
@@ -125,8 +145,3 @@ class Sourcing:
                 f"The search of collection {collection.name!r} raised {named(error)}: "
                 f"{said(error)}. See to what it is searched through."
             ) from error
-
-
-def left_inputs(gathered: Sequence[ContextGathered]) -> ContextGathered | None:
-    """What says how the inputs of a turn are shown: the last that left them otherwise."""
-    return next((each for each in reversed(gathered) if each.inputs is not None), None)

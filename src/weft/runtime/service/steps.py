@@ -18,7 +18,7 @@ from weft.flow.logic.flowing import Flowing
 from weft.flow.logic.states import Change, StateModel
 from weft.flow.spec.nodes import StepNode
 from weft.flow.spec.progress import Progress, Step
-from weft.flow.spec.steps import About, AgentStep, StepContext
+from weft.flow.spec.steps import About, AgentStep, StepContext, function_of
 from weft.guards.events import SelectionMade
 from weft.kernel.contained import called, named
 from weft.kernel.values import Json, as_data, said
@@ -28,7 +28,7 @@ from weft.runtime.service.opened import Opened
 from weft.runtime.service.rounds import Ended
 from weft.runtime.service.selections import Wanted
 from weft.runtime.service.users import ask_user_code
-from weft.runtime.spec import Voice
+from weft.runtime.spec import Say, Voice
 from weft.variables.spec import Context
 
 # Seconds that it may take to say what an agent is asked, or what its answer changes.
@@ -49,11 +49,6 @@ class StepCallee:
     async def __call__(self, arguments: Mapping[str, Json], context: Context) -> Any:
         """What the step gives."""
         return await called(self._function, self._state, StepContext(context, self._about))
-
-
-def function_of(step: Any) -> Callable[..., Any]:
-    """What is called when a step is taken."""
-    return step.run if hasattr(step, "run") else step
 
 
 class TurnFailed(Exception):
@@ -239,12 +234,13 @@ class StepErrand:
         if hear is None:
             return voice
 
-        def both(call: int) -> Callable[[str], None]:
+        def both(call: int) -> Say:
             say = voice(call)
 
-            def told(text: str) -> None:
-                self._heard += len(text)
-                hear(text)
+            def told(text: str | None) -> None:
+                if text is not None:
+                    self._heard += len(text)
+                    hear(text)
                 say(text)
 
             return told

@@ -25,6 +25,7 @@ from weft.testing.contracts.artifacts import ArtifactStoreContract, FollowingCon
 from weft.testing.contracts.beliefs import BeliefStoreContract
 from weft.testing.contracts.claims import ClaimsContract
 from weft.testing.contracts.documents import DocumentStoreContract
+from weft.testing.contracts.engines import EngineContract
 from weft.testing.contracts.events import EventLogContract
 from weft.testing.contracts.facts import CODEC, Measured, Noted, event, events, refused, until
 from weft.testing.contracts.inbox import InboxContract
@@ -47,6 +48,7 @@ __all__ = [
     "ClaimsContract",
     "DocumentStoreContract",
     "EmbedderContract",
+    "EngineContract",
     "EventLogContract",
     "FollowingContract",
     "InboxContract",

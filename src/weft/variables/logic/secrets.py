@@ -25,7 +25,7 @@ NAMES = frozenset(
         "workflow workflow_version definition root files code changed_code tenant user by author "
         "to agent tool name names source target writer timer question waiting_for status kind "
         "origin condition engine request digest view counter history segments hook function file "
-        "trigger server call model picked drawn among component display schema id tools"
+        "trigger server call model picked drawn among component display schema id tools reader"
     ).split()
 )
 
@@ -90,6 +90,10 @@ class Secrets:
         data = _taking_json(type(fact))
         masked = {name: self._mask(value, name in data) for name, value in said.items()}
         return fact if masked == said else msgspec.structs.replace(fact, **masked)
+
+    def masked_data(self, value: Json) -> Json:
+        """A value with every secret in it replaced by its mark."""
+        return self._mask(value)
 
     def _mask(self, value: Any, is_data: bool = True) -> Any:
         """A value masked; a number only where it is data, not where it counts something of ours."""

@@ -31,10 +31,11 @@ class File:
             yield None
             return
         with self._translated(), closing(self._connect()) as connection:
-            connection.execute(queries.BEGIN)  # somebody may be making the file
-            ours = self._is_ours(connection)
-            connection.execute(queries.COMMIT)
-            yield connection if ours else None
+            if self._found(connection) == queries.VERSION - 1:
+                connection.execute(queries.BEGIN_WRITING)
+                self._make(connection)
+                connection.execute(queries.COMMIT)
+            yield connection if self._found(connection) else None
 
     @contextmanager
     def writing(self) -> Generator[sqlite3.Connection, None, None]:
@@ -47,11 +48,23 @@ class File:
         with self._translated(), closing(self._connect()) as connection:
             connection.execute(queries.USE_WAL)
             connection.execute(queries.BEGIN_WRITING)
-            if not self._is_ours(connection):
-                for statement in queries.SCHEMA:
-                    connection.execute(statement)
+            self._make(connection)
             yield connection
             connection.execute(queries.COMMIT)
+
+    def _found(self, connection: sqlite3.Connection) -> int:
+        """Which schema of ours the file holds when nobody is making it."""
+        connection.execute(queries.BEGIN)
+        version = self._version(connection)
+        connection.execute(queries.COMMIT)
+        return version
+
+    def _make(self, connection: sqlite3.Connection) -> None:
+        """See that the file holds our schema; one of an earlier release is brought up to date."""
+        version = self._version(connection)
+        missing = queries.UPGRADE if version else queries.SCHEMA
+        for statement in () if version == queries.VERSION else missing:
+            connection.execute(statement)
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self.path, timeout=self._patience, isolation_level=None)
@@ -68,23 +81,23 @@ class File:
                 "Choose another place for the collections."
             ) from error
 
-    def _is_ours(self, connection: sqlite3.Connection) -> bool:
-        """Whether the file holds a schema of ours; False for an empty one, an error for others."""
+    def _version(self, connection: sqlite3.Connection) -> int:
+        """Which schema of ours the file holds; 0 for an empty one, an error for others."""
         application = _number(connection, queries.APPLICATION_ID)
         version = _number(connection, queries.USER_VERSION)
-        if application == queries.APPLICATION and version == queries.VERSION:
-            return True
-        if application == queries.APPLICATION:
+        if application == queries.APPLICATION and version > queries.VERSION:
             raise CollectionUnavailable(
                 f"{str(self.path)!r} was written by a later release of Weft (schema {version}; "
                 f"this release knows {queries.VERSION}). Upgrade Weft, or choose another file."
             )
+        if application == queries.APPLICATION:
+            return version
         if application or version or not _number(connection, queries.IS_EMPTY):
             raise CollectionUnavailable(
                 f"{str(self.path)!r} is a database of another program, or not of collections, so "
                 "it is left alone. Choose another file for the collections."
             )
-        return False
+        return 0
 
     @contextmanager
     def _translated(self) -> Generator[None, None, None]:

@@ -9,7 +9,14 @@ listed here knows a part of what is here.
 
 # Marks a file as ours ("WVEC"), and tells which schema it holds.
 APPLICATION = 0x57564543
-VERSION = 1
+VERSION = 2
+
+# What the second schema added.
+RESTRICT = (
+    "ALTER TABLE documents ADD COLUMN visibility TEXT NOT NULL DEFAULT ''",
+    """CREATE INDEX restricted ON documents (collection, visibility, n)
+        WHERE visibility <> ''""",
+)
 
 SCHEMA = (
     """CREATE TABLE collections (
@@ -23,6 +30,7 @@ SCHEMA = (
         n INTEGER PRIMARY KEY AUTOINCREMENT, collection INTEGER NOT NULL, id TEXT NOT NULL,
         digest TEXT NOT NULL, metadata TEXT NOT NULL, UNIQUE (collection, id)
     )""",
+    *RESTRICT,
     """CREATE TABLE facts (
         collection INTEGER NOT NULL, fact TEXT NOT NULL, document INTEGER NOT NULL,
         PRIMARY KEY (collection, fact, document)
@@ -39,6 +47,8 @@ SCHEMA = (
     f"PRAGMA application_id = {APPLICATION}",
     f"PRAGMA user_version = {VERSION}",
 )
+
+UPGRADE = (*RESTRICT, f"PRAGMA user_version = {VERSION}")
 
 APPLICATION_ID = "PRAGMA application_id"
 USER_VERSION = "PRAGMA user_version"
@@ -79,7 +89,8 @@ DROP_FACTS = """
         JOIN facts f ON f.document = j.value)"""
 DROP_DOCUMENTS = "DELETE FROM documents WHERE n IN (SELECT value FROM json_each(?))"
 
-ADD_DOCUMENT = "INSERT INTO documents (collection, id, digest, metadata) VALUES (?, ?, ?, ?)"
+ADD_DOCUMENT = """
+    INSERT INTO documents (collection, id, digest, metadata, visibility) VALUES (?, ?, ?, ?, ?)"""
 ADD_FACT = "INSERT INTO facts VALUES (?, ?, ?)"
 ADD_CHUNK = "INSERT INTO chunks (collection, document, place, content) VALUES (?, ?, ?, ?)"
 ADD_VECTOR = "INSERT INTO vectors VALUES (?, ?)"
@@ -92,10 +103,22 @@ VECTORS_AFTER = """
 DOCUMENTS_WITH = """
     SELECT DISTINCT f.document FROM json_each(?2) j
     JOIN facts f ON f.collection = ?1 AND f.fact = j.value"""
+# One look into the index for each, however many documents have it.
+VISIBILITIES = """
+    WITH RECURSIVE found (visibility) AS (
+        SELECT min(visibility) FROM documents WHERE collection = ?1 AND visibility <> ''
+        UNION ALL
+        SELECT (SELECT min(d.visibility) FROM documents d
+                WHERE d.collection = ?1 AND d.visibility <> '' AND d.visibility > found.visibility)
+        FROM found WHERE found.visibility IS NOT NULL
+    ) SELECT visibility FROM found WHERE visibility IS NOT NULL"""
+DOCUMENTS_FOR = """
+    SELECT d.n FROM json_each(?2) j
+    JOIN documents d ON d.collection = ?1 AND d.visibility <> '' AND d.visibility = j.value"""
 CHUNKS_WITH_WORD = "SELECT rowid FROM words WHERE words MATCH ?"
 SOURCES = """
     SELECT c.n, d.id, c.place FROM json_each(?) j
     JOIN chunks c ON c.n = j.value JOIN documents d ON d.n = c.document"""
 CONTENT = """
-    SELECT c.content, d.metadata FROM chunks c JOIN documents d ON d.n = c.document
+    SELECT c.content, d.metadata, d.visibility FROM chunks c JOIN documents d ON d.n = c.document
     WHERE c.n = ?"""

@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 import numpy as np
 from anyio import to_thread
+from msgspec.structs import replace
 
 from weft.adapters.sqlite.vectors import queries
 from weft.adapters.sqlite.vectors.file import File
@@ -29,7 +30,7 @@ from weft.adapters.sqlite.vectors.matrix import (
     read_matrix,
     similarity,
 )
-from weft.assembly.logic.retrieval import rank, tidy, weigh
+from weft.assembly.logic.retrieval import rank, read_kept, tidy, weigh
 from weft.assembly.spec.retrieval import RetrievalResult
 from weft.assembly.spec.vectors import Entry, Probe, Space
 from weft.errors import UsageError
@@ -77,6 +78,15 @@ class SqliteVectors:
         """
         return await self._run(self._replace, ids, entries)
 
+    async def visibilities(self) -> Sequence[str]:
+        """The different visibilities of what is kept, but for what everybody may see.
+
+        Raises:
+            UsageError: the collection was made in another space, or it is closed.
+            CollectionUnavailable: the file cannot be read.
+        """
+        return await self._run(self._visibilities)
+
     async def nearest(self, probe: Probe) -> Sequence[RetrievalResult]:
         """What fits best of what passes, relevant enough, best first and then by source.
 
@@ -118,6 +128,13 @@ class SqliteVectors:
                 _put(connection, found.n, entry)
             return gone
 
+    def _visibilities(self) -> list[str]:
+        with self._file.reading() as connection:
+            found = connection and self._find(connection)
+            if not connection or not found:
+                return []
+            return [text for (text,) in connection.execute(queries.VISIBILITIES, (found.n,))]
+
     def _nearest(self, probe: Probe) -> list[RetrievalResult]:
         with self._file.reading() as connection:
             # Whoever has its turn sees the latest moment from here on, so no matrix gets older.
@@ -128,7 +145,7 @@ class SqliteVectors:
                 if not connection or not found:
                     return []
                 matrix = self._refresh(connection, found)
-            rows = _passing(connection, found.n, matrix, probe.filters)
+            rows = _passing(connection, found.n, matrix, probe)
             chunks, scores = _best(connection, matrix, rows, probe)
             return _results(connection, chunks, scores, probe)
 
@@ -181,7 +198,7 @@ def _drop(connection: sqlite3.Connection, collection: int, ids: Sequence[str]) -
 
 
 def _put(connection: sqlite3.Connection, collection: int, entry: Entry) -> None:
-    row = (collection, entry.id, entry.digest, entry.metadata)
+    row = (collection, entry.id, entry.digest, entry.metadata, entry.visibility)
     document = connection.execute(queries.ADD_DOCUMENT, row).lastrowid
     facts = [(collection, fact, document) for fact in entry.facts]
     connection.executemany(queries.ADD_FACT, facts)
@@ -193,17 +210,20 @@ def _put(connection: sqlite3.Connection, collection: int, entry: Entry) -> None:
 
 
 def _passing(
-    connection: sqlite3.Connection,
-    collection: int,
-    matrix: Matrix,
-    filters: Sequence[Sequence[str]],
+    connection: sqlite3.Connection, collection: int, matrix: Matrix, probe: Probe
 ) -> Numbers:
-    """The rows whose documents have a fact out of each group."""
-    passes = np.ones(len(matrix.chunks), np.bool_)
-    for group in filters:
-        found = connection.execute(queries.DOCUMENTS_WITH, (collection, json.dumps(list(group))))
+    """The rows whose documents have a fact out of each group, and are not hidden."""
+
+    def among(query: str, asked: Sequence[str]) -> Bits:
+        found = connection.execute(query, (collection, json.dumps(list(asked))))
         documents = np.array([document for (document,) in found], np.int64)
-        passes &= np.isin(matrix.documents, documents)
+        return np.isin(matrix.documents, documents)
+
+    passes = np.ones(len(matrix.chunks), np.bool_)
+    for group in probe.filters:
+        passes &= among(queries.DOCUMENTS_WITH, group)
+    if probe.hidden:
+        passes &= ~among(queries.DOCUMENTS_FOR, probe.hidden)
     return np.flatnonzero(passes)
 
 
@@ -257,7 +277,7 @@ def _results(
     results: list[RetrievalResult] = []
     for each in rank(bare, probe.top_k, probe.min_relevance):
         number = numbers[each.source_id, each.chunk]
-        content, metadata = connection.execute(queries.CONTENT, (number,)).fetchone()
-        about = msgspec.json.decode(metadata)
-        results.append(msgspec.structs.replace(each, content=content, metadata=about))
+        content, metadata, visibility = connection.execute(queries.CONTENT, (number,)).fetchone()
+        about, seen = msgspec.json.decode(metadata), read_kept(visibility)
+        results.append(replace(each, content=content, metadata=about, visibility=seen))
     return results

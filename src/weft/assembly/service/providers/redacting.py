@@ -59,8 +59,7 @@ class RedactingProvider:
 
     def _shown(self, item: Item) -> Item:
         if "payload" not in item:
-            content, paths = redact(item, self._rules)
-            return Item(content, item.provider, item.artifact, (*item.redacted, *paths))
+            return item.with_content(*redact(item, self._rules))
         if as_object(item["payload"]) is None:
             raise ContextUnavailable(
                 "RedactingProvider finds no keys in a payload that is no object. Put what makes "

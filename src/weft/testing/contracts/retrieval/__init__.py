@@ -8,6 +8,7 @@ from weft.testing.contracts.retrieval.models import (
     SplitterContract,
     TokenCounterContract,
 )
+from weft.testing.contracts.retrieval.seeing import SeeingContract
 from weft.testing.contracts.retrieval.words import WordsContract
 
 __all__ = [
@@ -19,5 +20,5 @@ __all__ = [
 ]
 
 
-class VectorSearchContract(FindingContract, FilteringContract, KeepingContract):
+class VectorSearchContract(FindingContract, FilteringContract, SeeingContract, KeepingContract):
     """The suite for `VectorSearch`; what it tests is made of `EMBEDDER` and `SPLITTER`."""

@@ -1,0 +1,7 @@
+"""What the adviser looks things up in."""
+
+from weft import RagCollection
+
+
+class Handbook(RagCollection):
+    name = "handbook"

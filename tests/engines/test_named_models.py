@@ -1,0 +1,147 @@
+"""Models that are named: by agents, by workflows, by settings and on boards."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from tests.support.folders import write_folder
+from weft import DefinitionError, UsageError, Weft, artifact_type
+from weft.adapters.pydantic_ai import PydanticAIEngine
+from weft.testing import LoopbackModel, ScriptedEngine
+from weft.wiring import Folders
+
+AGENTS = """
+    A: {system_message: Be A., model: openai-chat:own}
+    B: {system_message: Be B.}
+    C: {system_message: Be C., engine: scripted}
+    """
+FILES = {
+    "orchestrator.yaml": "{orchestration_pattern: RoundRobinPattern, max_turns: 3}",
+    "agents.yaml": AGENTS,
+    "script.yaml": "{agents: {A: [Line of A.], B: [Line of B.], C: [Line of C.]}}",
+}
+
+
+@artifact_type
+class Riddle(BaseModel):
+    text: str
+
+
+@artifact_type
+class Guess(BaseModel):
+    text: str
+
+
+async def said(folder: str, **settings: Any) -> list[str]:
+    async with Weft(store="memory", **settings) as app:
+        run = await app.start(folder)
+        await run.finished()
+        return [event.data.text for event in await app.log(run.id) if event.kind == "agent.text"]
+
+
+async def test_a_script_answers_unless_a_model_is_asked_for(
+    tmp_path: Path, echoing: LoopbackModel
+) -> None:
+    folder = write_folder(tmp_path, FILES)
+    assert await said(folder) == ["Line of A.", "Line of B.", "Line of C."]
+    asked = await said(folder, model="openai-chat:common")
+    assert asked == ["I am own.", "I am common.", "Line of C."]
+
+
+async def test_the_model_of_a_workflow_answers_for_agents_without_lines(
+    tmp_path: Path, echoing: LoopbackModel
+) -> None:
+    setup = FILES["orchestrator.yaml"].replace("{", "{model: openai-chat:shared, ")
+    script = "{agents: {C: [Line of C.]}}"
+    folder = write_folder(tmp_path, FILES | {"orchestrator.yaml": setup, "script.yaml": script})
+    assert await said(folder) == ["I am own.", "I am shared.", "Line of C."]
+    assert await said(folder, model="openai-chat:common") == [
+        "I am own.",
+        "I am shared.",
+        "Line of C.",
+    ]
+
+
+async def test_an_agent_chooses_to_ask_a_model(tmp_path: Path, echoing: LoopbackModel) -> None:
+    agents = "A: {engine: pydantic_ai, model: openai-chat:own}"
+    folder = write_folder(tmp_path, {"agents.yaml": agents, "script.yaml": "{agents: {A: [No.]}}"})
+    assert await said(folder) == ["I am own."]
+
+
+@pytest.mark.parametrize(
+    ("agent", "says"),
+    [
+        ("{engine: pydantic_ai}", "Agent 'A' has no model. Name a `model`"),
+        ("{model: opnai:gpt-5}", "Model 'opnai:gpt-5' cannot be asked. Unknown model"),
+        ("{model: gpt-5}", "Unknown model: gpt-5. Did you mean"),
+        ("{model: 'openai:gpt-5'}", "OPENAI_API_KEY"),
+        ("{model: 'mistral:mistral-large-latest'}", "pydantic-ai-slim[mistral]"),
+    ],
+)
+async def test_a_model_that_cannot_be_asked_keeps_a_run_from_starting(
+    agent: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    folder = write_folder(tmp_path, {"agents.yaml": f"# roster\nA: {agent}"})
+    loaded, problems = Folders().examine(folder)
+    assert loaded is not None and not problems
+    with pytest.raises(DefinitionError) as refused:
+        await said(folder)
+    (problem,) = refused.value.diagnostics
+    assert (problem.code, problem.line) == ("W050", 2)
+    assert says in str(problem)
+
+
+async def test_a_run_does_not_go_on_where_nobody_answers_for_it(tmp_path: Path) -> None:
+    setup = "{initial_message: Hi., human_in_the_loop: true}"
+    folder = write_folder(tmp_path, {"orchestrator.yaml": setup, "agents.yaml": "A: {}"})
+    store = str(tmp_path / "weft.db")
+    async with Weft(store=store, engine=ScriptedEngine({"A": ["Hello."]})) as app:
+        run = await app.start(folder)
+        async for event in run.events():
+            if event.kind == "run.paused":
+                break
+        kept = await app.log(run.id)
+    async with Weft(store=store) as app:
+        with pytest.raises(DefinitionError, match="Agent 'A' has no engine"):
+            await (await app.resume(run.id)).finished()
+        assert await app.log(run.id) == kept
+
+
+async def test_a_model_answers_on_a_board(echoing: LoopbackModel) -> None:
+    async with Weft(store="memory", model="openai-chat:common") as app:
+        board = app.board()
+        board.agent("one").consumes(Riddle).with_engines("openai-chat:one", "openai-chat:two")
+        board.agent("other").consumes(Riddle)
+        await board.publish(Riddle(text="What has keys and opens nothing?"))
+        await board.run_until_idle()
+    assert {request.body["model"] for request in echoing.requests} == {"one", "two", "common"}
+
+
+async def test_a_board_refuses_models_that_cannot_be_asked() -> None:
+    async with Weft(store="memory") as app:
+        board = app.board()
+        board.agent("one").consumes(Riddle).with_engines("opnai:gpt-5")
+        with pytest.raises(UsageError, match="'opnai:gpt-5' cannot be asked"):
+            await board.publish(Riddle(text="?"))
+
+
+@pytest.mark.parametrize("package", ["pydantic_ai", "tenacity", "openai"])
+def test_a_missing_package_is_named(package: str) -> None:
+    code = (
+        f"import sys; sys.modules[{package!r}] = None\n"
+        "try:\n    import weft.adapters.pydantic_ai\n"
+        "except Exception as error:\n    print(type(error).__name__, error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=50)
+    assert done.stdout.startswith("UsageError ")
+    assert 'pip install "weft[pydantic-ai]"' in done.stdout
+
+
+def test_an_engine_of_a_model_that_cannot_be_asked_is_not_made() -> None:
+    with pytest.raises(UsageError, match="'opnai:gpt-5' cannot be asked"):
+        PydanticAIEngine("opnai:gpt-5")

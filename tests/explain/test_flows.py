@@ -1,0 +1,163 @@
+"""Why a run of a flow is as it is: its timeline, its routes, and what its agents saw."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.flow.notes import Notes, bad, count, done, flow, note, results, undo
+from tests.support.flows import FlowLives
+from tests.support.plays import every
+from weft import AgentStep, Answer, Flow, Message, Path, Retry, Task, from_literal, from_state
+from weft.errors import UsageError
+from weft.explain.logic.asking import explain
+from weft.explain.logic.turn import explain_turn
+from weft.explain.spec.asked import NOTHING_DECLARED, Asked
+from weft.explain.spec.flow import FlowRouteExplained
+from weft.explain.spec.timeline import Timeline
+from weft.log.spec import Event
+
+
+def everything() -> Flow[Notes]:
+    """A flow that goes through everything, and fails at last."""
+    built = flow().branch(lambda state: state.n, {0: done("none"), 1: done("one")})
+    built.repeat_until(lambda state: state.n == 2, Path(count), max_iterations=5)
+    built.fork(
+        Path()
+        .then(bad("flaky"), retry=Retry(1, delay=5, jitter=False))
+        .on_failure([note("saved")]),
+        done("side"),
+        join=results,
+    )
+    built.await_approval("boss", context="Go on?", name="ok")
+    return built.then(bad("last"), compensate=undo("last")).on_failure([note("told")])
+
+
+@pytest.fixture
+async def events() -> Sequence[Event]:
+    return await FlowLives(everything(), Notes(), lambda asked: "approve").live()
+
+
+def route(events: Sequence[Event], kind: str, number: int = 0) -> FlowRouteExplained:
+    seqs = [event.seq for event in events if event.kind == kind]
+    found = explain(events, Asked(route=seqs[number]), NOTHING_DECLARED)
+    assert isinstance(found, FlowRouteExplained) and found.seq == seqs[number]
+    read = msgspec.convert(msgspec.json.decode(msgspec.json.encode(found)), FlowRouteExplained)
+    assert read == found
+    return found
+
+
+async def test_the_timeline_has_steps_attempts_and_durations(events: Sequence[Event]) -> None:
+    told = explain(events, Asked(), NOTHING_DECLARED)
+    assert isinstance(told, Timeline)
+    rows = {(each.what, each.who): each for each in told.rows}
+    flaky = rows["step", "fork.0/flaky"]
+    assert flaky.seconds == 5 and flaky.note == "failed: Doomed: flaky, attempt 2"
+    assert rows["compensation", "branch:0/none~"].note == "by undo_none"
+    assert rows["stop", "flow"].note.endswith("step last failed: Doomed: last")
+    assert rows["question", "boss"].note == "u1 answered 'approve'"
+    steps = [each.who for each in told.rows if each.what == "step"]
+    assert steps == [
+        *("first", "branch:0/none", "loop[1]/count", "loop[2]/count", "fork.0/flaky"),
+        *("fork.1/side", "fork.0/!saved", "fork", "last", "!/told"),
+    ]
+
+
+async def test_why_a_branch_or_a_loop_went_on_as_it_did(events: Sequence[Event]) -> None:
+    assert route(events, "branch.taken").went_by == ("Value: 0; path: 0",)
+    first, ended = route(events, "loop.passed"), route(events, "loop.ended")
+    assert first.decided == "pass 1 of loop is over, and its condition does not hold"
+    assert first.came_of[0].endswith("step loop[2]/count began")
+    assert [each.partition(": ")[2] for each in ended.went_by] == [
+        "pass 1 of loop is over, and its condition does not hold",
+        "pass 2 of loop is over, and its condition holds",
+    ]
+
+
+async def test_why_an_approval_led_where_it_led(events: Sequence[Event]) -> None:
+    found = route(events, "approval.decided")
+    assert found.decided == "boss approved of ok (approve)"
+    asked, answered = found.went_by
+    assert "boss was asked Go on?" in asked and "u1 answered 'approve'" in answered
+    assert found.came_of[0].endswith("step last began")
+
+
+async def test_why_a_flow_stopped_and_what_was_made_up_for(events: Sequence[Event]) -> None:
+    found = route(events, "flow.stopped")
+    assert found.went_by == ("Cause: step failed",)
+    assert found.causes[0].says == "step last failed: Doomed: last"
+    assert [each.partition(": ")[2] for each in found.came_of] == [
+        "undo_last made up for last",
+        "undo_side made up for fork.1/side",
+        "undo_none made up for branch:0/none",
+        "undo_first made up for first",
+        "step !/told changed {'said': ['told']}",
+        "step last failed: Doomed: last",
+    ]
+    assert "raise Doomed(name)" in str(route(events, "step.failed", -1))
+
+
+async def test_a_place_where_nothing_was_decided(events: Sequence[Event]) -> None:
+    found = explain(events, Asked(route=1), NOTHING_DECLARED)
+    assert "At seq 1, nothing was decided; the next time after it:" in str(found)
+    with pytest.raises(UsageError, match=f"at seq {len(events)} or after it"):
+        explain(events, Asked(route=len(events)), NOTHING_DECLARED)
+
+
+class Telling(AgentStep[Notes]):
+    """An agent step that keeps what its engine is given."""
+
+    thread = "talk"
+
+    def __init__(self, tasks: list[Task]) -> None:
+        async def answer(task: Task) -> Answer:
+            tasks.append(task)
+            return Answer(f"answer {len(tasks)}")
+
+        self.engine = answer
+
+    def instructions(self) -> str:
+        return "Be brief.\nAlways."
+
+    def user_prompt(self, state: Notes) -> str:
+        return f"What after {len(state.said)} notes?"
+
+    def apply(self, state: Notes, answer: Any, context: Any) -> Any:
+        return {"said": [answer]}
+
+
+class Writing(Telling):
+    """One that says itself what its agent hears."""
+
+    def build_messages(self, state: Notes, context: Any) -> Sequence[Message]:
+        told = context.to_prompt_string() or "nothing"
+        return [
+            Message(0, "user", f"Given {told}"),
+            Message(0, "Writing", "Hm."),
+            *self.last(state),
+        ]
+
+    def last(self, state: Notes) -> Sequence[Message]:
+        return [Message(0, "user", self.user_prompt(state))]
+
+
+async def test_no_byte_of_a_prompt_is_unattributed() -> None:
+    """With context, a thread, and messages of the step's own."""
+    tasks: list[Task] = []
+    context = [from_state("said"), from_literal("Always cite sources.")]
+    built = flow()
+    for number, kind in enumerate((Telling, Telling, Writing, Writing)):
+        sources = context if number % 2 else []
+        built.then(kind(tasks), name=f"{kind.__name__}{number}", context=sources)
+    events = await FlowLives(built, Notes()).live()
+    assert events[-1].kind == "run.finished"
+    assert len(tasks) == len(every(events, "turn.started")) == 4
+    for number, task in enumerate(tasks, 1):
+        found = explain_turn(events, number)
+        assert found.prompt.encode() == task.prompt.encode()
+        assert "".join(segment.text for segment in found.segments) == task.prompt
+        assert found.verified and not found.doubts
+        assert sum(segment.tokens for segment in found.segments) == found.tokens
+    assert "Always cite sources." in tasks[1].prompt and "answer 1" in tasks[1].prompt
+    assert "Given said" in tasks[3].prompt or "Always cite sources." in tasks[3].prompt

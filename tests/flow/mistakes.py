@@ -1,0 +1,80 @@
+"""Programs that build flows with one mistake each, from `mistakes.txt`.
+
+A case is a head `=== CODE words that are said`, and then lines of Python after `PRELUDE`; in the
+place of words, `nothing` says that all is right. The line that is to be named ends with the mark
+`# <--`. A line that begins with `##` is a heading.
+"""
+
+from pathlib import Path
+from typing import NamedTuple
+
+PRELUDE = """\
+from enum import Enum
+from typing import Annotated, Any, Literal, TypedDict
+
+from pydantic import BaseModel, ConfigDict
+
+from weft import *
+
+
+class Kind(Enum):
+    good = "good"
+    bad = "bad"
+    ugly = "ugly"
+
+
+class Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class State(Frozen):
+    kind: Kind = Kind.good
+    mood: Literal["high", "low"] | None = None
+    done: bool = False
+    total: int = 0
+    name: str = ""
+    notes: Annotated[list[str], append] = []
+    facts: Annotated[dict[str, int], merge] = {}
+
+
+def load(state, ctx): return {"total": send(1)}
+def work(state, ctx): return {"notes": ["work"]}
+def check(state, ctx): return {"done": True}
+def alert(state, ctx): send(0)
+def join(state, ctx): return {"facts": {"paths": len(ctx.paths)}}
+def undo(state, ctx): send(-1)
+def close(state, ctx): return None
+def send(number): return number
+
+
+class Ask(AgentStep[State]):
+    def user_prompt(self, state): return "Well?"
+    def apply(self, state, answer, context): return {"name": answer}
+
+
+def begun(**settings): return Flow("flow", State, **settings).start_with(load)
+"""
+MARK = "# <--"
+
+
+class Mistake(NamedTuple):
+    """A program with one mistake: the code and the words that are said, and the line."""
+
+    code: str
+    says: str
+    line: int
+    text: str
+
+
+def mistakes() -> list[Mistake]:
+    """Every case."""
+    text = Path(__file__).with_name("mistakes.txt").read_text("utf-8")
+    return [_mistake(case) for case in text.split("\n=== ")[1:]]
+
+
+def _mistake(case: str) -> Mistake:
+    head, *body = case.split("\n")
+    lines = [*PRELUDE.split("\n"), *(line for line in body if not line.startswith("## "))]
+    marked = [number for number, line in enumerate(lines, 1) if MARK in line]
+    code, _, says = head.partition(" ")
+    return Mistake(code, says, marked[0] if marked else 0, "\n".join(lines))
