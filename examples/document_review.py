@@ -64,8 +64,8 @@ class Rulebook:
     """Answers without a model: it holds the document against the rules that it is shown."""
 
     async def __call__(self, task: Task) -> Answer:
-        rules = [each["content"] for each in task.context.items if each["type"] == "retrieval"]
-        remarks = [f"Mind: {rule}" for rule in "".join(rules).split("\n---\n") if rule]
+        shown = [each["content"] for each in task.context.items if each["type"] == "retrieval"]
+        remarks = [f"Mind: {rule.removeprefix('---').strip()}" for rule in shown]
         return Answer(json.dumps({"remarks": remarks, "confidence": 0.9}))
 
 

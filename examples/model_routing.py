@@ -17,6 +17,7 @@ from weft import (
     AgentStep,
     Answer,
     AssembledContext,
+    Category,
     Flow,
     Selection,
     StepContext,
@@ -76,7 +77,7 @@ ROUTING = (
         Answering,
         select=Selection(
             candidates=("small", "large"),
-            category=lambda state: state.category,
+            category=Category(function=lambda asked: asked.category),
             costs={"large": 0.3},
             seed=7,
         ),
@@ -88,17 +89,17 @@ ROUTING = (
 async def main() -> None:
     """Ask many questions, and see who was asked."""
     chosen: Counter[tuple[str, str]] = Counter()
-    answer = ""
+    answers: list[str] = []
     async with Weft(store="memory") as app:
         for question in QUESTIONS:
             outcome = await app.run(ROUTING, Asked(question=question))
-            answer = outcome.state.answer
+            answers.append(outcome.state.answer)
             for event in await app.log(outcome.run_id):
                 if event.kind == "selection.made":
                     chosen[event.data.category, event.data.chosen] += 1
         for (category, name), times in sorted(chosen.items()):
             print(f"{category}: {name} was asked {times} times")
-        print(f"last answer: {answer}")
+        print(f"answers to {QUESTIONS[1]} {sorted({*answers[1::2]})}")
 
 
 if __name__ == "__main__":

@@ -96,6 +96,7 @@ if TYPE_CHECKING:
     from weft.flow.spec import escalate_to as escalate_to
     from weft.flow.spec import merge as merge
     from weft.flow.spec.outcomes import Outcome as Outcome
+    from weft.guards.spec import Category as Category
     from weft.guards.spec import Guards as Guards
     from weft.guards.spec import LoopDetection as LoopDetection
     from weft.guards.spec import Price as Price
@@ -124,6 +125,7 @@ _HOMES = {
     "BoardHandle": "weft.board.spec",
     "Budget": "weft.assembly.spec.formats",
     "BudgetExceeded": "weft.errors",
+    "Category": "weft.guards.spec",
     "Chunking": "weft.assembly.spec",
     "CompositeProvider": "weft.assembly.service.providers",
     "Context": "weft.variables.spec",
@@ -232,6 +234,7 @@ __all__ = [
     "BoardHandle",
     "Budget",
     "BudgetExceeded",
+    "Category",
     "Chunking",
     "CompositeProvider",
     "Context",

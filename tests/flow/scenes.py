@@ -11,7 +11,6 @@ from weft import (
     Flow,
     FlowFailed,
     Outcome,
-    Path,
     StepContext,
     Task,
     Weft,
@@ -136,11 +135,6 @@ async def kinds(app: Weft, run: str, *begin: str) -> list[str]:
 async def taken(app: Weft, run: str) -> list[str]:
     """Where steps were taken in a run, in order, every attempt counted."""
     return [each.place for each in await facts(app, run, "step.started")]
-
-
-def path(*steps: Any) -> Path:
-    """A path of these steps."""
-    return Path(*steps)
 
 
 def names(results: Sequence[Any]) -> list[tuple[str, str]]:

@@ -160,6 +160,24 @@ async def test_the_app_answers_for_a_step_without_an_engine() -> None:
     assert engine.calls[0].model == "small"
 
 
+async def test_an_engine_is_a_function_a_method_or_an_object(app: Weft) -> None:
+    async def shout(task: Task) -> Answer:
+        return Answer("function")
+
+    class ByFunction(Writer):
+        engine = shout
+
+        def __init__(self) -> None:
+            pass
+
+    class ByMethod(ByFunction):
+        async def engine(self, task: Task) -> Answer:
+            return Answer(f"method of {type(self).__name__}")
+
+    for step, text in ((ByFunction, "function"), (ByMethod, "method of ByMethod")):
+        assert (await app.run(flow_of(step))).state.text == text
+
+
 # ------------------------------------------------------------------ retrieval
 
 
@@ -388,10 +406,10 @@ async def test_tools_are_called_so_often_and_what_they_gave_is_kept(app: Weft) -
 
 
 @pytest.mark.parametrize("missing", ["user_prompt", "apply"])
-def test_a_step_that_says_too_little_is_refused(missing: str) -> None:
+async def test_a_step_that_says_too_little_is_refused(app: Weft, missing: str) -> None:
     class Silent(Writer):
         pass
 
     setattr(Silent, missing, getattr(AgentStep, missing))
-    with pytest.raises(DefinitionError, match=f"W121 .* Define `{missing}"):
-        assert flow_of(Silent(Model())).plan
+    with pytest.raises(DefinitionError, match=f"Define `{missing}"):
+        await app.run(flow_of(Silent(Model())))

@@ -10,12 +10,13 @@ from tests.flow.scenes import Work, facts, flow_of, note, play
 from weft import Flow, InvalidUpdate, StepContext, Update, Weft, append
 
 
-def gives(given: Any) -> Any:
-    """A step that gives always the same."""
+def gives(given: Any, name: str = "gives") -> Any:
+    """A step of that name that gives always the same."""
 
     async def step(state: Any, ctx: StepContext) -> Any:
         return given
 
+    step.__name__ = name
     return step
 
 
@@ -52,14 +53,14 @@ async def test_a_change_is_reduced_as_the_field_says(
 
 
 async def test_a_step_that_leaves_a_list_as_it_is_changes_nothing(app: Weft) -> None:
-    flow = flow_of(gives({})).then(gives(None), name="more")
-    outcome = await app.run(flow, Work(notes=["a"]))
+    outcome = await app.run(flow_of(gives({}), gives(None, "nothing")), Work(notes=["a"]))
     assert outcome.state == Work(notes=["a"])
 
 
 async def test_an_update_says_what_changes_and_how_sure_it_is(app: Weft) -> None:
-    sure = gives(Update({"text": "so"}, confidence=0.9))
-    outcome = await app.run(flow_of(gives(Update(number=1))).then(sure, name="sure"))
+    outcome = await app.run(
+        flow_of(gives(Update(number=1)), gives(Update({"text": "so"}, confidence=0.9), "sure"))
+    )
     assert (outcome.state.number, outcome.state.text) == (1, "so")
     first, second = await facts(app, outcome.run_id, "step.completed")
     assert (first.confidence, second.confidence) == (None, 0.9)

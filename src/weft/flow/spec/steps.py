@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from inspect import isfunction, signature
 from typing import Any, ClassVar, Generic, TypeVar
 
 from pydantic import BaseModel
@@ -117,6 +118,11 @@ class AgentStep(Generic[S]):
     max_tool_rounds: int = 8
     thread: str | None = None
     on_text: Callable[[str], None] | None = None
+
+    def __init_subclass__(cls) -> None:
+        engine = vars(cls).get("engine")
+        if isfunction(engine) and len(signature(engine).parameters) == 1:
+            cls.engine = staticmethod(engine)  # it takes a task, and is no method
 
     def instructions(self) -> str:
         """What the agent is told before anything else."""
