@@ -6,7 +6,9 @@ from typing import Any
 from weft.agents import events as agents
 from weft.agents.spec import USER
 from weft.conversation.events import RouteDecided
-from weft.explain.spec.text import one_line
+from weft.explain.logic.flow_words import FLOW_WORDS
+from weft.explain.spec.text import moment, one_line
+from weft.flow import events as flow
 from weft.guards.events import LoopDetected, ScarcityChanged
 from weft.guards.logic.recovering import told
 from weft.kernel.values import Json, as_data, as_object
@@ -34,7 +36,15 @@ TROUBLES = (
     agents.OutputRefused,
     agents.QuestionExpired,
     agents.ToolFailed,
+    flow.StepFailed,
+    flow.StepRetried,
+    flow.ForkFailed,
+    flow.FlowStopped,
 )
+
+
+# What says how a step, or an attempt of one, ended.
+Stepped = flow.StepCompleted | flow.StepFailed | flow.StepRetried | flow.StepCompensated
 
 
 def aside(event: Event) -> str:
@@ -55,6 +65,24 @@ def came_of(fact: agents.ToolReturned | agents.ToolFailed) -> str:
     if isinstance(fact, agents.ToolReturned):
         return data(fact.result)
     return f"failed: {_fault(fact.error, fact.message)}"
+
+
+def begun(fact: flow.StepStarted) -> str:
+    """Which step is taken, and in which attempt if not in the first."""
+    again = f", attempt {fact.attempt}" if fact.attempt > 1 else ""
+    return f"{fact.step} makes up for {fact.undoes}" if fact.undoes else f"{fact.place}{again}"
+
+
+def stepped(fact: Stepped) -> str:
+    """What came of a step."""
+    match fact:
+        case flow.StepRetried(error=error, message=message, due=due):
+            when = f" at {moment(due)}" if due else ""
+            return f"failed: {_fault(error, message)}; again{when}"
+        case flow.StepCompleted(update=update) | flow.StepCompensated(update=update, error=""):
+            return data(update) if update else "done"
+        case flow.StepFailed() | flow.StepCompensated():
+            return f"failed: {_fault(fact.error, fact.message)}"
 
 
 def data(value: Json) -> str:
@@ -127,6 +155,20 @@ def _message_hook(fact: MessageHooked | MessageHookFailed) -> str:
     return f"hook {fact.function} ({fact.hook_type} of {fact.agent})"
 
 
+# What is told of a flow beside its steps, as explanations tell it.
+_TOLD = (
+    flow.StepRecovered,
+    flow.StepHandled,
+    flow.StepSkipped,
+    flow.BranchTaken,
+    flow.ForkOpened,
+    flow.ForkFailed,
+    flow.ForkJoined,
+    flow.LoopEnded,
+    flow.ApprovalDecided,
+    flow.FlowStopped,
+)
+
 _BY_FACT: dict[type[Fact], Callable[[Any], str]] = {
     RouteDecided: _route,
     RunResumed: lambda fact: "resumed",
@@ -151,6 +193,7 @@ _BY_FACT: dict[type[Fact], Callable[[Any], str]] = {
     agents.QuestionExpired: lambda fact: fact.reason or "nobody answered in time",
     agents.TransferChosen: lambda fact: f"{fact.agent} hands over to {fact.target}",
     agents.SpeakerPicked: lambda fact: f"the model picks {fact.picked} of {', '.join(fact.among)}",
+    **{fact: FLOW_WORDS[fact] for fact in _TOLD},
     agents.ChanceDrawn: lambda fact: f"chance draws {fact.drawn} of {', '.join(fact.among)}",
 }
 _BY_KIND = {fact.kind: say for fact, say in _BY_FACT.items()}

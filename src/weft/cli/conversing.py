@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Protocol, runtime_checkable
 
 import typer
+from pydantic import BaseModel
 
 from weft.agents.events import ModelCalled, TurnStarted
 from weft.agents.spec import Question
@@ -15,12 +16,13 @@ from weft.cli.command import as_text
 from weft.cli.keyboard import is_attended
 from weft.cli.narration import JsonLines, Narration, Story
 from weft.cli.person import Person
-from weft.cli.questions import example, gist
+from weft.cli.questions import example, gist, tidy
 from weft.cli.session import Script, Session
 from weft.cli.stored import Json, StoreCommand
 from weft.cli.terminal import Terminal, joined, safe
 from weft.conversation.events import RouteDecided
 from weft.errors import UsageError, WeftError
+from weft.explain.logic.flow_routes import is_flow
 from weft.explain.logic.words import words
 from weft.log.events import RunCancelled, RunFinished
 from weft.log.spec import Event
@@ -71,6 +73,9 @@ class ConversingCommand(StoreCommand):
             narration.recap()
         end = await self._attend(session, run.id, terminal)
         events = await app.log(run.id)
+        if end is not None and end.kind == RunFinished.kind and is_flow(events) and not self.json:
+            state: BaseModel = (await run.outcome()).state
+            terminal.show(safe(tidy(state.model_dump(mode="json"))))
         question = None if end else await run.question()
         return self._conclude(events, end, question, await app.definition(run.id), terminal)
 

@@ -18,13 +18,20 @@ from weft.agents.events import (
 from weft.agents.logic.folding import question_of
 from weft.agents.spec import Question
 from weft.assembly.events import FrameAssembled
-from weft.cli.asides import TROUBLES, aside, called, came_of
+from weft.cli.asides import TROUBLES, Stepped, aside, begun, called, came_of, stepped
 from weft.cli.forms import word
 from weft.cli.page import Page, Stream
 from weft.cli.questions import tidy, told
 from weft.cli.terminal import Terminal, joined, safe
 from weft.explain.logic.frames import Frames
 from weft.explain.spec.text import indent, one_line
+from weft.flow.events import (
+    StepCompensated,
+    StepCompleted,
+    StepFailed,
+    StepRetried,
+    StepStarted,
+)
 from weft.log.spec import Event
 from weft.runtime.spec import Delta
 
@@ -194,9 +201,20 @@ class Story:
                     self._page.end()
                 else:
                     self._aside(f"{fact.tool}{outcome}", style)
+            case StepStarted() as fact:
+                self._page.begin(f"s{fact.number}", safe(f"  {begun(fact)}", "dim"))
+            case StepCompleted() | StepFailed() | StepRetried() | StepCompensated() as fact:
+                self._step(f"s{fact.number}", fact, style)
             case _:
                 if line := aside(event):
                     self._aside(line, style)
+
+    def _step(self, key: str, fact: Stepped, style: str) -> None:
+        """Show what came of a step, on its line if that is still open."""
+        if self._page.go_on(key, safe(f" → {stepped(fact)}", style)):
+            self._page.end()
+        else:
+            self._aside(f"{fact.place} → {stepped(fact)}", style)
 
     def _aside(self, text: str, style: str = "dim") -> None:
         self._page.show(safe(indent(text, "  "), style))

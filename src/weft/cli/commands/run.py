@@ -1,29 +1,40 @@
-"""`weft run`: a workflow as a conversation in the terminal."""
+"""`weft run`: a workflow in the terminal: a conversation, or the steps of a flow."""
 
 from dataclasses import dataclass
 from typing import Annotated
 
 import typer
+from anyio import to_thread
 
+from weft.app import Run as Started
 from weft.app import Weft
 from weft.cli.command import as_text
 from weft.cli.conversing import ConversingCommand
 from weft.cli.entrances import entrance
 from weft.cli.invocation import again
 from weft.cli.problems import located
+from weft.cli.programs import file_of, flow_at, is_program, state_of
 from weft.cli.terminal import Terminal, safe
+from weft.errors import UsageError
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run(ConversingCommand):
-    """Run a workflow folder, and converse with it here."""
+    """Run a workflow folder or a flow, and converse with it here."""
 
     path: Annotated[
         str,
         typer.Argument(
-            metavar="PATH", help="The workflow folder, or a folder of such with one entry point."
+            metavar="PATH",
+            help="The workflow folder, a folder of such with one entry point, or FILE.py[:FLOW].",
         ),
     ]
+    input: Annotated[
+        str | None,
+        typer.Option(
+            metavar="JSON|@FILE", callback=as_text, help="The state that a flow begins with."
+        ),
+    ] = None
     user: Annotated[str, typer.Option(metavar="ID", callback=as_text, help="Who converses.")] = (
         "local"
     )
@@ -43,6 +54,10 @@ class Run(ConversingCommand):
 
     async def act(self, app: Weft, terminal: Terminal) -> int:
         """Start the run, attend to it, and say how to go on."""
+        if is_program(self.path):
+            return await self.converse(app, await self._start_flow(app), terminal)
+        if self.input is not None:
+            raise UsageError("--input is the state of a flow: `weft run FILE.py --input …`.")
         path = entrance(self.path)
         with located(path):
             run = await app.start(path, user_id=self.user, app_id=self.app)
@@ -50,3 +65,10 @@ class Run(ConversingCommand):
             told = "The run begins without its context variables, which do not pass their check"
             terminal.tell(safe(f"{told}: {again('check', path)}", "yellow"))
         return await self.converse(app, run, terminal)
+
+    async def _start_flow(self, app: Weft) -> Started:
+        """A run of the flow that was named."""
+        with located(file_of(self.path)):
+            flow = await to_thread.run_sync(flow_at, self.path)
+            state = state_of(flow, self.input)
+            return await app.start(flow, state, user_id=self.user, app_id=self.app)

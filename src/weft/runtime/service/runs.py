@@ -150,15 +150,6 @@ class Runs:
         await world.scheduler.wake(run, tenant=tenant)
         return run
 
-    async def position(self, run: str) -> int:
-        """The number of the last event of a run.
-
-        Raises:
-            UnknownRun: there is no such run.
-        """
-        _, last = await self._ends(run)
-        return last.seq
-
     async def definition(self, run: str) -> Loaded:
         """The workflow that a run is pinned to."""
         first, _ = await self._ends(run)

@@ -1,0 +1,253 @@
+"""Flows on the command line: run, answered from anywhere, taken up after a kill, cancelled."""
+
+import json
+import os
+import signal
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from tests.cli.conftest import Call, Sit
+from tests.support.warm import Done
+
+PROGRAM = """
+    import asyncio
+    from pathlib import Path as File
+    from typing import Annotated
+
+    from pydantic import BaseModel, ConfigDict
+
+    from weft import Flow, Option, Path, append, use_ui_tool
+
+
+    class Trip(BaseModel):
+        model_config = ConfigDict(frozen=True)
+        to: str
+        seat: str = ""
+        notes: Annotated[list[str], append] = []
+
+
+    async def book(state, ctx):
+        with File("booked").open("a") as file:
+            file.write("x")
+        return {"notes": [f"booked {state.to}"]}
+
+
+    async def unbook(state, ctx):
+        with File("unbooked").open("a") as file:
+            file.write("x")
+
+
+    async def choose(state, ctx):
+        return {"seat": await use_ui_tool("seat", {"prompt": "Which seat?"})}
+
+
+    async def pack(state, ctx):
+        return {"notes": ["packed"]}
+
+
+    async def join(state, ctx):
+        pass
+
+
+    async def pay(state, ctx):
+        if state.to == "Nowhere":
+            raise LookupError("there is no such place")
+        if ctx.attempt == 1:
+            raise OSError("no network")
+        return {"notes": ["paid"]}
+
+
+    async def nap(state, ctx):
+        if not File("awake").exists():
+            await asyncio.sleep(3600)
+        return {"notes": ["slept"]}
+
+
+    trip = (
+        Flow("trip", Trip)
+        .start_with(book, compensate=unbook)
+        .fork(Path(choose), Path(pack), join=join)
+        .await_approval(
+            "boss",
+            context=lambda state: f"Pay for {state.to}?",
+            options=["approve", "reject", Option("later", "Pay later", "At the desk.")],
+        )
+        .finally_(pay, retry=1)
+    )
+    sorry = (
+        Flow("sorry", Trip)
+        .start_with(book, compensate=unbook)
+        .then(pack, compensate=nap)
+        .finally_(pay)
+    )
+    rest = Flow("rest", Trip).start_with(book, compensate=unbook).finally_(nap)
+"""
+
+ROME = ("--input", '{"to": "Rome"}')
+
+
+@pytest.fixture(autouse=True)
+def program(tmp_path: Path) -> None:
+    (tmp_path / "trip.py").write_text(dedent(PROGRAM))
+
+
+def run_id(done: Done) -> str:
+    return done.out.partition("Run ")[2].partition(" ")[0]
+
+
+def test_a_flow_is_run_answered_and_taken_up(weft: Call, tmp_path: Path) -> None:
+    """Where nobody sits, it says how to answer; any process goes on with it."""
+    begun = weft("run", "trip.py:trip", *ROME)
+    run = run_id(begun)
+    assert '  book → {"notes":["booked Rome"]}\n' in begun.out
+    assert f"Run {run} waits for an answer." in begun.out
+    assert "seat asks: Which seat?" in begun.out
+    weft("answer", run, "12A")
+    asked = weft("resume", run)
+    assert "Pay for Rome?\n  boss is asked to decide on approval.\n" in asked.out
+    assert "later: Pay later. At the desk." in asked.out
+    assert f" answer {run} approve\n" in asked.out
+    for wrong in ("maybe", '{"decision": "maybe"}', '{"instructions": "hurry"}'):
+        refused = weft("answer", run, wrong, code=2)
+        assert "decision: approve | reject | later | defer" in refused.err
+    assert "approval asks: Pay for Rome?" in weft("runs").out
+    weft("answer", run, '{"decision": "later", "instructions": "hurry"}', "--user", "boss")
+    ended = weft("resume", run)
+    assert "boss approved of approval (later): hurry" in ended.out
+    assert "pay → failed: OSError: no network; again\n" in ended.out
+    assert '  pay, attempt 2 → {"notes":["paid"]}\n' in ended.out
+    assert '"seat": "12A"' in ended.out or '"seat":"12A"' in ended.out
+    assert f"Run {run} finished: the flow is through." in ended.out
+    assert "boss answered" in weft("explain", run).out
+    assert (tmp_path / "booked").read_text() == "x"
+
+
+def test_a_person_at_the_terminal_decides(sit: Sit) -> None:
+    seat = sit("run", "trip.py:trip", *ROME, NO_COLOR="1")
+    seat.until("Which seat?")
+    seat.until("you> ")
+    seat.type("12A")
+    asked = seat.until("decision> ")
+    assert "1) approve\n  2) reject\n  3) later\n  4) defer\n" in asked
+    seat.type("soon")
+    assert "is none of these: approve, reject, later, defer." in seat.until("decision> ")
+    seat.type("1")
+    seat.until("instructions> ")
+    seat.type("hurry")
+    assert "boss approved of approval (approve): hurry" in seat.until("paid")
+    assert seat.end() == 0
+
+
+def test_one_process_drives_and_another_answers(sit: Sit, weft: Call) -> None:
+    seat = sit("run", "trip.py:trip", *ROME, NO_COLOR="1")
+    seat.until("you> ")
+    assert "goes on where it is attended to" in weft("answer", "last", "12A").out
+    seat.until("decision> ")
+    assert "goes on where it is attended to" in weft("answer", "last", "approve").out
+    seat.until("the flow is through")
+    assert seat.end() == 0
+
+
+def test_a_rejection_fails_the_run_and_is_made_up_for(weft: Call, tmp_path: Path) -> None:
+    weft("run", "trip.py:trip", *ROME)
+    weft("answer", "last", "12A")
+    weft("resume", "last")
+    weft("answer", "last", "reject")
+    failed = weft("resume", "last", code=1)
+    assert "unbook makes up for book → done" in failed.out
+    assert "ApprovalRejected: 'boss' did not approve." in failed.err
+    assert (tmp_path / "unbooked").read_text() == "x"
+
+
+@pytest.mark.parametrize("kill", [signal.SIGKILL, signal.SIGINT])
+def test_a_process_that_is_gone(kill: int, sit: Sit, weft: Call, tmp_path: Path) -> None:
+    """Another one goes on with the step that was cut off, and does nothing twice."""
+    seat = sit("run", "trip.py:rest", *ROME, NO_COLOR="1")
+    seat.until("  nap")
+    os.kill(seat.process.pid, kill)
+    seat.end()
+    (tmp_path / "awake").touch()
+    assert '  nap → {"notes":["slept"]}' in weft("resume", "last").out.replace("nap\n", "nap")
+    assert (tmp_path / "booked").read_text() == "x"
+
+
+def test_a_process_killed_while_it_makes_up_for_what_was_done(
+    sit: Sit, weft: Call, tmp_path: Path
+) -> None:
+    """Another one goes on with that, from where it was cut off."""
+    seat = sit("run", "trip.py:sorry", *ROME, NO_COLOR="1")
+    seat.until("nap makes up for pack")
+    os.kill(seat.process.pid, signal.SIGKILL)
+    seat.end()
+    assert not (tmp_path / "unbooked").exists()
+    (tmp_path / "awake").touch()
+    failed = weft("resume", "last", code=1)
+    assert "step pay failed: OSError: no network" in failed.err
+    assert (tmp_path / "unbooked").read_text() == "x"
+
+
+def test_a_run_is_cancelled_from_elsewhere(sit: Sit, weft: Call, tmp_path: Path) -> None:
+    """What was done is made up for by whoever drives it."""
+    seat = sit("run", "trip.py:rest", *ROME, NO_COLOR="1")
+    seat.until("  nap")
+    assert "is cancelled" in weft("cancel", "last", "--reason", "enough").out
+    assert seat.end() == 1
+    assert (tmp_path / "unbooked").read_text() == "x"
+    assert "nap was stopped: the flow does not go on" in seat.seen
+
+
+def test_a_run_that_waits_is_cancelled(weft: Call, tmp_path: Path) -> None:
+    """Nobody drives it, so the command makes up for what was done."""
+    weft("run", "trip.py:trip", *ROME)
+    assert "is cancelled" in weft("cancel", "last").out
+    assert (tmp_path / "unbooked").read_text() == "x"
+    assert "compensation" in weft("explain", "last").out
+
+
+def test_events_as_json(weft: Call) -> None:
+    lines = weft("run", "trip.py:trip", *ROME, "--json").out.splitlines()
+    kinds = [json.loads(line)["kind"] for line in lines if line.startswith("{")]
+    assert kinds[:3] == ["run.started", "context.loaded", "state.given"]
+    assert {"step.started", "step.completed", "fork.opened", "question.asked"} <= set(kinds)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("trip.py",), "builds several flows: trip, sorry, rest. Name one: trip.py:rest"),
+        (("trip.py:tripp",), "builds no flow 'tripp'. Did you mean 'trip'?"),
+        (("trop.py",), "There is no file 'trop.py'."),
+        (("trip.py:trip",), "This is no Trip: to: Field required. Give a state with --input."),
+        (("trip.py:trip", "--input", "{"), "This is no Trip: Invalid JSON"),
+        (("trip.py:trip", "--input", "@none.json"), "The file of --input cannot be read"),
+        (("broken.py",), "broken.py:1: W042 The code file does not load: ZeroDivisionError"),
+        (("empty.py",), "'empty.py' builds no flow."),
+        ((".", "--input", "{}"), "--input is the state of a flow"),
+    ],
+)
+def test_wrong_use(words: tuple[str, ...], says: str, weft: Call, tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text("1 / 0\n")
+    (tmp_path / "empty.py").write_text("")
+    assert says in weft("run", *words, code=2).err
+
+
+def test_the_state_may_come_from_a_file(weft: Call, tmp_path: Path) -> None:
+    (tmp_path / "state.json").write_text('{"to": "Nowhere"}')
+    (tmp_path / "awake").touch()
+    done = weft("run", "trip.py:rest", "--input", "@state.json", "--quiet")
+    assert json.loads(done.out) == {
+        "to": "Nowhere",
+        "seat": "",
+        "notes": ["booked Nowhere", "slept"],
+    }
+
+
+def test_a_flow_that_was_built_otherwise_is_not_gone_on_with(weft: Call, tmp_path: Path) -> None:
+    weft("run", "trip.py:trip", *ROME)
+    changed = dedent(PROGRAM).replace("retry=1", "retry=3")
+    (tmp_path / "trip.py").write_text(changed)
+    refused = weft("resume", "last", code=1)
+    assert "was built differently when this run began" in refused.err
+    assert "retry" in refused.err
