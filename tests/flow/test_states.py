@@ -52,14 +52,14 @@ async def test_a_change_is_reduced_as_the_field_says(
 
 
 async def test_a_step_that_leaves_a_list_as_it_is_changes_nothing(app: Weft) -> None:
-    outcome = await app.run(flow_of(gives({}), gives(None)), Work(notes=["a"]))
+    flow = flow_of(gives({})).then(gives(None), name="more")
+    outcome = await app.run(flow, Work(notes=["a"]))
     assert outcome.state == Work(notes=["a"])
 
 
 async def test_an_update_says_what_changes_and_how_sure_it_is(app: Weft) -> None:
-    outcome = await app.run(
-        flow_of(gives(Update(number=1)), gives(Update({"text": "so"}, confidence=0.9)))
-    )
+    sure = gives(Update({"text": "so"}, confidence=0.9))
+    outcome = await app.run(flow_of(gives(Update(number=1))).then(sure, name="sure"))
     assert (outcome.state.number, outcome.state.text) == (1, "so")
     first, second = await facts(app, outcome.run_id, "step.completed")
     assert (first.confidence, second.confidence) == (None, 0.9)

@@ -22,7 +22,7 @@ async def test_a_step_is_told_where_it_stands(app: Weft) -> None:
 
 async def test_two_steps_have_two_keys(app: Weft) -> None:
     first, second = Sees(), Sees()
-    await app.run(flow_of(first, second))
+    await app.run(flow_of(first).then(second, name="second"))
     (one,), (other,) = first.contexts, second.contexts
     assert one.idempotency_key != other.idempotency_key
 
