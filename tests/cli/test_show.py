@@ -34,6 +34,8 @@ def test_settings_are_shown_with_where_they_came_from(weft: Call, tmp_path: Path
         "documents_timeout = 5.0  # default",
         "strict = true  # default",
         'vectors = "sqlite:.weft/vectors.db"  # default',
+        'beliefs = ""  # default',
+        'model = ""  # default',
     ]
     (tmp_path / "weft.toml").write_text(done.out, "utf-8")
     assert 'artifacts = ""  # weft.toml' in weft("show", "config").out.splitlines()

@@ -45,11 +45,12 @@ async def test_another_state_step_or_flow_is_another_matter(app: Weft, change: s
     assert step.taken == 2
 
 
-async def test_a_result_counts_to_the_end_of_its_time(timed: Timed) -> None:
+@pytest.mark.parametrize("seconds", [60, 1])
+async def test_a_result_counts_to_the_end_of_its_time(timed: Timed, seconds: int) -> None:
     step = Costly()
-    flow = flow_of(step, cache=60)
+    flow = flow_of(step, cache=seconds)
     await timed.run(flow)
-    timed.clock.advance(timedelta(seconds=60))
+    timed.clock.advance(timedelta(seconds=seconds))
     await timed.run(flow)
     assert step.taken == 1
     timed.clock.advance(timedelta(seconds=1))

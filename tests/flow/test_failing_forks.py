@@ -115,7 +115,9 @@ async def test_a_path_handles_what_fails_in_a_fork_inside_it() -> None:
 
 async def test_two_paths_ask_at_once() -> None:
     """One person is asked at a time, and everybody is answered in the end."""
-    asking = flow().fork(Path(asks), Path().then(asks), Path().await_approval("boss"), join=results)
+    asking = flow().fork(
+        Path(asks), Path().then(asks, name="more"), Path().await_approval("boss"), join=results
+    )
     events = await log_of(asking, lambda asked: "approve" if asked.tool == "approval" else "red")
     assert events[-1].kind == "run.finished"
     assert len(every(events, "question.asked")) == 3
@@ -152,7 +154,9 @@ async def test_the_end_of_a_failing_failure_path_stops_its_siblings() -> None:
 
 async def test_a_run_waits_once_all_its_paths_do() -> None:
     """Also where one waits to ask until another one is answered."""
-    lives = FlowLives(flow().fork(Path(asks), Path(asks), join=results), Notes(), nobody)
+    lives = FlowLives(
+        flow().fork(Path(asks), Path().then(asks, name="more"), join=results), Notes(), nobody
+    )
     run = await lives.begin()
     with pytest.raises(AssertionError, match="hangs"):
         await lives.life(run, Fuse())

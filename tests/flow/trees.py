@@ -66,6 +66,7 @@ class Grown:
     answers: dict[str, str] = field(default_factory=dict[str, str])
     most: dict[str, int] = field(default_factory=dict[str, int])
     count: int = 0
+    is_after: bool = False  # what comes after a failure is not made up for
 
     def answer(self, question: Any) -> str:
         """What an approver says."""
@@ -93,7 +94,7 @@ class Grown:
     def _leaf(self, path: Path, leaf: Leaf) -> None:
         name = self.name("step")
         settings: dict[str, Any] = {"name": name, "retry": Retry(leaf.retries, delay=0)}
-        if leaf.compensated:
+        if leaf.compensated and not self.is_after:
             self.compensated.add(name)
             settings["compensate"] = undo(name)
         if leaf.handled:
@@ -148,5 +149,6 @@ def grow(main: tuple[Any, ...], failure: tuple[Any, ...] | None) -> Grown:
     for tree in main:
         grown.put(grown.flow, tree)
     if failure is not None:
+        grown.is_after = True
         grown.flow.on_failure(grown.path(failure))
     return grown

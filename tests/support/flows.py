@@ -18,6 +18,7 @@ from weft.log.events import ENDS
 from weft.log.spec import Event
 from weft.runtime.logic import evolve, fresh
 from weft.runtime.ports import Definitions
+from weft.runtime.service.beginnings import FlowGiven
 from weft.runtime.service.driver import Driver
 from weft.runtime.service.runs import Runs, World
 from weft.runtime.spec import Reply, Stop
@@ -66,7 +67,7 @@ class FlowLives:
     async def begin(self) -> str:
         """A run begun and not yet driven."""
         loaded = Flows(None).declare(self._flow)
-        return await self.runs().start_flow(loaded, self._state, user="u1", tenant="acme")
+        return await self.runs().start(FlowGiven(loaded, self._state), user="u1", tenant="acme")
 
     def driver(self) -> Driver:
         """What drives runs in a process that has just started."""

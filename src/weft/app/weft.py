@@ -99,7 +99,9 @@ class Weft:
             return Run(await runs.start(workflow, user=user_id, tenant=app_id), runs)
         loaded = self._open().flows.declare(workflow)
         given: Any = state if state is not None else workflow.state()
-        return Run(await runs.start_flow(loaded, given, user=user_id, tenant=app_id), runs)
+        beginnings: Any = import_module("weft.runtime.service.beginnings")
+        what = beginnings.FlowGiven(loaded, given)
+        return Run(await runs.start(what, user=user_id, tenant=app_id), runs)
 
     async def resume(self, run: str) -> "Run":
         """Go on with a run where its log ends, in this process.

@@ -75,12 +75,14 @@ def begun(fact: flow.StepStarted) -> str:
 
 def stepped(fact: Stepped) -> str:
     """What came of a step."""
-    if isinstance(fact, flow.StepRetried):
-        when = f" at {moment(fact.due)}" if fact.due else ""
-        return f"failed: {_fault(fact.error, fact.message)}; again{when}"
-    if not isinstance(fact, flow.StepCompleted) and fact.error:
-        return f"failed: {_fault(fact.error, fact.message)}"
-    return data(fact.update) if fact.update else "done"
+    match fact:
+        case flow.StepRetried(error=error, message=message, due=due):
+            when = f" at {moment(due)}" if due else ""
+            return f"failed: {_fault(error, message)}; again{when}"
+        case flow.StepCompleted(update=update) | flow.StepCompensated(update=update, error=""):
+            return data(update) if update else "done"
+        case flow.StepFailed() | flow.StepCompensated():
+            return f"failed: {_fault(fact.error, fact.message)}"
 
 
 def data(value: Json) -> str:

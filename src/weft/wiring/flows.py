@@ -100,6 +100,8 @@ class Flows:
         hooks, called = read_code_hooks(where, flow.hooks, agents)
         models = {name: agent.model for name, agent in agents.items()}
         guards = read_guards(where, flow.guards, models)
+        if guards.selection is not None:
+            raise DefinitionError(flow.name, [_no_selection(flow)])
         staff = {name: self._staff(node) for name, node in steps.items()}
         around = Around(
             agents,
@@ -112,7 +114,7 @@ class Flows:
         return Loaded(
             Flowing(plan, around),
             staff,
-            f"{ROOT}{flow.file}",
+            f"{ROOT}{flow.site.file}",
             plan.digest,
             {},
             {},
@@ -137,10 +139,16 @@ class Flows:
         given = self._engine or node.step.model or self._models.default
         if not given:
             raise UsageError(
-                f"Step {node.name!r} has no engine. Give it one: `engine = …` or `model = …` in its "
-                "class, or one for all: `Weft(model=…)` or `Weft(engine=…)`."
+                f"Step {node.name!r} has no engine. Give it one: `engine = …` or `model = …` in "
+                "its class, or one for all: `Weft(model=…)` or `Weft(engine=…)`."
             )
         return given
+
+
+def _no_selection(flow: Flow[Any]) -> Diagnostic:
+    message = "A selection among the guards of a flow has no effect: steps follow from each other."
+    remedy = "Let a step choose who answers for it: `.then(…, select=Selection(…))`."
+    return Diagnostic(flow.site.file, flow.site.line, "W127", message, remedy)
 
 
 def _plan(loaded: Loaded) -> FlowPlan:
@@ -183,7 +191,7 @@ def _built(file: str) -> tuple[list[Flow[Any]], Sequence[Diagnostic]]:
             members = adapter("files").program(file)
         except DefinitionError as error:
             problems = error.diagnostics
-    own = [flow for flow in built if flow.file == abspath(file)]
+    own = [flow for flow in built if flow.site.file == abspath(file)]
     known = [cast(Flow[Any], each) for each in members.values() if isinstance(each, Flow)]
     return [*dict.fromkeys([*own, *known])], problems
 

@@ -13,7 +13,7 @@ from weft.flow.logic.drawing import draw
 from weft.flow.logic.plans import make_plan, placed_lines
 from weft.flow.spec.builder import Path, Settings, as_line, calling, make_step
 from weft.flow.spec.declared import Declared, Misplaced
-from weft.flow.spec.nodes import FlowPlan, Line, Node
+from weft.flow.spec.nodes import FlowPlan, Line, Node, Site
 from weft.guards.spec import Guards
 
 S = TypeVar("S", bound=BaseModel)
@@ -123,9 +123,9 @@ class Flow(Path, Generic[S]):
         return draw(self.plan)
 
     @property
-    def file(self) -> str:
-        """The file in which the flow is built."""
-        return self._line.site.file
+    def site(self) -> Site:
+        """Where the flow is built."""
+        return self._line.site
 
     def _put(self, call: str, node: Node) -> Self:
         after = self._misplacing(call)

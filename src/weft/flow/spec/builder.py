@@ -6,7 +6,6 @@ from inspect import currentframe
 from typing import Any, Self, TypedDict, Unpack, cast
 
 from weft.assembly.spec.formats import Budget, ContextFormat
-from weft.errors import UsageError
 from weft.flow.spec.nodes import (
     APPROVE,
     REJECT,
@@ -89,7 +88,7 @@ class Path:
         return self._put(
             "branch",
             BranchNode(
-                name=name or self._named("branch"),
+                name=self._named("branch", name),
                 site=calling(),
                 on=on,
                 cases=_cases(cases),
@@ -102,7 +101,7 @@ class Path:
         return self._put(
             "fork",
             ForkNode(
-                name=name or self._named("fork"),
+                name=self._named("fork", name),
                 site=calling(),
                 paths=tuple(map(as_line, paths)),
                 join=None if join is None else _join(join, calling()),
@@ -121,7 +120,7 @@ class Path:
         return self._put(
             "repeat_until",
             LoopNode(
-                name=name or self._named("loop"),
+                name=self._named("loop", name),
                 site=calling(),
                 until=until,
                 body=as_line(path),
@@ -144,7 +143,7 @@ class Path:
         return self._put(
             "await_approval",
             ApprovalNode(
-                name=name or self._named("approval"),
+                name=self._named("approval", name),
                 site=calling(),
                 asking=escalate_to(
                     approver,
@@ -177,7 +176,10 @@ class Path:
         self._line.nodes.append(node)
         return self
 
-    def _named(self, kind: str) -> str:
+    def _named(self, kind: str, given: str | None) -> str:
+        """What a node is called that may have been given a name."""
+        if given is not None:
+            return given
         number = self._numbers[kind] = self._numbers.get(kind, 0) + 1
         return kind if number == 1 else f"{kind}_{number}"
 
@@ -229,24 +231,22 @@ def as_step(step: Any) -> Any:
 
 def make_step(step: Any, site: Site, settings: Settings) -> StepNode:
     """A step with its settings in one form."""
-    plain: dict[str, Any] = {**settings}
-    unknown = plain.keys() - Settings.__annotations__.keys()
-    if unknown:
-        known = ", ".join(Settings.__annotations__)
-        raise UsageError(f"A step has no setting {min(unknown)!r}. There is: {known}.")
-    failure, low, cache = (
-        plain.pop(key, None) for key in ("on_failure", "on_low_confidence", "cache")
+    known = Settings.__annotations__
+    plain: dict[str, Any] = {key: said for key, said in settings.items() if key in known}
+    name, failure, low, cache = (
+        plain.pop(key, None) for key in ("name", "on_failure", "on_low_confidence", "cache")
     )
     retry = plain.pop("retry", 0)
     return StepNode(
-        name=plain.pop("name", None) or step_name(step),
+        name=step_name(step) if name is None else name,
         step=as_step(step),
         site=site,
         retry=retry if isinstance(retry, Retry) else Retry(retry, delay=0.0),
         on_failure=_handlers(failure),
         on_low_confidence=None if low is None else as_line(low),
         compensate=as_step(plain.pop("compensate", None)),
-        cache={None: None, True: math.inf, False: None}.get(cache, cache),
+        cache=math.inf if cache is True else None if cache is False else cache,
+        unknown=tuple(key for key in settings if key not in known),
         **plain,
     )
 

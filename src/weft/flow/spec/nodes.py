@@ -42,7 +42,7 @@ class Unmade(NamedTuple):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepNode:
     """A step, and how it is to be taken. Its settings are as they were given: the check says what
-    is wrong with them."""
+    is wrong with them, and which are `unknown`."""
 
     name: str
     step: Any
@@ -60,6 +60,7 @@ class StepNode:
     recover: bool = False
     cache: float | None = None
     select: Selection | None = None
+    unknown: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

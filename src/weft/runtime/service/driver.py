@@ -356,10 +356,7 @@ class Driver:
             journal.record(id, fact)
         match decision:
             case TakeTurn(agent=agent):
-                number = next(iter(journal.state.open), journal.state.turns + 1)
-                if begin_turn(journal, number):
-                    await opened.turns.take(number, agent, self._voice(opened, number, agent))
-                    await opened.selections.settle()
+                await self._take(opened, agent)
             case Select(id=id, agent=meant):
                 await opened.select(id, meant)
             case Ask(question=question):
@@ -374,6 +371,14 @@ class Driver:
                 await pick(journal, opened.loaded, decision)
             case _:
                 raise AssertionError(f"a conversation does not decide on {decision!r}")
+
+    async def _take(self, opened: Opened, agent: str) -> None:
+        """Let an agent take its turn, if there is budget for it."""
+        journal = opened.journal
+        number = next(iter(journal.state.open), journal.state.turns + 1)
+        if begin_turn(journal, number):
+            await opened.turns.take(number, agent, self._voice(opened, number, agent))
+            await opened.selections.settle()
 
     def _voice(self, opened: Opened, turn: int, agent: str) -> Voice:
         """Lets whoever watches hear answers while they are made, unless some may be hidden."""

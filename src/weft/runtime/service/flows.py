@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from weft.agents.spec import Finish, MakeUp, Proceed, Question
+from weft.agents.events import TurnStarted
+from weft.agents.spec import Ask, Decision, Finish, MakeUp, Proceed, Question
 from weft.flow.events import (
     BranchTaken,
     ForkJoined,
@@ -40,6 +41,8 @@ from weft.flow.ports import Results
 from weft.flow.spec.nodes import ApprovalNode, BranchNode, ForkNode, LoopNode, StepNode
 from weft.flow.spec.progress import Progress, Step, Strand
 from weft.flow.spec.steps import About, AgentStep, PathResult, Retry
+from weft.guards.logic.recovering import escalation
+from weft.guards.spec import NO_GUARDS
 from weft.kernel.values import Json, said, writable
 from weft.log.events import RunFinished, RunPaused
 from weft.log.spec import Fact
@@ -106,7 +109,7 @@ class Flows:
             await opened.hooks.before_chat()
             await opened.offer()
         self._go_on()
-        decision = self._workflow.decide(state)
+        decision = self._decide()
         for id, fact in decision.facts:
             self._journal.record(id, fact)
         match decision:
@@ -114,17 +117,31 @@ class Flows:
                 await self._proceed(self._progress.strands[strand])
             case MakeUp(place=place):
                 self._make_up(place)
+            case Ask(question=question):
+                ask(self._journal, question)
             case Finish(reason=reason):
                 await self._end(reason)
             case _:
                 return bool(decision.facts) or await self._rest()
         return True
 
+    def _decide(self) -> Decision:
+        """What comes next: what guards want of a person, or what the flow says. Guards have no say
+        any more in a flow that does not go on."""
+        state = self._journal.state
+        if self._progress.undoing is not None:
+            self._journal.guards = NO_GUARDS
+            return self._workflow.decide(state)
+        return (escalation(state) if state.failure is None else None) or self._workflow.decide(
+            state
+        )
+
     async def _halt(self, steps: Iterable[Step]) -> None:
         """Stop steps that are being taken."""
         over = [*steps]
         await self._crew.drop(step.number for step in over)
         for step in over:
+            self._steps.settle(step)
             self._steps.cut_off(step, "cancelled", "")
             fact = StepSkipped(step.node, step.place, step.number, STOPPED)
             self._journal.record(f"s{step.number}/skipped", fact)
@@ -184,8 +201,13 @@ class Flows:
         is_agent = isinstance(node.step, AgentStep)
         turn = self._journal.state.turns + 1 if is_agent else 0
         attempt, place = strand.attempt + 1, self._place(strand)
+        step = Step(number, place, strand.id, node.name, attempt, turn)
+        if not self._steps.afford(step):
+            return  # on record, and the flow does not go on
         fact = StepStarted(node.name, place, number, attempt, strand.id, turn)
         self._journal.record(f"s{number}/a{attempt}?", fact)
+        if is_agent:
+            self._journal.record(f"t{turn}", TurnStarted(turn, node.name))
 
     async def _known(self, strand: Strand, node: StepNode) -> bool:
         """Let a step that came to something before come to it again; whether it did."""
@@ -290,8 +312,9 @@ class Flows:
         if step.undoes:
             self._undoing_failed(step, node, name, message)
             return
+        self._steps.settle(step)
         self._steps.cut_off(step, "failed", f"{name}: {message}")
-        if step.attempt <= node.retry.n:
+        if step.attempt <= node.retry.n and self._journal.state.failure is None:
             self._retry(step, node, name, message)
             return
         strand = self._progress.strands[step.strand]

@@ -19,12 +19,10 @@ async def outcome(runs: Runs, run: str) -> Outcome:
         UsageError: it is no run of a flow.
     """
     state, workflow = await _begun(runs, run)
-    known = await runs.position(run)
     async with aclosing(runs.events(run)) as events:
         async for event in events:
             evolve(workflow, state, event)
-            is_paused = event.seq >= known and isinstance(event.data, RunPaused)
-            if is_paused and await _is_asked(runs, state):
+            if isinstance(event.data, RunPaused) and await _is_asked(runs, state):
                 break
     return _outcome(run, workflow, state)
 
@@ -38,7 +36,7 @@ async def _begun(runs: Runs, run: str) -> tuple[RunState, Flowing]:
 
 
 async def _is_asked(runs: Runs, state: RunState) -> bool:
-    """Whether what a run waits for here is what it waits for now, and can still be answered."""
+    """Whether what a run waits for at this place of its log can still be answered."""
     asked = await runs.question(state.run)
     return asked is not None and state.question is not None and asked.id == state.question.id
 

@@ -5,10 +5,7 @@ import logging
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractContextManager, aclosing
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-
-import msgspec
-from pydantic import BaseModel
+from datetime import datetime
 
 from weft.agents.events import QuestionAnswered, QuestionAsked, UserText
 from weft.agents.logic.answers import misanswer
@@ -25,21 +22,18 @@ from weft.errors import (
     UsageError,
     WorkflowGone,
 )
-from weft.flow.events import StateGiven
-from weft.flow.logic.flowing import Flowing
-from weft.flow.logic.folding import TIMEOUT
-from weft.flow.logic.plans import describe_plan
 from weft.kernel.values import Json
 from weft.log.events import ENDS, RunPaused, RunStarted
 from weft.log.ports import Clock
 from weft.log.spec import Event, Fact
 from weft.runtime.ports import Definitions, Entropy, Scheduler
+from weft.runtime.service.beginnings import FlowGiven, first_facts, pin_flow
 from weft.runtime.service.boards import BoardRuns, Place
 from weft.runtime.service.driver import Driver, Listeners, Stores
 from weft.runtime.service.following import Following
 from weft.runtime.service.giving_up import give_up
 from weft.runtime.service.mailing import RETRY, Mailing
-from weft.runtime.service.pinning import PLAN_FORM, pin
+from weft.runtime.service.pinning import PLAN_FORM
 from weft.runtime.service.posting import Posting
 from weft.runtime.service.starting import Starter
 from weft.runtime.spec import (
@@ -51,7 +45,6 @@ from weft.runtime.spec import (
     Stop,
     Summary,
 )
-from weft.variables.events import TimerSet
 from weft.variables.ports import DocumentStore, Environment
 from weft.variables.service import ContextSource
 
@@ -131,55 +124,31 @@ class Runs:
         )
         return self._posting.add(BoardRuns(name, place, load, user, tenant))
 
-    async def start(self, source: str, *, user: str, tenant: str) -> str:
-        """Begin a run of the workflow declared at a place, and give its id.
+    async def start(self, what: str | FlowGiven, *, user: str, tenant: str) -> str:
+        """Begin a run of the workflow declared at a place, or of a flow that is given a state, and
+        give its id.
 
         Raises:
             DefinitionError: the workflow does not pass its check; nothing was begun.
+            InvalidUpdate: it is no state of the flow; nothing was begun.
             MissingContext: a variable that it requires has no value; nothing was begun.
         """
-        world = self._world
-        loaded = await world.definitions.load(source)
+        world, facts = self._world, list[tuple[str, Fact, str]]()
+        if isinstance(what, str):
+            loaded = await world.definitions.load(what)
+            if loaded.opening:
+                facts.append(("opening", UserText(WORKFLOW, loaded.opening), "driver"))
+        else:
+            loaded, now = what.loaded, world.clock.now()
+            facts += first_facts(what, user, now)
+            await pin_flow(world.stores.log, loaded, now)
         run = world.entropy.token()
-        journal = await self._starter.begin(run, loaded, _started(loaded, user, tenant))
-        if loaded.opening:
-            journal.record("opening", UserText(WORKFLOW, loaded.opening))
+        journal = await self._starter.begin(run, loaded, _started(loaded, user, tenant), facts)
+        if not isinstance(what, str):
+            self._driver.adopt(run, loaded)
         await journal.commit()
         await world.scheduler.wake(run, tenant=tenant)
         return run
-
-    async def start_flow(self, loaded: Loaded, given: BaseModel, *, user: str, tenant: str) -> str:
-        """Begin a run of a flow with a state, and give its id.
-
-        Raises:
-            InvalidUpdate: it is no state of the flow.
-            MissingContext: a variable that it requires has no value; nothing was begun.
-        """
-        world, workflow = self._world, loaded.workflow
-        assert isinstance(workflow, Flowing)
-        now, run = world.clock.now(), world.entropy.token()
-        facts: list[tuple[str, Fact, str]] = [
-            ("state", StateGiven(workflow.states.dump(given)), user)
-        ]
-        if workflow.plan.timeout is not None:
-            due = now + timedelta(seconds=workflow.plan.timeout)
-            facts.append(("timeout", TimerSet(TIMEOUT, due), "clock"))
-        await pin(world.stores.log, workflow.plan, describe_plan(workflow.plan), now)
-        started = msgspec.structs.replace(_started(loaded, user, tenant), form=Flowing.form)
-        journal = await self._starter.begin(run, loaded, started, facts)
-        self._driver.adopt(run, loaded)
-        await journal.commit()
-        await world.scheduler.wake(run, tenant=tenant)
-        return run
-
-    async def position(self, run: str) -> int:
-        """The number of the last event of a run.
-
-        Raises:
-            UnknownRun: there is no such run.
-        """
-        _, last = await self._ends(run)
-        return last.seq
 
     async def definition(self, run: str) -> Loaded:
         """The workflow that a run is pinned to."""
@@ -347,6 +316,7 @@ def _started(loaded: Loaded, user: str, tenant: str) -> RunStarted:
         tenant,
         user,
         loaded.set_aside,
+        loaded.workflow.form,
     )
 
 

@@ -12,7 +12,7 @@ from weft.agents.spec import USER, Prepared, Question, ToolSchema
 from weft.assembly.logic import piece, spoken
 from weft.assembly.logic.assembled import AssembledContext
 from weft.assembly.spec import Message
-from weft.errors import NoCandidates
+from weft.errors import BudgetExceeded, NoCandidates
 from weft.flow.events import StepCompensated, StepCompleted
 from weft.flow.logic.flowing import Flowing
 from weft.flow.logic.states import Change, StateModel
@@ -24,6 +24,7 @@ from weft.kernel.contained import called, named
 from weft.kernel.values import Json, as_data, said
 from weft.log.spec import Fact
 from weft.runtime.service.calls import Call, Caller, Parked, park
+from weft.runtime.service.guarding import STEP, in_time, reserve, settle
 from weft.runtime.service.opened import Opened
 from weft.runtime.service.rounds import Ended
 from weft.runtime.service.selections import Wanted
@@ -49,6 +50,11 @@ class StepCallee:
     async def __call__(self, arguments: Mapping[str, Json], context: Context) -> Any:
         """What the step gives."""
         return await called(self._function, self._state, StepContext(context, self._about))
+
+
+def _charge(step: Step) -> str:
+    """What an attempt is charged to the budget as: the turn of its agent, or itself."""
+    return f"t{step.turn}" if step.turn else f"s{step.number}/a{step.attempt}"
 
 
 class TurnFailed(Exception):
@@ -78,6 +84,21 @@ class Steps:
         opened = secrets.opened(dict(written), secrets.names) if secrets else written
         return self._workflow.states.load(opened)
 
+    def afford(self, step: Step) -> bool:
+        """Reserve a step of the run's budget for an attempt; whether it can be made."""
+        try:
+            reserve(self._journal, {_charge(step): STEP})
+        except BudgetExceeded:
+            return False
+        return True
+
+    def settle(self, step: Step) -> None:
+        """Settle what was reserved for an attempt, unless its turn did; what makes up for others is
+        not charged."""
+        is_settled = step.turn and step.turn not in self._journal.state.open
+        if not (step.undoes or is_settled):
+            settle(self._journal, _charge(step), STEP)
+
     async def call(
         self, step: Step, node: StepNode, written: Mapping[str, Json], about: About
     ) -> Fact:
@@ -93,7 +114,8 @@ class Steps:
         timeout = None if step.undoes else node.timeout
         call = Call(self._journal, Caller(key, f"step:{about.step}", timeout), callee)
         try:
-            change = self._workflow.states.read(await call.carry_out({}))
+            given = await in_time(self._journal, _charge(step), call.carry_out({}))
+            change = self._workflow.states.read(given)
             reduced = self._workflow.states.reduce(written, [change.fields])
         except Parked:
             assert call.question is not None
@@ -101,6 +123,7 @@ class Steps:
         except Exception:
             self._journal.complete(f"{key}/a{step.attempt}/left", call.facts())
             raise
+        self.settle(step)
         made = outcome_of(step, node, change, reduced)
         return self._journal.complete(f"{key}/a{step.attempt}", [*call.facts(), made])[-1]
 

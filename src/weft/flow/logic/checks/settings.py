@@ -6,14 +6,20 @@ from typing import Any, cast
 from weft.assembly.spec.formats import Budget, ContextFormat
 from weft.errors import Diagnostic
 from weft.flow.logic.checks.problems import fits, is_count, is_number, problem
+from weft.flow.spec.builder import Settings
 from weft.flow.spec.nodes import Site, StepNode
 from weft.flow.spec.steps import Retry
 from weft.guards.spec import Selection
-from weft.kernel.values import preview
+from weft.kernel.values import nearest, preview
 
 
 def check_values(node: StepNode) -> Iterator[Diagnostic]:
     """Whether a step can be taken as its settings say."""
+    for name in node.unknown:
+        near = nearest(name, Settings.__annotations__)
+        known = ", ".join(Settings.__annotations__)
+        remedy = f"Did you mean {near!r}?" if near else f"There is: {known}."
+        yield problem(node.site, "W126", f"Step {node.name!r} has no setting {name!r}.", remedy)
     yield from _check_retry(node)
     yield from check_timeout(f"step {node.name!r}", node.timeout, node.site)
     yield from _check_confidence(node)

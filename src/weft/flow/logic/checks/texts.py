@@ -2,7 +2,7 @@
 
 import ast
 from collections.abc import Callable, Iterable, Iterator
-from inspect import getsource, ismethod
+from inspect import getsource, ismethod, unwrap
 from textwrap import dedent
 from typing import Any, is_typeddict
 
@@ -56,12 +56,14 @@ def _code_of(step: Any) -> Callable[..., Any] | None:
 
 
 def _parsed(function: Callable[..., Any]) -> _Function | None:
-    """A function as it is written, if its source is there."""
+    """A function as it is written, if its source is there and still of it."""
     try:
         (parsed,) = ast.parse(dedent(getsource(function))).body
     except (OSError, TypeError, SyntaxError, ValueError):
         return None
-    return parsed if isinstance(parsed, _Function) else None
+    if isinstance(parsed, _Function) and parsed.name == unwrap(function).__name__:
+        return parsed
+    return None
 
 
 def _returned(body: Iterable[ast.AST]) -> Iterator[ast.expr]:

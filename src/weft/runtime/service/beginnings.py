@@ -1,0 +1,50 @@
+"""How runs of flows begin."""
+
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from pydantic import BaseModel
+
+from weft.flow.events import StateGiven
+from weft.flow.logic.flowing import Flowing
+from weft.flow.logic.folding import TIMEOUT
+from weft.flow.logic.plans import describe_plan
+from weft.log.ports import EventLog
+from weft.log.spec import Fact
+from weft.runtime.service.pinning import pin
+from weft.runtime.spec import Loaded
+from weft.variables.events import TimerSet
+
+
+class FlowGiven(NamedTuple):
+    """A flow, and the state that a run of it is to begin with."""
+
+    loaded: Loaded
+    state: BaseModel
+
+
+def first_facts(given: FlowGiven, user: str, now: datetime) -> list[tuple[str, Fact, str]]:
+    """What a run of a flow begins with.
+
+    Raises:
+        InvalidUpdate: it is no state of the flow.
+    """
+    workflow = _flowing(given.loaded)
+    facts: list[tuple[str, Fact, str]] = [
+        ("state", StateGiven(workflow.states.dump(given.state)), user)
+    ]
+    if workflow.plan.timeout is not None:
+        due = now + timedelta(seconds=workflow.plan.timeout)
+        facts.append(("timeout", TimerSet(TIMEOUT, due), "clock"))
+    return facts
+
+
+async def pin_flow(log: EventLog, loaded: Loaded, now: datetime) -> None:
+    """Put the plan of a flow on record, if it is not."""
+    plan = _flowing(loaded).plan
+    await pin(log, plan, describe_plan(plan), now)
+
+
+def _flowing(loaded: Loaded) -> Flowing:
+    assert isinstance(loaded.workflow, Flowing)
+    return loaded.workflow
