@@ -76,9 +76,12 @@ async def test_a_slogan_is_refined_until_the_critic_is_content(play: Callable[[s
     printed = await to_thread.run_sync(play, "refinement")
     assert "finished: Tea before you find a cup." in printed
     assert "refine ended after 3: the condition holds" in printed
-    turn = await seen(3)
+    assert "noticed: oscillation; done about it: synthesise" in printed
+    turn = await seen(5)
     assert "14 words, use at most six" in turn.prompt
     assert "The kettle that boils water faster" in turn.prompt
+    (hint,) = (each for each in turn.segments if each.kind == "hint")
+    assert hint.origin == "guards.loop_detection" and hint.text in turn.prompt
 
 
 def test_questions_go_to_the_model_that_can_answer_them(play: Callable[[str], str]) -> None:
