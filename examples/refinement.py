@@ -1,7 +1,8 @@
 """A slogan is drafted and criticised until the critic is content, at most so often.
 
-The writer remembers what was said in its thread, so that each draft answers the criticism of the
-one before. The log tells how often the loop was walked, why it ended, and what each agent saw.
+The writer is stubborn: whatever the critic says, it writes the same again. A guard notices that the
+two go round in circles, and tells them so in their next turns; that helps. The log tells what was
+noticed, what each agent saw, how often the loop was walked, and why it ended.
 
 Run it from any folder, as often as you like: python examples/refinement.py
 """
@@ -17,6 +18,8 @@ from weft import (
     Answer,
     AssembledContext,
     Flow,
+    Guards,
+    LoopDetection,
     Path,
     StepContext,
     Task,
@@ -25,11 +28,9 @@ from weft import (
     from_state,
 )
 
-DRAFTS = (
-    "The kettle that boils water faster than any other kettle you have ever had",
-    "Boils water faster than you can find a cup",
-    "Tea before you find a cup",
-)
+LONG = "The kettle that boils water faster than any other kettle you have ever had"
+SHORT = "Tea before you find a cup"
+INSTRUCTIONS = "You write slogans."
 
 
 class Slogan(BaseModel):
@@ -48,11 +49,10 @@ class Verdict(BaseModel):
 
 
 class Poet:
-    """Answers without a model: each time it is criticised, it has a shorter draft."""
+    """Answers without a model: it writes the same again, unless it is told to come to an end."""
 
     async def __call__(self, task: Task) -> Answer:
-        said = sum(message.author == task.agent for message in task.transcript)
-        return Answer(DRAFTS[min(said, len(DRAFTS) - 1)])
+        return Answer(LONG if task.system == INSTRUCTIONS else SHORT)
 
 
 class Counter:
@@ -71,7 +71,7 @@ class Draft(AgentStep[Slogan]):
     thread = "writing"
 
     def instructions(self) -> str:
-        return "You write slogans."
+        return INSTRUCTIONS
 
     def user_prompt(self, state: Slogan) -> str:
         return f"A slogan for a {state.product}, please."
@@ -104,8 +104,10 @@ async def sign(slogan: Slogan, ctx: StepContext) -> dict[str, Any]:
     return {"text": f"{slogan.text}."}
 
 
+GUARDS = Guards(loop_detection=LoopDetection(window=4, similarity=None, then="stop"))
+
 REFINE = (
-    Flow("refinement", Slogan)
+    Flow("refinement", Slogan, guards=GUARDS)
     .start_with(brief)
     .repeat_until(
         lambda slogan: slogan.score >= 10,
@@ -125,9 +127,11 @@ async def main() -> None:
             print(f"draft {number}: {draft}")
         print(f"{outcome.status}: {outcome.state.text}")
         for event in await app.log(outcome.run_id):
+            if event.kind == "loop.detected":
+                print(f"noticed: {event.data.loop}; done about it: {event.data.strategy}")
             if event.kind == "loop.ended":
                 print(f"{event.data.loop} ended after {event.data.passes}: {event.data.reason}")
-        print(f"\n{await app.explain(outcome.run_id, turn=3)}")
+        print(f"\n{await app.explain(outcome.run_id, turn=5)}")
 
 
 if __name__ == "__main__":

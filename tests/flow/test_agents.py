@@ -19,6 +19,7 @@ from weft import (
     Message,
     RagCollection,
     RetrievalResult,
+    Selection,
     Task,
     ToolCall,
     Weft,
@@ -176,6 +177,20 @@ async def test_an_engine_is_a_function_a_method_or_an_object(app: Weft) -> None:
 
     for step, text in ((ByFunction, "function"), (ByMethod, "method of ByMethod")):
         assert (await app.run(flow_of(step))).state.text == text
+
+
+async def test_a_selection_picks_who_answers(app: Weft) -> None:
+    class Chooses(Writer):
+        engines = {"left": Model("left"), "right": Model("right")}
+
+        def __init__(self) -> None:
+            pass
+
+    select = Selection(candidates=("left", "right"), exclude=("left",))
+    outcome = await app.run(flow_of(Chooses, select=select))
+    assert outcome.state.text == "right"
+    (made,) = await facts(app, outcome.run_id, "selection.made")
+    assert made.chosen == "right"
 
 
 # ------------------------------------------------------------------ retrieval
@@ -406,10 +421,10 @@ async def test_tools_are_called_so_often_and_what_they_gave_is_kept(app: Weft) -
 
 
 @pytest.mark.parametrize("missing", ["user_prompt", "apply"])
-async def test_a_step_that_says_too_little_is_refused(app: Weft, missing: str) -> None:
+def test_a_step_that_says_too_little_is_refused(missing: str) -> None:
     class Silent(Writer):
         pass
 
     setattr(Silent, missing, getattr(AgentStep, missing))
-    with pytest.raises(DefinitionError, match=f"Define `{missing}"):
-        await app.run(flow_of(Silent(Model())))
+    with pytest.raises(DefinitionError, match=f"W121 .* Define `{missing}"):
+        assert flow_of(Silent(Model())).plan

@@ -118,3 +118,9 @@ async def test_a_failure_in_a_path_is_a_failure_of_the_flow(app: Weft) -> None:
     flow = flow_of(note("a")).branch(lambda state: 1, {1: failing("b")}).then(note("c"))
     outcome = await play(app, flow)
     assert outcome.status == "failed" and outcome.state.notes == ["a"]
+
+
+async def test_a_branch_may_have_a_name(app: Weft) -> None:
+    flow = flow_of(note("a")).branch(lambda state: 1, {1: note("b")}, name="kind")
+    outcome = await app.run(flow)
+    assert await taken(app, outcome.run_id) == ["a", "kind:1/b"]

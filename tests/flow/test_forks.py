@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from tests.flow.scenes import Sees, Work, facts, failing, flow_of, names, note, play
-from weft import Flow, InvalidUpdate, Path, StepContext, Weft
+from weft import Flow, InvalidUpdate, Path, StepContext, Weft, complete
 
 
 def forking(*paths: Any, join: Any, **more: Any) -> Flow[Work]:
@@ -160,6 +160,12 @@ async def test_a_path_of_a_fork_has_branches_and_loops(app: Weft) -> None:
     branch = Path().branch(lambda state: state.text, {"": note("blank")})
     outcome = await app.run(forking(loop, branch, join=note("join")))
     assert outcome.state.number == 3 and outcome.state.notes == ["begin", "blank", "join", "end"]
+
+
+async def test_a_path_that_completes_is_through(app: Weft) -> None:
+    short = Path(note("a")).branch(lambda state: 1, {1: complete()}).then(note("never"))
+    outcome = await app.run(forking(short, note("b"), join=note("join")))
+    assert outcome.state.notes == ["begin", "a", "b", "join", "end"]
 
 
 async def test_many_paths_are_walked(app: Weft) -> None:

@@ -125,3 +125,9 @@ async def test_a_secret_in_the_state_is_masked_in_the_log_only(
     assert "s3cr3t" not in repr([event.data for event in await app.log(outcome.run_id)])
     assert outcome.failure is not None and outcome.failure.message == "refused ⟨secret:key⟩"
     assert "s3cr3t" not in outcome.failure.stack
+
+
+async def test_a_flow_says_its_version(app: Weft) -> None:
+    outcome = await app.run(Flow("work", Work, version="2026-11").start_with(note("a")))
+    (started,) = await facts(app, outcome.run_id, "run.started")
+    assert (started.workflow, started.workflow_version) == ("work", "2026-11")
