@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.reaction.scenes import SOON, Gate, Order, Parcel, Timed, facts, idle, verdicts
+from tests.reaction.scenes import SOON, Gate, Order, Parcel, facts, idle, verdicts
+from tests.support.timed import Timed
 from weft import After, Batch, Guards, NoCandidates, ReactionFailed, Selection, UsageError, Weft
 from weft.agents.spec import Answer, Task
 from weft.app.board import Board

@@ -10,6 +10,7 @@ from weft.guards.logic.checking import check_guards
 from weft.guards.spec import NO_GUARDS, Guards
 from weft.kernel.documents import Document
 from weft.kernel.models import Entry, Report
+from weft.kernel.names import qualified
 from weft.kernel.values import as_data, said
 from weft.lifecycle.logic import order_hooks, read_hooks
 from weft.lifecycle.spec import Hooks
@@ -75,7 +76,7 @@ def read_guards(
     if guards is None:
         return NO_GUARDS
     report = Report(where)
-    said = guards.model_dump(mode="json") if isinstance(guards, Guards) else dict(guards)
+    said = guards.model_dump(mode="json", fallback=qualified) if isinstance(guards, Guards) else dict(guards)
     document = _document(where, "guards", said)
     read = guards if isinstance(guards, Guards) else report.model(document, Entry((), said), Guards)
     if read is not None:
