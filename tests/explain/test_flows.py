@@ -159,5 +159,7 @@ async def test_no_byte_of_a_prompt_is_unattributed() -> None:
         assert "".join(segment.text for segment in found.segments) == task.prompt
         assert found.verified and not found.doubts
         assert sum(segment.tokens for segment in found.segments) == found.tokens
+    onward = explain_turn(events, 1).onward
+    assert onward is not None and onward.reason == "step Telling1 began"
     assert "Always cite sources." in tasks[1].prompt and "answer 1" in tasks[1].prompt
     assert "Given said" in tasks[3].prompt or "Always cite sources." in tasks[3].prompt

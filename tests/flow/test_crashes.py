@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 
+from tests.flow.notes import Notes, bad, count, done, flow, note, results, undo
 from tests.flow.trips import boss, travel
-from tests.support.flows import tale, undone
+from tests.support.flows import FlowLives, tale, undone
 from tests.support.plays import every
+from weft import Flow, Path, Retry, escalate_to
 from weft.runtime.spec import Stop
 
 pytestmark = pytest.mark.repeats
@@ -52,3 +54,49 @@ async def test_killed_again_and_again() -> None:
     for points in (3, 4, 5, 6):
         killed = travel(("send",))
         assert tale(await killed.lives.live(*[points] * 60)) == expected
+
+
+def patient() -> Flow[Notes]:
+    """Asks one person, then, when that one does not answer, another one who defers at first."""
+    chief = escalate_to("chief", timeout=60)
+    asking = flow().await_approval("boss", timeout=60, on_timeout=chief, name="ok")
+    return asking.then(note("paid"), compensate=undo("paid")).then(bad(), on_failure=[note("hm")])
+
+
+def deferring(question: Any) -> Any:
+    """The chief wants more time, once."""
+    if question.to == "boss":
+        return None
+    return "defer" if question.id.endswith("#2") else "approve"
+
+
+def nested() -> Flow[Notes]:
+    """A fork in a fork fails, which is handled around it; then a loop in which a step recovers."""
+    inner = done("a").fork(Path(note("b")), Path(note("c"), note("d"), bad()), join=note("inner"))
+    built = flow().fork(inner.on_failure([note("saved")]), done("e"), join=results)
+    recovering = Path(count).then(bad("weak"), retry=1, on_failure=[note("caught")], recover=True)
+    return built.repeat_until(lambda state: state.n == 2, recovering, max_iterations=3)
+
+
+def late() -> Flow[Notes]:
+    """A run that takes too long while it waits."""
+    built = flow(timeout=100).then(bad("flaky"), retry=Retry(3, delay=70, jitter=False))
+    return built.on_failure([note("told")])
+
+
+@pytest.mark.parametrize(
+    ("made", "person", "end"),
+    [
+        (patient, deferring, "run.failed"),
+        (nested, deferring, "run.finished"),
+        (late, deferring, "run.failed"),
+    ],
+)
+async def test_killed_at_every_append(made: Any, person: Any, end: str) -> None:
+    whole = FlowLives(made(), Notes(), person)
+    expected = await whole.live()
+    assert expected[-1].kind == end
+    for kill in range(whole.fuse.passed):
+        events = await FlowLives(made(), Notes(), person).live(kill)
+        assert tale(events) == tale(expected), f"killed at point {kill}"
+        assert undone(events) == undone(expected)

@@ -22,6 +22,7 @@ json_values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
     max_leaves=6,
 )
+
 PLAIN: dict[Any, st.SearchStrategy[Any]] = {
     Any: json_values,
     str: texts,
@@ -30,7 +31,7 @@ PLAIN: dict[Any, st.SearchStrategy[Any]] = {
     float: st.floats(allow_nan=False, allow_infinity=False),
     NoneType: st.none(),
     Artifact: artifacts("a"),
-    Message: st.builds(Message, st.integers(0, 9), texts, texts),
+    Message: st.tuples(st.integers(0, 9), texts, texts, visibilities).map(lambda it: Message(*it)),
     **dict.fromkeys((*get_args(Visibility), Visibility), visibilities),
     Audience: st.lists(visibilities, max_size=2).map(tuple),
     datetime: st.integers(0, 2**52).map(lambda each: EPOCH + timedelta(microseconds=each)),

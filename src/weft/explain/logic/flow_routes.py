@@ -111,11 +111,25 @@ def _came_of(events: Sequence[Event], route: Event) -> Iterator[str]:
             if isinstance(event.data, _AFTER) or event.kind in ENDS:
                 yield f"seq {event.seq}: {words(event)}"
         return
-    strand = _strand(route.data)
-    for event in after:
-        if isinstance(event.data, (flow.StepStarted, *ROUTES)) and _is_in(event.data, strand):
-            yield f"seq {event.seq}: {words(event)}"
-            return
+    if (found := following(after, _strand(route.data))) is not None:
+        yield f"seq {found.seq}: {words(found)}"
+
+
+def following(later: Sequence[Event], strand: str) -> Event | None:
+    """What comes next in a line of work, of these events."""
+    kinds = (flow.StepStarted, flow.StepRetried, *ROUTES)
+    for event in later:
+        is_next = isinstance(event.data, kinds) and _is_in(event.data, strand)
+        if is_next or event.kind in ENDS:
+            return event
+    return None
+
+
+def after_turn(events: Sequence[Event], later: Sequence[Event], turn: int) -> Event | None:
+    """What comes next in the line of work whose step an agent took in a turn."""
+    steps = (event.data for event in events if isinstance(event.data, flow.StepStarted))
+    strand = next((fact.strand for fact in steps if fact.turn == turn), "")
+    return following(later, strand)
 
 
 def _strand(fact: Any) -> str:

@@ -12,6 +12,7 @@ from weft.conversation.events import RouteDecided
 from weft.errors import UsageError
 from weft.explain.logic.artifacts import Artifacts, is_board
 from weft.explain.logic.calls import Part, turn_of
+from weft.explain.logic.flow_routes import after_turn, is_flow
 from weft.explain.logic.opened import Opened, frame_doubts, open_frames, shown
 from weft.explain.logic.parts import Asking, asking_doubts, askings
 from weft.explain.logic.steps import calls, steps
@@ -151,6 +152,9 @@ def _onward(events: Sequence[Event], after: int, turn: TurnStarted) -> Onward | 
     later = [event for event in events if event.seq > after]
     if is_board(events):
         return next((_again(event, later) for event in later if _is_retry(event, turn)), None)
+    if is_flow(events):
+        found = after_turn(events, later, turn.turn)
+        return found and Onward(found.seq, found.kind, "", words(found))
     for event in later:
         if isinstance(event.data, RouteDecided) and event.data.source == turn.agent:
             return Onward(event.seq, event.kind, event.data.target, event.data.reason)
