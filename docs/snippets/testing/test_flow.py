@@ -1,4 +1,4 @@
-"""A flow under test: its agents say what the test wants, and the test looks at the outcome."""
+"""A flow under test: its agents say what the test wants, and the test sees what became of it."""
 
 from typing import Any
 

@@ -144,7 +144,7 @@ class Runs:
             await pin_flow(world.stores.log, loaded, now)
         run = world.entropy.token()
         journal = await self._starter.begin(run, loaded, _started(loaded, user, tenant), facts)
-        if isinstance(what, FlowGiven):
+        if not isinstance(what, str):
             self._driver.adopt(run, loaded)
         await journal.commit()
         await world.scheduler.wake(run, tenant=tenant)
