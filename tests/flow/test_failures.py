@@ -156,7 +156,8 @@ async def test_a_flow_that_takes_too_long_is_made_up_for(app: Weft, witness: Wit
 
 async def test_a_failure_has_its_step_type_message_stack_time_and_attempt(app: Weft) -> None:
     flow = flow_of(note("a"), failing("pay", LookupError("no card")), retry=1)
-    with pytest.raises(FlowFailed, match="no card") as raised:
+    told = "of flow 'work' failed in step 'pay': LookupError: no card"
+    with pytest.raises(FlowFailed, match=told) as raised:
         await app.run(flow)
     outcome = raised.value.outcome
     (failed,) = await facts(app, outcome.run_id, "step.failed")

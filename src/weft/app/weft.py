@@ -288,7 +288,8 @@ def _told(flow: str, outcome: "Outcome") -> str:
     failure = outcome.failure
     where = f" in step {failure.step!r}" if failure and failure.step else ""
     why = f": {failure.error}: {failure.message}" if failure else ""
-    return f"Run {outcome.run_id!r} of flow {flow!r} was {outcome.status}{where}{why}"
+    how = "failed" if outcome.status == "failed" else "was cancelled"
+    return f"Run {outcome.run_id!r} of flow {flow!r} {how}{where}{why}"
 
 
 def _wiring() -> Any:
