@@ -181,8 +181,8 @@ async def test_a_search_is_told_with_scores_sources_and_what_had_no_room(desk: D
     assert "manual was searched for 'all about tea': 3 results" in text
     assert [(each.origin.rpartition(" ")[2], each.reason) for each in turn.withheld] == [
         ("jars.md#0", "over_budget"),
-        ("lamps.md#0", "over_budget"),
     ]
+    assert LAMPS.content in turn.prompt
     assert sum(each.tokens for each in turn.segments if "context." in each.kind) <= 30
 
 

@@ -60,10 +60,7 @@ class Place:
         if self.artifacts is None:
             log, inbox = CrashingLog(log, fuse), CrashingInbox(inbox, fuse)
         artifacts = CrashingArtifacts(self.artifacts or store.artifacts, fuse)
-        beliefs = (
-            CrashingBeliefs(self.beliefs, fuse) if self.beliefs else store.beliefs,
-            store.results,
-        )
+        beliefs = CrashingBeliefs(self.beliefs, fuse) if self.beliefs else store.beliefs
         return Stores(log, inbox, store.claims, store.snapshots, artifacts, beliefs, store.results)
 
     async def logs(self) -> dict[str, list[Event]]:
