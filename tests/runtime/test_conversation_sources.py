@@ -13,10 +13,11 @@ from tests.support.lives import Lives
 from tests.support.logs import essence
 from tests.support.plays import every, only
 from weft import Answer, DefinitionError, Event, RagCollection, RetrievalResult, Run, Task, Weft
+from weft.assembly.logic import spoken
 from weft.errors import UsageError
 from weft.explain.spec.turn import TurnExplained
 from weft.testing import InMemorySearch
-from weft.wiring import Collections, Settings
+from weft.wiring import Collections, Settings, token_counter
 
 TEA = RetrievalResult("Tea is packed dry.", 0.9, "tea.md", chunk=2)
 JARS = RetrievalResult("Jars are packed upright. " * 20, 0.8, "jars.md")
@@ -184,6 +185,18 @@ async def test_a_search_is_told_with_scores_sources_and_what_had_no_room(desk: D
     ]
     assert LAMPS.content in turn.prompt
     assert sum(each.tokens for each in turn.segments if "context." in each.kind) <= 30
+
+
+async def test_what_was_said_is_counted_as_the_rest_is(desk: Desk) -> None:
+    await desk.play("{literal: Be kind.}", turns=3)
+    counter = token_counter()
+    for number in (1, 2, 3):
+        turn = await desk.explained(number)
+        assert turn.counter == counter.name
+        assert turn.tokens == sum(each.tokens for each in turn.segments)
+        (said,) = (each for each in turn.segments if each.kind == "history")
+        texts = [spoken(each.author, each.text) for each in said.messages]
+        assert said.tokens == sum(map(counter.count, texts))
 
 
 async def test_a_format_says_how_it_is_written(desk: Desk) -> None:
