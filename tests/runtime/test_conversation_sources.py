@@ -142,6 +142,23 @@ async def test_what_was_said_stands_beside_sources_unless_it_is_one_of_them(desk
     assert told(among) == [("user", "Context:\nworkflow: Well?\n\nBe kind.")]
 
 
+async def test_what_was_said_is_as_secret_among_sources_as_beside_them(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOOR", "hunter2hunter2")
+    door = "{type: string, secret: true, source: {type: environment, env_var: DOOR}}"
+    setup = "initial_message: It is hunter2hunter2 and ⟨secret:door⟩.\nmax_turns: 1"
+    for source in ("{literal: Be kind.}", "{history: {}}"):
+        run = await desk.start(
+            f"{{sources: [{source}]}}",
+            orchestrator=setup,
+            context_variables=f"definitions: {{door: {door}}}",
+        )
+        await run.finished()
+    for task in desk.tasks:
+        assert "workflow: It is ⟨secret:door⟩ and ⟨secret:door⟩." in task.prompt
+
+
 async def test_a_window_bounds_what_was_said_and_the_rest_is_told(desk: Desk) -> None:
     await desk.play("{history: {last: 2}}", turns=3)
     assert told(desk.tasks[2]) == [("user", "Context:\nClerk: Clerk 1.\n\nClerk: Clerk 2.")]

@@ -211,10 +211,12 @@ class Sights:
 
     def _text(self, segment: Segment) -> str:
         """The text of a segment beside the system text, with the secrets that are in it: who may
-        see an artifact or a passage may see what is in it."""
+        see an artifact or a passage may see what is in it. What was said stays as it was heard."""
         text, secrets = self._journal.state.texts[segment.digest], self._journal.secrets
-        if not secrets:
+        if not secrets or segment.kind == HISTORY:
             return text
+        if segment.kind in DATA:
+            return secrets.reveal_within(text, secrets.names)
         text = secrets.reveal(text, secrets.names)
         if segment.kind not in SOURCED:
             return text
@@ -262,6 +264,9 @@ class Sights:
         state = self._journal.state
         return system_text(state.views[shown.view][1], state.texts)
 
+
+# Kinds of pieces of sources that are what was said, and that are JSON.
+HISTORY, DATA = "context.history", frozenset({"context.artifact", "context.variables"})
 
 NOTHING_SAID = Span(0, 0, 0, 0, EMPTY)
 NONE: tuple[tuple[ToolSchema, ...], OutputSchema | None] = ((), None)
