@@ -79,6 +79,12 @@ class Secrets:
         *cut, rest = text.split(CUT)
         return CUT.join([*map(self._end_masked, cut), rest])
 
+    def received(self, text: str) -> str:
+        """A text from outside, masked; what looks like a mark in it is none, and opens nothing."""
+        for name in self._values:
+            text = text.replace(mark(name), f"⟨secret {name}⟩")
+        return self.masked(text)
+
     def _end_masked(self, text: str) -> str:
         """A text that was cut off, with the beginning of a secret at its end replaced."""
         for form, name in self._marks.items():
