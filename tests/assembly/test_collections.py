@@ -228,6 +228,8 @@ async def test_what_cannot_be_registered_is_refused() -> None:
                 app.register(wrong, InMemorySearch)
             with pytest.raises(UsageError, match="is no collection"):
                 app.collection(wrong)
+        with pytest.raises(UsageError, match="'ResearchLibrary' is no flow"):
+            app.register(nothing)
         app.register(ResearchLibrary, InMemorySearch)
         with pytest.raises(UsageError, match="Two collections are called"):
             app.register(Twin, InMemorySearch)

@@ -8,7 +8,10 @@ from anyio import to_thread
 
 from tests.cli.conftest import Call, Sit
 from weft.assembly.spec import Chunking, RetrievalResult
+from weft.board.spec import Reader
 from weft.wiring import Settings, open_search
+
+ANYBODY = Reader()
 
 
 @pytest.fixture
@@ -24,9 +27,11 @@ def shelf(tmp_path: Path) -> Path:
     return folder
 
 
-async def find(folder: Path, query: str, **filters: str) -> list[RetrievalResult]:
+async def find(
+    folder: Path, query: str, reader: Reader = ANYBODY, **filters: str
+) -> list[RetrievalResult]:
     search = open_search(Settings(vectors=f"sqlite:{folder}"), "library", Chunking())
-    found = await search.search(query, 5, 0.0, filters)
+    found = await search.search(query, 5, 0.0, filters, reader)
     await search.aclose()
     return found
 
@@ -63,6 +68,28 @@ async def test_metadata_and_chunks_are_as_asked(weft: Call, shelf: Path, tmp_pat
     assert not (tmp_path / ".weft").exists()
 
 
+@pytest.mark.parametrize(
+    ("said", "reader"),
+    [
+        ("private:ann, bob", Reader("bob")),
+        ("labelled:staff,audit", Reader("ann", {"audit", "staff", "more"})),
+        ("tenant:acme", Reader("ann", tenant="acme")),
+    ],
+)
+async def test_who_may_see_documents_is_as_asked(
+    weft: Call, shelf: Path, tmp_path: Path, said: str, reader: Reader
+) -> None:
+    words = ("ingest", "shelf", "--collection", "library", "--visibility")
+    vectors = tmp_path / ".weft" / "vectors.db"
+    others = Reader("eve", {"staff"}, "globex")
+    await to_thread.run_sync(weft, *words, said)
+    assert [each.source_id for each in await find(vectors, "cats purr", reader)] == ["cats.md"]
+    assert await find(vectors, "cats purr", others) == []
+    done = await to_thread.run_sync(weft, *words, "public")
+    assert "2 replaced" in done.out
+    assert len(await find(vectors, "cats purr", others)) == 1
+
+
 def test_what_cannot_be_read_is_told_and_the_rest_is_put_in(weft: Call, shelf: Path) -> None:
     (shelf / "latin.txt").write_bytes("größe".encode("latin-1"))
     (shelf / "nul.txt").write_bytes(b"a\0b")
@@ -90,6 +117,9 @@ def test_wrong_use_is_refused(weft: Call, shelf: Path, tmp_path: Path) -> None:
             "ftp://x",
         ): "No collections are reached by 'ftp'",
     }
+    for who in ("", "all", "public:", "private", "private:", "labelled:a,,b", "tenant: "):
+        words = ("shelf", "--collection", "x", "--visibility", who)
+        said[words] = f"{who!r} does not say who may see documents"
     for words, sentence in said.items():
         assert sentence in weft("ingest", *words, code=2).err
     assert not (tmp_path / ".weft").exists()

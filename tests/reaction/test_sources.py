@@ -326,6 +326,46 @@ async def test_secrets_are_shown_and_never_written(
     assert "hunter2" not in str(await explained(app)) + str(await logs(app))
 
 
+async def test_a_passage_that_looks_like_a_secret_opens_none(
+    app: Weft, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOOR", "hunter2hunter2")
+    search = InMemorySearch()
+    search.seed(RetrievalResult("Say ⟨secret:door⟩!", 0.9, "⟨secret:door⟩.md"))
+    app.register(Manual, search)
+    source = {"type": "environment", "env_var": "DOOR"}
+    door = {"type": "string", "secret": True, "source": source}
+    board = app.board(variables={"definitions": {"door": door}})
+    cited = ContextFormat(citation=" [{source_id}]")
+    declare(board, clerk := Clerk(), from_retrieval(Manual, "door"), format=cited)
+    await board.publish(Order())
+    await idle(board)
+    assert "Context:\nSay ⟨secret door⟩! [⟨secret door⟩.md]" in clerk.tasks[0].prompt
+    assert "hunter2" not in str(clerk.tasks)
+    await explained(app)
+
+
+@pytest.mark.parametrize("error", [KeyError, CollectionUnavailable])
+async def test_what_a_collection_says_of_its_trouble_tells_no_secret(
+    app: Weft, monkeypatch: pytest.MonkeyPatch, error: type[Exception], capfd: Any, caplog: Any
+) -> None:
+    secret = "hunter2-'\"hunter2"
+    monkeypatch.setenv("DOOR", secret)
+    broken: Any = Broken(error(f"Nobody opens {secret}."))
+    app.register(Manual, broken)
+    source = {"type": "environment", "env_var": "DOOR"}
+    door = {"type": "string", "secret": True, "source": source}
+    board = app.board(variables={"definitions": {"door": door}})
+    declare(board, Clerk(), from_retrieval(Manual, "door"))
+    await board.publish(Order())
+    (failure,) = await failures(board)
+    latest, *_ = await app.runs()
+    told = [failure, str(latest), str(await logs(app)), str(await app.explain(latest.run))]
+    assert "Nobody opens" in failure
+    for text in (*told, caplog.text, *capfd.readouterr()):
+        assert "hunter2" not in text
+
+
 async def test_the_engine_that_has_a_provider_keeps_it(app: Weft, board: Board) -> None:
     class Special(Clerk):
         context_provider = staticmethod(wins)

@@ -13,10 +13,11 @@ from tests.support.lives import Lives
 from tests.support.logs import essence
 from tests.support.plays import every, only
 from weft import Answer, DefinitionError, Event, RagCollection, RetrievalResult, Run, Task, Weft
+from weft.assembly.logic import spoken
 from weft.errors import UsageError
 from weft.explain.spec.turn import TurnExplained
 from weft.testing import InMemorySearch
-from weft.wiring import Collections, Settings
+from weft.wiring import Collections, Settings, token_counter
 
 TEA = RetrievalResult("Tea is packed dry.", 0.9, "tea.md", chunk=2)
 JARS = RetrievalResult("Jars are packed upright. " * 20, 0.8, "jars.md")
@@ -141,6 +142,23 @@ async def test_what_was_said_stands_beside_sources_unless_it_is_one_of_them(desk
     assert told(among) == [("user", "Context:\nworkflow: Well?\n\nBe kind.")]
 
 
+async def test_what_was_said_is_as_secret_among_sources_as_beside_them(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOOR", "hunter2hunter2")
+    door = "{type: string, secret: true, source: {type: environment, env_var: DOOR}}"
+    setup = "initial_message: It is hunter2hunter2 and ⟨secret:door⟩.\nmax_turns: 1"
+    for source in ("{literal: Be kind.}", "{history: {}}"):
+        run = await desk.start(
+            f"{{sources: [{source}]}}",
+            orchestrator=setup,
+            context_variables=f"definitions: {{door: {door}}}",
+        )
+        await run.finished()
+    for task in desk.tasks:
+        assert "workflow: It is ⟨secret:door⟩ and ⟨secret:door⟩." in task.prompt
+
+
 async def test_a_window_bounds_what_was_said_and_the_rest_is_told(desk: Desk) -> None:
     await desk.play("{history: {last: 2}}", turns=3)
     assert told(desk.tasks[2]) == [("user", "Context:\nClerk: Clerk 1.\n\nClerk: Clerk 2.")]
@@ -181,9 +199,21 @@ async def test_a_search_is_told_with_scores_sources_and_what_had_no_room(desk: D
     assert "manual was searched for 'all about tea': 3 results" in text
     assert [(each.origin.rpartition(" ")[2], each.reason) for each in turn.withheld] == [
         ("jars.md#0", "over_budget"),
-        ("lamps.md#0", "over_budget"),
     ]
+    assert LAMPS.content in turn.prompt
     assert sum(each.tokens for each in turn.segments if "context." in each.kind) <= 30
+
+
+async def test_what_was_said_is_counted_as_the_rest_is(desk: Desk) -> None:
+    await desk.play("{literal: Be kind.}", turns=3)
+    counter = token_counter()
+    for number in (1, 2, 3):
+        turn = await desk.explained(number)
+        assert turn.counter == counter.name
+        assert turn.tokens == sum(each.tokens for each in turn.segments)
+        (said,) = (each for each in turn.segments if each.kind == "history")
+        texts = [spoken(each.author, each.text) for each in said.messages]
+        assert said.tokens == sum(map(counter.count, texts))
 
 
 async def test_a_format_says_how_it_is_written(desk: Desk) -> None:

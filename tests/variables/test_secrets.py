@@ -1,5 +1,6 @@
 """Secrets are masked by value, wherever a fact says something, and nowhere else."""
 
+import json
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from weft.agents.events import AgentText, QuestionAnswered, ToolReturned, TurnStarted
 from weft.assembly.events import FrameAssembled, Segment, Span
 from weft.conversation.events import Considered, RouteDecided
-from weft.kernel.values import preview
+from weft.kernel.values import as_data, preview
 from weft.variables.events import ContextLoaded, Loaded, TimerSet
 from weft.variables.logic.secrets import SHORTEST, Secrets, mark
 
@@ -23,6 +24,22 @@ def test_a_secret_is_masked_wherever_something_is_said() -> None:
     loaded = ContextLoaded((Loaded("note", "environment", "hunter2!", "hunter2!"),))
     (masked,) = secrets.mask(loaded).values
     assert (masked.value, masked.raw) == ("⟨secret:pin⟩!", "⟨secret:pin⟩!")
+
+
+@given(st.text("ab'\"\\\n\u00fc\u2028", min_size=SHORTEST), st.sampled_from(["", "'", '"', "'\""]))
+def test_a_secret_is_found_in_data_in_pictures_and_the_other_way_round(
+    text: str, near: str
+) -> None:
+    secrets = Secrets({"pin": text})
+    said = f"{near} it is {text}."
+    for form in (
+        repr([said]),
+        repr({"k": json.dumps([said])}),
+        json.dumps(repr(said)),
+        repr(as_data({"k": said})),
+        json.dumps({"k": as_data([said])}),
+    ):
+        assert f"it is {mark('pin')}." in secrets.masked(form), form
 
 
 def test_a_number_that_is_secret_is_masked_where_it_is_data_and_not_where_it_counts() -> None:

@@ -244,9 +244,9 @@ class Weft:
 
         Raises:
             DefinitionError: the flow does not pass its check.
-            UsageError: it is no collection, another one has its name, or it is in use.
+            UsageError: it is neither, another collection has its name, or it is in use.
         """
-        if isinstance(what, type):
+        if isinstance(what, type) or adapter is not None:
             self._open().collections.register(what, adapter)
         else:
             self._open().flows.declare(what)

@@ -14,7 +14,7 @@ from weft.assembly.spec import Chunking, Document, Matching, RagCollection, Retr
 from weft.assembly.spec.assemblies import Assembly
 from weft.assembly.spec.retrieval import Results
 from weft.assembly.spec.vectors import Space
-from weft.board.spec import Public, Reader
+from weft.board.spec import Public, Reader, Visibility
 from weft.errors import UsageError
 from weft.guards.spec import Guards
 from weft.kernel.values import Json, preview
@@ -85,15 +85,17 @@ def texts_below(folder: str) -> list[str]:
     return adapter("files").texts_below(folder)
 
 
-def read_document(folder: str, path: str, metadata: Mapping[str, Json]) -> Document:
-    """A file of texts as a document: its path in the folder is its id.
+def read_document(
+    folder: str, path: str, metadata: Mapping[str, Json], visibility: Visibility
+) -> Document:
+    """A file of texts as a document for whom it is visible: its path in the folder is its id.
 
     Raises:
         OSError: it cannot be read.
         ValueError: it, or its name, is not text in UTF-8.
     """
     text, format = adapter("files").read_text(folder, path)
-    return Document(path, text, {**metadata, "path": path}, format)
+    return Document(path, text, {**metadata, "path": path}, format, visibility)
 
 
 # What makes a collection the same one wherever it is declared, as code that is loaded again does.

@@ -17,6 +17,7 @@ from weft.flow.logic.outputs import ModelOutput
 from weft.flow.logic.plans import assembly_of, plan_diff, steps_of
 from weft.flow.spec.nodes import FlowPlan, StepNode
 from weft.flow.spec.steps import AgentStep
+from weft.kernel.values import preview
 from weft.log.events import RunStarted
 from weft.runtime.spec import Loaded, Staff
 from weft.variables.logic.derivation import Triggers
@@ -48,7 +49,10 @@ class Flows:
 
         Raises:
             DefinitionError: it does not pass its check.
+            UsageError: it is no flow.
         """
+        if not isinstance(cast(object, flow), Flow):
+            raise UsageError(f"{preview(flow)} is no flow. Build one: `Flow(name, State)`.")
         plan = flow.plan
         key = (plan.name, plan.digest)
         if self._built.get(key) is not flow:

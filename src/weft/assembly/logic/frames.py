@@ -80,6 +80,12 @@ def recounted(shown: View, count: Callable[[str, str], int]) -> View:
     return shown._replace(pieces=pieces, tokens=sum(each.tokens for each in pieces))
 
 
+def is_counted_alike(shown: View, segments: Sequence[Segment]) -> bool:
+    """Whether segments that show the same have the same tokens: a run may go on where another
+    counter is installed."""
+    return all(one.tokens == its.tokens for one, its in zip(shown.pieces, segments, strict=True))
+
+
 def spoken(author: str, text: str) -> str:
     """One message as it stands in a prompt, the separator before it included."""
     return f"\n\n{author}: {text}"

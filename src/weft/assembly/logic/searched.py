@@ -66,7 +66,7 @@ def searched_fact(
         key = digest(text)
         told = None if key in seen else text
         seen.add(key)
-        about = each.source_id, each.chunk, each.metadata, told, each.visibility
+        about = masked(each.source_id), each.chunk, each.metadata, told, each.visibility
         return FoundResult(key, float(each.score), *about)
 
     return RetrievalSearched(

@@ -57,7 +57,8 @@ async def _search_once(key: str, sought: Sought, situation: Situation) -> Retrie
         whose = "" if isinstance(results, Results) and results.for_all else reader
         seen = [each for each in results if _may_be_shown(each, situation)]
         found = Found(situation.turn, situation.agent, sought, seen, micros, whose)
-        return (searched_fact(found, situation.texts, situation.masked),)
+        masked = situation.received or situation.masked
+        return (searched_fact(found, situation.texts, masked),)
 
     (fact,) = await situation.in_run(key, effect)
     if expect(RetrievalSearched, fact).reader not in ("", reader):

@@ -31,9 +31,10 @@ class Situation:
 
     `values` are the variables, `history` what was said. `request` is what providers are asked, and
     `witnessed` grows with what its board gives out. `texts` has, by digest, what the run holds, and
-    `masked` takes out of a text what must not be written. `search` finds what the `reader` may see
-    at the moment `now`, and nothing else is shown. `in_run` and `in_turn` put on record what was
-    found, so that nobody looks again in the same run or turn.
+    `masked` takes out of a text what must not be written; `received`, if given, does so with one
+    from outside. `search` finds what the `reader` may see at the moment `now`, and nothing else is
+    shown. `in_run` and `in_turn` put on record what was found, so that nobody looks again in the
+    same run or turn.
     """
 
     turn: int = 1
@@ -45,6 +46,7 @@ class Situation:
     witnessed: Sequence[Artifact] = ()
     texts: Mapping[str, str] = field(default_factory=dict[str, str])
     masked: Callable[[str], str] = str
+    received: Callable[[str], str] | None = None
     search: Search = no_search
     reader: Reader = Reader()
     now: datetime = ALWAYS

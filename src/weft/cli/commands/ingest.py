@@ -1,7 +1,7 @@
 """`weft ingest`: the texts of a folder put into a collection."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Annotated
@@ -15,10 +15,11 @@ from rich.progress import Progress
 from weft.assembly.ports import VectorSearch
 from weft.assembly.spec import Added, Chunking, Document
 from weft.assembly.spec.retrieval import check_name
+from weft.board.spec import Labelled, Private, Public, Tenant, Visibility
 from weft.cli.command import Command, as_text
 from weft.cli.stored import Json
 from weft.cli.terminal import Terminal, joined, safe
-from weft.errors import UsageError
+from weft.errors import InvalidArtifact, UsageError
 from weft.wiring import open_search, read_document, settings, texts_below
 
 # How many files are read and put in at once.
@@ -28,9 +29,16 @@ BATCH = 32
 class _Intake:
     """A collection that takes in files of a folder, and what became of them so far."""
 
-    def __init__(self, folder: str, metadata: dict[str, str], search: VectorSearch) -> None:
+    def __init__(
+        self,
+        folder: str,
+        metadata: Mapping[str, str],
+        visibility: Visibility,
+        search: VectorSearch,
+    ) -> None:
         self._folder = folder
         self._metadata = metadata
+        self._visibility = visibility
         self._search = search
         self.added = Added()
         self.skipped: dict[str, str] = {}
@@ -45,7 +53,8 @@ class _Intake:
         documents: list[Document] = []
         for path in files:
             try:
-                documents.append(read_document(self._folder, path, self._metadata))
+                found = read_document(self._folder, path, self._metadata, self._visibility)
+                documents.append(found)
             except OSError as error:
                 self.skipped[path] = error.strerror or type(error).__name__
             except ValueError:
@@ -75,6 +84,14 @@ class Ingest(Command):
         list[str] | None,
         typer.Option(metavar="KEY=VALUE", help="What filters find these by; may be repeated."),
     ] = None
+    visibility: Annotated[
+        str,
+        typer.Option(
+            metavar="WHO",
+            callback=as_text,
+            help="Who finds these: public, private:AGENT,…, labelled:LABEL,… or tenant:NAME.",
+        ),
+    ] = "public"
     tokens: Annotated[int, typer.Option(metavar="N", help="How long chunks are at most.")] = (
         Chunking().tokens
     )
@@ -88,10 +105,10 @@ class Ingest(Command):
         return asyncio.run(self._ingest(terminal))
 
     async def _ingest(self, terminal: Terminal) -> int:
-        files, metadata = texts_below(self.folder), self._metadata()
+        files, about = texts_below(self.folder), (self._metadata(), _visibility(self.visibility))
         chosen = settings({"vectors": self.vectors})
         search = open_search(chosen, check_name(self.collection), self._chunking())
-        intake = _Intake(self.folder, metadata, search)
+        intake = _Intake(self.folder, *about, search)
         async with aclosing(search):
             with _bar(terminal) as bar:
                 for first in bar.track(range(0, len(files), BATCH), description="ingesting"):
@@ -128,6 +145,30 @@ class Ingest(Command):
             return
         told = ", ".join(f"{count} {what}" for what, count in counts.items())
         terminal.show(safe(f"{self.collection}: {told}"))
+
+
+def _visibility(said: str) -> Visibility:
+    """Who may see documents, as an option says it."""
+    kind, _, who = said.partition(":")
+    names = {each.strip() for each in who.split(",")}
+    try:
+        match kind:
+            case "public" if said == kind:
+                return Public()
+            case "private":
+                return Private(names)
+            case "labelled":
+                return Labelled(names)
+            case "tenant":
+                return Tenant(who.strip())
+            case _:
+                reason = ""
+    except InvalidArtifact as error:
+        reason = f"{error} "
+    raise UsageError(
+        f"{said!r} does not say who may see documents. {reason}Write `public`, "
+        "`private:ann,bob`, `labelled:staff,audit` or `tenant:acme`."
+    )
 
 
 def _bar(terminal: Terminal) -> Progress:

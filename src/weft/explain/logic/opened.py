@@ -5,6 +5,8 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
+import msgspec
+
 from weft.agents.logic.folding import hear
 from weft.agents.spec import RunState
 from weft.assembly.events import ContextGathered, FrameAssembled, Segment, Withheld
@@ -159,7 +161,10 @@ def _whole_doubts(
     state = RunState("")
     for message in heard:
         hear(state, *message)
-    again = frame(recorded.turn, recorded.agent, view(pieces, withheld), state.history, 0, {})
+    history = state.history
+    if recorded.counter != COUNTER:  # the tokens of another counter are believed
+        history = msgspec.structs.replace(history, tokens=recorded.history.tokens)
+    again = frame(recorded.turn, recorded.agent, view(pieces, withheld), history, 0, {})
     pairs: list[tuple[str, Any, Any]] = [
         ("view", recorded.view, again.view),
         ("history", recorded.history.digest, again.history.digest),

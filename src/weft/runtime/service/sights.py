@@ -22,6 +22,7 @@ from weft.assembly.logic import (
     SOURCED,
     View,
     frame,
+    is_counted_alike,
     recounted,
     spoken,
     system_text,
@@ -71,6 +72,8 @@ class Sights:
         self._journal = journal
         self._loaded = loaded
         self._counts = Counts(loaded.counter)
+        # How many messages were counted, and how many tokens they have.
+        self._counted = 0, 0
 
     def see(self, going: Going, place: int, around: Surrounding) -> Sight:
         """The frame of a turn, from the record or made now; `place` tells those of engines with a
@@ -88,16 +91,27 @@ class Sights:
         if (hint := hint_piece(state, going.number)) is not None:
             prepared = prepared._replace(pieces=(*prepared.pieces, hint))
         shown = self._view(going.agent, around.offers, prepared)
-        if context.assembled is not None:  # a frame has one counter, so that its tokens add up
-            shown, counter = recounted(shown, self._counts), self._counts.name
         seen = state.views.get(shown.digest)
         own = prepared.messages is not None or given is not None or context.tells
-        history = Span(0, 0, 0, 0, EMPTY) if own else state.history
+        history = NOTHING_SAID if own else state.history
+        if context.assembled is not None:  # a frame has one counter, so that its tokens add up
+            shown, counter = recounted(shown, self._counts), self._counts.name
+            history = self._recounted(history)
+            seen = seen if seen and is_counted_alike(shown, seen[1]) else None
         as_in = seen[0] if seen else 0
         made = frame(going.number, going.agent, shown, history, as_in, state.texts, counter)
         inputs = (each.visibility for each in given.inputs) if given else ()
         audience = together((*inputs, *context.visibility))
         return msgspec.structs.replace(made, visibility=audience) if audience else made
+
+    def _recounted(self, history: Span) -> Span:
+        """What was said, its tokens counted as those of context are; each message once."""
+        count, tokens = self._counted
+        if history.count > count:
+            more = self._journal.state.messages[count : history.count]
+            tokens += sum(self._counts(spoken(each.author, each.text)) for each in more)
+            self._counted = history.count, tokens
+        return msgspec.structs.replace(history, tokens=tokens if history.count else 0)
 
     def _with_context(
         self, prepared: Prepared, inputs: Sequence[Artifact], context: Context
@@ -197,10 +211,12 @@ class Sights:
 
     def _text(self, segment: Segment) -> str:
         """The text of a segment beside the system text, with the secrets that are in it: who may
-        see an artifact or a passage may see what is in it."""
+        see an artifact or a passage may see what is in it. What was said stays as it was heard."""
         text, secrets = self._journal.state.texts[segment.digest], self._journal.secrets
-        if not secrets:
+        if not secrets or segment.kind == HISTORY:
             return text
+        if segment.kind in DATA:
+            return secrets.reveal_within(text, secrets.names)
         text = secrets.reveal(text, secrets.names)
         if segment.kind not in SOURCED:
             return text
@@ -249,6 +265,10 @@ class Sights:
         return system_text(state.views[shown.view][1], state.texts)
 
 
+# Kinds of pieces of sources that are what was said, and that are JSON.
+HISTORY, DATA = "context.history", frozenset({"context.artifact", "context.variables"})
+
+NOTHING_SAID = Span(0, 0, 0, 0, EMPTY)
 NONE: tuple[tuple[ToolSchema, ...], OutputSchema | None] = ((), None)
 
 

@@ -94,6 +94,7 @@ class Sourcing:
             witnessed=witnessed,
             texts=state.texts,
             masked=journal.secrets.masked,
+            received=journal.secrets.received,
             search=partial(self._search, reader, now),
             reader=reader,
             now=now,

@@ -1,5 +1,6 @@
 """Secrets: known to the run's memory, and to nothing that is written."""
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -14,6 +15,8 @@ SHORTEST = 4
 
 # How much of a secret must stand at the end of a text that was cut off for it to be looked for.
 PIECE = 8
+
+QUOTES = "\"'"
 
 # What our pictures of long values end with.
 CUT = "…"
@@ -46,7 +49,7 @@ class Secrets:
             form: mark(name)
             for name, value in self._values.items()
             for text in _texts(value)
-            for form in (text, as_data(text)[1:-1], repr(text)[1:-1])
+            for form in _forms(text)
             if len(form) >= SHORTEST
         }
         # Marks stand first, so that a secret that is part of a mark does not spoil it.
@@ -75,6 +78,12 @@ class Secrets:
             return text
         *cut, rest = text.split(CUT)
         return CUT.join([*map(self._end_masked, cut), rest])
+
+    def received(self, text: str) -> str:
+        """A text from outside, masked; what looks like a mark in it is none, and opens nothing."""
+        for name in self._values:
+            text = text.replace(mark(name), f"⟨secret {name}⟩")
+        return self.masked(text)
 
     def _end_masked(self, text: str) -> str:
         """A text that was cut off, with the beginning of a secret at its end replaced."""
@@ -118,6 +127,14 @@ class Secrets:
                 text = text.replace(as_data(mark(name)), as_data(self._values[name]))
         return text
 
+    def reveal_within(self, text: str, names: Iterable[str]) -> str:
+        """JSON in a prompt with the secrets of these names put in, also inside of its texts."""
+        text = self.reveal(text, names)
+        for name in names:
+            if isinstance(value := self._values.get(name), str):
+                text = text.replace(mark(name), as_data(value)[1:-1])
+        return text
+
     def opened(self, value: Json, names: Iterable[str]) -> Json:
         """A value with the secrets of these names put in."""
         for name in names:
@@ -147,6 +164,22 @@ def _put_in(value: Json, mark: str, secret: Json) -> Json:
 
 def _text_with(text: str, mark: str, secret: Json) -> str:
     return text.replace(mark, secret) if isinstance(secret, str) else text
+
+
+def _forms(text: str) -> Iterable[str]:
+    """A text as it stands in other texts: as it is, as data or a picture of a value, or as data in
+    a picture and the other way round."""
+    written = [text, *_written(text)]
+    return dict.fromkeys([*written, *(form for once in written for form in _written(once))])
+
+
+def _written(text: str) -> Iterable[str]:
+    """A text inside JSON, also in ASCII only, and inside of what `repr` gives: that depends on the
+    quotes around it."""
+    yield as_data(text)[1:-1]
+    yield json.dumps(text)[1:-1]
+    yield repr(text)[1:-1]
+    yield repr(f"{QUOTES}{text}")[len(repr(QUOTES)) - 1 : -1]
 
 
 def _texts(value: Json) -> Iterable[str]:
