@@ -1,0 +1,33 @@
+"""How often a model is asked again."""
+
+from ag2.exceptions import AG2Error
+from tenacity import (
+    AsyncRetrying,
+    RetryCallState,
+    retry_if_exception,
+    stop_after_attempt,
+    wait_random_exponential,
+)
+
+from weft.agents.logic.trouble import asked_pause, may_pass
+from weft.agents.spec import Patience
+
+
+def attempts(patience: Patience) -> AsyncRetrying:
+    """Calls a function until it succeeds, or fails in a way that will not pass."""
+
+    def is_worth_it(error: BaseException) -> bool:
+        is_passing = may_pass(error) and not isinstance(error, AG2Error)
+        return is_passing and asked_pause(error) <= patience.longest_pause
+
+    def wait(state: RetryCallState) -> float:
+        grown = wait_random_exponential(patience.pause, patience.longest_pause)(state)
+        error = state.outcome.exception() if state.outcome else None
+        return max(asked_pause(error), grown)
+
+    return AsyncRetrying(
+        stop=stop_after_attempt(1 + patience.retries),
+        wait=wait,
+        retry=retry_if_exception(is_worth_it),
+        reraise=True,
+    )
