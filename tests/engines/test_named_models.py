@@ -142,6 +142,9 @@ async def test_a_board_refuses_models_that_cannot_be_asked() -> None:
         ("pydantic_ai", "openai"),
         ("ag2", "ag2"),
         ("ag2", "tenacity"),
+        ("autogen", "autogen"),
+        ("autogen", "tenacity"),
+        ("autogen", "httpx2"),
     ],
 )
 def test_a_missing_package_is_named(adapter: str, package: str) -> None:

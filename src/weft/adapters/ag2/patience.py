@@ -1,6 +1,7 @@
 """How often a model is asked again."""
 
-from ag2.exceptions import AG2Error
+from functools import partial
+
 from tenacity import (
     AsyncRetrying,
     RetryCallState,
@@ -16,10 +17,6 @@ from weft.agents.spec import Patience
 def attempts(patience: Patience) -> AsyncRetrying:
     """Calls a function until it succeeds, or fails in a way that will not pass."""
 
-    def is_worth_it(error: BaseException) -> bool:
-        is_passing = may_pass(error) and not isinstance(error, AG2Error)
-        return is_passing and asked_pause(error) <= patience.longest_pause
-
     def wait(state: RetryCallState) -> float:
         grown = wait_random_exponential(patience.pause, patience.longest_pause)(state)
         error = state.outcome.exception() if state.outcome else None
@@ -28,6 +25,6 @@ def attempts(patience: Patience) -> AsyncRetrying:
     return AsyncRetrying(
         stop=stop_after_attempt(1 + patience.retries),
         wait=wait,
-        retry=retry_if_exception(is_worth_it),
+        retry=retry_if_exception(partial(may_pass, patience)),
         reraise=True,
     )

@@ -13,13 +13,14 @@ PASSING = (408, 409, 425, 429)
 MISTAKES = (AttributeError, ImportError, LookupError, TypeError, ValueError)
 
 
-def may_pass(error: BaseException) -> bool:
-    """Whether the same request may be answered when it is made again: by its status, or as there
-    was no response at all."""
-    status = status_of(error)
-    if status is None:
-        return isinstance(error, Exception) and not isinstance(error, MISTAKES)
-    return status in PASSING or status >= 500
+def may_pass(patience: Patience, error: BaseException) -> bool:
+    """Whether the same request may be answered when it is made again, soon enough: by its status,
+    or as there was no response at all."""
+    if asked_pause(error) > patience.longest_pause:
+        return False
+    if (status := status_of(error)) is not None:
+        return status in PASSING or status >= 500
+    return isinstance(error, Exception) and not isinstance(error, MISTAKES)
 
 
 def status_of(error: BaseException) -> int | None:
