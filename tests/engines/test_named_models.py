@@ -13,6 +13,7 @@ from weft import DefinitionError, UsageError, Weft, artifact_type
 from weft.adapters.pydantic_ai import PydanticAIEngine
 from weft.testing import LoopbackModel, ScriptedEngine
 from weft.wiring import Folders
+from weft.wiring.models import ASKING
 
 AGENTS = """
     A: {system_message: Be A., model: openai-chat:own}
@@ -66,8 +67,11 @@ async def test_the_model_of_a_workflow_answers_for_agents_without_lines(
     ]
 
 
-async def test_an_agent_chooses_to_ask_a_model(tmp_path: Path, echoing: LoopbackModel) -> None:
-    agents = "A: {engine: pydantic_ai, model: openai-chat:own}"
+@pytest.mark.parametrize("engine", ASKING)
+async def test_an_agent_chooses_to_ask_a_model(
+    engine: str, tmp_path: Path, echoing: LoopbackModel
+) -> None:
+    agents = f"A: {{engine: {engine}, model: openai-chat:own}}"
     folder = write_folder(tmp_path, {"agents.yaml": agents, "script.yaml": "{agents: {A: [No.]}}"})
     assert await said(folder) == ["I am own."]
 
@@ -130,16 +134,28 @@ async def test_a_board_refuses_models_that_cannot_be_asked() -> None:
             await board.publish(Riddle(text="?"))
 
 
-@pytest.mark.parametrize("package", ["pydantic_ai", "tenacity", "openai"])
-def test_a_missing_package_is_named(package: str) -> None:
+@pytest.mark.parametrize(
+    ("adapter", "package"),
+    [
+        ("pydantic_ai", "pydantic_ai"),
+        ("pydantic_ai", "tenacity"),
+        ("pydantic_ai", "openai"),
+        ("ag2", "ag2"),
+        ("ag2", "tenacity"),
+        ("autogen", "autogen"),
+        ("autogen", "tenacity"),
+        ("autogen", "httpx2"),
+    ],
+)
+def test_a_missing_package_is_named(adapter: str, package: str) -> None:
     code = (
         f"import sys; sys.modules[{package!r}] = None\n"
-        "try:\n    import weft.adapters.pydantic_ai\n"
+        f"try:\n    import weft.adapters.{adapter}\n"
         "except Exception as error:\n    print(type(error).__name__, error)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=50)
     assert done.stdout.startswith("UsageError ")
-    assert 'pip install "weft[pydantic-ai]"' in done.stdout
+    assert f'pip install "weft[{adapter.replace("_", "-")}]"' in done.stdout
 
 
 def test_an_engine_of_a_model_that_cannot_be_asked_is_not_made() -> None:

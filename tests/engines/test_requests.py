@@ -7,7 +7,7 @@ from pydantic_ai.messages import ModelMessage
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 
 from weft.adapters.pydantic_ai import PydanticAIEngine
-from weft.adapters.pydantic_ai.messages import GO_ON
+from weft.agents.logic.dialogues import GO_ON
 from weft.agents.logic.spelling import spelled
 from weft.agents.spec import Answer, Exchange, OutputSchema, Task, ToolCall, ToolResult, ToolSchema
 from weft.assembly.spec import Message, Transcript

@@ -1,10 +1,10 @@
 """Models of every provider, through Pydantic AI. Needs the extra `pydantic-ai`."""
 
+from weft.agents.spec import Patience
 from weft.errors import UsageError
 
 try:
     from weft.adapters.pydantic_ai.engine import PydanticAIEngine
-    from weft.adapters.pydantic_ai.patience import Patience
 except ImportError as error:
     # An older 'pydantic_ai' is there but has not what is imported, or one without a client.
     missing: str = error.name or getattr(error.__cause__, "name", None) or ""

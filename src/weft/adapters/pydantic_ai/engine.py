@@ -5,7 +5,7 @@ from functools import partial
 
 import anyio
 from pydantic_ai.direct import model_request_stream
-from pydantic_ai.exceptions import ModelAPIError, ModelHTTPError, UnexpectedModelBehavior
+from pydantic_ai.exceptions import ModelAPIError, UnexpectedModelBehavior
 from pydantic_ai.messages import (
     ModelMessage,
     ModelResponse,
@@ -21,11 +21,11 @@ from pydantic_ai.settings import ModelSettings
 from weft.adapters.pydantic_ai.forms import answer_of, parameters_of
 from weft.adapters.pydantic_ai.messages import messages_of
 from weft.adapters.pydantic_ai.naming import Models
-from weft.adapters.pydantic_ai.patience import Patience
+from weft.adapters.pydantic_ai.patience import attempts
 from weft.agents.logic.spelling import spelled
-from weft.agents.spec import Answer, Task
+from weft.agents.logic.trouble import told
+from weft.agents.spec import Answer, Patience, Task
 from weft.errors import EngineError
-from weft.kernel.values import as_object, said
 
 
 class PydanticAIEngine:
@@ -63,14 +63,14 @@ class PydanticAIEngine:
         await self._keep(model)
         names = spelled(tool.name for tool in task.tools)
         messages, parameters = messages_of(task, names), parameters_of(task, names, model)
-        attempts = self._patience.attempts()
+        trying = attempts(self._patience)
         try:
             async with model:
                 ask = partial(self._ask, task, model, messages, parameters)
-                response: ModelResponse = await attempts(ask)
+                response: ModelResponse = await trying(ask)
         except (ModelAPIError, UnexpectedModelBehavior, TimeoutError) as error:
-            tried = attempts.statistics["attempt_number"]
-            raise EngineError(_told(error, model.model_name, tried, self._patience)) from error
+            tried = trying.statistics["attempt_number"]
+            raise EngineError(told(error, model.model_name, tried, self._patience)) from error
         return answer_of(task, names, response)
 
     async def aclose(self) -> None:
@@ -124,22 +124,3 @@ def _words(event: ModelResponseStreamEvent) -> str:
             return words
         case _:
             return ""
-
-
-def _told(error: Exception, model: str, tried: int, patience: Patience) -> str:
-    """What went wrong, with what the provider says to it."""
-    who = f"Model {model!r}, asked {tried} times," if tried > 1 else f"Model {model!r}"
-    match error:
-        case TimeoutError():
-            return f"{who} was silent for {patience.timeout:g} s. Let `Patience` be longer."
-        case ModelHTTPError(status_code=status, body=body):
-            return f"{who} refused with status {status}: {_message(body)}"
-        case _:
-            return f"{who} gave no answer: {said(error)}"
-
-
-def _message(body: object) -> str:
-    """What the body of a refusal says to people."""
-    given = as_object(body) or {}
-    inner = as_object(given.get("error")) or given
-    return str(inner.get("message", body))

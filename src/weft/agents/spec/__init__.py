@@ -25,6 +25,7 @@ from weft.agents.spec.contexts import (
     SourceChoice,
 )
 from weft.agents.spec.outputs import OutputModel, Outputs
+from weft.agents.spec.patience import Patience
 from weft.agents.spec.products import Made, Products
 from weft.agents.spec.state import (
     UNPREPARED,
@@ -111,6 +112,7 @@ __all__ = [
     "OutputModel",
     "OutputSchema",
     "Outputs",
+    "Patience",
     "Pick",
     "Prepared",
     "PromptSection",

@@ -1,0 +1,108 @@
+"""An engine that asks models through AG2's clients, one request for each call of a turn."""
+
+from collections.abc import Callable
+from functools import partial
+
+import anyio
+from ag2.config import LLMClient, ModelConfig
+from ag2.context import ConversationContext
+from ag2.events import BaseEvent, ModelMessageChunk, ModelResponse
+from ag2.stream import MemoryStream
+from fast_depends.pydantic import PydanticSerializer
+
+from weft.adapters.ag2.forms import Offer, answer_of, offer_of
+from weft.adapters.ag2.messages import messages_of
+from weft.adapters.ag2.naming import Models
+from weft.adapters.ag2.patience import attempts
+from weft.agents.logic.spelling import spelled
+from weft.agents.logic.trouble import told
+from weft.agents.spec import Answer, Patience, Task
+from weft.errors import EngineError
+
+
+class AG2Engine:
+    """Asks the model that the agent names, or else this one.
+
+    Models are named with their provider, as in `openai:gpt-5`, or are configurations of AG2; with
+    `base_url`, they are those of one server that speaks OpenAI's protocol. With `keep_open`, a
+    client is kept between calls, until `aclose`.
+    """
+
+    def __init__(
+        self,
+        model: str | ModelConfig | None = None,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        patience: Patience | None = None,
+        keep_open: bool = False,
+    ) -> None:
+        self._models = Models(model, base_url, api_key)
+        self._patience = patience or Patience()
+        self._kept: dict[str | None, LLMClient] | None = {} if keep_open else None
+
+    async def __call__(self, task: Task) -> Answer:
+        """What the model says to the task, asked again after trouble that may pass.
+
+        Raises:
+            EngineError: it does not answer, or refuses to.
+            UsageError: no model is named, or there is none of that name.
+        """
+        client = self._client(task.model)
+        names = spelled(tool.name for tool in task.tools)
+        trying = attempts(self._patience)
+        try:
+            ask = partial(self._ask, task, client, messages_of(task, names), offer_of(task, names))
+            response: ModelResponse = await trying(ask)
+        except Exception as error:
+            tried = trying.statistics["attempt_number"]
+            model = self._models.named(task.model).model
+            raise EngineError(told(error, model, tried, self._patience)) from error
+        return answer_of(task, names, response)
+
+    async def aclose(self) -> None:
+        """Part from the providers: clients that nobody keeps close by themselves."""
+        if self._kept is not None:
+            self._kept.clear()
+
+    def _client(self, name: str | None) -> LLMClient:
+        if self._kept is None:
+            return self._models.client(name)
+        if name not in self._kept:
+            self._kept[name] = self._models.client(name)
+        return self._kept[name]
+
+    async def _ask(
+        self, task: Task, client: LLMClient, messages: list[BaseEvent], offer: Offer
+    ) -> ModelResponse:
+        """One request, heard while it is answered."""
+        task.say(None)
+        with anyio.fail_after(self._patience.timeout) as waiting:
+
+            def hear(event: BaseEvent) -> None:
+                waiting.deadline = anyio.current_time() + self._patience.timeout
+                # Nobody reads half an output.
+                if isinstance(event, ModelMessageChunk) and task.output is None:
+                    task.say(event.content)
+
+            return await client(
+                messages,
+                ConversationContext(Heard(hear), prompt=[task.system]),
+                tools=offer.tools,
+                response_schema=offer.form,
+                serializer=PydanticSerializer(),
+            )
+
+
+class Heard(MemoryStream):
+    """A stream that one function hears: to subscribe to one costs more than a whole request."""
+
+    __slots__ = ("_hear",)
+
+    def __init__(self, hear: Callable[[BaseEvent], None]) -> None:
+        super().__init__()
+        self._hear = hear
+
+    async def send(self, event: BaseEvent, context: ConversationContext) -> None:
+        """Let the function hear an event."""
+        self._hear(event)

@@ -1,0 +1,17 @@
+"""The classic line of AG2: its model clients, and its group chats. Needs the extra `autogen`."""
+
+from weft.agents.spec import Patience
+from weft.errors import UsageError
+
+try:
+    from weft.adapters.autogen.engine import AutogenEngine
+except ImportError as error:
+    # Another 'autogen' is there but has not what is imported.
+    if (error.name or "").partition(".")[0] not in ("autogen", "httpx2", "openai", "tenacity"):
+        raise
+    raise UsageError(
+        "The classic line of AG2 needs the package 'autogen' 0.14, which is not installed. "
+        'Install it with: pip install "weft[autogen]"'
+    ) from error
+
+__all__ = ["AutogenEngine", "Patience"]

@@ -1,0 +1,91 @@
+"""What a model is shown of a task, in the words of no library."""
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from weft.agents.spec import USER, WORKFLOW, Exchange, Task
+from weft.assembly.spec import Message
+from weft.kernel.values import Json, as_data, as_object
+
+# What a model is told when nobody has spoken since it did: providers want a word from a user.
+GO_ON = "Go on."
+
+
+class Own(NamedTuple):
+    """Words of the model itself."""
+
+    text: str
+
+
+class Heard(NamedTuple):
+    """Words of somebody else."""
+
+    text: str
+
+
+class Called(NamedTuple):
+    """A tool that the model called, by the name that it knows."""
+
+    id: str
+    name: str
+    arguments: dict[str, Json]
+
+
+class Returned(NamedTuple):
+    """What such a call gave, or why it failed."""
+
+    id: str
+    name: str
+    text: str
+    is_error: bool
+
+
+Part = Own | Heard | Called | Returned
+
+
+def dialogue_of(task: Task, names: Mapping[str, str]) -> list[Part]:
+    """What was said, by whom, and what came of this turn's calls; somebody else has the last word.
+
+    `names` says how tools are called there.
+    """
+    parts: list[Part] = [_said(task.agent, message) for message in task.transcript]
+    for number, exchange in enumerate(task.exchanges):
+        parts += _exchanged(exchange, number, names)
+    if not parts or isinstance(parts[-1], Own | Called):
+        parts.append(Heard(GO_ON))
+    return parts
+
+
+def _said(agent: str, message: Message) -> Part:
+    """A message: the agent's own words, those of who is served, or another agent's by its name."""
+    if message.author == agent:
+        return Own(message.text)
+    is_served = message.author in (USER, WORKFLOW)
+    return Heard(message.text if is_served else f"{message.author}: {message.text}")
+
+
+def _exchanged(exchange: Exchange, number: int, names: Mapping[str, str]) -> Iterator[Part]:
+    """What the model said in an earlier call of the turn, and what came of it."""
+    if exchange.text:
+        yield Own(exchange.text)
+    called = [
+        Called(call.id or f"call_{number}_{n}", names.get(call.tool, call.tool), call.arguments)
+        for n, call in enumerate(exchange.calls)
+    ]
+    yield from called
+    for call, result in zip(called, exchange.results, strict=True):
+        value = result.value if isinstance(result.value, str) else as_data(result.value)
+        yield Returned(call.id, call.name, result.error or value, bool(result.error))
+    if exchange.problem:
+        yield Heard(f"That is not what was asked for. {exchange.problem}\nAnswer again.")
+
+
+def read_arguments(text: str) -> dict[str, Json]:
+    """The arguments that a model wrote for a call; what is no data is left to the tool, as such."""
+    try:
+        found = as_object(msgspec.json.decode(text or "{}"))
+    except (ValueError, RecursionError):
+        found = None
+    return {"INVALID_JSON": text} if found is None else found

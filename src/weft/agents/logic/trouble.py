@@ -1,0 +1,57 @@
+"""What the clients of models raise, by what they have in common."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from weft.agents.spec import Patience
+from weft.kernel.values import as_object, said
+
+# Refusals that are not for good, beside the errors of servers: too slow, in conflict, too many.
+PASSING = (408, 409, 425, 429)
+
+# What no request makes better: whoever asks is wrong, or the answer is.
+MISTAKES = (AttributeError, ImportError, LookupError, TypeError, ValueError)
+
+
+def may_pass(patience: Patience, error: BaseException) -> bool:
+    """Whether the same request may be answered when it is made again, soon enough: by its status,
+    or as there was no response at all."""
+    if asked_pause(error) > patience.longest_pause:
+        return False
+    if (status := status_of(error)) is not None:
+        return status in PASSING or status >= 500
+    return isinstance(error, Exception) and not isinstance(error, MISTAKES)
+
+
+def status_of(error: BaseException) -> int | None:
+    """The status with which a provider refused."""
+    status = getattr(error, "status_code", None)
+    return status if isinstance(status, int) else None
+
+
+def asked_pause(error: BaseException | None) -> float:
+    """The seconds that a provider asks to be left alone for."""
+    response = getattr(error, "response", None)
+    headers = cast("Mapping[str, str]", getattr(response, "headers", None) or {})
+    try:
+        return float(headers.get("retry-after", 0))
+    except ValueError:  # a date; the usual pause is as good
+        return 0.0
+
+
+def told(error: BaseException, model: str, tried: int, patience: Patience) -> str:
+    """What went wrong, with what the provider says to it."""
+    who = f"Model {model!r}, asked {tried} times," if tried > 1 else f"Model {model!r}"
+    if isinstance(error, TimeoutError):
+        return f"{who} was silent for {patience.timeout:g} s. Let `Patience` be longer."
+    if (status := status_of(error)) is not None:
+        return f"{who} refused with status {status}: {_message(error)}"
+    return f"{who} gave no answer: {said(error)}"
+
+
+def _message(error: Any) -> str:
+    """What the body of a refusal says to people."""
+    body = getattr(error, "body", None)
+    given = as_object(body) or {}
+    inner = as_object(given.get("error")) or given
+    return str(inner.get("message", body or error))

@@ -1,0 +1,112 @@
+"""Models through the classic line of AG2, by the suite that every engine passes."""
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from typing import Any
+
+import pytest
+from autogen import LLMConfig
+
+from weft.adapters.autogen import AutogenEngine, Patience
+from weft.agents.spec import Engine, Exchange, Task, ToolCall, ToolResult
+from weft.assembly.spec import Message, Transcript
+from weft.errors import UsageError
+from weft.testing import LoopbackModel, Refusal
+from weft.testing.contracts import EngineContract
+from weft.testing.contracts.engines import RETRIES
+from weft.testing.contracts.facts import PATIENCE
+
+
+class TestAutogen(EngineContract):
+    @asynccontextmanager
+    async def fresh(
+        self, model: LoopbackModel, *, silence: float = PATIENCE
+    ) -> AsyncIterator[Engine]:
+        patience = Patience(silence, RETRIES, pause=0.05, longest_pause=2)
+        engine = AutogenEngine("loopback", base_url=model.url, patience=patience, keep_open=True)
+        async with aclosing(engine):
+            yield engine
+
+
+class TestAutogenByName(EngineContract):
+    """The same with a connection for each call."""
+
+    @asynccontextmanager
+    async def fresh(
+        self, model: LoopbackModel, *, silence: float = PATIENCE
+    ) -> AsyncIterator[Engine]:
+        patience = Patience(silence, RETRIES, pause=0.05, longest_pause=2)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("OPENAI_BASE_URL", model.url)
+            patch.setenv("OPENAI_API_KEY", "key")
+            yield AutogenEngine("openai:gpt-5", patience=patience)
+
+
+def task(*said: tuple[str, str], **more: Any) -> Task:
+    messages = [Message(n, author, text) for n, (author, text) in enumerate(said, 1)]
+    return Task("run", "Ann", 1, 1, "run/t1/model", "Be Ann.", Transcript(messages), **more)
+
+
+async def test_who_said_what_and_called_what() -> None:
+    said = (("workflow", "Begin."), ("Ann", "I do."), ("Bob", "So do I."), ("user", "Add."))
+    calls = (ToolCall("add", {"a": 1}), ToolCall("add", {"a": 2}, "own"))
+    exchange = Exchange("", calls, (ToolResult(None), ToolResult({"sum": 3})))
+    async with LoopbackModel(["Yes."]) as model:
+        engine = AutogenEngine("any", base_url=model.url)
+        await engine(task(*said, exchanges=(exchange,)))
+    (request,) = model.requests
+    assert [(each["role"], each["content"]) for each in request.messages] == [
+        ("system", "Be Ann."),
+        ("user", "Begin."),
+        ("assistant", "I do."),
+        ("user", "Bob: So do I."),
+        ("user", "Add."),
+        ("assistant", None),
+        ("tool", "null"),
+        ("tool", '{"sum":3}'),
+    ]
+    assert [each["id"] for each in request.messages[5]["tool_calls"]] == ["call_0_0", "own"]
+
+
+@pytest.mark.parametrize("form", [dict, LLMConfig])
+async def test_a_configuration_is_asked_as_it_is_but_without_its_cache(form: Any) -> None:
+    entry = {"model": "any", "api_key": "key", "temperature": 0.5, "cache_seed": 41}
+    async with LoopbackModel(["One.", "Two."]) as model:
+        entry = {"api_type": "openai", **entry, "base_url": model.url}
+        engine = AutogenEngine(entry if form is dict else LLMConfig(entry))
+        answers = [await engine(task(("user", "Count."))) for _ in range(2)]
+    assert [answer.text for answer in answers] == ["One.", "Two."]
+    assert model.requests[0].body["temperature"] == 0.5
+
+
+async def test_the_next_entry_is_asked_when_one_fails() -> None:
+    async with LoopbackModel([Refusal(401), "Here."]) as model:
+        entries = [
+            {"api_type": "openai", "model": name, "api_key": "key", "base_url": model.url}
+            for name in ("first", "second")
+        ]
+        answer = await AutogenEngine(LLMConfig(*entries))(task(("user", "Who?")))
+    assert answer.text == "Here."
+    assert [request.body["model"] for request in model.requests] == ["first", "second"]
+
+
+@pytest.mark.parametrize(
+    ("model", "says"),
+    [
+        ("opnai:gpt-5", "Say its provider, as in 'openai:gpt-5'. The classic line of AG2 knows: "),
+        ("gpt-5", "Say its provider"),
+        ("openai:gpt-5", "OPENAI_API_KEY"),
+        ("mistral:mistral-large-latest", "mistral"),
+    ],
+)
+def test_a_model_that_cannot_be_asked_is_refused(
+    model: str, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with pytest.raises(UsageError, match=says):
+        AutogenEngine(model)
+
+
+async def test_an_engine_without_a_model_says_so() -> None:
+    with pytest.raises(UsageError, match="No model is named"):
+        await AutogenEngine()(task())
