@@ -76,7 +76,11 @@ def read_guards(
     if guards is None:
         return NO_GUARDS
     report = Report(where)
-    said = guards.model_dump(mode="json", fallback=qualified) if isinstance(guards, Guards) else dict(guards)
+    said = (
+        guards.model_dump(mode="json", fallback=qualified)
+        if isinstance(guards, Guards)
+        else dict(guards)
+    )
     document = _document(where, "guards", said)
     read = guards if isinstance(guards, Guards) else report.model(document, Entry((), said), Guards)
     if read is not None:
