@@ -4,8 +4,6 @@ import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from weft.board.spec import After, Audience, Labelled, Private, Public, Tenant, Visibility
-
 # Control characters but tab and line feed, marks that turn the reading direction, separators that
 # some terminals take for line ends, and halves of characters that no encoding has.
 _UNSAFE = re.compile(
@@ -59,25 +57,6 @@ def lasting(seconds: float | None) -> str:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
-
-
-def audience(visibilities: Audience) -> str:
-    """Who may see what, in words."""
-    return " and ".join(map(_admitted, visibilities)) or "everybody"
-
-
-def _admitted(visibility: Visibility) -> str:
-    match visibility:
-        case Private(agents=agents):
-            return f"the agents {', '.join(sorted(agents))} only"
-        case Labelled(labels=labels):
-            return f"who has the labels {', '.join(sorted(labels))} only"
-        case Tenant(tenant_id=tenant):
-            return f"the tenant {tenant} only"
-        case After(at=at, then=then):
-            return f"{_admitted(then)} from {moment(at)} on"
-        case Public():
-            return "everybody"
 
 
 def moment(at: datetime) -> str:

@@ -7,9 +7,10 @@ import msgspec
 from weft.agents.spec import Exchange, Usage
 from weft.assembly.events import Withheld
 from weft.board.spec import Audience
+from weft.explain.spec.audiences import audience
 from weft.explain.spec.board import Woken
 from weft.explain.spec.steps import Step, lines_of
-from weft.explain.spec.text import audience, indent, lasting, one_line, table, visible
+from weft.explain.spec.text import indent, lasting, one_line, table, visible
 from weft.kernel.values import as_data
 
 
