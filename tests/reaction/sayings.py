@@ -160,6 +160,11 @@ SAYINGS: dict[str, Saying] = {
         lambda member: member.products[0].validate,
         large,
     ),
+    "publishes.inherit": Saying(
+        lambda it: it.publishes(Offer, inherit=True),
+        lambda it: it.products[0].inherit,
+        True,
+    ),
     "with_engines.engines": Saying(
         lambda agent: agent.with_engines(engine, engine),
         lambda member: member.engines,
