@@ -1,5 +1,7 @@
 """Tokens counted as OpenAI's models count them. Needs the extra `tokens`."""
 
+from functools import cache
+
 from weft.errors import UsageError
 
 try:
@@ -23,7 +25,7 @@ class SplintrCounter:
     def __init__(self, vocabulary: str = "o200k_base") -> None:
         self.name = vocabulary
         try:
-            self._tokenizer = Tokenizer.from_pretrained(vocabulary)
+            self._tokenizer = _tokenizer(vocabulary)
         except ValueError as error:
             raise UsageError(
                 f"There is no vocabulary {vocabulary!r}: {error}. Try 'o200k_base'."
@@ -33,3 +35,9 @@ class SplintrCounter:
         """How many tokens a text has; what looks like a special token is text like any other."""
         whole = text.encode("utf-8", "replace").decode()
         return len(self._tokenizer.encode_ordinary(whole))
+
+
+@cache
+def _tokenizer(vocabulary: str) -> Tokenizer:
+    """The tokenizer of a vocabulary; it takes a tenth of a second to load, and never changes."""
+    return Tokenizer.from_pretrained(vocabulary)
