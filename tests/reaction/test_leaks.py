@@ -76,7 +76,7 @@ async def moments(app: Weft) -> dict[str, datetime]:
     return {it.data.agent: it.at for it in await logs(app) if it.kind == "frame.assembled"}
 
 
-@settings(max_examples=30)
+@settings(max_examples=100)
 @given(kept_things, looking, providers)
 async def test_no_prompt_shows_what_is_kept_from_its_reader(
     kept: Kept, looking: list[Reader], shown: ContextProvider
