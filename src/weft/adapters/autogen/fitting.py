@@ -11,6 +11,7 @@ from weft.adapters.autogen.chats import Chat
 from weft.conversation.spec import Conversation
 from weft.errors import UsageError
 from weft.runtime.spec import Loaded
+from weft.variables.logic.matching import ENDING, ends_chats
 from weft.variables.spec import (
     AgentText,
     AgentTurnCount,
@@ -22,9 +23,6 @@ from weft.variables.spec import (
 
 # The triggers that what agents send is enough for.
 HEARD = (AgentText, AgentTurnCount, ContextChange)
-
-# The message that ends a chat of the classic line, unless it is told otherwise.
-ENDING = "TERMINATE"
 
 
 def refuse_misfits(pattern: Pattern, workflow: Loaded) -> Conversation:
@@ -87,4 +85,4 @@ def _unheard(pattern: Pattern, definition: Definition, trigger: Trigger) -> Iter
 
 def _ends(pattern: Pattern, trigger: AgentText) -> bool:
     is_usual = "is_termination_msg" not in pattern.group_manager_args
-    return is_usual and ENDING in (trigger.match.equals, trigger.match.contains)
+    return is_usual and ends_chats(trigger)
