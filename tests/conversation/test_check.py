@@ -17,7 +17,7 @@ from weft.variables.logic.migration.layout import OLDER
 from weft.wiring import Folders
 
 MISTAKES = mistakes()
-WARNINGS = {"W014", "W030", "W031", "W032", "W038", "W046", "W054", "W065", "W066", "W067"}
+WARNINGS = {"W014", "W030", "W031", "W032", "W038", "W046", "W054", "W064", "W065", "W066", "W067"}
 
 # Given only when code is loaded, or production asked about: `test_contexts` and `test_production`
 # have their cases.

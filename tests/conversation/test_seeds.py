@@ -213,7 +213,9 @@ async def test_the_example_of_derived_variables_runs_after_its_migration(tmp_pat
     folder = write_folder(tmp_path, files)
     migrated = _weft("migrate", folder)
     assert "interview_complete" in migrated and "→ derived" in migrated
-    assert _weft("check", folder) == ""
+    # AG2 would end the chat at the word; here it is a word like others.
+    (warned,) = _weft("check", folder).splitlines()
+    assert "W064" in warned
     world = make_world()
     events = await attend(world, await begin(world, folder), person)
     change = only(events, "context.changed")

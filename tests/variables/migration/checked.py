@@ -14,11 +14,11 @@ _SCHEMA = json.dumps(definition_model().model_json_schema())
 
 
 def problems(value: Json) -> list[str]:
-    """What today's check says about a file, its agents being unknown."""
+    """What is wrong with a file by today's check, its agents being unknown."""
     report = Report("Flow")
     document = Document("context_variables.json", value, "")
     check_variables(report, document, Known(frozenset()))
-    return [problem.message for problem in report.problems]
+    return [each.message for each in report.problems if each.severity == "error"]
 
 
 def declarable(value: Json) -> Json:

@@ -4,6 +4,7 @@ from weft.agents.spec import Patience
 from weft.errors import UsageError
 
 try:
+    from weft.adapters.autogen.attaching import attach
     from weft.adapters.autogen.engine import AutogenEngine
 except ImportError as error:
     # Another 'autogen' is there but has not what is imported.
@@ -14,4 +15,4 @@ except ImportError as error:
         'Install it with: pip install "weft[autogen]"'
     ) from error
 
-__all__ = ["AutogenEngine", "Patience"]
+__all__ = ["AutogenEngine", "Patience", "attach"]

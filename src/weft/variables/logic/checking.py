@@ -10,6 +10,7 @@ from weft.kernel.models import Entry, Report
 from weft.kernel.values import Json, as_object, nearest
 from weft.variables.logic.cycles import cycle_of
 from weft.variables.logic.exposure import names_of, place_in
+from weft.variables.logic.matching import ENDING, ends_chats
 from weft.variables.logic.migration.layout import OLDER
 from weft.variables.logic.older import check_older
 from weft.variables.logic.options import faults
@@ -20,6 +21,7 @@ from weft.variables.spec import (
     BAKED_IN,
     BASE,
     RUN_STATUS,
+    AgentText,
     Database,
     Definition,
     Derived,
@@ -175,6 +177,10 @@ def _check_trigger(
         if problem := misfit(definition, value):
             remedy = "Say which `value` the trigger sets."
             report.add(document, (*path, "value"), "W024", f"{problem}.", remedy)
+    if isinstance(trigger, AgentText) and ends_chats(trigger):
+        message = f"Trigger waits for {ENDING!r}, at which AG2 ends a chat before it decides."
+        remedy = "Choose another word for a folder that is attached to such a chat."
+        report.warn(document, (*path, "match"), "W064", message, remedy)
     try:
         TRIGGER_LOADERS[trigger.type].listen(trigger, "")
     except ValueError as error:

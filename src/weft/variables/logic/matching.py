@@ -119,3 +119,13 @@ def _check_group(pattern: Any, group: int | str) -> None:
     known = group <= groups if isinstance(group, int) else group in groups
     if not known:
         raise ValueError(f"The pattern has no group {group!r} to capture.")
+
+
+# The message at which AG2 ends a chat, unless it is told otherwise.
+ENDING = "TERMINATE"
+
+
+def ends_chats(trigger: AgentText) -> bool:
+    """Whether a trigger waits for the very word that would end a chat of AG2."""
+    words = (trigger.match.equals, trigger.match.contains)
+    return any(word is not None and word.strip().upper() == ENDING for word in words)
