@@ -96,8 +96,9 @@ async def test_artifacts_stay_in_the_file_of_the_log(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["weft.db"]
 
 
-# What is known of agents came last.
-LEARNED = ("beliefs", "observations")
+# What is known of agents, and then what steps came to, came last.
+KNOWN = ("results",)
+LEARNED = ("beliefs", "observations", *KNOWN)
 
 
 @pytest.mark.parametrize(
@@ -106,6 +107,7 @@ LEARNED = ("beliefs", "observations")
         (1, ("terms", "artifacts", "consumptions", *LEARNED)),
         (2, ("consumptions", *LEARNED)),
         (3, LEARNED),
+        (4, KNOWN),
     ],
 )
 async def test_a_file_of_an_earlier_release_is_lifted(
