@@ -85,6 +85,12 @@ async def test_attempts_wait_longer_each_time_but_not_for_ever(timed: Timed) -> 
     assert (await run.outcome()).status == "finished" and len(step.states) == 5
 
 
+async def test_however_many_attempts_there_are_a_delay_can_be_said(app: Weft) -> None:
+    step = Sees(fails=1100)
+    assert (await app.run(flow_of(step, retry=1100), Work())).status == "finished"
+    assert len(step.states) == 1101
+
+
 async def rests(run: Run, retries: int) -> None:
     """Wait until a run rests after so many attempts failed."""
     failed = 0

@@ -338,7 +338,9 @@ class Flows:
 
     def _delay(self, retry: Retry, attempt: int) -> float:
         """Seconds until the next attempt; chance takes off up to half of them."""
-        seconds = min(retry.delay * retry.factor ** (attempt - 1), retry.max_delay)
+        seconds = min(retry.delay, retry.max_delay)
+        for _ in range(1, attempt):  # step by step: the power itself can be beyond all floats
+            seconds = min(seconds * retry.factor, retry.max_delay)
         if not retry.jitter:
             return seconds
         return seconds * (1 - self._entropy.below(1000) / 2000)
