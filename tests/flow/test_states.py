@@ -57,6 +57,17 @@ async def test_a_step_that_leaves_a_list_as_it_is_changes_nothing(app: Weft) -> 
     assert outcome.state == Work(notes=["a"])
 
 
+@pytest.mark.parametrize("form", [dict, Update])
+async def test_a_list_that_is_given_back_as_it_was_does_not_come_twice(
+    app: Weft, form: Any
+) -> None:
+    async def sees(state: Work, ctx: StepContext) -> Any:
+        return form(notes=state.notes, number=len(state.notes))
+
+    outcome = await app.run(flow_of(sees), Work(notes=["a"]))
+    assert outcome.state == Work(notes=["a"], number=1)
+
+
 async def test_an_update_says_what_changes_and_how_sure_it_is(app: Weft) -> None:
     outcome = await app.run(
         flow_of(gives(Update(number=1)), gives(Update({"text": "so"}, confidence=0.9), "sure"))

@@ -59,8 +59,8 @@ class StateModel:
         """The state that JSON says, made anew: nobody else has a hold on it."""
         return self.model.model_validate_json(json.dumps(written), by_name=True)
 
-    def read(self, given: Any) -> Change:
-        """What a step gave, as the change of fields that it is.
+    def read(self, given: Any, state: Any, written: Mapping[str, Json]) -> Change:
+        """What a step that was shown a state gave, as the change of fields that it is.
 
         Raises:
             InvalidUpdate: it is none, or has fields or values that the state cannot have.
@@ -69,15 +69,30 @@ class StateModel:
             return Change({})
         if isinstance(given, Update):
             update = cast(Update[Any], given)
-            return Change(self._fields(update.changes), _confidence(update.confidence))
+            fields = self._fields(self._changed(update.changes, state, written))
+            return Change(fields, _confidence(update.confidence))
         if isinstance(given, Mapping):
-            return Change(self._fields(cast(Mapping[Any, Any], given)))
+            changes = cast(Mapping[Any, Any], given)
+            return Change(self._fields(self._changed(changes, state, written)))
         if isinstance(given, BaseModel):
             raise InvalidUpdate(
                 f"A step gives what it changes, not a whole {type(given).__name__}. "
                 "Give a dict, or `Update(…)`, with the fields that change."
             )
         raise InvalidUpdate(f"A step gives a dict, an Update or nothing, not {preview(given)}.")
+
+    def _changed(
+        self, changes: Mapping[Any, Any], state: Any, written: Mapping[str, Any]
+    ) -> Mapping[Any, Any]:
+        """Changes without the lists that a step was shown and gave back as they were: what is there
+        already is not to come once more."""
+        return {
+            name: value
+            for name, value in changes.items()
+            if self.reducers.get(name) != APPENDED
+            or value is not getattr(state, name)
+            or len(value) != len(written[name])
+        }
 
     def _fields(self, changes: Mapping[Any, Any]) -> dict[str, Json]:
         return {name: self._field(name, value) for name, value in changes.items()}
