@@ -1,5 +1,6 @@
 """What steps change in the state, and what they may not."""
 
+import math
 from datetime import date
 from typing import Annotated, Any
 
@@ -7,7 +8,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from tests.flow.scenes import Work, facts, flow_of, note, play
-from weft import Flow, InvalidUpdate, StepContext, Update, Weft, append
+from weft import Flow, FlowFailed, InvalidUpdate, StepContext, Update, Weft, append
 
 
 def gives(given: Any, name: str = "gives") -> Any:
@@ -55,6 +56,23 @@ async def test_a_change_is_reduced_as_the_field_says(
 async def test_a_step_that_leaves_a_list_as_it_is_changes_nothing(app: Weft) -> None:
     outcome = await app.run(flow_of(gives({}), gives(None, "nothing")), Work(notes=["a"]))
     assert outcome.state == Work(notes=["a"])
+
+
+class Reading(BaseModel):
+    """A state with a number that JSON may not be able to say."""
+
+    model_config = ConfigDict(frozen=True)
+
+    degrees: float = 0
+
+
+@pytest.mark.parametrize("degrees", [math.nan, math.inf, -math.inf])
+async def test_a_number_that_json_cannot_say_is_in_no_state(app: Weft, degrees: float) -> None:
+    flow = Flow("reading", Reading).start_with(gives({"degrees": degrees}))
+    with pytest.raises(FlowFailed, match="InvalidUpdate: The state cannot be"):
+        await app.run(flow, Reading())
+    with pytest.raises(InvalidUpdate, match="does not come back from JSON"):
+        await app.run(flow, Reading(degrees=degrees))
 
 
 @pytest.mark.parametrize("form", [dict, Update])

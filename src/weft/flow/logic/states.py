@@ -57,7 +57,8 @@ class StateModel:
 
     def load(self, written: Mapping[str, Json]) -> Any:
         """The state that JSON says, made anew: nobody else has a hold on it."""
-        return self.model.model_validate_json(json.dumps(written), by_name=True)
+        text = json.dumps(written, allow_nan=False)  # a store would give back null
+        return self.model.model_validate_json(text, by_name=True)
 
     def read(self, given: Any, state: Any, written: Mapping[str, Json]) -> Change:
         """What a step that was shown a state gave, as the change of fields that it is.
@@ -134,7 +135,7 @@ class StateModel:
             self.apply(now, delta, own)
         try:
             self.load(now)
-        except ValidationError as error:
+        except ValueError as error:
             raise InvalidUpdate(
                 f"The state cannot be what the step makes of it: {said(error)}"
             ) from error
