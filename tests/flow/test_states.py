@@ -2,7 +2,7 @@
 
 import math
 from datetime import date
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -73,6 +73,35 @@ async def test_a_number_that_json_cannot_say_is_in_no_state(app: Weft, degrees: 
         await app.run(flow, Reading())
     with pytest.raises(InvalidUpdate, match="does not come back from JSON"):
         await app.run(flow, Reading(degrees=degrees))
+
+
+class Cat(BaseModel):
+    """One of two that are told apart by their kind."""
+
+    kind: Literal["cat"] = "cat"
+
+
+class Dog(BaseModel):
+    """The other one."""
+
+    kind: Literal["dog"] = "dog"
+
+
+class Kept(BaseModel):
+    """A state whose fields say more than their type."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str = Field("", alias="Name", repr=False, max_length=5)
+    pet: Cat | Dog = Field(Cat(), discriminator="kind", frozen=True)
+
+
+@pytest.mark.filterwarnings("error")
+async def test_what_a_field_says_beside_its_type_counts_without_a_warning(app: Weft) -> None:
+    outcome = await app.run(Flow("k", Kept).start_with(gives({"name": "Ada", "pet": Dog()})))
+    assert (outcome.state.name, outcome.state.pet) == ("Ada", Dog())
+    outcome = await play(app, Flow("k", Kept).start_with(gives({"name": "Augusta"})), Kept())
+    assert outcome.failure is not None and "at most 5" in outcome.failure.message
 
 
 @pytest.mark.parametrize("form", [dict, Update])

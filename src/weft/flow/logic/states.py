@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import Annotated, Any, NamedTuple, cast, get_origin
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticSerializationError
 
@@ -113,11 +113,7 @@ class StateModel:
 
     @cached_property
     def _adapters(self) -> dict[str, TypeAdapter[Any]]:
-        fields: Mapping[str, Any] = self.model.model_fields
-        annotated: Any = Annotated
-        return {
-            name: TypeAdapter(annotated[field.annotation, field]) for name, field in fields.items()
-        }
+        return {name: _adapter(field) for name, field in self.model.model_fields.items()}
 
     def reduce(
         self, state: Mapping[str, Json], deltas: Iterable[Mapping[str, Json]]
@@ -172,6 +168,14 @@ class StateModel:
 
 
 _ANY: TypeAdapter[Any] = TypeAdapter(Any)
+
+
+def _adapter(field: FieldInfo) -> TypeAdapter[Any]:
+    """What reads values of a field: its type and what limits it, since pydantic warns of all else,
+    such as an alias, where no model is around it."""
+    annotated: Any = Annotated
+    union = Field(discriminator=field.discriminator)
+    return TypeAdapter(annotated[field.annotation, union, *field.metadata])
 
 
 def reducer_of(field: FieldInfo) -> str | Callable[[Any, Any], Any]:
