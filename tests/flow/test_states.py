@@ -104,6 +104,33 @@ async def test_what_a_field_says_beside_its_type_counts_without_a_warning(app: W
     assert outcome.failure is not None and "at most 5" in outcome.failure.message
 
 
+def later(now: date, given: date) -> date:
+    """The later of two days."""
+    return max(now, given)
+
+
+def joined(now: set[str], given: set[str] | str) -> set[str]:
+    """What is in either, or one more."""
+    return now | ({given} if isinstance(given, str) else given)
+
+
+class Diary(BaseModel):
+    """A state whose reducers are given values that JSON says otherwise."""
+
+    model_config = ConfigDict(frozen=True)
+
+    day: Annotated[date, later] = date(2026, 1, 1)
+    tags: Annotated[set[str], joined] = set()
+
+
+async def test_reducers_are_given_values_of_their_field_where_they_can_be(app: Weft) -> None:
+    days = gives({"day": date(2026, 5, 1), "tags": {"a"}}, "days")
+    one = gives({"day": date(2025, 5, 1), "tags": "b"}, "one")
+    flow = Flow("diary", Diary).start_with(gives(None)).fork(days, one, join=gives({}, "join"))
+    outcome = await app.run(flow, Diary())
+    assert outcome.state == Diary(day=date(2026, 5, 1), tags={"a", "b"})
+
+
 @pytest.mark.parametrize("form", [dict, Update])
 async def test_a_list_that_is_given_back_as_it_was_does_not_come_twice(
     app: Weft, form: Any

@@ -144,7 +144,7 @@ class StateModel:
         reducer, field = self.reducers[name], self._adapters[name]
         assert callable(reducer)
         try:
-            result = reducer(field.validate_python(now[name]), delta[name])
+            result = reducer(field.validate_python(now[name]), _meant(field, delta[name]))
             return field.dump_python(field.validate_python(result), mode="json")
         except Exception as error:
             raise InvalidUpdate(f"The reducer of {name!r} failed: {said(error)}") from error
@@ -176,6 +176,14 @@ def _adapter(field: FieldInfo) -> TypeAdapter[Any]:
     annotated: Any = Annotated
     union = Field(discriminator=field.discriminator)
     return TypeAdapter(annotated[field.annotation, union, *field.metadata])
+
+
+def _meant(field: TypeAdapter[Any], given: Json) -> Any:
+    """What was given to a reducer: a value of the field, where it is one, else as JSON has it."""
+    try:
+        return field.validate_json(json.dumps(given), strict=True)
+    except ValidationError:
+        return given
 
 
 def reducer_of(field: FieldInfo) -> str | Callable[[Any, Any], Any]:
