@@ -112,14 +112,17 @@ async def test_chance_takes_off_up_to_half_of_a_delay(timed: Timed) -> None:
     assert (await run.outcome()).status == "finished"
 
 
-async def test_a_step_may_run_out_of_time_that_it_gave_itself(app: Weft) -> None:
+@pytest.mark.parametrize("given", [None, 30])
+async def test_a_step_may_run_out_of_time_that_it_gave_itself(
+    app: Weft, given: float | None
+) -> None:
     async def hasty(state: Work, ctx: StepContext) -> None:
         async with asyncio.timeout(0.01):
             await asyncio.sleep(30)
 
-    outcome = await play(app, flow_of(hasty, retry=1, compensate=hasty))
-    assert outcome.status == "failed" and outcome.failure is not None
-    assert (outcome.failure.error, outcome.failure.attempt) == ("TimeoutError", 2)
+    outcome = await play(app, flow_of(hasty, retry=1, timeout=given, compensate=hasty))
+    assert outcome.status == "failed" and (failure := outcome.failure) is not None
+    assert (failure.error, failure.message, failure.attempt) == ("TimeoutError", "", 2)
 
 
 async def test_a_step_that_takes_too_long_is_stopped_and_what_it_gives_late_is_nothing(

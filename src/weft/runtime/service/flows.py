@@ -307,8 +307,6 @@ class Flows:
         """An attempt failed: there is another one, or the step did."""
         name, message = told(error)
         message = self._journal.secrets.masked(message)
-        if isinstance(error, TimeoutError) and not message and node.timeout is not None:
-            message = f"It took over {node.timeout:g} s."
         if step.undoes:
             self._undoing_failed(step, node, name, message)
             return
