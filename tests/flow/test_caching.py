@@ -60,6 +60,13 @@ async def test_a_result_counts_to_the_end_of_its_time(timed: Timed, seconds: int
     assert step.taken == 2
 
 
+async def test_a_timeline_says_what_was_known_from_before(app: Weft) -> None:
+    flow = flow_of(note("costly"), cache=True)
+    await app.run(flow)
+    told = str(await app.explain((await app.run(flow)).run_id))
+    assert "costly" in told and "as was known from before" in told
+
+
 async def test_without_a_word_nothing_is_kept_and_failures_never_are(app: Weft) -> None:
     step = Costly()
     for _ in range(2):

@@ -85,6 +85,12 @@ async def test_attempts_wait_longer_each_time_but_not_for_ever(timed: Timed) -> 
     assert (await run.outcome()).status == "finished" and len(step.states) == 5
 
 
+async def test_however_many_attempts_there_are_a_delay_can_be_said(app: Weft) -> None:
+    step = Sees(fails=1100)
+    assert (await app.run(flow_of(step, retry=1100), Work())).status == "finished"
+    assert len(step.states) == 1101
+
+
 async def rests(run: Run, retries: int) -> None:
     """Wait until a run rests after so many attempts failed."""
     failed = 0
@@ -104,6 +110,19 @@ async def test_chance_takes_off_up_to_half_of_a_delay(timed: Timed) -> None:
     timed.clock.advance(timedelta(seconds=40))
     await timed.resume(run.id)
     assert (await run.outcome()).status == "finished"
+
+
+@pytest.mark.parametrize("given", [None, 30])
+async def test_a_step_may_run_out_of_time_that_it_gave_itself(
+    app: Weft, given: float | None
+) -> None:
+    async def hasty(state: Work, ctx: StepContext) -> None:
+        async with asyncio.timeout(0.01):
+            await asyncio.sleep(30)
+
+    outcome = await play(app, flow_of(hasty, retry=1, timeout=given, compensate=hasty))
+    assert outcome.status == "failed" and (failure := outcome.failure) is not None
+    assert (failure.error, failure.message, failure.attempt) == ("TimeoutError", "", 2)
 
 
 async def test_a_step_that_takes_too_long_is_stopped_and_what_it_gives_late_is_nothing(

@@ -1,16 +1,18 @@
 """Approvals and timeouts over restarts: what is late, passed on, or asked again."""
 
 import asyncio
+import math
 import time
+from contextlib import aclosing
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from tests.flow.notes import Notes, flow, log_of, note, undo
+from tests.flow.notes import Notes, bad, flow, log_of, note, undo
 from tests.support.flows import FlowLives, nobody, undone
 from tests.support.plays import every, last, only
-from weft import Path, Weft, escalate_to
+from weft import Path, Retry, Weft, escalate_to
 from weft.errors import QuestionExpired, UsageError
 from weft.testing import Fuse
 
@@ -222,3 +224,26 @@ async def test_waiting_for_a_person_is_not_taking_time() -> None:
 def yes(question: Any) -> Any:
     """Whoever approves of everything."""
     return "approve"
+
+
+@pytest.mark.parametrize("seconds", [1e12, 1e300, math.inf])
+async def test_what_is_given_longer_than_there_are_dates_is_given_for_ever(seconds: float) -> None:
+    asks = flow(timeout=seconds).then(note("known"), cache=seconds, timeout=seconds)
+    async with Weft(store="memory") as app:
+        outcome = await app.run(asks.await_approval("boss", timeout=seconds), Notes())
+        assert outcome.status == "waiting"
+        run = await app.resume(outcome.run_id)
+        assert outcome.question is not None
+        await run.answer(outcome.question.id, "approve")
+        assert (await run.outcome()).status == "finished"
+
+
+async def test_an_attempt_may_have_to_wait_for_ever() -> None:
+    again = flow().then(bad("flaky"), retry=Retry(1, delay=1e300, max_delay=math.inf))
+    async with Weft(store="memory") as app:
+        run = await app.start(again, Notes())
+        async with asyncio.timeout(20), aclosing(run.events()) as events:
+            while (await anext(events)).kind != "run.paused":
+                pass
+        await run.cancel()
+        assert (await run.outcome()).status == "cancelled"

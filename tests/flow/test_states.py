@@ -1,13 +1,14 @@
 """What steps change in the state, and what they may not."""
 
+import math
 from datetime import date
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from tests.flow.scenes import Work, facts, flow_of, note, play
-from weft import Flow, InvalidUpdate, StepContext, Update, Weft, append
+from weft import Flow, FlowFailed, InvalidUpdate, StepContext, Update, Weft, append
 
 
 def gives(given: Any, name: str = "gives") -> Any:
@@ -55,6 +56,90 @@ async def test_a_change_is_reduced_as_the_field_says(
 async def test_a_step_that_leaves_a_list_as_it_is_changes_nothing(app: Weft) -> None:
     outcome = await app.run(flow_of(gives({}), gives(None, "nothing")), Work(notes=["a"]))
     assert outcome.state == Work(notes=["a"])
+
+
+class Reading(BaseModel):
+    """A state with a number that JSON may not be able to say."""
+
+    model_config = ConfigDict(frozen=True)
+
+    degrees: float = 0
+
+
+@pytest.mark.parametrize("degrees", [math.nan, math.inf, -math.inf])
+async def test_a_number_that_json_cannot_say_is_in_no_state(app: Weft, degrees: float) -> None:
+    flow = Flow("reading", Reading).start_with(gives({"degrees": degrees}))
+    with pytest.raises(FlowFailed, match="InvalidUpdate: The state cannot be"):
+        await app.run(flow, Reading())
+    with pytest.raises(InvalidUpdate, match="does not come back from JSON"):
+        await app.run(flow, Reading(degrees=degrees))
+
+
+class Cat(BaseModel):
+    """One of two that are told apart by their kind."""
+
+    kind: Literal["cat"] = "cat"
+
+
+class Dog(BaseModel):
+    """The other one."""
+
+    kind: Literal["dog"] = "dog"
+
+
+class Kept(BaseModel):
+    """A state whose fields say more than their type."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str = Field("", alias="Name", repr=False, max_length=5)
+    pet: Cat | Dog = Field(Cat(), discriminator="kind", frozen=True)
+
+
+@pytest.mark.filterwarnings("error")
+async def test_what_a_field_says_beside_its_type_counts_without_a_warning(app: Weft) -> None:
+    outcome = await app.run(Flow("k", Kept).start_with(gives({"name": "Ada", "pet": Dog()})))
+    assert (outcome.state.name, outcome.state.pet) == ("Ada", Dog())
+    outcome = await play(app, Flow("k", Kept).start_with(gives({"name": "Augusta"})), Kept())
+    assert outcome.failure is not None and "at most 5" in outcome.failure.message
+
+
+def later(now: date, given: date) -> date:
+    """The later of two days."""
+    return max(now, given)
+
+
+def joined(now: set[str], given: set[str] | str) -> set[str]:
+    """What is in either, or one more."""
+    return now | ({given} if isinstance(given, str) else given)
+
+
+class Diary(BaseModel):
+    """A state whose reducers are given values that JSON says otherwise."""
+
+    model_config = ConfigDict(frozen=True)
+
+    day: Annotated[date, later] = date(2026, 1, 1)
+    tags: Annotated[set[str], joined] = set()
+
+
+async def test_reducers_are_given_values_of_their_field_where_they_can_be(app: Weft) -> None:
+    days = gives({"day": date(2026, 5, 1), "tags": {"a"}}, "days")
+    one = gives({"day": date(2025, 5, 1), "tags": "b"}, "one")
+    flow = Flow("diary", Diary).start_with(gives(None)).fork(days, one, join=gives({}, "join"))
+    outcome = await app.run(flow, Diary())
+    assert outcome.state == Diary(day=date(2026, 5, 1), tags={"a", "b"})
+
+
+@pytest.mark.parametrize("form", [dict, Update])
+async def test_a_list_that_is_given_back_as_it_was_does_not_come_twice(
+    app: Weft, form: Any
+) -> None:
+    async def sees(state: Work, ctx: StepContext) -> Any:
+        return form(notes=state.notes, number=len(state.notes))
+
+    outcome = await app.run(flow_of(sees), Work(notes=["a"]))
+    assert outcome.state == Work(notes=["a"], number=1)
 
 
 async def test_an_update_says_what_changes_and_how_sure_it_is(app: Weft) -> None:

@@ -1,6 +1,10 @@
-"""Durations as people write them."""
+"""Durations as people write them, and when they are over."""
 
 import re
+from datetime import UTC, datetime, timedelta
+
+# An instant that nobody lives to see, and that every time zone can say.
+NEVER = datetime(9999, 1, 1, tzinfo=UTC)
 
 _ISO = re.compile(
     r"P(?:(?P<W>\d+(?:\.\d+)?)W)?(?:(?P<D>\d+(?:\.\d+)?)D)?"
@@ -22,3 +26,11 @@ def seconds(text: str) -> float:
             f"{text!r} is not a duration. Write seconds (90) or ISO 8601 (PT1M30S, P1D)."
         )
     return sum(float(part) * _LENGTHS[unit] for unit, part in given.items())
+
+
+def later(now: datetime, seconds: float) -> datetime:
+    """The instant so many seconds later; `NEVER`, where no date is that late."""
+    try:
+        return min(now + timedelta(seconds=seconds), NEVER)
+    except OverflowError:
+        return NEVER

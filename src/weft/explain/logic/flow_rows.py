@@ -32,6 +32,8 @@ def _end(rows: Rows, event: Event, fact: Any, note: str) -> None:
 
 
 def _on_completed(rows: Rows, event: Event, fact: flow.StepCompleted) -> None:
+    if fact.cached:  # it did not begin
+        rows.add(event.id, event, "step", fact.place, note=changed(fact))
     _end(rows, event, fact, changed(fact))
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import Annotated, Any, NamedTuple, cast, get_origin
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticSerializationError
 
@@ -57,10 +57,11 @@ class StateModel:
 
     def load(self, written: Mapping[str, Json]) -> Any:
         """The state that JSON says, made anew: nobody else has a hold on it."""
-        return self.model.model_validate_json(json.dumps(written), by_name=True)
+        text = json.dumps(written, allow_nan=False)  # a store would give back null
+        return self.model.model_validate_json(text, by_name=True)
 
-    def read(self, given: Any) -> Change:
-        """What a step gave, as the change of fields that it is.
+    def read(self, given: Any, state: Any, written: Mapping[str, Json]) -> Change:
+        """What a step that was shown a state gave, as the change of fields that it is.
 
         Raises:
             InvalidUpdate: it is none, or has fields or values that the state cannot have.
@@ -69,15 +70,30 @@ class StateModel:
             return Change({})
         if isinstance(given, Update):
             update = cast(Update[Any], given)
-            return Change(self._fields(update.changes), _confidence(update.confidence))
+            fields = self._fields(self._changed(update.changes, state, written))
+            return Change(fields, _confidence(update.confidence))
         if isinstance(given, Mapping):
-            return Change(self._fields(cast(Mapping[Any, Any], given)))
+            changes = cast(Mapping[Any, Any], given)
+            return Change(self._fields(self._changed(changes, state, written)))
         if isinstance(given, BaseModel):
             raise InvalidUpdate(
                 f"A step gives what it changes, not a whole {type(given).__name__}. "
                 "Give a dict, or `Update(…)`, with the fields that change."
             )
         raise InvalidUpdate(f"A step gives a dict, an Update or nothing, not {preview(given)}.")
+
+    def _changed(
+        self, changes: Mapping[Any, Any], state: Any, written: Mapping[str, Any]
+    ) -> Mapping[Any, Any]:
+        """Changes without the lists that a step was shown and gave back as they were: what is there
+        already is not to come once more."""
+        return {
+            name: value
+            for name, value in changes.items()
+            if self.reducers.get(name) != APPENDED
+            or value is not getattr(state, name)
+            or len(value) != len(written[name])
+        }
 
     def _fields(self, changes: Mapping[Any, Any]) -> dict[str, Json]:
         return {name: self._field(name, value) for name, value in changes.items()}
@@ -97,11 +113,7 @@ class StateModel:
 
     @cached_property
     def _adapters(self) -> dict[str, TypeAdapter[Any]]:
-        fields: Mapping[str, Any] = self.model.model_fields
-        annotated: Any = Annotated
-        return {
-            name: TypeAdapter(annotated[field.annotation, field]) for name, field in fields.items()
-        }
+        return {name: _adapter(field) for name, field in self.model.model_fields.items()}
 
     def reduce(
         self, state: Mapping[str, Json], deltas: Iterable[Mapping[str, Json]]
@@ -119,7 +131,7 @@ class StateModel:
             self.apply(now, delta, own)
         try:
             self.load(now)
-        except ValidationError as error:
+        except ValueError as error:
             raise InvalidUpdate(
                 f"The state cannot be what the step makes of it: {said(error)}"
             ) from error
@@ -132,7 +144,7 @@ class StateModel:
         reducer, field = self.reducers[name], self._adapters[name]
         assert callable(reducer)
         try:
-            result = reducer(field.validate_python(now[name]), delta[name])
+            result = reducer(field.validate_python(now[name]), _meant(field, delta[name]))
             return field.dump_python(field.validate_python(result), mode="json")
         except Exception as error:
             raise InvalidUpdate(f"The reducer of {name!r} failed: {said(error)}") from error
@@ -156,6 +168,22 @@ class StateModel:
 
 
 _ANY: TypeAdapter[Any] = TypeAdapter(Any)
+
+
+def _adapter(field: FieldInfo) -> TypeAdapter[Any]:
+    """What reads values of a field: its type and what limits it, since pydantic warns of all else,
+    such as an alias, where no model is around it."""
+    annotated: Any = Annotated
+    union = Field(discriminator=field.discriminator)
+    return TypeAdapter(annotated[field.annotation, union, *field.metadata])
+
+
+def _meant(field: TypeAdapter[Any], given: Json) -> Any:
+    """What was given to a reducer: a value of the field, where it is one, else as JSON has it."""
+    try:
+        return field.validate_json(json.dumps(given), strict=True)
+    except ValidationError:
+        return given
 
 
 def reducer_of(field: FieldInfo) -> str | Callable[[Any, Any], Any]:

@@ -1,6 +1,6 @@
 """How runs of flows begin."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import NamedTuple
 
 from pydantic import BaseModel
@@ -9,6 +9,7 @@ from weft.flow.events import StateGiven
 from weft.flow.logic.flowing import Flowing
 from weft.flow.logic.folding import TIMEOUT
 from weft.flow.logic.plans import describe_plan
+from weft.kernel.durations import later
 from weft.log.ports import EventLog
 from weft.log.spec import Fact
 from weft.runtime.service.pinning import pin
@@ -34,7 +35,7 @@ def first_facts(given: FlowGiven, user: str, now: datetime) -> list[tuple[str, F
         ("state", StateGiven(workflow.states.dump(given.state)), user)
     ]
     if workflow.plan.timeout is not None:
-        due = now + timedelta(seconds=workflow.plan.timeout)
+        due = later(now, workflow.plan.timeout)
         facts.append(("timeout", TimerSet(TIMEOUT, due), "clock"))
     return facts
 

@@ -3,7 +3,6 @@
 import logging
 import math
 from collections.abc import Mapping
-from datetime import timedelta
 from typing import Any
 
 from weft.errors import WeftError
@@ -13,6 +12,7 @@ from weft.flow.logic.states import Change
 from weft.flow.ports import Results
 from weft.flow.spec.nodes import StepNode
 from weft.kernel.digests import digest
+from weft.kernel.durations import later
 from weft.kernel.values import Json, as_data, as_object
 from weft.runtime.service.journal import Journal
 
@@ -53,7 +53,7 @@ class Caching:
     async def keep(self, key: str, change: Change, seconds: float) -> None:
         """Let others have what a step came to."""
         now = self._journal.clock.now()
-        until = None if math.isinf(seconds) else now + timedelta(seconds=seconds)
+        until = None if math.isinf(seconds) else later(now, seconds)
         value: dict[str, Json] = {"update": change.fields, "confidence": change.confidence}
         try:
             await self._results.keep(key, value, now, until)

@@ -4,7 +4,6 @@ import asyncio
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import Any, NoReturn, get_args
 
 from pydantic_core import PydanticSerializationError, to_jsonable_python
@@ -20,6 +19,7 @@ from weft.errors import QuestionExpired as Expired
 from weft.errors import UsageError
 from weft.flow.logic.flowing import Flowing
 from weft.kernel.contained import Interrupted, Quit, called, contained
+from weft.kernel.durations import later
 from weft.kernel.values import Json, as_object, is_text, preview, said, writable
 from weft.log.events import RunPaused
 from weft.log.spec import Fact
@@ -157,7 +157,7 @@ class Call:
         recorded = journal.recorded(asked)
         if isinstance(recorded, QuestionAsked) and recorded.tool != name:
             raise UsageError(f"{asked} was asked by {recorded.tool!r}, and now by {name!r}.")
-        due = journal.clock.now() + timedelta(seconds=timeout) if timeout is not None else None
+        due = later(journal.clock.now(), timeout) if timeout is not None else None
         return Question(
             asked,
             _prompt(payload),

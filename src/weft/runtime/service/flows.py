@@ -4,7 +4,6 @@ where a flow does not go on."""
 import asyncio
 import traceback
 from collections.abc import Iterable, Mapping
-from datetime import timedelta
 from typing import Any, NamedTuple
 
 import msgspec
@@ -43,6 +42,7 @@ from weft.flow.spec.progress import Progress, Step, Strand
 from weft.flow.spec.steps import About, AgentStep, PathResult, Retry
 from weft.guards.logic.recovering import escalation
 from weft.guards.spec import NO_GUARDS
+from weft.kernel.durations import later
 from weft.kernel.values import Json, said, writable
 from weft.log.events import RunFinished, RunPaused
 from weft.log.spec import Fact
@@ -307,8 +307,6 @@ class Flows:
         """An attempt failed: there is another one, or the step did."""
         name, message = told(error)
         message = self._journal.secrets.masked(message)
-        if isinstance(error, TimeoutError) and not message:
-            message = f"It took over {node.timeout:g} s."
         if step.undoes:
             self._undoing_failed(step, node, name, message)
             return
@@ -329,7 +327,7 @@ class Flows:
 
     def _retry(self, step: Step, node: StepNode, name: str, message: str) -> None:
         seconds = self._delay(node.retry, step.attempt)
-        at = self._journal.clock.now() + timedelta(seconds=seconds) if seconds else None
+        at = later(self._journal.clock.now(), seconds) if seconds else None
         fact = StepRetried(node.name, step.place, step.number, step.attempt, name, message, at)
         self._journal.record(f"s{step.number}/a{step.attempt}/again", fact)
         if at is not None:
@@ -338,7 +336,9 @@ class Flows:
 
     def _delay(self, retry: Retry, attempt: int) -> float:
         """Seconds until the next attempt; chance takes off up to half of them."""
-        seconds = min(retry.delay * retry.factor ** (attempt - 1), retry.max_delay)
+        seconds = min(retry.delay, retry.max_delay)
+        for _ in range(1, attempt):  # step by step: the power itself can be beyond all floats
+            seconds = min(seconds * retry.factor, retry.max_delay)
         if not retry.jitter:
             return seconds
         return seconds * (1 - self._entropy.below(1000) / 2000)
@@ -463,7 +463,7 @@ class Flows:
         )
         until = asked.due if asked else None
         if until is None and asking.timeout is not None:
-            until = self._journal.clock.now() + timedelta(seconds=asking.timeout)
+            until = later(self._journal.clock.now(), asking.timeout)
         number = (asked.number if asked else 0) + 1
         told = str(words) or f"Do you approve {node.name!r}?"
         question = Question(

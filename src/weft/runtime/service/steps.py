@@ -115,7 +115,7 @@ class Steps:
         call = Call(self._journal, Caller(key, f"step:{about.step}", timeout), callee)
         try:
             given = await in_time(self._journal, _charge(step), call.carry_out({}))
-            change = self._workflow.states.read(given)
+            change = self._workflow.states.read(given, state, written)
             reduced = self._workflow.states.reduce(written, [change.fields])
         except Parked:
             assert call.question is not None
@@ -320,7 +320,7 @@ class StepErrand:
         if self._agent.on_text is not None and isinstance(answer, str) and not self._heard:
             self._agent.on_text(answer)  # its engine gave it whole
         given = await _ask(self._agent.apply, self.state, answer, context)
-        change = self._states.read(given)
+        change = self._states.read(given, self.state, self._written)
         if change.confidence is None:
             change = change._replace(confidence=_sure(answer))
         return change, self._states.reduce(self._written, [change.fields])
