@@ -344,7 +344,12 @@ class Flows:
         return seconds * (1 - self._entropy.below(1000) / 2000)
 
     def _stack(self, error: Exception) -> str:
-        lines = "".join(traceback.format_exception(error))
+        """Where an error of the program came from, without the way to its code."""
+        at = error.__traceback__
+        while at is not None and at.tb_frame.f_globals.get("__name__", "").startswith("weft."):
+            at = at.tb_next
+        whole = error.__traceback__ if at is None else at
+        lines = "".join(traceback.format_exception(error.with_traceback(whole)))
         return self._journal.secrets.masked(writable(lines)).rstrip()
 
     def _fail(self, strand: Strand, error: Exception) -> None:

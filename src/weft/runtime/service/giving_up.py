@@ -1,9 +1,14 @@
 """Ending runs that nobody can go on with: their code is gone, or is not what they are pinned to."""
 
+from weft.flow.logic.flowing import Flowing
 from weft.log.events import ENDS, CancelRequested, RunCancelled
 from weft.log.ports import Clock
 from weft.log.spec import Event, Fact
 from weft.runtime.service.driver import Stores
+
+
+# What is said of a flow that ends without its code.
+UNDONE = "(without its code: nothing was made up for)"
 
 
 async def give_up(stores: Stores, clock: Clock, run: str, by: str, reason: str) -> bool:
@@ -21,6 +26,8 @@ async def give_up(stores: Stores, clock: Clock, run: str, by: str, reason: str) 
             facts: list[tuple[str, Fact]] = []
         else:
             facts = [("cancel", CancelRequested(by, reason))]
+        if events[0].data.form == Flowing.form:
+            reason = f"{reason} {UNDONE}".lstrip()
         facts.append(("end", RunCancelled(by, reason)))
         now = clock.now()
         batch = [

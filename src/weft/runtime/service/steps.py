@@ -111,8 +111,7 @@ class Steps:
         key, state = f"s{step.number}", self.state(written)
         code = node.compensate if step.undoes else node.step
         callee = StepCallee(function_of(code), state, about)
-        timeout = None if step.undoes else node.timeout
-        call = Call(self._journal, Caller(key, f"step:{about.step}", timeout), callee)
+        call = Call(self._journal, Caller(key, f"step:{about.step}", node.timeout), callee)
         try:
             given = await in_time(self._journal, _charge(step), call.carry_out({}))
             change = self._workflow.states.read(given, state, written)
