@@ -4,7 +4,7 @@ from weft.errors import UsageError
 
 try:
     from weft.adapters.pydantic_ai.engine import PydanticAIEngine
-    from weft.adapters.pydantic_ai.patience import Patience
+    from weft.agents.service.patience import Patience
 except ImportError as error:
     # An older 'pydantic_ai' is there but has not what is imported, or one without a client.
     missing: str = error.name or getattr(error.__cause__, "name", None) or ""

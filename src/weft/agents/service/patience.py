@@ -1,31 +1,14 @@
 """How long a model is waited for, and how often it is asked again."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from pydantic_ai.exceptions import (
-    ContentFilterError,
-    ModelConnectionError,
-    ModelRateLimitError,
-    ModelServerError,
-    ModelUnavailableError,
-    UnexpectedModelBehavior,
-)
 from tenacity import (
     AsyncRetrying,
     RetryCallState,
     retry_if_exception,
     stop_after_attempt,
     wait_random_exponential,
-)
-
-# What may be gone when the same request is made again.
-PASSING = (
-    ModelConnectionError,
-    ModelRateLimitError,
-    ModelServerError,
-    ModelUnavailableError,
-    TimeoutError,
-    UnexpectedModelBehavior,
 )
 
 
@@ -42,18 +25,18 @@ class Patience:
     pause: float = 0.5
     longest_pause: float = 60.0
 
-    def attempts(self) -> AsyncRetrying:
+    def attempts(self, may_pass: Callable[[BaseException], bool]) -> AsyncRetrying:
         """Calls a function until it succeeds, or fails in a way that will not pass."""
+
+        def is_tried_again(error: BaseException) -> bool:
+            return may_pass(error) and _asked_pause(error) <= self.longest_pause
+
         return AsyncRetrying(
             stop=stop_after_attempt(1 + self.retries),
             wait=self._wait,
-            retry=retry_if_exception(self._may_pass),
+            retry=retry_if_exception(is_tried_again),
             reraise=True,
         )
-
-    def _may_pass(self, error: BaseException) -> bool:
-        is_passing = isinstance(error, PASSING) and not isinstance(error, ContentFilterError)
-        return is_passing and _asked_pause(error) <= self.longest_pause
 
     def _wait(self, state: RetryCallState) -> float:
         grown = wait_random_exponential(self.pause, self.longest_pause)(state)
@@ -62,5 +45,5 @@ class Patience:
 
 
 def _asked_pause(error: BaseException | None) -> float:
-    """The seconds that a provider asks to be left alone for."""
+    """The seconds that a provider asks to be left alone for: libraries keep them by one name."""
     return getattr(error, "retry_after", None) or 0.0
