@@ -11,7 +11,7 @@ from weft.wiring.adapters import adapter
 MODELS = "pydantic_ai"
 
 # The engines that ask models, and what makes one for a model.
-ASKING = {MODELS: "PydanticAIEngine"}
+ASKING = {MODELS: "PydanticAIEngine", "dspy": "DSPyEngine"}
 
 
 class Unanswered(Exception):
