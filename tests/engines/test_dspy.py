@@ -96,13 +96,21 @@ async def test_an_engine_without_a_model_says_so() -> None:
         await DSPyEngine()(task())
 
 
-@pytest.mark.parametrize("model", ["opnai:gpt-5", "llama", "openai:gpt-5"])
+@pytest.mark.parametrize(
+    ("model", "says"),
+    [
+        ("opnai:gpt-5", "DSPy knows no provider for it. Name one"),
+        ("llama", "DSPy knows no provider for it. Name one"),
+        ("openai:gpt-5", "set OPENAI_API_KEY."),
+    ],
+)
 def test_an_engine_of_a_model_that_cannot_be_asked_is_not_made(
-    model: str, monkeypatch: pytest.MonkeyPatch
+    model: str, says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    with pytest.raises(UsageError, match=f"{model!r} cannot be asked"):
+    with pytest.raises(UsageError, match=f"{model!r} cannot be asked.* {says}") as refused:
         DSPyEngine(model)
+    assert len(str(refused.value).splitlines()) == 1
 
 
 @pytest.mark.parametrize("package", ["dspy", "tenacity"])

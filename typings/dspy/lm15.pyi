@@ -5,6 +5,10 @@ from typing import Any, Literal
 Role = Literal["user", "assistant", "tool", "developer"]
 
 class LM15Error(Exception): ...
+class UnknownModelError(LM15Error): ...
+
+class NotConfiguredError(LM15Error):
+    env_keys: tuple[str, ...]
 
 @dataclass(frozen=True)
 class Timeouts:

@@ -6,7 +6,7 @@ from contextlib import aclosing, asynccontextmanager
 
 from dspy import LM
 from dspy.clients.engines import AsyncLM15Engine, LM15Engine
-from dspy.lm15 import LM15Error, RouterConfig, Timeouts
+from dspy.lm15 import LM15Error, NotConfiguredError, RouterConfig, Timeouts, UnknownModelError
 
 from weft.errors import UsageError
 
@@ -83,7 +83,7 @@ class Models:
         try:
             return Model(routed, self._config(routed))
         except LM15Error as error:
-            raise UsageError(f"Model {name!r} cannot be asked. {error}") from error
+            raise UsageError(f"Model {name!r} cannot be asked. {_reason(error)}") from error
 
     def _config(self, name: str) -> RouterConfig:
         """How the provider of a model is reached: as we are told, or as the environment says."""
@@ -98,3 +98,12 @@ class Models:
             base_urls={found.provider: url} if url else None,
             timeouts=self._timeouts,
         )
+
+
+def _reason(error: LM15Error) -> str:
+    """Why a model cannot be asked, without advice that is DSPy's own."""
+    if isinstance(error, NotConfiguredError) and error.env_keys:
+        return f"Its key is not in the environment: set {' or '.join(error.env_keys)}."
+    if isinstance(error, UnknownModelError):
+        return "DSPy knows no provider for it. Name one, as in 'openai:gpt-5'."
+    return str(error).splitlines()[0]
