@@ -13,6 +13,8 @@ from weft.testing import LoopbackModel, ModelRequest
 from weft.testing.contracts.facts import PATIENCE
 from weft.wiring.models import ASKING
 
+pytestmark = pytest.mark.repeats
+
 RUNS, TURNS = 100, 2
 FILES = {
     "orchestrator.yaml": f"{{orchestration_pattern: RoundRobinPattern, max_turns: {TURNS}}}",
