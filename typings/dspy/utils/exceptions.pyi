@@ -1,0 +1,9 @@
+class LMError(Exception):
+    message: str
+    status: int | None
+    retry_after: float | None
+
+class LMStreamAssemblyError(LMError): ...
+class LMTimeoutError(LMError): ...
+
+def is_retryable_lm_error(error: Exception) -> bool: ...
