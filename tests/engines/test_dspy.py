@@ -13,7 +13,7 @@ from tests.support.tasks import NUMBERS, task
 from weft.adapters.dspy import DSPyEngine, Patience
 from weft.agents.spec import Answer, Engine, Exchange, ToolCall, ToolResult
 from weft.errors import EngineError, UsageError
-from weft.testing import LoopbackModel
+from weft.testing import LoopbackModel, Stalled
 from weft.testing.contracts import EngineContract
 from weft.testing.contracts.engines import RETRIES
 from weft.testing.contracts.facts import PATIENCE
@@ -81,6 +81,13 @@ async def test_dspy_keeps_nothing_of_what_was_said() -> None:
         answers = [await engine(task(("user", "The word is swordfish."))) for _ in range(2)]
     assert [each.text for each in answers] == ["One.", "Two."]
     assert len(GLOBAL_HISTORY) == before
+
+
+async def test_a_model_that_is_silent_is_told_of_in_our_words() -> None:
+    patience = Patience(timeout=0.05, retries=0)
+    async with LoopbackModel([Stalled()]) as model:
+        with pytest.raises(EngineError, match=r"'any' was silent for 0.05 s. Let `Patience`"):
+            await DSPyEngine("any", base_url=model.url, patience=patience)(task(("user", "Hi.")))
 
 
 async def test_other_providers_are_reached_by_their_names(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,12 +5,7 @@ from typing import Any
 
 from dspy import LM, context
 from dspy.lm15 import Config, Request, Response
-from dspy.utils.exceptions import (
-    LMError,
-    LMStreamAssemblyError,
-    LMTimeoutError,
-    is_retryable_lm_error,
-)
+from dspy.utils.exceptions import LMError, LMStreamAssemblyError, is_retryable_lm_error
 
 from weft.adapters.dspy.models import Models
 from weft.adapters.dspy.requests import answer_of, request_of
@@ -95,10 +90,15 @@ async def _ask(task: Task, model: LM, request: Request) -> Response:
     with context(send_stream=_Ear(task), disable_history=True):
         try:
             return await model.acall(request)
-        except LMTimeoutError as error:
-            if error.status is not None:
-                raise
-            raise TimeoutError(error.message) from error
+        except LMError as error:
+            if _is_silence(error):
+                raise TimeoutError from error
+            raise
+
+
+def _is_silence(error: BaseException | None) -> bool:
+    """Whether it began with a wait in vain: DSPy has no error of its own for that."""
+    return error is not None and (isinstance(error, TimeoutError) or _is_silence(error.__cause__))
 
 
 def _may_pass(error: BaseException) -> bool:
