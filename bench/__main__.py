@@ -13,6 +13,7 @@ from bench import (
     assembly,
     board,
     crowd,
+    engines,
     hops,
     imports,
     parking,
@@ -36,6 +37,7 @@ SCENARIOS: dict[str, Scenario] = {
     "hops": hops.measure,
     "vectors": vectors.measure,
     "assembly": assembly.measure,
+    "engines": engines.measure,
 }
 
 # Wide enough for the table where nobody says how wide the screen is.

@@ -41,6 +41,9 @@ class Size(msgspec.Struct, frozen=True):
     shelves: tuple[int, int]
     bystanders: tuple[int, ...]
     vectors: tuple[int, int]
+    call_rounds: int
+    calls: int
+    callers: int
 
 
 FULL = Size(
@@ -58,6 +61,9 @@ FULL = Size(
     shelves=(0, 100_000),
     bystanders=(0, 50, 200),
     vectors=(100_000, 384),
+    call_rounds=3,
+    calls=100,
+    callers=100,
 )
 QUICK = Size(
     rounds=1,
@@ -74,6 +80,9 @@ QUICK = Size(
     shelves=(0, 1_000),
     bystanders=(0, 5, 20),
     vectors=(1_000, 32),
+    call_rounds=1,
+    calls=5,
+    callers=5,
 )
 
 # Measures in a scratch folder of its own.

@@ -256,7 +256,7 @@ def test_a_folder_without_agents_and_with_another_problem_says_both() -> None:
         ("A: {engine: scriptd}", "Did you mean 'scripted'?"),
         (
             "A: {engine: {type: oracle}}",
-            "There is: scripted, functions, pydantic_ai, ag2, autogen.",
+            "There is: scripted, functions, pydantic_ai, ag2, autogen, dspy.",
         ),
         ("A: {engine: {type: functions, file: a.py}}", "needs `file` and `function`"),
         ("A: {engine: {type: scripted, file: a.py}}", "takes no file or function"),

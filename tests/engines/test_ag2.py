@@ -7,17 +7,16 @@ from typing import Any
 import pytest
 from ag2.config import OpenAIConfig
 
+from tests.support.tasks import NUMBERS, task
 from weft.adapters.ag2 import AG2Engine, Patience
 from weft.agents.spec import (
     Answer,
     Engine,
     Exchange,
-    OutputSchema,
     Task,
     ToolCall,
     ToolResult,
 )
-from weft.assembly.spec import Message, Transcript
 from weft.errors import UsageError
 from weft.testing import LoopbackModel
 from weft.testing.contracts import EngineContract
@@ -48,14 +47,6 @@ class TestAG2ByName(EngineContract):
             patch.setenv("OPENAI_BASE_URL", model.url)
             patch.setenv("OPENAI_API_KEY", "key")
             yield AG2Engine("openai:gpt-5", patience=patience)
-
-
-NUMBERS = OutputSchema("Numbers", {"type": "array", "items": {"type": "integer"}})
-
-
-def task(*said: tuple[str, str], **more: Any) -> Task:
-    messages = [Message(n, author, text) for n, (author, text) in enumerate(said, 1)]
-    return Task("run", "Ann", 1, 1, "run/t1/model", "Be Ann.", Transcript(messages), **more)
 
 
 async def shown(asked: Task) -> list[dict[str, Any]]:

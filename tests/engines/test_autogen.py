@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from autogen import LLMConfig
 
+from tests.support.tasks import task
 from weft.adapters.autogen import AutogenEngine, Patience
-from weft.agents.spec import Engine, Exchange, Task, ToolCall, ToolResult
-from weft.assembly.spec import Message, Transcript
+from weft.agents.spec import Engine, Exchange, ToolCall, ToolResult
 from weft.errors import UsageError
 from weft.testing import LoopbackModel, Refusal
 from weft.testing.contracts import EngineContract
@@ -40,11 +40,6 @@ class TestAutogenByName(EngineContract):
             patch.setenv("OPENAI_BASE_URL", model.url)
             patch.setenv("OPENAI_API_KEY", "key")
             yield AutogenEngine("openai:gpt-5", patience=patience)
-
-
-def task(*said: tuple[str, str], **more: Any) -> Task:
-    messages = [Message(n, author, text) for n, (author, text) in enumerate(said, 1)]
-    return Task("run", "Ann", 1, 1, "run/t1/model", "Be Ann.", Transcript(messages), **more)
 
 
 async def test_who_said_what_and_called_what() -> None:

@@ -6,20 +6,13 @@ import pytest
 from pydantic_ai.messages import ModelMessage
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 
+from tests.support.tasks import NUMBERS, task
 from weft.adapters.pydantic_ai import PydanticAIEngine
 from weft.agents.logic.dialogues import GO_ON
 from weft.agents.logic.spelling import spelled
-from weft.agents.spec import Answer, Exchange, OutputSchema, Task, ToolCall, ToolResult, ToolSchema
-from weft.assembly.spec import Message, Transcript
+from weft.agents.spec import Answer, Exchange, Task, ToolCall, ToolResult, ToolSchema
 from weft.errors import EngineError, UsageError
 from weft.testing import LoopbackModel
-
-NUMBERS = OutputSchema("Numbers", {"type": "array", "items": {"type": "integer"}})
-
-
-def task(*said: tuple[str, str], **more: Any) -> Task:
-    messages = [Message(n, author, text) for n, (author, text) in enumerate(said, 1)]
-    return Task("run", "Ann", 1, 1, "run/t1/model", "Be Ann.", Transcript(messages), **more)
 
 
 async def shown(asked: Task) -> list[tuple[str, str]]:

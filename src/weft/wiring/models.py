@@ -6,12 +6,18 @@ from typing import Any
 from weft.agents.spec import Engine
 from weft.errors import UsageError
 from weft.wiring.adapters import adapter
+from weft.wiring.local import LOCAL, LocalEngine
 
 # The engine that asks a model which is named and nothing more.
 MODELS = "pydantic_ai"
 
 # The engines that ask models, and what makes one for a model.
-ASKING = {MODELS: "PydanticAIEngine", "ag2": "AG2Engine", "autogen": "AutogenEngine"}
+ASKING = {
+    MODELS: "PydanticAIEngine",
+    "ag2": "AG2Engine",
+    "autogen": "AutogenEngine",
+    "dspy": "DSPyEngine",
+}
 
 
 class Unanswered(Exception):
@@ -38,7 +44,8 @@ class Models:
         """
         if (kind, model) not in self._made:
             try:
-                made = getattr(adapter(kind), ASKING[kind])(model, keep_open=True)
+                make = getattr(adapter(kind), ASKING[kind])
+                made = LocalEngine(make) if model == LOCAL else make(model, keep_open=True)
             except UsageError as error:
                 raise Unanswered(str(error)) from error
             self._made.setdefault((kind, model), made)

@@ -13,9 +13,9 @@ from fast_depends.pydantic import PydanticSerializer
 from weft.adapters.ag2.forms import Offer, answer_of, offer_of
 from weft.adapters.ag2.messages import messages_of
 from weft.adapters.ag2.naming import Models
-from weft.adapters.ag2.patience import attempts
 from weft.agents.logic.spelling import spelled
-from weft.agents.logic.trouble import told
+from weft.agents.logic.trouble import may_pass, told
+from weft.agents.service.patience import attempts
 from weft.agents.spec import Answer, Patience, Task
 from weft.errors import EngineError
 
@@ -50,7 +50,7 @@ class AG2Engine:
         """
         client = self._client(task.model)
         names = spelled(tool.name for tool in task.tools)
-        trying = attempts(self._patience)
+        trying = attempts(self._patience, may_pass)
         try:
             ask = partial(self._ask, task, client, messages_of(task, names), offer_of(task, names))
             response: ModelResponse = await trying(ask)

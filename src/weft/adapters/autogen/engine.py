@@ -13,10 +13,10 @@ from autogen.llm_config import LLMConfig
 
 from weft.adapters.autogen.forms import Response, answer_of, request_of
 from weft.adapters.autogen.naming import BRIDGED, Models
-from weft.adapters.autogen.patience import attempts
 from weft.adapters.autogen.transport import LoopTransport
 from weft.agents.logic.spelling import spelled
-from weft.agents.logic.trouble import told
+from weft.agents.logic.trouble import may_pass, told
+from weft.agents.service.patience import attempts
 from weft.agents.spec import Answer, Patience, Task
 from weft.errors import EngineError
 
@@ -61,7 +61,7 @@ class AutogenEngine:
         """
         configs = self._models.named(task.model)
         names = spelled(tool.name for tool in task.tools)
-        trying = attempts(self._patience)
+        trying = attempts(self._patience, may_pass)
         try:
             response: Response = await trying(
                 partial(self._ask, task, configs, request_of(task, names))

@@ -35,6 +35,7 @@ class Models:
     ) -> None:
         self._default = default
         self._common: dict[str, Any] = {}
+        self._found: dict[str | None, list[dict[str, Any]]] = {}
         if base_url is not None:
             self._common = {"base_url": base_url, "api_key": api_key or "none"}
         if default is not None:
@@ -46,7 +47,11 @@ class Models:
         Raises:
             UsageError: there is none, or it cannot be asked.
         """
-        chosen = name or self._default
+        if name not in self._found:  # to look for one costs as much as to ask it
+            self._found[name] = self._looked_up(name or self._default)
+        return self._found[name]
+
+    def _looked_up(self, chosen: str | dict[str, Any] | LLMConfig | None) -> list[dict[str, Any]]:
         if chosen is None:
             raise UsageError(
                 "No model is named. Say `model` for the agent or the orchestrator, as in "

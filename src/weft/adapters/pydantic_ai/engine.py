@@ -5,7 +5,15 @@ from functools import partial
 
 import anyio
 from pydantic_ai.direct import model_request_stream
-from pydantic_ai.exceptions import ModelAPIError, UnexpectedModelBehavior
+from pydantic_ai.exceptions import (
+    ContentFilterError,
+    ModelAPIError,
+    ModelConnectionError,
+    ModelRateLimitError,
+    ModelServerError,
+    ModelUnavailableError,
+    UnexpectedModelBehavior,
+)
 from pydantic_ai.messages import (
     ModelMessage,
     ModelResponse,
@@ -21,11 +29,21 @@ from pydantic_ai.settings import ModelSettings
 from weft.adapters.pydantic_ai.forms import answer_of, parameters_of
 from weft.adapters.pydantic_ai.messages import messages_of
 from weft.adapters.pydantic_ai.naming import Models
-from weft.adapters.pydantic_ai.patience import attempts
 from weft.agents.logic.spelling import spelled
 from weft.agents.logic.trouble import told
+from weft.agents.service.patience import attempts
 from weft.agents.spec import Answer, Patience, Task
 from weft.errors import EngineError
+
+# What may be gone when the same request is made again.
+PASSING = (
+    ModelConnectionError,
+    ModelRateLimitError,
+    ModelServerError,
+    ModelUnavailableError,
+    TimeoutError,
+    UnexpectedModelBehavior,
+)
 
 
 class PydanticAIEngine:
@@ -63,7 +81,7 @@ class PydanticAIEngine:
         await self._keep(model)
         names = spelled(tool.name for tool in task.tools)
         messages, parameters = messages_of(task, names), parameters_of(task, names, model)
-        trying = attempts(self._patience)
+        trying = attempts(self._patience, _may_pass)
         try:
             async with model:
                 ask = partial(self._ask, task, model, messages, parameters)
@@ -113,6 +131,10 @@ def _alone(model: Model, settings: ModelSettings) -> ModelSettings:
     if "max_retries" in model.unsupported_settings:
         return settings
     return settings | ModelSettings(max_retries=0)
+
+
+def _may_pass(error: BaseException) -> bool:
+    return isinstance(error, PASSING) and not isinstance(error, ContentFilterError)
 
 
 def _words(event: ModelResponseStreamEvent) -> str:

@@ -13,24 +13,24 @@ PASSING = (408, 409, 425, 429)
 MISTAKES = (AttributeError, ImportError, LookupError, TypeError, ValueError)
 
 
-def may_pass(patience: Patience, error: BaseException) -> bool:
-    """Whether the same request may be answered when it is made again, soon enough: by its status,
-    or as there was no response at all."""
-    if asked_pause(error) > patience.longest_pause:
-        return False
+def may_pass(error: BaseException) -> bool:
+    """Whether the same request may be answered when it is made again: by its status, or as there
+    was no response at all."""
     if (status := status_of(error)) is not None:
         return status in PASSING or status >= 500
     return isinstance(error, Exception) and not isinstance(error, MISTAKES)
 
 
 def status_of(error: BaseException) -> int | None:
-    """The status with which a provider refused."""
-    status = getattr(error, "status_code", None)
+    """The status with which a provider refused, by either name that libraries have for it."""
+    status = getattr(error, "status_code", getattr(error, "status", None))
     return status if isinstance(status, int) else None
 
 
 def asked_pause(error: BaseException | None) -> float:
-    """The seconds that a provider asks to be left alone for."""
+    """The seconds that a provider asks to be left alone for, as a library or its response says."""
+    if (seconds := getattr(error, "retry_after", None)) is not None:
+        return float(seconds)
     response = getattr(error, "response", None)
     headers = cast("Mapping[str, str]", getattr(response, "headers", None) or {})
     try:
@@ -50,8 +50,8 @@ def told(error: BaseException, model: str, tried: int, patience: Patience) -> st
 
 
 def _message(error: Any) -> str:
-    """What the body of a refusal says to people."""
-    body = getattr(error, "body", None)
+    """What the body of a refusal says to people, or else the library."""
+    body = getattr(error, "body", None) or getattr(error, "message", error)
     given = as_object(body) or {}
     inner = as_object(given.get("error")) or given
-    return str(inner.get("message", body or error))
+    return str(inner.get("message", body))

@@ -1,6 +1,6 @@
 """How often a model is asked again."""
 
-from functools import partial
+from collections.abc import Callable
 
 from tenacity import (
     AsyncRetrying,
@@ -10,12 +10,15 @@ from tenacity import (
     wait_random_exponential,
 )
 
-from weft.agents.logic.trouble import asked_pause, may_pass
+from weft.agents.logic.trouble import asked_pause
 from weft.agents.spec import Patience
 
 
-def attempts(patience: Patience) -> AsyncRetrying:
-    """Calls a function until it succeeds, or fails in a way that will not pass."""
+def attempts(patience: Patience, may_pass: Callable[[BaseException], bool]) -> AsyncRetrying:
+    """Calls a function until it succeeds, or fails in a way that will not pass soon enough."""
+
+    def is_tried_again(error: BaseException) -> bool:
+        return may_pass(error) and asked_pause(error) <= patience.longest_pause
 
     def wait(state: RetryCallState) -> float:
         grown = wait_random_exponential(patience.pause, patience.longest_pause)(state)
@@ -25,6 +28,6 @@ def attempts(patience: Patience) -> AsyncRetrying:
     return AsyncRetrying(
         stop=stop_after_attempt(1 + patience.retries),
         wait=wait,
-        retry=retry_if_exception(partial(may_pass, patience)),
+        retry=retry_if_exception(is_tried_again),
         reraise=True,
     )

@@ -1,0 +1,119 @@
+"""Engines of model libraries: what their turns cost beside calls of the library alone."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import aclosing
+from importlib import import_module
+from pathlib import Path
+from time import perf_counter, process_time
+from typing import Any
+
+from bench import model
+from bench.baselines import TASK
+from bench.measures import Measure, Rounds, Size, settle
+from bench.workload import PATIENCE, PLAIN, write_talk
+from weft import Answer, Engine, Task, Weft
+from weft.wiring.adapters import adapter
+from weft.wiring.models import ASKING
+
+ALONE, ENGINE, CALLS, RUNS = "alone", "by the engine", "calls at once", "runs at once"
+
+# How much longer runs that go on at once may take than calls of the library that do.
+CROWD = 1.5
+
+
+class Start:
+    """An engine that holds all runs in their first turn until they are there; then another one
+    answers."""
+
+    def __init__(self, engine: Engine, runs: int) -> None:
+        self._engine = engine
+        self._missing = runs
+        self.all_there = asyncio.Event()
+
+    async def __call__(self, task: Task) -> Answer:
+        if task.turn > 1:
+            return await self._engine(task)
+        self._missing -= 1
+        if not self._missing:
+            self.all_there.set()
+        await self.all_there.wait()
+        return PLAIN
+
+
+def measure(size: Size, root: Path) -> Iterator[Measure]:
+    """Per library: a call by its engine, and many runs at once, beside calls of the library."""
+    libraries = import_module(
+        "bench.libraries"
+    )  # takes seconds, which other scenarios need not pay
+    workflow = write_talk(root / "Talk", 2, 0)
+    with model.served() as url:
+        for kind, alone in libraries.ALONE.items():
+            rounds = Rounds()
+            for _ in range(size.call_rounds):
+                settle()
+                asyncio.run(_one_by_one(kind, alone, url, size.calls, rounds))
+                settle()
+                asyncio.run(_at_once(kind, alone, url, size.callers, workflow, rounds))
+            many = f"{size.callers} "
+            yield _compared(kind, rounds, ENGINE, ALONE)
+            yield _compared(kind, rounds, RUNS, CALLS, many, CROWD)
+
+
+def _compared(
+    kind: str,
+    rounds: Rounds,
+    case: str,
+    against: str,
+    many: str = "",
+    target: float | None = None,
+) -> Measure:
+    value, ratio = rounds.least(case) * 1e6, rounds.ratio(case, against)
+    name = f"{kind}, {many}{case}"
+    return Measure("engines", name, value, "µs/call", f"{many}{against}", ratio, target)
+
+
+def _asking(kind: str, name: str, url: str) -> Any:
+    """The engine of a library, to be closed."""
+    return aclosing(getattr(adapter(kind), ASKING[kind])(name, base_url=url, keep_open=True))
+
+
+async def _one_by_one(kind: str, alone: Any, url: str, calls: int, rounds: Rounds) -> None:
+    """CPU seconds of a call of a quick model: by the library, and by its engine."""
+    async with alone(model.QUICK, url) as call:
+        rounds.add(ALONE, await _spent(call, calls))
+    async with _asking(kind, model.QUICK, url) as engine:
+        rounds.add(ENGINE, await _spent(lambda: engine(TASK), calls))
+
+
+async def _spent(call: Callable[[], Awaitable[object]], calls: int) -> float:
+    await call()  # which opens what stays open
+    begin = process_time()
+    for _ in range(calls):
+        await call()
+    return (process_time() - begin) / calls
+
+
+async def _at_once(
+    kind: str, alone: Any, url: str, callers: int, workflow: str, rounds: Rounds
+) -> None:
+    """Seconds that calls of a slow model take together, shared by all: by the library, in runs."""
+    async with alone(model.SLOW, url) as call:
+        await call()
+        begin = perf_counter()
+        await asyncio.gather(*(call() for _ in range(callers)))
+        rounds.add(CALLS, (perf_counter() - begin) / callers)
+    async with _asking(kind, model.SLOW, url) as engine:
+        await engine(TASK)
+        rounds.add(RUNS, await _runs(Start(engine, callers), callers, workflow) / callers)
+
+
+async def _runs(start: Start, callers: int, workflow: str) -> float:
+    """Seconds from the moment all runs are in their first turn until all took their second."""
+    async with Weft(store="memory", engine=start, slots=callers) as app, asyncio.timeout(PATIENCE):
+        runs = [await app.start(workflow) for _ in range(callers)]
+        await start.all_there.wait()
+        begin = perf_counter()
+        for run in runs:
+            await run.finished()
+        return perf_counter() - begin

@@ -1,0 +1,107 @@
+"""An engine that asks models through DSPy, one request for each call of a turn."""
+
+from functools import partial
+from typing import Any
+
+from dspy import LM, context
+from dspy.lm15 import Config, Request, Response
+from dspy.utils.exceptions import LMError, LMStreamAssemblyError, is_retryable_lm_error
+
+from weft.adapters.dspy.models import Models
+from weft.adapters.dspy.requests import answer_of, request_of
+from weft.agents.logic.spelling import spelled
+from weft.agents.logic.trouble import told
+from weft.agents.service.patience import attempts
+from weft.agents.spec import Answer, Patience, Task
+from weft.errors import EngineError, UsageError
+
+
+class DSPyEngine:
+    """Asks the model that the agent names, or else this one.
+
+    Models are named with their provider, as in `openai:gpt-5`; with `base_url`, they are those of
+    one server that speaks OpenAI's protocol. `settings` go into each request. With `keep_open`,
+    connections stay open between calls, until `aclose`.
+    """
+
+    def __init__(
+        self,
+        model: str | None = None,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        settings: Config | None = None,
+        patience: Patience | None = None,
+        keep_open: bool = False,
+    ) -> None:
+        self._default = model
+        self._settings = settings or Config()
+        self._patience = patience or Patience()
+        self._models = Models(base_url, api_key, self._patience.timeout, are_kept=keep_open)
+        if model is not None:
+            self._models.made(model)  # whether it can be asked shows before a run starts
+
+    async def __call__(self, task: Task) -> Answer:
+        """What the model says to the task, asked again after trouble that may pass.
+
+        Raises:
+            EngineError: it does not answer, or refuses to.
+            UsageError: no model is named, or there is none of that name.
+        """
+        name = task.model or self._default
+        if name is None:
+            raise UsageError(
+                "No model is named. Say `model` for the agent or the orchestrator, as in "
+                "'openai:gpt-5', or give the engine one."
+            )
+        names = spelled(tool.name for tool in task.tools)
+        trying = attempts(self._patience, _may_pass)
+        async with self._models.opened(name) as model:
+            request = request_of(task, names, model.name, self._settings)
+            try:
+                response: Response = await trying(partial(_ask, task, model.lm, request))
+            except (LMError, TimeoutError) as error:
+                tried = trying.statistics["attempt_number"]
+                raise EngineError(told(error, name, tried, self._patience)) from error
+        return answer_of(task, names, response)
+
+    async def aclose(self) -> None:
+        """Part from the providers."""
+        await self._models.aclose()
+
+
+class _Ear:
+    """Hears an answer while it is made, in the place of one of DSPy's streams."""
+
+    def __init__(self, task: Task) -> None:
+        self._say = task.say
+        self._is_heard = task.output is None  # nobody reads half an output
+
+    async def send(self, chunk: Any) -> None:
+        """Take a piece."""
+        words = chunk.choices[0].delta.content
+        if words and self._is_heard:
+            self._say(words)
+
+
+async def _ask(task: Task, model: LM, request: Request) -> Response:
+    """One request, heard while it is answered; DSPy would keep what was shown in its history."""
+    task.say(None)
+    with context(send_stream=_Ear(task), disable_history=True):
+        try:
+            return await model.acall(request)
+        except LMError as error:
+            if _is_silence(error):
+                raise TimeoutError from error
+            raise
+
+
+def _is_silence(error: BaseException | None) -> bool:
+    """Whether it began with a wait in vain: DSPy has no error of its own for that."""
+    return error is not None and (isinstance(error, TimeoutError) or _is_silence(error.__cause__))
+
+
+def _may_pass(error: BaseException) -> bool:
+    """Whether it may be gone when the same request is made again; a stream may have broken."""
+    is_cut = isinstance(error, LMStreamAssemblyError | TimeoutError)
+    return is_cut or (isinstance(error, Exception) and is_retryable_lm_error(error))

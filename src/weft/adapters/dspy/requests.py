@@ -1,0 +1,80 @@
+"""Tasks as requests to a model, and its responses as answers."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import groupby
+
+from dspy.lm15 import (
+    Config,
+    FunctionTool,
+    Message,
+    RefusalPart,
+    Request,
+    Response,
+    Role,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+
+from weft.agents.logic.dialogues import Called, Heard, Own, Part, Returned, dialogue_of
+from weft.agents.logic.outputs.forms import form_of, given_output
+from weft.agents.spec import Answer, Task, ToolCall, Usage
+
+
+def request_of(task: Task, names: Mapping[str, str], model: str, config: Config) -> Request:
+    """What the model is asked: `names` says how tools are called there."""
+    tools = tuple(
+        FunctionTool(names[tool.name], tool.description or None, tool.parameters)
+        for tool in task.tools
+    )
+    messages = tuple(
+        Message(role, tuple(map(_told, parts)))
+        for role, parts in groupby(dialogue_of(task, names), _role)
+    )
+    return Request(model, messages, task.system or None, tools, _formed(task, config))
+
+
+def _formed(task: Task, config: Config) -> Config:
+    """The settings, with the form that the answer is to have."""
+    if task.output is None:
+        return config
+    form = {"type": "json_schema", "name": task.output.name, "schema": form_of(task.output)}
+    return replace(config, response_format=form)
+
+
+def _role(part: Part) -> Role:
+    """Whose a part is."""
+    match part:
+        case Own() | Called():
+            return "assistant"
+        case Heard():
+            return "user"
+        case Returned():
+            return "tool"
+
+
+def _told(part: Part) -> TextPart | ToolCallPart | ToolResultPart:
+    match part:
+        case Own(text) | Heard(text):
+            return TextPart(text)
+        case Called(id, name, arguments):
+            return ToolCallPart(id, name, arguments)
+        case Returned(id, name, text, is_error):
+            return ToolResultPart(id, (TextPart(text),), name, is_error)
+
+
+def answer_of(task: Task, names: Mapping[str, str], response: Response) -> Answer:
+    """What a response says, calls and gives."""
+    parts = response.message.parts
+    text = "".join(part.text for part in parts if isinstance(part, TextPart | RefusalPart))
+    tools = {plain: name for name, plain in names.items()}
+    calls = tuple(
+        ToolCall(tools.get(part.name, part.name), part.input, part.id)
+        for part in parts
+        if isinstance(part, ToolCallPart)
+    )
+    usage = Usage(response.usage.input_tokens or 0, response.usage.output_tokens or 0)
+    if calls or task.output is None:
+        return Answer(text, usage, calls)
+    return Answer(text, usage, output=given_output(task.output, text))

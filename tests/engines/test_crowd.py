@@ -1,0 +1,61 @@
+"""Many runs at once on one event loop: nothing of one tenant comes to another."""
+
+import re
+from pathlib import Path
+
+import anyio
+import pytest
+
+from tests.support.asking import asking
+from tests.support.folders import write_folder
+from weft import Weft
+from weft.testing import LoopbackModel, ModelRequest
+from weft.testing.contracts.facts import PATIENCE
+from weft.wiring.models import ASKING
+
+pytestmark = pytest.mark.repeats
+
+RUNS, TURNS = 100, 2
+FILES = {
+    "orchestrator.yaml": f"{{orchestration_pattern: RoundRobinPattern, max_turns: {TURNS}}}",
+    "agents.yaml": "{A: {system_message: Serve.}, B: {system_message: Serve too.}}",
+    "context_variables.yaml": "{agents: {A: {variables: [app_id]}, B: {variables: [app_id]}}}",
+}
+
+
+class Echo:
+    """A model that takes 50 ms to say for whom it works, and knows how many it served at once."""
+
+    def __init__(self) -> None:
+        self.under_way = self.most = 0
+        self.mixed: list[str] = []
+
+    async def __call__(self, request: ModelRequest) -> str:
+        self.under_way += 1
+        self.most = max(self.most, self.under_way)
+        await anyio.sleep(0.05)
+        self.under_way -= 1
+        canaries = {*re.findall(r"canary-\d+", request.text)}
+        if len(canaries) != 1:
+            self.mixed.append(request.text)
+        return f"I serve {', '.join(sorted(canaries))}."
+
+
+@pytest.mark.parametrize("kind", ASKING)
+async def test_runs_of_many_tenants_are_not_mixed(kind: str, tmp_path: Path) -> None:
+    folder, echo = write_folder(tmp_path, FILES), Echo()
+    async with LoopbackModel(echo) as model, asking(kind, model.url) as engine:
+        async with Weft(store="memory", engine=engine, slots=RUNS) as app:
+            runs = {
+                f"canary-{n}": await app.start(folder, app_id=f"canary-{n}") for n in range(RUNS)
+            }
+            with anyio.fail_after(PATIENCE):
+                for run in runs.values():
+                    await run.finished()
+            logs = {canary: await app.log(run.id) for canary, run in runs.items()}
+    assert len(model.requests) == RUNS * TURNS
+    assert not echo.mixed
+    assert echo.most > 1
+    for canary, events in logs.items():
+        said = [event.data.text for event in events if event.kind == "agent.text"]
+        assert said == [f"I serve {canary}."] * TURNS

