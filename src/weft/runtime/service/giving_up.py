@@ -6,7 +6,6 @@ from weft.log.ports import Clock
 from weft.log.spec import Event, Fact
 from weft.runtime.service.driver import Stores
 
-
 # What is said of a flow that ends without its code.
 UNDONE = "(without its code: nothing was made up for)"
 
