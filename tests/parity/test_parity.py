@@ -3,7 +3,6 @@
 import asyncio
 import inspect
 import json
-import pkgutil
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -66,9 +65,10 @@ TRUE_ANYWAY = {"AgentTurnCount.once"}
 
 def models() -> Iterator[type[Declared]]:
     """Every model of the package that a user writes down."""
-    for module in pkgutil.walk_packages(weft.__path__, "weft."):
-        if module.name.rpartition(".")[2] == "spec" or ".spec." in module.name:
-            import_module(module.name)
+    root = Path(weft.__path__[0])
+    for file in [*root.glob("*/spec.py"), *root.glob("*/spec/*.py")]:
+        parts = file.relative_to(root).with_suffix("").parts
+        import_module(".".join(("weft", *parts)).removesuffix(".__init__"))
     waiting = [Declared]
     while waiting:
         for model in waiting.pop().__subclasses__():
