@@ -16,13 +16,16 @@ from weft.testing.contracts import EngineContract
 from weft.testing.contracts.engines import RETRIES
 from weft.testing.contracts.facts import PATIENCE
 
+# The library makes a client for each call, which takes a while before anything is sent.
+SLOWLY = 4
+
 
 class TestAutogen(EngineContract):
     @asynccontextmanager
     async def fresh(
         self, model: LoopbackModel, *, silence: float = PATIENCE
     ) -> AsyncIterator[Engine]:
-        patience = Patience(silence, RETRIES, pause=0.05, longest_pause=2)
+        patience = Patience(SLOWLY * silence, RETRIES, pause=0.05, longest_pause=2)
         engine = AutogenEngine("loopback", base_url=model.url, patience=patience, keep_open=True)
         async with aclosing(engine):
             yield engine
@@ -35,7 +38,7 @@ class TestAutogenByName(EngineContract):
     async def fresh(
         self, model: LoopbackModel, *, silence: float = PATIENCE
     ) -> AsyncIterator[Engine]:
-        patience = Patience(silence, RETRIES, pause=0.05, longest_pause=2)
+        patience = Patience(SLOWLY * silence, RETRIES, pause=0.05, longest_pause=2)
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("OPENAI_BASE_URL", model.url)
             patch.setenv("OPENAI_API_KEY", "key")
