@@ -2,65 +2,48 @@
 where a flow does not go on."""
 
 import asyncio
-import traceback
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
 
 from weft.agents.events import TurnStarted
-from weft.agents.spec import Ask, Decision, Finish, MakeUp, Proceed, Question
+from weft.agents.spec import Ask, Decision, Finish, MakeUp, Proceed
 from weft.flow.events import (
-    BranchTaken,
-    ForkJoined,
-    LoopEnded,
-    LoopPassed,
-    PathEnded,
-    StepCompensated,
     StepCompleted,
-    StepFailed,
-    StepRetried,
     StepSkipped,
     StepStarted,
 )
-from weft.flow.logic.approvals import APPROVAL, asking_of, payload_of, schema_of
 from weft.flow.logic.flowing import CANCELLED, STOPPED, Flowing
-from weft.flow.logic.folding import APPROVALS, RETRY
-from weft.flow.logic.joining import clash
 from weft.flow.logic.states import Change
 from weft.flow.logic.walking import (
     children,
-    loop_of,
     node_of,
     place_of,
     state_of,
     step_of,
 )
 from weft.flow.ports import Results
-from weft.flow.spec.nodes import ApprovalNode, BranchNode, ForkNode, LoopNode, StepNode
+from weft.flow.spec.nodes import ApprovalNode, BranchNode, ForkNode, StepNode
 from weft.flow.spec.progress import Progress, Step, Strand
-from weft.flow.spec.steps import About, AgentStep, PathResult, Retry
+from weft.flow.spec.steps import About, AgentStep, PathResult
 from weft.guards.logic.recovering import escalation
 from weft.guards.spec import NO_GUARDS
-from weft.kernel.durations import later
-from weft.kernel.values import Json, said, writable
+from weft.kernel.values import Json
 from weft.log.events import RunFinished, RunPaused
 from weft.log.spec import Fact
 from weft.runtime.logic import ENDED
 from weft.runtime.ports import Entropy
 from weft.runtime.service.caching import Caching
-from weft.runtime.service.calls import Waiting, as_json, ask
+from weft.runtime.service.calls import Waiting, ask
 from weft.runtime.service.crew import Crew
+from weft.runtime.service.crossings import Crossings
 from weft.runtime.service.endings import end_cancelled, end_failed
+from weft.runtime.service.failures import Failures
 from weft.runtime.service.intake import due
 from weft.runtime.service.opened import Opened
 from weft.runtime.service.reactions import Surroundings
-from weft.runtime.service.steps import Steps, asks, completed, told
-from weft.runtime.service.users import ask_user_code
-from weft.variables.events import TimerSet
-
-# Seconds that a condition, a choice or what an approver is told may take.
-DEADLINE = 60.0
+from weft.runtime.service.steps import Steps, asks, completed
 
 
 class Means(NamedTuple):
@@ -80,12 +63,13 @@ class Flows:
         self._journal = opened.journal
         self._around = means.around
         self._crew = means.crew
-        self._entropy = means.entropy
         workflow = opened.journal.workflow
         assert isinstance(workflow, Flowing)
         self._workflow = workflow
         self._plan = workflow.plan
         self._steps = Steps(opened, workflow)
+        self._failures = Failures(opened.journal, self._plan, self._steps, means.entropy)
+        self._crossings = Crossings(opened.journal, workflow, self._steps)
         self._parked: set[int] = set()
         self._caching = Caching(opened.journal, workflow, means.results)
 
@@ -132,9 +116,8 @@ class Flows:
         if self._progress.undoing is not None:
             self._journal.guards = NO_GUARDS
             return self._workflow.decide(state)
-        return (escalation(state) if state.failure is None else None) or self._workflow.decide(
-            state
-        )
+        asked = escalation(state) if state.failure is None else None
+        return asked or self._workflow.decide(state)
 
     async def _halt(self, steps: Iterable[Step]) -> None:
         """Stop steps that are being taken."""
@@ -174,26 +157,28 @@ class Flows:
         try:
             match node_of(self._plan, strand):
                 case None:
-                    await self._pass(strand)
+                    await self._crossings.pass_loop(strand)
                 case StepNode() as node:
                     await self._begin(strand, node)
                 case BranchNode() as node:
-                    await self._branch(strand, node)
-                case ForkNode() as node:
-                    await self._join(strand, node)
+                    await self._crossings.branch(strand, node)
+                case ForkNode() as node if strand.status == "forked":
+                    self._crossings.join(strand, node)
+                case ForkNode(join=StepNode() as node):
+                    await self._begin(strand, node)
                 case ApprovalNode() as node:
-                    await self._approve(strand, node)
-                case LoopNode():
-                    raise AssertionError("a loop is entered when a strand comes to it")
+                    await self._crossings.approve(strand, node)
+                case other:
+                    raise AssertionError(f"a strand does not stay at {other!r}")
         except Exception as error:  # noqa: BLE001 - whatever code of the flow raises is recorded
-            self._fail(strand, error)
+            self._failures.crossing(strand, error)
 
     async def _begin(self, strand: Strand, node: StepNode) -> None:
         """Begin a step, or the next attempt of one."""
         if not strand.step and node.validate is not None:
             holds, message = node.validate
-            if not await self._ask(holds, strand):
-                self._refuse(strand, node, message)
+            if not await self._crossings.ask(holds, strand):
+                self._failures.refuse(strand, node, message)
                 return
         if not strand.step and node.cache is not None and await self._known(strand, node):
             return
@@ -221,10 +206,6 @@ class Flows:
         self._journal.record(f"{place}/cached", msgspec.structs.replace(fact, cached=True))
         return True
 
-    def _refuse(self, strand: Strand, node: StepNode, message: str) -> None:
-        """A step is not taken, since the state is not as it has to be."""
-        self._record_failure(strand, node, "ValidationFailed", message, "")
-
     async def _take(self, step: Step) -> None:
         """Take a step to its end, whatever that is."""
         node = self._node(step)
@@ -243,9 +224,9 @@ class Flows:
             current = asyncio.current_task()
             if current is None or current.cancelling():
                 raise
-            self._failed(step, node, RuntimeError("it cancelled its own task"))
+            self._failures.attempt(step, node, RuntimeError("it cancelled its own task"))
         except Exception as error:  # noqa: BLE001 - whatever a step raises is recorded
-            self._failed(step, node, error)
+            self._failures.attempt(step, node, error)
         if self._crew.size > 1:  # the others may take long
             await self._journal.commit()
 
@@ -303,103 +284,6 @@ class Flows:
             for child in children(self._progress, strand, place)
         ]
 
-    def _failed(self, step: Step, node: StepNode, error: Exception) -> None:
-        """An attempt failed: there is another one, or the step did."""
-        name, message = told(error)
-        message = self._journal.secrets.masked(message)
-        if step.undoes:
-            self._undoing_failed(step, node, name, message)
-            return
-        self._steps.settle(step)
-        self._steps.cut_off(step, "failed", f"{name}: {message}")
-        if step.attempt <= node.retry.n and self._journal.state.failure is None:
-            self._retry(step, node, name, message)
-            return
-        strand = self._progress.strands[step.strand]
-        stack = self._stack(error)
-        self._record_failure(strand, node, name, message, stack, step, error)
-
-    def _undoing_failed(self, step: Step, node: StepNode, name: str, message: str) -> None:
-        fact = StepCompensated(
-            node.name, step.undoes, step.number, step.node, error=name, message=message
-        )
-        self._journal.record(f"s{step.number}/a{step.attempt}.0", fact)
-
-    def _retry(self, step: Step, node: StepNode, name: str, message: str) -> None:
-        seconds = self._delay(node.retry, step.attempt)
-        at = later(self._journal.clock.now(), seconds) if seconds else None
-        fact = StepRetried(node.name, step.place, step.number, step.attempt, name, message, at)
-        self._journal.record(f"s{step.number}/a{step.attempt}/again", fact)
-        if at is not None:
-            timer = f"{RETRY}{step.number}"
-            self._journal.record(f"s{step.number}/a{step.attempt}/timer", TimerSet(timer, at))
-
-    def _delay(self, retry: Retry, attempt: int) -> float:
-        """Seconds until the next attempt; chance takes off up to half of them."""
-        seconds = min(retry.delay, retry.max_delay)
-        for _ in range(1, attempt):  # step by step: the power itself can be beyond all floats
-            seconds = min(seconds * retry.factor, retry.max_delay)
-        if not retry.jitter:
-            return seconds
-        return seconds * (1 - self._entropy.below(1000) / 2000)
-
-    def _stack(self, error: Exception) -> str:
-        """Where an error of the program came from, without the way to its code."""
-        at = error.__traceback__
-        while at is not None and at.tb_frame.f_globals.get("__name__", "").startswith("weft."):
-            at = at.tb_next
-        whole = error.__traceback__ if at is None else at
-        lines = "".join(traceback.format_exception(error.with_traceback(whole)))
-        return self._journal.secrets.masked(writable(lines)).rstrip()
-
-    def _fail(self, strand: Strand, error: Exception) -> None:
-        """What a flow decides by failed, not a step."""
-        name, message = told(error)
-        node = step_of(self._plan, strand)
-        masked = self._journal.secrets.masked(message)
-        self._record_failure(strand, node, name, masked, self._stack(error), error=error)
-
-    def _record_failure(
-        self,
-        strand: Strand,
-        node: StepNode | None,
-        name: str,
-        message: str,
-        stack: str,
-        step: Step | None = None,
-        error: Exception | None = None,
-    ) -> None:
-        place = self._place(strand)
-        number, attempt = (step.number, step.attempt) if step else (0, 0)
-        frame = f"t{step.turn}/frame" if step and step.turn else ""
-        fact = StepFailed(
-            node.name if node else place.rpartition("/")[2],
-            place,
-            number,
-            attempt,
-            name,
-            message,
-            stack,
-            frame,
-            strand.id,
-            self._handler(strand, node, name, error),
-            self._journal.clock.now(),
-        )
-        id = f"s{number}/failed" if number else f"{place}/wrong"
-        self._journal.record(id, fact)
-
-    def _handler(
-        self, strand: Strand, node: StepNode | None, name: str, error: Exception | None
-    ) -> str:
-        """The path that handles a failure: the first whose kind of error it is, by its class, or,
-        where a turn failed, by its name."""
-        frame = strand.frames[-1]
-        for number, (kind, _) in enumerate(node.on_failure if node else ()):
-            is_own = error is not None and isinstance(error, kind)
-            if is_own or kind is Exception or kind.__name__ == name:
-                return f"{frame.path}/{frame.at}.failed.{number}"
-        return ""
-
     def _make_up(self, place: str) -> None:
         """Begin to make up for a step."""
         done, number = self._undone(place), self._progress.begun + 1
@@ -409,83 +293,6 @@ class Flows:
         name = getattr(step.compensate, "__name__", type(step.compensate).__name__)
         fact = StepStarted(name, f"{place}~", number, 1, done.strand, undoes=place)
         self._journal.record(f"s{number}/a1?", fact)
-
-    async def _pass(self, strand: Strand) -> None:
-        """A loop's body was walked: again, or not."""
-        loop, frame = loop_of(self._plan, strand)
-        place = frame.prefix.rpartition("[")[0]
-        held = bool(await self._ask(loop.until, strand))
-        passed = LoopPassed(loop.name, place, frame.number, held, strand.id)
-        key = f"{place}[{frame.number}]"
-        self._journal.record(f"{key}/passed", passed)
-        if held or frame.number >= loop.max_iterations:
-            reason = "the condition holds" if held else "max_iterations"
-            ended = LoopEnded(loop.name, place, frame.number, reason, strand.id)
-            self._journal.record(f"{key}/ended", ended)
-
-    async def _branch(self, strand: Strand, node: BranchNode) -> None:
-        place, frame = self._place(strand), strand.frames[-1]
-        value = await self._ask(node.on, strand)
-        path = f"{frame.path}/{frame.at}"
-        label, taken = "", ""
-        for number, (case, _) in enumerate(node.cases):
-            if case == value and type(case) is type(value):
-                label, taken = _word(case), f"{path}.{number}"
-                break
-        else:
-            if node.otherwise is not None:
-                label, taken = "otherwise", f"{path}.otherwise"
-            elif not self._rejoins(strand):
-                raise LookupError(f"No path of {node.name!r} is for {value!r}.")
-        fact = BranchTaken(node.name, place, _shown(value), taken, label, strand.id)
-        self._journal.record(f"{place}/branch", fact)
-
-    def _rejoins(self, strand: Strand) -> bool:
-        """Whether something comes after what a strand has come to."""
-        frame = strand.frames[-1]
-        return frame.at + 1 < len(self._plan.paths[frame.path].line.nodes)
-
-    async def _join(self, strand: Strand, node: ForkNode) -> None:
-        place = self._place(strand)
-        found = children(self._progress, strand, place)
-        if strand.status == "forked":
-            clash(self._workflow.states, found)
-            deltas = [delta for child in found for delta in child.deltas]
-            reduced = self._workflow.states.reduce(strand.state, deltas)
-            ends = tuple(_ended(child) for child in found)
-            fact = ForkJoined(node.name, place, ends, reduced, strand.id)
-            self._journal.record(f"{place}/join", fact)
-        else:
-            assert node.join is not None
-            await self._begin(strand, node.join)
-
-    async def _approve(self, strand: Strand, node: ApprovalNode) -> None:
-        """Ask the approver; a question asked again is due when it was at first."""
-        asked, place = strand.asking, self._place(strand)
-        asking = asking_of(node, asked.level if asked else 0)
-        words = (
-            await self._ask(asking.context, strand) if callable(asking.context) else asking.context
-        )
-        until = asked.due if asked else None
-        if until is None and asking.timeout is not None:
-            until = later(self._journal.clock.now(), asking.timeout)
-        number = (asked.number if asked else 0) + 1
-        told = str(words) or f"Do you approve {node.name!r}?"
-        question = Question(
-            f"{APPROVALS}{place}#{number}",
-            told,
-            asking.approver,
-            APPROVAL,
-            payload_of(node, asking, told),
-            schema=schema_of(asking),
-            due=until,
-        )
-        ask(self._journal, question)
-
-    async def _ask(self, function: Any, strand: Strand) -> Any:
-        """What a function of the flow says to the state."""
-        state = self._steps.state(strand.state)
-        return await ask_user_code(function, state, deadline=DEADLINE)
 
     def _place(self, strand: Strand) -> str:
         return place_of(self._plan, strand)
@@ -518,21 +325,3 @@ class Flows:
             await end_cancelled(journal, hooks)
         else:
             await end_failed(journal, hooks)
-
-
-def _ended(child: Strand) -> PathEnded:
-    failed = child.failed
-    status = "recovered" if failed else "completed"
-    return PathEnded(child.id, status, f"{failed.error}: {failed.message}" if failed else "")
-
-
-def _word(value: Any) -> str:
-    return str(getattr(value, "value", value))
-
-
-def _shown(value: Any) -> Json:
-    """A value that a branch went by, as JSON where it can be said."""
-    try:
-        return as_json(value)
-    except TypeError:
-        return said(value)
