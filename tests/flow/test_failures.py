@@ -315,6 +315,25 @@ async def test_a_compensation_that_fails_is_on_record_and_the_rest_is_done(
     assert (second.step, second.by, second.error) == ("a", "undo_a", "")
 
 
+async def test_a_compensation_has_the_time_of_its_step(app: Weft, witness: Witness) -> None:
+    flow = (
+        Flow("work", Work)
+        .start_with(witness("a"), compensate=witness("undo_a"))
+        .then(witness("b"), compensate=hangs, timeout=0.05)
+        .finally_(failing("end"))
+    )
+    outcome = await asyncio.wait_for(play(app, flow), SOON)
+    made = await facts(app, outcome.run_id, "step.compensated")
+    assert [each.error for each in made] == ["TimeoutError", ""]
+
+
+async def test_the_stack_of_a_failure_begins_in_the_code_of_the_program(app: Weft) -> None:
+    outcome = await play(app, flow_of(failing("pay")))
+    assert outcome.failure is not None
+    lines = outcome.failure.stack.splitlines()
+    assert "scenes.py" in lines[1] and lines[-1] == "ValueError: pay cannot"
+
+
 async def test_the_last_handler_may_fail_too(app: Weft, witness: Witness) -> None:
     flow = flow_of(failing("a")).on_failure([witness("tell", RuntimeError()), witness("never")])
     outcome = await play(app, flow)

@@ -1,0 +1,66 @@
+"""Runs of flows are pinned to the plan that they began with."""
+
+from pathlib import Path as FilePath
+
+import pytest
+
+from tests.flow.scenes import Work, note
+from weft import Flow, PlanChanged, UsageError, Weft
+
+
+def asking(last: str) -> Flow[Work]:
+    """A flow that waits for a person."""
+    return (
+        Flow("pinned", Work)
+        .start_with(note("book"), compensate=note("cancel"))
+        .await_approval("boss")
+        .finally_(note(last))
+    )
+
+
+async def parked(store: str) -> str:
+    """A run of the flow that waits, of which this process holds nothing any more."""
+    async with Weft(store=store) as app:
+        return (await app.run(asking("pay"))).run_id
+
+
+@pytest.fixture
+def store(tmp_path: FilePath) -> str:
+    return str(tmp_path / "weft.db")
+
+
+async def test_a_run_goes_on_with_its_own_plan_in_another_process(store: str) -> None:
+    run = await parked(store)
+    async with Weft(store=store) as app:
+        app.register(asking("post"))
+        app.register(asking("pay"))
+        again = await app.resume(run)
+        await again.answer(None, "approve")
+        assert (await again.outcome()).state.notes == ["book", "pay"]
+
+
+async def test_a_changed_plan_is_refused_with_what_differs(store: str) -> None:
+    run = await parked(store)
+    async with Weft(store=store) as app:
+        app.register(asking("post"))
+        with pytest.raises(PlanChanged, match=r"(?s)Build it as it was.*-.*pay.*\+.*post"):
+            await (await app.resume(run)).outcome()
+
+
+async def test_a_flow_that_nobody_has_is_named(store: str) -> None:
+    run = await parked(store)
+    async with Weft(store=store) as app:
+        with pytest.raises(UsageError, match="belongs to flow 'pinned'.*app.register"):
+            await (await app.resume(run)).outcome()
+
+
+async def test_what_is_cancelled_without_its_code_says_that_nothing_was_made_up_for(
+    store: str,
+) -> None:
+    run = await parked(store)
+    async with Weft(store=store) as app:
+        app.register(asking("post"))
+        assert await app.run(run).cancel(reason="enough")
+        end = (await app.log(run))[-1]
+    assert end.kind == "run.cancelled"
+    assert end.data.reason == "enough (without its code: nothing was made up for)"
