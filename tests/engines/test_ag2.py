@@ -1,17 +1,15 @@
 """Models through AG2, by the suite that every engine passes."""
 
-from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 import pytest
 from ag2.config import OpenAIConfig
 
+from tests.support.engines import ByAddress, ByName
 from tests.support.tasks import NUMBERS, task
-from weft.adapters.ag2 import AG2Engine, Patience
+from weft.adapters.ag2 import AG2Engine
 from weft.agents.spec import (
     Answer,
-    Engine,
     Exchange,
     Task,
     ToolCall,
@@ -19,34 +17,14 @@ from weft.agents.spec import (
 )
 from weft.errors import UsageError
 from weft.testing import LoopbackModel
-from weft.testing.contracts import EngineContract
-from weft.testing.contracts.engines import RETRIES
-from weft.testing.contracts.facts import PATIENCE
 
 
-class TestAG2(EngineContract):
-    @asynccontextmanager
-    async def fresh(
-        self, model: LoopbackModel, *, silence: float = PATIENCE
-    ) -> AsyncIterator[Engine]:
-        patience = Patience(silence, RETRIES, pause=0.05, longest_pause=2)
-        engine = AG2Engine("loopback", base_url=model.url, patience=patience, keep_open=True)
-        async with aclosing(engine):
-            yield engine
+class TestAG2(ByAddress):
+    kind = AG2Engine
 
 
-class TestAG2ByName(EngineContract):
-    """The same by the protocol that `openai:` stands for."""
-
-    @asynccontextmanager
-    async def fresh(
-        self, model: LoopbackModel, *, silence: float = PATIENCE
-    ) -> AsyncIterator[Engine]:
-        patience = Patience(silence, RETRIES, pause=0.05, longest_pause=2)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("OPENAI_BASE_URL", model.url)
-            patch.setenv("OPENAI_API_KEY", "key")
-            yield AG2Engine("openai:gpt-5", patience=patience)
+class TestAG2ByName(ByName):
+    kind = AG2Engine
 
 
 async def shown(asked: Task) -> list[dict[str, Any]]:

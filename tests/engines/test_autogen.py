@@ -1,48 +1,26 @@
 """Models through the classic line of AG2, by the suite that every engine passes."""
 
-from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 import pytest
 from autogen import LLMConfig
 
+from tests.support.engines import ByAddress, ByName
 from tests.support.tasks import task
-from weft.adapters.autogen import AutogenEngine, Patience
-from weft.agents.spec import Engine, Exchange, ToolCall, ToolResult
+from weft.adapters.autogen import AutogenEngine
+from weft.agents.spec import Exchange, ToolCall, ToolResult
 from weft.errors import UsageError
 from weft.testing import LoopbackModel, Refusal
-from weft.testing.contracts import EngineContract
-from weft.testing.contracts.engines import RETRIES
-from weft.testing.contracts.facts import PATIENCE
-
-# The library makes a client for each call, which takes a while before anything is sent.
-SLOWLY = 4
 
 
-class TestAutogen(EngineContract):
-    @asynccontextmanager
-    async def fresh(
-        self, model: LoopbackModel, *, silence: float = PATIENCE
-    ) -> AsyncIterator[Engine]:
-        patience = Patience(SLOWLY * silence, RETRIES, pause=0.05, longest_pause=2)
-        engine = AutogenEngine("loopback", base_url=model.url, patience=patience, keep_open=True)
-        async with aclosing(engine):
-            yield engine
+class TestAutogen(ByAddress):
+    kind = AutogenEngine
+    slowly = 4  # a client is made for each call, before anything is sent
 
 
-class TestAutogenByName(EngineContract):
-    """The same with a connection for each call."""
-
-    @asynccontextmanager
-    async def fresh(
-        self, model: LoopbackModel, *, silence: float = PATIENCE
-    ) -> AsyncIterator[Engine]:
-        patience = Patience(SLOWLY * silence, RETRIES, pause=0.05, longest_pause=2)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("OPENAI_BASE_URL", model.url)
-            patch.setenv("OPENAI_API_KEY", "key")
-            yield AutogenEngine("openai:gpt-5", patience=patience)
+class TestAutogenByName(ByName):
+    kind = AutogenEngine
+    slowly = 4  # a client is made for each call, before anything is sent
 
 
 async def test_who_said_what_and_called_what() -> None:

@@ -2,46 +2,25 @@
 
 import subprocess
 import sys
-from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager
 
 import pytest
 from dspy.clients.base_lm import GLOBAL_HISTORY
 from dspy.lm15 import Config
 
+from tests.support.engines import ByAddress, ByName
 from tests.support.tasks import NUMBERS, task
 from weft.adapters.dspy import DSPyEngine, Patience
-from weft.agents.spec import Answer, Engine, Exchange, ToolCall, ToolResult
+from weft.agents.spec import Answer, Exchange, ToolCall, ToolResult
 from weft.errors import EngineError, UsageError
 from weft.testing import LoopbackModel, Stalled
-from weft.testing.contracts import EngineContract
-from weft.testing.contracts.engines import RETRIES
-from weft.testing.contracts.facts import PATIENCE
 
 
-class TestDSPy(EngineContract):
-    @asynccontextmanager
-    async def fresh(
-        self, model: LoopbackModel, *, silence: float = PATIENCE
-    ) -> AsyncIterator[Engine]:
-        patience = Patience(silence, RETRIES, pause=0.05, longest_pause=2)
-        engine = DSPyEngine("loopback", base_url=model.url, patience=patience, keep_open=True)
-        async with aclosing(engine):
-            yield engine
+class TestDSPy(ByAddress):
+    kind = DSPyEngine
 
 
-class TestDSPyByName(EngineContract):
-    """The same by the protocol that `openai:` stands for."""
-
-    @asynccontextmanager
-    async def fresh(
-        self, model: LoopbackModel, *, silence: float = PATIENCE
-    ) -> AsyncIterator[Engine]:
-        patience = Patience(silence, RETRIES, pause=0.05, longest_pause=2)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("OPENAI_BASE_URL", model.url)
-            patch.setenv("OPENAI_API_KEY", "key")
-            yield DSPyEngine("openai:gpt-5", patience=patience)
+class TestDSPyByName(ByName):
+    kind = DSPyEngine
 
 
 async def test_who_said_and_called_what() -> None:

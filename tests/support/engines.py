@@ -1,0 +1,51 @@
+"""The suite of engines, for those that ask models as the libraries do."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager
+from typing import Any, ClassVar
+
+import pytest
+
+from weft.agents.spec import Engine
+from weft.agents.spec.patience import Patience
+from weft.testing import LoopbackModel
+from weft.testing.contracts import EngineContract
+from weft.testing.contracts.engines import RETRIES
+from weft.testing.contracts.facts import PATIENCE
+
+
+class Asking(EngineContract):
+    """An engine of a kind; `slowly` is how much longer it takes than others to send anything."""
+
+    kind: ClassVar[Callable[..., Any]]
+    slowly: ClassVar[float] = 1.0
+
+    def patience(self, silence: float) -> Patience:
+        """What the engine waits for, and how often it tries again."""
+        return Patience(self.slowly * silence, RETRIES, pause=0.05, longest_pause=2)
+
+
+class ByAddress(Asking):
+    """The engine keeps its connections to a server that it is given."""
+
+    @asynccontextmanager
+    async def fresh(
+        self, model: LoopbackModel, *, silence: float = PATIENCE
+    ) -> AsyncIterator[Engine]:
+        patience = self.patience(silence)
+        engine = type(self).kind("loopback", base_url=model.url, patience=patience, keep_open=True)
+        async with aclosing(engine):
+            yield engine
+
+
+class ByName(Asking):
+    """The engine asks what `openai:` stands for, with a connection for each call."""
+
+    @asynccontextmanager
+    async def fresh(
+        self, model: LoopbackModel, *, silence: float = PATIENCE
+    ) -> AsyncIterator[Engine]:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("OPENAI_BASE_URL", model.url)
+            patch.setenv("OPENAI_API_KEY", "key")
+            yield type(self).kind("openai:gpt-5", patience=self.patience(silence))
