@@ -4,7 +4,8 @@ PYTHON ?= python3
 BIN ?= .venv/bin
 STAMP ?= .venv/.ready
 WORKFLOW ?= workflows/Interview
-WORKERS ?= auto
+# One more than cores: some tests wait, and others can work meanwhile.
+WORKERS ?= $(shell expr $$(nproc) + 1)
 
 .PHONY: help run test check bench health docs schemas lock local-model clean
 .DEFAULT_GOAL := help

@@ -19,14 +19,15 @@ from weft import Event, Weft
 from weft.app import Board
 from weft.board.spec import FilterConfig
 
+pytestmark = pytest.mark.repeats
+
 CHILD = Path(__file__).with_name("board_child.py")
-ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 
 
 async def live(file: Path, *deed: str, hang_after: str = "") -> None:
     """One life of a process; it is killed as soon as it hangs."""
     command = [sys.executable, str(CHILD), str(file), *deed]
-    env = {**ENVIRONMENT, "HANG_AFTER": hang_after}
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "HANG_AFTER": hang_after}
     process = await anyio.open_process(command, stderr=None, env=env)
     said = ""
     with anyio.fail_after(55):

@@ -16,6 +16,8 @@ from tests.support.plays import every
 from weft import Event, Weft
 from weft.explain.spec.turn import TurnExplained
 
+pytestmark = pytest.mark.repeats
+
 CHILD = Path(__file__).with_name("sourced_child.py")
 ESTIMATE = "characters/4"
 FORMS = pytest.mark.parametrize("deed", ["converse", "react"])

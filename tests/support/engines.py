@@ -41,6 +41,8 @@ class ByAddress(Asking):
 class ByName(Asking):
     """The engine asks what `openai:` stands for, with a connection for each call."""
 
+    pytestmark = pytest.mark.repeats
+
     @asynccontextmanager
     async def fresh(
         self, model: LoopbackModel, *, silence: float = PATIENCE

@@ -13,6 +13,8 @@ from weft import Answer, Task, Weft
 from weft.adapters.files import parse
 from weft.adapters.files.folders import PARTS, SUFFIXES
 
+pytestmark = pytest.mark.repeats
+
 ROOT = Path(__file__).parents[2]
 GENERATOR = ROOT / "workflows" / "Generator"
 MADE = "generated/SalesReport"
