@@ -3,13 +3,17 @@
 from functools import partial
 from pathlib import Path
 
+import pytest
 from anyio import to_thread
 
 from tests.cli.conftest import Call
 from tests.support.folders import write_folder
 from weft import Weft
 from weft.testing import LoopbackModel, ScriptedEngine
+from weft.wiring.models import ASKING
 
+INTERVIEW = Path(__file__).parents[2] / "workflows" / "Interview"
+ANSWERS = ["What is it?", "Who does it?", "When?", "NEXT", "A plan.", "Another plan.", "DONE"]
 FILES = {
     "orchestrator.yaml": "{initial_message: Hi., human_in_the_loop: true}",
     "agents.yaml": "A: {system_message: Greet.}",
@@ -27,6 +31,33 @@ async def test_a_model_is_asked_and_named_to_go_on_with(weft: Call, tmp_path: Pa
         " resume " in line and line.endswith(" --model openai-chat:any")
         for line in done.out.splitlines()
     )
+
+
+@pytest.mark.parametrize("engine", ASKING)
+async def test_the_interview_is_held_by_a_model_unchanged(weft: Call, engine: str) -> None:
+    async with LoopbackModel(ANSWERS) as model:
+        keys = {"OPENAI_BASE_URL": model.url, "OPENAI_API_KEY": "key"}
+        words = ("run", str(INTERVIEW), "--model", "openai-chat:any", "--engine", engine)
+        done = await to_thread.run_sync(partial(weft, *words, **keys))
+    model.assert_complete()
+    assert "PlanArchitect: Another plan." in done.out
+    assert "PlanArchitect → terminate (condition rule 3)" in done.out
+
+
+def test_a_choice_that_makes_no_difference_is_told(weft: Call, tmp_path: Path) -> None:
+    agents = "A: {engine: {type: functions, file: a.py, function: f}}"
+    files = {"agents.yaml": agents, "a.py": "def f(task):\n    return 'Hi.'\n"}
+    write_folder(tmp_path, files, "Greeting")
+    chosen = ("--model", "openai:gpt-5", "--engine", "ag2")
+    done = weft("run", "Greeting", *chosen, WEFT_MODEL="openai:gpt-5")
+    assert [line.partition(" ")[0] for line in done.err.splitlines()] == ["--model", "--engine"]
+    assert "every agent chooses what answers for it" in done.err
+    assert not weft("run", "Greeting", WEFT_MODEL="openai:gpt-5", WEFT_ENGINE="ag2").err
+
+
+def test_an_engine_that_asks_no_models_is_refused(weft: Call) -> None:
+    done = weft("run", str(INTERVIEW), "--engine", "ag3", code=2)
+    assert "Engine 'ag3' asks no models. Did you mean 'ag2'?" in done.err
 
 
 async def test_a_run_is_told_something_also_where_nobody_answers_for_it(

@@ -112,9 +112,10 @@ def test_a_resumed_run_keeps_its_script_and_says_that_code_changed(
     copy = tmp_path / "Interview"
     shutil.copytree(INTERVIEW, copy)
     script = copy / "script.yaml"
-    script.write_text("user: [Reports.]")
+    functions, _, _ = script.read_text().partition("user:")
+    script.write_text(f"{functions}user: [Reports.]")
     assert "waits for an answer" in weft("run", "Interview").out
-    script.write_text("user: [Reports., Dana., At nine., Accepted.]")
+    script.write_text(f"{functions}user: [Reports., Dana., At nine., Accepted.]")
     (copy / "interview.py").write_text((copy / "interview.py").read_text() + "\n# more\n")
     resumed = weft("resume", "last")
     assert "Code has changed since the run began: interview.py." in resumed.err

@@ -29,6 +29,7 @@ from weft.agents.spec import (
     RunState,
     Script,
     ScriptedCall,
+    ScriptedFunction,
     Server,
     SourceChoice,
     Task,
@@ -207,7 +208,7 @@ KEYS: dict[str, list[type[BaseModel]]] = {
     "### tools": [Tool, Ui, LifecycleTool, Server],
     "### hooks": [MessageHook],
     "### ui_config": [UiConfig],
-    "### script": [Script, Line, ScriptedCall],
+    "### script": [Script, Line, ScriptedCall, ScriptedFunction],
 }
 
 

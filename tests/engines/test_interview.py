@@ -1,6 +1,5 @@
 """The interview that is shipped, on every engine: the same words lead to the same run."""
 
-import shutil
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,24 +27,11 @@ class Course(NamedTuple):
     frames: list[str]
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> str:
-    """The interview, with agents that choose no engine."""
-    shutil.copytree(INTERVIEW, tmp_path / "Interview")
-    declared = tmp_path / "Interview" / "agents.yaml"
-    roster = YAML(typ="safe").load(declared)
-    for agent in roster["agents"].values():
-        del agent["engine"]
-    with declared.open("w") as file:
-        YAML(typ="safe").dump(roster, file)
-    return str(declared.parent)
-
-
-async def converse(folder: str, engine: Engine) -> Course:
+async def converse(engine: Engine) -> Course:
     """An interview in which the user of the folder's script answers."""
-    answers = iter(YAML(typ="safe").load(Path(folder, "script.yaml"))["user"])
+    answers = iter(YAML(typ="safe").load(INTERVIEW / "script.yaml")["user"])
     async with Weft(store="memory", engine=engine) as app:
-        run = await app.start(folder)
+        run = await app.start(str(INTERVIEW))
         with anyio.fail_after(PATIENCE):
             async for event in run.events():
                 if event.kind == "question.asked":
@@ -58,11 +44,11 @@ async def converse(folder: str, engine: Engine) -> Course:
 
 
 @pytest.mark.parametrize("kind", ASKING)
-async def test_every_engine_takes_the_same_course(kind: str, folder: str) -> None:
+async def test_every_engine_takes_the_same_course(kind: str) -> None:
     script = {"InterviewAgent": QUESTIONS, "PlanArchitect": PLANS}
-    expected = await converse(folder, ScriptedEngine(script))
+    expected = await converse(ScriptedEngine(script))
     assert len(expected.frames) == len(QUESTIONS + PLANS)
     assert [each.name for each in expected.changed] == ["interview_complete", "plan_accepted"]
     async with LoopbackModel(QUESTIONS + PLANS) as model, asking(kind, model.url) as engine:
-        assert await converse(folder, engine) == expected
+        assert await converse(engine) == expected
     model.assert_complete()

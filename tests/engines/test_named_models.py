@@ -15,6 +15,7 @@ from weft.testing import LoopbackModel, ScriptedEngine
 from weft.wiring import Folders
 from weft.wiring.models import ASKING
 
+CALLED = "model.called"
 AGENTS = """
     A: {system_message: Be A., model: openai-chat:own}
     B: {system_message: Be B.}
@@ -74,6 +75,17 @@ async def test_an_agent_chooses_to_ask_a_model(
     agents = f"A: {{engine: {engine}, model: openai-chat:own}}"
     folder = write_folder(tmp_path, {"agents.yaml": agents, "script.yaml": "{agents: {A: [No.]}}"})
     assert await said(folder) == ["I am own."]
+
+
+@pytest.mark.parametrize(("engine", "name"), ASKING.items())
+async def test_an_app_chooses_who_asks_models(
+    engine: str, name: str, tmp_path: Path, echoing: LoopbackModel
+) -> None:
+    async with Weft(store="memory", engine=engine, model="openai-chat:common") as app:
+        run = await app.start(write_folder(tmp_path, FILES))
+        await run.finished()
+        called = [event.data.engine for event in await app.log(run.id) if event.kind == CALLED]
+    assert called == [name, name, "ScriptedEngine"]
 
 
 @pytest.mark.parametrize(

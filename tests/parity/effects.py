@@ -123,6 +123,10 @@ IN_SECTIONS = {A: {"prompt_sections": SECTIONS}}
 SECTION: Path = (*A, "prompt_sections", 0)
 
 BY_FUNCTION = {(*A, "engine"): {"type": "functions", "file": "one.py", "function": "f"}}
+ONE_F = {"A": {"file": "one.py", "function": "f"}}
+PLAYED = ("script", "functions", "A")
+UNSCRIPTED = {(*A, "engine"): "scripted", ("script",): {}}
+BY_SCRIPT = {(*A, "engine"): "scripted", ("script",): {"functions": ONE_F}}
 LISTED = {
     ("agents",): [{"name": "A", "system_message": "Hi."}],
     ("context_variables",): {},
@@ -342,6 +346,13 @@ EFFECTS: dict[str, Effect] = {
         ["GO", "Done."],
         ["Go", "Done."],
         SCRIPTED,
+    ),
+    "Script.functions": Effect(("script", "functions"), ONE_F, said, [], ["one f"] * 3, UNSCRIPTED),
+    "ScriptedFunction.file": Effect(
+        (*PLAYED, "file"), "two.py", said, ["one f"] * 3, ["two f"] * 3, BY_SCRIPT
+    ),
+    "ScriptedFunction.function": Effect(
+        (*PLAYED, "function"), "g", said, ["one f"] * 3, ["one g"] * 3, BY_SCRIPT
     ),
     "Script.user": Effect(
         ("script", "user"), ["Ho."], lambda seen: seen.user_script, ("Hi.",), ("Ho.",), SCRIPTED

@@ -415,6 +415,14 @@ async def model_of_a_file(folder: str) -> None:
     assert await asked_for(folder) == ["two"]
 
 
+async def asking_engine_of_a_file(folder: str) -> None:
+    configure('engine = "ag3"\n')
+    with pytest.raises(UsageError, match="Engine 'ag3' asks no models"):
+        await Weft().runs()
+    configure('engine = "ag2"\nmodel = "openai-chat:one"\n')
+    assert await asked_for(folder) == ["one"]
+
+
 APP: dict[str, Callable[[str], Any]] = {
     "Weft.store": store_of_the_app,
     "Weft.slots": slots_of_the_app,
@@ -435,6 +443,7 @@ APP: dict[str, Callable[[str], Any]] = {
     "Settings.vectors": vectors_of_a_file,
     "Weft.model": model_of_the_app,
     "Settings.model": model_of_a_file,
+    "Settings.engine": asking_engine_of_a_file,
 }
 
 

@@ -52,17 +52,19 @@ class Weft:
     `store` and `documents` are where runs are kept and where database variables are looked up;
     `artifacts` and `beliefs` are where artifacts and what is known of agents are kept if not beside
     the runs, `vectors` where collections are;
-    `engine` answers, or `model` is asked, for agents that choose no engine. With `strict=False`, a
-    workflow whose context variables are invalid begins without them.
+    `engine` answers, or `model` is asked, for agents that choose no engine; an engine that is named
+    asks the models that are. With `strict=False`, a workflow whose context variables are invalid
+    begins without them.
     """
 
-    def __init__(self, *, engine: "Engine | None" = None, **settings: Unpack[Asked]) -> None:
+    def __init__(self, *, engine: "Engine | str | None" = None, **settings: Unpack[Asked]) -> None:
         unknown = settings.keys() - Asked.__annotations__.keys()
         if unknown:
             known = ", ".join(Asked.__annotations__)
             raise UsageError(f"There is no setting {min(unknown)!r}. There is: engine, {known}.")
-        self._asked = settings
-        self._engine = engine
+        is_named = isinstance(engine, str)
+        self._asked = {**settings, "engine": engine if is_named else None}
+        self._engine = None if is_named else engine
         self._parts: Parts | None = None
         self._serving: asyncio.Task[None] | None = None
         self._closed = False

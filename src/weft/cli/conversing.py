@@ -55,10 +55,18 @@ class ConversingCommand(StoreCommand):
             help="The model of agents that choose no engine and name none, as openai:gpt-5.",
         ),
     ] = None
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            callback=as_text,
+            help="The engine that asks models for agents that choose none, as ag2.",
+        ),
+    ] = None
 
     def open(self) -> Weft:
-        """The app, with the model that was asked for."""
-        return Weft(store=self.store, model=self.model)
+        """The app, with the model and the engine that were asked for."""
+        return Weft(store=self.store, model=self.model, engine=self.engine)
 
     async def converse(
         self, app: Weft, run: Run, terminal: Terminal, before: Sequence[Event] = ()
@@ -66,6 +74,9 @@ class ConversingCommand(StoreCommand):
         """Attend to a run until it ends or waits, and give the exit code."""
         if self.quiet and self.json:
             raise UsageError("--quiet and --json exclude each other. Choose one.")
+        for name in (await app.definition(run.id)).unheeded:
+            told = f"--{name} makes no difference: every agent chooses what answers for it"
+            terminal.tell(safe(f"{told}, by `engine` or `model`.", "yellow"))
         narration = JsonLines(terminal) if self.json else Story(terminal, quiet=self.quiet)
         session = Session(run, narration, self._answers(app, run, narration))
         session.recall(before)
@@ -131,8 +142,10 @@ class ConversingCommand(StoreCommand):
         return 1 if trouble else 0
 
     def _resuming(self, run: str) -> str:
-        """The command line that goes on with a run, with the same model."""
-        return self.again("resume", run, *(("--model", self.model) if self.model else ()))
+        """The command line that goes on with a run, with the same model and engine."""
+        model = ("--model", self.model) if self.model else ()
+        engine = ("--engine", self.engine) if self.engine else ()
+        return self.again("resume", run, *model, *engine)
 
     def _onward(self, events: Sequence[Event], question: Question | None) -> Iterator[str]:
         """Command lines to go on with."""

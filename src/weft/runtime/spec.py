@@ -162,7 +162,8 @@ class Loaded:
     """A checked workflow with the code of its agents, tools and hooks, and what a run of it is
     pinned to. Tools are known by name, hooks by their place; parts that are set aside do not pass
     their check and count as empty. `lacking` says which agents cannot answer here: such a run can
-    be told something, but not driven. `modules` is kept because the code lives no longer than it.
+    be told something, but not driven. `unheeded` names settings that the program chose and that
+    make no difference here. `modules` is kept because the code lives no longer than it.
     """
 
     workflow: Workflow
@@ -194,6 +195,7 @@ class Loaded:
     embedder: Embedder | None = None
     modules: object = None
     lacking: tuple[Diagnostic, ...] = ()
+    unheeded: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

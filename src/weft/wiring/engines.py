@@ -8,7 +8,7 @@ from weft.errors import DefinitionError, Diagnostic
 from weft.kernel.values import nearest
 from weft.wiring.adapters import adapter
 from weft.wiring.code import Code, where_named
-from weft.wiring.models import ASKING, MODELS, Models, Unanswered
+from weft.wiring.models import ASKING, Models, Unanswered
 
 ENGINES = ("scripted", "functions", *ASKING)
 REMEDY = (
@@ -41,7 +41,8 @@ class Engines:
         found: dict[str, Engine] = {}
         problems: list[Diagnostic] = []
         for agent in known.agents.values():
-            place = known.places[agent.name]
+            is_played = agent.engine is None and agent.name in known.played
+            place = (known.played if is_played else known.places)[agent.name]
             try:
                 engine = self._engine_of(agent, code.modules, known, to_run)
             except DefinitionError as error:
@@ -60,7 +61,8 @@ class Engines:
             return self._engine
         match choice.type if choice else self._usual(agent, known):
             case "scripted":
-                return _scripted(choice, known.script)
+                _refuse_code(choice)
+                return known.script and _played(agent.name, known.script, modules)
             case "functions":
                 return _function(choice, modules)
             case kind if kind in ASKING:
@@ -81,10 +83,11 @@ class Engines:
 
     def _usual(self, agent: Agent, known: Roster) -> str:
         """Which engine answers for an agent that chooses none."""
+        script, kind = known.script, self._models.kind
         if self._models.default:
-            return MODELS
-        is_scripted = known.script is None or agent.name in known.script.agents
-        return "scripted" if is_scripted else MODELS
+            return kind
+        is_played = script is None or agent.name in {**script.agents, **script.functions}
+        return "scripted" if is_played else kind
 
 
 def scripted(script: Script) -> Engine:
@@ -93,10 +96,16 @@ def scripted(script: Script) -> Engine:
     return adapter("scripted").ScriptedEngine(lines)
 
 
-def _scripted(choice: EngineChoice | None, script: Script | None) -> Engine | None:
-    """The engine that says a script's lines; none without a script that could be read."""
-    _refuse_code(choice)
-    return None if script is None else scripted(script)
+def _played(agent: str, script: Script, modules: Any) -> Engine:
+    """The engine that answers as a script says: by the agent's function, or by its lines.
+
+    Raises:
+        DefinitionError: there is no such function.
+    """
+    played = script.functions.get(agent)
+    if played is None:
+        return scripted(script)
+    return adapter("functions").FunctionEngine(modules.function(played.file, played.function))
 
 
 def _answer(line: Line) -> Answer:

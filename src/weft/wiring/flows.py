@@ -129,6 +129,7 @@ class Flows:
             counter=counter_for(each.context for each in staff.values()),
             guards=guards,
             embedder=comparing(guards),
+            unheeded=self._models.unheeded(staff.values()),
         )
 
     def _staff(self, node: StepNode) -> Staff:

@@ -56,7 +56,8 @@ class Folders:
         collections: Collections | None = None,
         models: Models | None = None,
     ) -> None:
-        self._engines = Engines(engine, models or Models())
+        self._models = models or Models()
+        self._engines = Engines(engine, self._models)
         self._collections = collections
         self._types = types
         self._connect = connect or reach
@@ -154,9 +155,12 @@ class Folders:
         if (unasked and not is_begun) or not code.is_sound:
             return None, problems
         setup, script = conversation.orchestrator, conversation.script
+        staff = {
+            agent: _staff(engines.get(agent), chosen.get(agent)) for agent in conversation.agents
+        }
         loaded = Loaded(
             Conversing(conversation),
-            {agent: _staff(engines.get(agent), chosen.get(agent)) for agent in conversation.agents},
+            staff,
             folder.root,
             conversation.digest,
             adapter("files").texts(folder),
@@ -181,6 +185,7 @@ class Folders:
             counter=counter_for(chosen.values()),
             modules=code.modules,
             lacking=tuple(unasked),
+            unheeded=self._models.unheeded(staff.values()),
         )
         return loaded, problems
 

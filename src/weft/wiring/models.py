@@ -1,10 +1,13 @@
 """Engines that ask models, by the names of the models."""
 
 import inspect
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from weft.agents.spec import Engine
 from weft.errors import UsageError
+from weft.kernel.values import nearest
+from weft.runtime.spec import Staff
 from weft.wiring.adapters import adapter
 from weft.wiring.local import LOCAL, LocalEngine
 
@@ -30,18 +33,30 @@ class Unanswered(Exception):
 
 
 class Models:
-    """The engines of an app that ask models; `default` is asked where no model is named."""
+    """The engines of an app that ask models; `default` is asked where no model is named, by the
+    engine `kind` where none is chosen. The program itself chose those of both that are `given`.
 
-    def __init__(self, default: str = "") -> None:
+    Raises:
+        UsageError: there is no such engine.
+    """
+
+    def __init__(self, default: str = "", kind: str = MODELS, given: Collection[str] = ()) -> None:
+        if kind not in ASKING:
+            hint = nearest(kind, tuple(ASKING))
+            remedy = f"Did you mean {hint!r}?" if hint else f"There is: {', '.join(ASKING)}."
+            raise UsageError(f"Engine {kind!r} asks no models. {remedy}")
         self.default = default
+        self.kind = kind
+        self._given = given
         self._made: dict[tuple[str, str], Any] = {}
 
-    def engine(self, model: str, kind: str = MODELS) -> Engine:
+    def engine(self, model: str, kind: str = "") -> Engine:
         """The engine that asks a model; the agents of an app share it.
 
         Raises:
             Unanswered: it cannot be asked.
         """
+        kind = kind or self.kind
         if (kind, model) not in self._made:
             try:
                 make = getattr(adapter(kind), ASKING[kind])
@@ -65,6 +80,14 @@ class Models:
             return self.engine(given)
         except Unanswered as error:
             raise UsageError(error.message) from error
+
+    def unheeded(self, staff: Iterable[Staff]) -> tuple[str, ...]:
+        """What the program chose, and makes no difference to who answers: `model`, `engine`."""
+        at_work = [engine for each in staff for engine in (*each.engines, *each.named.values())]
+        asked = [key for key, made in self._made.items() if any(made is each for each in at_work)]
+        heeded = {"model": self.default in (model for _, model in asked)}
+        heeded["engine"] = self.kind in (kind for kind, _ in asked)
+        return tuple(name for name in self._given if not heeded[name])
 
     async def aclose(self) -> None:
         """Part from the providers."""

@@ -163,7 +163,8 @@ def assemble(asked: Mapping[str, Any], engine: Engine | None) -> Parts:
     store, documents = open_store(chosen), open_documents(chosen)
     artifacts, beliefs = open_artifacts(chosen, store), open_beliefs(chosen, store)
     collections = Collections(chosen)
-    models = Models(chosen.model)
+    given = [name for name in ("model", "engine") if asked.get(name)]
+    models = Models(chosen.model, chosen.engine, given)
     boards, types = Boards(engine, collections.search, models), TypeRegistry()
     flows = Flows(engine, collections.search, models)
     folders = Folders(

@@ -21,8 +21,9 @@ class Settings:
     """Where runs are kept (`memory` or a file), where artifacts and what is known of agents are (a
     URL each; empty: beside the runs), how many runs are driven at once, where the documents of
     database variables are found (a URL, and the seconds to wait for an answer), whether invalid
-    context variables keep a run from starting, where collections are kept (a URL), and which model
-    answers for agents that choose no engine and name none (empty: nobody)."""
+    context variables keep a run from starting, where collections are kept (a URL), which model
+    answers for agents that choose no engine and name none (empty: nobody), and which engine asks
+    models for agents that choose none."""
 
     store: str = DEFAULT_STORE
     artifacts: str = ""
@@ -33,6 +34,7 @@ class Settings:
     vectors: str = DEFAULT_VECTORS
     beliefs: str = ""
     model: str = ""
+    engine: str = "pydantic_ai"
 
 
 _DEFAULTS = asdict(Settings())

@@ -11,6 +11,7 @@ from weft.agents.spec.agents import (
     PromptSection,
     Script,
     ScriptedCall,
+    ScriptedFunction,
 )
 from weft.agents.spec.asking import ASKING, Asker, use_ui_tool
 from weft.agents.spec.callees import Callee, ToolServer
@@ -122,6 +123,7 @@ __all__ = [
     "RetrievalChoice",
     "RunState",
     "Script",
+    "ScriptedFunction",
     "ScriptedCall",
     "Select",
     "Server",

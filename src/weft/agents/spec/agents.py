@@ -97,8 +97,16 @@ Lines = Annotated[
 ]
 
 
+class ScriptedFunction(Declared):
+    """A function that answers in the place of lines."""
+
+    file: str
+    function: str
+
+
 class Script(Declared):
-    """What scripted agents say, call by call, and what a scripted user answers."""
+    """What scripted agents say, call by call or by a function, and what a scripted user answers."""
 
     agents: dict[str, Lines] = {}
+    functions: dict[str, ScriptedFunction] = {}
     user: tuple[Json, ...] = Field(default=(), strict=False)

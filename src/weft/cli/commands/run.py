@@ -49,8 +49,8 @@ class Run(ConversingCommand):
     ] = None
 
     def open(self) -> Weft:
-        """The app, with the model and as strict as it was asked for."""
-        return Weft(store=self.store, model=self.model, strict=self.strict)
+        """The app, with the model and the engine, and as strict as it was asked for."""
+        return Weft(store=self.store, model=self.model, engine=self.engine, strict=self.strict)
 
     async def act(self, app: Weft, terminal: Terminal) -> int:
         """Start the run, attend to it, and say how to go on."""

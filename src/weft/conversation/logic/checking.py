@@ -167,6 +167,11 @@ def _script(scope: Scope, tooling: Tooling, toolkit: Toolkit) -> Script:
         scope.check_agent(document, ("agents", name), name, "has lines in the script")
         if tooling.complete and not toolkit.servers:
             _check_calls(scope, document, name, lines, toolkit)
+    for name in script.functions:
+        scope.check_agent(document, ("functions", name), name, "has a function in the script")
+        if name in script.agents:
+            message = f"The script has both lines and a function for {name!r}."
+            scope.report.add(document, ("functions", name), "W013", message, "Keep one.")
     return script
 
 

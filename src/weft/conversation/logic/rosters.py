@@ -22,12 +22,13 @@ from weft.lifecycle.spec import LifecycleTool, MessageHook
 
 
 class Roster(NamedTuple):
-    """The agents of a folder that are valid, where each stands, the script if it is valid, and the
-    model of those that name none."""
+    """The agents of a folder that are valid, where each stands, the script if it is valid, where
+    its functions stand, and the model of agents that name none."""
 
     agents: Mapping[str, Agent]
     places: Mapping[str, tuple[str, int]]
     script: Script | None
+    played: Mapping[str, tuple[str, int]]
     model: str | None = None
 
 
@@ -37,12 +38,13 @@ def roster(folder: Folder, broken: frozenset[str]) -> Roster:
     agents = read_agents(scope)
     document = scope.document("script")
     script = scope.report.model(document, Entry((), document.value), Script)
+    functions = script.functions if script else ()
+    played = {name: _where((document, ("functions", name))) for name in functions}
     places = {name: _where(place) for name, place in scope.places.items()}
     document = scope.document("orchestrator")
     setup = scope.report.model(document, scope.report.part(document, "orchestrator"), Orchestrator)
-    return Roster(
-        agents, places, None if "script" in broken else script, setup.model if setup else None
-    )
+    script = None if "script" in broken else script
+    return Roster(agents, places, script, played, setup.model if setup else None)
 
 
 def declared_tools(folder: Folder, broken: frozenset[str]) -> list[tuple[tuple[str, int], Tool]]:
