@@ -60,8 +60,8 @@ def _told(part: Part) -> TextPart | ToolCallPart | ToolResultPart:
             return TextPart(text)
         case Called(id, name, arguments):
             return ToolCallPart(id, name, arguments)
-        case Returned(id, name, text, is_error):
-            return ToolResultPart(id, (TextPart(text),), name, is_error)
+        case Returned(id, name, text):
+            return ToolResultPart(id, (TextPart(text),), name)
 
 
 def answer_of(task: Task, names: Mapping[str, str], response: Response) -> Answer:

@@ -34,12 +34,12 @@ class Called(NamedTuple):
 
 
 class Returned(NamedTuple):
-    """What such a call gave, or why it failed."""
+    """What such a call gave, or why it failed: by the text alone, as libraries put words of their
+    own around what they are told is an error."""
 
     id: str
     name: str
     text: str
-    is_error: bool
 
 
 Part = Own | Heard | Called | Returned
@@ -77,7 +77,7 @@ def _exchanged(exchange: Exchange, number: int, names: Mapping[str, str]) -> Ite
     yield from called
     for call, result in zip(called, exchange.results, strict=True):
         value = result.value if isinstance(result.value, str) else as_data(result.value)
-        yield Returned(call.id, call.name, result.error or value, bool(result.error))
+        yield Returned(call.id, call.name, result.error or value)
     if exchange.problem:
         yield Heard(f"That is not what was asked for. {exchange.problem}\nAnswer again.")
 
