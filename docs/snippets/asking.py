@@ -22,8 +22,8 @@ async def converse(folder: str) -> None:
                 await run.finished()
             asked, _ = server.requests
             print(asked.body["model"], [message["role"] for message in asked.messages])
-            answered = [e.data for e in await app.log(run.id) if e.kind == "model.answered"]
-            print(len(server.requests), "requests,", len(answered), "answer on record")
+            (answered,) = [e.data for e in await app.log(run.id) if e.kind == "model.answered"]
+            print(len(server.requests), "requests, one answer on record, of", answered.model)
 
 
 with TemporaryDirectory() as folder:

@@ -123,6 +123,7 @@ async def test_a_script_has_lines_for_the_selector(tmp_path: Path) -> None:
         (Answer(output={"agent": ["B"]}), "not one of B, C."),
         (Answer(output=["B"]), "not one of B, C."),
         (None, "not an Answer with a text"),
+        (Answer("B", model="\ud800"), "as its model, which is no text"),
     ],
 )
 async def test_a_model_that_picks_nobody_fails_the_run_clearly(
@@ -139,7 +140,17 @@ async def test_a_model_that_picks_nobody_fails_the_run_clearly(
     failed = only(events, "run.failed")
     assert failed.error == "no speaker could be picked" and says in failed.message
     answered = [each.raw for each in every(events, "model.answered") if each.agent == "selector"]
-    assert len(answered) == (pick is not None)
+    assert len(answered) == ("n Answer with" not in says and "as its model" not in says)
+
+
+async def test_the_model_that_picked_is_on_record(tmp_path: Path) -> None:
+    async def engine(task: Task) -> Answer:
+        return Answer("B" if task.agent == "selector" else "Hm.", model="m-1", added=("Go on.",))
+
+    files = folder({"orchestration_pattern": "AutoPattern", "max_turns": 2})
+    events = await play(tmp_path, files, engine=engine)
+    made = {each.agent: (each.model, each.added) for each in every(events, "model.answered")}
+    assert made == dict.fromkeys(("A", "selector", "B"), ("m-1", ("Go on.",)))
 
 
 async def test_the_user_picks_who_speaks_and_when_it_ends(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ async def test_who_said_and_called_what() -> None:
         ("user", "Bob: So do I."),
         ("assistant", "Let me see."),
         ("tool", "null"),
-        ("tool", "[error] It is odd."),
+        ("tool", "It is odd."),
     ]
 
 

@@ -1,11 +1,15 @@
 """The model of this machine: it answers where it is installed, and says how to where it is not."""
 
+import re
 import subprocess
 import sys
+from contextlib import aclosing
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from tests.support.folders import write_folder
@@ -43,6 +47,20 @@ async def test_it_answers_without_a_network_or_says_how_to_get_it(tmp_path: Path
     (said,) = [event.data.text for event in events if event.kind == "agent.text"]
     assert "Paris" in said
     assert "".join(heard) == said and len(heard) > 1
+    (answered,) = [event.data for event in events if event.kind == "model.answered"]
+    assert answered.model.startswith("SmolLM2-135M") and answered.added == ()
+    assert "/" not in answered.model
+
+
+async def test_it_is_shown_nothing_but_what_it_is_given() -> None:
+    if not IS_INSTALLED:
+        return
+    model = import_module("weft.adapters.xllamacpp").LocalModel()
+    async with aclosing(model), httpx2.AsyncClient() as client:
+        url = (await model.url()).removesuffix("/v1")
+        given = {"messages": [{"role": "user", "content": "Hi."}]}
+        shown = (await client.post(f"{url}/apply-template", json=given)).json()["prompt"]
+    assert re.findall(r"(\w+)\n(.*)<\|im_end\|>", shown) == [("user", "Hi.")]
 
 
 async def test_it_keeps_to_a_form(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """What Pydantic AI's models are asked with, and what their responses come to."""
 
+import json
 from typing import Any
 
 import pytest
@@ -8,11 +9,13 @@ from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 
 from tests.support.tasks import NUMBERS, task
 from weft.adapters.pydantic_ai import PydanticAIEngine
-from weft.agents.logic.dialogues import GO_ON
+from weft.agents.logic.dialogues import AGAIN, GO_ON, WRONG, added_to
 from weft.agents.logic.spelling import spelled
 from weft.agents.spec import Answer, Exchange, Task, ToolCall, ToolResult, ToolSchema
 from weft.errors import EngineError, UsageError
 from weft.testing import LoopbackModel
+
+WORDS = (WRONG, AGAIN)
 
 
 async def shown(asked: Task) -> list[tuple[str, str]]:
@@ -34,9 +37,36 @@ async def test_who_said_what() -> None:
     ]
 
 
-@pytest.mark.parametrize("said", [[], [("user", "Hi."), ("Ann", "Hello.")]])
-async def test_somebody_has_the_word_before_the_model(said: list[tuple[str, str]]) -> None:
-    assert (await shown(task(*said)))[-1] == ("user", GO_ON)
+SPOKEN = (("user", "Hi."), ("Ann", "Hello."))
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        task(),
+        task(*SPOKEN),
+        task(*SPOKEN, exchanges=(Exchange(),)),
+        task(("user", "Hi."), exchanges=(Exchange("From another engine."), Exchange())),
+    ],
+)
+async def test_somebody_has_the_word_before_the_model(asked: Task) -> None:
+    assert (await shown(asked))[-1] == ("user", GO_ON)
+    assert added_to(asked) == (GO_ON,)
+
+
+@pytest.mark.parametrize(
+    ("exchanges", "added"),
+    [
+        ((), ()),
+        ((Exchange("", (ToolCall("add"),), (ToolResult(5),)),), ()),
+        ((Exchange("Six.", problem="Odd."), Exchange("Five.", problem="Even.")), 2 * WORDS),
+        ((Exchange("Six.", problem="Odd."), Exchange("Another.")), (*WORDS, GO_ON)),
+    ],
+)
+def test_what_is_added_follows_from_the_task(
+    exchanges: tuple[Exchange, ...], added: tuple[str, ...]
+) -> None:
+    assert added_to(task(("user", "Add."), exchanges=exchanges)) == added
 
 
 async def test_calls_of_another_engine_have_ids_too() -> None:
@@ -59,7 +89,9 @@ async def test_an_output_that_is_no_object_is_asked_for_in_one() -> None:
     assert [(each.output, each.text) for each in answers][1:] == [(None, "none"), ([3], "[3]")]
     assert answers[0].output == [1, 2]
     form = model.requests[0].body["response_format"]["json_schema"]["schema"]
-    assert form["properties"]["response"]["items"] == {"type": "integer"}
+    assert form["properties"]["response"].pop("items") == {"type": "integer"}
+    assert form["properties"]["response"].pop("type") == "array"
+    assert [json.loads(each) for each in answers[0].added] == [form]
 
 
 async def test_a_model_without_forms_gives_its_output_to_a_tool() -> None:
@@ -71,6 +103,8 @@ async def test_a_model_without_forms_gives_its_output_to_a_tool() -> None:
     answer = await PydanticAIEngine(model)(task(("user", "Count."), output=NUMBERS))
     assert answer.output == [1, 2]
     assert answer.calls == ()
+    assert answer.model == model.model_name
+    assert answer.added[1:] == ("final_result", "Takes the answer: Numbers.")
 
 
 async def test_arguments_that_are_no_data_are_left_to_the_tool() -> None:

@@ -5,8 +5,10 @@ import pytest
 
 from tests.explain.conftest import Tell, Told, of, said
 from tests.explain.workshop import LINES, TOKEN, WORKSHOP
-from weft.agents.spec import Exchange, Usage
+from weft.agents.spec import Answer, Exchange, Usage
+from weft.explain.logic.timeline import timeline
 from weft.explain.logic.turn import explain_turn
+from weft.explain.logic.words import words
 from weft.explain.spec import details, steps
 from weft.explain.spec.turn import TurnExplained
 from weft.kernel.values import as_data
@@ -166,3 +168,25 @@ async def test_what_waits_says_so(tell: Tell, monkeypatch: pytest.MonkeyPatch) -
     assert (found.status, plan.outcome, add.outcome) == ("open", "open", "returned")
     assert "asked u1 'Like this?', and waits" in str(found)
     assert f"tool plan {as_data(plan.arguments)} is open" in str(found)
+
+
+async def test_a_model_call_says_who_answered_and_what_the_engine_added(tell: Tell) -> None:
+    added = ("That is it.\x1b ", "\nAnswer again.")
+    lines = {"Asker": [Answer("NEXT", model="gpt-5-2026", added=added)], "Planner": ["DONE"]}
+    told = await tell(said=lines)
+    found, later = told.turn(1), told.turn(2)
+    (asked,) = of(found, steps.ModelAsked)
+    assert asked.model == "gpt-5-2026" and "Engine (gpt-5-2026) answered in " in asked.says
+    assert asked.within[0] == details.Added(told.seq("model.answered"), added)
+    line = r'added by engine: "That is it.\u001b ", "\nAnswer again."'
+    assert said(asked.within)[0] == line and line in str(found)
+    shown = msgspec.json.decode(msgspec.json.encode(found))["steps"][0]
+    assert shown["model"] == "gpt-5-2026"
+    first = shown["within"][0]
+    assert (first["type"], first["texts"]) == ("added by engine", [*added])
+    (plain,) = of(later, steps.ModelAsked)
+    assert plain.model == "" and "Engine answered in " in plain.says
+    assert not [each for each in plain.within if isinstance(each, details.Added)]
+    rows = {row.what: row.note for row in timeline(told.events).rows}
+    assert (rows["turn 1"], rows["turn 2"]) == ("gpt-5-2026", "")
+    assert words(told.events[told.seq("model.answered") - 1]) == "gpt-5-2026 answered"

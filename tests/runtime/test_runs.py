@@ -209,6 +209,25 @@ async def test_an_engine_that_raises_fails_its_turn_and_the_run(folder: str) -> 
             assert kinds[-3:] == ["model.failed", "turn.finished", "run.failed"]
 
 
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (Answer("Hi.", model=5), "names 5 as its model, which is no text"),
+        (Answer("Hi.", added=["Go on."]), "added ['Go on.'] to what it was given. Give a tuple"),
+        (Answer("Hi.", added=("\ud800",)), "to what it was given. Give a tuple of texts"),
+    ],
+)
+async def test_what_an_answer_tells_of_its_making_is_texts(
+    answer: Answer, says: str, folder: str
+) -> None:
+    async def engine(task: Task) -> Answer:
+        return answer
+
+    async with serving(make_world(engine)) as runs:
+        run = await runs.start(folder, user="u1", tenant="acme")
+        assert says in (await until(runs, run, "run.failed")).data.message
+
+
 async def test_a_silent_turn_says_nothing_and_the_work_goes_on(folder: str) -> None:
     async def silent(task: Task) -> Answer:
         return Answer("")

@@ -44,6 +44,18 @@ async def stream(model: LoopbackModel) -> list[openai.types.chat.ChatCompletionC
         return [chunk async for chunk in chunks]
 
 
+@pytest.mark.parametrize("path", ["completions", "responses"])
+async def test_an_answer_may_say_whose_it_is(path: str) -> None:
+    async with LoopbackModel([Answer("Hi.", model="dated-1"), "Hi."]) as model:
+        async with client(model) as asking:
+            for expected in ("dated-1", "any"):
+                if path == "completions":
+                    given = await asking.chat.completions.create(model="any", messages=HELLO)
+                else:
+                    given = await asking.responses.create(model="any", input=HELLO)
+                assert given.model == expected
+
+
 async def test_an_answer_is_given_whole() -> None:
     async with LoopbackModel([CALLING]) as model:
         given = await ask(model)

@@ -122,10 +122,11 @@ async def test_answers_come_back_whole(tmp_path: Path) -> None:
         Answer(output=[]),
         Answer(output=False),
         Answer(""),
+        Answer("Five.", model="m-1", added=("Go on.", "Answer again.")),
     ]
     engine = ScriptedEngine({"Ann": answers})
     async with RecordedEngine(file, lambda: engine) as recorded:
-        for number in range(1, 5):
+        for number in range(1, len(answers) + 1):
             await recorded(msgspec.structs.replace(task(), number=number))
     async with RecordedEngine(file, nobody) as recorded:
         assert [await recorded(task()) for _ in answers] == answers

@@ -83,5 +83,7 @@ class Usage:
     output_tokens: int | None
 
 class Response:
+    model: str
     message: Message
     usage: Usage
+    provider_data: Mapping[str, Any] | None

@@ -39,7 +39,8 @@ class ModelCalled(Intent, frozen=True):
 class ModelAnswered(Fact, frozen=True):
     """An engine answered; what it said follows as the agent's text or output.
 
-    `calls` are the tools it wants called; `raw` is a text that became neither.
+    `calls` are the tools it wants called; `raw` is a text that became neither. `model` is who
+    answered, and `added` what it was shown beside the frame and the exchanges.
     """
 
     kind: ClassVar[str] = "model.answered"
@@ -48,6 +49,8 @@ class ModelAnswered(Fact, frozen=True):
     usage: Usage = Usage()
     calls: tuple[ToolCall, ...] = ()
     raw: str = ""
+    model: str = ""
+    added: tuple[str, ...] = ()
 
 
 class ModelFailed(Fact, frozen=True):

@@ -58,7 +58,8 @@ class AG2Engine:
             tried = trying.statistics["attempt_number"]
             model = self._models.named(task.model).model
             raise EngineError(told(error, model, tried, self._patience)) from error
-        return answer_of(task, names, response)
+        model = response.model or self._models.named(task.model).model
+        return answer_of(task, names, response, model)
 
     async def aclose(self) -> None:
         """Part from the providers: clients that nobody keeps close by themselves."""

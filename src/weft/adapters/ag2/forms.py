@@ -8,7 +8,7 @@ from ag2.response import ResponseSchema
 from ag2.response.schema import RawSchema
 from ag2.tools.final.function_tool import FunctionDefinition, FunctionToolSchema
 
-from weft.agents.logic.dialogues import read_arguments
+from weft.agents.logic.dialogues import added_to, read_arguments
 from weft.agents.logic.outputs.forms import form_of, given_output
 from weft.agents.spec import Answer, Task, ToolCall, Usage
 
@@ -35,8 +35,8 @@ def offer_of(task: Task, names: Mapping[str, str]) -> Offer:
     return Offer(tools, ResponseSchema.from_schema(form_of(task.output), task.output.name))
 
 
-def answer_of(task: Task, names: Mapping[str, str], response: ModelResponse) -> Answer:
-    """What a response says, calls and gives."""
+def answer_of(task: Task, names: Mapping[str, str], response: ModelResponse, model: str) -> Answer:
+    """What a response of a model says, calls and gives."""
     text = response.content or ""
     used = response.usage
     usage = Usage(int(used.prompt_tokens or 0), int(used.completion_tokens or 0))
@@ -45,6 +45,5 @@ def answer_of(task: Task, names: Mapping[str, str], response: ModelResponse) -> 
         ToolCall(tools.get(call.name, call.name), read_arguments(call.arguments), call.id)
         for call in response.tool_calls.calls
     )
-    if calls or task.output is None:
-        return Answer(text, usage, calls)
-    return Answer(text, usage, output=given_output(task.output, text))
+    output = None if calls or task.output is None else given_output(task.output, text)
+    return Answer(text, usage, calls, output, model=model, added=added_to(task))

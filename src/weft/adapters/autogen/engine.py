@@ -111,7 +111,7 @@ def _create(
         with IOStream.set_default(Hearing(hear)):
             response: Any = wrapper.create(**request)
         (message, *_) = wrapper.extract_text_or_completion_object(response)
-        return Response(message, response.usage)
+        return Response(message, response.usage, response.model or configs[-1]["model"])
 
 
 def _completed(config: Config, request: Config, client: httpx2.Client) -> Config:

@@ -9,6 +9,7 @@ from weft.agents.logic.dialogues import (
     Own,
     Part,
     Returned,
+    added_to,
     dialogue_of,
     read_arguments,
 )
@@ -18,10 +19,11 @@ from weft.kernel.values import as_data, as_object
 
 
 class Response(NamedTuple):
-    """What a client got: a text or a message with calls, and what it used."""
+    """What a client got: a text or a message with calls, what it used, and whose it is."""
 
     message: Any
     usage: Any
+    model: str
 
 
 def request_of(task: Task, names: Mapping[str, str]) -> dict[str, Any]:
@@ -83,9 +85,8 @@ def answer_of(task: Task, names: Mapping[str, str], response: Response) -> Answe
     usage = Usage(_tokens(used, "prompt_tokens"), _tokens(used, "completion_tokens"))
     tools = {plain: name for name, plain in names.items()}
     calls = tuple(_call(call, tools) for call in message.get("tool_calls") or ())
-    if calls or task.output is None:
-        return Answer(text, usage, calls)
-    return Answer(text, usage, output=given_output(task.output, text))
+    output = None if calls or task.output is None else given_output(task.output, text)
+    return Answer(text, usage, calls, output, model=response.model, added=added_to(task))
 
 
 def _call(call: Mapping[str, Any], tools: Mapping[str, str]) -> ToolCall:

@@ -17,9 +17,10 @@ from dspy.lm15 import (
     ToolResultPart,
 )
 
-from weft.agents.logic.dialogues import Called, Heard, Own, Part, Returned, dialogue_of
+from weft.agents.logic.dialogues import Called, Heard, Own, Part, Returned, added_to, dialogue_of
 from weft.agents.logic.outputs.forms import form_of, given_output
 from weft.agents.spec import Answer, Task, ToolCall, Usage
+from weft.kernel.values import as_object
 
 
 def request_of(task: Task, names: Mapping[str, str], model: str, config: Config) -> Request:
@@ -60,8 +61,8 @@ def _told(part: Part) -> TextPart | ToolCallPart | ToolResultPart:
             return TextPart(text)
         case Called(id, name, arguments):
             return ToolCallPart(id, name, arguments)
-        case Returned(id, name, text, is_error):
-            return ToolResultPart(id, (TextPart(text),), name, is_error)
+        case Returned(id, name, text):
+            return ToolResultPart(id, (TextPart(text),), name)
 
 
 def answer_of(task: Task, names: Mapping[str, str], response: Response) -> Answer:
@@ -75,6 +76,11 @@ def answer_of(task: Task, names: Mapping[str, str], response: Response) -> Answe
         if isinstance(part, ToolCallPart)
     )
     usage = Usage(response.usage.input_tokens or 0, response.usage.output_tokens or 0)
-    if calls or task.output is None:
-        return Answer(text, usage, calls)
-    return Answer(text, usage, output=given_output(task.output, text))
+    output = None if calls or task.output is None else given_output(task.output, text)
+    return Answer(text, usage, calls, output, model=_model(response), added=added_to(task))
+
+
+def _model(response: Response) -> str:
+    """Who answered: where an answer came in pieces, DSPy itself may only say who was asked."""
+    named = (as_object(response.provider_data) or {}).get("model")
+    return named if isinstance(named, str) and named else response.model

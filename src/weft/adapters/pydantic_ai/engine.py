@@ -89,7 +89,7 @@ class PydanticAIEngine:
         except (ModelAPIError, UnexpectedModelBehavior, TimeoutError) as error:
             tried = trying.statistics["attempt_number"]
             raise EngineError(told(error, model.model_name, tried, self._patience)) from error
-        return answer_of(task, names, response)
+        return answer_of(task, names, response, model)
 
     async def aclose(self) -> None:
         """Part from the providers."""

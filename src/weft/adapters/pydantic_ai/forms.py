@@ -7,8 +7,9 @@ from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.tools import ToolDefinition
 
+from weft.agents.logic.dialogues import added_to
 from weft.agents.logic.outputs.forms import form_of, given_output
-from weft.agents.spec import Answer, Task, ToolCall, Usage
+from weft.agents.spec import Answer, OutputSchema, Task, ToolCall, Usage
 
 # The tool that a model gives its output to when its provider has no other way for that.
 OUTPUT = "final_result"
@@ -27,23 +28,35 @@ def parameters_of(task: Task, names: Mapping[str, str], model: Model) -> ModelRe
     ]
     if task.output is None:
         return ModelRequestParameters(function_tools=tools)
-    schema, name = form_of(task.output), task.output.name
-    if model.profile.get("supports_json_schema_output"):
-        form = OutputObjectDefinition(schema, name)
+    schema = form_of(task.output)
+    if _knows_forms(model):
+        form = OutputObjectDefinition(schema, task.output.name)
         return ModelRequestParameters(
             function_tools=tools, output_mode="native", output_object=form
         )
     taking = ToolDefinition(
         name=OUTPUT,
         parameters_json_schema=schema,
-        description=f"Takes the answer: {name}.",
+        description=_purpose(task.output),
         kind="output",
     )
     return ModelRequestParameters(function_tools=tools, output_mode="tool", output_tools=[taking])
 
 
-def answer_of(task: Task, names: Mapping[str, str], response: ModelResponse) -> Answer:
-    """What a response says, calls and gives."""
+def _knows_forms(model: Model) -> bool:
+    """Whether the provider has a way of its own to be told the form of an answer."""
+    return bool(model.profile.get("supports_json_schema_output"))
+
+
+def _purpose(output: OutputSchema) -> str:
+    """What a model is told of the tool that takes its output."""
+    return f"Takes the answer: {output.name}."
+
+
+def answer_of(
+    task: Task, names: Mapping[str, str], response: ModelResponse, model: Model
+) -> Answer:
+    """What a response of a model says, calls and gives."""
     text = "".join(part.content for part in response.parts if isinstance(part, TextPart))
     usage = Usage(response.usage.input_tokens, response.usage.output_tokens)
     called = [part for part in response.parts if isinstance(part, ToolCallPart)]
@@ -53,8 +66,16 @@ def answer_of(task: Task, names: Mapping[str, str], response: ModelResponse) -> 
         for part in called
         if part.tool_name != OUTPUT or OUTPUT in tools
     )
-    if calls or task.output is None:
-        return Answer(text, usage, calls)
-    given = [part.args_as_dict() for part in called]
-    output = given_output(task.output, text, given[0] if given else None)
-    return Answer(text, usage, output=output)
+    output = None
+    if task.output is not None and not calls:
+        given = [part.args_as_dict() for part in called]
+        output = given_output(task.output, text, given[0] if given else None)
+    name = response.model_name or model.model_name
+    return Answer(text, usage, calls, output, model=name, added=_added(task, model))
+
+
+def _added(task: Task, model: Model) -> tuple[str, ...]:
+    """What the model was shown beside the task."""
+    if task.output is None or _knows_forms(model):
+        return added_to(task)
+    return (*added_to(task), OUTPUT, _purpose(task.output))

@@ -38,9 +38,8 @@ def _part(part: Part) -> ModelRequestPart | ModelResponsePart:
             return UserPromptPart(text)
         case Called(id, name, arguments):
             return ToolCallPart(name, arguments, tool_call_id=id)
-        case Returned(id, name, text, is_error):
-            outcome = "failed" if is_error else "success"
-            return ToolReturnPart(name, text, tool_call_id=id, outcome=outcome)
+        case Returned(id, name, text):
+            return ToolReturnPart(name, text, tool_call_id=id)
 
 
 def _add(found: list[ModelMessage], part: Any) -> None:

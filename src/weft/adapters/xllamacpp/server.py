@@ -40,8 +40,11 @@ class LocalModel:
 
 
 def _started() -> Any:
-    settings = llama.CommonParams()
-    settings.model.path = str(next(_FOLDER.glob("*.gguf")))
+    settings, weights = llama.CommonParams(), next(_FOLDER.glob("*.gguf"))
+    settings.model.path = str(weights)
+    settings.model_alias = {weights.stem}  # else it calls itself by the path
+    # That of the weights has instructions of its own, for whoever gives none.
+    settings.chat_template = "chatml"
     settings.offline = True
     settings.hostnames, settings.port = ["127.0.0.1"], 0
     settings.n_ctx, settings.n_predict = CONTEXT, LONGEST

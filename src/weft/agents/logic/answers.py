@@ -35,7 +35,7 @@ def interpret(
     """
     _check(task, answer, output)
     turn, agent, text = task.turn, task.agent, answer.text
-    answered = ModelAnswered(turn, agent, answer.usage, answer.calls)
+    answered = answered_by(task, answer, answer.calls)
     if answer.calls or output is None:
         return (answered, said_by(task, text, workflow)) if text else (answered,)
     value, problem = _form(answer, output)
@@ -44,9 +44,17 @@ def interpret(
         return answered, AgentOutput(turn, agent, output.name, value, hidden)
     if not workflow.agents[agent].structured_outputs_required and not _is_data(text):
         return answered, said_by(task, text, workflow)
-    raw = text or as_data(answer.output)
-    answered = ModelAnswered(turn, agent, answer.usage, (), raw)
+    answered = answered_by(task, answer, raw=text or as_data(answer.output))
     return answered, OutputRefused(turn, agent, output.name, problem)
+
+
+def answered_by(
+    task: Task, answer: Answer, calls: tuple[ToolCall, ...] = (), raw: str = ""
+) -> ModelAnswered:
+    """The fact that an engine answered, by whom and shown what beside the task."""
+    return ModelAnswered(
+        task.turn, task.agent, answer.usage, calls, raw, answer.model, answer.added
+    )
 
 
 def as_plain(given: Any) -> Any:
@@ -93,10 +101,9 @@ def interpret_made(
     turn, agent, text = task.turn, task.agent, answer.text
     things, problem = made
     if problem:
-        raw = text or as_data(answer.output)
-        answered = ModelAnswered(turn, agent, answer.usage, (), raw)
+        answered = answered_by(task, answer, raw=text or as_data(answer.output))
         return answered, OutputRefused(turn, agent, ARTIFACTS, problem)
-    answered = ModelAnswered(turn, agent, answer.usage, answer.calls)
+    answered = answered_by(task, answer, answer.calls)
     outputs = [
         AgentOutput(turn, agent, each.type, each.payload, False, *each[2:]) for each in things
     ]
@@ -133,9 +140,23 @@ def _check_plainly(task: Task, answer: Answer) -> None:
     who = f"The engine of {task.agent!r}"
     if type(answer) is not Answer or not is_text(answer.text):
         raise EngineError(f"{who} gave {preview(answer)}, not an Answer with a text.")
+    check_making(who, answer)
     for call in answer.calls:
         if type(call) is not ToolCall or not is_json(call.arguments):
             raise EngineError(f"{who} called a tool with {preview(call)}, not with JSON.")
+
+
+def check_making(who: str, answer: Answer) -> None:
+    """See that what an answer tells of its making can be written down.
+
+    Raises:
+        EngineError: it cannot.
+    """
+    if not is_text(answer.model):
+        raise EngineError(f"{who} names {preview(answer.model)} as its model, which is no text.")
+    if type(answer.added) is not tuple or not all(map(is_text, answer.added)):
+        given = preview(answer.added)
+        raise EngineError(f"{who} added {given} to what it was given. Give a tuple of texts.")
 
 
 def _check(task: Task, answer: Answer, output: OutputModel | None) -> None:

@@ -5,12 +5,16 @@ from typing import NamedTuple
 
 import msgspec
 
+from weft.agents.logic.outputs.forms import around_form
 from weft.agents.spec import USER, WORKFLOW, Exchange, Task
 from weft.assembly.spec import Message
 from weft.kernel.values import Json, as_data, as_object
 
 # What a model is told when nobody has spoken since it did: providers want a word from a user.
 GO_ON = "Go on."
+
+# What stands around the problem when an answer was not of the form that was asked for.
+WRONG, AGAIN = "That is not what was asked for. ", "\nAnswer again."
 
 
 class Own(NamedTuple):
@@ -34,12 +38,12 @@ class Called(NamedTuple):
 
 
 class Returned(NamedTuple):
-    """What such a call gave, or why it failed."""
+    """What such a call gave, or why it failed: by the text alone, as libraries put words of their
+    own around what they are told is an error."""
 
     id: str
     name: str
     text: str
-    is_error: bool
 
 
 Part = Own | Heard | Called | Returned
@@ -53,9 +57,29 @@ def dialogue_of(task: Task, names: Mapping[str, str]) -> list[Part]:
     parts: list[Part] = [_said(task.agent, message) for message in task.transcript]
     for number, exchange in enumerate(task.exchanges):
         parts += _exchanged(exchange, number, names)
-    if not parts or isinstance(parts[-1], Own | Called):
+    if _is_left_alone(task):
         parts.append(Heard(GO_ON))
     return parts
+
+
+def added_to(task: Task) -> tuple[str, ...]:
+    """The texts that a model is shown and the task does not hold, in order."""
+    added = [each for exchange in task.exchanges if exchange.problem for each in (WRONG, AGAIN)]
+    if _is_left_alone(task):
+        added.append(GO_ON)
+    if task.output is not None and (around := around_form(task.output)):
+        added.append(around)
+    return tuple(added)
+
+
+def _is_left_alone(task: Task) -> bool:
+    """Whether nobody has spoken since the model did, or at all."""
+    for exchange in reversed(task.exchanges):
+        if exchange.calls or exchange.problem:
+            return False
+        if exchange.text:
+            return True
+    return not task.transcript or task.transcript[-1].author == task.agent
 
 
 def _said(agent: str, message: Message) -> Part:
@@ -77,9 +101,9 @@ def _exchanged(exchange: Exchange, number: int, names: Mapping[str, str]) -> Ite
     yield from called
     for call, result in zip(called, exchange.results, strict=True):
         value = result.value if isinstance(result.value, str) else as_data(result.value)
-        yield Returned(call.id, call.name, result.error or value, bool(result.error))
+        yield Returned(call.id, call.name, result.error or value)
     if exchange.problem:
-        yield Heard(f"That is not what was asked for. {exchange.problem}\nAnswer again.")
+        yield Heard(f"{WRONG}{exchange.problem}{AGAIN}")
 
 
 def read_arguments(text: str) -> dict[str, Json]:

@@ -101,13 +101,19 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
 
 class Answer(msgspec.Struct, frozen=True):
     """What an engine gave back: a text, tools that it wants called, an output of the asked form,
-    artifacts to be published."""
+    artifacts to be published.
+
+    `model` is the one that answered, by its provider's word. `added` are the texts that it was
+    shown and the task does not hold, in order.
+    """
 
     text: str = ""
     usage: Usage = Usage()
     calls: tuple[ToolCall, ...] = ()
     output: Json = None
     artifacts: tuple[Publication, ...] = ()
+    model: str = ""
+    added: tuple[str, ...] = ()
 
 
 class Engine(Protocol):

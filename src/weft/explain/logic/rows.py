@@ -34,6 +34,7 @@ class Rows:
         self._rows: dict[str, Row] = {}
         self._paths: dict[str, tuple[int, ...]] = {}
         self._asked: dict[str, int] = {}
+        self._models: dict[str, list[str]] = {}
         self._notes: dict[str, str] = {}
         self._within: dict[str, str] = {}
         self._turn = ""
@@ -108,14 +109,17 @@ class Rows:
         asked = self._asked.get(key, 0)
         notes = [note] if key in self._rows and (note := self._rows[key].note) else []
         notes += [f"{asked} model calls"] if asked > 1 else []
+        notes += self._models.get(key, [])
         notes += [f"{fact.status} {fact.error}".strip()] if fact.status != "done" else []
         self.close(key, event, ", ".join(notes))
         self._turn = ""
 
-    def spend(self, key: str, usage: Usage) -> None:
-        """Count what a model call used, for its row and for the run."""
+    def spend(self, key: str, usage: Usage, model: str) -> None:
+        """Count what a model call used, for its row and for the run, and keep who answered."""
         self.usage += usage
         self._asked[key] = self._asked.get(key, 0) + 1
+        if model and model not in self._models.setdefault(key, []):
+            self._models[key].append(model)
         if key in self._rows:
             self.fill(key, usage=(self._rows[key].usage or Usage()) + usage)
 
@@ -137,7 +141,7 @@ def _on_called(rows: Rows, event: Event, fact: agents.ModelCalled) -> None:
 
 def _on_answer(rows: Rows, event: Event, fact: agents.ModelAnswered) -> None:
     key = call_of(event) if fact.agent == SELECTOR else f"t{fact.turn}"
-    rows.spend(key, fact.usage)
+    rows.spend(key, fact.usage, fact.model)
 
 
 def _on_failed(rows: Rows, event: Event, fact: agents.ModelFailed) -> None:

@@ -112,10 +112,10 @@ def _step(call: Call, wanted: Sequence[ToolCall]) -> spec.Step | None:
 
 def _model(call: Call) -> spec.ModelAsked:
     first, number, part = call.events[0], number_of(call.key), part_of(call.key)
-    outcome, usage, wanted, error, took = "open", Usage(), (), "", None
+    outcome, usage, wanted, error, took, model = "open", Usage(), (), "", None, ""
     if answered := call.one(agents.ModelAnswered):
         outcome, usage, wanted = "answered", answered[1].usage, answered[1].calls
-        took = _seconds(first, answered[0])
+        took, model = _seconds(first, answered[0]), answered[1].model
     elif failed := call.one(agents.ModelFailed):
         outcome, error = "failed", f"{failed[1].error}: {failed[1].message}"
         took = _seconds(first, failed[0])
@@ -132,6 +132,7 @@ def _model(call: Call) -> spec.ModelAsked:
         error,
         tuple(_details(call)),
         part.name,
+        model,
     )
 
 
@@ -215,6 +216,8 @@ def _details(call: Call) -> Iterator[details.Detail]:
     for event in call.events:
         if isinstance(event.data, agents.QuestionAsked):
             yield _question(call, event, event.data)
+        elif isinstance(event.data, agents.ModelAnswered) and event.data.added:
+            yield details.Added(event.seq, event.data.added)
         elif make := _DETAILS.get(event.kind):
             yield make(call, event.seq, event.data)
         elif not isinstance(event.data, (*_HEADS, *_APART)):

@@ -49,7 +49,8 @@ def _offered(fact: agents.ToolsOffered) -> str:
 
 def _answered(fact: agents.ModelAnswered) -> str:
     wanted = ", ".join(call.tool for call in fact.calls)
-    return f"the engine wants {wanted}" if wanted else "the engine answered"
+    who = one_line(fact.model) or "the engine"
+    return f"{who} wants {wanted}" if wanted else f"{who} answered"
 
 
 def _asked(fact: agents.QuestionAsked) -> str:

@@ -30,6 +30,18 @@ class Spoken(msgspec.Struct, frozen=True, tag="text"):
         return f"said{_hidden(self.hidden)}: {one_line(self.text, LINE)}"
 
 
+class Added(msgspec.Struct, frozen=True, tag="added by engine"):
+    """What the model was shown beside the frame and the exchanges, text by text."""
+
+    seq: int
+    texts: tuple[str, ...]
+
+    @property
+    def says(self) -> str:
+        """What was added, each text as data."""
+        return f"added by engine: {', '.join(map(data, self.texts))}"
+
+
 class Gave(msgspec.Struct, frozen=True, tag="output"):
     """An output of the form that the agent was asked for."""
 
@@ -160,7 +172,8 @@ class Noted(msgspec.Struct, frozen=True, tag="event"):
 
 
 OnBoard = Consulted | Unprovided | Offered | Chose
-Detail = Spoken | Gave | Rejected | Became | Declined | Unset | Done | Questioned | Noted | OnBoard
+Told = Added | Spoken | Gave | Rejected
+Detail = Told | Became | Declined | Unset | Done | Questioned | Noted | OnBoard
 
 
 def _hidden(hidden: bool) -> str:

@@ -20,7 +20,7 @@ class ModelAsked(msgspec.Struct, frozen=True, tag="model call"):
 
     `outcome` is `answered`, `failed`, or `open` if nothing came yet; `calls` are the tools that it
     wanted called. `part` says which engine or which try of the turn it belongs to, if there are
-    several.
+    several, and `model` which model answered, if the engine says so.
     """
 
     seq: int
@@ -35,6 +35,7 @@ class ModelAsked(msgspec.Struct, frozen=True, tag="model call"):
     error: str
     within: tuple[Detail, ...]
     part: str = ""
+    model: str = ""
 
     @property
     def says(self) -> str:
@@ -46,7 +47,8 @@ class ModelAsked(msgspec.Struct, frozen=True, tag="model call"):
         calls = f", wants {wants}" if wants else ""
         error = f": {one_line(self.error, LINE)}" if self.error else ""
         part = f"{self.part}, " if self.part else ""
-        asked = f"{part}model call {self.n}: {self.engine}{also} {self.outcome}"
+        model = f" ({one_line(self.model)})" if self.model else ""
+        asked = f"{part}model call {self.n}: {self.engine}{model}{also} {self.outcome}"
         return f"{asked}{took} ({used}){calls}{error}"
 
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from weft.agents.events import ModelAnswered, ModelCalled, ModelFailed, SpeakerPicked
+from weft.agents.events import ModelCalled, ModelFailed, SpeakerPicked
+from weft.agents.logic.answers import answered_by, check_making
 from weft.agents.logic.outputs.reading import read_output
 from weft.agents.spec import SELECTOR, Agent, Answer, OutputSchema, Pick, Task
 from weft.assembly.logic import estimate
@@ -34,7 +35,7 @@ async def pick(journal: Journal, loaded: Loaded, decision: Pick) -> None:
         except Exception as error:  # noqa: BLE001 - whatever an engine raises is recorded
             return (ModelFailed(task.turn, SELECTOR, named(error), said(error)),)
         raw = answer.text or as_data(answer.output)
-        answered = ModelAnswered(task.turn, SELECTOR, answer.usage, (), raw)
+        answered = answered_by(task, answer, raw=raw)
         return answered, _outcome(task.turn, _named(answer), decision.among)
 
     history = journal.state.history
@@ -95,6 +96,7 @@ def _checked(answer: Answer) -> Answer:
     """
     if type(answer) is not Answer or not is_text(answer.text) or not is_json(answer.output):
         raise EngineError(f"The selector gave {preview(answer)}, not an Answer with a text.")
+    check_making("The selector", answer)
     return answer
 
 

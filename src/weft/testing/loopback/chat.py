@@ -46,7 +46,8 @@ class ChatReply:
             "completion_tokens": answer.usage.output_tokens,
             "total_tokens": answer.usage.input_tokens + answer.usage.output_tokens,
         }
-        self._head = {"id": f"chatcmpl-{number}", "created": CREATED, "model": body.get("model")}
+        model = answer.model or body.get("model")
+        self._head = {"id": f"chatcmpl-{number}", "created": CREATED, "model": model}
         self._ends = "tool_calls" if self._calls else "stop"
         options: Mapping[str, Any] = body.get("stream_options") or {}
         self._is_counted = options.get("include_usage") is True

@@ -42,7 +42,7 @@ class ResponsesReply:
             "id": f"resp_{number}",
             "object": "response",
             "created_at": CREATED,
-            "model": body.get("model"),
+            "model": answer.model or body.get("model"),
             "parallel_tool_calls": True,
             "tool_choice": "auto",
             "tools": NONE,

@@ -4,7 +4,7 @@ from typing import Any
 
 from weft.agents.logic.outputs.reading import read_output
 from weft.agents.spec import OutputSchema
-from weft.kernel.values import Json, as_object
+from weft.kernel.values import Json, as_data, as_object
 
 # Where an output stands that is no object.
 INNER = "response"
@@ -20,12 +20,20 @@ def form_of(output: OutputSchema) -> dict[str, Any]:
         return output.schema
     form = dict(as_object(output.schema) or {})
     shared = {"$defs": form.pop("$defs")} if "$defs" in form else {}
+    return _around(form) | shared
+
+
+def around_form(output: OutputSchema) -> str:
+    """What stands around the form of an output that is no object; nothing around that of one."""
+    return "" if _is_object(output) else as_data(_around({}))
+
+
+def _around(form: dict[str, Any]) -> dict[str, Any]:
     return {
         "type": "object",
         "properties": {INNER: form},
         "required": [INNER],
         "additionalProperties": False,
-        **shared,
     }
 
 

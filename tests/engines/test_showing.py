@@ -1,0 +1,75 @@
+"""The suite of engines sees what reaches a model without being the task's or said to be added."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import msgspec
+import pytest
+
+from weft.adapters.pydantic_ai import PydanticAIEngine
+from weft.agents.spec import Answer, Engine, Task, ToolSchema
+from weft.testing import LoopbackModel
+from weft.testing.contracts.engines.showing import ShowingContract
+from weft.testing.contracts.facts import PATIENCE
+
+HELPER = ToolSchema("help", "Ask for help.", {"type": "object", "properties": {}})
+
+
+class Meddling(ShowingContract):
+    """An engine that changes tasks before it asks, or answers after."""
+
+    def __init__(
+        self,
+        before: Callable[[Task], Task] = lambda task: task,
+        after: Callable[[Answer], Answer] = lambda answer: answer,
+    ) -> None:
+        self._before = before
+        self._after = after
+
+    @asynccontextmanager
+    async def fresh(
+        self, model: LoopbackModel, *, silence: float = PATIENCE
+    ) -> AsyncIterator[Engine]:
+        inner = PydanticAIEngine("any", base_url=model.url)
+
+        async def ask(task: Task) -> Answer:
+            return self._after(await inner(self._before(task)))
+
+        yield ask
+
+
+def kinder(task: Task) -> Task:
+    return msgspec.structs.replace(task, system=f"{task.system} Be kind.")
+
+
+def helped(task: Task) -> Task:
+    return msgspec.structs.replace(task, tools=(*task.tools, HELPER))
+
+
+def silent(answer: Answer) -> Answer:
+    return msgspec.structs.replace(answer, added=())
+
+
+def boasting(answer: Answer) -> Answer:
+    return msgspec.structs.replace(answer, added=(*answer.added, "Be kind."))
+
+
+@pytest.mark.parametrize(
+    ("suite", "says"),
+    [
+        (Meddling(kinder), "neither of the task nor said to be added.*Be kind"),
+        (Meddling(helped), "neither of the task nor said to be added.*help.*Ask for help"),
+        (Meddling(after=silent), "neither of the task nor said to be added.*Go on"),
+        (Meddling(after=boasting), "said to be added, and not shown.*Be kind"),
+    ],
+)
+async def test_what_is_not_accounted_for_is_told(suite: ShowingContract, says: str) -> None:
+    with pytest.raises(AssertionError, match=says):
+        await suite.test_nobody_has_spoken()
+
+
+async def test_what_is_accounted_for_passes() -> None:
+    await Meddling(
+        kinder,
+        lambda it: msgspec.structs.replace(it, added=(*it.added, "You add numbers. Be kind.")),
+    ).test_nobody_has_spoken()
