@@ -122,18 +122,12 @@ SECTIONS = [{"id": "role", "heading": "Role", "content": "Be A."}, {"id": "aim",
 IN_SECTIONS = {A: {"prompt_sections": SECTIONS}}
 SECTION: Path = (*A, "prompt_sections", 0)
 
-BY_FUNCTION = {(*A, "engine"): {"type": "functions", "file": "one.py", "function": "f"}}
-ONE_F = {"A": {"file": "one.py", "function": "f"}}
-PLAYED = ("script", "functions", "A")
-UNSCRIPTED = {(*A, "engine"): "scripted", ("script",): {}}
-BY_SCRIPT = {(*A, "engine"): "scripted", ("script",): {"functions": ONE_F}}
 LISTED = {
     ("agents",): [{"name": "A", "system_message": "Hi."}],
     ("context_variables",): {},
     ("handoffs",): [],
     SETUP: {},
 }
-SCRIPTED = {(*A, "engine"): "scripted", ("script",): {"agents": {"A": ["GO"]}, "user": ["Hi."]}}
 NO_RULE = {RULES: []}
 SAID_TWICE = {
     SETUP: {"max_turns": 4},
@@ -331,31 +325,6 @@ EFFECTS: dict[str, Effect] = {
         "Role\nBe A.\n\nAsk.",
         "Role\nBe you.\n\nAsk.",
         {**IN_SECTIONS, EXPOSED: {}},
-    ),
-    "EngineChoice.type": Effect((*A, "engine", "type"), "oracle", codes, [], ["W050"], BY_FUNCTION),
-    "EngineChoice.file": Effect(
-        (*A, "engine", "file"), "two.py", said, ["one f"] * 3, ["two f"] * 3, BY_FUNCTION
-    ),
-    "EngineChoice.function": Effect(
-        (*A, "engine", "function"), "g", said, ["one f"] * 3, ["one g"] * 3, BY_FUNCTION
-    ),
-    "Script.agents": Effect(
-        ("script", "agents"),
-        {"A": ["Go", "x"]},
-        said,
-        ["GO", "Done."],
-        ["Go", "Done."],
-        SCRIPTED,
-    ),
-    "Script.functions": Effect(("script", "functions"), ONE_F, said, [], ["one f"] * 3, UNSCRIPTED),
-    "ScriptedFunction.file": Effect(
-        (*PLAYED, "file"), "two.py", said, ["one f"] * 3, ["two f"] * 3, BY_SCRIPT
-    ),
-    "ScriptedFunction.function": Effect(
-        (*PLAYED, "function"), "g", said, ["one f"] * 3, ["one g"] * 3, BY_SCRIPT
-    ),
-    "Script.user": Effect(
-        ("script", "user"), ["Ho."], lambda seen: seen.user_script, ("Hi.",), ("Ho.",), SCRIPTED
     ),
     # variables
     "Definition.name": Effect(

@@ -18,6 +18,7 @@ import pytest
 import weft
 from tests.conversation.talks import examine
 from tests.parity import effects
+from tests.parity.answer_effects import ANSWER_EFFECTS
 from tests.parity.context_effects import CONTEXT_EFFECTS
 from tests.parity.effects import Effect, put
 from tests.parity.guard_effects import GUARD_EFFECTS
@@ -56,6 +57,7 @@ EFFECTS = (
     | CONTEXT_EFFECTS
     | SOURCE_EFFECTS
     | GUARD_EFFECTS
+    | ANSWER_EFFECTS
     | SELECTION_EFFECTS
 )
 
