@@ -1,15 +1,22 @@
 """What goes wrong in group chats of AG2's classic line goes right where its clients answer."""
 
+import io
+from contextlib import redirect_stdout
 from pathlib import Path
+from typing import Any
 
 import pytest
-from autogen import LLMConfig
+from autogen import ConversableAgent, LLMConfig
+from autogen.agentchat import a_initiate_group_chat
+from autogen.agentchat.group import ContextVariables, ReplyResult, TerminateTarget
+from autogen.agentchat.group.patterns import DefaultPattern
 
 from tests.support.folders import write_folder
 from tests.support.lines import WITH_PEOPLE, BothLines, call, modelled, rule
 from tests.support.plays import solo
 from weft import Weft
 from weft.adapters.autogen import AutogenEngine
+from weft.testing import LoopbackModel
 
 
 class TestClassic(BothLines):
@@ -72,3 +79,39 @@ class TestClassic(BothLines):
         assert {(each.body["model"], each.body["temperature"]) for each in model.requests} == {
             ("own", 0.5)
         }
+
+
+# ------------------------------------------------------------------ what the check tells of is so
+
+
+FREE = {"price": [0, 0]}
+
+
+def keep(context_variables: ContextVariables) -> str:
+    """Set whose it is."""
+    context_variables["tenant"] = "set"
+    return "kept"
+
+
+def give(context_variables: ContextVariables) -> ReplyResult:
+    """Say whose it is."""
+    return ReplyResult(message="given", context_variables=context_variables)
+
+
+@pytest.mark.parametrize(("tool", "whose"), [(keep, ["acme", "globex"]), (give, ["acme", "acme"])])
+async def test_a_chat_does_what_the_check_tells_of(tool: Any, whose: list[str]) -> None:
+    """`W071`: what a tool sets in place is lost. `W072`: agents that are used again bring the
+    variables of the first run into the second."""
+    found = []
+    async with LoopbackModel([call(tool.__name__), "Done."] * 2) as model:
+        entry = {"api_type": "openai", "model": "any", "api_key": "key", "base_url": model.url}
+        agent = ConversableAgent("A", functions=[tool], llm_config=LLMConfig(entry | FREE))
+        for tenant in ("acme", "globex"):
+            begun = ContextVariables(data={"tenant": tenant})
+            pattern = DefaultPattern(
+                agent, [agent], context_variables=begun, group_after_work=TerminateTarget()
+            )
+            with redirect_stdout(io.StringIO()):
+                _, context, _ = await a_initiate_group_chat(pattern, "Begin.", 4)
+            found.append(context["tenant"])
+    assert found == whose

@@ -8,9 +8,10 @@ from functools import cached_property
 PACKAGE = "autogen"
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
-# Where names are: in the file, or in a function.
-Scope = ast.Module | Function | ast.Lambda
+# Where names are looked for: what a class has is reached by the class only.
+Scope = ast.Module | Function | ast.Lambda | Comprehension
 
 
 def classic(text: bytes) -> "Program | None":
@@ -73,14 +74,14 @@ class Program:
             node = self._above[node]
             yield node
 
-    def scopes(self, node: ast.AST) -> Iterator[Scope]:
-        """Where the names that it uses are looked for, from the inside."""
-        return (each for each in self.around(node) if isinstance(each, Scope))
+    def is_method(self, function: Function) -> bool:
+        """Whether a function is one of a class."""
+        return isinstance(self._above[function], ast.ClassDef)
 
     def bound(self, node: ast.Name) -> list["Binding"]:
         """What a name that is used there stands for: everything that is said of it in the first
         scope that has it."""
-        for scope in self.scopes(node):
+        for scope in (each for each in self.around(node) if isinstance(each, Scope)):
             if found := self._bindings.get((scope, node.id)):
                 return found
         return []
@@ -100,13 +101,13 @@ class Program:
                         waiting += [binding.value] if binding.value else []
 
     @cached_property
-    def _bindings(self) -> dict[tuple[Scope, str], list["Binding"]]:
-        found: dict[tuple[Scope, str], list[Binding]] = {}
+    def _bindings(self) -> dict[tuple[ast.AST, str], list["Binding"]]:
+        found: dict[tuple[ast.AST, str], list[Binding]] = {}
         for node in self.nodes:
             for binding in _bindings(node):
-                scope = next(self.scopes(node), None)
-                if scope is not None:
-                    found.setdefault((scope, binding.name), []).append(binding)
+                around = self.around(node)
+                scope = next(each for each in around if isinstance(each, Scope | ast.ClassDef))
+                found.setdefault((scope, binding.name), []).append(binding)
         return found
 
 
@@ -143,7 +144,9 @@ def _bindings(node: ast.AST) -> Iterator[Binding]:
                 yield from _targets(target, node, value)
         case ast.AnnAssign(target=target, value=value) | ast.NamedExpr(target=target, value=value):
             yield from _targets(target, node, value)
-        case ast.For(target=target) | ast.AsyncFor(target=target):
+        case (
+            ast.For(target=target) | ast.AsyncFor(target=target) | ast.comprehension(target=target)
+        ):
             yield from _targets(target, node, None)
         case ast.withitem(optional_vars=ast.expr() as target):
             yield from _targets(target, node, None)

@@ -2,9 +2,9 @@
 
 import ast
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
-from weft.conversation.logic.chats.programs import Binding, Function, Program
+from weft.conversation.logic.chats.programs import Binding, Comprehension, Function, Program
 
 # What starts a chat: functions of the classic line, and methods of its agents.
 GROUP_CHATS = frozenset(
@@ -17,9 +17,8 @@ CHATS = frozenset({"initiate_chat", "a_initiate_chat", "initiate_chats", "a_init
 # What is made of agents and is an agent too.
 MANAGER = "GroupChatManager"
 
-LOOPS = ast.For | ast.AsyncFor | ast.While
-COMPREHENSIONS = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
-Repeated = Function | ast.Lambda | LOOPS | COMPREHENSIONS
+Loop = ast.For | ast.AsyncFor | ast.While | Comprehension
+Repeated = Function | ast.Lambda | Loop
 
 
 class Reuse(NamedTuple):
@@ -74,14 +73,23 @@ def _repeated(program: Program, call: ast.Call, *, with_loops: bool) -> Iterator
     Chats of two agents forget what was said when they are started one after the other, so that
     loops do them no harm.
     """
+    inner: ast.AST = call
     for node in program.around(call):
-        if isinstance(node, LOOPS | COMPREHENSIONS):
-            if with_loops:
+        if isinstance(node, Function):
+            if not _happens_once(program, node):
                 yield node
-        elif isinstance(node, ast.Lambda):
+        elif _repeats(node, inner) and (with_loops or isinstance(node, ast.Lambda)):
             yield node
-        elif isinstance(node, Function) and not _happens_once(program, node):
-            yield node
+        inner = node
+
+
+def _repeats(node: ast.AST, inner: ast.AST) -> TypeGuard[Loop | ast.Lambda]:
+    """Whether a part of something happens each time: what a loop goes through is there before."""
+    if isinstance(node, ast.For | ast.AsyncFor):
+        return inner is not node.iter
+    if isinstance(node, Comprehension):
+        return not isinstance(inner, ast.comprehension)
+    return isinstance(node, ast.While | ast.Lambda)
 
 
 def _happens_once(program: Program, function: Function) -> bool:
@@ -90,12 +98,11 @@ def _happens_once(program: Program, function: Function) -> bool:
     here: ast.AST = function
     while isinstance(here, Function):
         seen.append(here)
-        uses = [each for each in program.nodes if _is_use(each, here.name)]
-        calls = [each for each in program.calls if each.func in uses]
-        if len(uses) != 1 or not calls or here.decorator_list:
+        call = _only_call(program, here)
+        if call is None or here.decorator_list:
             return False
-        around = [*program.around(calls[0])]
-        if any(isinstance(each, LOOPS | COMPREHENSIONS | ast.Lambda) for each in around):
+        around = [*program.around(call)]
+        if any(_repeats(each, inner) for each, inner in zip(around, (call, *around), strict=False)):
             return False
         here = next((each for each in around if isinstance(each, Function)), program.tree)
         if here in seen:
@@ -103,12 +110,18 @@ def _happens_once(program: Program, function: Function) -> bool:
     return True
 
 
-def _is_use(node: ast.AST, name: str) -> bool:
-    match node:
-        case ast.Name(id=found, ctx=ast.Load()) | ast.Attribute(attr=found):
-            return found == name
-        case _:
-            return False
+def _only_call(program: Program, function: Function) -> ast.Call | None:
+    """The call of a function that is used in no other way."""
+    kind = ast.Attribute if program.is_method(function) else ast.Name
+    uses = [
+        node for node in program.nodes if isinstance(node, kind) and _name(node) == function.name
+    ]
+    calls = [call for call in program.calls if call.func in uses]
+    return calls[0] if len(uses) == len(calls) == 1 else None
+
+
+def _name(node: ast.Name | ast.Attribute) -> str:
+    return node.id if isinstance(node, ast.Name) else node.attr
 
 
 def _made_before(

@@ -88,8 +88,8 @@ def _gives(program: Program, node: ast.expr) -> bool:
 
 # ------------------------------------------------------------------ which functions are tools
 
-# Decorators, and calls of what they give, that make a function a tool.
-REGISTERING = frozenset({"register_for_llm", "register_for_execution", "tool"})
+# Methods of agents whose result makes a function a tool, as a decorator or called with it.
+REGISTERING = frozenset({"register_for_llm", "register_for_execution"})
 
 # Calls that are given tools, and the arguments that these are.
 TAKING = {"register_function": ("f",), "Tool": ("func_or_tool",)}
@@ -106,10 +106,10 @@ def tools_of(program: Program) -> Iterator[Function]:
 
 
 def _registers(program: Program, node: ast.expr) -> bool:
+    """Whether what an expression gives makes a tool of a function."""
     made = node.func if isinstance(node, ast.Call) else node
-    if isinstance(made, ast.Attribute):
-        return made.attr in REGISTERING
-    return program.named(made) in REGISTERING
+    is_method = isinstance(made, ast.Attribute) and made.attr in REGISTERING
+    return is_method or program.named(made) == "tool"
 
 
 def _handed(program: Program, call: ast.Call) -> Iterator[str]:
