@@ -210,3 +210,26 @@ def test_what_a_flow_may_be_rid_of_does_not_fail_its_check(weft: Call, tmp_path:
     (tmp_path / "flows.py").write_text("import nothing_of_the_kind", "utf-8")
     assert weft("check", "flows.py", code=2).out.startswith("flows.py:1: W042 ")
     assert weft("check", "nowhere.py", code=2).out.startswith("nowhere.py:1: W042 ")
+
+
+CHAT_OF_AG2 = """\
+from autogen import ConversableAgent
+from autogen.agentchat import initiate_group_chat
+from autogen.agentchat.group.patterns import DefaultPattern
+
+desk = ConversableAgent("Desk")
+raise SystemExit("Nobody runs this.")
+
+
+def serve(text):
+    pattern = DefaultPattern(initial_agent=desk, agents=[desk])
+    return initiate_group_chat(pattern, text, 5)
+"""
+
+
+def test_a_chat_of_ag2_is_checked_without_being_run(weft: Call, tmp_path: Path) -> None:
+    (tmp_path / "chat.py").write_text(CHAT_OF_AG2, "utf-8")
+    done = weft("check", "chat.py")
+    assert done.out.startswith("chat.py:11: W072 Each call of 'serve' starts a chat with agents ")
+    (tmp_path / "right.py").write_text(CHAT_OF_AG2.partition("def serve")[0], "utf-8")
+    assert not weft("check", "right.py").out

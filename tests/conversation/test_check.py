@@ -19,9 +19,9 @@ from weft.wiring import Folders
 MISTAKES = mistakes()
 WARNINGS = {"W014", "W030", "W031", "W032", "W038", "W046", "W054", "W064", "W065", "W066", "W067"}
 
-# Given only when code is loaded, or production asked about: `test_contexts` and `test_production`
-# have their cases.
-ASKED_FOR = {"W057", "W070"}
+# Given only when code is loaded or read, or production asked about: `test_contexts`, `test_chats`
+# and `test_production` have their cases.
+ASKED_FOR = {"W057", "W070", "W071", "W072"}
 
 
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda each: f"{each.code} {each.says}"[:60])

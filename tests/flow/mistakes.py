@@ -1,7 +1,7 @@
-"""Programs that build flows with one mistake each, from `mistakes.txt`.
+"""Programs with one mistake each: those that build flows, from `mistakes.txt`, and others.
 
-A case is a head `=== CODE words that are said`, and then lines of Python after `PRELUDE`; in the
-place of words, `nothing` says that all is right. The line that is to be named ends with the mark
+A case is a head `=== CODE words that are said`, and then lines of Python after the prelude; in the
+place of a code, `nothing` says that all is right. The line that is to be named ends with the mark
 `# <--`. A line that begins with `##` is a heading.
 """
 
@@ -54,6 +54,7 @@ class Ask(AgentStep[State]):
 
 def begun(**settings): return Flow("flow", State, **settings).start_with(load)
 """
+FILE = Path(__file__).with_name("mistakes.txt")
 MARK = "# <--"
 
 
@@ -66,15 +67,14 @@ class Mistake(NamedTuple):
     text: str
 
 
-def mistakes() -> list[Mistake]:
-    """Every case."""
-    text = Path(__file__).with_name("mistakes.txt").read_text("utf-8")
-    return [_mistake(case) for case in text.split("\n=== ")[1:]]
+def mistakes(file: Path = FILE, prelude: str = PRELUDE) -> list[Mistake]:
+    """Every case of a file."""
+    return [_mistake(case, prelude) for case in file.read_text("utf-8").split("\n=== ")[1:]]
 
 
-def _mistake(case: str) -> Mistake:
+def _mistake(case: str, prelude: str) -> Mistake:
     head, *body = case.split("\n")
-    lines = [*PRELUDE.split("\n"), *(line for line in body if not line.startswith("## "))]
+    lines = [*prelude.split("\n"), *(line for line in body if not line.startswith("## "))]
     marked = [number for number, line in enumerate(lines, 1) if MARK in line]
     code, _, says = head.partition(" ")
     return Mistake(code, says, marked[0] if marked else 0, "\n".join(lines))

@@ -9,7 +9,7 @@ import pytest
 
 from tests.flow.mistakes import PRELUDE, Mistake, mistakes
 from weft import DefinitionError, Diagnostic
-from weft.wiring import examine_flows, flows_in
+from weft.wiring import examine_code, flows_in
 
 MISTAKES = mistakes()
 SEVERITIES = {"W105": "warning", "W117": "warning", "W125": "warning", "W128": "info"}
@@ -22,7 +22,7 @@ def examined(folder: Path, text: str) -> list[Diagnostic]:
     """What is said about a program."""
     file = folder / "program.py"
     file.write_text(text, "utf-8")
-    return examine_flows(str(file))
+    return examine_code(str(file))
 
 
 def told(folder: Path, text: str) -> list[tuple[str, int]]:

@@ -7,7 +7,6 @@ from weft.wiring.collections import (
     texts_below,
     token_counter,
 )
-from weft.wiring.flows import examine as examine_flows
 from weft.wiring.flows import flows_in, is_code
 from weft.wiring.folders import Folders
 from weft.wiring.parts import (
@@ -23,6 +22,7 @@ from weft.wiring.parts import (
     write_back,
 )
 from weft.wiring.plans import describe_staff
+from weft.wiring.programs import examine as examine_code
 from weft.wiring.settings import DEFAULT_STORE, Chosen, Settings, in_force, settings
 
 __all__ = [
@@ -35,7 +35,7 @@ __all__ = [
     "assemble",
     "declared",
     "describe_staff",
-    "examine_flows",
+    "examine_code",
     "flows_in",
     "in_force",
     "is_code",

@@ -5,7 +5,8 @@ from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import Any
 
-from weft.agents.spec import Callee
+from weft.agents.spec import Callee, Tool
+from weft.conversation.logic.chats import check_tool, classic
 from weft.conversation.logic.rosters import (
     declared_hooks,
     declared_message_hooks,
@@ -44,7 +45,14 @@ class Code:
             callee = function and self._callee(function, tool.title, tool.description, place)
             if callee is not None:
                 found[tool.title] = callee
+                self._examine(tool)
         return found
+
+    def _examine(self, tool: Tool) -> None:
+        """Note what a tool does in one world only: in this one, or in that of AG2."""
+        file, text = self.modules.text(tool.file)
+        if program := classic(text.encode()):
+            self._note(*check_tool(program, file, tool.function))
 
     def hooks(self) -> dict[int, Callee]:
         """The hooks by their place."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import anyio
 from ag2.config import LLMClient, ModelConfig
@@ -103,6 +104,10 @@ class Heard(MemoryStream):
     def __init__(self, hear: Callable[[BaseEvent], None]) -> None:
         super().__init__()
         self._hear = hear
+
+    def subscribe(self, func: Any = None, **how: Any) -> Any:
+        """Take nobody else: every stream subscribes a history of its own when it is made."""
+        return self.id
 
     async def send(self, event: BaseEvent, context: ConversationContext) -> None:
         """Let the function hear an event."""

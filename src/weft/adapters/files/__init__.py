@@ -9,7 +9,7 @@ from weft.adapters.files.folders import (
 )
 from weft.adapters.files.modules import Modules
 from weft.adapters.files.parsing import parse
-from weft.adapters.files.programs import program
+from weft.adapters.files.programs import program, source
 from weft.adapters.files.prose import read_text, texts_below
 from weft.adapters.files.writing import dump, write_back
 
@@ -22,6 +22,7 @@ __all__ = [
     "read_part",
     "read_text",
     "restore_folder",
+    "source",
     "texts",
     "texts_below",
     "workflows_below",

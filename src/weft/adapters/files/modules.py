@@ -58,6 +58,19 @@ class Modules:
                 self._loaded[found] = self._load(found)
         return vars(self._loaded[found])
 
+    def text(self, file: str) -> tuple[str, str]:
+        """A code file as problems name it, and its text.
+
+        Raises:
+            DefinitionError: There is no such file, or it cannot be read.
+        """
+        found = self._find(file)
+        label = f"{self._name}/{found}"
+        text = read_text(self._root, os.path.join(self._root, found), label)
+        if isinstance(text, Diagnostic):
+            raise DefinitionError(self._name, [text])
+        return label, text
+
     def _find(self, file: str) -> str:
         """The path of a code file below the root."""
         # The Windows reading knows both separators, drives and shares: refused on every system.
@@ -80,9 +93,7 @@ class Modules:
 
     def _load(self, file: str) -> ModuleType:
         path = os.path.join(self._root, file)
-        source = read_text(self._root, path, f"{self._name}/{file}")
-        if isinstance(source, Diagnostic):
-            raise DefinitionError(self._name, [source])
+        _, source = self.text(file)
         # Dataclasses, pydantic and `get_type_hints` look a class's module up in `sys.modules`, some
         # only when first used, so it stays there while this load lives. The name is never given
         # again, so no load finds another's module.

@@ -37,6 +37,14 @@ def program(file: str) -> dict[str, Any]:
     return vars(module)
 
 
+def source(file: str) -> bytes:
+    """A file of code as it stands there; empty if there is none that can be read."""
+    try:
+        return Path(file).read_bytes()
+    except OSError:
+        return b""
+
+
 def _problem(path: str, error: BaseException) -> Diagnostic:
     frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if frame.filename == path]

@@ -13,7 +13,7 @@ from weft.cli.problems import line, relocate
 from weft.cli.sarif import sarif
 from weft.cli.terminal import Terminal
 from weft.errors import Diagnostic, UsageError
-from weft.wiring import Folders, examine_flows, is_code
+from weft.wiring import Folders, examine_code, is_code
 
 
 class Format(StrEnum):
@@ -26,12 +26,14 @@ class Format(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Check(Command):
-    """Check workflow folders, and the flows that files of code build: silent when all is right,
-    else every problem with its place."""
+    """Check workflow folders, and the flows and chats of AG2 in files of code: silent when all is
+    right, else every problem with its place."""
 
     paths: Annotated[
         list[str],
-        typer.Argument(metavar="PATH...", help="Workflow folders, and `.py` files with flows."),
+        typer.Argument(
+            metavar="PATH...", help="Workflow folders, and `.py` files with flows or chats of AG2."
+        ),
     ]
     production: Annotated[
         bool, typer.Option("--production", help="Also say what will not happen in production.")
@@ -58,5 +60,5 @@ class Check(Command):
 
     def _problems(self, path: str) -> list[Diagnostic]:
         if is_code(path):
-            return relocate(path, examine_flows(path))
+            return relocate(path, examine_code(path))
         return relocate(path, sorted(Folders(production=self.production).examine(path)[1]))
