@@ -51,6 +51,7 @@ def _started() -> Any:
     # Two threads that share a busy core wait for each other most of the time.
     settings.cpuparams.n_threads = settings.cpuparams_batch.n_threads = 1
     settings.sampling.temp = 0.0
+    settings.sampling.penalty_repeat = 1.2  # else a model of this size says one sentence for ever
     settings.warmup = False
     settings.verbosity = -1
     return llama.Server(settings)
