@@ -1,26 +1,27 @@
 """Models through the classic line of AG2, by the suite that every engine passes."""
 
+from contextlib import aclosing
 from typing import Any
 
+import anyio
 import pytest
 from autogen import LLMConfig
 
 from tests.support.engines import ByAddress, ByName
-from tests.support.tasks import task
+from tests.support.tasks import NUMBERS, task
 from weft.adapters.autogen import AutogenEngine
-from weft.agents.spec import Exchange, ToolCall, ToolResult
-from weft.errors import UsageError
-from weft.testing import LoopbackModel, Refusal
+from weft.agents.spec import Answer, Exchange, ToolCall, ToolResult, ToolSchema
+from weft.errors import EngineError, UsageError
+from weft.testing import LoopbackModel, Refusal, Stalled
+from weft.testing.contracts.facts import until
 
 
 class TestAutogen(ByAddress):
     kind = AutogenEngine
-    slowly = 4  # a client is made for each call, before anything is sent
 
 
 class TestAutogenByName(ByName):
     kind = AutogenEngine
-    slowly = 4  # a client is made for each call, before anything is sent
 
 
 async def test_who_said_what_and_called_what() -> None:
@@ -64,6 +65,48 @@ async def test_the_next_entry_is_asked_when_one_fails() -> None:
         answer = await AutogenEngine(LLMConfig(*entries))(task(("user", "Who?")))
     assert answer.text == "Here."
     assert [request.body["model"] for request in model.requests] == ["first", "second"]
+
+
+async def test_what_a_call_leaves_behind_is_nothing_of_the_next() -> None:
+    """Calls have a client in turn; their tools, their forms and their failures are their own."""
+    tool = ToolSchema("add", "Add.", {"type": "object", "properties": {}})
+    called, given = Answer(calls=(ToolCall("add"),)), Answer(output=[3])
+    lines = [Refusal(401), "One.", called, "Two.", given, "Three."]
+    async with LoopbackModel(lines) as model:
+        engine = AutogenEngine("any", base_url=model.url)
+        with pytest.raises(EngineError, match="401"):
+            await engine(task(("user", "Who?")))
+        asked = [task(), task(tools=(tool,)), task(), task(output=NUMBERS), task()]
+        answers = [await engine(each) for each in asked]
+    assert [answer.text for answer in answers if answer.output is None] == [
+        "One.",
+        "",
+        "Two.",
+        "Three.",
+    ]
+    assert [call.tool for answer in answers for call in answer.calls] == ["add"]
+    shown = [(bool(r.tools), "response_format" in r.body) for r in model.requests[1:]]
+    assert shown == [(False, False), (True, False), (False, False), (False, True), (False, False)]
+
+
+@pytest.mark.parametrize("keep_open", [True, False])
+async def test_a_call_that_is_given_up_leaves_its_client_to_the_next(keep_open: bool) -> None:
+    heard: list[str] = []
+    async with LoopbackModel([Stalled("Wait, wait."), "Here."]) as model:
+        made = AutogenEngine("any", base_url=model.url, keep_open=keep_open)
+        async with aclosing(made) as engine:
+            with anyio.CancelScope() as scope:
+
+                def hear(words: str | None) -> None:
+                    heard.append(words or "")
+                    if "".join(heard) == "Wait, wait.":
+                        scope.cancel()
+
+                await engine(task(say=hear))
+            assert scope.cancelled_caught
+            await until(lambda: model.abandoned == 1)
+            assert (await engine(task(say=heard.append))).text == "Here."
+    assert "".join(filter(None, heard)) == "Wait, wait.Here."
 
 
 @pytest.mark.parametrize(
