@@ -87,9 +87,7 @@ class AutogenEngine:
             try:
                 # A thread that is left alone ends by itself: at once, if it goes by the way.
                 ask = partial(clients.ask, request, way, hearing)
-                return await to_thread.run_sync(
-                    ask, abandon_on_cancel=True, limiter=self._threads
-                )
+                return await to_thread.run_sync(ask, abandon_on_cancel=True, limiter=self._threads)
             finally:
                 hearing.end()
                 with anyio.CancelScope(shield=True):
