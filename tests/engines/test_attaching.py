@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from autogen.agentchat import a_initiate_group_chat
+from autogen.agentchat import a_initiate_group_chat, run_group_chat
 from autogen.agentchat.group import (
     AgentTarget,
     ContextExpression,
@@ -64,6 +64,20 @@ async def test_a_flag_is_set_before_the_next_agent_decides(is_async: bool, tmp_p
             "stage": "planning",
             "asked": True,
         }
+
+
+def test_a_chat_in_a_thread_has_the_flag_in_time_too(tmp_path: Path) -> None:
+    workflow = loaded(tmp_path, FILES)
+    for _ in range(20):
+        pattern, agents = chat()
+        agents["Asker"].handoffs.set_after_work(AgentTarget(agents["Planner"]))
+        attach(pattern, workflow)
+        with say(agents, Asker=["NEXT"], Planner=["Too late."], Reviewer=["In time."]):
+            response = run_group_chat(pattern, "Begin.", 6)
+            for event in response.events:
+                if event.type == "input_request":
+                    event.content.respond("exit")
+        assert [message["content"] for message in response.messages][-1] == "In time."
 
 
 async def test_a_flag_is_set_before_its_own_agent_s_work_is_over(tmp_path: Path) -> None:

@@ -4,12 +4,17 @@ from contextlib import aclosing
 from typing import Any
 
 import anyio
+import httpx2
 import pytest
+from anyio import to_thread
 from autogen import LLMConfig
 
 from tests.support.engines import ByAddress, ByName
 from tests.support.tasks import NUMBERS, task
 from weft.adapters.autogen import AutogenEngine
+from weft.adapters.autogen.clients import Clients
+from weft.adapters.autogen.hearing import Hearing
+from weft.adapters.autogen.transport import Way
 from weft.agents.spec import Answer, Exchange, ToolCall, ToolResult, ToolSchema
 from weft.errors import EngineError, UsageError
 from weft.testing import LoopbackModel, Refusal, Stalled
@@ -87,6 +92,41 @@ async def test_what_a_call_leaves_behind_is_nothing_of_the_next() -> None:
     assert [call.tool for answer in answers for call in answer.calls] == ["add"]
     shown = [(bool(r.tools), "response_format" in r.body) for r in model.requests[1:]]
     assert shown == [(False, False), (True, False), (False, False), (False, True), (False, False)]
+
+
+async def test_a_call_has_no_cookies_of_another() -> None:
+    choice = {"index": 0, "message": {"role": "assistant", "content": "Yes."}}
+    usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+    answer = {"id": "1", "object": "chat.completion", "choices": [choice], "usage": usage}
+    brought: list[str | None] = []
+
+    def handle(request: httpx2.Request) -> httpx2.Response:
+        brought.append(request.headers.get("cookie"))
+        return httpx2.Response(200, headers={"set-cookie": "tenant=one"}, json=answer)
+
+    config = {"api_type": "openai", "model": "any", "api_key": "key", "base_url": "http://any"}
+    clients = Clients([config])
+    for _ in range(2):
+        way, hearing = Way(httpx2.MockTransport(handle)), Hearing(lambda words: None)
+        request = {"messages": [{"role": "user", "content": "Who?"}], "price": [0.0, 0.0]}
+        asked = await to_thread.run_sync(clients.ask, request, way, hearing)
+        assert asked.message == "Yes."
+        await way.end()
+    assert brought == [None, None]
+
+
+async def test_when_a_call_is_given_up_the_next_entry_is_not_asked() -> None:
+    async with LoopbackModel([Stalled("Wait."), "Here."]) as model:
+        entries = [
+            {"api_type": "openai", "model": name, "api_key": "key", "base_url": model.url}
+            for name in ("first", "second")
+        ]
+        engine = AutogenEngine(LLMConfig(*entries))
+        with anyio.CancelScope() as scope:
+            await engine(task(say=lambda words: scope.cancel() if words else None))
+        await until(lambda: model.abandoned == 1)
+        assert (await engine(task())).text == "Here."
+    assert [request.body["model"] for request in model.requests] == ["first", "first"]
 
 
 @pytest.mark.parametrize("keep_open", [True, False])

@@ -28,7 +28,8 @@ class Client:
 
     def __init__(self, configs: list[Config], said: Said) -> None:
         self._transport = LoopTransport()
-        bridge = {"http_client": httpx2.Client(transport=self._transport, timeout=None)}
+        self._http = httpx2.Client(transport=self._transport, timeout=None)
+        bridge = {"http_client": self._http}
         own = [
             {key: value for key, value in config.items() if key not in said}
             | (bridge if config["api_type"] in BRIDGED else {})
@@ -39,6 +40,7 @@ class Client:
     def ask(self, request: Config, way: Way, hearing: Hearing) -> Response:
         """The message that a model answers with, and its usage."""
         self._transport.way = way
+        self._http.cookies.clear()  # those of the call before
         with IOStream.set_default(hearing):
             response: Any = self._wrapper.create(**request)
         (message, *_) = self._wrapper.extract_text_or_completion_object(response)
