@@ -1,5 +1,6 @@
 """Models through the classic line of AG2, by the suite that every engine passes."""
 
+from concurrent.futures import CancelledError
 from contextlib import aclosing
 from typing import Any
 
@@ -17,7 +18,7 @@ from weft.adapters.autogen.hearing import Hearing
 from weft.adapters.autogen.transport import Way
 from weft.agents.spec import Answer, Exchange, ToolCall, ToolResult, ToolSchema
 from weft.errors import EngineError, UsageError
-from weft.testing import LoopbackModel, Refusal, Stalled
+from weft.testing import LoopbackModel, ModelRequest, Refusal, Stalled
 from weft.testing.contracts.facts import until
 
 
@@ -115,16 +116,31 @@ async def test_a_call_has_no_cookies_of_another() -> None:
     assert brought == [None, None]
 
 
+async def test_nothing_is_sent_for_a_call_that_is_over() -> None:
+    sent: list[httpx2.Request] = []
+    way = Way(httpx2.MockTransport(sent.append))
+    await way.end()
+    with pytest.raises(CancelledError):
+        await to_thread.run_sync(way.fetch, httpx2.Request("GET", "http://any"))
+    assert not sent
+
+
 async def test_when_a_call_is_given_up_the_next_entry_is_not_asked() -> None:
-    async with LoopbackModel([Stalled("Wait."), "Here."]) as model:
+    async def answer(request: ModelRequest) -> str:
+        if len(model.requests) == 1:
+            await anyio.sleep_forever()
+        return "Here."
+
+    async with LoopbackModel(answer) as model:
         entries = [
             {"api_type": "openai", "model": name, "api_key": "key", "base_url": model.url}
             for name in ("first", "second")
         ]
         engine = AutogenEngine(LLMConfig(*entries))
-        with anyio.CancelScope() as scope:
-            await engine(task(say=lambda words: scope.cancel() if words else None))
-        await until(lambda: model.abandoned == 1)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(engine, task())
+            await until(lambda: len(model.requests) == 1)
+            tasks.cancel_scope.cancel()
         assert (await engine(task())).text == "Here."
     assert [request.body["model"] for request in model.requests] == ["first", "first"]
 

@@ -42,7 +42,7 @@ class Way:
         )
 
     def _start(self, request: httpx2.Request, arrived: Arrived) -> None:
-        if self._is_over:  # and its thread goes on to the next model
+        if self._is_over:  # before its thread got so far
             raise CancelledError
         self._tasks.append(asyncio.create_task(self._carry(request, arrived)))
 
