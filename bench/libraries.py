@@ -22,7 +22,7 @@ from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
 from bench.baselines import TASK
 from bench.workload import PATIENCE
-from weft.adapters.autogen.engine import THREADS, Hearing
+from weft.adapters.autogen.engine import THREADS
 from weft.adapters.dspy.models import Models
 from weft.adapters.dspy.requests import request_of
 
@@ -63,14 +63,17 @@ async def ag2(name: str, url: str) -> AsyncIterator[Call]:
     yield call
 
 
-class Silent(Hearing):
+class Silent:
     """Takes what AutoGen says in a thread, and does nothing about it."""
-
-    def __init__(self) -> None:
-        super().__init__(lambda words: None)
 
     def send(self, message: object) -> None:
         pass
+
+    def print(self, *objects: object, **how: object) -> None:
+        pass
+
+    def input(self, prompt: str = "", *, password: bool = False) -> str:
+        raise AssertionError(prompt)
 
 
 @asynccontextmanager

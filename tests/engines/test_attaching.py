@@ -1,13 +1,9 @@
 """Group chats of AG2's classic line with the variables of a workflow folder."""
 
-from collections.abc import Mapping
-from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
-from autogen import ConversableAgent
-from autogen.agentchat import a_initiate_group_chat, initiate_group_chat
+from autogen.agentchat import a_initiate_group_chat, run_group_chat
 from autogen.agentchat.group import (
     AgentTarget,
     ContextExpression,
@@ -15,18 +11,11 @@ from autogen.agentchat.group import (
     ExpressionContextCondition,
     OnContextCondition,
     RevertToUserTarget,
-    StringContextCondition,
-    TerminateTarget,
 )
-from autogen.agentchat.group.patterns import DefaultPattern
-from autogen.io.base import IOStream
-from autogen.testing import TestAgent
 
-from tests.support.folders import write_folder
+from tests.support.chats import chat, converse, loaded, say, speakers
 from weft.adapters.autogen import attach
 from weft.errors import UsageError
-from weft.runtime.spec import Loaded
-from weft.wiring import Folders
 
 FILES = {
     "agents.yaml": "Asker: {}\nPlanner: {}\nReviewer: {}\n",
@@ -57,71 +46,16 @@ FILES = {
 }
 
 
-class Quiet:
-    """A stream that nobody reads."""
-
-    def print(self, *objects: Any, **how: Any) -> None: ...
-
-    def send(self, message: Any) -> None: ...
-
-    def input(self, prompt: str = "", *, password: bool = False) -> str:
-        return "exit"
-
-
-def loaded(folder: Path, files: Mapping[str, str] = FILES) -> Loaded:
-    found, problems = Folders().examine(write_folder(folder, files))
-    assert found is not None, problems
-    return found
-
-
-def chat(**more: Any) -> tuple[DefaultPattern, dict[str, ConversableAgent]]:
-    """Three agents; the planner hands over to the reviewer before it says anything, once the
-    variable is known."""
-    names = ("Asker", "Planner", "Reviewer")
-    agents = {
-        name: ConversableAgent(name, system_message=f"Be {name}.", human_input_mode="NEVER")
-        for name in names
-    }
-    agents["Planner"].handoffs.add_context_condition(
-        OnContextCondition(
-            target=AgentTarget(agents["Reviewer"]),
-            condition=StringContextCondition(variable_name="known"),
-        )
-    )
-    pattern = DefaultPattern(
-        initial_agent=agents["Asker"],
-        agents=[*agents.values()],
-        group_after_work=TerminateTarget(),
-        **more,
-    )
-    return pattern, agents
-
-
-def say(agents: Mapping[str, ConversableAgent], **lines: list[str]) -> ExitStack:
-    stack = ExitStack()
-    stack.enter_context(IOStream.set_default(Quiet()))
-    for name, said in lines.items():
-        stack.enter_context(TestAgent(agents[name], said))
-    return stack
-
-
-def speakers(result: Any) -> list[str]:
-    return [message["name"] for message in result.chat_history[1:]]
-
-
 @pytest.mark.repeats
 @pytest.mark.parametrize("is_async", [False, True])
 async def test_a_flag_is_set_before_the_next_agent_decides(is_async: bool, tmp_path: Path) -> None:
-    workflow = loaded(tmp_path)
+    workflow = loaded(tmp_path, FILES)
     for _ in range(100):
         pattern, agents = chat()
         agents["Asker"].handoffs.set_after_work(AgentTarget(agents["Planner"]))
         attach(pattern, workflow)
         with say(agents, Asker=[" next "], Planner=["Too late."], Reviewer=["In time."]):
-            if is_async:
-                result, context, _ = await a_initiate_group_chat(pattern, "Begin.", 6)
-            else:
-                result, context, _ = initiate_group_chat(pattern, "Begin.", 6)
+            result, context = await converse(pattern, is_async)
         assert "Too late." not in [message["content"] for message in result.chat_history]
         assert speakers(result)[-1] == "Reviewer"
         assert context.to_dict() == {
@@ -130,6 +64,20 @@ async def test_a_flag_is_set_before_the_next_agent_decides(is_async: bool, tmp_p
             "stage": "planning",
             "asked": True,
         }
+
+
+def test_a_chat_in_a_thread_has_the_flag_in_time_too(tmp_path: Path) -> None:
+    workflow = loaded(tmp_path, FILES)
+    for _ in range(20):
+        pattern, agents = chat()
+        agents["Asker"].handoffs.set_after_work(AgentTarget(agents["Planner"]))
+        attach(pattern, workflow)
+        with say(agents, Asker=["NEXT"], Planner=["Too late."], Reviewer=["In time."]):
+            response = run_group_chat(pattern, "Begin.", 6)
+            for event in response.events:
+                if event.type == "input_request":
+                    event.content.respond("exit")
+        assert [message["content"] for message in response.messages][-1] == "In time."
 
 
 async def test_a_flag_is_set_before_its_own_agent_s_work_is_over(tmp_path: Path) -> None:
@@ -141,7 +89,7 @@ async def test_a_flag_is_set_before_its_own_agent_s_work_is_over(tmp_path: Path)
             OnContextCondition(target=RevertToUserTarget(), condition=None),
         ]
     )
-    attach(pattern, loaded(tmp_path))
+    attach(pattern, loaded(tmp_path, FILES))
     with say(agents, Asker=["NEXT"], Reviewer=["Fine."]):
         result, context, _ = await a_initiate_group_chat(pattern, "Begin.", 6)
     assert speakers(result) == ["Asker", "Reviewer"]
@@ -152,7 +100,7 @@ async def test_an_agent_is_shown_its_variables_as_they_are_now(tmp_path: Path) -
     pattern, agents = chat()
     agents["Asker"].handoffs.set_after_work(AgentTarget(agents["Planner"]))
     agents["Planner"].handoffs.context_conditions.clear()
-    attach(pattern, loaded(tmp_path))
+    attach(pattern, loaded(tmp_path, FILES))
     with say(agents, Asker=["NEXT"], Planner=["Here it is."]):
         await a_initiate_group_chat(pattern, "Begin.", 6)
     told = agents["Planner"].system_message
@@ -178,17 +126,29 @@ async def test_message_hooks_of_the_folder_run_in_the_chat(tmp_path: Path) -> No
 
 async def test_agents_of_an_earlier_run_are_refused(tmp_path: Path) -> None:
     pattern, agents = chat()
-    workflow = loaded(tmp_path)
+    workflow = loaded(tmp_path, FILES)
     attach(pattern, workflow)
     with pytest.raises(UsageError, match="'Asker' was in a chat before"):
         attach(pattern, workflow)
+
+
+DERIVATION = """
+from weft import derivation
+
+@derivation
+def f(event, values):
+    return True
+"""
 
 
 @pytest.mark.parametrize(
     ("trigger", "says"),
     [
         ("{type: agent_text, agent: Asker, match: {equals: TERMINATE}}", "ends the chat before"),
-        ("{type: timer_expired, after: 5}", "has a trigger 'timer_expired', and the chat tells of"),
+        ("{type: timer_expired, after: 5}", "'timer_expired', and a chat keeps no time"),
+        ("{type: function, function: f}", "'function', which is asked about events"),
+        ("{type: tool_response, tool: save}", "waits for tool 'save', and no agent of the chat"),
+        ("{type: ui_response, tool: save, response_key: a, apply: auto}", "drop `apply`"),
     ],
 )
 def test_a_trigger_that_would_never_fire_is_refused(
@@ -196,7 +156,12 @@ def test_a_trigger_that_would_never_fire_is_refused(
 ) -> None:
     source = f"{{type: derived, default: false, triggers: [{trigger}]}}"
     variables = f"definitions: {{late: {{type: boolean, source: {source}}}}}"
-    workflow = loaded(tmp_path, FILES | {"context_variables.yaml": variables})
+    code = {
+        "tools.yaml": "tools: [{agent: Asker, file: t.py, function: save}]",
+        "t.py": "def save(): ...",
+        "derivations.py": DERIVATION,
+    }
+    workflow = loaded(tmp_path, FILES | code | {"context_variables.yaml": variables})
     with pytest.raises(UsageError, match=says):
         attach(chat()[0], workflow)
 

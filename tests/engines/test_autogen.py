@@ -1,26 +1,33 @@
 """Models through the classic line of AG2, by the suite that every engine passes."""
 
+from concurrent.futures import CancelledError
+from contextlib import aclosing
 from typing import Any
 
+import anyio
+import httpx2
 import pytest
+from anyio import to_thread
 from autogen import LLMConfig
 
 from tests.support.engines import ByAddress, ByName
-from tests.support.tasks import task
+from tests.support.tasks import NUMBERS, task
 from weft.adapters.autogen import AutogenEngine
-from weft.agents.spec import Exchange, ToolCall, ToolResult
-from weft.errors import UsageError
-from weft.testing import LoopbackModel, Refusal
+from weft.adapters.autogen.clients import Clients
+from weft.adapters.autogen.hearing import Hearing
+from weft.adapters.autogen.transport import Way
+from weft.agents.spec import Answer, Exchange, ToolCall, ToolResult, ToolSchema
+from weft.errors import EngineError, UsageError
+from weft.testing import LoopbackModel, ModelRequest, Refusal, Stalled
+from weft.testing.contracts.facts import until
 
 
 class TestAutogen(ByAddress):
     kind = AutogenEngine
-    slowly = 4  # a client is made for each call, before anything is sent
 
 
 class TestAutogenByName(ByName):
     kind = AutogenEngine
-    slowly = 4  # a client is made for each call, before anything is sent
 
 
 async def test_who_said_what_and_called_what() -> None:
@@ -64,6 +71,98 @@ async def test_the_next_entry_is_asked_when_one_fails() -> None:
         answer = await AutogenEngine(LLMConfig(*entries))(task(("user", "Who?")))
     assert answer.text == "Here."
     assert [request.body["model"] for request in model.requests] == ["first", "second"]
+
+
+async def test_what_a_call_leaves_behind_is_nothing_of_the_next() -> None:
+    """Calls have a client in turn; their tools, their forms and their failures are their own."""
+    tool = ToolSchema("add", "Add.", {"type": "object", "properties": {}})
+    called, given = Answer(calls=(ToolCall("add"),)), Answer(output=[3])
+    lines = [Refusal(401), "One.", called, "Two.", given, "Three."]
+    async with LoopbackModel(lines) as model:
+        engine = AutogenEngine("any", base_url=model.url)
+        with pytest.raises(EngineError, match="401"):
+            await engine(task(("user", "Who?")))
+        asked = [task(), task(tools=(tool,)), task(), task(output=NUMBERS), task()]
+        answers = [await engine(each) for each in asked]
+    assert [answer.text for answer in answers if answer.output is None] == [
+        "One.",
+        "",
+        "Two.",
+        "Three.",
+    ]
+    assert [call.tool for answer in answers for call in answer.calls] == ["add"]
+    shown = [(bool(r.tools), "response_format" in r.body) for r in model.requests[1:]]
+    assert shown == [(False, False), (True, False), (False, False), (False, True), (False, False)]
+
+
+async def test_a_call_has_no_cookies_of_another() -> None:
+    choice = {"index": 0, "message": {"role": "assistant", "content": "Yes."}}
+    usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+    answer = {"id": "1", "object": "chat.completion", "choices": [choice], "usage": usage}
+    brought: list[str | None] = []
+
+    def handle(request: httpx2.Request) -> httpx2.Response:
+        brought.append(request.headers.get("cookie"))
+        return httpx2.Response(200, headers={"set-cookie": "tenant=one"}, json=answer)
+
+    config = {"api_type": "openai", "model": "any", "api_key": "key", "base_url": "http://any"}
+    clients = Clients([config])
+    for _ in range(2):
+        way, hearing = Way(httpx2.MockTransport(handle)), Hearing(lambda words: None)
+        request = {"messages": [{"role": "user", "content": "Who?"}], "price": [0.0, 0.0]}
+        asked = await to_thread.run_sync(clients.ask, request, way, hearing)
+        assert asked.message == "Yes."
+        await way.end()
+    assert brought == [None, None]
+
+
+async def test_nothing_is_sent_for_a_call_that_is_over() -> None:
+    sent: list[httpx2.Request] = []
+    way = Way(httpx2.MockTransport(sent.append))
+    await way.end()
+    with pytest.raises(CancelledError):
+        await to_thread.run_sync(way.fetch, httpx2.Request("GET", "http://any"))
+    assert not sent
+
+
+async def test_when_a_call_is_given_up_the_next_entry_is_not_asked() -> None:
+    async def answer(request: ModelRequest) -> str:
+        if len(model.requests) == 1:
+            await anyio.sleep_forever()
+        return "Here."
+
+    async with LoopbackModel(answer) as model:
+        entries = [
+            {"api_type": "openai", "model": name, "api_key": "key", "base_url": model.url}
+            for name in ("first", "second")
+        ]
+        engine = AutogenEngine(LLMConfig(*entries))
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(engine, task())
+            await until(lambda: len(model.requests) == 1)
+            tasks.cancel_scope.cancel()
+        assert (await engine(task())).text == "Here."
+    assert [request.body["model"] for request in model.requests] == ["first", "first"]
+
+
+@pytest.mark.parametrize("keep_open", [True, False])
+async def test_a_call_that_is_given_up_leaves_its_client_to_the_next(keep_open: bool) -> None:
+    heard: list[str] = []
+    async with LoopbackModel([Stalled("Wait, wait."), "Here."]) as model:
+        made = AutogenEngine("any", base_url=model.url, keep_open=keep_open)
+        async with aclosing(made) as engine:
+            with anyio.CancelScope() as scope:
+
+                def hear(words: str | None) -> None:
+                    heard.append(words or "")
+                    if "".join(heard) == "Wait, wait.":
+                        scope.cancel()
+
+                await engine(task(say=hear))
+            assert scope.cancelled_caught
+            await until(lambda: model.abandoned == 1)
+            assert (await engine(task(say=heard.append))).text == "Here."
+    assert "".join(filter(None, heard)) == "Wait, wait.Here."
 
 
 @pytest.mark.parametrize(

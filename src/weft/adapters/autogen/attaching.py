@@ -1,13 +1,18 @@
-"""A workflow folder's variables, exposure and message hooks in a group chat of the classic line."""
+"""A workflow folder's variables, exposure and hooks in a group chat of the classic line."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
+from contextlib import AbstractContextManager
+from functools import wraps
 from typing import Any
 
+from autogen import GroupChatManager
+from autogen.agentchat.group.group_tool_executor import GroupToolExecutor
 from autogen.agentchat.group.patterns.pattern import Pattern
 
 from weft.adapters.autogen.chats import Chat, Showing
 from weft.adapters.autogen.fitting import refuse_misfits
+from weft.adapters.autogen.tools import overheard, share
 from weft.conversation.spec import Conversation
 from weft.errors import UsageError
 from weft.lifecycle.spec import MessageHook
@@ -15,19 +20,22 @@ from weft.runtime.spec import Loaded
 
 
 def attach(pattern: Pattern, workflow: Loaded) -> None:
-    """Let a chat have the derived variables, the exposure and the message hooks of a workflow.
+    """Let a chat have the derived variables, the exposure and the hooks of a workflow.
 
-    A variable changes while the message that changes it is being sent, so that whatever is decided
-    after it sees the change. Whose turn it is, tools and models stay the chat's own.
+    A variable changes while what changes it happens, so that whatever is decided after it sees the
+    change. Whose turn it is, tools and models stay the chat's own; attach when the agents have
+    their tools.
 
     Raises:
         UsageError: the chat and the workflow do not fit; the message says why.
     """
     conversation = refuse_misfits(pattern, workflow)
     functions = _functions(workflow, conversation)
-    chat = Chat(pattern.context_variables, conversation)
+    chat = Chat(pattern.context_variables, conversation, workflow.hooks)
     for agent in pattern.agents:
+        share(agent, pattern.context_variables)
         _register(agent, chat, conversation, functions)
+    _follow(pattern, chat)
 
 
 def _register(
@@ -41,6 +49,8 @@ def _register(
         if hook.goes_with(agent.name):
             agent.register_hook(hook.hook_type, function)
     agent.register_hook("process_message_before_send", chat.say)
+    # Before whatever else an agent does with the values of the moment.
+    agent.hook_lists["update_agent_state"].insert(0, chat.take)
     if agent.name in conversation.variables.exposures:
         showing = Showing(agent.name, conversation.variables, chat)
         agent.register_hook("update_agent_state", showing.update)
@@ -61,3 +71,54 @@ def _functions(
             )
         found[hook] = function
     return found
+
+
+def _follow(pattern: Any, chat: Chat) -> None:
+    """Be there when the chat is prepared, by whichever runner: who runs it is made then."""
+    prepare = pattern.prepare_group_chat
+
+    @wraps(prepare)
+    def prepared(*args: Any, **more: Any) -> Any:
+        made = prepare(*args, **more)
+        (manager,) = (each for each in made if isinstance(each, GroupChatManager))
+        everybody: list[Any] = manager.groupchat.agents
+        for each in everybody:
+            if isinstance(each, GroupToolExecutor):
+                _listen(each, chat)
+            elif each not in pattern.agents:
+                each.hook_lists["update_agent_state"].insert(0, chat.leave)
+        _accompany(manager, chat, {agent.name for agent in pattern.agents})
+        return made
+
+    pattern.prepare_group_chat = prepared
+
+
+def _listen(executor: Any, chat: Chat) -> None:
+    """Tell the chat what tools give, and when the executor made something of it."""
+    tools = executor.function_map.items()
+    heard = {name: overheard(name, function, chat) for name, function in tools}
+    executor.register_function(heard, silent_override=True)
+    executor.register_hook("process_message_before_send", chat.pass_on)
+
+
+def _accompany(manager: Any, chat: Chat, agents: Set[str]) -> None:
+    """Tell the chat when it goes on, and how it ended; it is run in one of two ways."""
+    run, run_async = GroupChatManager.run_chat, GroupChatManager.a_run_chat
+
+    def going_on(messages: Any, sender: Any) -> AbstractContextManager[None]:
+        said = [(each.get("name"), each) for each in manager.groupchat.messages]
+        earlier = [*said, (sender.name, messages[-1])]
+        return chat.going_on(manager, [each for each in earlier if each[0] in agents])
+
+    @wraps(run)
+    def run_chat(recipient: Any, messages: Any, sender: Any, config: Any) -> Any:
+        with going_on(messages, sender):
+            return run(recipient, messages=messages, sender=sender, config=config)
+
+    @wraps(run_async)
+    async def a_run_chat(recipient: Any, messages: Any, sender: Any, config: Any) -> Any:
+        with going_on(messages, sender):
+            return await run_async(recipient, messages=messages, sender=sender, config=config)
+
+    manager.replace_reply_func(run, run_chat)
+    manager.replace_reply_func(run_async, a_run_chat)

@@ -1,19 +1,18 @@
 """An engine that asks models through AutoGen's clients, one request for each call of a turn."""
 
-from collections.abc import Callable
+import asyncio
 from functools import partial
-from typing import Any
 
 import anyio
 import httpx2
-from anyio import from_thread, to_thread
-from autogen import OpenAIWrapper
-from autogen.io.base import IOStream
+from anyio import to_thread
 from autogen.llm_config import LLMConfig
 
+from weft.adapters.autogen.clients import Clients, Config
 from weft.adapters.autogen.forms import Response, answer_of, request_of
-from weft.adapters.autogen.naming import BRIDGED, Models
-from weft.adapters.autogen.transport import LoopTransport
+from weft.adapters.autogen.hearing import Hearing
+from weft.adapters.autogen.naming import Models
+from weft.adapters.autogen.transport import Way
 from weft.agents.logic.spelling import spelled
 from weft.agents.logic.trouble import may_pass, told
 from weft.agents.service.patience import attempts
@@ -22,11 +21,6 @@ from weft.errors import EngineError
 
 # How many models one engine asks at a time: each holds a thread, as the clients block.
 THREADS = 256
-
-# What the clients call a piece of an answer.
-STREAM = "stream"
-
-Config = dict[str, Any]
 
 
 class AutogenEngine:
@@ -49,7 +43,8 @@ class AutogenEngine:
     ) -> None:
         self._models = Models(model, base_url, api_key)
         self._patience = patience or Patience()
-        self._kept = httpx2.AsyncHTTPTransport() if keep_open else None
+        self._trusted = httpx2.create_ssl_context()  # which takes longer than most calls
+        self._kept = self._transport() if keep_open else None
         self._threads = anyio.CapacityLimiter(THREADS)
 
     async def __call__(self, task: Task) -> Answer:
@@ -59,16 +54,16 @@ class AutogenEngine:
             EngineError: it does not answer, or refuses to.
             UsageError: no model is named, or there is none of that name.
         """
-        configs = self._models.named(task.model)
+        clients = self._models.named(task.model)
         names = spelled(tool.name for tool in task.tools)
         trying = attempts(self._patience, may_pass)
         try:
             response: Response = await trying(
-                partial(self._ask, task, configs, request_of(task, names))
+                partial(self._ask, task, clients, request_of(task, names))
             )
         except Exception as error:
-            tried, model = trying.statistics["attempt_number"], str(configs[-1]["model"])
-            raise EngineError(told(error, model, tried, self._patience)) from error
+            tried = trying.statistics["attempt_number"]
+            raise EngineError(told(error, clients.model, tried, self._patience)) from error
         return answer_of(task, names, response)
 
     async def aclose(self) -> None:
@@ -76,68 +71,30 @@ class AutogenEngine:
         if self._kept is not None:
             await self._kept.aclose()
 
-    async def _ask(self, task: Task, configs: list[Config], request: Config) -> Response:
+    async def _ask(self, task: Task, clients: Clients, request: Config) -> Response:
         """One request, heard while it is answered."""
         task.say(None)
-        inner = self._kept or httpx2.AsyncHTTPTransport()
-        transport = LoopTransport(inner)
-        try:
-            with anyio.fail_after(self._patience.timeout) as waiting:
+        inner = self._kept or self._transport()
+        way = Way(inner)
+        now = asyncio.get_running_loop().time
+        with anyio.fail_after(self._patience.timeout) as waiting:
 
-                def hear(words: str) -> None:
-                    waiting.deadline = anyio.current_time() + self._patience.timeout
-                    task.say(words)
+            def hear(words: str) -> None:
+                waiting.deadline = now() + self._patience.timeout
+                task.say(words)
 
-                ask = partial(_create, configs, request, transport, hear)
-                # A thread whose requests go through the loop ends when they are cancelled.
-                is_stoppable = all(config["api_type"] in BRIDGED for config in configs)
-                return await to_thread.run_sync(
-                    ask, abandon_on_cancel=not is_stoppable, limiter=self._threads
-                )
-        finally:
-            with anyio.CancelScope(shield=True):
-                await transport.release()
-                if inner is not self._kept:
-                    await inner.aclose()
+            hearing = Hearing(hear)
+            try:
+                # A thread that is left alone ends by itself: at once, if it goes by the way.
+                ask = partial(clients.ask, request, way, hearing)
+                return await to_thread.run_sync(ask, abandon_on_cancel=True, limiter=self._threads)
+            finally:
+                hearing.end()
+                with anyio.CancelScope(shield=True):
+                    await way.end()
+                    if inner is not self._kept:
+                        await inner.aclose()
 
-
-def _create(
-    configs: list[Config], request: Config, transport: LoopTransport, hear: Callable[[str], None]
-) -> Response:
-    """The message that a model answers with, and its usage; waits for it in this thread."""
-    with httpx2.Client(transport=transport, timeout=None) as client:
-        own = [_completed(config, request, client) for config in configs]
-        wrapper = OpenAIWrapper(config_list=own)
-        with IOStream.set_default(Hearing(hear)):
-            response: Any = wrapper.create(**request)
-        (message, *_) = wrapper.extract_text_or_completion_object(response)
-        return Response(message, response.usage, response.model or configs[-1]["model"])
-
-
-def _completed(config: Config, request: Config, client: httpx2.Client) -> Config:
-    """A configuration without what the request says, since it would win over it."""
-    kept = {key: value for key, value in config.items() if key not in request}
-    return kept | {"http_client": client} if config["api_type"] in BRIDGED else kept
-
-
-class Hearing:
-    """A stream for what the clients say while a model answers; nobody types into it."""
-
-    def __init__(self, hear: Callable[[str], None]) -> None:
-        self._hear = hear
-
-    def send(self, message: Any) -> None:
-        """Hear a piece of an answer, in the event loop."""
-        if message.type == STREAM:
-            from_thread.run_sync(self._hear, message.content.content)
-
-    def print(self, *objects: Any, sep: str = " ", end: str = "\n", flush: bool = False) -> None:
-        """Print nothing: what is to be known of a call is on record."""
-
-    def input(self, prompt: str = "", *, password: bool = False) -> str:
-        """Refuse: a model client asks nobody.
-
-        Raises:
-            EngineError: always.
-        """
-        raise EngineError(f"A model client asked for input: {prompt!r}. Use another client.")
+    def _transport(self) -> httpx2.AsyncHTTPTransport:
+        """What opens connections, and closes them."""
+        return httpx2.AsyncHTTPTransport(verify=self._trusted)

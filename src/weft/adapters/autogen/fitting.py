@@ -1,13 +1,13 @@
 """Whether a group chat of the classic line and a workflow fit."""
 
 from collections.abc import Iterator
-from itertools import chain
 from typing import Any
 
 from autogen import ConversableAgent
 from autogen.agentchat.group.patterns.pattern import Pattern
 
 from weft.adapters.autogen.chats import Chat
+from weft.agents.spec import Toolkit
 from weft.conversation.spec import Conversation
 from weft.errors import UsageError
 from weft.runtime.spec import Loaded
@@ -18,11 +18,20 @@ from weft.variables.spec import (
     ContextChange,
     Definition,
     Derived,
+    ToolResponse,
     Trigger,
+    UiResponse,
 )
 
-# The triggers that what agents send is enough for.
-HEARD = (AgentText, AgentTurnCount, ContextChange)
+# The triggers that what happens in a chat is enough for.
+HEARD = (AgentText, AgentTurnCount, ContextChange, ToolResponse, UiResponse)
+
+# Why others are not.
+UNHEARD = {
+    "timer_expired": "and a chat keeps no time. Set it from a tool.",
+    "function": "which is asked about events, and a chat records none. Set it from a tool.",
+}
+FOREIGN = "of which the chat knows nothing. Set it from a tool."
 
 
 def refuse_misfits(pattern: Pattern, workflow: Loaded) -> Conversation:
@@ -48,12 +57,10 @@ def _misfits(pattern: Pattern, conversation: Conversation) -> Iterator[str]:
         yield f"It has no agent {name!r}. Give it one, or drop it from the workflow."
     for agent in pattern.agents:
         yield from _used(agent)
-    for hook in chain.from_iterable(conversation.hooks.values()):
-        yield f"Hook {hook.name!r} is none of messages, and the chat has no others. Drop it."
     for definition in conversation.variables.definitions.values():
         if isinstance(definition.source, Derived):
             for trigger in definition.source.triggers:
-                yield from _unheard(pattern, definition, trigger)
+                yield from _unheard(pattern, conversation.toolkit, definition, trigger)
 
 
 def _used(agent: ConversableAgent) -> Iterator[str]:
@@ -67,20 +74,39 @@ def _used(agent: ConversableAgent) -> Iterator[str]:
         )
 
 
-def _unheard(pattern: Pattern, definition: Definition, trigger: Trigger) -> Iterator[str]:
+def _unheard(
+    pattern: Pattern, toolkit: Toolkit, definition: Definition, trigger: Trigger
+) -> Iterator[str]:
     """Why a trigger would never fire."""
+    about = f"Variable {definition.name!r}"
     if not isinstance(trigger, HEARD):
-        kinds = "`agent_text`, `agent_turn_count` and `context_changed`"
+        yield f"{about} has a trigger {trigger.type!r}, {UNHEARD.get(trigger.type, FOREIGN)}"
+    if isinstance(trigger, UiResponse) and trigger.apply == "auto":
         yield (
-            f"Variable {definition.name!r} has a trigger {trigger.type!r}, and the chat tells of "
-            f"{kinds} only. Set it from a tool, by `ReplyResult`."
+            f"{about} takes the answer that tool {trigger.tool!r} gets, and what people answer a "
+            "tool of the chat is known to that tool alone. Let it set the variable: drop `apply`."
         )
+    if isinstance(trigger, (ToolResponse, UiResponse)):
+        tool = toolkit.called(trigger.tool)
+        if tool not in _tools(pattern):
+            yield (
+                f"{about} waits for tool {tool!r}, and no agent of the chat has it. Register it "
+                "with an agent before you attach."
+            )
     if isinstance(trigger, AgentText) and _ends(pattern, trigger):
         yield (
-            f"Variable {definition.name!r} waits for {ENDING!r}, which ends the chat before "
-            "anything is decided. Choose another word, or give the manager and the agents an "
-            "`is_termination_msg` of your own."
+            f"{about} waits for {ENDING!r}, which ends the chat before anything is decided. Choose "
+            "another word, or give the manager and the agents an `is_termination_msg` of your own."
         )
+
+
+def _tools(pattern: Pattern) -> set[str]:
+    """The tools that agents of the chat have."""
+    return {
+        name
+        for agent in pattern.agents
+        for name in (*agent.function_map, *(tool.name for tool in agent.tools))
+    }
 
 
 def _ends(pattern: Pattern, trigger: AgentText) -> bool:

@@ -5,12 +5,11 @@ from typing import Any
 from autogen import OpenAIWrapper
 from autogen.llm_config import LLMConfig
 
+from weft.adapters.autogen.clients import BRIDGED, Clients
 from weft.errors import UsageError
 from weft.kernel.values import said
 
-# What is reached by OpenAI's client, which takes a transport; `openai-chat` is what it is called
-# where both of OpenAI's protocols are spoken.
-BRIDGED = ("openai", "azure", "deepseek")
+# What `openai` is called where both of OpenAI's protocols are spoken.
 CHAT = "openai-chat"
 
 # The values of `api_type` that names may begin with.
@@ -35,14 +34,14 @@ class Models:
     ) -> None:
         self._default = default
         self._common: dict[str, Any] = {}
-        self._found: dict[str | None, list[dict[str, Any]]] = {}
+        self._found: dict[str | None, Clients] = {}
         if base_url is not None:
             self._common = {"base_url": base_url, "api_key": api_key or "none"}
         if default is not None:
             self.named(None)
 
-    def named(self, name: str | None) -> list[dict[str, Any]]:
-        """The `config_list` for the model of that name, or for the one asked when none is named.
+    def named(self, name: str | None) -> Clients:
+        """What asks the model of that name, or the one that is asked when none is named.
 
         Raises:
             UsageError: there is none, or it cannot be asked.
@@ -51,7 +50,7 @@ class Models:
             self._found[name] = self._looked_up(name or self._default)
         return self._found[name]
 
-    def _looked_up(self, chosen: str | dict[str, Any] | LLMConfig | None) -> list[dict[str, Any]]:
+    def _looked_up(self, chosen: str | dict[str, Any] | LLMConfig | None) -> Clients:
         if chosen is None:
             raise UsageError(
                 "No model is named. Say `model` for the agent or the orchestrator, as in "
@@ -64,7 +63,7 @@ class Models:
             OpenAIWrapper(config_list=found)
         except Exception as error:  # whatever a provider's library says to a lack of settings
             raise UsageError(f"Model {str(chosen)!r} cannot be asked. {said(error)}") from error
-        return found
+        return Clients(found)
 
     def _entry(self, name: str) -> dict[str, Any]:
         """The entry of a `config_list` that a name stands for."""
