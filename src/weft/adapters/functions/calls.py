@@ -31,11 +31,7 @@ class FunctionCallee:
         self._call = detached(function)
         self._signature = inspect.signature(function)
         hints = _hints(function)
-        self._context = [
-            each.name
-            for each in self._signature.parameters.values()
-            if each.name in INJECTED or hints.get(each.name) is Context
-        ]
+        self._context = _injected(self._signature, hints)
         self._model = self._parameters(name, hints)
         self.may_ask = any(map(inspect.iscoroutinefunction, _layers(function)))
         try:
@@ -108,6 +104,19 @@ def detached(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
         return await given if inspect.isawaitable(given) else given
 
     return call
+
+
+def takes_context(function: Callable[..., Any]) -> list[str]:
+    """The parameters of a function that get the live context."""
+    try:
+        hints = get_type_hints(function)
+    except Exception:  # noqa: BLE001 - a type that only who reads the code knows
+        hints = {}
+    return _injected(inspect.signature(function), hints)
+
+
+def _injected(signature: inspect.Signature, hints: Mapping[str, Any]) -> list[str]:
+    return [name for name in signature.parameters if name in INJECTED or hints.get(name) is Context]
 
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from weft.assembly.logic import prompt_text, rendered
 from weft.assembly.spec import ContextSlice, Transcript
 from weft.board.spec import Artifact, Visibility
 from weft.kernel.values import Json
+from weft.variables.spec import Context
 
 
 class OutputSchema(msgspec.Struct, frozen=True):
@@ -61,7 +62,8 @@ class Task(msgspec.Struct, frozen=True):
     `inputs` are the artifacts that woke the agent and `context` is what its providers gave, both
     as the frame shows them. `say` takes pieces of the answer while it is made, for whoever watches;
     `say(None)` takes them back, when the answer is made from its beginning again. `mask` gives a
-    value without the run's secrets, for whoever writes it down.
+    value without the run's secrets, for whoever writes it down. `variables` are the run's own, for
+    engines that take them: what is written there is on record as the agent's.
     """
 
     run: str
@@ -79,6 +81,7 @@ class Task(msgspec.Struct, frozen=True):
     inputs: tuple[Artifact, ...] = ()
     context: ContextSlice = NO_CONTEXT
     mask: Callable[[Json], Json] = _as_it_is
+    variables: Context | None = None
 
     @property
     def prompt(self) -> str:
@@ -117,7 +120,11 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class Engine(Protocol):
-    """Makes agents answer."""
+    """Makes agents answer.
+
+    One with `takes_variables = True` is given the run's variables with its tasks, and may ask
+    people, as tools may.
+    """
 
     async def __call__(self, task: Task) -> Answer:
         """The answer to a task. Called again for the same key only if the first answer was lost."""

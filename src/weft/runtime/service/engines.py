@@ -1,7 +1,16 @@
 """Engines are asked so that none of them ends more than its own call."""
 
-from weft.agents.spec import Answer, Engine, Task
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from weft.agents.spec import Answer, Engine, Task, ToolSchema
 from weft.kernel.contained import contained
+from weft.kernel.values import Json
+from weft.runtime.service.calls import Call, Caller
+from weft.runtime.service.journal import Journal
+from weft.variables.spec import Context
 
 
 async def ask_engine(engine: Engine, task: Task) -> Answer:
@@ -13,3 +22,23 @@ async def ask_engine(engine: Engine, task: Task) -> Answer:
     """
     with contained():
         return await engine(task)
+
+
+class Part:
+    """An engine that takes the run's variables, as something that is called with them."""
+
+    may_ask = True
+
+    def __init__(self, engine: Engine, task: Task) -> None:
+        self.schema = ToolSchema(task.agent, "", {})
+        self._engine = engine
+        self._task = task
+
+    async def __call__(self, arguments: Mapping[str, Json], context: Context) -> Any:
+        """What the engine answers."""
+        return await self._engine(msgspec.structs.replace(self._task, variables=context))
+
+
+def part_of(journal: Journal, key: str, engine: Engine, task: Task) -> Call:
+    """The call of an engine that takes the run's variables; what it writes is the agent's."""
+    return Call(journal, Caller(key, f"agent:{task.agent}", None), Part(engine, task))

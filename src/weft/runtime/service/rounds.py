@@ -30,7 +30,7 @@ from weft.kernel.values import Json, as_data, as_object, said
 from weft.log.spec import Fact
 from weft.runtime.service.beside import side_by_side
 from weft.runtime.service.calls import Call, Caller, Parked, as_json, park
-from weft.runtime.service.engines import ask_engine
+from weft.runtime.service.engines import ask_engine, part_of
 from weft.runtime.service.guarding import (
     begin_model_call,
     begin_tool_calls,
@@ -43,11 +43,14 @@ from weft.runtime.service.journal import Diverged, Journal
 from weft.runtime.service.messages import MessageHooks
 from weft.runtime.service.offers import Offer
 from weft.runtime.spec import Voice
-from weft.variables.events import ContextChanged
+from weft.variables.events import ContextChanged, ContextMissed, ContextRefused
 from weft.variables.logic.exposure import names_of
 
 # How often in one turn an engine is told that a tool failed or that its output is wrong.
 MISTAKES = 3
+
+# What an engine leaves of variables, beside its answer.
+WRITTEN = (ContextChanged, ContextMissed, ContextRefused)
 
 # How many characters of an error an engine is told.
 TOLD = 2000
@@ -149,21 +152,14 @@ class Rounds:
         self, key: str, number: int, shown: FrameAssembled, exchanges: Sequence[Exchange]
     ) -> Sequence[Fact]:
         task = self._call(number, exchanges)
+        part = self._part(key, task)
 
         async def effect() -> Sequence[Fact]:
             try:
-                asking = ask_engine(self._asked.wrapped, task)
-                answer = await in_time(self._journal, key, asking)
-                if self._products is not None:
-                    answer = as_answer(task, answer)
-                    is_last, audience = self._asked.is_last, self._asked.audience
-                    made = await self._products.read(answer, audience, is_last=is_last)
-                    return interpret_made(task, answer, self._journal.workflow, made)
-                plain = as_plain(answer)
-                facts = interpret(task, plain, self._journal.workflow, self._output)
-                return _unsaid(facts) if self._hooks is not None else facts
+                facts = await self._answered(key, task, part)
             except Exception as error:  # noqa: BLE001 - whatever an engine raises is recorded
-                return (ModelFailed(task.turn, task.agent, named(error), said(error)),)
+                facts = (ModelFailed(task.turn, task.agent, named(error), said(error)),)
+            return facts if part is None else (*facts, *part.facts())
 
         name = type(self._asked.engine).__name__
         intent = ModelCalled(request(shown.digest, exchanges), task.turn, task.agent, name)
@@ -172,8 +168,28 @@ class Rounds:
             facts = await self._journal.once(key, effect, intent=intent)
         except Diverged as error:
             return (ModelFailed(task.turn, task.agent, "Diverged", str(error)),)
+        except Parked:
+            assert part is not None and part.question is not None
+            park(self._journal, part.question)
         end_model_call(self._journal, key, task.model, facts)
         return facts
+
+    def _part(self, key: str, task: Task) -> Call | None:
+        """The call of the engine, if it takes the run's variables."""
+        takes_part = getattr(self._asked.engine, "takes_variables", False)
+        return part_of(self._journal, key, self._asked.wrapped, task) if takes_part else None
+
+    async def _answered(self, key: str, task: Task, part: Call | None) -> Sequence[Fact]:
+        """What an answer of the engine comes to."""
+        asking = part.carry_out({}) if part else ask_engine(self._asked.wrapped, task)
+        answer = await in_time(self._journal, key, asking)
+        if self._products is not None:
+            answer = as_answer(task, answer)
+            is_last, audience = self._asked.is_last, self._asked.audience
+            made = await self._products.read(answer, audience, is_last=is_last)
+            return interpret_made(task, answer, self._journal.workflow, made)
+        facts = interpret(task, as_plain(answer), self._journal.workflow, self._output)
+        return _unsaid(facts) if self._hooks is not None else facts
 
     def _call(self, number: int, exchanges: Sequence[Exchange]) -> Task:
         """The task of the call of that number, from 0."""
@@ -192,7 +208,7 @@ class Rounds:
         """What comes of an answer: nothing more, or what the engine is told in the next call."""
         answered = facts[0]
         assert isinstance(answered, ModelAnswered)
-        words = list(facts[1:])
+        words = [fact for fact in facts[1:] if not isinstance(fact, WRITTEN)]
         if self._hooks is not None and answered.raw and not words:
             words = await self._say(key, answered.raw, self._hooks)
         if answered.calls:
