@@ -31,7 +31,7 @@ def _check_flow(declared: Declared) -> Iterator[Diagnostic]:
     yield from check_name(declared.name, site, "the flow")
     yield from check_calls(declared)
     yield from check_model(declared.state, site)
-    yield from check_timeout(f"flow {declared.name!r}", declared.timeout, site)
+    yield from check_timeout(f"`timeout` of flow {declared.name!r}", declared.timeout, site)
 
 
 def _check_paths(declared: Declared) -> Iterator[Diagnostic]:

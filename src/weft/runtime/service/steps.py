@@ -109,9 +109,11 @@ class Steps:
             Exception: whatever it raises.
         """
         key, state = f"s{step.number}", self.state(written)
-        code = node.compensate if step.undoes else node.step
+        code, seconds = node.step, node.timeout
+        if step.undoes:
+            code, seconds = node.compensate, node.patience
         callee = StepCallee(function_of(code), state, about)
-        call = Call(self._journal, Caller(key, f"step:{about.step}", node.timeout), callee)
+        call = Call(self._journal, Caller(key, f"step:{about.step}", seconds), callee)
         try:
             given = await in_time(self._journal, _charge(step), call.carry_out({}))
             change = self._workflow.states.read(given, state, written)
