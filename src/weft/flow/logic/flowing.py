@@ -29,6 +29,7 @@ from weft.flow.events import (
     StepRecovered,
 )
 from weft.flow.logic.approvals import decided
+from weft.flow.logic.endings import CANCELLED, FAILED, TIMED_OUT
 from weft.flow.logic.folding import Folding
 from weft.flow.logic.states import StateModel
 from weft.flow.logic.walking import MAIN, children, is_handled, node_of, part_of, place_of
@@ -44,9 +45,6 @@ ABREAST = 64
 
 # What is said of what is cut off when a flow does not go on.
 STOPPED = "the flow does not go on"
-
-# Why a flow does not go on.
-FAILED, CANCELLED, TIMED_OUT = "step failed", "cancelled", "timed out"
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,9 +24,9 @@ from weft.flow.events import (
     StepStarted,
 )
 from weft.flow.logic.approvals import APPROVED, DEFERRED, EXPIRED
+from weft.flow.logic.endings import rescue, stop
 from weft.flow.logic.states import StateModel
 from weft.flow.logic.walking import (
-    FAILURE,
     advance,
     again,
     children,
@@ -50,7 +50,6 @@ from weft.flow.spec.progress import (
     Step,
     StepFailure,
     Strand,
-    Undoing,
 )
 from weft.variables.events import TimerExpired
 
@@ -164,7 +163,7 @@ class Folding:
         done = undoing.left.pop(0)
         strand = state_of(progress, step.strand if step else done.strand)
         self._states.apply(strand.state, fact.update, fact.reduced)
-        self._after_undoing(progress, undoing)
+        rescue(self._plan, progress, undoing)
 
     def _on_branch(self, progress: Progress, fact: BranchTaken) -> None:
         strand = progress.strands[fact.strand]
@@ -268,31 +267,7 @@ class Folding:
                 progress.strands[step.strand].status = "ready"
 
     def _on_stopped(self, progress: Progress, fact: FlowStopped) -> None:
-        """Nothing goes on; what was done is made up for: first what failed, if it began, then the
-        others, the one completed last coming first."""
-        stuck = [each for each in progress.strands.values() if each.status == "failed"]
-        own = [each.broken for each in stuck if each.broken is not None]
-        failure = stuck[0].failed if stuck else None
-        undoing = Undoing(
-            failure or StepFailure("", fact.error, fact.message),
-            fact.cause,
-            progress.begun,
-            [*own, *reversed(progress.completed)],
-        )
-        progress.undoing = undoing
-        self._after_undoing(progress, undoing)
-
-    def _after_undoing(self, progress: Progress, undoing: Undoing) -> None:
-        """When everything is made up for, whatever the whole flow has for failures comes."""
-        if undoing.left or undoing.is_handled:
-            return
-        root = progress.strands[""]
-        progress.strands = {"": root}
-        if FAILURE in self._plan.paths and undoing.cause != "cancelled":
-            undoing.is_handled = True
-            root.frames, root.failures, root.asking = [], [], None
-            root.step = root.attempt = 0
-            enter(self._plan, root, FAILURE, "!/")
+        stop(self._plan, progress, fact)
 
 
 # What the ids of questions begin with that approvals ask.
