@@ -141,7 +141,8 @@ class Flowing:
             return FlowStopped(TIMED_OUT, TIMED_OUT, f"The run took over {seconds} s.")
         for strand in progress.strands.values():
             if strand.status == "failed" and (failed := strand.failed) is not None:
-                return FlowStopped(FAILED, f"step {failed.step} failed", _told(failed))
+                what = failed.what or f"step {failed.step}"
+                return FlowStopped(FAILED, f"{what} failed", _told(failed))
         return None
 
     def _is_handled(self, progress: Progress, path: Strand) -> bool:

@@ -256,7 +256,7 @@ class Folding:
         error = "ApprovalExpired" if fact.outcome == EXPIRED else "ApprovalRejected"
         told = f": {fact.instructions}" if fact.instructions else "."
         message = f"{fact.approver!r} did not approve{told}"
-        return StepFailure(fact.approval, error, message)
+        return StepFailure(fact.approval, error, message, what=f"approval {fact.approval!r}")
 
     def _on_timer(self, progress: Progress, fact: TimerExpired) -> None:
         if fact.timer == TIMEOUT:
@@ -277,5 +277,12 @@ APPROVALS = "approval/"
 def failure_of(fact: StepFailed) -> StepFailure:
     """A failure as those who handle it are told."""
     return StepFailure(
-        fact.step, fact.error, fact.message, fact.stack, fact.at, fact.attempt, fact.frame
+        fact.step,
+        fact.error,
+        fact.message,
+        fact.stack,
+        fact.at,
+        fact.attempt,
+        fact.frame,
+        fact.what,
     )

@@ -2,7 +2,15 @@
 
 from collections.abc import Iterator
 
-from weft.flow.spec.nodes import FlowPlan, ForkNode, LoopNode, Node, StepNode
+from weft.flow.spec.nodes import (
+    ApprovalNode,
+    BranchNode,
+    FlowPlan,
+    ForkNode,
+    LoopNode,
+    Node,
+    StepNode,
+)
 from weft.flow.spec.progress import Done, Frame, Progress, StepFailure, Strand
 
 # What the main path is called, and the one that a failure of the whole flow leads to.
@@ -130,6 +138,22 @@ def step_of(plan: FlowPlan, strand: Strand) -> StepNode | None:
             return join
         case _:
             return None
+
+
+def decided_by(plan: FlowPlan, strand: Strand) -> str:
+    """What decides how a strand goes on from what it has come to, in words, unless a step does."""
+    match node_of(plan, strand):
+        case None:
+            loop, frame = loop_of(plan, strand)
+            return f"the condition of loop {loop.name!r} in pass {frame.number}"
+        case BranchNode(name=name):
+            return f"the choice of branch {name!r}"
+        case ForkNode(name=name) if strand.status == "forked":
+            return f"the join of fork {name!r}"
+        case ApprovalNode(name=name):
+            return f"the context of approval {name!r}"
+        case _:
+            return ""
 
 
 def fail(plan: FlowPlan, strand: Strand, failure: StepFailure) -> None:

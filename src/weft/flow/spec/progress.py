@@ -9,7 +9,8 @@ from weft.kernel.values import Json
 
 
 class StepFailure(msgspec.Struct, frozen=True):
-    """Why a step failed for good: at which attempt, when, and which frame its agent was shown."""
+    """Why a step failed for good: at which attempt, when, and which frame its agent was shown;
+    `what` says what failed where that was no step, such as the condition of a loop."""
 
     step: str
     error: str
@@ -18,6 +19,7 @@ class StepFailure(msgspec.Struct, frozen=True):
     at: datetime | None = None
     attempt: int = 0
     frame: str = ""
+    what: str = ""
 
 
 class Decided(msgspec.Struct, frozen=True):
