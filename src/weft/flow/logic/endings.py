@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from weft.flow.events import FlowStopped
-from weft.flow.logic.walking import FAILURE, enter
+from weft.flow.logic.walking import FAILURE, enter, failed
 from weft.flow.spec.nodes import FlowPlan
 from weft.flow.spec.progress import Progress, StepFailure, Undoing
 
@@ -16,7 +16,7 @@ FAILED, CANCELLED, TIMED_OUT = "step failed", "cancelled", "timed out"
 def stop(plan: FlowPlan, progress: Progress, fact: FlowStopped) -> None:
     """Let nothing go on; what was done is made up for: first what failed, if it began, then the
     others, the one completed last coming first."""
-    stuck = [each for each in progress.strands.values() if each.status == "failed"]
+    stuck = failed(progress)
     own = [each.broken for each in stuck if each.broken is not None]
     left = [*own, *reversed(progress.completed)]
     failure = _failure([each.failed for each in stuck if each.failed is not None], fact)
@@ -24,12 +24,12 @@ def stop(plan: FlowPlan, progress: Progress, fact: FlowStopped) -> None:
     rescue(plan, progress, progress.undoing)
 
 
-def _failure(failed: Sequence[StepFailure], fact: FlowStopped) -> StepFailure:
+def _failure(failures: Sequence[StepFailure], fact: FlowStopped) -> StepFailure:
     """Why a flow does not go on: what failed in it, or what else stopped it. What a guard stopped
     is told in the guard's words, whether a step was being taken then or not."""
     if fact.cause in (FAILED, CANCELLED, TIMED_OUT):
-        return failed[0] if failed else StepFailure("", fact.error, fact.message)
-    at = next((each for each in failed if each.message == fact.message), StepFailure("", "", ""))
+        return failures[0] if failures else StepFailure("", fact.error, fact.message)
+    at = next((each for each in failures if each.message == fact.message), StepFailure("", "", ""))
     return msgspec.structs.replace(at, error=fact.error, message=fact.message)
 
 
@@ -38,9 +38,10 @@ def rescue(plan: FlowPlan, progress: Progress, undoing: Undoing) -> None:
     if undoing.left or undoing.is_handled:
         return
     root = progress.strands[""]
-    progress.strands = {"": root}
+    progress.strands, progress.going, progress.failed = {"": root}, {"": None}, []
+    root.paths, root.open = [], 0
     if FAILURE in plan.paths and undoing.cause != CANCELLED:
         undoing.is_handled = True
         root.frames, root.failures, root.asking = [], [], None
         root.step = root.attempt = 0
-        enter(plan, root, FAILURE, "!/")
+        enter(plan, progress, root, FAILURE, "!/")

@@ -31,6 +31,7 @@ from weft.flow.logic.walking import (
     again,
     children,
     done_at,
+    end,
     enter,
     fail,
     forget,
@@ -90,7 +91,7 @@ class Folding:
     def _on_given(self, progress: Progress, fact: StateGiven) -> None:
         root = progress.strands[""]
         root.state = {**fact.state}
-        settle(self._plan, root)
+        settle(self._plan, progress, root)
 
     def _on_started(self, progress: Progress, fact: StepStarted) -> None:
         progress.begun = max(progress.begun, fact.number)
@@ -115,9 +116,9 @@ class Folding:
         forget(progress, strand)
         if fact.is_unsure and node is not None and node.on_low_confidence is not None:
             frame = strand.frames[-1]
-            enter(self._plan, strand, f"{frame.path}/{frame.at}.low", f"{fact.place}?/")
+            enter(self._plan, progress, strand, f"{frame.path}/{frame.at}.low", f"{fact.place}?/")
         else:
-            advance(self._plan, strand)
+            advance(self._plan, progress, strand)
 
     def _on_retried(self, progress: Progress, fact: StepRetried) -> None:
         step = progress.steps[fact.number]
@@ -132,14 +133,14 @@ class Folding:
         failure = failure_of(fact)
         if fact.handler:
             strand.failures.append(failure)
-            enter(self._plan, strand, fact.handler, f"{fact.place}!/")
+            enter(self._plan, progress, strand, fact.handler, f"{fact.place}!/")
         else:
-            fail(self._plan, strand, failure)
+            fail(self._plan, progress, strand, failure)
 
     def _on_handled(self, progress: Progress, fact: StepHandled) -> None:
         strand = progress.strands[fact.strand]
         strand.frames.pop()
-        fail(self._plan, strand, strand.failures.pop())
+        fail(self._plan, progress, strand, strand.failures.pop())
 
     def _on_recovered(self, progress: Progress, fact: StepRecovered) -> None:
         strand = progress.strands[fact.strand]
@@ -148,10 +149,9 @@ class Folding:
         strand.broken = None
         forget(progress, strand)
         if ends:
-            strand.frames.clear()
-            strand.status = "done"
+            end(progress, strand)
         else:
-            advance(self._plan, strand)
+            advance(self._plan, progress, strand)
 
     def _on_skipped(self, progress: Progress, fact: StepSkipped) -> None:
         progress.steps.pop(fact.number, None)
@@ -168,9 +168,9 @@ class Folding:
     def _on_branch(self, progress: Progress, fact: BranchTaken) -> None:
         strand = progress.strands[fact.strand]
         if fact.path:
-            enter(self._plan, strand, fact.path, f"{fact.place}:{fact.case}/")
+            enter(self._plan, progress, strand, fact.path, f"{fact.place}:{fact.case}/")
         else:
-            advance(self._plan, strand)
+            advance(self._plan, progress, strand)
 
     def _on_opened(self, progress: Progress, fact: ForkOpened) -> None:
         open_fork(self._plan, progress, progress.strands[fact.strand])
@@ -180,7 +180,7 @@ class Folding:
         assert path.failed is not None
         strand.broken = strand.broken or path.broken
         forget(progress, strand)
-        fail(self._plan, strand, path.failed)
+        fail(self._plan, progress, strand, path.failed)
 
     def _on_joined(self, progress: Progress, fact: ForkJoined) -> None:
         strand = progress.strands[fact.strand]
@@ -197,10 +197,10 @@ class Folding:
         strand = progress.strands[fact.strand]
         loop, _ = loop_of(self._plan, strand)
         if not fact.held and fact.number < loop.max_iterations:
-            again(self._plan, strand)
+            again(self._plan, progress, strand)
 
     def _on_loop_ended(self, progress: Progress, fact: LoopEnded) -> None:
-        leave_loop(self._plan, progress.strands[fact.strand])
+        leave_loop(self._plan, progress, progress.strands[fact.strand])
 
     def _on_asked(self, progress: Progress, fact: QuestionAsked) -> None:
         strand = self._asking(progress, fact.question)
@@ -246,11 +246,11 @@ class Folding:
             fact.approver, fact.outcome, fact.option, fact.instructions, fact.by
         )
         if fact.path:
-            enter(self._plan, strand, fact.path, f"{fact.place}:{fact.outcome}/")
+            enter(self._plan, progress, strand, fact.path, f"{fact.place}:{fact.outcome}/")
         elif fact.outcome == APPROVED:
-            advance(self._plan, strand)
+            advance(self._plan, progress, strand)
         else:
-            fail(self._plan, strand, self._unapproved(fact))
+            fail(self._plan, progress, strand, self._unapproved(fact))
 
     def _unapproved(self, fact: ApprovalDecided) -> StepFailure:
         error = "ApprovalExpired" if fact.outcome == EXPIRED else "ApprovalRejected"

@@ -60,7 +60,8 @@ class Strand(msgspec.Struct):
 
     `frames` are the paths being walked, the innermost last. `status` is `ready`, `busy` (a step is
     being taken), `waiting` (for a time or a person), `forked`, `done` or `failed`. A path of a fork
-    has its own `state`, and `deltas` that are to be joined.
+    has its own `state`, and `deltas` that are to be joined. `paths` are the strands that walk the
+    paths of a fork in it, of which so many are `open`: not at their end.
     """
 
     id: str
@@ -75,6 +76,8 @@ class Strand(msgspec.Struct):
     failed: StepFailure | None = None
     broken: "Done | None" = None
     asking: "Asked | None" = None
+    paths: list[str] = []
+    open: int = 0
 
 
 class Step(msgspec.Struct):
@@ -110,9 +113,15 @@ class Undoing(msgspec.Struct):
 
 
 class Progress(msgspec.Struct):
-    """What a run of a flow knows beside what every run knows."""
+    """What a run of a flow knows beside what every run knows.
+
+    `going` and `failed` say which strands are not at their end, and which failed: what comes next
+    is found without looking at all of them.
+    """
 
     strands: dict[str, Strand] = {}
+    going: dict[str, None] = {}
+    failed: list[str] = []
     steps: dict[int, Step] = {}
     begun: int = 0
     completed: list[Done] = []
