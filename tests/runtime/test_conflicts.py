@@ -6,10 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pydantic import BaseModel
 
+from tests.support.boards import Place, begin_process
+from tests.support.boards import serving as served
 from tests.support.folders import INTERVIEW, write_folder
 from tests.support.plays import serving
 from tests.support.worlds import Refusing, begin, make_driver, make_world, with_log
+from weft.board.spec import artifact_type
 from weft.errors import Conflict, RunBusy
 from weft.runtime.ports import Claims
 from weft.runtime.service.runs import World
@@ -57,3 +61,20 @@ async def test_a_run_that_another_process_took_is_busy(tmp_path: Path) -> None:
     claims.is_held = False
     with pytest.raises(Conflict):
         await make_driver(world).drive(run)
+
+
+@artifact_type
+class Part(BaseModel):
+    n: int
+
+
+async def test_a_board_is_told_as_well() -> None:
+    place = Place()
+    place.store.log = Refusing(place.store.log, "turn.finished", Conflict("lost"))
+    process = begin_process(place)
+    process.board.agent("take").consumes(Part).with_engines(ScriptedEngine({"take": ["Thanks."]}))
+    async with served(process):
+        await process.board.publish(Part(n=1))
+        with pytest.raises(ExceptionGroup) as raised:
+            await process.board.run_until_idle(SOON)
+    assert [str(each) for each in raised.value.exceptions] == ["lost"]
