@@ -162,7 +162,7 @@ async def test_who_answers_better_is_asked_more_often_in_each_category(app: Weft
             return "small"
         raise ValueError("too hard")
 
-    flow = routing(Routed(small=small, large=lambda task: "large"), retry=5)
+    flow = routing(Routed(small=small, large=lambda task: "large"), retry=20)
     outcome = await play(app, flow)
     made = await facts(app, outcome.run_id, "selection.made")
     odd = [each.chosen for each in made if each.category == "odd"]
