@@ -363,7 +363,7 @@ def test_no_compensation_has_all_the_time_in_the_world(
     said: dict[str, Any], seconds: float
 ) -> None:
     (node,) = flow_of(note("a"), compensate=note("undo"), **said).plan.paths["main"].line.nodes
-    assert isinstance(node, StepNode) and node.patience == seconds
+    assert isinstance(node, StepNode) and node.undo_seconds == seconds
 
 
 async def test_the_stack_of_a_failure_begins_in_the_code_of_the_program(app: Weft) -> None:

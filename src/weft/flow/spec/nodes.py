@@ -67,7 +67,7 @@ class StepNode:
     unknown: tuple[str, ...] = ()
 
     @property
-    def patience(self) -> float:
+    def undo_seconds(self) -> float:
         """The seconds that what makes up for the step may take."""
         return self.compensate_timeout or self.timeout or COMPENSATION
 

@@ -111,7 +111,7 @@ class Steps:
         key, state = f"s{step.number}", self.state(written)
         code, seconds = node.step, node.timeout
         if step.undoes:
-            code, seconds = node.compensate, node.patience
+            code, seconds = node.compensate, node.undo_seconds
         callee = StepCallee(function_of(code), state, about)
         call = Call(self._journal, Caller(key, f"step:{about.step}", seconds), callee)
         try:
