@@ -81,7 +81,7 @@ ROUTING = (
             costs={"large": 0.3},
             seed=7,
         ),
-        retry=5,
+        retry=20,
     )
 )
 

@@ -7,7 +7,7 @@ WeftError                 anything Weft says no to; has a stable `code`
 │   ├── WorkflowGone      the folder of a run's workflow is not there any more
 │   └── NotYours          a question of another user or tenant
 ├── LogError              the log refused or could not store
-│   ├── Conflict          somebody else wrote at this position
+│   ├── Conflict          the log is at another position, or holds that id already
 │   ├── UnknownKind       an event of a kind, version or shape that this release does not know
 │   └── StoreUnavailable  the store cannot be written or read now: full disk, locked, damaged
 ├── BoardError            the board says no
@@ -107,7 +107,7 @@ class LogError(WeftError):
 
 
 class Conflict(LogError):
-    """Somebody else wrote at this position."""
+    """The log is at another position, or holds that id already."""
 
     code = "WEFT-CONFLICT"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 PRELUDE = """\
-from enum import Enum
+from enum import Enum, IntEnum
 from typing import Annotated, Any, Literal, TypedDict
 
 from pydantic import BaseModel, ConfigDict

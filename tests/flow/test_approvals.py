@@ -256,3 +256,21 @@ async def test_a_run_that_waits_can_be_cancelled(app: Weft) -> None:
 async def test_context_that_cannot_be_said_fails_the_flow(app: Weft) -> None:
     outcome = await play(app, approving(context=lambda state: 1 / 0))
     assert outcome.failure is not None and outcome.failure.error == "ZeroDivisionError"
+
+
+@pytest.mark.parametrize(
+    ("asking", "told"),
+    [
+        ({"context": lambda invoice: invoice.colour}, "the context of approval 'release'"),
+        ({}, "approval 'release'"),
+    ],
+)
+async def test_what_failed_of_an_approval_is_told(app: Weft, asking: Any, told: str) -> None:
+    flow = flow_of(note("a")).await_approval("boss", name="release", **asking)
+    outcome = await play(app, flow.finally_(note("end")))
+    if outcome.question is not None:
+        run = app.run(outcome.run_id)
+        await run.answer(None, "reject")
+        outcome = await run.outcome()
+    assert outcome.failure is not None and outcome.failure.what == told
+    assert (await app.log(outcome.run_id))[-1].data.error == f"{told} failed"

@@ -10,6 +10,7 @@ import pytest
 from tests.flow.scenes import SOON, Sees, Work, facts, failing, flow_of, kinds, note, play, taken
 from tests.support.timed import Timed
 from weft import Flow, FlowFailed, Path, Retry, Run, StepContext, Weft
+from weft.flow.spec.nodes import StepNode
 
 
 class Witness:
@@ -325,6 +326,44 @@ async def test_a_compensation_has_the_time_of_its_step(app: Weft, witness: Witne
     outcome = await asyncio.wait_for(play(app, flow), SOON)
     made = await facts(app, outcome.run_id, "step.compensated")
     assert [each.error for each in made] == ["TimeoutError", ""]
+
+
+@pytest.mark.parametrize("cancelled", [False, True])
+async def test_a_compensation_that_hangs_is_stopped_and_the_rest_is_done(
+    app: Weft, witness: Witness, cancelled: bool
+) -> None:
+    begun = asyncio.Event()
+
+    async def waits(state: Work, ctx: StepContext) -> None:
+        begun.set()
+        if not cancelled:
+            raise ValueError
+        await asyncio.sleep(60)
+
+    run = await app.start(
+        Flow("work", Work)
+        .start_with(note("a"), compensate=witness("undo_a"))
+        .then(note("b"), compensate=hangs, compensate_timeout=0.05)
+        .finally_(waits)
+    )
+    async with asyncio.timeout(SOON):
+        await begun.wait()
+        assert not cancelled or await run.cancel()
+        assert (await run.outcome()).status == ("cancelled" if cancelled else "failed")
+    made = await facts(app, run.id, "step.compensated")
+    assert [(each.step, each.error) for each in made] == [("b", "TimeoutError"), ("a", "")]
+    assert made[0].message == "It took over 0.05 s." and witness.seen == ["undo_a"]
+
+
+@pytest.mark.parametrize(
+    ("said", "seconds"),
+    [({}, 300), ({"timeout": 5}, 5), ({"timeout": 5, "compensate_timeout": 60}, 60)],
+)
+def test_no_compensation_has_all_the_time_in_the_world(
+    said: dict[str, Any], seconds: float
+) -> None:
+    (node,) = flow_of(note("a"), compensate=note("undo"), **said).plan.paths["main"].line.nodes
+    assert isinstance(node, StepNode) and node.undo_seconds == seconds
 
 
 async def test_the_stack_of_a_failure_begins_in_the_code_of_the_program(app: Weft) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.flow.scenes import Work, facts, flow_of, note, play, taken
-from weft import Flow, Path, StepContext, Weft, complete
+from weft import Flow, FlowFailed, Path, StepContext, Weft, complete
 
 
 async def count(state: Work, ctx: StepContext) -> dict[str, Any]:
@@ -78,6 +78,11 @@ async def test_a_condition_that_fails_fails_the_flow(app: Weft) -> None:
     outcome = await play(app, flow)
     assert outcome.failure is not None and outcome.failure.error == "AttributeError"
     assert outcome.failure.step == "climb[1]"
+    assert outcome.failure.what == "the condition of loop 'climb' in pass 1"
+    with pytest.raises(FlowFailed, match="failed in the condition of loop 'climb' in pass 1: Attr"):
+        await app.run(flow)
+    end = (await app.log(outcome.run_id))[-1].data
+    assert end.error == "the condition of loop 'climb' in pass 1 failed"
 
 
 async def test_a_long_loop_ends(app: Weft) -> None:

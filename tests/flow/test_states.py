@@ -1,6 +1,7 @@
 """What steps change in the state, and what they may not."""
 
 import math
+import operator
 from datetime import date
 from typing import Annotated, Any, Literal
 
@@ -140,6 +141,46 @@ async def test_a_list_that_is_given_back_as_it_was_does_not_come_twice(
 
     outcome = await app.run(flow_of(sees), Work(notes=["a"]))
     assert outcome.state == Work(notes=["a"], number=1)
+
+
+@pytest.mark.parametrize(
+    "scribble",
+    [
+        lambda notes: notes.append("b"),
+        lambda notes: notes.pop(),
+        lambda notes: notes.reverse(),
+    ],
+)
+async def test_a_list_that_is_changed_in_place_and_given_back_is_refused(
+    app: Weft, scribble: Any
+) -> None:
+    async def scribbles(state: Work, ctx: StepContext) -> Any:
+        scribble(state.notes)
+        return {"notes": state.notes}
+
+    given = Work(notes=["a", "z"])
+    outcome = await play(app, flow_of(scribbles), given)
+    assert outcome.state == given and outcome.failure is not None
+    assert outcome.failure.error == "InvalidUpdate"
+    assert outcome.failure.message.startswith("The step changed Work.notes in place")
+
+
+class Added(BaseModel):
+    """A state with a list that code of the program adds to, and one that is replaced."""
+
+    model_config = ConfigDict(frozen=True)
+
+    summed: Annotated[list[int], operator.add] = []
+    plain: list[int] = []
+
+
+async def test_reducers_of_ones_own_do_not_reduce_a_list_with_itself(app: Weft) -> None:
+    async def sees(state: Added, ctx: StepContext) -> Any:
+        state.plain.append(2)
+        return {"summed": state.summed, "plain": state.plain}
+
+    outcome = await app.run(Flow("added", Added).start_with(sees), Added(summed=[1], plain=[1]))
+    assert outcome.state == Added(summed=[1], plain=[1, 2])
 
 
 async def test_an_update_says_what_changes_and_how_sure_it_is(app: Weft) -> None:

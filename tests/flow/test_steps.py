@@ -4,7 +4,7 @@ import asyncio
 import threading
 from typing import Any
 
-from tests.flow.scenes import Sees, Work, facts, flow_of, note, taken
+from tests.flow.scenes import SOON, Sees, Work, facts, flow_of, note, play, taken
 from weft import Flow, StepContext, UsageError, Weft, use_ui_tool
 
 
@@ -160,3 +160,19 @@ async def test_what_steps_changed_is_on_record(app: Weft) -> None:
     assert given.state == Work().model_dump()
     assert done.update == {"notes": ["a"], "number": 3, "best": 4}
     assert done.reduced == {"best": 4}
+
+
+async def test_two_effects_of_one_name_at_once_are_refused(app: Weft) -> None:
+    paid: list[int] = []
+
+    async def charge() -> int:
+        await asyncio.sleep(0)
+        paid.append(1)
+        return len(paid)
+
+    async def pay(state: Work, ctx: StepContext) -> None:
+        await asyncio.gather(ctx.once("charge", charge), ctx.once("charge", charge))
+
+    outcome = await asyncio.wait_for(play(app, flow_of(pay)), SOON)
+    assert outcome.failure is not None and outcome.failure.error == "UsageError"
+    assert "Effect 'charge' is being done already" in outcome.failure.message

@@ -53,6 +53,9 @@ SETTINGS = {
     "on_low_confidence": LOW,
     "validate": f"{FAILURES}:test_a_guard_that_does_not_hold_fails_without_taking_the_step",
     "compensate": ORDER,
+    "compensate_timeout": (
+        f"{FAILURES}:test_a_compensation_that_hangs_is_stopped_and_the_rest_is_done"
+    ),
     "on_failure": ORDER,
     "recover": RECOVERED,
     "cache": f"{CACHING}:test_the_same_step_and_state_is_taken_once",

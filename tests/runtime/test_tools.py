@@ -1,7 +1,6 @@
 """Tools: what an engine is told of them, how they are called, and what comes of them."""
 
 import asyncio
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +8,9 @@ import pytest
 
 from tests.support.folders import write_folder
 from tests.support.plays import call, every, last, lines, only, play, serving, solo, until
-from tests.support.worlds import begin, make_driver, make_world, with_log
+from tests.support.worlds import Refusing, begin, make_driver, make_world, with_log
 from weft.agents.spec import Answer, Task, ToolCall
 from weft.errors import Conflict, LogError, StoreUnavailable
-from weft.log.ports import EventLog
 from weft.log.spec import Event
 from weft.testing import ScriptedEngine
 from weft.wiring import Folders
@@ -295,23 +293,6 @@ async def test_a_tool_that_fails_beside_another_stops_nothing(tmp_path: Path) ->
     assert only(events, "tool.failed").tool == "fail"
     assert only(events, "tool.returned").result == "slow"
     assert [each.name for each in every(events, "context.changed")] == ["tried", "done"]
-
-
-class Refusing:
-    """A log that refuses to store a kind of event."""
-
-    def __init__(self, log: EventLog, kind: str, error: LogError) -> None:
-        self._log = log
-        self._kind = kind
-        self._error = error
-
-    async def append(self, run: str, events: Sequence[Event], expected: int) -> Sequence[Event]:
-        if any(event.kind == self._kind for event in events):
-            raise self._error
-        return await self._log.append(run, events, expected)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._log, name)
 
 
 @pytest.mark.parametrize("error", [Conflict("lost"), StoreUnavailable("full")])

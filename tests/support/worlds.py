@@ -1,12 +1,15 @@
 """Worlds for tests: real stores, a clock and chance that obey."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from weft.adapters.inline import InlineScheduler
 from weft.adapters.memory import MemoryStore
 from weft.agents.spec import Engine
+from weft.errors import LogError
 from weft.log.ports import EventLog
+from weft.log.spec import Event
 from weft.runtime.logic import codec
 from weft.runtime.service.driver import Driver, Stores
 from weft.runtime.service.runs import Runs, World
@@ -43,6 +46,23 @@ def make_world(
         Folders(engine, collections=collections),
         InlineScheduler(clock),
     )
+
+
+class Refusing:
+    """A log that refuses to store a kind of event."""
+
+    def __init__(self, log: EventLog, kind: str, error: LogError) -> None:
+        self._log = log
+        self._kind = kind
+        self._error = error
+
+    async def append(self, run: str, events: Sequence[Event], expected: int) -> Sequence[Event]:
+        if any(event.kind == self._kind for event in events):
+            raise self._error
+        return await self._log.append(run, events, expected)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._log, name)
 
 
 def make_driver(world: World) -> Driver:

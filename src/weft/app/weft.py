@@ -288,10 +288,11 @@ class Weft:
 
 def _told(flow: str, outcome: "Outcome") -> str:
     failure = outcome.failure
-    where = f" in step {failure.step!r}" if failure and failure.step else ""
+    step = f"step {failure.step!r}" if failure and failure.step else ""
+    where = failure and failure.what or step
     why = f": {failure.error}: {failure.message}" if failure else ""
     how = "failed" if outcome.status == "failed" else "was cancelled"
-    return f"Run {outcome.run_id!r} of flow {flow!r} {how}{where}{why}"
+    return f"Run {outcome.run_id!r} of flow {flow!r} {how}{where and f' in {where}'}{why}"
 
 
 def _wiring() -> Any:

@@ -82,7 +82,8 @@ def stepped(fact: Stepped) -> str:
         case flow.StepCompleted(update=update) | flow.StepCompensated(update=update, error=""):
             return data(update) if update else "done"
         case flow.StepFailed() | flow.StepCompensated():
-            return f"failed: {_fault(fact.error, fact.message)}"
+            what = fact.what if isinstance(fact, flow.StepFailed) else ""
+            return f"{what} failed: {_fault(fact.error, fact.message)}".lstrip()
 
 
 def data(value: Json) -> str:

@@ -68,7 +68,8 @@ class StepRetried(Fact, frozen=True):
 
 
 class StepFailed(Fact, frozen=True):
-    """A step failed for good; `handler` is the path that handles it, if one does."""
+    """A step failed for good; `handler` is the path that handles it, if one does. `what` says what
+    failed where that was no step, such as the condition of a loop."""
 
     kind: ClassVar[str] = "step.failed"
     step: str
@@ -82,6 +83,7 @@ class StepFailed(Fact, frozen=True):
     strand: str = ""
     handler: str = ""
     at: datetime | None = None
+    what: str = ""
 
 
 class StepRecovered(Fact, frozen=True):

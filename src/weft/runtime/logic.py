@@ -188,7 +188,7 @@ class _Snapshot(msgspec.Struct):
 
 
 # Raised whenever a field of the state changes its meaning; other snapshots are folded anew.
-_SNAPSHOT = 3
+_SNAPSHOT = 4
 
 _KINDS = {fact.kind: fact for fact in FACTS}
 

@@ -121,8 +121,10 @@ class MemoryLog:
 
     def _store(self, run: str, held: _Run, events: Sequence[Event]) -> None:
         ids = {event.id for event in events}
-        if len(ids) != len(events) or not ids.isdisjoint(held.ids):
-            raise Conflict(f"Run {run!r} already holds one of these ids: {', '.join(sorted(ids))}.")
+        if len(ids) != len(events):
+            raise Conflict(f"Two events that were offered to run {run!r} have the same id.")
+        if taken := ids & held.ids:
+            raise Conflict(f"Run {run!r} already holds an event {min(taken)!r}.")
         if self._index and (told := project(events)):
             self._index.keep(rows_of(told.artifacts), told.consumptions)
         if seen := observations(events):

@@ -39,7 +39,8 @@ def _on_completed(rows: Rows, event: Event, fact: flow.StepCompleted) -> None:
 
 def _on_failed(rows: Rows, event: Event, fact: flow.StepFailed) -> None:
     if not fact.number:  # it did not begin
-        rows.add(event.id, event, "step", fact.place, note=f"failed: {fault(fact)}")
+        note = f"{fact.what} failed: {fault(fact)}".lstrip()
+        rows.add(event.id, event, "step", fact.place, note=note)
     _end(rows, event, fact, f"failed: {fault(fact)}")
 
 

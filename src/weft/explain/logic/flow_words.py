@@ -81,7 +81,7 @@ FLOW_WORDS: dict[type[Fact], Callable[[Any], str]] = {
     flow.StepStarted: _began,
     flow.StepCompleted: lambda fact: f"step {fact.place} {changed(fact)}",
     flow.StepRetried: lambda fact: f"{_retried(fact)}{fault(fact)}",
-    flow.StepFailed: lambda fact: f"step {fact.place} failed: {fault(fact)}",
+    flow.StepFailed: lambda fact: f"{fact.what or f'step {fact.place}'} failed: {fault(fact)}",
     flow.StepRecovered: lambda fact: f"the failure of {fact.place} is handled: the flow goes on",
     flow.StepHandled: lambda fact: f"the failure of {fact.place} is handled, and stands",
     flow.StepSkipped: lambda fact: f"step {fact.place} was stopped: {fact.reason}",

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from weft.errors import Diagnostic
 from weft.flow.logic.checks.approvals import check_approvals
-from weft.flow.logic.checks.calls import check_calls, check_circles
+from weft.flow.logic.checks.calls import check_calls, check_nesting
 from weft.flow.logic.checks.contexts import check_context
 from weft.flow.logic.checks.effects import check_effects
 from weft.flow.logic.checks.models import as_model, check_model
@@ -20,8 +20,8 @@ from weft.flow.spec.declared import Declared
 
 def check(declared: Declared) -> list[Diagnostic]:
     """Every problem of a flow, in the order of its lines."""
-    circles = [*check_circles(declared)]
-    inside = circles or _check_paths(declared)
+    tangled = [*check_nesting(declared)]
+    inside = tangled or _check_paths(declared)
     return sorted({*_check_flow(declared), *inside})
 
 
@@ -31,11 +31,11 @@ def _check_flow(declared: Declared) -> Iterator[Diagnostic]:
     yield from check_name(declared.name, site, "the flow")
     yield from check_calls(declared)
     yield from check_model(declared.state, site)
-    yield from check_timeout(f"flow {declared.name!r}", declared.timeout, site)
+    yield from check_timeout(f"`timeout` of flow {declared.name!r}", declared.timeout, site)
 
 
 def _check_paths(declared: Declared) -> Iterator[Diagnostic]:
-    """What is wrong with the paths of the flow, none of which contains itself."""
+    """What is wrong with the paths of the flow, whose nesting comes to an end."""
     paths = placed_lines(declared.main, declared.failure)
     model = as_model(declared.state)
     yield from check_names(paths)

@@ -29,9 +29,18 @@ from weft.flow.events import (
     StepRecovered,
 )
 from weft.flow.logic.approvals import decided
+from weft.flow.logic.endings import CANCELLED, FAILED, TIMED_OUT
 from weft.flow.logic.folding import Folding
 from weft.flow.logic.states import StateModel
-from weft.flow.logic.walking import MAIN, children, is_handled, node_of, part_of, place_of
+from weft.flow.logic.walking import (
+    MAIN,
+    children,
+    failed,
+    is_handled,
+    node_of,
+    part_of,
+    place_of,
+)
 from weft.flow.spec.nodes import ApprovalNode, FlowPlan, ForkNode, StepNode
 from weft.flow.spec.progress import Frame, Progress, Strand, Undoing
 from weft.lifecycle.spec import Hooks, MessageHook
@@ -44,9 +53,6 @@ ABREAST = 64
 
 # What is said of what is cut off when a flow does not go on.
 STOPPED = "the flow does not go on"
-
-# Why a flow does not go on.
-FAILED, CANCELLED, TIMED_OUT = "step failed", "cancelled", "timed out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +90,7 @@ class Flowing:
 
     def begin(self) -> Progress:
         """At the beginning of the main path."""
-        return Progress({"": Strand("", frames=[Frame(MAIN)])})
+        return Progress({"": Strand("", frames=[Frame(MAIN)])}, {"": None})
 
     def shows(self, agent: str) -> bool:
         """Whether the user sees what this agent says: in a flow, everything."""
@@ -113,8 +119,8 @@ class Flowing:
     def decide(self, state: RunState) -> Decision:
         """What comes next, from the state alone."""
         progress: Progress = state.progress
-        for strand in progress.strands.values():
-            if strand.status == "failed" and strand.id and self._is_handled(progress, strand):
+        for strand in failed(progress):
+            if strand.id and self._is_handled(progress, strand):
                 return Rest((self._failed(progress, strand),))
         if progress.undoing is not None:
             return self._decide_end(state, progress, progress.undoing)
@@ -126,8 +132,8 @@ class Flowing:
     def _decide_onward(self, state: RunState, progress: Progress, end: str) -> Decision:
         """What comes next in the paths being walked, and at their end."""
         if len(progress.steps) < ABREAST:
-            for strand in progress.strands.values():
-                decision = self._decide_for(state, progress, strand)
+            for id in progress.going:
+                decision = self._decide_for(state, progress, progress.strands[id])
                 if decision is not None:
                     return decision
         return Finish(end) if progress.strands[""].status == "done" else Rest()
@@ -141,9 +147,11 @@ class Flowing:
         if progress.is_late:
             seconds = f"{self.plan.timeout:g}"
             return FlowStopped(TIMED_OUT, TIMED_OUT, f"The run took over {seconds} s.")
-        for strand in progress.strands.values():
-            if strand.status == "failed" and (failed := strand.failed) is not None:
-                return FlowStopped(FAILED, f"step {failed.step} failed", _told(failed))
+        for strand in failed(progress):
+            failure = strand.failed
+            assert failure is not None
+            what = failure.what or f"step {failure.step}"
+            return FlowStopped(FAILED, f"{what} failed", _told(failure))
         return None
 
     def _is_handled(self, progress: Progress, path: Strand) -> bool:
@@ -151,19 +159,16 @@ class Flowing:
 
     def _failed(self, progress: Progress, path: Strand) -> tuple[str, Fact]:
         """That a fork is not joined, since a path of it failed."""
-        around, failed = progress.strands[path.parent], path.failed
+        around, why = progress.strands[path.parent], path.failed
         node, place = node_of(self.plan, around), place_of(self.plan, around)
-        assert node is not None and failed is not None
-        fact = ForkFailed(node.name, place, path.id, failed.error, failed.message, around.id)
+        assert node is not None and why is not None
+        fact = ForkFailed(node.name, place, path.id, why.error, why.message, around.id)
         return f"{place}/failed", fact
 
     def _decide_end(self, state: RunState, progress: Progress, undoing: Undoing) -> Decision:
         """What comes next in a flow that does not go on."""
         if undoing.is_handled:
-            is_over = state.cancel is not None or any(
-                each.status == "failed" for each in progress.strands.values()
-            )
-            if is_over:
+            if state.cancel is not None or progress.failed:
                 return Finish(undoing.cause)
             return self._decide_onward(state, progress, undoing.cause)
         if progress.steps:
@@ -171,7 +176,7 @@ class Flowing:
         return MakeUp(undoing.left[0].place) if undoing.left else Finish(undoing.cause)
 
     def _decide_for(self, state: RunState, progress: Progress, strand: Strand) -> Decision | None:
-        if strand.status == "forked" and self._are_done(progress, strand):
+        if strand.status == "forked" and not strand.open:
             return Proceed(strand.id)
         if strand.status != "ready":
             return None
@@ -179,10 +184,6 @@ class Flowing:
         if is_asking and strand.asking is None and state.question is not None:
             return None  # one person is asked at a time
         return self._go_on(progress, strand)
-
-    def _are_done(self, progress: Progress, strand: Strand) -> bool:
-        place = place_of(self.plan, strand)
-        return all(each.status == "done" for each in children(progress, strand, place))
 
     def _go_on(self, progress: Progress, strand: Strand) -> Decision:
         """What a strand does with what it has come to; what no code has a say in is a fact."""

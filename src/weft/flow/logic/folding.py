@@ -24,13 +24,14 @@ from weft.flow.events import (
     StepStarted,
 )
 from weft.flow.logic.approvals import APPROVED, DEFERRED, EXPIRED
+from weft.flow.logic.endings import rescue, stop
 from weft.flow.logic.states import StateModel
 from weft.flow.logic.walking import (
-    FAILURE,
     advance,
     again,
     children,
     done_at,
+    end,
     enter,
     fail,
     forget,
@@ -50,7 +51,6 @@ from weft.flow.spec.progress import (
     Step,
     StepFailure,
     Strand,
-    Undoing,
 )
 from weft.variables.events import TimerExpired
 
@@ -91,7 +91,7 @@ class Folding:
     def _on_given(self, progress: Progress, fact: StateGiven) -> None:
         root = progress.strands[""]
         root.state = {**fact.state}
-        settle(self._plan, root)
+        settle(self._plan, progress, root)
 
     def _on_started(self, progress: Progress, fact: StepStarted) -> None:
         progress.begun = max(progress.begun, fact.number)
@@ -116,9 +116,9 @@ class Folding:
         forget(progress, strand)
         if fact.is_unsure and node is not None and node.on_low_confidence is not None:
             frame = strand.frames[-1]
-            enter(self._plan, strand, f"{frame.path}/{frame.at}.low", f"{fact.place}?/")
+            enter(self._plan, progress, strand, f"{frame.path}/{frame.at}.low", f"{fact.place}?/")
         else:
-            advance(self._plan, strand)
+            advance(self._plan, progress, strand)
 
     def _on_retried(self, progress: Progress, fact: StepRetried) -> None:
         step = progress.steps[fact.number]
@@ -133,14 +133,14 @@ class Folding:
         failure = failure_of(fact)
         if fact.handler:
             strand.failures.append(failure)
-            enter(self._plan, strand, fact.handler, f"{fact.place}!/")
+            enter(self._plan, progress, strand, fact.handler, f"{fact.place}!/")
         else:
-            fail(self._plan, strand, failure)
+            fail(self._plan, progress, strand, failure)
 
     def _on_handled(self, progress: Progress, fact: StepHandled) -> None:
         strand = progress.strands[fact.strand]
         strand.frames.pop()
-        fail(self._plan, strand, strand.failures.pop())
+        fail(self._plan, progress, strand, strand.failures.pop())
 
     def _on_recovered(self, progress: Progress, fact: StepRecovered) -> None:
         strand = progress.strands[fact.strand]
@@ -149,10 +149,9 @@ class Folding:
         strand.broken = None
         forget(progress, strand)
         if ends:
-            strand.frames.clear()
-            strand.status = "done"
+            end(progress, strand)
         else:
-            advance(self._plan, strand)
+            advance(self._plan, progress, strand)
 
     def _on_skipped(self, progress: Progress, fact: StepSkipped) -> None:
         progress.steps.pop(fact.number, None)
@@ -164,14 +163,14 @@ class Folding:
         done = undoing.left.pop(0)
         strand = state_of(progress, step.strand if step else done.strand)
         self._states.apply(strand.state, fact.update, fact.reduced)
-        self._after_undoing(progress, undoing)
+        rescue(self._plan, progress, undoing)
 
     def _on_branch(self, progress: Progress, fact: BranchTaken) -> None:
         strand = progress.strands[fact.strand]
         if fact.path:
-            enter(self._plan, strand, fact.path, f"{fact.place}:{fact.case}/")
+            enter(self._plan, progress, strand, fact.path, f"{fact.place}:{fact.case}/")
         else:
-            advance(self._plan, strand)
+            advance(self._plan, progress, strand)
 
     def _on_opened(self, progress: Progress, fact: ForkOpened) -> None:
         open_fork(self._plan, progress, progress.strands[fact.strand])
@@ -181,7 +180,7 @@ class Folding:
         assert path.failed is not None
         strand.broken = strand.broken or path.broken
         forget(progress, strand)
-        fail(self._plan, strand, path.failed)
+        fail(self._plan, progress, strand, path.failed)
 
     def _on_joined(self, progress: Progress, fact: ForkJoined) -> None:
         strand = progress.strands[fact.strand]
@@ -198,10 +197,10 @@ class Folding:
         strand = progress.strands[fact.strand]
         loop, _ = loop_of(self._plan, strand)
         if not fact.held and fact.number < loop.max_iterations:
-            again(self._plan, strand)
+            again(self._plan, progress, strand)
 
     def _on_loop_ended(self, progress: Progress, fact: LoopEnded) -> None:
-        leave_loop(self._plan, progress.strands[fact.strand])
+        leave_loop(self._plan, progress, progress.strands[fact.strand])
 
     def _on_asked(self, progress: Progress, fact: QuestionAsked) -> None:
         strand = self._asking(progress, fact.question)
@@ -247,17 +246,17 @@ class Folding:
             fact.approver, fact.outcome, fact.option, fact.instructions, fact.by
         )
         if fact.path:
-            enter(self._plan, strand, fact.path, f"{fact.place}:{fact.outcome}/")
+            enter(self._plan, progress, strand, fact.path, f"{fact.place}:{fact.outcome}/")
         elif fact.outcome == APPROVED:
-            advance(self._plan, strand)
+            advance(self._plan, progress, strand)
         else:
-            fail(self._plan, strand, self._unapproved(fact))
+            fail(self._plan, progress, strand, self._unapproved(fact))
 
     def _unapproved(self, fact: ApprovalDecided) -> StepFailure:
         error = "ApprovalExpired" if fact.outcome == EXPIRED else "ApprovalRejected"
         told = f": {fact.instructions}" if fact.instructions else "."
         message = f"{fact.approver!r} did not approve{told}"
-        return StepFailure(fact.approval, error, message)
+        return StepFailure(fact.approval, error, message, what=f"approval {fact.approval!r}")
 
     def _on_timer(self, progress: Progress, fact: TimerExpired) -> None:
         if fact.timer == TIMEOUT:
@@ -268,31 +267,7 @@ class Folding:
                 progress.strands[step.strand].status = "ready"
 
     def _on_stopped(self, progress: Progress, fact: FlowStopped) -> None:
-        """Nothing goes on; what was done is made up for: first what failed, if it began, then the
-        others, the one completed last coming first."""
-        stuck = [each for each in progress.strands.values() if each.status == "failed"]
-        own = [each.broken for each in stuck if each.broken is not None]
-        failure = stuck[0].failed if stuck else None
-        undoing = Undoing(
-            failure or StepFailure("", fact.error, fact.message),
-            fact.cause,
-            progress.begun,
-            [*own, *reversed(progress.completed)],
-        )
-        progress.undoing = undoing
-        self._after_undoing(progress, undoing)
-
-    def _after_undoing(self, progress: Progress, undoing: Undoing) -> None:
-        """When everything is made up for, whatever the whole flow has for failures comes."""
-        if undoing.left or undoing.is_handled:
-            return
-        root = progress.strands[""]
-        progress.strands = {"": root}
-        if FAILURE in self._plan.paths and undoing.cause != "cancelled":
-            undoing.is_handled = True
-            root.frames, root.failures, root.asking = [], [], None
-            root.step = root.attempt = 0
-            enter(self._plan, root, FAILURE, "!/")
+        stop(self._plan, progress, fact)
 
 
 # What the ids of questions begin with that approvals ask.
@@ -302,5 +277,12 @@ APPROVALS = "approval/"
 def failure_of(fact: StepFailed) -> StepFailure:
     """A failure as those who handle it are told."""
     return StepFailure(
-        fact.step, fact.error, fact.message, fact.stack, fact.at, fact.attempt, fact.frame
+        fact.step,
+        fact.error,
+        fact.message,
+        fact.stack,
+        fact.at,
+        fact.attempt,
+        fact.frame,
+        fact.what,
     )

@@ -60,8 +60,9 @@ class StateModel:
         text = json.dumps(written, allow_nan=False)  # a store would give back null
         return self.model.model_validate_json(text, by_name=True)
 
-    def read(self, given: Any, state: Any, written: Mapping[str, Json]) -> Change:
-        """What a step that was shown a state gave, as the change of fields that it is.
+    def read(self, given: Any, state: Any, shown: Callable[[], Any]) -> Change:
+        """What a step gave that has had a state, as the change of fields that it is; `shown` makes
+        that state once more, as it was shown.
 
         Raises:
             InvalidUpdate: it is none, or has fields or values that the state cannot have.
@@ -70,11 +71,11 @@ class StateModel:
             return Change({})
         if isinstance(given, Update):
             update = cast(Update[Any], given)
-            fields = self._fields(self._changed(update.changes, state, written))
+            fields = self._fields(self._changed(update.changes, state, shown))
             return Change(fields, _confidence(update.confidence))
         if isinstance(given, Mapping):
             changes = cast(Mapping[Any, Any], given)
-            return Change(self._fields(self._changed(changes, state, written)))
+            return Change(self._fields(self._changed(changes, state, shown)))
         if isinstance(given, BaseModel):
             raise InvalidUpdate(
                 f"A step gives what it changes, not a whole {type(given).__name__}. "
@@ -83,17 +84,29 @@ class StateModel:
         raise InvalidUpdate(f"A step gives a dict, an Update or nothing, not {preview(given)}.")
 
     def _changed(
-        self, changes: Mapping[Any, Any], state: Any, written: Mapping[str, Any]
+        self, changes: Mapping[Any, Any], state: Any, shown: Callable[[], Any]
     ) -> Mapping[Any, Any]:
         """Changes without the lists that a step was shown and gave back as they were: what is there
-        already is not to come once more."""
-        return {
-            name: value
-            for name, value in changes.items()
-            if self.reducers.get(name) != APPENDED
-            or value is not getattr(state, name)
-            or len(value) != len(written[name])
-        }
+        already is not to come once more.
+
+        Raises:
+            InvalidUpdate: such a list was changed in place.
+        """
+        back = {name for name, value in changes.items() if self._is_own(name, value, state)}
+        before = shown() if back else None
+        for name in sorted(back):
+            if getattr(before, name) != changes[name]:
+                raise InvalidUpdate(
+                    f"The step changed {self.model.__name__}.{name} in place and gave it back. "
+                    f"Leave the state as it is, and give a list of its own: {{{name!r}: […]}}."
+                )
+        return {name: value for name, value in changes.items() if name not in back}
+
+    def _is_own(self, name: Any, value: Any, state: Any) -> bool:
+        """Whether a value is the very list of a state that its reducer would reduce with itself."""
+        if not isinstance(value, list) or self.reducers.get(name, REPLACED) == REPLACED:
+            return False
+        return value is getattr(state, name)
 
     def _fields(self, changes: Mapping[Any, Any]) -> dict[str, Json]:
         return {name: self._field(name, value) for name, value in changes.items()}

@@ -1,8 +1,14 @@
 """How lines of work go through the paths of a flow."""
 
-from collections.abc import Iterator
-
-from weft.flow.spec.nodes import FlowPlan, ForkNode, LoopNode, Node, StepNode
+from weft.flow.spec.nodes import (
+    ApprovalNode,
+    BranchNode,
+    FlowPlan,
+    ForkNode,
+    LoopNode,
+    Node,
+    StepNode,
+)
 from weft.flow.spec.progress import Done, Frame, Progress, StepFailure, Strand
 
 # What the main path is called, and the one that a failure of the whole flow leads to.
@@ -28,36 +34,45 @@ def part_of(plan: FlowPlan, strand: Strand) -> str:
     return plan.paths[strand.frames[-1].path].part
 
 
-def enter(plan: FlowPlan, strand: Strand, path: str, prefix: str, number: int = 0) -> None:
+def enter(
+    plan: FlowPlan, progress: Progress, strand: Strand, path: str, prefix: str, number: int = 0
+) -> None:
     """Walk a path from its beginning."""
     strand.frames.append(Frame(path, 0, prefix, number))
     strand.step = strand.attempt = 0
     strand.status = "ready"
-    settle(plan, strand)
+    settle(plan, progress, strand)
 
 
-def advance(plan: FlowPlan, strand: Strand) -> None:
+def advance(plan: FlowPlan, progress: Progress, strand: Strand) -> None:
     """Go on behind the node that a strand has come to."""
     strand.frames[-1].at += 1
     strand.step = strand.attempt = 0
     strand.status = "ready"
-    settle(plan, strand)
+    settle(plan, progress, strand)
 
 
-def settle(plan: FlowPlan, strand: Strand) -> None:
+def settle(plan: FlowPlan, progress: Progress, strand: Strand) -> None:
     """Leave the paths that a strand has come to the end of, as far as nothing is to be decided, and
     enter the loop that it has come to."""
     while strand.frames:
         frame, node = strand.frames[-1], node_of(plan, strand)
         if isinstance(node, LoopNode):
-            enter(plan, strand, f"{frame.path}/{frame.at}.body", f"{place_of(plan, strand)}[1]/", 1)
+            enter(
+                plan,
+                progress,
+                strand,
+                f"{frame.path}/{frame.at}.body",
+                f"{place_of(plan, strand)}[1]/",
+                1,
+            )
         if node is not None:
             return
         placed = plan.paths[frame.path]
         if placed.part == "handler":
             return  # whether that recovers is put on record
         if placed.line.ends or placed.part in ("main", "failure", "path", "rescue"):
-            _end(strand)
+            end(progress, strand)
         elif placed.part == "body":
             return  # whether it is walked again is decided
         else:
@@ -65,22 +80,26 @@ def settle(plan: FlowPlan, strand: Strand) -> None:
             strand.frames[-1].at += 1
 
 
-def _end(strand: Strand) -> None:
+def end(progress: Progress, strand: Strand) -> None:
+    """Let a strand be at its end; whoever forked it does not wait for it any more."""
     strand.frames.clear()
     strand.status = "done"
+    progress.going.pop(strand.id, None)
+    if strand.id:
+        progress.strands[strand.parent].open -= 1
 
 
-def again(plan: FlowPlan, strand: Strand) -> None:
+def again(plan: FlowPlan, progress: Progress, strand: Strand) -> None:
     """Walk the body of a loop from its beginning once more."""
     frame = strand.frames.pop()
     loop, number = frame.prefix.rpartition("[")[0], frame.number + 1
-    enter(plan, strand, frame.path, f"{loop}[{number}]/", number)
+    enter(plan, progress, strand, frame.path, f"{loop}[{number}]/", number)
 
 
-def leave_loop(plan: FlowPlan, strand: Strand) -> None:
+def leave_loop(plan: FlowPlan, progress: Progress, strand: Strand) -> None:
     """Go on behind a loop whose body was walked."""
     strand.frames.pop()
-    advance(plan, strand)
+    advance(plan, progress, strand)
 
 
 def loop_of(plan: FlowPlan, strand: Strand) -> tuple[LoopNode, Frame]:
@@ -98,11 +117,14 @@ def open_fork(plan: FlowPlan, progress: Progress, strand: Strand) -> None:
     fork = plan.node(frame.path, frame.at)
     assert isinstance(fork, ForkNode)
     strand.status = "forked"
+    strand.open = len(fork.paths)
     for number in range(len(fork.paths)):
         id = f"{place}.{number}"
         child = Strand(id, strand.id, state={**strand.state})
-        enter(plan, child, f"{frame.path}/{frame.at}.{number}", f"{id}/")
         progress.strands[id] = child
+        progress.going[id] = None
+        strand.paths.append(id)
+        enter(plan, progress, child, f"{frame.path}/{frame.at}.{number}", f"{id}/")
 
 
 def children(progress: Progress, strand: Strand, place: str) -> list[Strand]:
@@ -132,14 +154,30 @@ def step_of(plan: FlowPlan, strand: Strand) -> StepNode | None:
             return None
 
 
-def fail(plan: FlowPlan, strand: Strand, failure: StepFailure) -> None:
+def decided_by(plan: FlowPlan, strand: Strand) -> str:
+    """What decides how a strand goes on from what it has come to, in words, unless a step does."""
+    match node_of(plan, strand):
+        case None:
+            loop, frame = loop_of(plan, strand)
+            return f"the condition of loop {loop.name!r} in pass {frame.number}"
+        case BranchNode(name=name):
+            return f"the choice of branch {name!r}"
+        case ForkNode(name=name) if strand.status == "forked":
+            return f"the join of fork {name!r}"
+        case ApprovalNode(name=name):
+            return f"the context of approval {name!r}"
+        case _:
+            return ""
+
+
+def fail(plan: FlowPlan, progress: Progress, strand: Strand, failure: StepFailure) -> None:
     """Let a failure that nobody handled where it happened go where it leads: whoever handles
     another failure has failed as well; a path of a fork may have its own handler."""
     for depth in range(len(strand.frames) - 1, -1, -1):
         part = plan.paths[strand.frames[depth].path].part
         if part == "handler":
             del strand.frames[depth:]
-            fail(plan, strand, strand.failures.pop())
+            fail(plan, progress, strand, strand.failures.pop())
             return
         if part == "rescue":
             failure = strand.failures.pop()
@@ -149,10 +187,16 @@ def fail(plan: FlowPlan, strand: Strand, failure: StepFailure) -> None:
             strand.frames.clear()
             strand.failures.append(failure)
             strand.failed = failure
-            enter(plan, strand, rescue, prefix)
+            enter(plan, progress, strand, rescue, prefix)
             return
     strand.failed = failure
     strand.status = "failed"
+    progress.failed.append(strand.id)
+
+
+def failed(progress: Progress) -> list[Strand]:
+    """The strands that failed, the one that did so first coming first."""
+    return [progress.strands[id] for id in progress.failed]
 
 
 def is_handled(plan: FlowPlan, progress: Progress, strand: Strand) -> bool:
@@ -175,15 +219,12 @@ def state_of(progress: Progress, strand: str) -> Strand:
     return progress.strands[strand]
 
 
-def below(progress: Progress, strand: Strand) -> Iterator[Strand]:
-    """The strands that walk paths of forks in a strand."""
-    for each in progress.strands.values():
-        if each.parent == strand.id and each.id:
-            yield each
-            yield from below(progress, each)
-
-
 def forget(progress: Progress, strand: Strand) -> None:
-    """Let go of strands whose paths were joined."""
-    for each in [*below(progress, strand)]:
-        progress.strands.pop(each.id, None)
+    """Let go of the strands that walk paths of forks in a strand."""
+    for id in strand.paths:
+        forget(progress, progress.strands[id])
+        del progress.strands[id]
+        progress.going.pop(id, None)
+        if id in progress.failed:
+            progress.failed.remove(id)
+    strand.paths, strand.open = [], 0

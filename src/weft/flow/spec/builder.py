@@ -38,8 +38,9 @@ def complete() -> Complete:
 class Settings(TypedDict, total=False):
     """How a step is to be taken.
 
-    `retry` counts the attempts after the first. `timeout` and `cache` are seconds; `cache=True`
-    keeps a result without end. A handled failure lets the flow go on with `recover`.
+    `retry` counts the attempts after the first. `timeout`, `compensate_timeout` and `cache` are
+    seconds; `cache=True` keeps a result without end. A handled failure lets the flow go on with
+    `recover`.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Settings(TypedDict, total=False):
     on_low_confidence: Any
     validate: tuple[Callable[..., Any], str]
     compensate: Any
+    compensate_timeout: float
     on_failure: Any
     recover: bool
     cache: float | bool

@@ -8,6 +8,9 @@ from weft.assembly.spec.formats import PLAIN, Budget, ContextFormat
 from weft.flow.spec.steps import Retry
 from weft.guards.spec import Selection
 
+# Seconds that a compensation may take where nothing else is said.
+COMPENSATION = 300.0
+
 
 class Site(NamedTuple):
     """The line of a program that made a call."""
@@ -56,11 +59,17 @@ class StepNode:
     on_low_confidence: Line | None = None
     validate: tuple[Callable[..., Any], str] | None = None
     compensate: Any = None
+    compensate_timeout: float | None = None
     on_failure: tuple[tuple[type[BaseException], Line], ...] = ()
     recover: bool = False
     cache: float | None = None
     select: Selection | None = None
     unknown: tuple[str, ...] = ()
+
+    @property
+    def undo_seconds(self) -> float:
+        """The seconds that what makes up for the step may take."""
+        return self.compensate_timeout or self.timeout or COMPENSATION
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

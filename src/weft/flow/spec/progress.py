@@ -9,7 +9,8 @@ from weft.kernel.values import Json
 
 
 class StepFailure(msgspec.Struct, frozen=True):
-    """Why a step failed for good: at which attempt, when, and which frame its agent was shown."""
+    """Why a step failed for good: at which attempt, when, and which frame its agent was shown;
+    `what` says what failed where that was no step, such as the condition of a loop."""
 
     step: str
     error: str
@@ -18,6 +19,7 @@ class StepFailure(msgspec.Struct, frozen=True):
     at: datetime | None = None
     attempt: int = 0
     frame: str = ""
+    what: str = ""
 
 
 class Decided(msgspec.Struct, frozen=True):
@@ -58,7 +60,8 @@ class Strand(msgspec.Struct):
 
     `frames` are the paths being walked, the innermost last. `status` is `ready`, `busy` (a step is
     being taken), `waiting` (for a time or a person), `forked`, `done` or `failed`. A path of a fork
-    has its own `state`, and `deltas` that are to be joined.
+    has its own `state`, and `deltas` that are to be joined. `paths` are the strands that walk the
+    paths of a fork in it, of which so many are `open`: not at their end.
     """
 
     id: str
@@ -73,6 +76,8 @@ class Strand(msgspec.Struct):
     failed: StepFailure | None = None
     broken: "Done | None" = None
     asking: "Asked | None" = None
+    paths: list[str] = []
+    open: int = 0
 
 
 class Step(msgspec.Struct):
@@ -108,9 +113,15 @@ class Undoing(msgspec.Struct):
 
 
 class Progress(msgspec.Struct):
-    """What a run of a flow knows beside what every run knows."""
+    """What a run of a flow knows beside what every run knows.
+
+    `going` and `failed` say which strands are not at their end, and which failed: what comes next
+    is found without looking at all of them.
+    """
 
     strands: dict[str, Strand] = {}
+    going: dict[str, None] = {}
+    failed: list[str] = []
     steps: dict[int, Step] = {}
     begun: int = 0
     completed: list[Done] = []

@@ -64,6 +64,7 @@ class Call:
         self._callee = callee
         self._asked = 0
         self._answers: list[tuple[str, Json]] = []
+        self._doing: set[str] = set()
         held = _held(journal, caller.shown)
         self.draft = Draft(held, caller.writer, after.draft if after else None)
 
@@ -179,7 +180,13 @@ class Call:
         done = self._journal.recorded(id)
         if isinstance(done, EffectDone):
             return apart(done.result)
-        given = await called(effect)
+        if name in self._doing:
+            raise UsageError(f"Effect {name!r} is being done already. Use another name for this.")
+        self._doing.add(name)
+        try:
+            given = await called(effect)
+        finally:
+            self._doing.discard(name)
         self._check_open()
         fact = EffectDone(self._caller.key, name, as_json(given))
         await self._journal.put(id, fact)

@@ -14,7 +14,14 @@ from weft.agents.events import (
 from weft.agents.spec import Ask, Decision, Draw, Finish, Pick, Select, TakeTurn
 from weft.board.events import ArtifactRefused
 from weft.board.service.rebuilding import index
-from weft.errors import ArtifactExists, DefinitionError, MissingContext, UnknownRun
+from weft.errors import (
+    ArtifactExists,
+    Conflict,
+    DefinitionError,
+    MissingContext,
+    RunBusy,
+    UnknownRun,
+)
 from weft.flow.ports import Results
 from weft.guards.logic.recovering import escalation
 from weft.guards.ports import BeliefStore
@@ -133,11 +140,11 @@ class Driver:
         """Take in what came, then decide and act until the run ends or must wait.
 
         Raises:
-            Conflict: another driver won; this one stops.
+            Conflict: the log holds something else than it should, and nobody else drives the run.
             DefinitionError: some agent of it cannot answer here.
             RunBusy: another process holds the run.
         """
-        async with self._stores.claims.claim(run):
+        async with self._held(run):
             try:
                 opened = await self._open(run)
                 self._objects[run] = opened.journal.objects
@@ -152,11 +159,28 @@ class Driver:
 
     async def take_in(self, run: str) -> None:
         """Only put on record what came from outside."""
-        async with self._stores.claims.claim(run):
+        async with self._held(run):
             opened = await self._open(run, resume=False)
             await self._take_in(opened)
             rest(opened.journal)
             await opened.journal.commit()
+
+    @asynccontextmanager
+    async def _held(self, run: str) -> AsyncGenerator[None]:
+        """Hold a run while the context is open.
+
+        Raises:
+            Conflict: the log refused what was written, and nobody else holds the run: a fault.
+            RunBusy: somebody else holds it, from the beginning or by now.
+        """
+        claims = self._stores.claims
+        try:
+            async with claims.claim(run):
+                yield
+        except Conflict as error:
+            if await claims.held(run):
+                raise RunBusy(f"Run {run!r} goes on in another process. {error}") from error
+            raise
 
     async def _open(self, run: str, *, resume: bool = True) -> Opened:
         """The run as its log has it now; a drive that was cut off is taken up with a mark."""

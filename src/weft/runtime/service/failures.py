@@ -4,7 +4,7 @@ import traceback
 
 from weft.flow.events import StepCompensated, StepFailed, StepRetried
 from weft.flow.logic.folding import RETRY
-from weft.flow.logic.walking import place_of, step_of
+from weft.flow.logic.walking import decided_by, place_of, step_of
 from weft.flow.spec.nodes import FlowPlan, StepNode
 from weft.flow.spec.progress import Step, Strand
 from weft.flow.spec.steps import Retry
@@ -110,6 +110,7 @@ class Failures:
             strand.id,
             self._handler(strand, node, name, error),
             self._journal.clock.now(),
+            decided_by(self._plan, strand),
         )
         id = f"s{number}/failed" if number else f"{place}/wrong"
         self._journal.record(id, fact)

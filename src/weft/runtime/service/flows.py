@@ -14,7 +14,8 @@ from weft.flow.events import (
     StepSkipped,
     StepStarted,
 )
-from weft.flow.logic.flowing import CANCELLED, STOPPED, Flowing
+from weft.flow.logic.endings import CANCELLED
+from weft.flow.logic.flowing import STOPPED, Flowing
 from weft.flow.logic.states import Change
 from weft.flow.logic.walking import (
     children,

@@ -8,7 +8,7 @@ from weft.agents.spec import Spawn
 from weft.board.ports import ArtifactStore
 from weft.board.service.rebuilding import index
 from weft.board.spec import Artifact
-from weft.errors import Conflict, RunBusy
+from weft.errors import RunBusy
 from weft.log.events import RunStarted
 from weft.log.spec import Event
 from weft.reaction.logic.reacting import Reacting
@@ -56,8 +56,6 @@ class Posting:
         except (RunBusy, asyncio.CancelledError):
             is_resting = False  # another drive follows
             raise
-        except Conflict:
-            raise  # it goes on in another process
         except Exception as error:
             activity.fail(error)
             raise

@@ -1,7 +1,6 @@
 """Runs as their users see them: start, events, answer, resume, cancel."""
 
 import asyncio
-import logging
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractContextManager, aclosing
 from dataclasses import dataclass
@@ -12,7 +11,6 @@ from weft.agents.logic.answers import misanswer
 from weft.agents.logic.folding import open_question, question_of
 from weft.agents.spec import WORKFLOW, Question
 from weft.errors import (
-    Conflict,
     DefinitionError,
     NotYours,
     PlanChanged,
@@ -49,8 +47,6 @@ from weft.variables.ports import DocumentStore, Environment
 from weft.variables.service import ContextSource
 
 ANYBODY = Identity()
-
-log = logging.getLogger("weft.runs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +94,6 @@ class Runs:
         try:
             with self._posting.busy(run, self._driver):
                 return await self._driver.drive(run)
-        except Conflict:
-            log.info("run %s goes on in another process", run)
         except RunBusy:
             return self._world.clock.now() + RETRY
         except Exception as error:  # noqa: BLE001 - told to whoever follows the run

@@ -109,13 +109,15 @@ class Steps:
             Exception: whatever it raises.
         """
         key, state = f"s{step.number}", self.state(written)
-        code = node.compensate if step.undoes else node.step
+        code, seconds = node.step, node.timeout
+        if step.undoes:
+            code, seconds = node.compensate, node.undo_seconds
         callee = StepCallee(function_of(code), state, about)
-        call = Call(self._journal, Caller(key, f"step:{about.step}", node.timeout), callee)
+        call = Call(self._journal, Caller(key, f"step:{about.step}", seconds), callee)
         try:
             given = await in_time(self._journal, _charge(step), call.carry_out({}))
-            change = self._workflow.states.read(given, state, written)
-            reduced = self._workflow.states.reduce(written, [change.fields])
+            change = self.states.read(given, state, lambda: self.state(written))
+            reduced = self.states.reduce(written, [change.fields])
         except Parked:
             assert call.question is not None
             park(self._journal, call.question)
@@ -233,7 +235,7 @@ class StepErrand:
         written: Mapping[str, Json],
         chosen: SelectionMade | None,
     ) -> None:
-        self._states = steps.states
+        self._steps = steps
         self._journal = opened.journal
         self._selections = opened.selections
         self._step = step
@@ -319,10 +321,11 @@ class StepErrand:
         if self._agent.on_text is not None and isinstance(answer, str) and not self._heard:
             self._agent.on_text(answer)  # its engine gave it whole
         given = await _ask(self._agent.apply, self.state, answer, context)
-        change = self._states.read(given, self.state, self._written)
+        states, shown = self._steps.states, lambda: self._steps.state(self._written)
+        change = states.read(given, self.state, shown)
         if change.confidence is None:
             change = change._replace(confidence=_sure(answer))
-        return change, self._states.reduce(self._written, [change.fields])
+        return change, states.reduce(self._written, [change.fields])
 
     def _complete(self, facts: Sequence[Fact], change: Change, reduced: dict[str, Json]) -> None:
         fact = completed(self._step, self._node, change, reduced)

@@ -44,7 +44,7 @@ def _check_asking(node: ApprovalNode, asking: Asking) -> Iterator[Diagnostic]:
     if not isinstance(approver, str) or not approver.strip():
         message = f"Approval {node.name!r} asks {preview(approver)}."
         yield problem(node.site, "W126", message, "Say who is asked.")
-    yield from check_timeout(f"approval {node.name!r}", asking.timeout, node.site)
+    yield from check_timeout(f"`timeout` of approval {node.name!r}", asking.timeout, node.site)
     if asking.then is not None and asking.timeout is None:
         message = f"`on_timeout` of {node.name!r} has no effect: it waits without an end."
         yield problem(node.site, "W127", message, "Add `timeout=…`.")

@@ -8,6 +8,9 @@ from weft.flow.logic.plans import lines_of
 from weft.flow.spec.declared import Declared, Misplaced
 from weft.flow.spec.nodes import Line
 
+# How many paths a path may be inside of: flows are checked, drawn and walked path in path.
+DEEPEST = 100
+
 
 def check_calls(declared: Declared) -> Iterator[Diagnostic]:
     """Whether every call came when it could."""
@@ -37,18 +40,23 @@ def _late(flow: str, misplaced: Misplaced) -> Diagnostic:
     return problem(site, "W103", message, f"Put it before `{after}`.")
 
 
-def check_circles(declared: Declared) -> Iterator[Diagnostic]:
-    """Whether a path contains itself."""
+def check_nesting(declared: Declared) -> Iterator[Diagnostic]:
+    """Whether a path contains itself, or so many others that nobody could follow them."""
     for line in (declared.main, declared.failure):
         if line is not None:
-            yield from _circles(line, ())
+            yield from _nested(line, ())
 
 
-def _circles(line: Line, around: tuple[int, ...]) -> Iterator[Diagnostic]:
+def _nested(line: Line, around: tuple[int, ...]) -> Iterator[Diagnostic]:
     if id(line) in around:
         message = "A path is inside of itself."
         yield problem(line.site, "W115", message, "Build another path, or use `repeat_until`.")
         return
+    if len(around) > DEEPEST:
+        message = f"A path is inside of more than {DEEPEST} others."
+        remedy = "Put cases side by side in one branch, or use `repeat_until`."
+        yield problem(line.site, "W129", message, remedy)
+        return
     inner = [each for node in line.nodes for _, _, each in lines_of(node)]
     for each in (*inner, *([line.handler] if line.handler is not None else [])):
-        yield from _circles(each, (*around, id(line)))
+        yield from _nested(each, (*around, id(line)))

@@ -20,6 +20,13 @@ _LAST = {
     "rescue": "the path of a fork is joined",
 }
 
+# Settings of a step that change nothing without another one, and why.
+_NEEDS = (
+    ("on_low_confidence", "require_confidence", "it requires none"),
+    ("recover", "on_failure", "nothing handles its failures"),
+    ("compensate_timeout", "compensate", "nothing makes up for it"),
+)
+
 
 def check_effects(paths: Mapping[str, Placed]) -> Iterator[Diagnostic]:
     """Whether every setting, and every end of a path, changes something."""
@@ -81,10 +88,13 @@ def _idle(node: StepNode) -> Iterator[tuple[str, str, str]]:
             yield name, "it has no `context`", "Give it sources, or leave it out."
     if _has_spare_engines(node):
         yield "engines", "nothing selects one of them", "Add `select=Selection(candidates=…)`."
-    if node.on_low_confidence is not None and node.require_confidence is None:
-        yield "on_low_confidence", "it requires none", "Add `require_confidence=…`."
-    if node.recover and not node.on_failure:
-        yield "recover", "nothing handles its failures", "Add `on_failure=…`."
+    for name, other, why in _NEEDS:
+        if _is_said(getattr(node, name)) and not _is_said(getattr(node, other)):
+            yield name, why, f"Add `{other}=…`."
+
+
+def _is_said(value: object) -> bool:
+    return value is not None and value is not False and value != ()
 
 
 def _has_spare_engines(node: StepNode) -> bool:

@@ -9,6 +9,7 @@ from pydantic.fields import FieldInfo
 
 from weft.agents.logic.plans import schema_digest
 from weft.errors import Diagnostic, UsageError
+from weft.flow.logic.checks.keys import lost_key
 from weft.flow.logic.checks.problems import fits, problem
 from weft.flow.logic.states import APPENDED, MERGED, is_kind, reducer_of, reducers_in
 from weft.flow.spec.nodes import Site
@@ -32,12 +33,23 @@ def check_model(state: Any, site: Site) -> Iterator[Diagnostic]:
     except UsageError as error:
         message, _, remedy = str(error).partition(". ")
         yield problem(site, "W116", f"{message}.", remedy or "Use fields that JSON can say.")
+    else:
+        yield from _check_keys(model, site)
     if not model.model_config.get("frozen"):
         message = f"{model.__name__} can be changed, which nobody would notice."
         remedy = "Set `model_config = ConfigDict(frozen=True)`."
         yield problem(site, "W117", message, remedy, "warning")
     for name, field in model.model_fields.items():
         yield from _check_reducer(f"{model.__name__}.{name}", field, site)
+
+
+def _check_keys(model: type[BaseModel], site: Site) -> Iterator[Diagnostic]:
+    """Whether a state with mappings comes back from JSON."""
+    lost = lost_key(model)
+    if lost is not None:
+        what = f"A mapping in {model.__name__} can have the key {preview(*lost)}"
+        message = f"{what}, which does not come back from JSON: keys are texts there."
+        yield problem(site, "W116", message, "Use keys whose values are texts, or an `IntEnum`.")
 
 
 def _check_reducer(name: str, field: FieldInfo, site: Site) -> Iterator[Diagnostic]:

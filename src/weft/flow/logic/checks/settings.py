@@ -21,7 +21,9 @@ def check_values(node: StepNode) -> Iterator[Diagnostic]:
         remedy = f"Did you mean {near!r}?" if near else f"There is: {known}."
         yield problem(node.site, "W126", f"Step {node.name!r} has no setting {name!r}.", remedy)
     yield from _check_retry(node)
-    yield from check_timeout(f"step {node.name!r}", node.timeout, node.site)
+    for name in ("timeout", "compensate_timeout"):
+        what = f"`{name}` of step {node.name!r}"
+        yield from check_timeout(what, getattr(node, name), node.site)
     yield from _check_confidence(node)
     yield from _check_validate(node)
     for given, _ in node.on_failure:
@@ -60,7 +62,7 @@ def _check_retry(node: StepNode) -> Iterator[Diagnostic]:
 def check_timeout(what: str, timeout: object, site: Site) -> Iterator[Diagnostic]:
     """Whether something can be given so many seconds."""
     if timeout is not None and not (isinstance(timeout, int | float) and _is_time(timeout)):
-        message = f"`timeout` of {what} is {preview(timeout)}."
+        message = f"{what} is {preview(timeout)}."
         yield problem(site, "W123", message, "Give seconds, more than 0.")
 
 

@@ -1,6 +1,6 @@
 """Which fields steps change: those that there are, and in parallel each its own."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from pydantic import BaseModel
@@ -22,10 +22,11 @@ def check_writes(paths: Mapping[str, Placed], model: type[BaseModel]) -> Iterato
         if node.compensate is not None and is_harmless(node.step):
             message = f"Step {node.name!r} only computes what it changes: there is nothing to undo."
             yield problem(node.site, "W128", message, "Leave `compensate` out.", "info")
-    for id, placed in paths.items():
-        for at, node in enumerate(placed.line.nodes):
-            if isinstance(node, ForkNode):
-                yield from _check_fork(paths, f"{id}/{at}", node, StateModel(model))
+    states = StateModel(model)
+    for (path, at), writers in _parallel(paths).items():
+        fork = paths[path].line.nodes[at]
+        assert isinstance(fork, ForkNode)
+        yield from _check_fork(fork, writers, states)
 
 
 def _check_fields(node: StepNode, step: object, model: type[BaseModel]) -> Iterator[Diagnostic]:
@@ -44,27 +45,32 @@ class _Writer(NamedTuple):
     node: StepNode
 
 
+def _parallel(paths: Mapping[str, Placed]) -> dict[tuple[str, int], list[_Writer]]:
+    """The steps in the paths of each fork, by where it stands; those inside of paths inside, and
+    those that handle failures, count as well."""
+    found: dict[tuple[str, int], list[_Writer]] = {}
+    for id, placed in paths.items():
+        steps = [*steps_of({id: placed})]
+        while placed.owner:
+            if placed.part in ("path", "rescue"):
+                number = int(id.removeprefix(f"{placed.owner}/{placed.at}.").rstrip("!"))
+                writers = found.setdefault((placed.owner, placed.at), [])
+                writers += [_Writer(number, node) for node in steps]
+            id, placed = placed.owner, paths[placed.owner]
+    return found
+
+
 def _check_fork(
-    paths: Mapping[str, Placed], place: str, fork: ForkNode, states: StateModel
+    fork: ForkNode, writers: Iterable[_Writer], states: StateModel
 ) -> Iterator[Diagnostic]:
     first: dict[str, _Writer] = {}
-    for number in range(len(fork.paths)):
-        for node in steps_of(_inside(paths, f"{place}.{number}")):
-            for name in sorted(written_fields(node.step)):
-                if states.reducers.get(name) != REPLACED:
-                    continue
-                other = first.setdefault(name, _Writer(number, node))
-                if other.path != number:
-                    yield _clash(fork, name, other, _Writer(number, node))
-
-
-def _inside(paths: Mapping[str, Placed], id: str) -> dict[str, Placed]:
-    """A path with everything in it, and what handles its failures."""
-    return {
-        each: placed
-        for each, placed in paths.items()
-        if each == id or each.startswith((f"{id}/", f"{id}!"))
-    }
+    for writer in writers:
+        for name in sorted(written_fields(writer.node.step)):
+            if states.reducers.get(name) != REPLACED:
+                continue
+            other = first.setdefault(name, writer)
+            if other.path != writer.path:
+                yield _clash(fork, name, other, writer)
 
 
 def _clash(fork: ForkNode, field: str, one: _Writer, two: _Writer) -> Diagnostic:

@@ -1,0 +1,80 @@
+"""A log that refuses what is written: another process has the run, or there is a fault."""
+
+import asyncio
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from tests.support.boards import Place, begin_process
+from tests.support.boards import serving as served
+from tests.support.folders import INTERVIEW, write_folder
+from tests.support.plays import serving
+from tests.support.worlds import Refusing, begin, make_driver, make_world, with_log
+from weft.board.spec import artifact_type
+from weft.errors import Conflict, RunBusy
+from weft.runtime.ports import Claims
+from weft.runtime.service.runs import World
+from weft.testing import ScriptedEngine
+
+SOON = 5.0
+
+
+class Usurped:
+    """Claims of which another process takes hold as soon as this one lets go."""
+
+    def __init__(self, claims: Claims) -> None:
+        self._claims = claims
+        self.is_held = True
+
+    def claim(self, run: str) -> AbstractAsyncContextManager[None]:
+        return self._claims.claim(run)
+
+    async def held(self, run: str) -> bool:
+        return self.is_held
+
+
+def refusing() -> World:
+    """A world in which the end of a turn cannot be stored."""
+    world = make_world(ScriptedEngine({"Asker": ["NEXT"] * 9, "Planner": ["DONE"] * 9}))
+    lost = Conflict("Run 'run1' already holds an event 't1/end'.")
+    return with_log(world, Refusing(world.stores.log, "turn.finished", lost))
+
+
+async def test_a_conflict_that_nobody_else_made_reaches_whoever_waits(tmp_path: Path) -> None:
+    async with serving(refusing()) as runs, asyncio.timeout(SOON):
+        run = await runs.start(write_folder(tmp_path, INTERVIEW), user="u1", tenant="acme")
+        with pytest.raises(Conflict, match="already holds an event 't1/end'"):
+            async for _ in runs.events(run):
+                pass
+
+
+async def test_a_run_that_another_process_took_is_busy(tmp_path: Path) -> None:
+    world = refusing()
+    claims = Usurped(world.stores.claims)
+    world = replace(world, stores=replace(world.stores, claims=claims))
+    run = await begin(world, write_folder(tmp_path, INTERVIEW))
+    with pytest.raises(RunBusy, match="goes on in another process"):
+        await make_driver(world).drive(run)
+    claims.is_held = False
+    with pytest.raises(Conflict):
+        await make_driver(world).drive(run)
+
+
+@artifact_type
+class Part(BaseModel):
+    n: int
+
+
+async def test_a_board_is_told_as_well() -> None:
+    place = Place()
+    place.store.log = Refusing(place.store.log, "turn.finished", Conflict("lost"))
+    process = begin_process(place)
+    process.board.agent("take").consumes(Part).with_engines(ScriptedEngine({"take": ["Thanks."]}))
+    async with served(process):
+        await process.board.publish(Part(n=1))
+        with pytest.raises(ExceptionGroup) as raised:
+            await process.board.run_until_idle(SOON)
+    assert [str(each) for each in raised.value.exceptions] == ["lost"]
