@@ -171,7 +171,7 @@ class Collections:
         through = self.open(collection)
         if "reader" in signature(through.search).parameters:
             return await through.search(query, top_k, min_relevance, filters, reader, now)
-        found = await through.search(query, top_k, min_relevance, filters)
+        found = [*await through.search(query, top_k, min_relevance, filters)]
         return Results(found, for_all=not any(map(_is_restricted, found)))
 
     async def aclose(self) -> None:

@@ -14,7 +14,7 @@ from rich.progress import Progress
 
 from weft.assembly.ports import VectorSearch
 from weft.assembly.spec import Added, Chunking, Document
-from weft.assembly.spec.retrieval import check_name
+from weft.assembly.spec.retrieval import LONGEST_CHUNK, check_name
 from weft.board.spec import Labelled, Private, Public, Tenant, Visibility
 from weft.cli.command import Command, as_text
 from weft.cli.stored import Json
@@ -122,7 +122,7 @@ class Ingest(Command):
         except ValidationError as error:
             raise UsageError(
                 f"Chunks cannot have {self.tokens} tokens with an overlap of {self.overlap}. "
-                "Take at least 1 token, and an overlap below that of 0 or more."
+                f"Take 1 to {LONGEST_CHUNK} tokens, and an overlap below that of 0 or more."
             ) from error
 
     def _metadata(self) -> dict[str, str]:
