@@ -22,7 +22,7 @@ from weft.assembly.logic.drafts import (
     variable_draft,
 )
 from weft.assembly.logic.items import with_payload
-from weft.assembly.logic.pieces import input_texts, item_texts
+from weft.assembly.logic.pieces import input_texts, item_texts, redactions
 from weft.assembly.logic.reading import read_sought, read_state
 from weft.assembly.logic.retrieval import Estimate
 from weft.assembly.logic.searched import Sought, results_of
@@ -153,7 +153,9 @@ class Assembler:
     def _provided(
         self, source: ProviderSource, origin: str, fact: ContextGathered, situation: Situation
     ) -> Draft:
-        known = [(each.digest, each.provider, each.artifact) for each in fact.items]
+        # A text is on record once, and its digest stands for it.
+        items = [msgspec.structs.replace(each, text=None) for each in fact.items]
+        known = items, redactions(fact)
         return self._draft(
             origin,
             known,
