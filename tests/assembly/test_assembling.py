@@ -408,6 +408,19 @@ async def test_what_two_sources_give_is_as_important_as_the_more_important_finds
     assert assembled.context.to_prompt_string().startswith("Cats purr, and nobody knows why")
 
 
+@pytest.mark.parametrize("first", [0, 3])
+async def test_a_minimum_is_kept_also_where_another_source_shows_it(first: int) -> None:
+    run = seeded("Only the first query finds this.", "Both of the queries find this.")
+    sources = [
+        from_retrieval(Library, "x", min_tokens=first),
+        from_retrieval(Library, "y", filters={"place": 2}, min_tokens=10),
+        from_literal("filler " * 40, priority=1),
+    ]
+    run.search.seed(RetrievalResult("Both of the queries find this.", 0.9, "same", {"place": 2}))
+    assembled = await assemble(sources, run.next(), Budget(30))
+    assert "Both of the queries find this." in assembled.context.to_prompt_string()
+
+
 async def test_over_budget_the_least_important_is_left_out_and_told() -> None:
     run = seeded("Cats purr a lot.", "Cats sleep a lot.", "Cats eat a lot.")
     sources = [
