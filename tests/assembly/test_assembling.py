@@ -1,5 +1,7 @@
 """Assembling: sources become context in their order, and what is left out is told."""
 
+import math
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +17,8 @@ from weft.assembly.events import RetrievalSearched, Withheld
 from weft.assembly.logic import estimate
 from weft.assembly.logic.origins import Witnessed
 from weft.assembly.logic.pieces import headed
-from weft.assembly.service.assembling import Assembled, assemble
+from weft.assembly.logic.retrieval import Estimate
+from weft.assembly.service.assembling import Assembled, Assembler, assemble
 from weft.assembly.service.situations import Situation
 from weft.assembly.spec import Message
 from weft.assembly.spec.formats import Budget, ContextFormat
@@ -36,7 +39,7 @@ from weft.assembly.spec.sources import (
     from_state,
     from_variables,
 )
-from weft.errors import CollectionUnavailable, ContextTooLarge, ContextUnavailable
+from weft.errors import CollectionUnavailable, ContextTooLarge, ContextUnavailable, UsageError
 from weft.testing import BoardTurn
 from weft.testing.contracts.artifacts.samples import ANN, LATER, artifact
 from weft.variables.logic.exposure import Values
@@ -267,6 +270,23 @@ async def test_the_same_search_is_made_once_in_a_run() -> None:
     assert other.context.to_prompt_string() == "Cats purr."
 
 
+async def test_searches_whose_filters_python_takes_for_the_same_are_two() -> None:
+    run = Run()
+    for found in (1, True):
+        run.search.seed(RetrievalResult(f"{found}", 0.9, f"{found}", {"open": found}))
+    source = from_retrieval(Library, "x", filters={"open": lambda s: s})
+    assembler = Assembler([source], Estimate())
+    shown = [(await assembler.assemble(run.next(state=each))).context for each in (1, True)]
+    assert [each.to_prompt_string() for each in shown] == ["1", "True"]
+
+
+@pytest.mark.parametrize("value", [object(), "half \ud800", {"a": 1}])
+async def test_a_filter_that_cannot_be_looked_for_is_told(value: Any) -> None:
+    source = from_retrieval(Library, "x", filters={"team": lambda s: value})
+    with pytest.raises(UsageError, match="Filter 'team' asks for"):
+        await assemble([source], Run().next())
+
+
 async def test_searches_go_on_side_by_side_and_the_first_failure_is_raised_as_it_is() -> None:
     going: list[str] = []
     both = anyio.Event()
@@ -290,6 +310,29 @@ async def test_an_adapter_that_gives_something_else_is_told() -> None:
         return ["text"]
 
     with pytest.raises(ContextUnavailable, match="'library' gave 'text'. Let its adapter"):
+        await assemble([from_retrieval(Library, "a")], Run().next(search=search))
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"content": None}, "with the content None. Let its adapter give a text"),
+        ({"score": math.nan}, "with the score nan. Let its adapter give a number"),
+        ({"score": "0.9"}, "with the score '0.9'"),
+        ({"source_id": None}, "with the source_id None"),
+        ({"chunk": None}, "with the chunk None"),
+        ({"metadata": None}, "with the metadata None. Let its adapter give a JSON object"),
+        ({"metadata": {"seen": LATER}}, "with the metadata {'seen': datetime"),
+        ({"metadata": {"half": "\ud800"}}, "with the metadata {'half'"),
+    ],
+)
+async def test_a_result_that_no_log_could_give_back_is_told(
+    fields: dict[str, Any], said: str
+) -> None:
+    async def search(*sought: Any) -> Any:
+        return [RetrievalResult(**{"content": "x", "score": 1, "source_id": "a", **fields})]
+
+    with pytest.raises(ContextUnavailable, match=re.escape(said)):
         await assemble([from_retrieval(Library, "a")], Run().next(search=search))
 
 
@@ -363,6 +406,19 @@ async def test_what_two_sources_give_is_as_important_as_the_more_important_finds
     ]
     assembled = await assemble(sources, run.next(), Budget(30))
     assert assembled.context.to_prompt_string().startswith("Cats purr, and nobody knows why")
+
+
+@pytest.mark.parametrize("first", [0, 3])
+async def test_a_minimum_is_kept_also_where_another_source_shows_it(first: int) -> None:
+    run = seeded("Only the first query finds this.", "Both of the queries find this.")
+    sources = [
+        from_retrieval(Library, "x", min_tokens=first),
+        from_retrieval(Library, "y", filters={"place": 2}, min_tokens=10),
+        from_literal("filler " * 40, priority=1),
+    ]
+    run.search.seed(RetrievalResult("Both of the queries find this.", 0.9, "same", {"place": 2}))
+    assembled = await assemble(sources, run.next(), Budget(30))
+    assert "Both of the queries find this." in assembled.context.to_prompt_string()
 
 
 async def test_over_budget_the_least_important_is_left_out_and_told() -> None:

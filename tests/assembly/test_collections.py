@@ -1,8 +1,8 @@
 """Collections as they are declared, filled, searched and registered."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -14,6 +14,8 @@ from weft.adapters.memory import MemoryVectors
 from weft.assembly.logic.retrieval import blend, facts_of, read_filters, unit, weigh
 from weft.assembly.service import EmbeddingSearch
 from weft.assembly.spec.retrieval import Added
+from weft.board.logic.seeing import ALWAYS
+from weft.board.spec import Reader
 from weft.errors import UsageError
 from weft.testing import HashingEmbedder, InMemorySearch, ParagraphSplitter
 from weft.wiring import Collections, Settings, open_search
@@ -59,7 +61,14 @@ def test_a_collection_that_makes_no_sense_cannot_be_declared(
 
 
 @pytest.mark.parametrize(
-    "said", [{"tokens": 0}, {"overlap": -1}, {"tokens": 10, "overlap": 10}, {"size": 5}]
+    "said",
+    [
+        {"tokens": 0},
+        {"tokens": 10**20},
+        {"overlap": -1},
+        {"tokens": 10, "overlap": 10},
+        {"size": 5},
+    ],
 )
 def test_chunks_that_make_no_sense_cannot_be_declared(said: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
@@ -247,3 +256,17 @@ async def test_collections_are_reached_by_their_url() -> None:
             open_search(Settings(vectors=url), "x", Chunking())
     with pytest.raises(UsageError, match="URL of the collections cannot be read"):
         open_search(Settings(vectors="postgresql://me:secret@host:port:5/x?y"), "x", Chunking())
+
+
+class Streamed:
+    """An adapter that hands out its results one by one, and is not told who is looking."""
+
+    async def search(self, *sought: Any) -> Iterator[RetrievalResult]:
+        return (RetrievalResult(text, 0.9, text) for text in ("one", "two"))
+
+
+async def test_results_that_can_be_read_once_are_not_lost() -> None:
+    collections = Collections(Settings())
+    collections.register(ResearchLibrary, cast(Any, Streamed()))
+    found = await collections.search(ResearchLibrary, "x", 5, 0.7, {}, Reader(), ALWAYS)
+    assert [each.content for each in found] == ["one", "two"]

@@ -1,6 +1,7 @@
 """`weft ingest`: the texts of a folder put into a collection."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,19 @@ def test_what_cannot_be_read_is_told_and_the_rest_is_put_in(weft: Call, shelf: P
     ]
 
 
+def test_a_folder_that_cannot_be_looked_into_is_told(weft: Call, shelf: Path) -> None:
+    """One with a longer path than there may be: those without permission are open to root."""
+    folder = os.open(shelf, os.O_RDONLY)
+    for _ in range(25):
+        os.mkdir("deep" * 50, dir_fd=folder)
+        outer, folder = folder, os.open("deep" * 50, os.O_RDONLY, dir_fd=folder)
+        os.close(outer)
+    os.close(folder)
+    done = weft("ingest", "shelf", "--collection", "library", code=1)
+    assert done.out == "library: 2 added, 0 replaced, 0 unchanged, 2 chunks, 1 skipped\n"
+    assert done.err.startswith("skipped deep") and done.err.endswith("deep: File name too long\n")
+
+
 def test_wrong_use_is_refused(weft: Call, shelf: Path, tmp_path: Path) -> None:
     said = {
         ("nowhere", "--collection", "x"): "'nowhere' is not a folder",
@@ -108,7 +122,11 @@ def test_wrong_use_is_refused(weft: Call, shelf: Path, tmp_path: Path) -> None:
         ("shelf", "--collection", ""): "cannot name a collection",
         ("shelf", "--collection", "x", "--tokens", "0"): "Chunks cannot have 0 tokens",
         ("shelf", "--collection", "x", "--overlap", "400"): "an overlap of 400",
+        ("shelf", "--collection", "x", "--tokens", "9" * 20): "Take 1 to 1000000000 tokens",
         ("shelf", "--collection", "x", "--metadata", "tenant"): "'tenant' is not KEY=VALUE",
+        ("shelf", "--collection", "x", "--metadata", "path=a"): "'path' is the path of each file",
+        ("shelf", "--collection", "x", *["--metadata", "a=b"] * 2): "'a' is given twice",
+        ("shelf", "--collection", "x", "--vectors", "memory"): "Collections in memory end with",
         (
             "shelf",
             "--collection",

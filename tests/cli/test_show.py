@@ -160,12 +160,65 @@ two = Flow("two", State).start_with(work).fork(stop, Path(), join=stop)
 """
 
 
+ASKING = """\
+import asyncio
+from pydantic import BaseModel, ConfigDict
+from weft import AgentStep, Budget, Flow, Weft, from_literal, from_state
+from weft.testing import ScriptedEngine
+
+
+class State(BaseModel):
+    model_config = ConfigDict(frozen=True)
+    question: str = "Why?"
+
+
+class Answer(AgentStep[State]):
+    engine = ScriptedEngine({"Answer": ["Because."]})
+    def instructions(self): return "Answer."
+    def user_prompt(self, state): return state.question
+    def apply(self, state, answer, context): return None
+
+
+SOURCES = [from_state("question", title="Asked"), from_literal("Be brief.")]
+asking = Flow("asking", State).start_with(Answer, context=SOURCES, budget=Budget(40))
+
+
+async def main():
+    async with Weft(store="runs.db") as app:
+        await app.run(asking, State())
+
+
+asyncio.run(main())
+"""
+ASKED = """\
+Answer
+  1. from_state('question', title='Asked')
+  2. from_literal('Be brief.')
+  budget: 40 tokens
+"""
+
+
+def test_what_gives_the_steps_of_a_flow_context(weft: Call, tmp_path: Path) -> None:
+    (tmp_path / "asking.py").write_text(ASKING, "utf-8")
+    (tmp_path / "flows.py").write_text(FLOWS, "utf-8")
+    assert weft("show", "plan", "asking.py").out == ASKED
+    assert weft("show", "plan", "asking.py:asking").out == ASKED
+    assert weft("show", "plan", "last", "--store", "runs.db").out == ASKED
+    pinned = weft("show", "plan", "last", "--store", "runs.db", "--json").out
+    assert json.loads(pinned)["flow"] == "asking"
+    assert weft("show", "plan", "asking.py", "--json").out == pinned
+    assert "no store" in weft("show", "plan", "asking.py", "--store", "x", code=2).err
+    assert "There are no agents" in weft("show", "plan", "flows.py:one").out
+    assert "flows.py:15: W108 " in weft("show", "plan", "flows.py:two", code=2).err
+    assert weft("show", "graph", "asking.py").out.startswith("flowchart TD\n")
+
+
 def test_a_flow_of_a_file_is_drawn(weft: Call, tmp_path: Path) -> None:
     (tmp_path / "flows.py").write_text(FLOWS, "utf-8")
     drawn = weft("show", "graph", "flows.py:one").out
     assert drawn.startswith('flowchart TD\n    start(["one"])\n    main_0["work"]\n')
     several = weft("show", "graph", "flows.py", code=2).err
-    assert "There is: `flows.py:one`, `flows.py:two`." in several
+    assert "'flows.py' builds several flows: one, two. Name one: flows.py:one" in several
     assert "flows.py:15: W108 " in weft("show", "graph", "flows.py:two", code=2).err
     assert "weft show graph NAME" in weft("show", "graph", code=2).err
     assert "no run 'nowhere'" in weft("show", "graph", "nowhere", code=2).err

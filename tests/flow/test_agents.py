@@ -115,6 +115,23 @@ async def test_a_step_says_itself_what_its_agent_hears(app: Weft) -> None:
     ]
 
 
+async def test_half_characters_in_what_an_agent_hears_are_spelled_out(app: Weft) -> None:
+    class Asks(Writer):
+        def user_prompt(self, state: Work) -> str:
+            return "half \ud800"
+
+    class Tells(Writer):
+        def build_messages(self, state: Work, context: AssembledContext) -> Sequence[Message]:
+            return [Message(0, "half \ud800", "half \ud800")]
+
+    told: list[list[tuple[str, str]]] = []
+    for step in (Asks, Tells):
+        model = Model()
+        await app.run(flow_of(step(model)))
+        told.append(heard(model.tasks[0]))
+    assert told == [[("user", r"half \ud800")], [(r"half \ud800", r"half \ud800")]]
+
+
 async def test_a_budget_and_a_format_are_the_steps_own(app: Weft) -> None:
     model = Model('{"good": true}')
     step = Judge(model)

@@ -57,6 +57,11 @@ async def test_an_approval_shows_its_context_and_options_and_waits(app: Weft) ->
     ]
 
 
+async def test_half_characters_in_what_is_asked_are_spelled_out(app: Weft) -> None:
+    waiting = await app.run(approving(context=lambda state: "half \ud800"))
+    assert waiting.question is not None and waiting.question.prompt == r"half \ud800"
+
+
 async def test_who_approves_lets_the_flow_go_on_and_may_say_more(app: Weft) -> None:
     step = Sees()
     flow = Flow("work", Work).start_with(note("draft")).await_approval("boss").finally_(step)

@@ -1,6 +1,7 @@
 """Budgets: nothing is done that there is no budget for, and what was used is on record."""
 
 import asyncio
+import math
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -334,6 +335,7 @@ async def test_each_run_of_a_board_has_a_budget_of_its_own() -> None:
     ("guards", "says"),
     [
         ({"budget": {"steps": 0}}, "W012 'steps' is 0"),
+        ({"budget": {"wall_time": math.inf}}, "W012 'wall_time' is inf"),
         ({"budget": {"steps": -1}}, "greater than 0"),
         ({"budget": {"step": 1}}, "W010 Key 'step' is not known here. Did you mean 'steps'?"),
         ({"budget": {"cost": 1}}, "nothing says what a model costs"),

@@ -306,6 +306,19 @@ async def test_redaction_holds_for_inputs_and_items(app: Weft, board: Board) -> 
     assert paths == {"amount", "number", "total"}
 
 
+async def test_each_turn_tells_what_was_redacted_of_its_own_inputs(app: Weft, board: Board) -> None:
+    agent = board.agent("clerk").consumes(Order).consumes(Receipt).with_engines(Clerk())
+    agent.with_sources(from_provider(RedactingProvider(wins, keys=["total"])))
+    await board.publish(Order(), correlation_id="one")
+    receipts = [await board.publish(Receipt(total=n), correlation_id="one") for n in (1, 2)]
+    await idle(board)
+    told: list[str] = []
+    for turn in (1, 2, 3):
+        withheld = (await explained(app, turn=turn)).withheld
+        told += [each.origin for each in withheld if each.reason == "redacted"]
+    assert told == [f"artifact {each.id}.total" for each in receipts]
+
+
 async def test_secrets_are_shown_and_never_written(
     app: Weft, monkeypatch: pytest.MonkeyPatch
 ) -> None:

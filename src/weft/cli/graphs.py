@@ -2,13 +2,16 @@
 
 import os
 
+from anyio import to_thread
+
 from weft.app import Weft
 from weft.cli.problems import located
+from weft.cli.programs import file_of, flow_at, is_program
 from weft.cli.stored import find_run
 from weft.errors import DefinitionError, UsageError
 from weft.explain.logic.pictures import picture
 from weft.reaction.logic.reacting import Reacting
-from weft.wiring import Folders, flows_in, is_code
+from weft.wiring import Folders
 
 
 async def graph_of(app: Weft, name: str) -> str:
@@ -18,7 +21,7 @@ async def graph_of(app: Weft, name: str) -> str:
         UsageError: there is no such thing, or it cannot be drawn.
         DefinitionError: it does not pass its check.
     """
-    declared = _declared(name)
+    declared = await to_thread.run_sync(_declared, name)  # a file may run a loop of its own
     if declared is not None:
         return declared
     run = await find_run(app, name)
@@ -33,22 +36,13 @@ async def graph_of(app: Weft, name: str) -> str:
 
 def _declared(name: str) -> str | None:
     """A picture of what a folder or a file of code declares; nothing if a name is of neither."""
-    file, _, flow = (name, "", "") if is_code(name) else name.rpartition(":")
-    if is_code(file):
-        with located(file):
-            return _of_file(file, flow)
+    if is_program(name):
+        with located(file_of(name)):
+            return flow_at(name).to_mermaid()
     if os.path.isdir(name):
         with located(name):
             return _of_folder(name)
     return None
-
-
-def _of_file(file: str, name: str) -> str:
-    flows = {flow.name: flow for flow in flows_in(file)}
-    if name in flows or len(flows) == 1 and not name:
-        return flows.get(name, next(iter(flows.values()))).to_mermaid()
-    known = ", ".join(f"`{file}:{each}`" for each in flows) or "none"
-    raise UsageError(f"Say which flow of {file!r}. There is: {known}.")
 
 
 def _of_folder(folder: str) -> str:

@@ -1,6 +1,7 @@
 """Which adapter stands behind which port; settings. Adapters are imported when they are used."""
 
 from weft.wiring.collections import (
+    PATH,
     Collections,
     open_search,
     read_document,
@@ -27,6 +28,7 @@ from weft.wiring.settings import DEFAULT_STORE, Chosen, Settings, in_force, sett
 
 __all__ = [
     "DEFAULT_STORE",
+    "PATH",
     "Chosen",
     "Collections",
     "Folders",

@@ -25,6 +25,9 @@ from weft.wiring.settings import Settings
 Search = VectorSearch | PlainSearch
 Registered = Search | Callable[[], Search]
 
+# The key of metadata that has the path of a document's file.
+PATH = "path"
+
 
 def token_counter() -> TokenCounter:
     """The tokenizer that is installed, or else the estimate."""
@@ -77,10 +80,11 @@ def _open_store(url: str, name: str, space: Space) -> VectorStore:
 
 
 def texts_below(folder: str) -> list[str]:
-    """The files of texts below a folder, by their paths inside it, in order.
+    """The files of texts below a folder, by their paths inside it, in order; and the folders in it
+    that cannot be looked into.
 
     Raises:
-        UsageError: there is no such folder.
+        UsageError: there is no such folder, or it cannot be looked into.
     """
     return adapter("files").texts_below(folder)
 
@@ -95,7 +99,7 @@ def read_document(
         ValueError: it, or its name, is not text in UTF-8.
     """
     text, format = adapter("files").read_text(folder, path)
-    return Document(path, text, {**metadata, "path": path}, format, visibility)
+    return Document(path, text, {**metadata, PATH: path}, format, visibility)
 
 
 # What makes a collection the same one wherever it is declared, as code that is loaded again does.
@@ -171,7 +175,7 @@ class Collections:
         through = self.open(collection)
         if "reader" in signature(through.search).parameters:
             return await through.search(query, top_k, min_relevance, filters, reader, now)
-        found = await through.search(query, top_k, min_relevance, filters)
+        found = [*await through.search(query, top_k, min_relevance, filters)]
         return Results(found, for_all=not any(map(_is_restricted, found)))
 
     async def aclose(self) -> None:

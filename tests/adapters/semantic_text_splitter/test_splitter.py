@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from time import process_time
 
 from weft.adapters.semantic_text_splitter import SemanticSplitter
 from weft.adapters.splintr import SplintrCounter
@@ -54,6 +55,16 @@ def test_markdown_is_cut_between_its_sections() -> None:
         "# One\n\nFirst words stand here.",
         "# Two\n\n- an item\n- another item",
     ]
+
+
+def test_a_word_without_an_end_is_cut_in_no_time() -> None:
+    """Nobody wrote it: a file of data, perhaps; the time for it does not grow with its square."""
+    text = f"Before. {'漢' * 600_000} After."
+    splitter = SemanticSplitter(Chunking(tokens=400, overlap=0), Estimate())
+    begun = process_time()
+    chunks = splitter.split(text, "text")
+    assert process_time() - begun < 10
+    assert "".join(chunks).replace(" ", "") == text.replace(" ", "")
 
 
 def test_how_it_cuts_is_in_its_name() -> None:

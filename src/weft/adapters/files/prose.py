@@ -20,14 +20,19 @@ FORMATS: dict[str, Format] = {
 
 def texts_below(folder: str) -> list[str]:
     """The files of texts below a folder, by their paths inside it, in order; nothing hidden, and no
-    links.
+    links. A folder inside that cannot be looked into stands there itself: reading it says why.
 
     Raises:
-        UsageError: there is no such folder.
+        UsageError: there is no such folder, or it cannot be looked into.
     """
     if not os.path.isdir(folder):
         raise UsageError(f"{folder!r} is not a folder. Name one that holds texts.")
-    return sorted(_walk(Path(folder), Path()))
+    try:
+        return sorted(_walk(Path(folder), Path()))
+    except OSError as error:
+        raise UsageError(
+            f"Folder {folder!r} cannot be read: {error.strerror}. See to its permissions."
+        ) from error
 
 
 def read_text(folder: str, path: str) -> tuple[str, Format]:
@@ -51,6 +56,13 @@ def _walk(folder: Path, inside: Path) -> Iterator[str]:
         if entry.name.startswith(".") or entry.is_symlink():
             continue
         if entry.is_dir():
-            yield from _walk(folder, inside / entry.name)
+            yield from _inside(folder, inside / entry.name)
         elif entry.is_file() and Path(entry.name).suffix.lower() in FORMATS:
             yield (inside / entry.name).as_posix()
+
+
+def _inside(folder: Path, inside: Path) -> list[str]:
+    try:
+        return [*_walk(folder, inside)]
+    except OSError:
+        return [inside.as_posix()]

@@ -34,7 +34,8 @@ class Composed(NamedTuple):
 
 
 class Line(NamedTuple):
-    """An item on its way into the context: of which draft and segment, and which of its items."""
+    """An item on its way into the context: of which draft and segment, which of its items, and
+    which other drafts have the same."""
 
     draft: int
     segment: ContextSegment
@@ -44,6 +45,7 @@ class Line(NamedTuple):
     priority: int
     rank: int
     trait: Trait
+    shared: tuple[int, ...] = ()
 
     @property
     def called(self) -> str:
@@ -138,7 +140,8 @@ def _once(lines: Sequence[Line], withheld: Sequence[list[Withheld]]) -> list[Lin
         key = line.trait.key or place
         first = kept.setdefault(key, line)
         if first is not line:
-            kept[key] = first._replace(priority=max(first.priority, line.priority))
+            most, shared = max(first.priority, line.priority), (*first.shared, line.draft)
+            kept[key] = first._replace(priority=most, shared=shared)
             told = Withheld(line.called, "duplicate", f"the same as {first.called}")
             withheld[line.draft].append(told)
     return list(kept.values())
@@ -156,7 +159,9 @@ def _fitted(
         return press.piece(lines[number], content, edges).tokens
 
     minimums = {n: each.share.min_tokens for n, each in enumerate(drafts) if each.share.min_tokens}
-    items = [Item(line.draft, line.content, line.priority, line.rank) for line in lines]
+    items = [
+        Item(each.draft, each.content, each.priority, each.rank, each.shared) for each in lines
+    ]
     return fit(items, weigh, Room(budget.max_tokens, minimums))
 
 

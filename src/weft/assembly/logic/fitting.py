@@ -23,12 +23,14 @@ Weigh = Callable[[int, str, Edges], int]
 
 
 class Item(NamedTuple):
-    """Something to be shown: of which segment, and what; rank 0 goes last of its segment."""
+    """Something to be shown: of which segment, and what; rank 0 goes last of its segment. Segments
+    that it is shared with have it too, and count on it."""
 
     segment: int
     content: str
     priority: int = 0
     rank: int = 0
+    shared: tuple[int, ...] = ()
 
 
 class Room(NamedTuple):
@@ -49,7 +51,8 @@ def fit(items: Sequence[Item], weigh: Weigh, room: Room) -> list[str | None]:
     shown = _Shown(items, weigh)
     for segment, least in room.minimums.items():
         for number, content in _minimum(items, weigh, segment, least).items():
-            shown.put(number, content)
+            # Of what segments share, the one that keeps more of it counts.
+            shown.put(number, max(content, shown.contents.get(number, ""), key=len))
     if shown.tokens > room.max_tokens:
         raise ContextTooLarge(
             f"What must be shown at least has {shown.tokens} tokens, and there is room for "
@@ -83,7 +86,7 @@ def _top_up(shown: "_Shown", numbers: Sequence[int], room: int) -> None:
 def _minimum(items: Sequence[Item], weigh: Weigh, segment: int, least: int) -> dict[int, str]:
     """What of a segment is shown in any case: whole items, and a beginning of the next one."""
     alone = _Shown(items, weigh, follows=True)
-    own = [number for number, item in enumerate(items) if item.segment == segment]
+    own = [n for n, item in enumerate(items) if segment in (item.segment, *item.shared)]
     for number in sorted(own, key=lambda n: (items[n].rank, n)):
         if not _show(alone, number, least):
             _trim(alone, number, least)

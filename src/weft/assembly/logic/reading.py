@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from weft.assembly.logic.retrieval import read_filters
 from weft.assembly.logic.searched import Sought
 from weft.assembly.logic.states import text_of, value_at
 from weft.assembly.spec.sources import Read, RetrievalSource, StateSource
@@ -29,6 +30,7 @@ def read_sought(source: RetrievalSource, origin: str, state: Any, values: Values
 
     Raises:
         ContextUnavailable: the query or a filter cannot be read.
+        UsageError: a filter cannot be looked for.
     """
     if isinstance(source.query, str):
         query = fill(source.query, lambda place: _place(place, state, values))
@@ -40,6 +42,7 @@ def read_sought(source: RetrievalSource, origin: str, state: Any, values: Values
         key: _called(value, origin, state) if callable(value) else value
         for key, value in source.filters.items()
     }
+    read_filters(filters)
     return Sought(source.collection, query, source.top_k, source.min_relevance, filters)
 
 

@@ -21,8 +21,6 @@ from weft.variables.logic.paths import is_storable
 
 # Decimals of a score; what differs by less is equally good.
 DECIMALS = 6
-# How many different words of a query are looked for at most.
-MOST_WORDS = 64
 # The longest fact that every database indexes as it is; a longer one is known by its digest.
 LONGEST_FACT = 200
 # The longest visibility, in bytes, that every database indexes.
@@ -30,7 +28,8 @@ LONGEST_VISIBILITY = 2_000
 # Opens when nobody is left.
 NEVER = After(datetime.max.replace(tzinfo=UTC))
 
-_WORD = re.compile(r"\w+")
+# A word is letters and digits; what joins words, such as a low line, is none.
+_WORD = re.compile(r"[^\W_]+")
 _SCALARS = ("null", "boolean", "integer", "number", "string")
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
@@ -203,9 +202,11 @@ def _group(key: object, value: Json) -> tuple[str, ...]:
 
 
 def words_of(text: str) -> tuple[str, ...]:
-    """The different words of a text, in small letters, the first ones first."""
-    found = dict.fromkeys(word.casefold() for word in _WORD.findall(text))
-    return tuple(found)[:MOST_WORDS]
+    """The different words of a text, in small letters, the first ones first.
+
+    Letters stay letters: indexes of words have `ß` as it is, and not as `ss`.
+    """
+    return tuple(dict.fromkeys(word.lower() for word in _WORD.findall(text)))
 
 
 # ------------------------------------------------------------------ how well it fits

@@ -1,14 +1,17 @@
 """Searches of collections: what is looked for, the fact of what was found, and back."""
 
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from numbers import Real
+from typing import NamedTuple, cast
 
 from weft.assembly.events import FoundResult, RetrievalSearched
 from weft.assembly.spec.retrieval import RagCollection, RetrievalResult
 from weft.board.spec import Reader
 from weft.errors import ContextUnavailable
 from weft.kernel.digests import chain, digest
-from weft.kernel.values import Json, canonical, preview, writable
+from weft.kernel.values import Json, canonical, is_text, preview, writable
+from weft.variables.logic.types import is_json
 
 
 class Sought(NamedTuple):
@@ -26,6 +29,28 @@ class Sought(NamedTuple):
         filters = canonical(dict(self.filters))
         said = self.collection.name, self.query, str(self.top_k), str(self.min_relevance), filters
         return f"search/{chain(*said)}"
+
+
+def _is_score(value: object) -> bool:
+    return isinstance(value, Real) and math.isfinite(value)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_metadata(value: object) -> bool:
+    return isinstance(value, dict) and is_json(cast(dict[str, Json], value))
+
+
+# What can be put on record of a result: adapters of others give whatever they like.
+_FIELDS: Mapping[str, tuple[Callable[[object], bool], str]] = {
+    "content": (lambda value: isinstance(value, str), "a text"),
+    "score": (_is_score, "a number"),
+    "source_id": (is_text, "a text"),
+    "chunk": (_is_number, "a whole number"),
+    "metadata": (_is_metadata, "a JSON object"),
+}
 
 
 class Found(NamedTuple):
@@ -62,6 +87,12 @@ def searched_fact(
                 f"The search of collection {sought.collection.name!r} gave {preview(each)}. "
                 "Let its adapter give a list of RetrievalResult."
             )
+        for field, (is_fit, wanted) in _FIELDS.items():
+            if not is_fit(given := getattr(each, field)):
+                raise ContextUnavailable(
+                    f"The search of collection {sought.collection.name!r} gave a result with the "
+                    f"{field} {preview(given)}. Let its adapter give {wanted}."
+                )
         text = masked(writable(each.content))
         key = digest(text)
         told = None if key in seen else text

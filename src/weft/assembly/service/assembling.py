@@ -22,7 +22,7 @@ from weft.assembly.logic.drafts import (
     variable_draft,
 )
 from weft.assembly.logic.items import with_payload
-from weft.assembly.logic.pieces import input_texts, item_texts
+from weft.assembly.logic.pieces import input_texts, item_texts, redactions
 from weft.assembly.logic.reading import read_sought, read_state
 from weft.assembly.logic.retrieval import Estimate
 from weft.assembly.logic.searched import Sought, results_of
@@ -153,7 +153,9 @@ class Assembler:
     def _provided(
         self, source: ProviderSource, origin: str, fact: ContextGathered, situation: Situation
     ) -> Draft:
-        known = [(each.digest, each.provider, each.artifact) for each in fact.items]
+        # A text is on record once, and its digest stands for it.
+        items = [msgspec.structs.replace(each, text=None) for each in fact.items]
+        known = items, redactions(fact)
         return self._draft(
             origin,
             known,
@@ -222,8 +224,8 @@ class _Searches:
 
     def __init__(self) -> None:
         self._facts: dict[str, RetrievalSearched] = {}
-        # What a source looks for, and the key of that search; nothing where the query is blank.
-        self._sought: dict[str, tuple[Sought, str] | None] = {}
+        # The key of what each source looks for; nothing where its query is blank.
+        self._keys: dict[str, str | None] = {}
 
     async def make(self, sources: Sequence[tuple[str, Source]], situation: Situation) -> None:
         """Search for what sources look for and was not found in this run yet, side by side."""
@@ -231,22 +233,14 @@ class _Searches:
         for origin, source in sources:
             if isinstance(source, RetrievalSource):
                 sought = read_sought(source, origin, situation.state, situation.values)
-                key = self._keyed(origin, sought)
-                if key is not None and sought is not None and key not in self._facts:
+                # Two that Python takes for the same may be two: true is not 1.
+                key = self._keys[origin] = None if sought is None else sought.key
+                if sought is not None and key is not None and key not in self._facts:
                     missing[key] = sought
         if missing:
             self._facts |= await search_all(missing, situation)
 
     def found(self, origin: str) -> RetrievalSearched | None:
         """What was found for a source; nothing if it looks for nothing."""
-        known = self._sought[origin]
-        return None if known is None else self._facts[known[1]]
-
-    def _keyed(self, origin: str, sought: Sought | None) -> str | None:
-        known = self._sought.get(origin)
-        if sought is None:
-            self._sought[origin] = None
-            return None
-        if known is None or known[0] != sought:
-            known = self._sought[origin] = sought, sought.key
-        return known[1]
+        key = self._keys[origin]
+        return None if key is None else self._facts[key]

@@ -33,6 +33,8 @@ from weft.kernel.values import Json
 # How many documents are kept at once, and how many texts are embedded at once.
 DOCUMENTS = 64
 TEXTS = 256
+# How many different words of a query are looked for at most.
+MOST_WORDS = 64
 # More results than anybody asks for, and a number that every store can count to.
 MOST = 1_000_000
 
@@ -80,7 +82,7 @@ class EmbeddingSearch:
         if not query.strip() or not all(groups):
             return Results(for_all=True)
         query = query.encode("utf-8", "replace").decode()  # models refuse half characters
-        words = () if self._matching == "vector" else words_of(query)
+        words = () if self._matching == "vector" else words_of(query)[:MOST_WORDS]
         vector = None if self._matching == "keyword" else unit((await self._embed([query]))[0])
         if vector is None and not words:
             return Results(for_all=True)

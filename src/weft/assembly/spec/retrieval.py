@@ -17,13 +17,15 @@ Format = Literal["text", "markdown"]
 
 # The longest name that every store can hold.
 LONGEST_NAME = 200
+# The longest chunk, in tokens: longer than what any model reads at once.
+LONGEST_CHUNK = 1_000_000_000
 
 
 class Chunking(Declared):
     """How documents are cut: into pieces of so many tokens at most, each repeating the end of the
     one before it with so many at most."""
 
-    tokens: int = Field(default=400, ge=1)
+    tokens: int = Field(default=400, ge=1, le=LONGEST_CHUNK)
     overlap: int = Field(default=40, ge=0)
 
     @model_validator(mode="after")

@@ -14,13 +14,13 @@ from rich.progress import Progress
 
 from weft.assembly.ports import VectorSearch
 from weft.assembly.spec import Added, Chunking, Document
-from weft.assembly.spec.retrieval import check_name
+from weft.assembly.spec.retrieval import LONGEST_CHUNK, check_name
 from weft.board.spec import Labelled, Private, Public, Tenant, Visibility
 from weft.cli.command import Command, as_text
 from weft.cli.stored import Json
 from weft.cli.terminal import Terminal, joined, safe
 from weft.errors import InvalidArtifact, UsageError
-from weft.wiring import open_search, read_document, settings, texts_below
+from weft.wiring import PATH, open_search, read_document, settings, texts_below
 
 # How many files are read and put in at once.
 BATCH = 32
@@ -107,6 +107,11 @@ class Ingest(Command):
     async def _ingest(self, terminal: Terminal) -> int:
         files, about = texts_below(self.folder), (self._metadata(), _visibility(self.visibility))
         chosen = settings({"vectors": self.vectors})
+        if chosen.vectors == "memory":
+            raise UsageError(
+                "Collections in memory end with this command. Say where to keep them: "
+                "`--vectors sqlite:FILE`."
+            )
         search = open_search(chosen, check_name(self.collection), self._chunking())
         intake = _Intake(self.folder, *about, search)
         async with aclosing(search):
@@ -122,7 +127,7 @@ class Ingest(Command):
         except ValidationError as error:
             raise UsageError(
                 f"Chunks cannot have {self.tokens} tokens with an overlap of {self.overlap}. "
-                "Take at least 1 token, and an overlap below that of 0 or more."
+                f"Take 1 to {LONGEST_CHUNK} tokens, and an overlap below that of 0 or more."
             ) from error
 
     def _metadata(self) -> dict[str, str]:
@@ -133,6 +138,9 @@ class Ingest(Command):
                 raise UsageError(
                     f"Metadata {pair!r} is not KEY=VALUE. Write it as in `tenant=acme`."
                 )
+            if key in found or key == PATH:
+                whose = "is the path of each file" if key == PATH else "is given twice"
+                raise UsageError(f"Metadata {key!r} {whose}. Take another key for {value!r}.")
             found[key] = value
         return found
 

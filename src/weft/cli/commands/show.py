@@ -16,11 +16,14 @@ from weft.app import Weft
 from weft.cli.command import Command
 from weft.cli.graphs import graph_of
 from weft.cli.masking import masked
-from weft.cli.problems import relocate
+from weft.cli.problems import located, relocate
+from weft.cli.programs import file_of, flow_at, is_program
 from weft.cli.stored import Json, StoreFile, find_run
 from weft.cli.terminal import Terminal, joined, safe
 from weft.conversation.logic.schemas import FILES, schema_of, written
 from weft.errors import DefinitionError, UsageError
+from weft.flow.logic.flowing import Flowing
+from weft.flow.logic.plans import describe_plan
 from weft.reaction.logic.reacting import Reacting
 from weft.runtime.service.pinning import CONTEXT, PLAN, plan_place
 from weft.wiring import Folders, describe_staff, in_force
@@ -47,8 +50,8 @@ class Show(Command):
         str | None,
         typer.Argument(
             metavar="NAME",
-            help=f"Schema of: {', '.join(FILES)}. Plan of: a folder, or a run. Graph of: a folder, "
-            "a flow of a file (`FILE.py` or `FILE.py:FLOW`), or a run.",
+            help=f"Schema of: {', '.join(FILES)}. Plan and graph of: a folder, a flow of a file "
+            "(`FILE.py` or `FILE.py:FLOW`), or a run.",
         ),
     ] = None
     json: Json = False
@@ -65,6 +68,8 @@ class Show(Command):
                 self._show_schema(terminal)
             case Subject.plan if self.name is not None and Path(self.name).is_dir():
                 self._show_folder(terminal, self.name)
+            case Subject.plan if self.name is not None and is_program(self.name):
+                self._show_flow(terminal, self.name)
             case Subject.plan:
                 asyncio.run(self._show_run(terminal))
             case Subject.graph:
@@ -92,17 +97,25 @@ class Show(Command):
         else:
             terminal.show(safe(describe_staff(loaded.staff)))
 
+    def _show_flow(self, terminal: Terminal, path: str) -> None:
+        """What gives the agents of a flow's steps context, or the plan that runs are pinned to."""
+        if self.store is not None:
+            raise UsageError("A flow of a file has no store. Leave `--store` out.")
+        with located(file_of(path)):
+            plan = flow_at(path).plan
+        self._show_plan(terminal, {PLAN: plan.text, CONTEXT: describe_plan(plan)})
+
     async def _show_run(self, terminal: Terminal) -> None:
         if self.name is None:
             raise UsageError(
-                "Say of what: `weft show plan PATH` for a folder, `weft show plan RUN` for a run. "
-                "`weft runs` lists runs."
+                "Say of what: `weft show plan PATH` for a folder or a flow of a file, `weft show "
+                "plan RUN` for a run. `weft runs` lists runs."
             )
         async with Weft(store=self.store) as app:
             started = (await app.log(await find_run(app, self.name)))[0].data
-            if started.form == Reacting.form:
+            if started.form in (Reacting.form, Flowing.form):
                 pinned = (await app.log(plan_place(started)))[0].data
-                self._show_board(terminal, pinned.files)
+                self._show_plan(terminal, pinned.files)
                 return
         if self.json:
             terminal.emit(msgspec.json.encode(started.files))
@@ -113,11 +126,12 @@ class Show(Command):
         terminal.show(joined(("# context", "dim")))
         terminal.show(safe(describe_staff(Folders().recall(started).staff)))
 
-    def _show_board(self, terminal: Terminal, files: Mapping[str, str]) -> None:
+    def _show_plan(self, terminal: Terminal, files: Mapping[str, str]) -> None:
+        """The plan of a board or of a flow: for people what it says of context."""
         if self.json or CONTEXT not in files:
             terminal.emit(files[PLAN].encode())
         else:
-            terminal.show(safe(files[CONTEXT]))
+            terminal.show(safe(files[CONTEXT] or "There are no agents that context is for."))
 
     def _show_schema(self, terminal: Terminal) -> None:
         if self.name is None:

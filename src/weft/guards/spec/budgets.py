@@ -16,8 +16,8 @@ ANY_MODEL = "*"
 class Price(Declared):
     """What a model costs: so much for a million tokens that it reads, and that it writes."""
 
-    input: float = Field(ge=0)
-    output: float = Field(ge=0)
+    input: float = Field(ge=0, allow_inf_nan=False)
+    output: float = Field(ge=0, allow_inf_nan=False)
 
 
 class RunBudget(Declared):
@@ -31,8 +31,8 @@ class RunBudget(Declared):
     tokens: int | None = Field(default=None, gt=0)
     model_calls: int | None = Field(default=None, gt=0)
     tool_calls: int | None = Field(default=None, gt=0)
-    wall_time: float | None = Field(default=None, gt=0)
-    cost: float | None = Field(default=None, gt=0)
+    wall_time: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    cost: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     prices: Mapping[str, Price] = {}
     answer_tokens: int = Field(default=1000, ge=0)
 

@@ -12,7 +12,7 @@ from weft.flow.logic.walking import children, loop_of, place_of
 from weft.flow.spec.nodes import ApprovalNode, BranchNode, ForkNode
 from weft.flow.spec.progress import Strand
 from weft.kernel.durations import later
-from weft.kernel.values import Json, said
+from weft.kernel.values import Json, said, writable
 from weft.runtime.service.calls import as_json, ask
 from weft.runtime.service.journal import Journal
 from weft.runtime.service.steps import Steps
@@ -93,7 +93,7 @@ class Crossings:
         if until is None and asking.timeout is not None:
             until = later(self._journal.clock.now(), asking.timeout)
         number = (asked.number if asked else 0) + 1
-        told = str(words) or f"Do you approve {node.name!r}?"
+        told = writable(str(words)) or f"Do you approve {node.name!r}?"
         question = Question(
             f"{APPROVALS}{place}#{number}",
             told,

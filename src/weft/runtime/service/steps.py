@@ -21,7 +21,7 @@ from weft.flow.spec.progress import Progress, Step
 from weft.flow.spec.steps import About, AgentStep, StepContext, function_of
 from weft.guards.events import SelectionMade
 from weft.kernel.contained import called, named
-from weft.kernel.values import Json, as_data, said
+from weft.kernel.values import Json, as_data, said, writable
 from weft.log.spec import Fact
 from weft.runtime.service.calls import Call, Caller, Parked, park
 from weft.runtime.service.guarding import STEP, in_time, reserve, settle
@@ -277,10 +277,10 @@ class StepErrand:
         mask, name = self._journal.secrets.masked, self._node.name
         if self.tells_all:
             told = await _ask(self._agent.build_messages, self.state, context)
-            own = [Message(0, each.author, mask(each.text)) for each in told]
+            own = [Message(0, writable(each.author), mask(writable(each.text))) for each in told]
             messages = (*said_before, *own)
             return Prepared(messages=messages, withheld=context.withheld, left_by=f"steps.{name}")
-        prompt = mask(str(await _ask(self._agent.user_prompt, self.state)))
+        prompt = mask(writable(str(await _ask(self._agent.user_prompt, self.state))))
         self._prompt = prompt
         asked = piece("prompt", f"steps.{name}", spoken(USER, prompt), "what the step asks")
         return Prepared(messages=said_before, pieces=(asked,), left_by=f"threads.{name}")

@@ -22,6 +22,17 @@ class WordsContract(Collecting):
             for query in ('" OR * NEAR(', "_", "__ __", "content:", "-", "…"):
                 assert await ids(search, query, min_relevance=0.01) == [], query
 
+    async def test_words_are_found_wherever_they_stand_and_however_they_are_spelt(self) -> None:
+        """Late in a long text, with letters of other alphabets, and joined by a low line."""
+        async with self.fresh("keyword") as search:
+            long = " ".join(f"word{n}" for n in range(200))
+            texts = {"a": f"{long} needle", "b": "Die Straße ist lang.", "c": "The ﬁnal draft_plan"}
+            texts["d"] = "ΟΔΥΣΣΕΥΣ sails home."
+            await search.add(Document(id, text) for id, text in texts.items())
+            asked = {"needle": "a", "Straße": "b", "STRAßE": "b", "ﬁnal": "c", "plan": "c"}
+            for query, id in {**asked, "draft_plan": "c", "οδυσσευς": "d"}.items():
+                assert await ids(search, query, min_relevance=0.9) == [id], query
+
     async def test_what_does_not_pass_counts_for_nothing(self) -> None:
         """How rare a word is goes by what passes the filters, and by nothing that is hidden."""
         asked: dict[str, Any] = {"filters": {"tenant": "t1"}, "top_k": 100, "min_relevance": 0.01}
