@@ -44,6 +44,8 @@ class RecordedEngine:
     async def __aenter__(self) -> Self:
         if not await self._file.exists():
             self._engine = self._make()
+            if getattr(self._engine, "takes_variables", False):
+                raise UsageError("What an engine does to variables is not recorded. Ask a model.")
             return self
         try:
             self._kept = msgspec.json.decode(await self._file.read_bytes(), type=list[Recorded])
