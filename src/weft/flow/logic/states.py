@@ -118,7 +118,10 @@ class StateModel:
             raise InvalidUpdate(f"{self.model.__name__} has no field {name!r}. {remedy}")
         adapter = _ANY if callable(self.reducers[name]) else self._adapters[name]
         try:
-            return adapter.dump_python(adapter.validate_python(value), mode="json")
+            written = adapter.dump_python(adapter.validate_python(value), mode="json")
+            # A store would give back null for what is no number, and nothing for half a character.
+            json.dumps(written, allow_nan=False, ensure_ascii=False).encode()
+            return written
         except (PydanticSerializationError, ValidationError, ValueError) as error:
             raise InvalidUpdate(
                 f"{preview(value)} cannot be {self.model.__name__}.{name}: {said(error)}"
