@@ -7,9 +7,11 @@ import pytest
 
 from tests.support.asking import asking
 from tests.support.tasks import task
-from weft.agents.spec import ToolCall, ToolSchema
+from weft.agents.spec import Answer, ToolCall, ToolSchema
 from weft.testing import Garbled, LoopbackModel
+from weft.testing.loopback.responses import ResponsesReply
 from weft.testing.loopback.script import Line
+from weft.wiring.adapters import adapter
 from weft.wiring.models import ASKING
 
 ADD = ToolSchema("add", "", {"type": "object", "properties": {}})
@@ -25,8 +27,12 @@ COUNTING = ["pydantic_ai", "ag2"]
 def chunks(*choices: dict[str, Any] | None) -> Garbled:
     """An answer in chunks with these choices, or none."""
     head = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "any"}
-    given = [json.dumps(head | {"choices": [each] if each else []}) for each in choices]
-    return Garbled("\n\ndata: ".join(given))
+    return streamed(*(head | {"choices": [each] if each else []} for each in choices))
+
+
+def streamed(*events: dict[str, Any]) -> Garbled:
+    """An answer that comes as these events."""
+    return Garbled("\n\ndata: ".join(map(json.dumps, events)))
 
 
 def called(arguments: str, index: int = 0) -> dict[str, Any]:
@@ -66,4 +72,16 @@ async def test_an_answer_without_an_end_was_cut_off(kind: str, text: str | None)
     async with LoopbackModel([chunks(begun), "It is 5."]) as model:
         async with asking(kind, model.url) as engine:
             assert (await engine(task(("user", "Add.")))).text == "It is 5."
+    model.assert_complete()
+
+
+@pytest.mark.parametrize("kind", COUNTING)
+async def test_so_was_one_of_the_newer_protocol(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = ResponsesReply(Answer("It is"), {"model": "any"}, 1).begun()
+    async with LoopbackModel([streamed(*begun), "It is 5."]) as model:
+        monkeypatch.setenv("OPENAI_BASE_URL", model.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "key")
+        engine = getattr(adapter(kind), ASKING[kind])("openai:any")
+        assert (await engine(task(("user", "Add.")))).text == "It is 5."
+    assert {request.path for request in model.requests} == {"/v1/responses"}
     model.assert_complete()

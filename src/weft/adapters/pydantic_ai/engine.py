@@ -25,7 +25,7 @@ from pydantic_ai.messages import (
     TextPartDelta,
 )
 from pydantic_ai.models import Model, ModelRequestParameters
-from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.settings import ModelSettings
 
 from weft.adapters.pydantic_ai.forms import answer_of, parameters_of
@@ -47,7 +47,8 @@ PASSING = (
     UnexpectedModelBehavior,
 )
 
-# Where Pydantic AI keeps what OpenAI's older protocol says about the end of an answer.
+# The models of OpenAI's protocols, and where Pydantic AI keeps what these say about an end.
+ENDING = (OpenAIChatModel, OpenAIResponsesModel)
 ENDINGS = {"finish_reason", "refusal"}
 
 
@@ -139,7 +140,7 @@ def _whole(model: Model, response: ModelResponse) -> ModelResponse:
         UnexpectedModelBehavior: it was.
     """
     details = response.provider_details or {}
-    if type(model) is OpenAIChatModel and not details.keys() & ENDINGS:
+    if type(model) in ENDING and not details.keys() & ENDINGS:
         raise UnexpectedModelBehavior("The answer has no end.")
     return response
 
