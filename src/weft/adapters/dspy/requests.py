@@ -7,6 +7,7 @@ from typing import Any
 
 from dspy.lm15 import (
     Config,
+    DataPart,
     FunctionTool,
     Message,
     RefusalPart,
@@ -30,7 +31,7 @@ from weft.agents.logic.dialogues import (
 )
 from weft.agents.logic.outputs.forms import form_of, given_output
 from weft.agents.spec import Answer, Task, ToolCall, Usage
-from weft.kernel.values import Json, as_object
+from weft.kernel.values import Json, as_data, as_object
 
 # What DSPy calls arguments that it could not read.
 UNREAD = "partial_json"
@@ -80,7 +81,7 @@ def _told(part: Part) -> TextPart | ToolCallPart | ToolResultPart:
 def answer_of(task: Task, names: Mapping[str, str], response: Response) -> Answer:
     """What a response says, calls and gives."""
     parts = response.message.parts
-    text = "".join(part.text for part in parts if isinstance(part, TextPart | RefusalPart))
+    text = "".join(map(_words, parts))
     tools = {plain: name for name, plain in names.items()}
     calls = tuple(
         ToolCall(tools.get(part.name, part.name), _arguments(part.input), part.id)
@@ -90,6 +91,17 @@ def answer_of(task: Task, names: Mapping[str, str], response: Response) -> Answe
     usage = Usage(response.usage.input_tokens or 0, response.usage.output_tokens or 0)
     output = None if calls or task.output is None else given_output(task.output, text)
     return Answer(text, usage, calls, output, model=_model(response), added=added_to(task))
+
+
+def _words(part: Any) -> str:
+    """What a part of a response says; DSPy reads answers itself whose form has choices in it."""
+    match part:
+        case TextPart(text) | RefusalPart(text):
+            return text
+        case DataPart(value):
+            return as_data(value)
+        case _:
+            return ""
 
 
 def _arguments(given: Mapping[str, Any]) -> dict[str, Json]:
