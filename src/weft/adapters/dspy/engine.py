@@ -1,19 +1,29 @@
 """An engine that asks models through DSPy, one request for each call of a turn."""
 
+import re
 from functools import partial
 from typing import Any
 
 from dspy import LM, context
 from dspy.lm15 import Config, Request, Response
-from dspy.utils.exceptions import LMError, LMStreamAssemblyError, is_retryable_lm_error
+from dspy.utils.exceptions import (
+    LMBillingError,
+    LMError,
+    LMProviderError,
+    LMStreamAssemblyError,
+    is_retryable_lm_error,
+)
 
 from weft.adapters.dspy.models import Models
 from weft.adapters.dspy.requests import answer_of, request_of
 from weft.agents.logic.spelling import spelled
-from weft.agents.logic.trouble import told
+from weft.agents.logic.trouble import passes, status_of, told
 from weft.agents.service.patience import attempts
 from weft.agents.spec import Answer, Patience, Task
 from weft.errors import EngineError, UsageError
+
+# What DSPy adds to the words of a provider, for those who ask by DSPy alone.
+_ADVICE = re.compile(r"\n\n  (credential came from|To fix):.*", re.DOTALL)
 
 
 class DSPyEngine:
@@ -62,7 +72,8 @@ class DSPyEngine:
                 response: Response = await trying(partial(_ask, task, model.lm, request))
             except (LMError, TimeoutError) as error:
                 tried = trying.statistics["attempt_number"]
-                raise EngineError(told(error, name, tried, self._patience)) from error
+                message = told(error, name, tried, self._patience)
+                raise EngineError(_ADVICE.sub("", message)) from error
         return answer_of(task, names, response)
 
     async def aclose(self) -> None:
@@ -103,5 +114,10 @@ def _is_silence(error: BaseException | None) -> bool:
 
 def _may_pass(error: BaseException) -> bool:
     """Whether it may be gone when the same request is made again; a stream may have broken."""
+    if isinstance(error, LMBillingError):
+        return False
     is_cut = isinstance(error, LMStreamAssemblyError | TimeoutError)
-    return is_cut or (isinstance(error, Exception) and is_retryable_lm_error(error))
+    is_known = isinstance(error, Exception) and is_retryable_lm_error(error)
+    # A provider that gives up in the middle of an answer has no status to say so.
+    is_late = type(error) is LMProviderError and status_of(error) is None
+    return is_cut or is_late or is_known or passes(status_of(error))

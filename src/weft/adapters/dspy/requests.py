@@ -3,9 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import groupby
+from typing import Any
 
 from dspy.lm15 import (
     Config,
+    DataPart,
     FunctionTool,
     Message,
     RefusalPart,
@@ -17,17 +19,28 @@ from dspy.lm15 import (
     ToolResultPart,
 )
 
-from weft.agents.logic.dialogues import Called, Heard, Own, Part, Returned, added_to, dialogue_of
+from weft.agents.logic.dialogues import (
+    Called,
+    Heard,
+    Own,
+    Part,
+    Returned,
+    added_to,
+    dialogue_of,
+    read_arguments,
+)
 from weft.agents.logic.outputs.forms import form_of, given_output
 from weft.agents.spec import Answer, Task, ToolCall, Usage
-from weft.kernel.values import as_object
+from weft.kernel.values import Json, as_data, as_object
+
+# What DSPy calls arguments that it could not read.
+UNREAD = "partial_json"
 
 
 def request_of(task: Task, names: Mapping[str, str], model: str, config: Config) -> Request:
     """What the model is asked: `names` says how tools are called there."""
     tools = tuple(
-        FunctionTool(names[tool.name], tool.description or None, tool.parameters)
-        for tool in task.tools
+        FunctionTool(names[tool.name], tool.description, tool.parameters) for tool in task.tools
     )
     messages = tuple(
         Message(role, tuple(map(_told, parts)))
@@ -68,16 +81,33 @@ def _told(part: Part) -> TextPart | ToolCallPart | ToolResultPart:
 def answer_of(task: Task, names: Mapping[str, str], response: Response) -> Answer:
     """What a response says, calls and gives."""
     parts = response.message.parts
-    text = "".join(part.text for part in parts if isinstance(part, TextPart | RefusalPart))
+    text = "".join(map(_words, parts))
     tools = {plain: name for name, plain in names.items()}
     calls = tuple(
-        ToolCall(tools.get(part.name, part.name), part.input, part.id)
+        ToolCall(tools.get(part.name, part.name), _arguments(part.input), part.id)
         for part in parts
         if isinstance(part, ToolCallPart)
     )
     usage = Usage(response.usage.input_tokens or 0, response.usage.output_tokens or 0)
     output = None if calls or task.output is None else given_output(task.output, text)
     return Answer(text, usage, calls, output, model=_model(response), added=added_to(task))
+
+
+def _words(part: Any) -> str:
+    """What a part of a response says; DSPy reads answers itself whose form has choices in it."""
+    match part:
+        case TextPart(text) | RefusalPart(text):
+            return text
+        case DataPart(value):
+            return as_data(value)
+        case _:
+            return ""
+
+
+def _arguments(given: Mapping[str, Any]) -> dict[str, Json]:
+    """The arguments of a call, those that are no data as other engines have them."""
+    unread = given.get(UNREAD)
+    return read_arguments(unread if len(given) == 1 and isinstance(unread, str) else given)
 
 
 def _model(response: Response) -> str:
