@@ -114,6 +114,7 @@ def read_agents(scope: Scope) -> dict[str, Agent]:
         if agent is not None:
             agents[name] = agent
             _check_sections(scope, document, found.path, agent)
+    scope.code_answers = any(each.engine and each.engine.function for each in agents.values())
     complete = declared.complete and "agents" not in scope.broken
     scope.agents_known = complete and bool(declared.entries)
     if complete and not declared.entries:

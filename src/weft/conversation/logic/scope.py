@@ -19,6 +19,7 @@ class Scope:
         self.broken = broken
         self.agent_names: set[str] = set()
         self.agents_known = False
+        self.code_answers = False
         self.variables_known = False
         self.places: dict[str, tuple[Document, Path]] = {}
         self.variable_names: frozenset[str] = frozenset()
@@ -34,10 +35,12 @@ class Scope:
 
     @property
     def others_write(self) -> bool:
-        """Whether tools or hooks are there, which may set any derived variable at any time."""
+        """Whether tools, hooks or code that answers are there, which may set any derived variable
+        at any time."""
         declared = as_object(self.document("tools").value) or {}
         hooks = self.report.part(self.document("hooks"), "hooks").value
-        return bool(declared.get("tools") or declared.get("lifecycle_tools") or hooks)
+        tools = declared.get("tools") or declared.get("lifecycle_tools")
+        return bool(tools or hooks) or self.code_answers
 
     def document(self, part: str) -> Document:
         """The document of a part, or an empty one."""
