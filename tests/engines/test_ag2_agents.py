@@ -1,4 +1,4 @@
-"""Agents of AG2 that take turns, by the suite that every engine passes, and with tools of theirs."""
+"""Agents of AG2 that take turns: by the suite that every engine passes, and with their tools."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager

@@ -130,7 +130,7 @@ async def test_nothing_is_shared_between_runs(tmp_path: Path) -> None:
     async def sing(context: Context) -> str:
         mine = f"{context.variables['user_id']}-{context.variables['app_id']}"
         context.variables["canary"] = mine
-        await anyio.sleep(0)
+        await anyio.sleep(0.001)
         return context.variables["canary"]
 
     folder, tenants = write_folder(tmp_path, FILES), ("acme", "bolt")
