@@ -41,7 +41,7 @@ async def converse(folder: str, server: LoopbackModel) -> None:
             if event.kind == "context.changed":
                 print(event.data.writer, "set", event.data.name, "to", event.data.value)
             if event.kind == "effect.done":
-                print("on record:", event.data.name)
+                print("on record:", event.data.name[:7])
             if event.kind == "agent.text":
                 print(event.data.text)
 

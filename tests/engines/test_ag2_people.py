@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import anyio
+import httpx2
 import pytest
 from ag2 import Agent, Context
 from ag2.config import OpenAIConfig
@@ -15,8 +17,8 @@ from weft import Engine, Run, Weft, use_ui_tool
 from weft.adapters.ag2 import AG2AgentEngine
 from weft.agents.events import QuestionAsked
 from weft.agents.spec import Answer, ToolCall
-from weft.testing import LoopbackModel, ModelRequest
-from weft.testing.contracts.facts import PATIENCE
+from weft.testing import LoopbackModel, ModelRequest, Stalled
+from weft.testing.contracts.facts import PATIENCE, until
 
 FILES = {
     "orchestrator.yaml": "initial_message: A table for two.",
@@ -30,9 +32,9 @@ FILES = {
 }
 
 
-def host(model: LoopbackModel, *tools: Callable[..., Any]) -> Engine:
+def host(model: LoopbackModel, *tools: Callable[..., Any], **how: Any) -> Engine:
     """An agent of AG2 with tools of its own."""
-    config = OpenAIConfig("loopback", api_key="none", base_url=model.url, max_retries=0)
+    config = OpenAIConfig("loopback", api_key="none", base_url=model.url, max_retries=0, **how)
     return AG2AgentEngine(lambda: Agent("host", config=config, tools=tools))
 
 
@@ -117,6 +119,50 @@ async def test_nobody_answers_in_time(tmp_path: Path) -> None:
     assert "Nobody answered 'human_input' in time." in failed.message
 
 
+async def test_a_call_that_was_cut_off_asks_only_for_what_is_not_on_record(tmp_path: Path) -> None:
+    noted: list[str] = []
+
+    def note() -> str:
+        noted.append("noted")
+        return "noted"
+
+    folder, store = write_folder(tmp_path, FILES), str(tmp_path / "weft.db")
+    async with LoopbackModel([calling("note"), Stalled(), "Done."]) as model:
+        async with Weft(store=store, engine=host(model, note)) as app:
+            run = await app.start(folder)
+            await until(lambda: len(model.requests) == 2)
+        async with Weft(store=store, engine=host(model, note)) as app:
+            resumed = await app.resume(run.id)
+            with anyio.fail_after(PATIENCE):
+                assert (await resumed.finished()).kind == "run.finished"
+    model.assert_complete()
+    assert model.requests[1].body == model.requests[2].body
+    assert noted == ["noted"] * 2
+
+
+async def test_what_tools_give_anew_is_another_request(tmp_path: Path) -> None:
+    tries = count(1)
+
+    def look() -> str:
+        return f"look {next(tries)}"
+
+    folder = write_folder(tmp_path, FILES)
+    lines = [calling("look"), calling("book"), calling("book"), "Done."]
+    async with LoopbackModel(lines) as model:
+        async with Weft(store="memory", engine=host(model, look, book)) as app:
+            run = await app.start(folder)
+            asked = await asked_in(run)
+            await run.answer(asked.question, "Friday")
+            with anyio.fail_after(PATIENCE):
+                assert (await run.finished()).kind == "run.finished"
+    assert [request.results for request in model.requests] == [
+        [],
+        ["look 1"],
+        ["look 2"],
+        ["look 2", "booked for Friday"],
+    ]
+
+
 @pytest.mark.repeats
 async def test_nothing_is_shared_between_runs(tmp_path: Path) -> None:
     mixed: list[str] = []
@@ -135,7 +181,9 @@ async def test_nothing_is_shared_between_runs(tmp_path: Path) -> None:
 
     folder, tenants = write_folder(tmp_path, FILES), ("acme", "bolt")
     async with LoopbackModel(answer) as model:
-        async with Weft(store="memory", engine=host(model, sing), slots=50) as app:
+        client = httpx2.AsyncClient(limits=httpx2.Limits(max_keepalive_connections=0))
+        engine = host(model, sing, http_client=client)
+        async with client, Weft(store="memory", engine=engine, slots=50) as app:
             names = [(f"canary-{n}", tenants[n % 2]) for n in range(50)]
             runs = [(await app.start(folder, user_id=u, app_id=a), u, a) for u, a in names]
             with anyio.fail_after(PATIENCE):

@@ -20,6 +20,7 @@ from weft.agents.logic.trouble import may_pass, told
 from weft.agents.service.patience import attempts
 from weft.agents.spec import Answer, Patience, Task, Usage
 from weft.errors import EngineError, UsageError
+from weft.kernel.digests import chain
 
 T = TypeVar("T")
 
@@ -110,26 +111,29 @@ class Asked(ModelConfig):
     ) -> ModelResponse:
         """What the model says, from the record if it is there: the agent asked a person since."""
         listed = [*tools]
-        self._show(messages, context.prompt, listed)
+        later = [text for event in _beyond(messages, self.given) for text in texts_of(event)]
+        self._show([*context.prompt], listed, later)
         ask = partial(self._ask, messages, context, tools=listed, **how)
-        response = await (ask() if self.task.variables is None else self._once(ask))
+        response = await (ask() if self.task.variables is None else self._once(ask, later))
         self._responses.append(response)
         return response
 
-    async def _once(self, ask: Callable[[], Awaitable[ModelResponse]]) -> ModelResponse:
-        """The response that is on record, or the one that is made now."""
+    async def _once(
+        self, ask: Callable[[], Awaitable[ModelResponse]], later: Sequence[str]
+    ) -> ModelResponse:
+        """The response that is on record, or the one that is made now: if tools of the agent's own
+        gave something else this time, it is another request."""
         assert self.task.variables is not None
 
         async def effect() -> Any:
             return (await ask()).to_dict()
 
-        number = len(self._responses) + 1
-        kept: Any = await self.task.variables.once(f"model {number}", effect)
+        after = f" after {chain(*later)}" if later else ""
+        name = f"model {len(self._responses) + 1}{after}"
+        kept: Any = await self.task.variables.once(name, effect)
         return cast("ModelResponse", ModelResponse.from_dict(kept))
 
-    def _show(
-        self, messages: Sequence[BaseEvent], prompt: Sequence[str], tools: Sequence[ToolSchema]
-    ) -> None:
+    def _show(self, prompt: list[str], tools: Sequence[ToolSchema], later: Sequence[str]) -> None:
         """Note what the model is shown beside the task."""
         for schema in _beyond(self._offered, tools):
             raise UsageError(
@@ -139,9 +143,7 @@ class Asked(ModelConfig):
         texts = [text for text in prompt if text != self.task.system]
         for schema in _beyond(tools, self._offered):
             texts += tool_texts(schema)
-        for event in _beyond(messages, self.given):
-            texts += texts_of(event)
-        self._added |= dict.fromkeys(filter(None, texts))
+        self._added |= dict.fromkeys(filter(None, (*texts, *later)))
 
     async def _ask(self, *what: Any, **how: Any) -> ModelResponse:
         """One request, made again after trouble that may pass."""
