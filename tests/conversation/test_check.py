@@ -259,6 +259,7 @@ def test_a_folder_without_agents_and_with_another_problem_says_both() -> None:
             "There is: scripted, functions, pydantic_ai, ag2, autogen, dspy.",
         ),
         ("A: {engine: {type: functions, file: a.py}}", "needs `file` and `function`"),
+        ("A: {engine: {type: ag2, function: f}}", "The ag2 engine needs `file` and `function`"),
         ("A: {engine: {type: scripted, file: a.py}}", "takes no file or function"),
         ("A: {engine: {type: pydantic_ai, function: f}}", "takes no file or function"),
     ],

@@ -168,6 +168,15 @@ def test_tools_and_hooks_may_set_every_variable(file: str, key: str, said: dict[
     assert examine(files)[1] == []
 
 
+def test_code_that_answers_may_set_every_variable() -> None:
+    rules = [passing("A", "B", "v is true"), passing("B", "C", "v is true")]
+    rules += [passing("A", "terminate"), passing("B", "terminate")]
+    files = folder({"v": variable()}, {"A": ["v"]}, rules)
+    engine = {"engine": {"type": "ag2", "file": "f.py", "function": "f"}}
+    files["agents.json"] = json.dumps({**dict.fromkeys(AGENTS, {}), "A": engine})
+    assert examine(files)[1] == []
+
+
 def test_code_may_use_every_variable() -> None:
     assert told_with({}) == ["W065", "W066"]
     assert told_with({"tools/t.py": ""}) == ["W065"]

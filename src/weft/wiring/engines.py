@@ -1,14 +1,15 @@
 """What makes agents answer, as they choose it."""
 
+from collections.abc import Callable
 from typing import Any
 
 from weft.agents.spec import Agent, Answer, Engine, EngineChoice, Line, Script, ToolCall, Usage
 from weft.conversation.logic.rosters import Roster
-from weft.errors import DefinitionError, Diagnostic
+from weft.errors import DefinitionError, Diagnostic, UsageError
 from weft.kernel.values import nearest
 from weft.wiring.adapters import adapter
 from weft.wiring.code import Code, where_named
-from weft.wiring.models import ASKING, Models, Unanswered
+from weft.wiring.models import ASKING, TAKING, Models, Unanswered
 
 ENGINES = ("scripted", "functions", *ASKING)
 REMEDY = (
@@ -64,7 +65,10 @@ class Engines:
                 _refuse_code(choice)
                 return known.script and _played(agent.name, known.script, modules)
             case "functions":
-                return _function(choice, modules)
+                return adapter("functions").FunctionEngine(_function(choice, modules))
+            case kind if kind in TAKING and _has_code(choice):
+                function = _function(choice, modules)
+                return _taking(kind, function) if to_run else None
             case kind if kind in ASKING:
                 _refuse_code(choice)
                 return self._asking(agent, known, kind) if to_run else None
@@ -113,21 +117,38 @@ def _answer(line: Line) -> Answer:
     return Answer(line.text, Usage(), calls, line.output)
 
 
+def _has_code(choice: EngineChoice | None) -> bool:
+    return choice is not None and bool(choice.file or choice.function)
+
+
 def _refuse_code(choice: EngineChoice | None) -> None:
-    if choice is not None and (choice.file or choice.function):
+    if choice is not None and _has_code(choice):
         reads = "reads script.yaml; it" if choice.type == "scripted" else "asks a model; it"
         message = f"The {choice.type} engine {reads} takes no file or function."
         raise Unanswered(message, "Drop them, or choose the functions engine.")
 
 
-def _function(choice: EngineChoice | None, modules: Any) -> Engine:
-    """The engine that asks a function of the workflow's code.
+def _taking(kind: str, make: Callable[[], Any]) -> Engine:
+    """The engine in which what a function makes takes the turn.
+
+    Raises:
+        Unanswered: its library is not installed.
+    """
+    try:
+        return getattr(adapter(kind), TAKING[kind])(make)
+    except UsageError as error:
+        raise Unanswered(str(error)) from error
+
+
+def _function(choice: EngineChoice | None, modules: Any) -> Callable[..., Any]:
+    """The function of the workflow's code that an engine asks, or that makes who answers.
 
     Raises:
         Unanswered: it is not said which one.
         DefinitionError: there is no such function.
     """
     if choice is None or not (choice.file and choice.function):
-        message = "The functions engine needs `file` and `function`."
-        raise Unanswered(message, "Say which function of which file answers.")
-    return adapter("functions").FunctionEngine(modules.function(choice.file, choice.function))
+        kind = choice.type if choice else "functions"
+        message = f"The {kind} engine needs `file` and `function`."
+        raise Unanswered(message, "Say which function of which file it is.")
+    return modules.function(choice.file, choice.function)

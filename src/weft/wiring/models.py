@@ -22,6 +22,14 @@ ASKING = {
     "dspy": "DSPyEngine",
 }
 
+# Those of them whose libraries have agents or programs, and what has one take turns that a function
+# makes.
+TAKING = {
+    "ag2": "AG2AgentEngine",
+    "autogen": "ConversableAgentEngine",
+    "dspy": "DSPyProgramEngine",
+}
+
 
 class Unanswered(Exception):
     """An agent that nothing makes answer."""

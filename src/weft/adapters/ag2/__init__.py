@@ -1,9 +1,10 @@
-"""Models through AG2. Needs the extra `ag2`."""
+"""Models and agents of AG2. Needs the extra `ag2`."""
 
 from weft.agents.spec import Patience
 from weft.errors import UsageError
 
 try:
+    from weft.adapters.ag2.agents import AG2AgentEngine
     from weft.adapters.ag2.engine import AG2Engine
 except ImportError as error:
     # An older 'ag2' is there but has not what is imported.
@@ -14,4 +15,4 @@ except ImportError as error:
         'Install it with: pip install "weft[ag2]"'
     ) from error
 
-__all__ = ["AG2Engine", "Patience"]
+__all__ = ["AG2AgentEngine", "AG2Engine", "Patience"]

@@ -11,6 +11,7 @@ from weft.agents.events import AgentOutput, AgentText, ModelAnswered, OutputRefu
 from weft.agents.logic.outputs.reading import read_output
 from weft.agents.spec import (
     Answer,
+    Exchange,
     Made,
     OutputModel,
     Publication,
@@ -52,9 +53,8 @@ def answered_by(
     task: Task, answer: Answer, calls: tuple[ToolCall, ...] = (), raw: str = ""
 ) -> ModelAnswered:
     """The fact that an engine answered, by whom and shown what beside the task."""
-    return ModelAnswered(
-        task.turn, task.agent, answer.usage, calls, raw, answer.model, answer.added
-    )
+    said = answer.model, answer.added, answer.before
+    return ModelAnswered(task.turn, task.agent, answer.usage, calls, raw, *said)
 
 
 def as_plain(given: Any) -> Any:
@@ -157,6 +157,17 @@ def check_making(who: str, answer: Answer) -> None:
     if type(answer.added) is not tuple or not all(map(is_text, answer.added)):
         given = preview(answer.added)
         raise EngineError(f"{who} added {given} to what it was given. Give a tuple of texts.")
+    if type(answer.before) is not tuple or not all(map(_is_exchange, answer.before)):
+        given = preview(answer.before)
+        raise EngineError(f"{who} did {given} before. Give a tuple of `Exchange`s with JSON.")
+
+
+def _is_exchange(given: object) -> bool:
+    """Whether something is an exchange that can be written down, with a result for each call."""
+    if type(given) is not Exchange or len(given.calls) != len(given.results):
+        return False
+    values = [*(call.arguments for call in given.calls), *(each.value for each in given.results)]
+    return is_text(given.text) and all(map(is_json, values))
 
 
 def _check(task: Task, answer: Answer, output: OutputModel | None) -> None:

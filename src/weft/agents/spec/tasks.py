@@ -107,7 +107,8 @@ class Answer(msgspec.Struct, frozen=True):
     artifacts to be published.
 
     `model` is the one that answered, by its provider's word. `added` are the texts that it was
-    shown and the task does not hold, in order.
+    shown and the task does not hold, in order. `before` is what the engine itself had tools of its
+    own do before it gave this answer; its next task of the turn holds that too.
     """
 
     text: str = ""
@@ -117,6 +118,7 @@ class Answer(msgspec.Struct, frozen=True):
     artifacts: tuple[Publication, ...] = ()
     model: str = ""
     added: tuple[str, ...] = ()
+    before: tuple[Exchange, ...] = ()
 
 
 class Engine(Protocol):

@@ -7,7 +7,7 @@ from weft.agents.events import ModelAnswered, ModelCalled, ToolFailed, ToolRetur
 from weft.agents.logic.exchanges import exchange_of, passed_on, request
 from weft.agents.spec import Exchange
 from weft.explain.logic.calls import Part, model_call_of, part_of, place_of
-from weft.explain.logic.steps import Call
+from weft.explain.logic.steps import Call, exchanges_given
 from weft.explain.spec.text import counted
 
 
@@ -53,14 +53,15 @@ def _exchanges(calls: Sequence[Call], found: Sequence[Call]) -> Iterator[Exchang
             if (ended := each.one(ToolReturned, ToolFailed))
         ]
         if answered and (exchange := exchange_of(answered[1], said, outcomes)) is not None:
-            yield exchange
+            yield from (*answered[1].before, exchange)
 
 
 def asking_doubts(asking: Asking, frame: str) -> Iterator[str]:
     """Every call that was asked with something else than the frame and the exchanges before it."""
     part = f"{asking.part.name}, " if asking.part.name else ""
+    counts = exchanges_given(asking.calls)
     for number, call in enumerate(asking.calls, 1):
-        given = asking.part.engine + number - 1
+        given = counts[call.key]
         said, again = call.events[0].data.request, request(frame, asking.exchanges[:given])
         if said != again:
             with_what = f"the frame and {counted(given, 'exchange')}" if given else "this frame"

@@ -1,6 +1,6 @@
 """What happened in a turn, from its events: one step for each call, in the order they began."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from weft.agents import events as agents
@@ -9,7 +9,7 @@ from weft.assembly.events import FrameAssembled
 from weft.board.events import ArtifactConsumed
 from weft.explain.logic.artifacts import Artifacts
 from weft.explain.logic.board_steps import board_step
-from weft.explain.logic.calls import call_of, model_call_of, number_of, part_of, place_of
+from weft.explain.logic.calls import Part, call_of, model_call_of, number_of, part_of, place_of
 from weft.explain.logic.words import words
 from weft.explain.spec import details
 from weft.explain.spec import steps as spec
@@ -77,15 +77,32 @@ def calls(own: Sequence[Event]) -> list[Call]:
 def steps(turn: Sequence[Call], artifacts: Artifacts) -> list[spec.Step]:
     """What happened in a turn, in order."""
     asked = {call.key: wanted for call in turn for wanted in [_wanted(call)] if wanted}
+    given = exchanges_given(turn)
     made: list[spec.Step] = []
     for call in turn:
         tool = asked.get(model_call_of(call.key), ())
-        step = _step(call, tool) or board_step(call.events, artifacts)
+        step = _step(call, tool, given) or board_step(call.events, artifacts)
         if step is not None:
             made.append(step)
         else:
             made += _details(call)
     return made
+
+
+def exchanges_given(turn: Sequence[Call]) -> dict[str, int]:
+    """How many exchanges each model call of a turn was given, by its key.
+
+    Each engine before left one; each call of this one too, and those that it had with tools of its
+    own.
+    """
+    found: dict[str, int] = {}
+    left: dict[Part, int] = {}
+    for call in turn:
+        if isinstance(call.events[0].data, agents.ModelCalled):
+            part, answered = part_of(call.key), call.one(agents.ModelAnswered)
+            found[call.key] = left.get(part, part.engine)
+            left[part] = found[call.key] + 1 + (len(answered[1].before) if answered else 0)
+    return found
 
 
 def _wanted(call: Call) -> Sequence[ToolCall]:
@@ -94,10 +111,10 @@ def _wanted(call: Call) -> Sequence[ToolCall]:
     return answered[1].calls if answered else ()
 
 
-def _step(call: Call, wanted: Sequence[ToolCall]) -> spec.Step | None:
+def _step(call: Call, wanted: Sequence[ToolCall], given: Mapping[str, int]) -> spec.Step | None:
     match call.events[0].data:
         case agents.ModelCalled():
-            return _model(call)
+            return _model(call, given[call.key])
         case agents.ToolCalled() | agents.ToolFailed():
             return _tool(call, wanted)
         case lifecycle.LifecycleToolCall() | lifecycle.LifecycleToolResult():
@@ -110,7 +127,7 @@ def _step(call: Call, wanted: Sequence[ToolCall]) -> spec.Step | None:
             return None
 
 
-def _model(call: Call) -> spec.ModelAsked:
+def _model(call: Call, given: int) -> spec.ModelAsked:
     first, number, part = call.events[0], number_of(call.key), part_of(call.key)
     outcome, usage, wanted, error, took, model = "open", Usage(), (), "", None, ""
     if answered := call.one(agents.ModelAnswered):
@@ -124,7 +141,7 @@ def _model(call: Call) -> spec.ModelAsked:
         number,
         first.data.engine,
         first.data.request,
-        part.engine + number - 1,
+        given,
         outcome,
         took,
         usage,

@@ -115,7 +115,7 @@ class Rounds:
             BudgetExceeded: there is no budget for a call; that is on record, and the run fails.
         """
         exchanges: list[Exchange] = [*before]
-        mistakes = 0
+        mistakes = rounds = 0
         for number in count():
             key = model_key(self._scope, number)
             facts = await self._ask(key, number, shown, exchanges)
@@ -125,25 +125,25 @@ class Rounds:
             assert isinstance(answered, ModelAnswered)
             if self._plain and not answered.calls:
                 return Ended("", facts)  # nothing but words: nobody has to do anything about them
-            if self._has_called_enough(answered, exchanges):
+            if self._has_called_enough(answered, rounds):
                 most = self._agent.max_tool_rounds
                 return Ended(f"TooManyRounds: it called tools again after {most} rounds of calls")
             exchange = await self._follow(key, facts)
             if exchange is None:
                 return Ended("", facts)
-            exchanges.append(exchange)
+            exchanges += (*answered.before, exchange)
+            rounds += bool(exchange.calls)
             problem = exchange.problem or _failed(exchange)
             mistakes += bool(problem)
             if mistakes > MISTAKES:
                 return Ended(f"TooManyMistakes: {problem}")
         raise AssertionError("counting has no end")
 
-    def _has_called_enough(self, answered: ModelAnswered, exchanges: Sequence[Exchange]) -> bool:
+    def _has_called_enough(self, answered: ModelAnswered, rounds: int) -> bool:
         """Whether an answer calls tools after all the rounds of calls that the agent has.
 
         A handoff can always be chosen: it ends the turn.
         """
-        rounds = sum(bool(each.calls) for each in exchanges)
         called = [self._offers.get(call.tool) for call in answered.calls]
         handed_over = any(offer is not None and offer.transfer for offer in called)
         return bool(called) and not handed_over and rounds >= self._agent.max_tool_rounds
