@@ -67,20 +67,29 @@ def _told(part: Part) -> TextPart | ToolCallPart | ToolResultPart:
 
 def answer_of(task: Task, names: Mapping[str, str], response: Response) -> Answer:
     """What a response says, calls and gives."""
-    parts = response.message.parts
-    text = "".join(part.text for part in parts if isinstance(part, TextPart | RefusalPart))
     tools = {plain: name for name, plain in names.items()}
     calls = tuple(
         ToolCall(tools.get(part.name, part.name), part.input, part.id)
-        for part in parts
+        for part in response.message.parts
         if isinstance(part, ToolCallPart)
     )
-    usage = Usage(response.usage.input_tokens or 0, response.usage.output_tokens or 0)
+    text, usage = text_of(response), usage_of(response)
     output = None if calls or task.output is None else given_output(task.output, text)
-    return Answer(text, usage, calls, output, model=_model(response), added=added_to(task))
+    return Answer(text, usage, calls, output, model=model_of(response), added=added_to(task))
 
 
-def _model(response: Response) -> str:
+def text_of(response: Response) -> str:
+    """What a response says in words, also if it refuses to."""
+    said = (part for part in response.message.parts if isinstance(part, TextPart | RefusalPart))
+    return "".join(part.text for part in said)
+
+
+def usage_of(response: Response) -> Usage:
+    """The tokens that a response took."""
+    return Usage(response.usage.input_tokens or 0, response.usage.output_tokens or 0)
+
+
+def model_of(response: Response) -> str:
     """Who answered: where an answer came in pieces, DSPy itself may only say who was asked."""
     named = (as_object(response.provider_data) or {}).get("model")
     return named if isinstance(named, str) and named else response.model
