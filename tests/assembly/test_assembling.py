@@ -232,16 +232,16 @@ async def test_nothing_found_is_no_error() -> None:
 
 async def test_what_a_search_gives_too_much_is_left_out() -> None:
     async def search(*sought: Any) -> Any:
-        contents = ("fits", 0.9), ("too much", 0.8), ("far off", 0.2), (" ", 0.95)
+        contents = ("too much", 0.8), ("fits", 0.9), ("far off", 0.2), (" ", 0.95)
         return [RetrievalResult(c, score, f"d{n}") for n, (c, score) in enumerate(contents)]
 
     source = from_retrieval(Library, "x", top_k=1)
     assembled = await assemble([source], Run().next(search=search))
     assert assembled.context.to_prompt_string() == "fits"
     assert reasons(assembled) == [
-        ("context[0] from_retrieval(library): d1#0", "filtered"),
+        ("context[0] from_retrieval(library): d3#0", "empty"),
+        ("context[0] from_retrieval(library): d0#0", "filtered"),
         ("context[0] from_retrieval(library): d2#0", "low_relevance"),
-        ("context[0] from_retrieval(library): d3#0", "filtered"),
     ]
 
 

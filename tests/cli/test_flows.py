@@ -221,6 +221,10 @@ def test_events_as_json(weft: Call) -> None:
         (("trop.py",), "There is no file 'trop.py'."),
         (("trip.py:trip",), "This is no Trip: to: Field required. Give a state with --input."),
         (("trip.py:trip", "--input", "{"), "This is no Trip: Invalid JSON"),
+        (
+            ("trip.py:trip", "--input", '{"to": "Rome", "frm": 1}'),
+            "A Trip has no field 'frm'.",
+        ),
         (("trip.py:trip", "--input", "@none.json"), "The file of --input cannot be read"),
         (("broken.py",), "broken.py:1: W042 The code file does not load: ZeroDivisionError"),
         (("empty.py",), "'empty.py' builds no flow."),

@@ -36,6 +36,7 @@ def test_settings_are_shown_with_where_they_came_from(weft: Call, tmp_path: Path
         'vectors = "sqlite:.weft/vectors.db"  # default',
         'beliefs = ""  # default',
         'model = ""  # default',
+        'engine = "pydantic_ai"  # default',
     ]
     (tmp_path / "weft.toml").write_text(done.out, "utf-8")
     assert 'artifacts = ""  # weft.toml' in weft("show", "config").out.splitlines()

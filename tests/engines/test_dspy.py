@@ -1,5 +1,6 @@
 """Models through DSPy, by the suite that every engine passes."""
 
+import json
 import subprocess
 import sys
 
@@ -10,7 +11,7 @@ from dspy.lm15 import Config
 from tests.support.engines import ByAddress, ByName
 from tests.support.tasks import NUMBERS, task
 from weft.adapters.dspy import DSPyEngine, Patience
-from weft.agents.spec import Answer, Exchange, ToolCall, ToolResult
+from weft.agents.spec import Answer, Exchange, OutputSchema, ToolCall, ToolResult
 from weft.errors import EngineError, UsageError
 from weft.testing import LoopbackModel, Stalled
 
@@ -51,6 +52,15 @@ async def test_an_output_that_is_no_object_is_asked_for_in_one() -> None:
     assert request.body["temperature"] == 0.5
     form = request.body["response_format"]["json_schema"]["schema"]
     assert form["properties"]["response"]["items"] == {"type": "integer"}
+
+
+async def test_an_output_with_choices_in_it_is_not_lost() -> None:
+    chosen = {"urgent": {"type": "boolean"}, "team": {"enum": ["desk", "van"], "type": "string"}}
+    form = OutputSchema("Choice", {"type": "object", "properties": chosen, "required": [*chosen]})
+    given = {"urgent": True, "team": "van"}
+    async with LoopbackModel([Answer(output=given)]) as model:
+        answer = await DSPyEngine("any", base_url=model.url)(task(("user", "Who?"), output=form))
+    assert json.loads(answer.text) == given
 
 
 async def test_dspy_keeps_nothing_of_what_was_said() -> None:

@@ -65,15 +65,16 @@ class Reading(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     degrees: float = 0
+    more: Any = None
 
 
 @pytest.mark.parametrize("degrees", [math.nan, math.inf, -math.inf])
 async def test_a_number_that_json_cannot_say_is_in_no_state(app: Weft, degrees: float) -> None:
-    flow = Flow("reading", Reading).start_with(gives({"degrees": degrees}))
-    with pytest.raises(FlowFailed, match="InvalidUpdate: The state cannot be"):
-        await app.run(flow, Reading())
+    for given in ({"degrees": degrees}, {"more": degrees}, {"more": [{"deep": degrees}]}):
+        with pytest.raises(FlowFailed, match=r"InvalidUpdate: .* cannot be Reading\."):
+            await app.run(Flow("reading", Reading).start_with(gives(given)), Reading())
     with pytest.raises(InvalidUpdate, match="does not come back from JSON"):
-        await app.run(flow, Reading(degrees=degrees))
+        await app.run(Flow("reading", Reading).start_with(gives({})), Reading(degrees=degrees))
 
 
 class Cat(BaseModel):

@@ -198,3 +198,23 @@ async def test_models_are_listed_and_nothing_else_is_there() -> None:
         assert [each.id for each in (await asking.models.list()).data] == ["mine"]
         with pytest.raises(openai.NotFoundError, match="POST /v1/embeddings"):
             await asking.embeddings.create(model="any", input="x")
+
+
+async def test_what_a_test_raises_stays_what_it_is() -> None:
+    with pytest.raises(AssertionError, match="five"):
+        async with LoopbackModel([]):
+            raise AssertionError("It is not five.")
+
+
+@pytest.mark.parametrize("path", ["chat/completions", "responses"])
+@pytest.mark.parametrize(
+    "body", [b"", b"Hello.", b"[]", b'{"messages": ["Hi."], "input": ["Hi."]}']
+)
+async def test_what_is_no_request_is_refused_and_the_next_one_answered(
+    path: str, body: bytes
+) -> None:
+    async with LoopbackModel(["Unheard.", "Hi."]) as model:
+        async with client(model) as asking:
+            with pytest.raises(openai.BadRequestError):
+                await asking.post(f"/{path}", cast_to=object, content=body)
+        assert (await ask(model)).choices[0].message.content == "Hi."

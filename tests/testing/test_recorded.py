@@ -159,3 +159,13 @@ async def test_an_empty_record_and_one_that_is_none(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="holds no recorded answers"):
         async with RecordedEngine(file, nobody):
             pass
+
+
+async def test_an_answer_that_was_spoiled_is_told_by_its_place(tmp_path: Path) -> None:
+    file = tmp_path / "traffic.json"
+    await record(file, "One.", "Two.", asked=("Hi.", "Ho."))
+    file.write_text(file.read_text("utf-8").replace('"Two."', "2"), "utf-8")
+    async with RecordedEngine(file, nobody) as engine:
+        assert await engine(task("Hi.")) == Answer("One.")
+        with pytest.raises(EngineError, match=r"traffic.json has no answer at number 2: Expected"):
+            await engine(task("Ho."))

@@ -39,6 +39,10 @@ class RefusalPart:
     text: str
 
 @dataclass(frozen=True)
+class DataPart:
+    value: Any
+
+@dataclass(frozen=True)
 class ToolCallPart:
     id: str
     name: str
@@ -51,7 +55,7 @@ class ToolResultPart:
     name: str | None = None
     is_error: bool = False
 
-Part = TextPart | RefusalPart | ToolCallPart | ToolResultPart
+Part = TextPart | RefusalPart | DataPart | ToolCallPart | ToolResultPart
 
 @dataclass(frozen=True)
 class Message:

@@ -3,11 +3,12 @@
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from pydantic import BaseModel, ValidationError
 
 from weft.errors import UsageError
 from weft.flow.logic.flows import Flow
-from weft.kernel.values import nearest
+from weft.kernel.values import as_object, nearest
 from weft.wiring.flows import flows_in
 
 _CODE = ".py"
@@ -58,11 +59,33 @@ def state_of(flow: Flow[Any], given: str | None) -> BaseModel:
     """
     model: type[BaseModel] = flow.state
     try:
-        return model() if given is None else model.model_validate_json(_text(given))
+        if given is None:
+            return model()
+        text = _text(given)
+        state = model.model_validate_json(text)
+        _refuse_unknown(model, text)
+        return state
     except ValidationError as error:
         remedy = "Give a state with --input." if given is None else "Correct --input."
         faults = "; ".join(map(_fault, error.errors()))
         raise UsageError(f"This is no {model.__name__}: {faults}. {remedy}") from error
+
+
+def _refuse_unknown(model: type[BaseModel], text: str) -> None:
+    """Refuse keys that the state has not, unless it says itself what becomes of them.
+
+    Raises:
+        UsageError: there are such keys.
+    """
+    if model.model_config.get("extra") is not None:
+        return
+    known = {field.alias or name for name, field in model.model_fields.items()}
+    known |= model.model_fields.keys()
+    for key in as_object(msgspec.json.decode(text)) or {}:
+        if key not in known:
+            near = nearest(key, sorted(known))
+            remedy = f"Did you mean {near!r}?" if near else f"It has: {', '.join(sorted(known))}."
+            raise UsageError(f"A {model.__name__} has no field {key!r}. {remedy}")
 
 
 def _fault(detail: Any) -> str:

@@ -182,6 +182,7 @@ class CrashingEngine:
     """An engine whose driver may be killed before and after each answer."""
 
     def __init__(self, engine: Engine, fuse: Fuse) -> None:
+        self.takes_variables = getattr(engine, "takes_variables", False)
         self._engine = engine
         self._fuse = fuse
 

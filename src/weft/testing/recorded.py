@@ -44,6 +44,8 @@ class RecordedEngine:
     async def __aenter__(self) -> Self:
         if not await self._file.exists():
             self._engine = self._make()
+            if getattr(self._engine, "takes_variables", False):
+                raise UsageError("What an engine does to variables is not recorded. Ask a model.")
             return self
         try:
             self._kept = msgspec.json.decode(await self._file.read_bytes(), type=list[Recorded])
@@ -72,7 +74,7 @@ class RecordedEngine:
             answer = as_answer(task, await self._engine(task))
             self._kept.append(Recorded(request, task.mask(_data_of(answer))))
             return answer
-        answer = msgspec.convert(self._found(request).answer, Answer)
+        answer = self._read(self._found(request))
         if task.output is None:  # nobody reads half an output
             for piece in pieces(answer.text):
                 task.say(piece)
@@ -87,6 +89,16 @@ class RecordedEngine:
         left = len(self._kept) - len(self._given)
         if self._engine is None and left:
             raise EngineError(f"{self._file} holds answers that nobody asked for: {left}.")
+
+    def _read(self, kept: Recorded) -> Answer:
+        try:
+            return msgspec.convert(kept.answer, Answer)
+        except msgspec.ValidationError as error:
+            number = self._kept.index(kept) + 1
+            raise EngineError(
+                f"{self._file} has no answer at number {number}: {error}. Undo what was edited "
+                "there, or delete the file and record it again."
+            ) from error
 
     def _found(self, request: dict[str, Any]) -> Recorded:
         """What was recorded for a request; the same one made twice gets one answer after the

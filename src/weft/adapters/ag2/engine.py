@@ -20,6 +20,9 @@ from weft.agents.service.patience import attempts
 from weft.agents.spec import Answer, Patience, Task
 from weft.errors import EngineError
 
+# What AG2 calls a provider that says when an answer is whole.
+OPENAI = "openai"
+
 
 class AG2Engine:
     """Asks the model that the agent names, or else this one.
@@ -87,13 +90,16 @@ class AG2Engine:
                 if isinstance(event, ModelMessageChunk) and task.output is None:
                     task.say(event.content)
 
-            return await client(
+            response = await client(
                 messages,
                 ConversationContext(Heard(hear), prompt=[task.system]),
                 tools=offer.tools,
                 response_schema=offer.form,
                 serializer=PydanticSerializer(),
             )
+        if response.provider == OPENAI and response.finish_reason is None:
+            raise EOFError("The answer has no end.")
+        return response
 
 
 class Heard(MemoryStream):

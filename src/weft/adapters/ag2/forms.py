@@ -44,6 +44,7 @@ def answer_of(task: Task, names: Mapping[str, str], response: ModelResponse, mod
     calls = tuple(
         ToolCall(tools.get(call.name, call.name), read_arguments(call.arguments), call.id)
         for call in response.tool_calls.calls
+        if call.id or call.name  # else AG2 fills a gap in the numbers of a provider
     )
     output = None if calls or task.output is None else given_output(task.output, text)
     return Answer(text, usage, calls, output, model=model, added=added_to(task))

@@ -1,10 +1,24 @@
 """Single requests to a model, as those who try again want them."""
 
+import re
 from typing import Any
 
 from dspy import LM, context
 from dspy.lm15 import Request, Response
-from dspy.utils.exceptions import LMError, LMStreamAssemblyError, is_retryable_lm_error
+from dspy.utils.exceptions import (
+    LMBillingError,
+    LMError,
+    LMProviderError,
+    LMStreamAssemblyError,
+    is_retryable_lm_error,
+)
+
+from weft.agents.logic import trouble
+from weft.agents.logic.trouble import passes, status_of
+from weft.agents.spec import Patience
+
+# What DSPy adds to the words of a provider, for those who ask by DSPy alone.
+_ADVICE = re.compile(r"\n\n  (credential came from|To fix):.*", re.DOTALL)
 
 
 async def ask(model: LM, request: Request, ear: Any = None) -> Response:
@@ -31,5 +45,15 @@ def _is_silence(error: BaseException | None) -> bool:
 
 def may_pass(error: BaseException) -> bool:
     """Whether it may be gone when the same request is made again; a stream may have broken."""
+    if isinstance(error, LMBillingError):
+        return False
     is_cut = isinstance(error, LMStreamAssemblyError | TimeoutError)
-    return is_cut or (isinstance(error, Exception) and is_retryable_lm_error(error))
+    is_known = isinstance(error, Exception) and is_retryable_lm_error(error)
+    # A provider that gives up in the middle of an answer has no status to say so.
+    is_late = type(error) is LMProviderError and status_of(error) is None
+    return is_cut or is_late or is_known or passes(status_of(error))
+
+
+def told(error: BaseException, model: str, tried: int, patience: Patience) -> str:
+    """What went wrong, in the provider's words and without DSPy's advice."""
+    return _ADVICE.sub("", trouble.told(error, model, tried, patience))

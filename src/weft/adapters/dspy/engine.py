@@ -7,11 +7,10 @@ from dspy import LM
 from dspy.lm15 import Config, Request, Response
 from dspy.utils.exceptions import LMError
 
-from weft.adapters.dspy.asking import ask, may_pass
+from weft.adapters.dspy.asking import ask, may_pass, told
 from weft.adapters.dspy.models import Models, named
 from weft.adapters.dspy.requests import answer_of, request_of
 from weft.agents.logic.spelling import spelled
-from weft.agents.logic.trouble import told
 from weft.agents.service.patience import attempts
 from weft.agents.spec import Answer, Patience, Task
 from weft.errors import EngineError

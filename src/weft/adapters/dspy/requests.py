@@ -3,9 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import groupby
+from typing import Any
 
 from dspy.lm15 import (
     Config,
+    DataPart,
     FunctionTool,
     Message,
     RefusalPart,
@@ -17,17 +19,28 @@ from dspy.lm15 import (
     ToolResultPart,
 )
 
-from weft.agents.logic.dialogues import Called, Heard, Own, Part, Returned, added_to, dialogue_of
+from weft.agents.logic.dialogues import (
+    Called,
+    Heard,
+    Own,
+    Part,
+    Returned,
+    added_to,
+    dialogue_of,
+    read_arguments,
+)
 from weft.agents.logic.outputs.forms import form_of, given_output
 from weft.agents.spec import Answer, Task, ToolCall, Usage
-from weft.kernel.values import as_object
+from weft.kernel.values import Json, as_data, as_object
+
+# What DSPy calls arguments that it could not read.
+UNREAD = "partial_json"
 
 
 def request_of(task: Task, names: Mapping[str, str], model: str, config: Config) -> Request:
     """What the model is asked: `names` says how tools are called there."""
     tools = tuple(
-        FunctionTool(names[tool.name], tool.description or None, tool.parameters)
-        for tool in task.tools
+        FunctionTool(names[tool.name], tool.description, tool.parameters) for tool in task.tools
     )
     messages = tuple(
         Message(role, tuple(map(_told, parts)))
@@ -69,7 +82,7 @@ def answer_of(task: Task, names: Mapping[str, str], response: Response) -> Answe
     """What a response says, calls and gives."""
     tools = {plain: name for name, plain in names.items()}
     calls = tuple(
-        ToolCall(tools.get(part.name, part.name), part.input, part.id)
+        ToolCall(tools.get(part.name, part.name), _arguments(part.input), part.id)
         for part in response.message.parts
         if isinstance(part, ToolCallPart)
     )
@@ -80,13 +93,29 @@ def answer_of(task: Task, names: Mapping[str, str], response: Response) -> Answe
 
 def text_of(response: Response) -> str:
     """What a response says in words, also if it refuses to."""
-    said = (part for part in response.message.parts if isinstance(part, TextPart | RefusalPart))
-    return "".join(part.text for part in said)
+    return "".join(map(_words, response.message.parts))
 
 
 def usage_of(response: Response) -> Usage:
     """The tokens that a response took."""
     return Usage(response.usage.input_tokens or 0, response.usage.output_tokens or 0)
+
+
+def _words(part: Any) -> str:
+    """What a part of a response says; DSPy reads answers itself whose form has choices in it."""
+    match part:
+        case TextPart(text) | RefusalPart(text):
+            return text
+        case DataPart(value):
+            return as_data(value)
+        case _:
+            return ""
+
+
+def _arguments(given: Mapping[str, Any]) -> dict[str, Json]:
+    """The arguments of a call, those that are no data as other engines have them."""
+    unread = given.get(UNREAD)
+    return read_arguments(unread if len(given) == 1 and isinstance(unread, str) else given)
 
 
 def model_of(response: Response) -> str:

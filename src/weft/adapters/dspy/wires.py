@@ -11,10 +11,9 @@ from dspy.lm15 import Message, Request, Response, TextPart
 from dspy.lm15 import Usage as Tokens
 from dspy.utils.exceptions import LMError
 
-from weft.adapters.dspy.asking import ask, may_pass
+from weft.adapters.dspy.asking import ask, may_pass, told
 from weft.adapters.dspy.models import Model
 from weft.adapters.dspy.requests import model_of, text_of, usage_of
-from weft.agents.logic.trouble import told
 from weft.agents.service.patience import attempts
 from weft.agents.spec import Patience, Task, Usage
 from weft.errors import EngineError

@@ -9,6 +9,7 @@ from pydantic_ai.exceptions import (
     ContentFilterError,
     ModelAPIError,
     ModelConnectionError,
+    ModelQuotaExceededError,
     ModelRateLimitError,
     ModelServerError,
     ModelUnavailableError,
@@ -24,13 +25,14 @@ from pydantic_ai.messages import (
     TextPartDelta,
 )
 from pydantic_ai.models import Model, ModelRequestParameters
+from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.settings import ModelSettings
 
 from weft.adapters.pydantic_ai.forms import answer_of, parameters_of
 from weft.adapters.pydantic_ai.messages import messages_of
 from weft.adapters.pydantic_ai.naming import Models
 from weft.agents.logic.spelling import spelled
-from weft.agents.logic.trouble import told
+from weft.agents.logic.trouble import passes, status_of, told
 from weft.agents.service.patience import attempts
 from weft.agents.spec import Answer, Patience, Task
 from weft.errors import EngineError
@@ -44,6 +46,10 @@ PASSING = (
     TimeoutError,
     UnexpectedModelBehavior,
 )
+
+# The models of OpenAI's protocols, and where Pydantic AI keeps what these say about an end.
+ENDING = (OpenAIChatModel, OpenAIResponsesModel)
+ENDINGS = {"finish_reason", "refusal"}
 
 
 class PydanticAIEngine:
@@ -123,7 +129,20 @@ class PydanticAIEngine:
                     waiting.deadline = anyio.current_time() + self._patience.timeout
                     if task.output is None:  # nobody reads half an output
                         task.say(_words(event))
-            return response.get()
+        return _whole(model, response.get())
+
+
+def _whole(model: Model, response: ModelResponse) -> ModelResponse:
+    """The response, unless it was cut off: OpenAI says how one ended, which others that have models
+    of their own need not.
+
+    Raises:
+        UnexpectedModelBehavior: it was.
+    """
+    details = response.provider_details or {}
+    if type(model) in ENDING and not details.keys() & ENDINGS:
+        raise UnexpectedModelBehavior("The answer has no end.")
+    return response
 
 
 def _alone(model: Model, settings: ModelSettings) -> ModelSettings:
@@ -134,7 +153,8 @@ def _alone(model: Model, settings: ModelSettings) -> ModelSettings:
 
 
 def _may_pass(error: BaseException) -> bool:
-    return isinstance(error, PASSING) and not isinstance(error, ContentFilterError)
+    is_for_good = isinstance(error, ContentFilterError | ModelQuotaExceededError)
+    return not is_for_good and (isinstance(error, PASSING) or passes(status_of(error)))
 
 
 def _words(event: ModelResponseStreamEvent) -> str:

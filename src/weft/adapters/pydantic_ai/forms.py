@@ -7,7 +7,7 @@ from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.tools import ToolDefinition
 
-from weft.agents.logic.dialogues import added_to
+from weft.agents.logic.dialogues import added_to, read_arguments
 from weft.agents.logic.outputs.forms import form_of, given_output
 from weft.agents.spec import Answer, OutputSchema, Task, ToolCall, Usage
 
@@ -62,16 +62,20 @@ def answer_of(
     called = [part for part in response.parts if isinstance(part, ToolCallPart)]
     tools = {plain: name for name, plain in names.items()}
     calls = tuple(
-        ToolCall(tools.get(part.tool_name, part.tool_name), part.args_as_dict(), part.tool_call_id)
-        for part in called
-        if part.tool_name != OUTPUT or OUTPUT in tools
+        _call(part, tools) for part in called if part.tool_name != OUTPUT or OUTPUT in tools
     )
     output = None
     if task.output is not None and not calls:
-        given = [part.args_as_dict() for part in called]
+        given = [_call(part, tools).arguments for part in called]
         output = given_output(task.output, text, given[0] if given else None)
     name = response.model_name or model.model_name
     return Answer(text, usage, calls, output, model=name, added=_added(task, model))
+
+
+def _call(part: ToolCallPart, tools: Mapping[str, str]) -> ToolCall:
+    """A call, by the name that the run has for its tool."""
+    name = tools.get(part.tool_name, part.tool_name)
+    return ToolCall(name, read_arguments(part.args or ""), part.tool_call_id)
 
 
 def _added(task: Task, model: Model) -> tuple[str, ...]:

@@ -1,11 +1,13 @@
 """What a model is shown of a task, in the words of no library."""
 
+import json
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from weft.agents.logic.outputs.forms import around_form
+from weft.agents.logic.spelling import plainly
 from weft.agents.spec import USER, WORKFLOW, Exchange, Task
 from weft.assembly.spec import Message
 from weft.kernel.values import Json, as_data, as_object
@@ -95,8 +97,8 @@ def _exchanged(exchange: Exchange, number: int, names: Mapping[str, str]) -> Ite
     if exchange.text:
         yield Own(exchange.text)
     called = [
-        Called(call.id or f"call_{number}_{n}", names.get(call.tool, call.tool), call.arguments)
-        for n, call in enumerate(exchange.calls)
+        Called(id, names.get(call.tool, plainly(call.tool)), call.arguments)
+        for id, call in zip(_ids(exchange, number), exchange.calls, strict=True)
     ]
     yield from called
     for call, result in zip(called, exchange.results, strict=True):
@@ -106,8 +108,18 @@ def _exchanged(exchange: Exchange, number: int, names: Mapping[str, str]) -> Ite
         yield Heard(f"{WRONG}{exchange.problem}{AGAIN}")
 
 
-def read_arguments(text: str) -> dict[str, Json]:
-    """The arguments that a model wrote for a call; what is no data is left to the tool, as such."""
+def _ids(exchange: Exchange, number: int) -> Iterator[str]:
+    """What tells the calls of an exchange apart, also where their provider did not."""
+    taken: set[str] = {""}
+    for n, call in enumerate(exchange.calls):
+        yield f"call_{number}_{n}" if call.id in taken else call.id
+        taken.add(call.id)
+
+
+def read_arguments(given: str | Mapping[str, Any]) -> dict[str, Json]:
+    """The arguments that a model wrote for a call, or a library read; what is no data is left to
+    the tool, as such."""
+    text = given if isinstance(given, str) else json.dumps(given)
     try:
         found = as_object(msgspec.json.decode(text or "{}"))
     except (ValueError, RecursionError):

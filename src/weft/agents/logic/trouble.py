@@ -1,6 +1,8 @@
 """What the clients of models raise, by what they have in common."""
 
 from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+from math import isfinite
 from typing import Any, cast
 
 from weft.agents.spec import Patience
@@ -8,6 +10,9 @@ from weft.kernel.values import as_object, said
 
 # Refusals that are not for good, beside the errors of servers: too slow, in conflict, too many.
 PASSING = (408, 409, 425, 429)
+
+# A refusal for too many requests that is for good: nobody pays for them.
+QUOTA = "insufficient_quota"
 
 # What no request makes better: whoever asks is wrong, or the answer is.
 MISTAKES = (AttributeError, ImportError, LookupError, TypeError, ValueError)
@@ -17,8 +22,13 @@ def may_pass(error: BaseException) -> bool:
     """Whether the same request may be answered when it is made again: by its status, or as there
     was no response at all."""
     if (status := status_of(error)) is not None:
-        return status in PASSING or status >= 500
+        return passes(status) and getattr(error, "code", None) != QUOTA
     return isinstance(error, Exception) and not isinstance(error, MISTAKES)
+
+
+def passes(status: int | None) -> bool:
+    """Whether a provider that refuses with that status may answer later."""
+    return status is not None and (status in PASSING or status >= 500)
 
 
 def status_of(error: BaseException) -> int | None:
@@ -33,10 +43,17 @@ def asked_pause(error: BaseException | None) -> float:
         return float(seconds)
     response = getattr(error, "response", None)
     headers = cast("Mapping[str, str]", getattr(response, "headers", None) or {})
+    asked = headers.get("retry-after", "")
     try:
-        return float(headers.get("retry-after", 0))
-    except ValueError:  # a date; the usual pause is as good
+        seconds = float(asked) if asked[-1:].isdigit() else _until(asked, headers.get("date", ""))
+    except (TypeError, ValueError):  # neither seconds nor a date; the usual pause is as good
         return 0.0
+    return seconds if isfinite(seconds) else 0.0
+
+
+def _until(date: str, now: str) -> float:
+    """The seconds to a date, by the clock of whoever named it."""
+    return (parsedate_to_datetime(date) - parsedate_to_datetime(now)).total_seconds()
 
 
 def told(error: BaseException, model: str, tried: int, patience: Patience) -> str:

@@ -60,10 +60,11 @@ def retrieval_draft(
     fact: RetrievalSearched,
     results: Iterable[RetrievalResult],
 ) -> Draft:
-    """What a search found, but for what is not relevant enough or more than was asked for."""
+    """What a search found, best first, but for what is not relevant enough or more than was asked
+    for."""
     kept: list[RetrievalResult] = []
     withheld: list[Withheld] = []
-    for each in results:
+    for each in sorted(results, key=lambda result: -result.score):
         called = f"{origin}: {each.source_id}#{each.chunk}"
         if each.score < source.min_relevance:
             withheld.append(Withheld(called, "low_relevance", f"scores {each.score:g}"))

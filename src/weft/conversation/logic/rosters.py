@@ -113,6 +113,7 @@ def read_agents(scope: Scope) -> dict[str, Agent]:
         agent = scope.report.model(document, found, Agent)
         if agent is not None:
             agents[name] = agent
+            scope.code_answers |= agent.engine is not None and agent.engine.function is not None
             _check_sections(scope, document, found.path, agent)
     complete = declared.complete and "agents" not in scope.broken
     scope.agents_known = complete and bool(declared.entries)

@@ -19,6 +19,7 @@ class Scope:
         self.broken = broken
         self.agent_names: set[str] = set()
         self.agents_known = False
+        self.code_answers = False
         self.variables_known = False
         self.places: dict[str, tuple[Document, Path]] = {}
         self.variable_names: frozenset[str] = frozenset()
@@ -34,10 +35,13 @@ class Scope:
 
     @property
     def others_write(self) -> bool:
-        """Whether tools or hooks are there, which may set any derived variable at any time."""
+        """Whether code is there that may set any derived variable at any time: tools, hooks, or
+        what answers for agents."""
         declared = as_object(self.document("tools").value) or {}
         hooks = self.report.part(self.document("hooks"), "hooks").value
-        return bool(declared.get("tools") or declared.get("lifecycle_tools") or hooks)
+        played = (as_object(self.document("script").value) or {}).get("functions")
+        written = declared.get("tools") or declared.get("lifecycle_tools") or hooks or played
+        return self.code_answers or bool(written)
 
     def document(self, part: str) -> Document:
         """The document of a part, or an empty one."""

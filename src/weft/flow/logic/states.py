@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import Annotated, Any, NamedTuple, cast, get_origin
 
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticSerializationError
 
@@ -116,17 +116,24 @@ class StateModel:
             near = nearest(str(name), list(self.reducers))
             remedy = f"Did you mean {near!r}?" if near else f"It has: {', '.join(self.reducers)}."
             raise InvalidUpdate(f"{self.model.__name__} has no field {name!r}. {remedy}")
-        adapter = _ANY if callable(self.reducers[name]) else self._adapters[name]
+        writer = _ANYTHING if callable(self.reducers[name]) else self._writers[name]
         try:
-            return adapter.dump_python(adapter.validate_python(value), mode="json")
+            (written,) = writer.dump_python(writer.validate_python((value,)), mode="json")
+            # A store would give back null for what is no number, and nothing for half a character.
+            json.dumps(written, allow_nan=False, ensure_ascii=False).encode()
+            return written
         except (PydanticSerializationError, ValidationError, ValueError) as error:
             raise InvalidUpdate(
                 f"{preview(value)} cannot be {self.model.__name__}.{name}: {said(error)}"
             ) from error
 
     @cached_property
+    def _writers(self) -> dict[str, TypeAdapter[Any]]:
+        return {name: _writer(_type(field)) for name, field in self.model.model_fields.items()}
+
+    @cached_property
     def _adapters(self) -> dict[str, TypeAdapter[Any]]:
-        return {name: _adapter(field) for name, field in self.model.model_fields.items()}
+        return {name: TypeAdapter(_type(field)) for name, field in self.model.model_fields.items()}
 
     def reduce(
         self, state: Mapping[str, Json], deltas: Iterable[Mapping[str, Json]]
@@ -180,15 +187,21 @@ class StateModel:
                 state[name] = value
 
 
-_ANY: TypeAdapter[Any] = TypeAdapter(Any)
+def _writer(kind: Any) -> TypeAdapter[Any]:
+    """What writes one value of a type, in a tuple: only there can it be told to write a number that
+    is none as it is, for us to refuse it, and not as null."""
+    one: Any = tuple
+    return TypeAdapter(one[kind], config=ConfigDict(ser_json_inf_nan="constants"))
 
 
-def _adapter(field: FieldInfo) -> TypeAdapter[Any]:
-    """What reads values of a field: its type and what limits it, since pydantic warns of all else,
-    such as an alias, where no model is around it."""
+_ANYTHING = _writer(Any)
+
+
+def _type(field: FieldInfo) -> Any:
+    """The type of a field and what limits it: pydantic warns of all else, such as an alias, where
+    no model is around it."""
     annotated: Any = Annotated
-    union = Field(discriminator=field.discriminator)
-    return TypeAdapter(annotated[field.annotation, union, *field.metadata])
+    return annotated[field.annotation, Field(discriminator=field.discriminator), *field.metadata]
 
 
 def _meant(field: TypeAdapter[Any], given: Json) -> Any:

@@ -121,7 +121,7 @@ class AgentStep(Generic[S]):
 
     def __init_subclass__(cls) -> None:
         engine = vars(cls).get("engine")
-        if isfunction(engine) and len(signature(engine).parameters) == 1:
+        if isfunction(engine) and "self" not in signature(engine).parameters:
             cls.engine = staticmethod(engine)  # it takes a task, and is no method
 
     def instructions(self) -> str:

@@ -16,7 +16,9 @@ def misformed(body: Mapping[str, Any]) -> str | None:
     messages: list[dict[str, Any]] = body.get("messages") or []
     if not messages:
         return "'messages' is empty."
-    names = [tool["function"]["name"] for tool in body.get("tools") or ()]
+    calls = [call for message in messages for call in message.get("tool_calls") or ()]
+    named: list[dict[str, Any]] = [*(body.get("tools") or ()), *calls]
+    names = [each["function"]["name"] for each in named if "function" in each]
     return unnamed(names) or _unanswered(messages)
 
 

@@ -21,7 +21,9 @@ def misformed(body: Mapping[str, Any]) -> str | None:
     given = {item["call_id"] for item in items if item.get("type") == "function_call_output"}
     if called != given:
         return f"Calls and results do not fit: {', '.join(sorted(called ^ given))}."
-    return unnamed(tool["name"] for tool in body.get("tools") or ())
+    calls = [item for item in items if item.get("type") == "function_call"]
+    named: list[dict[str, Any]] = [*(body.get("tools") or ()), *calls]
+    return unnamed(each["name"] for each in named)
 
 
 class ResponsesReply:

@@ -11,7 +11,7 @@ from anyio.abc import ByteStream, SocketAttribute
 
 from weft.agents.spec import Answer
 from weft.errors import EngineError
-from weft.kernel.values import said
+from weft.kernel.values import as_object, said
 from weft.testing.loopback import chat, http, protocol, responses
 from weft.testing.loopback.protocol import Reply
 from weft.testing.loopback.script import (
@@ -59,7 +59,7 @@ class LoopbackModel:
         error: BaseException | None,
         at: TracebackType | None,
     ) -> None:
-        await self._open.__aexit__(kind, error, at)
+        await self._open.aclose()  # what the block raised is no matter of this server
 
     @property
     def url(self) -> str:
@@ -92,7 +92,7 @@ class LoopbackModel:
             case "GET", "/v1/models":
                 await stream.send(_json(200, protocol.models(self.name)))
             case "POST", chat.PATH | responses.PATH:
-                asked = ModelRequest(request.path, request.headers, json.loads(request.body))
+                asked = ModelRequest(request.path, request.headers, _body(request.body))
                 self.requests.append(asked)
                 await self._answer(asked, len(self.requests), stream)
             case method, path:
@@ -101,8 +101,7 @@ class LoopbackModel:
                 await stream.send(_refused(Refusal(404, message)))
 
     async def _answer(self, asked: ModelRequest, number: int, stream: ByteStream) -> None:
-        check = chat.misformed if asked.path == chat.PATH else responses.misformed
-        wrong = check(asked.body)
+        wrong = _misformed(asked)
         line = Refusal(400, wrong) if wrong else await self._line(asked, number)
         match line:
             case Refusal():
@@ -160,6 +159,23 @@ class LoopbackModel:
     async def _stall(self, stream: ByteStream) -> None:
         await http.until_gone(stream)
         self.abandoned += 1
+
+
+def _body(data: bytes) -> dict[str, Any]:
+    """The body of a request; one that is no data asks for nothing."""
+    try:
+        return as_object(json.loads(data)) or {}
+    except ValueError:
+        return {}
+
+
+def _misformed(asked: ModelRequest) -> str | None:
+    """Why a provider would refuse a request, or nothing when it would not."""
+    check = chat.misformed if asked.path == chat.PATH else responses.misformed
+    try:
+        return check(asked.body)
+    except (AttributeError, LookupError, TypeError) as error:
+        return f"The request is not of the protocol: {said(error)}"
 
 
 def _reply(line: Line, asked: ModelRequest, number: int) -> Reply:

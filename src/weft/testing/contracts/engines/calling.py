@@ -78,6 +78,20 @@ class CallingContract(EngineSuite):
         assert done.texts == ["Too bad."]
         assert "subtract" in told
 
+    async def test_a_tool_that_has_no_possible_name(self) -> None:
+        """The model is told so too, by a name that its provider takes."""
+        done, told = await self._after(ToolCall("functions.subtract?", {"a": 2}))
+        assert done.texts == ["Too bad."]
+        assert "functions.subtract?" in told
+
+    async def test_calls_that_their_provider_does_not_tell_apart(self) -> None:
+        """Each result goes to its call all the same."""
+        calls = [ToolCall("add", {"a": a, "b": 0}, "same") for a in (1, 2)]
+        async with LoopbackModel([calling(*calls), "It is 1 or 2."]) as model:
+            done = await self.converse(model, EQUIPPED)
+        assert done.texts == ["It is 1 or 2."]
+        assert model.requests[-1].results == ["1", "2"]
+
     async def test_tools_and_an_output(self) -> None:
         """A tool can be called on the way to an output."""
         output = {"total": 5, "remark": "added"}

@@ -1,5 +1,6 @@
 """What every engine makes of trouble: it waits, tries again, gives up, and leaves nothing half."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,10 @@ from weft.testing.loopback import Broken, Garbled, LoopbackModel, ModelRequest, 
 from weft.testing.loopback.script import Line
 
 TEXT = "It is five."
+
+# What a provider says in the place of the rest of an answer, by either protocol.
+TROUBLE = {"type": "server_error", "code": "server_error", "message": "Overloaded."}
+GIVEN_UP = json.dumps(TROUBLE | {"type": "error", "error": TROUBLE})
 
 # Seconds after which a request is given up, where a test waits for that.
 SOON = 0.5
@@ -55,7 +60,7 @@ class TroubleContract(EngineSuite):
 
     async def test_a_server_in_trouble(self) -> None:
         """Errors of the server are tried again."""
-        for status in (500, 502, 503):
+        for status in (408, 500, 502, 503):
             async with LoopbackModel([Refusal(status), TEXT]) as model:
                 self._said_once(await self.converse(model))
 
@@ -71,6 +76,11 @@ class TroubleContract(EngineSuite):
             done, model = await self._failed([Refusal(status, "It must not be so."), TEXT])
             assert len(model.requests) == 1
             assert "It must not be so." in done.end.data.message
+
+    async def test_a_server_that_gives_up(self) -> None:
+        """It is tried again when it is the stream that says so."""
+        async with LoopbackModel([Garbled(GIVEN_UP), TEXT]) as model:
+            self._said_once(await self.converse(model))
 
     async def test_a_stream_that_breaks(self) -> None:
         """It is tried again: whoever listens hears it from its beginning, and it is said once."""

@@ -1,0 +1,51 @@
+"""What a refusal says about asking again."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from weft.agents.logic.trouble import asked_pause, may_pass
+
+
+class Refused(Exception):
+    """A refusal as OpenAI's client raises it."""
+
+    def __init__(self, status: int = 429, code: str = "", **headers: str) -> None:
+        super().__init__("No.")
+        self.status_code, self.code = status, code
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        self.response = SimpleNamespace(headers=named)
+
+
+NOON, LATER = "Sun, 06 Nov 1994 12:00:00 GMT", "Sun, 06 Nov 1994 12:01:30 GMT"
+
+
+@pytest.mark.parametrize(
+    ("asked", "now", "seconds"),
+    [
+        ("", NOON, 0),
+        ("2", NOON, 2),
+        ("0.5", "", 0.5),
+        (LATER, NOON, 90),
+        (LATER, "", 0),
+        (LATER, NOON.replace("GMT", "-0000"), 0),
+        ("soon", NOON, 0),
+        ("nan", NOON, 0),
+        ("inf", NOON, 0),
+        ("9" * 400, NOON, 0),
+    ],
+)
+def test_a_pause_is_asked_for_in_seconds_or_by_a_date(asked: str, now: str, seconds: float) -> None:
+    assert asked_pause(Refused(retry_after=asked, date=now)) == seconds
+
+
+@pytest.mark.parametrize("status", [408, 409, 425, 429, 500, 529])
+def test_some_refusals_may_pass(status: int) -> None:
+    assert may_pass(Refused(status))
+
+
+@pytest.mark.parametrize(
+    "refusal", [Refused(400), Refused(302), Refused(429, "insufficient_quota")]
+)
+def test_others_are_for_good(refusal: Refused) -> None:
+    assert not may_pass(refusal)

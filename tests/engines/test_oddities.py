@@ -1,0 +1,87 @@
+"""What providers send beside their protocol, asked by every library: it comes to the same."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.support.asking import asking
+from tests.support.tasks import task
+from weft.agents.spec import Answer, ToolCall, ToolSchema
+from weft.testing import Garbled, LoopbackModel
+from weft.testing.loopback.responses import ResponsesReply
+from weft.testing.loopback.script import Line
+from weft.wiring.adapters import adapter
+from weft.wiring.models import ASKING
+
+ADD = ToolSchema("add", "", {"type": "object", "properties": {}})
+ENDED = {"index": 0, "delta": {}, "finish_reason": "tool_calls"}
+
+# AutoGen puts the calls of an answer where their provider numbers them, and takes no gaps.
+ORDERING = [kind for kind in ASKING if kind != "autogen"]
+
+# DSPy takes an answer for whole when the stream says that it is over; AutoGen fails.
+COUNTING = ["pydantic_ai", "ag2"]
+
+
+def chunks(*choices: dict[str, Any] | None) -> Garbled:
+    """An answer in chunks with these choices, or none."""
+    head = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "any"}
+    return streamed(*(head | {"choices": [each] if each else []} for each in choices))
+
+
+def streamed(*events: dict[str, Any]) -> Garbled:
+    """An answer that comes as these events."""
+    return Garbled("\n\ndata: ".join(map(json.dumps, events)))
+
+
+def called(arguments: str, index: int = 0) -> dict[str, Any]:
+    """A call of a tool, as its provider numbers it."""
+    function = {"name": "add", "arguments": arguments}
+    call = {"index": index, "id": f"id{index}", "type": "function", "function": function}
+    return {"index": 0, "delta": {"tool_calls": [call]}, "finish_reason": None}
+
+
+async def calls(kind: str, line: Line) -> tuple[ToolCall, ...]:
+    """What an engine has called when its model answers so."""
+    async with LoopbackModel([line]) as model, asking(kind, model.url) as engine:
+        answer = await engine(task(("user", "Add."), tools=(ADD,)))
+    assert [tool["function"].get("description") for tool in model.requests[0].body["tools"]] != [
+        None
+    ]
+    return answer.calls
+
+
+@pytest.mark.parametrize("kind", ASKING)
+@pytest.mark.parametrize("wrong", ['{"a": 1,', '{"a": NaN}', '{"a": "\\ud800"}'])
+async def test_arguments_that_are_no_data_are_left_to_the_tool(kind: str, wrong: str) -> None:
+    (call,) = await calls(kind, chunks(called(wrong), ENDED))
+    assert call == ToolCall("add", {"INVALID_JSON": wrong}, "id0")
+
+
+@pytest.mark.parametrize("kind", ORDERING)
+async def test_calls_may_be_numbered_with_gaps(kind: str) -> None:
+    given = await calls(kind, chunks(called('{"a": 1}', 1), called('{"a": 2}', 3), ENDED))
+    assert [call.arguments for call in given] == [{"a": 1}, {"a": 2}]
+
+
+@pytest.mark.parametrize("kind", COUNTING)
+@pytest.mark.parametrize("text", ["It is", None])
+async def test_an_answer_without_an_end_was_cut_off(kind: str, text: str | None) -> None:
+    begun = {"index": 0, "delta": {"content": text}, "finish_reason": None} if text else None
+    async with LoopbackModel([chunks(begun), "It is 5."]) as model:
+        async with asking(kind, model.url) as engine:
+            assert (await engine(task(("user", "Add.")))).text == "It is 5."
+    model.assert_complete()
+
+
+@pytest.mark.parametrize("kind", COUNTING)
+async def test_so_was_one_of_the_newer_protocol(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = ResponsesReply(Answer("It is"), {"model": "any"}, 1).begun()
+    async with LoopbackModel([streamed(*begun), "It is 5."]) as model:
+        monkeypatch.setenv("OPENAI_BASE_URL", model.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "key")
+        engine = getattr(adapter(kind), ASKING[kind])("openai:any")
+        assert (await engine(task(("user", "Add.")))).text == "It is 5."
+    assert {request.path for request in model.requests} == {"/v1/responses"}
+    model.assert_complete()
