@@ -94,21 +94,21 @@ FORM = OutputSchema(
             "total": {"type": "integer", "minimum": 0},
             "mood": {"enum": ["good", "bad"]},
             "first name": {"type": "string", "description": "As on the badge."},
-            "tags": {"type": "array", "items": {"type": "string"}},
+            "tags": {"type": "array", "items": {"type": "string"}, "maxItems": 3},
+            "codes": {"type": "array", "items": {"type": "string", "pattern": "^[A-Z]$"}},
             "part": {"$ref": "#/$defs/Part"},
             "copy": {"anyOf": [{"type": "boolean"}, {"type": "null"}]},
             "note": {"type": "string"},
         },
-        "required": ["total", "mood", "first name", "tags", "part", "copy"],
+        "required": ["total", "mood", "first name", "tags", "codes", "part", "copy"],
     },
 )
 
 
 async def test_a_signature_from_the_types_of_an_output() -> None:
     part = {"name": "lid", "parts": [{"name": "screw", "parts": []}]}
-    line = fields(
-        total=5, mood="good", first_name="Ann", tags='["a"]', part=part, field_copy="null"
-    )
+    plain = {"total": 5, "mood": "good", "first_name": "Ann"}
+    line = fields(**plain, tags='["a"]', codes='["X"]', part=part, field_copy="null")
     async with LoopbackModel([line]) as model:
         engine = DSPyProgramEngine(dspy.Predict, "any", base_url=model.url)
         answer = await engine(task(("user", "Report."), output=FORM))
@@ -117,6 +117,7 @@ async def test_a_signature_from_the_types_of_an_output() -> None:
         "mood": "good",
         "first name": "Ann",
         "tags": ["a"],
+        "codes": ["X"],
         "part": part,
         "copy": None,
     }
@@ -124,7 +125,8 @@ async def test_a_signature_from_the_types_of_an_output() -> None:
     assert '`total` (int): {"minimum":0}' in told
     assert "`mood` (Literal['good', 'bad'])" in told
     assert "`first_name` (str): As on the badge." in told
-    assert "`tags` (list[str])" in told
+    assert '`tags` (list[str]): {"maxItems":3}' in told
+    assert "`codes` (codes)" in told and '"pattern": "^[A-Z]$"' in told
     assert "`part` (Part)" in told and '"required": ["name"]' in told
     assert "`note` (Union[str, NoneType])" in told
 
@@ -312,6 +314,28 @@ async def test_a_run_that_is_cancelled_lets_go(make: Any, tmp_path: Path) -> Non
                 assert (await run.finished()).kind == "run.cancelled"
             await until(lambda: model.abandoned == 1)
         await engine.aclose()
+
+
+async def test_nothing_is_asked_for_a_call_that_is_over(tmp_path: Path) -> None:
+    met: list[str] = []
+
+    class Stubborn(Plain):
+        def forward(self, question: str) -> Any:
+            for _ in range(2):
+                try:
+                    self.draft(question=question)
+                except Exception as error:  # noqa: BLE001 - whatever it is, it is met again
+                    met.append(str(error))
+
+    async with LoopbackModel([Stalled()]) as model:
+        engine = DSPyProgramEngine(Stubborn, "any", base_url=model.url)
+        async with Weft(store="memory", engine=engine) as app:
+            run = await app.start(write_folder(tmp_path, FILES))
+            await until(lambda: bool(model.requests))
+            await run.cancel()
+            await until(lambda: len(met) == 2)
+    assert "The call of this program is over." in met[1]
+    assert len(model.requests) == 1
 
 
 async def test_a_compiled_program_is_what_it_was(tmp_path: Path) -> None:

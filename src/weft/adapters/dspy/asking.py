@@ -14,7 +14,6 @@ from dspy.utils.exceptions import (
 )
 
 from weft.agents.logic import trouble
-from weft.agents.logic.trouble import passes, status_of
 from weft.agents.spec import Patience
 
 # What DSPy adds to the words of a provider, for those who ask by DSPy alone.
@@ -50,8 +49,8 @@ def may_pass(error: BaseException) -> bool:
     is_cut = isinstance(error, LMStreamAssemblyError | TimeoutError)
     is_known = isinstance(error, Exception) and is_retryable_lm_error(error)
     # A provider that gives up in the middle of an answer has no status to say so.
-    is_late = type(error) is LMProviderError and status_of(error) is None
-    return is_cut or is_late or is_known or passes(status_of(error))
+    is_late = type(error) is LMProviderError and trouble.status_of(error) is None
+    return is_cut or is_late or is_known or trouble.passes(trouble.status_of(error))
 
 
 def told(error: BaseException, model: str, tried: int, patience: Patience) -> str:

@@ -24,7 +24,9 @@ _PLAIN: Mapping[str, Any] = {
     "boolean": bool,
     "null": type(None),
 }
-_SAID = {"type", "title", "description", "default", "enum", "items"}
+# What a schema says by a type alone, or to nobody who fills it in.
+_TITLED = {"type", "title"}
+_SAID = {*_TITLED, "description", "default", "enum", "items", "anyOf"}
 _OTHER = re.compile(r"\W")
 
 _make: Any = Signature
@@ -96,34 +98,35 @@ def _spelled(key: str, taken: Container[str]) -> str:
 
 
 def _field(name: str, schema: Json, is_required: bool) -> Field:
-    """A field by its schema; what its type does not say of it is said in words."""
+    """A field by its schema: what a type of Python does not say of it is said in words."""
     form = as_object(schema) or {}
-    type = _type(name, form)
+    about = str(form.get("description", ""))
+    type = _type(form)
+    if type is None:
+        return Field(name, _shaped(str(form.get("title") or name), form), about, is_required)
     rest = {key: value for key, value in form.items() if key not in _SAID}
-    is_told = type is str or type in _PLAIN.values()
-    about = [str(form.get("description", "")), as_data(rest) if rest and is_told else ""]
-    return Field(name, type, " ".join(filter(None, about)), is_required)
+    return Field(name, type, f"{about} {as_data(rest) if rest else ''}".strip(), is_required)
 
 
-def _type(name: str, form: dict[str, Json]) -> Any:
-    """The type of Python that a schema means, or one that brings the schema with it."""
+def _type(form: Mapping[str, Json]) -> Any:
+    """The type of Python that a schema means, if it is a simple one."""
     words = as_array(form.get("enum")) or ()
-    if words and all(isinstance(word, str | int | bool) for word in words):
-        return Literal[tuple(words)]
-    kind = form.get("type")
-    if kind == "array" and (inner := _plain(form.get("items"))):
-        return list[inner]
-    return _plain(form) or _shaped(str(form.get("title") or name), form)
-
-
-def _plain(schema: Json) -> Any:
-    """The type of a schema that is plain, or of one that may also be null."""
-    form = as_object(schema) or {}
+    if words:
+        is_simple = all(isinstance(word, str | int) for word in words)
+        return Literal[tuple(words)] if is_simple else None
     kinds = [_plain(each) for each in as_array(form.get("anyOf")) or ()]
     if len(kinds) == 2 and type(None) in kinds and all(kinds):
         return kinds[0] | kinds[1]
+    if form.get("type") == "array" and (inner := _plain(form.get("items"))):
+        return list[inner]
+    return _plain({"type": form.get("type")})
+
+
+def _plain(schema: Json) -> Any:
+    """The type of a schema that says nothing but a plain type."""
+    form = as_object(schema) or {}
     kind = form.get("type")
-    return _PLAIN.get(kind) if isinstance(kind, str) and "enum" not in form else None
+    return _PLAIN.get(kind) if isinstance(kind, str) and form.keys() <= _TITLED else None
 
 
 def _shaped(name: str, form: Json) -> Any:
