@@ -1,15 +1,19 @@
 """Clients of the classic line: made when they are missing, and lent to one call at a time."""
 
 from collections import deque
+from json import JSONDecodeError
 from typing import Any
 
 import httpx2
 from autogen import OpenAIWrapper
 from autogen.io.base import IOStream
+from pydantic import ValidationError
 
 from weft.adapters.autogen.forms import Response
 from weft.adapters.autogen.hearing import Hearing
 from weft.adapters.autogen.transport import LoopTransport, Way
+from weft.errors import EngineError
+from weft.kernel.values import said
 
 Config = dict[str, Any]
 
@@ -39,11 +43,18 @@ class Client:
         self._model = str(configs[-1]["model"])
 
     def ask(self, request: Config, way: Way, hearing: Hearing) -> Response:
-        """The message that a model answers with, and its usage."""
+        """The message that a model answers with, and its usage.
+
+        Raises:
+            EngineError: what came is no answer; another one may be.
+        """
         self._transport.way = way
         self._http.cookies.clear()  # those of the call before
-        with IOStream.set_default(hearing):
-            response: Any = self._wrapper.create(**request)
+        try:
+            with IOStream.set_default(hearing):
+                response: Any = self._wrapper.create(**request)
+        except (JSONDecodeError, ValidationError) as error:
+            raise EngineError(f"It sent what is no answer. {said(error)}") from error
         (message, *_) = self._wrapper.extract_text_or_completion_object(response)
         return Response(message, response.usage, response.model or self._model)
 
