@@ -82,12 +82,17 @@ class Request:
     tools: tuple[FunctionTool, ...] = ()
     config: Config = ...
 
+@dataclass(frozen=True)
 class Usage:
-    input_tokens: int | None
-    output_tokens: int | None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
 
+@dataclass(frozen=True)
 class Response:
+    id: str | None
     model: str
     message: Message
+    finish_reason: str
     usage: Usage
-    provider_data: Mapping[str, Any] | None
+    logprobs: Any = None
+    provider_data: Mapping[str, Any] | None = None

@@ -1,4 +1,6 @@
-class LMError(Exception):
+class DSPyError(Exception): ...
+
+class LMError(DSPyError):
     message: str
     status: int | None
     retry_after: float | None

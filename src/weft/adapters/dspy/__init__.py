@@ -1,10 +1,11 @@
-"""Models of many providers, through DSPy. Needs the extra `dspy`."""
+"""Models of many providers and programs that ask them, through DSPy. Needs the extra `dspy`."""
 
 from weft.agents.spec import Patience
 from weft.errors import UsageError
 
 try:
     from weft.adapters.dspy.engine import DSPyEngine
+    from weft.adapters.dspy.programs import DSPyProgramEngine
 except ImportError as error:
     missing: str = error.name or ""
     if missing.partition(".")[0] not in ("dspy", "tenacity"):
@@ -14,4 +15,4 @@ except ImportError as error:
         'Install it with: pip install "weft[dspy]"'
     ) from error
 
-__all__ = ["DSPyEngine", "Patience"]
+__all__ = ["DSPyEngine", "DSPyProgramEngine", "Patience"]

@@ -1,29 +1,19 @@
 """An engine that asks models through DSPy, one request for each call of a turn."""
 
-import re
 from functools import partial
 from typing import Any
 
-from dspy import LM, context
+from dspy import LM
 from dspy.lm15 import Config, Request, Response
-from dspy.utils.exceptions import (
-    LMBillingError,
-    LMError,
-    LMProviderError,
-    LMStreamAssemblyError,
-    is_retryable_lm_error,
-)
+from dspy.utils.exceptions import LMError
 
-from weft.adapters.dspy.models import Models
+from weft.adapters.dspy.asking import ask, may_pass, told
+from weft.adapters.dspy.models import Models, named
 from weft.adapters.dspy.requests import answer_of, request_of
 from weft.agents.logic.spelling import spelled
-from weft.agents.logic.trouble import passes, status_of, told
 from weft.agents.service.patience import attempts
 from weft.agents.spec import Answer, Patience, Task
-from weft.errors import EngineError, UsageError
-
-# What DSPy adds to the words of a provider, for those who ask by DSPy alone.
-_ADVICE = re.compile(r"\n\n  (credential came from|To fix):.*", re.DOTALL)
+from weft.errors import EngineError
 
 
 class DSPyEngine:
@@ -58,22 +48,16 @@ class DSPyEngine:
             EngineError: it does not answer, or refuses to.
             UsageError: no model is named, or there is none of that name.
         """
-        name = task.model or self._default
-        if name is None:
-            raise UsageError(
-                "No model is named. Say `model` for the agent or the orchestrator, as in "
-                "'openai:gpt-5', or give the engine one."
-            )
+        name = named(task, self._default)
         names = spelled(tool.name for tool in task.tools)
-        trying = attempts(self._patience, _may_pass)
+        trying = attempts(self._patience, may_pass)
         async with self._models.opened(name) as model:
             request = request_of(task, names, model.name, self._settings)
             try:
                 response: Response = await trying(partial(_ask, task, model.lm, request))
             except (LMError, TimeoutError) as error:
                 tried = trying.statistics["attempt_number"]
-                message = told(error, name, tried, self._patience)
-                raise EngineError(_ADVICE.sub("", message)) from error
+                raise EngineError(told(error, name, tried, self._patience)) from error
         return answer_of(task, names, response)
 
     async def aclose(self) -> None:
@@ -96,28 +80,6 @@ class _Ear:
 
 
 async def _ask(task: Task, model: LM, request: Request) -> Response:
-    """One request, heard while it is answered; DSPy would keep what was shown in its history."""
+    """One request, heard from its beginning while it is answered."""
     task.say(None)
-    with context(send_stream=_Ear(task), disable_history=True):
-        try:
-            return await model.acall(request)
-        except LMError as error:
-            if _is_silence(error):
-                raise TimeoutError from error
-            raise
-
-
-def _is_silence(error: BaseException | None) -> bool:
-    """Whether it began with a wait in vain: DSPy has no error of its own for that."""
-    return error is not None and (isinstance(error, TimeoutError) or _is_silence(error.__cause__))
-
-
-def _may_pass(error: BaseException) -> bool:
-    """Whether it may be gone when the same request is made again; a stream may have broken."""
-    if isinstance(error, LMBillingError):
-        return False
-    is_cut = isinstance(error, LMStreamAssemblyError | TimeoutError)
-    is_known = isinstance(error, Exception) and is_retryable_lm_error(error)
-    # A provider that gives up in the middle of an answer has no status to say so.
-    is_late = type(error) is LMProviderError and status_of(error) is None
-    return is_cut or is_late or is_known or passes(status_of(error))
+    return await ask(model, request, _Ear(task))

@@ -8,6 +8,7 @@ from dspy import LM
 from dspy.clients.engines import AsyncLM15Engine, LM15Engine
 from dspy.lm15 import LM15Error, NotConfiguredError, RouterConfig, Timeouts, UnknownModelError
 
+from weft.agents.spec import Task
 from weft.errors import UsageError
 
 # The provider that one server for all models is asked as: OpenAI's protocol that all speak.
@@ -98,6 +99,20 @@ class Models:
             base_urls={found.provider: url} if url else None,
             timeouts=self._timeouts,
         )
+
+
+def named(task: Task, default: str | None) -> str:
+    """The model that is asked for a task.
+
+    Raises:
+        UsageError: neither its agent nor the engine names one.
+    """
+    if name := task.model or default:
+        return name
+    raise UsageError(
+        "No model is named. Say `model` for the agent or the orchestrator, as in "
+        "'openai:gpt-5', or give the engine one."
+    )
 
 
 def _reason(error: LM15Error) -> str:

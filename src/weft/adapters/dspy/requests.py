@@ -80,17 +80,25 @@ def _told(part: Part) -> TextPart | ToolCallPart | ToolResultPart:
 
 def answer_of(task: Task, names: Mapping[str, str], response: Response) -> Answer:
     """What a response says, calls and gives."""
-    parts = response.message.parts
-    text = "".join(map(_words, parts))
     tools = {plain: name for name, plain in names.items()}
     calls = tuple(
         ToolCall(tools.get(part.name, part.name), _arguments(part.input), part.id)
-        for part in parts
+        for part in response.message.parts
         if isinstance(part, ToolCallPart)
     )
-    usage = Usage(response.usage.input_tokens or 0, response.usage.output_tokens or 0)
+    text, usage = text_of(response), usage_of(response)
     output = None if calls or task.output is None else given_output(task.output, text)
-    return Answer(text, usage, calls, output, model=_model(response), added=added_to(task))
+    return Answer(text, usage, calls, output, model=model_of(response), added=added_to(task))
+
+
+def text_of(response: Response) -> str:
+    """What a response says in words, also if it refuses to."""
+    return "".join(map(_words, response.message.parts))
+
+
+def usage_of(response: Response) -> Usage:
+    """The tokens that a response took."""
+    return Usage(response.usage.input_tokens or 0, response.usage.output_tokens or 0)
 
 
 def _words(part: Any) -> str:
@@ -110,7 +118,7 @@ def _arguments(given: Mapping[str, Any]) -> dict[str, Json]:
     return read_arguments(unread if len(given) == 1 and isinstance(unread, str) else given)
 
 
-def _model(response: Response) -> str:
+def model_of(response: Response) -> str:
     """Who answered: where an answer came in pieces, DSPy itself may only say who was asked."""
     named = (as_object(response.provider_data) or {}).get("model")
     return named if isinstance(named, str) and named else response.model
