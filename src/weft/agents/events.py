@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import ClassVar
 
-from weft.agents.spec import ToolCall, ToolSchema, Usage
+from weft.agents.spec import Round, ToolCall, ToolSchema, Usage
 from weft.board.spec import Visibility
 from weft.kernel.values import Json
 from weft.log.spec import Fact, Intent
@@ -40,7 +40,8 @@ class ModelAnswered(Fact, frozen=True):
     """An engine answered; what it said follows as the agent's text or output.
 
     `calls` are the tools it wants called; `raw` is a text that became neither. `model` is who
-    answered, and `added` what it was shown beside the frame and the exchanges.
+    answered, and `added` what it was shown beside the frame and the exchanges. `rounds` are
+    calls of tools that the engine carried out by itself.
     """
 
     kind: ClassVar[str] = "model.answered"
@@ -51,6 +52,7 @@ class ModelAnswered(Fact, frozen=True):
     raw: str = ""
     model: str = ""
     added: tuple[str, ...] = ()
+    rounds: tuple[Round, ...] = ()
 
 
 class ModelFailed(Fact, frozen=True):

@@ -11,6 +11,7 @@ from autogen.agentchat.group.context_variables import ContextVariables
 
 from weft.adapters.autogen.courses import Course, log, read
 from weft.adapters.autogen.hooks import CHAT, HookCalls
+from weft.adapters.autogen.mirrors import alike
 from weft.agents.events import ToolFailed, ToolReturned
 from weft.agents.logic.views import view_of
 from weft.agents.spec import Agent, Callee, RunState
@@ -142,7 +143,7 @@ class Chat:
         """Derive what follows from values that somebody else set."""
         before, self._known = self._known, self._seen()
         for name, value in [*self._known.items()]:
-            if not _alike(value, before.get(name)):
+            if not alike(value, before.get(name)):
                 change = ContextChanged(name, value, before.get(name), CHAT)
                 self._put(self._now.follow(change))
 
@@ -205,8 +206,3 @@ def _first(definition: Definition) -> Json:
     """The value that a declaration gives without looking at the world."""
     source = definition.source
     return source.value if isinstance(source, Static) else source.default
-
-
-def _alike(value: Any, other: Any) -> bool:
-    """Whether nothing changed: what is not JSON is alike only if it is the same object."""
-    return value is other or (is_json(value) and same(value, other))

@@ -15,6 +15,7 @@ from weft.agents.spec import (
     OutputModel,
     Publication,
     Question,
+    Round,
     Task,
     ToolCall,
     Workflow,
@@ -53,7 +54,7 @@ def answered_by(
 ) -> ModelAnswered:
     """The fact that an engine answered, by whom and shown what beside the task."""
     return ModelAnswered(
-        task.turn, task.agent, answer.usage, calls, raw, answer.model, answer.added
+        task.turn, task.agent, answer.usage, calls, raw, answer.model, answer.added, answer.rounds
     )
 
 
@@ -157,6 +158,18 @@ def check_making(who: str, answer: Answer) -> None:
     if type(answer.added) is not tuple or not all(map(is_text, answer.added)):
         given = preview(answer.added)
         raise EngineError(f"{who} added {given} to what it was given. Give a tuple of texts.")
+    if not _are_rounds(answer.rounds):
+        given = preview(answer.rounds)
+        raise EngineError(f"{who} gave {given} as its rounds. Give a tuple of rounds of JSON.")
+
+
+def _are_rounds(given: tuple[Round, ...]) -> bool:
+    """Whether these are rounds of calls that can be written down."""
+    if type(given) is not tuple or not all(type(each) is Round for each in given):
+        return False
+    arguments = [call.arguments for each in given for call in each.calls]
+    results = [result.value for each in given for result in each.results]
+    return all(map(is_json, (*arguments, *results)))
 
 
 def _check(task: Task, answer: Answer, output: OutputModel | None) -> None:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import msgspec
 
 from weft.agents.logic.outputs.forms import around_form
-from weft.agents.spec import USER, WORKFLOW, Exchange, Task
+from weft.agents.spec import USER, WORKFLOW, Exchange, Round, Task
 from weft.assembly.spec import Message
 from weft.kernel.values import Json, as_data, as_object
 
@@ -92,18 +92,25 @@ def _said(agent: str, message: Message) -> Part:
 
 def _exchanged(exchange: Exchange, number: int, names: Mapping[str, str]) -> Iterator[Part]:
     """What the model said in an earlier call of the turn, and what came of it."""
-    if exchange.text:
-        yield Own(exchange.text)
-    called = [
-        Called(call.id or f"call_{number}_{n}", names.get(call.tool, call.tool), call.arguments)
-        for n, call in enumerate(exchange.calls)
-    ]
-    yield from called
-    for call, result in zip(called, exchange.results, strict=True):
-        value = result.value if isinstance(result.value, str) else as_data(result.value)
-        yield Returned(call.id, call.name, result.error or value)
+    for part, each in enumerate(exchange.rounds):
+        yield from round_of(each, f"{number}_own_{part}", {})
+    yield from round_of(exchange, f"{number}", names)
     if exchange.problem:
         yield Heard(f"{WRONG}{exchange.problem}{AGAIN}")
+
+
+def round_of(done: Exchange | Round, number: str, names: Mapping[str, str]) -> Iterator[Part]:
+    """What the model said and called, and what that gave; calls without an id are numbered."""
+    if done.text:
+        yield Own(done.text)
+    called = [
+        Called(call.id or f"call_{number}_{n}", names.get(call.tool, call.tool), call.arguments)
+        for n, call in enumerate(done.calls)
+    ]
+    yield from called
+    for call, result in zip(called, done.results, strict=True):
+        value = result.value if isinstance(result.value, str) else as_data(result.value)
+        yield Returned(call.id, call.name, result.error or value)
 
 
 def read_arguments(text: str) -> dict[str, Json]:

@@ -10,7 +10,7 @@ from weft.agents.events import (
     ToolFailed,
     ToolReturned,
 )
-from weft.agents.spec import Exchange, ToolResult
+from weft.agents.spec import Exchange, Round, ToolResult
 from weft.kernel.digests import chain, digest
 from weft.kernel.values import Json, as_data
 from weft.log.spec import Fact
@@ -32,14 +32,15 @@ def exchange_of(
     `said` is what the answer came to, and `outcomes` how the tools ended that it had called, or
     that took its output.
     """
+    rounds = answered.rounds
     if answered.calls:
         text = next((fact.text for fact in said if isinstance(fact, AgentText)), "")
-        return Exchange(text, answered.calls, tuple(map(_result, outcomes)))
+        return Exchange(text, answered.calls, tuple(map(_result, outcomes)), rounds=rounds)
     for fact in said:
         if isinstance(fact, OutputRefused):
-            return Exchange(answered.raw, problem=fact.problem)
+            return Exchange(answered.raw, problem=fact.problem, rounds=rounds)
         if isinstance(fact, AgentOutput):
-            return _failed(fact.output, outcomes)
+            return _failed(fact.output, outcomes, rounds)
     return None
 
 
@@ -56,10 +57,12 @@ def _result(outcome: Outcome) -> ToolResult:
     return ToolResult(error=f"{outcome.error}: {outcome.message}")
 
 
-def _failed(output: Json, outcomes: Sequence[Outcome]) -> Exchange | None:
+def _failed(
+    output: Json, outcomes: Sequence[Outcome], rounds: tuple[Round, ...]
+) -> Exchange | None:
     """What is wrong with an output, by the first tool that failed with it."""
     for outcome in outcomes:
         if isinstance(outcome, ToolFailed):
             problem = f"Tool {outcome.tool} failed with it: {outcome.error}: {outcome.message}"
-            return Exchange(as_data(output), problem=problem)
+            return Exchange(as_data(output), problem=problem, rounds=rounds)
     return None

@@ -63,6 +63,7 @@ from weft.agents.spec.tasks import (
 from weft.agents.spec.tools import (
     DIGEST,
     Display,
+    Round,
     Server,
     Tool,
     ToolCall,
@@ -133,6 +134,7 @@ __all__ = [
     "Tool",
     "ToolCall",
     "ToolResult",
+    "Round",
     "ToolSchema",
     "ToolServer",
     "Toolkit",

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from weft.agents.spec.tools import ToolCall, ToolResult, ToolSchema
+from weft.agents.spec.tools import Round, ToolCall, ToolResult, ToolSchema
 from weft.assembly.logic import prompt_text, rendered
 from weft.assembly.spec import ContextSlice, Transcript
 from weft.board.spec import Artifact, Visibility
@@ -23,13 +23,15 @@ class OutputSchema(msgspec.Struct, frozen=True):
 class Exchange(msgspec.Struct, frozen=True):
     """An earlier call of the same turn: what the engine said, and what came of it.
 
-    `results` answer `calls` in their order; `problem` says what was wrong with the answer.
+    `results` answer `calls` in their order; `problem` says what was wrong with the answer. `rounds`
+    are what the engine did before it answered, with tools of its own.
     """
 
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
     results: tuple[ToolResult, ...] = ()
     problem: str = ""
+    rounds: tuple[Round, ...] = ()
 
 
 class Publication(msgspec.Struct, frozen=True):
@@ -107,7 +109,8 @@ class Answer(msgspec.Struct, frozen=True):
     artifacts to be published.
 
     `model` is the one that answered, by its provider's word. `added` are the texts that it was
-    shown and the task does not hold, in order.
+    shown and the task does not hold, in order. `rounds` are what the engine did before it
+    answered, with tools of its own; it has them back in the later calls of the turn.
     """
 
     text: str = ""
@@ -117,6 +120,7 @@ class Answer(msgspec.Struct, frozen=True):
     artifacts: tuple[Publication, ...] = ()
     model: str = ""
     added: tuple[str, ...] = ()
+    rounds: tuple[Round, ...] = ()
 
 
 class Engine(Protocol):

@@ -127,3 +127,12 @@ class ToolResult(msgspec.Struct, frozen=True, omit_defaults=True):
 
     value: Json = None
     error: str = ""
+
+
+class Round(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Calls that an engine carried out by itself, with tools that it alone knows: what the model
+    said with them, and what they gave, in their order."""
+
+    text: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    results: tuple[ToolResult, ...] = ()
