@@ -1,8 +1,9 @@
 """An engine whose turns are taken by agents of the classic line."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import msgspec
 from anyio import to_thread
 from autogen import ConversableAgent
 from autogen.io.base import IOStream
@@ -79,7 +80,7 @@ class Turn:
         self._refuse_doubles()
         self._instructions = Instructions(task.system)
         agent.register_hook("update_agent_state", self._instructions.update)
-        self._relay = Relay(agent, task, self._names, asking)
+        self._relay = Relay(agent, task, self._names, self._tools.schemas, asking)
         free_loop(agent)
         self._sender = ConversableAgent(USER, llm_config=False, human_input_mode="NEVER")
 
@@ -88,28 +89,27 @@ class Turn:
         parts = dialogue_of(self._task, self._names)
         rounds: list[Round] = []
         while True:
+            shown = len(rounds)
             reply = await self._agent.a_generate_reply(messages_of(parts), self._sender)
             text, calls = read_message(reply, self._names)
-            own = [call for call in calls if call.tool in self._tools]
+            own = tuple(call for call in calls if call.tool in self._tools)
             others = tuple(call for call in calls if call.tool not in self._tools)
-            if not own:
-                return self._answer(text, others, rounds)
-            done = Round("" if others else text, tuple(own), await self._tools.call(own))
-            rounds.append(done)
-            if others:
-                return self._answer(text, others, rounds)
-            parts += round_of(done, f"own_{len(rounds)}", {})
+            if own:
+                results = await self._tools.call(own)
+                rounds.append(Round("" if others else text, own, results))
+            if others or not own:
+                answer = self._answered(text, others, rounds[:shown])
+                return msgspec.structs.replace(answer, rounds=tuple(rounds))
+            parts += round_of(rounds[-1], f"own_{shown}", {})
             self._task.say(None)
 
-    def _answer(self, text: str, calls: tuple[ToolCall, ...], rounds: list[Round]) -> Answer:
+    def _answered(self, text: str, calls: tuple[ToolCall, ...], shown: Sequence[Round]) -> Answer:
         relay, task = self._relay, self._task
         output = None if calls or task.output is None else given_output(task.output, text)
-        own = (*self._instructions.own, *map(as_data, relay.own_tools)) if relay.model else ()
-        given = [each.value for done in rounds for each in done.results]
+        own = (*self._instructions.own, *map(as_data, self._tools.schemas)) if relay.model else ()
+        given = [str(each.value) for done in shown for each in done.results]
         added = (*own, *added_to(task), *given)
-        return Answer(
-            text, relay.usage, calls, output, model=relay.model, added=added, rounds=tuple(rounds)
-        )
+        return Answer(text, relay.usage, calls, output, model=relay.model, added=added)
 
     def _refuse_doubles(self) -> None:
         for name, plain in self._names.items():

@@ -17,6 +17,8 @@ from weft.errors import EngineError
 # What configurations hold that is not for one model: tools are the request's.
 SHARED = ("config_list", "tools", "functions", "routing_method")
 
+Schemas = Sequence[Mapping[str, Any]]
+
 
 class Relay:
     """Stands where an agent has its client: the task's tools and form go with each request.
@@ -24,16 +26,16 @@ class Relay:
     `usage` is that of all requests, and `model` who answered last; nobody, if none was made.
     """
 
-    def __init__(self, agent: Any, task: Task, names: Mapping[str, str], asking: Asking) -> None:
+    def __init__(
+        self, agent: Any, task: Task, names: Mapping[str, str], own: Schemas, asking: Asking
+    ) -> None:
         self.usage, self.model = Usage(), ""
-        self.own_tools: Sequence[Mapping[str, Any]] = ()
         self._asking = asking
         self._say = task.say
         self._line: tuple[Way, Hearing] | None = None
         if agent.llm_config:
-            self.own_tools = agent.llm_config.tools
-            self._demands = demands_of(task, names, self.own_tools)
-            self._clients = Clients(configs_of(agent, self._demands))
+            self._demands = demands_of(task, names, own)
+            self._clients = Clients(_configs(agent.llm_config, self._demands))
             agent.client = self
             for each in agent._reply_func_list:
                 if each["reply_func"].__name__ == "a_generate_oai_reply":
@@ -67,13 +69,10 @@ class Relay:
         return [response.message]
 
 
-def configs_of(agent: Any, demands: Config) -> list[Config]:
+def _configs(own: Any, demands: Config) -> list[Config]:
     """The configurations of an agent's models, each whole."""
-    settings = agent.llm_config.model_dump()
-    common = {key: value for key, value in settings.items() if key not in SHARED}
-    found = [
-        alone(common | each.model_dump(exclude_none=True)) for each in agent.llm_config.config_list
-    ]
+    common = {key: value for key, value in own.model_dump().items() if key not in SHARED}
+    found = [alone(common | each.model_dump(exclude_none=True)) for each in own.config_list]
     if any("response_format" in each for each in found):
         demands["stream"] = False  # nobody reads half an output
     return found

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from functools import wraps
-from inspect import Signature, isawaitable, iscoroutinefunction, signature
+from inspect import isawaitable, iscoroutinefunction, signature
 from typing import Any, Protocol
 
 from autogen import ConversableAgent
@@ -35,13 +35,17 @@ class Audience(Protocol):
 def share(agent: ConversableAgent, context: ContextVariables) -> None:
     """Give an agent's tools the chat's own variables; of themselves they would get a copy."""
     for tool in agent.tools:
-        form = signature(tool.func)
-        if CONTEXT in form.parameters:
+        shared = sharing(tool, context)
+        if shared is not tool:
             agent.remove_tool_for_llm(tool)
-            agent.register_for_llm()(_sharing(tool, form, context))
+            agent.register_for_llm()(shared)
 
 
-def _sharing(tool: Tool, form: Signature, context: ContextVariables) -> Tool:
+def sharing(tool: Tool, context: ContextVariables) -> Tool:
+    """A tool that is given these variables, if it takes any; else the tool itself."""
+    form = signature(tool.func)
+    if CONTEXT not in form.parameters:
+        return tool
     if iscoroutinefunction(tool.func):
 
         async def asked(**arguments: Any) -> Any:

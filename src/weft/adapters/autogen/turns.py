@@ -7,6 +7,7 @@ from typing import Any
 
 from anyio import to_thread
 from autogen import ConversableAgent
+from autogen.agentchat.group.context_variables import ContextVariables
 from autogen.agentchat.group.group_tool_executor import GroupToolExecutor
 from autogen.agentchat.group.reply_result import ReplyResult
 from autogen.fast_depends.utils import is_coroutine_callable
@@ -15,7 +16,7 @@ from autogen.io.base import IOStream
 from weft.adapters.autogen.forms import messages_of
 from weft.adapters.autogen.mirrors import Lent, Mirror
 from weft.adapters.autogen.people import InThread
-from weft.adapters.autogen.tools import share
+from weft.adapters.autogen.tools import sharing
 from weft.agents.logic.dialogues import Called
 from weft.agents.spec import ToolCall, ToolResult
 from weft.errors import EngineError
@@ -44,18 +45,28 @@ def free_loop(agent: Any) -> None:
 
 
 class Tools:
-    """An agent's own tools, called one after the other, with the variables of the run."""
+    """An agent's own tools, called one after the other, with the variables of the run.
 
-    def __init__(self, agent: ConversableAgent, variables: Context | None) -> None:
+    `schemas` tell the model of them.
+    """
+
+    def __init__(self, agent: Any, variables: Context | None) -> None:
         self._agent = agent.name
         self._lent = Lent(variables) if variables is not None else None
         if self._lent is not None:
-            _share(agent, self._lent)
+            _begin(agent.context_variables, self._lent)
+            agent.context_variables = Mirror(self._lent)
         self._executor: Any = GroupToolExecutor()
         self._executor.context_variables = agent.context_variables
-        self._executor.register_agents_functions([agent], agent.context_variables)
+        self._executor.register_function(agent.function_map)
+        shared = [sharing(tool, agent.context_variables) for tool in agent.tools]
+        for tool in shared:
+            self._executor.register_for_execution(serialize=False, silent_override=True)(tool)
         own = {name: self._called(each) for name, each in self._executor.function_map.items()}
         self._executor.register_function(own, silent_override=True)
+        told = {tool.name: tool.tool_schema for tool in shared}
+        offered: list[dict[str, Any]] = agent.llm_config.tools if agent.llm_config else []
+        self.schemas = [told.get(each["function"]["name"]) or each for each in offered]
 
     def __contains__(self, name: str) -> bool:
         return name in self._executor.function_map
@@ -94,13 +105,11 @@ class Tools:
         return called
 
 
-def _share(agent: ConversableAgent, lent: Lent) -> None:
-    """Let an agent have the variables of the run; values of its own begin there."""
-    for name, value in agent.context_variables.items():
+def _begin(own: ContextVariables, lent: Lent) -> None:
+    """Let values that an agent was made with begin in the run, unless it has them."""
+    for name, value in own.items():
         if name not in lent:
             lent[name] = value
-    agent.context_variables = Mirror(lent)
-    share(agent, agent.context_variables)
 
 
 class Instructions:
