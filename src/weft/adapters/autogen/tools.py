@@ -23,11 +23,11 @@ Function = Callable[..., Any]
 class Audience(Protocol):
     """Who is told what tools give."""
 
-    def returned(self, tool: str, result: Json) -> None:
+    def returned(self, tool: str, arguments: Json, result: Json) -> None:
         """A tool gave something."""
         ...
 
-    def failed(self, tool: str, error: Exception) -> None:
+    def failed(self, tool: str, arguments: Json, error: Exception) -> None:
         """A tool failed."""
         ...
 
@@ -66,18 +66,18 @@ def sharing(tool: Tool, context: ContextVariables) -> Tool:
 def overheard(name: str, function: Function, audience: Audience) -> Function:
     """A tool as the chat calls it, of which an audience is told what comes of it."""
 
-    async def awaited(given: Awaitable[Any]) -> Any:
+    async def awaited(given: Awaitable[Any], arguments: Any) -> Any:
         try:
-            return _tell(name, await given, audience)
+            return _tell(name, arguments, await given, audience)
         except Exception as error:
-            audience.failed(name, error)
+            audience.failed(name, _plain(arguments), error)
             raise
 
     if iscoroutinefunction(function):
 
         @wraps(function)
         async def asked(*args: Any, **arguments: Any) -> Any:
-            return await awaited(function(*args, **arguments))
+            return await awaited(function(*args, **arguments), arguments)
 
         return asked
 
@@ -86,16 +86,22 @@ def overheard(name: str, function: Function, audience: Audience) -> Function:
         try:
             given = function(*args, **arguments)
         except Exception as error:
-            audience.failed(name, error)
+            audience.failed(name, _plain(arguments), error)
             raise
-        return awaited(given) if isawaitable(given) else _tell(name, given, audience)
+        if isawaitable(given):
+            return awaited(given, arguments)
+        return _tell(name, arguments, given, audience)
 
     return called
 
 
-def _tell(name: str, given: Any, audience: Audience) -> Any:
+def _tell(name: str, arguments: Any, given: Any, audience: Audience) -> Any:
     """Tell what a tool gives the model to read; a handoff is no tool."""
     if not isinstance(given, TransitionTarget):
         result = given.message if isinstance(given, ReplyResult) else given
-        audience.returned(name, to_jsonable_python(result, fallback=str))
+        audience.returned(name, _plain(arguments), _plain(result))
     return given
+
+
+def _plain(value: Any) -> Json:
+    return to_jsonable_python(value, fallback=str)
