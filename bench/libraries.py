@@ -22,7 +22,7 @@ from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
 from bench.baselines import TASK
 from bench.workload import PATIENCE
-from weft.adapters.autogen.engine import THREADS
+from weft.adapters.autogen.asking import THREADS
 from weft.adapters.dspy.models import Models
 from weft.adapters.dspy.requests import request_of
 

@@ -163,7 +163,7 @@ async def test_a_fallback_and_a_failure_are_told() -> None:
     (context,) = of(found, Gathered)
     assert (found.status, context.outcome, found.seq) == ("failed", "failed", 0)
     assert context.says == "no context: nobody failed" and "LookupError" in found.error
-    assert "it has no frame yet" in str(found)
+    assert ": it has no frame\n" in str(found)
 
 
 async def test_each_engine_of_a_turn_is_told_with_its_own_frame_and_what_it_was_passed() -> None:

@@ -24,6 +24,7 @@ from weft.wiring.parts import (
 )
 from weft.wiring.plans import describe_staff
 from weft.wiring.programs import examine as examine_code
+from weft.wiring.records import Records
 from weft.wiring.settings import DEFAULT_STORE, Chosen, Settings, in_force, settings
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "Collections",
     "Folders",
     "Parts",
+    "Records",
     "Settings",
     "assemble",
     "declared",

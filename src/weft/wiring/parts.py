@@ -12,7 +12,7 @@ from weft.agents.spec import Engine
 from weft.board.service import bind
 from weft.board.spec import BoardHandle, Reader, TypeRegistry
 from weft.conversation.logic.deciding import deciding
-from weft.errors import Diagnostic, UsageError
+from weft.errors import Diagnostic, UsageError, WorkflowGone
 from weft.explain.spec.asked import Declared
 from weft.flow.logic.flowing import Flowing
 from weft.guards.ports import BeliefStore
@@ -26,6 +26,7 @@ from weft.runtime.logic import codec
 from weft.runtime.service.driver import Stores
 from weft.runtime.service.pinning import plan_of
 from weft.runtime.service.presence import Artifacts
+from weft.runtime.service.recording import TOLD
 from weft.runtime.service.runs import Runs, World
 from weft.runtime.spec import Loaded
 from weft.variables.logic.descriptions import describe
@@ -212,6 +213,11 @@ class Definitions:
         """The workflow as a run began with it."""
         if started.form == Reacting.form:
             return self._boards.restore(started, await plan_of(self._log, started))
+        if started.form == TOLD:
+            raise WorkflowGone(
+                f"This run of {started.workflow!r} is a group chat that another program ran; only "
+                "that program can go on with it. Here it can be explained, and cancelled."
+            )
         if started.form == Flowing.form:
             return await self._flows.restore(started, await plan_of(self._log, started))
         return await self._folders.restore(started)

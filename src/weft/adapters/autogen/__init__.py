@@ -1,9 +1,10 @@
-"""The classic line of AG2: its model clients, and its group chats. Needs the extra `autogen`."""
+"""The classic line of AG2: its clients, agents and group chats. Needs the extra `autogen`."""
 
 from weft.agents.spec import Patience
 from weft.errors import UsageError
 
 try:
+    from weft.adapters.autogen.agents import ConversableAgentEngine
     from weft.adapters.autogen.attaching import attach
     from weft.adapters.autogen.engine import AutogenEngine
 except ImportError as error:
@@ -15,4 +16,4 @@ except ImportError as error:
         'Install it with: pip install "weft[autogen]"'
     ) from error
 
-__all__ = ["AutogenEngine", "Patience", "attach"]
+__all__ = ["AutogenEngine", "ConversableAgentEngine", "Patience", "attach"]

@@ -11,6 +11,7 @@ from autogen.agentchat.group.group_tool_executor import GroupToolExecutor
 from autogen.agentchat.group.patterns.pattern import Pattern
 
 from weft.adapters.autogen.chats import Chat, Showing
+from weft.adapters.autogen.diaries import Records, recorded, unrecorded
 from weft.adapters.autogen.fitting import refuse_misfits
 from weft.adapters.autogen.tools import overheard, share
 from weft.conversation.spec import Conversation
@@ -19,8 +20,9 @@ from weft.lifecycle.spec import MessageHook
 from weft.runtime.spec import Loaded
 
 
-def attach(pattern: Pattern, workflow: Loaded) -> None:
-    """Let a chat have the derived variables, the exposure and the hooks of a workflow.
+def attach(pattern: Pattern, workflow: Loaded, records: Records | None = None) -> None:
+    """Let a chat have the derived variables, the exposure and the hooks of a workflow, and be on
+    record as a run of it.
 
     A variable changes while what changes it happens, so that whatever is decided after it sees the
     change. Whose turn it is, tools and models stay the chat's own; attach when the agents have
@@ -31,7 +33,10 @@ def attach(pattern: Pattern, workflow: Loaded) -> None:
     """
     conversation = refuse_misfits(pattern, workflow)
     functions = _functions(workflow, conversation)
-    chat = Chat(pattern.context_variables, conversation, workflow.hooks)
+    begin = unrecorded
+    if records is not None:
+        begin = recorded(records, workflow, conversation.variables.definitions)
+    chat = Chat(pattern.context_variables, conversation, workflow.hooks, begin)
     for agent in pattern.agents:
         share(agent, pattern.context_variables)
         _register(agent, chat, conversation, functions)
@@ -87,6 +92,7 @@ def _follow(pattern: Any, chat: Chat) -> None:
                 _listen(each, chat)
             elif each not in pattern.agents:
                 each.hook_lists["update_agent_state"].insert(0, chat.leave)
+                each.register_hook("process_message_before_send", chat.hear)
         _accompany(manager, chat, {agent.name for agent in pattern.agents})
         return made
 
@@ -106,9 +112,9 @@ def _accompany(manager: Any, chat: Chat, agents: Set[str]) -> None:
     run, run_async = GroupChatManager.run_chat, GroupChatManager.a_run_chat
 
     def going_on(messages: Any, sender: Any) -> AbstractContextManager[None]:
-        said = [(each.get("name"), each) for each in manager.groupchat.messages]
+        said = [(each.get("name") or "", each) for each in manager.groupchat.messages]
         earlier = [*said, (sender.name, messages[-1])]
-        return chat.going_on(manager, [each for each in earlier if each[0] in agents])
+        return chat.going_on(manager, [(name, each, name in agents) for name, each in earlier])
 
     @wraps(run)
     def run_chat(recipient: Any, messages: Any, sender: Any, config: Any) -> Any:

@@ -10,19 +10,25 @@ from autogen import ConversableAgent
 from autogen.agentchat.group.context_variables import ContextVariables
 
 from weft.adapters.autogen.courses import Course, log, read
+from weft.adapters.autogen.diaries import Begin, HookDiary, unrecorded
 from weft.adapters.autogen.hooks import CHAT, HookCalls
-from weft.agents.events import ToolFailed, ToolReturned
+from weft.adapters.autogen.mirrors import alike
+from weft.agents.events import ToolCalled, ToolFailed, ToolReturned, TurnStarted, UserText
 from weft.agents.logic.views import view_of
-from weft.agents.spec import Agent, Callee, RunState
+from weft.agents.spec import USER, Agent, Callee, RunState
 from weft.conversation.spec import Conversation
 from weft.kernel.contained import named
-from weft.kernel.values import Json, said
+from weft.kernel.digests import digest
+from weft.kernel.values import Json, as_data, said
 from weft.lifecycle.logic import hooks_after, hooks_at
 from weft.lifecycle.spec import Hook
 from weft.variables.events import ContextChanged, ContextRefused
 from weft.variables.logic.types import apart, is_json, same
 from weft.variables.logic.writing import Draft
 from weft.variables.spec import RUN_STATUS, Definition, Static, Variables
+
+# What was said: by whom, the message, and whether that is an agent of the workflow.
+Message = tuple[str, Any, bool]
 
 NOTHING: Mapping[str, Json] = MappingProxyType({})
 
@@ -34,8 +40,14 @@ class Chat:
     """
 
     def __init__(
-        self, context: ContextVariables, conversation: Conversation, callees: Mapping[int, Callee]
+        self,
+        context: ContextVariables,
+        conversation: Conversation,
+        callees: Mapping[int, Callee],
+        begin: Begin = unrecorded,
     ) -> None:
+        self._begin = begin
+        self._speaker = ""  # who spoke last
         self._context = context
         self._triggers = conversation.triggers
         self._definitions = conversation.variables.definitions
@@ -63,22 +75,38 @@ class Chat:
         return self._course
 
     @contextmanager
-    def going_on(self, manager: object, earlier: Iterable[tuple[str, Any]]) -> Generator[None]:
-        """The time from the first turn to the last, after what agents said earlier."""
-        self._recall(earlier)
+    def going_on(self, manager: object, said: Sequence[Message]) -> Generator[None]:
+        """The time from the first turn to the last, after what was said earlier."""
+        own = dict(self._fresh)
+        self._recall((name, message) for name, message, is_agent in said if is_agent)
+        diary = self._course.diary = self._begin(self._context.to_dict(), own)
+        for name, message, is_agent in said[-1:]:
+            self._listen(name, message, is_agent)
         self._manager = manager
         self._run(hooks_at(self._hooks, "before_chat", None))
-        status = "failed"
+        status, trouble = "finished", None
         try:
             yield
-            status = "finished"
-        except asyncio.CancelledError:
-            status = "cancelled"
+        except BaseException as error:
+            status = "cancelled" if isinstance(error, asyncio.CancelledError) else "failed"
+            trouble = error
             raise
         finally:
-            self._finish()
+            self._finish(trouble and status, trouble)
             self._manager = None
             self._run(hooks_after(self._hooks, status), {RUN_STATUS: status})
+            diary.end(status, trouble)
+
+    def hear(self, sender: Any, message: Any, recipient: Any, silent: bool) -> Any:
+        """Know of a message of somebody who is no agent, and let it pass."""
+        if self._manager is not None and recipient is self._manager:
+            self._listen(sender.name, message, False)
+        return message
+
+    def _listen(self, name: str, message: Any, is_agent: bool) -> None:
+        self._speaker = name if is_agent else USER
+        if not is_agent and (text := read(message).text):
+            self._course.diary.tell(UserText(USER, text))
 
     def _recall(self, earlier: Iterable[tuple[str, Any]]) -> None:
         """Know what was said before, so that nothing of it counts twice.
@@ -102,8 +130,11 @@ class Chat:
         self.look()
         if self._course.open != agent.name:
             self._finish()
+            turn, before, self._speaker = self._turn, self._speaker, agent.name
+            self._course.diary.decide(before, agent.name)
+            self._course.diary.tell(TurnStarted(turn, agent.name), id=f"t{turn}")
             self._course.open = agent.name
-            self._run(hooks_at(self._hooks, "before_agent", agent.name))
+            self._run(hooks_at(self._hooks, "before_agent", agent.name), agent=agent.name)
 
     def leave(self, other: Any, messages: Any) -> None:
         """Somebody who is no agent is about to reply: whoever had a go has it no more."""
@@ -120,29 +151,40 @@ class Chat:
                 self._finish()
         return message
 
-    def _finish(self) -> None:
+    def _finish(self, status: str | None = None, error: BaseException | None = None) -> None:
         """The go of whoever has it is over."""
         if agent := self._course.open:
-            self._run(hooks_at(self._hooks, "after_agent", agent))
-            self._put(self._now.finish())
+            self._run(hooks_at(self._hooks, "after_agent", agent), agent=agent)
+            self._put(self._now.finish(status or "done", said(error) if error else ""))
 
-    def returned(self, tool: str, result: Json) -> None:
+    @property
+    def _turn(self) -> int:
+        """The number of the go that is open, or the next."""
+        return self._course.state.turns + 1
+
+    def returned(self, tool: str, arguments: Json, result: Json) -> None:
         """A tool gave something."""
-        self.look()
-        turn, agent = self._course.state.turns + 1, self._course.open
-        self._put(self._now.follow(ToolReturned(turn, agent, tool, result)))
+        self._follow(tool, arguments, ToolReturned(self._turn, self._course.open, tool, result))
 
-    def failed(self, tool: str, error: Exception) -> None:
+    def failed(self, tool: str, arguments: Json, error: Exception) -> None:
         """A tool failed."""
+        why = (named(error), said(error))
+        self._follow(tool, arguments, ToolFailed(self._turn, self._course.open, tool, *why))
+
+    def _follow(self, tool: str, arguments: Json, outcome: ToolReturned | ToolFailed) -> None:
+        """Derive what follows from what a tool wrote and gave."""
+        request = digest(as_data(arguments))
+        called = ToolCalled(request, outcome.turn, outcome.agent, tool, arguments)
+        key = self._course.diary.call(outcome.turn)
+        self._course.diary.tell(called, f"{key}?")
         self.look()
-        turn, agent = self._course.state.turns + 1, self._course.open
-        self._put(self._now.follow(ToolFailed(turn, agent, tool, named(error), said(error))))
+        self._put(self._now.follow(outcome, f"{key}.0"))
 
     def look(self) -> None:
         """Derive what follows from values that somebody else set."""
         before, self._known = self._known, self._seen()
         for name, value in [*self._known.items()]:
-            if not _alike(value, before.get(name)):
+            if not alike(value, before.get(name)):
                 change = ContextChanged(name, value, before.get(name), CHAT)
                 self._put(self._now.follow(change))
 
@@ -151,21 +193,30 @@ class Chat:
         self.look()
         return message
 
-    def _run(self, hooks: Sequence[Hook], shown: Mapping[str, Json] = NOTHING) -> None:
-        self._calls.run(hooks, self._context.to_dict, self._write, shown)
+    def _run(
+        self, hooks: Sequence[Hook], shown: Mapping[str, Json] = NOTHING, agent: str | None = None
+    ) -> None:
+        scope = f"t{self._turn}" if agent else CHAT
+        diary = HookDiary(self._course.diary, scope, agent)
+        self._calls.run(hooks, self._context.to_dict, self._write, shown, diary)
 
-    def _write(self, draft: Draft) -> None:
-        """Let the chat have what a hook wrote, and what follows from it."""
-        for fact in draft.facts():
+    def _write(self, draft: Draft, key: str) -> int:
+        """Let the chat have what a hook wrote, and what follows from it; how many facts that is."""
+        facts = [*draft.facts()]
+        for number, fact in enumerate(facts):
+            id = f"{key}.{number}"
             match fact:
                 case ContextChanged(name, removed=True):
                     self._context.remove(name)
+                    self._course.diary.tell(fact, id)
                 case ContextChanged(name, value):
                     self._context.set(name, draft.made.get(name, value))
-                    self._put(self._now.follow(fact))
+                    self._put(self._now.follow(fact, id))
                 case ContextRefused(name, writer, reason):
+                    self._course.diary.tell(fact, id)
                     log.warning("%s may not set %s: %s", writer, name, reason)
         self._known = self._seen()
+        return len(facts)
 
     def _put(self, changes: Iterable[ContextChanged]) -> None:
         for change in changes:
@@ -205,8 +256,3 @@ def _first(definition: Definition) -> Json:
     """The value that a declaration gives without looking at the world."""
     source = definition.source
     return source.value if isinstance(source, Static) else source.default
-
-
-def _alike(value: Any, other: Any) -> bool:
-    """Whether nothing changed: what is not JSON is alike only if it is the same object."""
-    return value is other or (is_json(value) and same(value, other))

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from weft.adapters.autogen.diaries import Diary, Told, Unrecorded
 from weft.agents.events import AgentText, TurnFinished
 from weft.agents.spec import RunState
 from weft.kernel.values import Json, as_object
@@ -36,12 +37,13 @@ def read(message: Any) -> Said:
 class Course:
     """Who said what, whose go it is, how many there were, and which triggers fired.
 
-    `open` is the agent whose go is not over, if there is one.
+    `open` is the agent whose go is not over, if there is one; `diary` is told what happens.
     """
 
     def __init__(self, triggers: Triggers, values: dict[str, Json]) -> None:
         self.state = RunState("", values=values)
         self.open = ""
+        self.diary = Diary(Unrecorded())
         self._triggers = triggers
 
     def recall(self, messages: Iterable[tuple[str, Any]]) -> None:
@@ -58,26 +60,29 @@ class Course:
         """What follows from an agent's words."""
         return self.follow(AgentText(self.state.turns + 1, agent, text)) if text else []
 
-    def finish(self) -> list[ContextChanged]:
+    def finish(self, status: str = "done", error: str = "") -> list[ContextChanged]:
         """What follows from the end of the open go."""
         state, agent, self.open = self.state, self.open, ""
         state.turns += 1
         state.turns_of[agent] = state.turns_of.get(agent, 0) + 1
-        return self.follow(TurnFinished(state.turns, agent))
+        return self.follow(TurnFinished(state.turns, agent, status, error), f"t{state.turns}/end")
 
-    def follow(self, first: Fact) -> list[ContextChanged]:
-        """The changes that a fact brings, and those that these bring."""
-        changes, waiting, state = list[ContextChanged](), deque([first]), self.state
+    def follow(self, first: Fact, id: str = "") -> list[ContextChanged]:
+        """The changes that a fact brings, and those that these bring; all of it is told."""
+        changes, state = list[ContextChanged](), self.state
+        waiting = deque[tuple[Fact, Told]]([(first, self.diary.tell(first, id=id))])
         while waiting:
-            fact = waiting.popleft()
+            fact, told = waiting.popleft()
             for change in self._triggers.derive(fact.kind, fact, state, state.fired, SOMETIME):
                 match change:
                     case ContextChanged(name, value, writer=writer):
+                        known = self.diary.derive(change, told)
                         state.values[name] = value
                         state.fired.add(writer)
                         changes.append(change)
-                        waiting.append(change)
+                        waiting.append((change, known))
                     case ContextRefused(name, writer, reason):
+                        self.diary.derive(change, told)
                         log.warning("%s may not set %s: %s", writer, name, reason)
                     case _:
                         raise AssertionError(f"{change!r} needs a clock")

@@ -29,7 +29,7 @@ HEARD = (AgentText, AgentTurnCount, ContextChange, ToolResponse, UiResponse)
 # Why others are not.
 UNHEARD = {
     "timer_expired": "and a chat keeps no time. Set it from a tool.",
-    "function": "which is asked about events, and a chat records none. Set it from a tool.",
+    "function": "which is asked about events, and a chat asks no functions. Set it from a tool.",
 }
 FOREIGN = "of which the chat knows nothing. Set it from a tool."
 

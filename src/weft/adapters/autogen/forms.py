@@ -1,6 +1,6 @@
 """Tasks as requests of the classic line, and what comes back as answers."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from weft.agents.logic.dialogues import (
@@ -33,15 +33,27 @@ def request_of(task: Task, names: Mapping[str, str]) -> dict[str, Any]:
     few models and warn of the others.
     """
     system = [{"role": "system", "content": task.system}] if task.system else []
+    messages = [*system, *messages_of(dialogue_of(task, names))]
+    return {"messages": messages, **demands_of(task, names)}
+
+
+def demands_of(
+    task: Task, names: Mapping[str, str], own: Sequence[Mapping[str, Any]] = ()
+) -> dict[str, Any]:
+    """What a task asks of an answer: its form, and the tools that may be called, also `own` ones of
+    who asks."""
     asked: dict[str, Any] = {
-        "messages": [*system, *_messages(dialogue_of(task, names))],
         "stream": task.output is None,  # nobody reads half an output
         "cache_seed": None,
         "price": [0.0, 0.0],
     }
-    if task.tools:
+    if task.tools or own:
         asked["tools"] = [
-            _function(names[tool.name], tool.description, tool.parameters) for tool in task.tools
+            *own,
+            *(
+                _function(names[each.name], each.description, each.parameters)
+                for each in task.tools
+            ),
         ]
     if task.output is not None:
         asked["response_format"] = form_of(task.output)
@@ -53,7 +65,8 @@ def _function(name: str, description: str, parameters: Mapping[str, Any]) -> dic
     return {"type": "function", "function": form}
 
 
-def _messages(parts: Iterable[Part]) -> list[dict[str, Any]]:
+def messages_of(parts: Iterable[Part]) -> list[dict[str, Any]]:
+    """What was said and called, as messages of OpenAI's protocol."""
     found: list[dict[str, Any]] = []
     for part in parts:
         match part:
@@ -80,25 +93,36 @@ def _calling(found: list[dict[str, Any]]) -> dict[str, Any]:
 
 def answer_of(task: Task, names: Mapping[str, str], response: Response) -> Answer:
     """What a response says, calls and gives."""
-    message, used = _data(response.message), response.usage
-    text = str(message.get("content") or "")
-    usage = Usage(_tokens(used, "prompt_tokens"), _tokens(used, "completion_tokens"))
-    tools = {plain: name for name, plain in names.items()}
-    calls = tuple(_call(call, tools) for call in message.get("tool_calls") or ())
+    text, calls = read_message(response.message, names)
     output = None if calls or task.output is None else given_output(task.output, text)
-    return Answer(text, usage, calls, output, model=response.model, added=added_to(task))
+    usage, model = usage_of(response), response.model
+    return Answer(text, usage, calls, output, model=model, added=added_to(task))
+
+
+def read_message(message: Any, names: Mapping[str, str]) -> tuple[str, tuple[ToolCall, ...]]:
+    """What a message says and calls; `names` says how tools are called there."""
+    data = _data(message)
+    tools = {plain: name for name, plain in names.items()}
+    calls = tuple(_call(call, tools) for call in data.get("tool_calls") or ())
+    return str(data.get("content") or ""), calls
+
+
+def usage_of(response: Response) -> Usage:
+    """What a response used."""
+    used = response.usage
+    return Usage(_tokens(used, "prompt_tokens"), _tokens(used, "completion_tokens"))
 
 
 def _call(call: Mapping[str, Any], tools: Mapping[str, str]) -> ToolCall:
     name: str = call["function"]["name"]
     return ToolCall(
-        tools.get(name, name), read_arguments(call["function"]["arguments"]), call["id"]
+        tools.get(name, name), read_arguments(call["function"]["arguments"]), call.get("id") or ""
     )
 
 
 def _data(message: Any) -> Mapping[str, Any]:
-    """A message as data: clients give texts, mappings or models."""
-    if isinstance(message, str):
+    """A message as data: clients and agents give texts, mappings, models or nothing."""
+    if message is None or isinstance(message, str):
         return {"content": message}
     return as_object(message) or message.model_dump()
 

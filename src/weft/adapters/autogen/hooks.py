@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 import anyio
 from anyio.from_thread import start_blocking_portal
 
+from weft.adapters.autogen.diaries import Ended, HookDiary
 from weft.agents.spec import Callee
 from weft.errors import UsageError
 from weft.kernel.contained import contained
@@ -43,8 +44,9 @@ class HookCalls:
         self,
         hooks: Sequence[Hook],
         values: Callable[[], dict[str, Any]],
-        write: Callable[[Draft], None],
+        write: Callable[[Draft, str], int],
         shown: Mapping[str, Json],
+        diary: HookDiary,
     ) -> None:
         """Call hooks on the values of their moment; what one writes is there for the next."""
         if not hooks:
@@ -55,46 +57,49 @@ class HookCalls:
                 held = _held(values(), shown, self._definitions)
                 if why := skipped(hook, held.values, {}, succeeded):
                     log.info("hook %s is skipped: %s", hook.name, why)
+                    diary.skipped(hook, why)
                     continue
-                draft, is_done = portal.call(self._attempt, hook, held)
-                write(draft)
-                if is_done:
+                diary.begun(hook)
+                ended = portal.call(self._attempt, hook, held)
+                diary.ended(hook, ended, write(ended.draft, diary.key(hook)))
+                if ended.problem is None:
                     succeeded.add(hook.name)
 
-    async def _attempt(self, hook: Hook, held: Held) -> tuple[Draft, bool]:
+    async def _attempt(self, hook: Hook, held: Held) -> Ended:
         """Call a hook, and again if it fails and may be; what it wrote stays."""
+        began, attempts = anyio.current_time(), 1
         draft = Draft(held, f"hook:{hook.name}")
-        is_done = await self._call(hook, draft)
-        for attempt in range(hook.declared.retries):
-            if is_done:
-                break
-            await anyio.sleep(BACKOFF * 2**attempt)
-            draft = Draft(held, f"hook:{hook.name}", draft)
-            is_done = await self._call(hook, draft)
-        return draft, is_done
+        problem = await self._call(hook, draft)
+        while problem is not None and attempts <= hook.declared.retries:
+            await anyio.sleep(BACKOFF * 2 ** (attempts - 1))
+            attempts, draft = attempts + 1, Draft(held, f"hook:{hook.name}", draft)
+            problem = await self._call(hook, draft)
+        return Ended(draft, problem, (anyio.current_time() - began) * 1000, attempts)
 
-    async def _call(self, hook: Hook, draft: Draft) -> bool:
-        """Whether a hook ended well."""
+    async def _call(self, hook: Hook, draft: Draft) -> Exception | None:
+        """How a hook failed, if it did."""
         try:
             with anyio.fail_after(hook.declared.timeout_s), contained():
                 await self._callees[hook.number]({}, Context(draft, DESK))
-        except Exception:
+        except Exception as error:
             log.exception("hook %s failed", hook.name)
-            return False
+            return error
         finally:
             draft.close()
-        return True
+        return None
 
 
 class _Desk:
-    """What a hook has in runs only: nothing of a chat is on record."""
+    """What a hook has in runs only, which go on after a crash; a chat does not."""
 
     @property
     def idempotency_key(self) -> NoReturn:
-        raise UsageError("A chat is no run: it has no `idempotency_key`. Use one of your own.")
+        raise UsageError(
+            "A chat is not gone on with: it has no `idempotency_key`. Use one of your own."
+        )
 
     async def once(self, name: str, effect: Callable[[], Any]) -> NoReturn:
-        raise UsageError("A chat is no run: nothing is recorded, so `once` cannot be kept.")
+        raise UsageError("A chat is not gone on with after a crash, so `once` cannot be kept.")
 
 
 DESK: Any = _Desk()

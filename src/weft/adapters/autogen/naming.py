@@ -59,7 +59,7 @@ class Models:
         entry = self._entry(chosen) if isinstance(chosen, str) else chosen
         try:
             entries = LLMConfig.ensure_config(entry).config_list
-            found = [_alone(each.model_dump(exclude_none=True)) for each in entries]
+            found = [alone(each.model_dump(exclude_none=True)) for each in entries]
             OpenAIWrapper(config_list=found)
         except Exception as error:  # whatever a provider's library says to a lack of settings
             raise UsageError(f"Model {str(chosen)!r} cannot be asked. {said(error)}") from error
@@ -77,6 +77,6 @@ class Models:
         return {"api_type": kind, "model": model, **self._common}
 
 
-def _alone(config: dict[str, Any]) -> dict[str, Any]:
+def alone(config: dict[str, Any]) -> dict[str, Any]:
     """A configuration whose client leaves trying again to us: two who do would try often."""
     return config | {"max_retries": 0} if config["api_type"] in BRIDGED else config

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from functools import wraps
-from inspect import Signature, isawaitable, iscoroutinefunction, signature
+from inspect import isawaitable, iscoroutinefunction, signature
 from typing import Any, Protocol
 
 from autogen import ConversableAgent
@@ -23,11 +23,11 @@ Function = Callable[..., Any]
 class Audience(Protocol):
     """Who is told what tools give."""
 
-    def returned(self, tool: str, result: Json) -> None:
+    def returned(self, tool: str, arguments: Json, result: Json) -> None:
         """A tool gave something."""
         ...
 
-    def failed(self, tool: str, error: Exception) -> None:
+    def failed(self, tool: str, arguments: Json, error: Exception) -> None:
         """A tool failed."""
         ...
 
@@ -35,13 +35,17 @@ class Audience(Protocol):
 def share(agent: ConversableAgent, context: ContextVariables) -> None:
     """Give an agent's tools the chat's own variables; of themselves they would get a copy."""
     for tool in agent.tools:
-        form = signature(tool.func)
-        if CONTEXT in form.parameters:
+        shared = sharing(tool, context)
+        if shared is not tool:
             agent.remove_tool_for_llm(tool)
-            agent.register_for_llm()(_sharing(tool, form, context))
+            agent.register_for_llm()(shared)
 
 
-def _sharing(tool: Tool, form: Signature, context: ContextVariables) -> Tool:
+def sharing(tool: Tool, context: ContextVariables) -> Tool:
+    """A tool that is given these variables, if it takes any; else the tool itself."""
+    form = signature(tool.func)
+    if CONTEXT not in form.parameters:
+        return tool
     if iscoroutinefunction(tool.func):
 
         async def asked(**arguments: Any) -> Any:
@@ -62,18 +66,18 @@ def _sharing(tool: Tool, form: Signature, context: ContextVariables) -> Tool:
 def overheard(name: str, function: Function, audience: Audience) -> Function:
     """A tool as the chat calls it, of which an audience is told what comes of it."""
 
-    async def awaited(given: Awaitable[Any]) -> Any:
+    async def awaited(given: Awaitable[Any], arguments: Any) -> Any:
         try:
-            return _tell(name, await given, audience)
+            return _tell(name, arguments, await given, audience)
         except Exception as error:
-            audience.failed(name, error)
+            audience.failed(name, _plain(arguments), error)
             raise
 
     if iscoroutinefunction(function):
 
         @wraps(function)
         async def asked(*args: Any, **arguments: Any) -> Any:
-            return await awaited(function(*args, **arguments))
+            return await awaited(function(*args, **arguments), arguments)
 
         return asked
 
@@ -82,16 +86,22 @@ def overheard(name: str, function: Function, audience: Audience) -> Function:
         try:
             given = function(*args, **arguments)
         except Exception as error:
-            audience.failed(name, error)
+            audience.failed(name, _plain(arguments), error)
             raise
-        return awaited(given) if isawaitable(given) else _tell(name, given, audience)
+        if isawaitable(given):
+            return awaited(given, arguments)
+        return _tell(name, arguments, given, audience)
 
     return called
 
 
-def _tell(name: str, given: Any, audience: Audience) -> Any:
+def _tell(name: str, arguments: Any, given: Any, audience: Audience) -> Any:
     """Tell what a tool gives the model to read; a handoff is no tool."""
     if not isinstance(given, TransitionTarget):
         result = given.message if isinstance(given, ReplyResult) else given
-        audience.returned(name, to_jsonable_python(result, fallback=str))
+        audience.returned(name, _plain(arguments), _plain(result))
     return given
+
+
+def _plain(value: Any) -> Json:
+    return to_jsonable_python(value, fallback=str)

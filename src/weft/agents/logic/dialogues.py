@@ -58,7 +58,7 @@ def dialogue_of(task: Task, names: Mapping[str, str]) -> list[Part]:
     """
     parts: list[Part] = [_said(task.agent, message) for message in task.transcript]
     for number, exchange in enumerate(task.exchanges):
-        parts += _exchanged(exchange, number, names)
+        parts += exchanged(exchange, number, names)
     if _is_left_alone(task):
         parts.append(Heard(GO_ON))
     return parts
@@ -92,7 +92,7 @@ def _said(agent: str, message: Message) -> Part:
     return Heard(message.text if is_served else f"{message.author}: {message.text}")
 
 
-def _exchanged(exchange: Exchange, number: int, names: Mapping[str, str]) -> Iterator[Part]:
+def exchanged(exchange: Exchange, number: int, names: Mapping[str, str]) -> Iterator[Part]:
     """What the model said in an earlier call of the turn, and what came of it."""
     if exchange.text:
         yield Own(exchange.text)

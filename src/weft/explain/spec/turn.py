@@ -131,7 +131,7 @@ class TurnExplained(msgspec.Struct, frozen=True):
         status = f"{self.status}: {one_line(self.error, 200)}" if self.error else self.status
         who = f"Turn {self.turn} of {self.agent} ({status}), run {self.run}"
         if not self.seq:
-            return f"{who}: it has no frame yet"
+            return f"{who}: it has no frame{' yet' if self.status == 'open' else ''}"
         proof = "digests verified" if self.verified else "DIGESTS DO NOT MATCH"
         return f"{who}: {self.tokens} tokens ({self.counter}), digest {self.digest}, {proof}"
 

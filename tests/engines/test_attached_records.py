@@ -1,0 +1,179 @@
+"""Group chats of AG2's classic line on record: as runs that are listed and explained."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from autogen import ConversableAgent, LLMConfig
+from autogen.agentchat.group import AgentTarget, ContextVariables
+from autogen.testing import ToolCall
+
+from tests.support.chats import chat, converse, loaded, say
+from weft import Weft
+from weft.adapters.autogen import attach
+from weft.errors import UsageError, WorkflowGone
+from weft.log.spec import Event
+from weft.wiring import Records
+
+MODEL = LLMConfig({"api_type": "openai", "model": "none", "api_key": "none"})
+FILES = {
+    "agents.yaml": "Asker: {}\nPlanner: {}\nReviewer: {}\n",
+    "tools.yaml": """
+        tools: [{agent: Asker, file: t.py, function: save}]
+        lifecycle_tools:
+          - {trigger: before_chat, agent: null, file: t.py, function: greet}
+          - {trigger: after_agent, agent: Asker, file: t.py, function: fail}
+        """,
+    "t.py": """
+        def save(): ...
+        def greet(context_variables): context_variables.set("stage", "greeted")
+        def fail(): raise OSError("no disk")
+        """,
+    "context_variables.yaml": """
+        definitions:
+          token: {type: string, secret: true, source: {type: environment, env_var: TOKEN}}
+          known:
+            type: boolean
+            source:
+              type: derived
+              default: false
+              triggers: [{type: agent_text, agent: Asker, match: {contains: NEXT}}]
+          stage:
+            type: string
+            source:
+              type: derived
+              default: asking
+              triggers: [{type: context_changed, variable: known, equals: true, value: planning}]
+          number:
+            type: integer
+            source:
+              type: derived
+              default: null
+              triggers: [{type: tool_response, tool: save, from: id}]
+        agents: {Reviewer: {variables: [stage, known, number]}}
+        """,
+}
+
+
+def save(id: int, context_variables: ContextVariables) -> dict[str, int]:
+    """Save it."""
+    return {"id": id}
+
+
+def lines(said: str = "NEXT, by canary-1.") -> dict[str, list[Any]]:
+    return {"Asker": [ToolCall("save", id=7).to_message(), said], "Reviewer": ["Fine."]}
+
+
+async def log_of(store: Path, run: str) -> list[Event]:
+    async with Weft(store=str(store)) as app:
+        return [*await app.log(run)]
+
+
+def attached(folder: Path, records: Records, **more: Any) -> tuple[Any, dict[str, Any]]:
+    context = ContextVariables(data={"token": "canary-1", "who": "Ann"})
+    asker = {"llm_config": MODEL, "functions": [save], **more}
+    pattern, agents = chat(asker=asker, context_variables=context)
+    agents["Asker"].handoffs.set_after_work(AgentTarget(agents["Planner"]))
+    attach(pattern, loaded(folder, FILES), records)
+    return pattern, agents
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_a_chat_is_a_run_that_is_listed_and_explained(tmp_path: Path, is_async: bool) -> None:
+    store = tmp_path / "weft.db"
+    with Records(str(store)) as records:
+        pattern, agents = attached(tmp_path, records)
+        with say(agents, **lines()):
+            await converse(pattern, is_async)
+        (run,) = records.runs
+    events = await log_of(store, run)
+    assert [event.kind for event in events] == [
+        *("run.started", "context.loaded", "user.text"),
+        *("lifecycle.tool_call", "context.changed", "lifecycle.tool_result"),
+        *("route.decided", "turn.started", "tool.called", "tool.returned", "context.changed"),
+        *("agent.text", "context.changed", "context.changed"),
+        *("lifecycle.tool_call", "lifecycle.tool_error", "turn.finished"),
+        *("route.decided", "turn.started", "agent.text", "turn.finished"),
+        *("route.decided", "turn.started", "agent.text", "turn.finished", "run.finished"),
+    ]
+    said = [event.data for event in events if event.kind == "agent.text"]
+    assert "canary-1" not in str(events) and said[0].text.startswith("NEXT, by ")
+    async with Weft(store=str(store)) as app:
+        (summary,) = await app.runs()
+        assert (summary.run, summary.status, summary.workflow) == (run, "finished", "Flow")
+        explained = await app.explain(run, variable="stage")
+        assert [(each.value, each.writer.partition(":")[0]) for each in explained.changes] == [
+            ("greeted", "hook"),
+            ("planning", "trigger"),
+        ]
+        timeline = await app.explain(run)
+        assert [(row.what, row.who, row.depth) for row in timeline.rows] == [
+            ("hook", "greet", 0),
+            ("route", "user → Asker", 0),
+            ("turn 1", "Asker", 0),
+            ("tool", "save", 1),
+            ("hook", "fail", 1),
+            ("route", "Asker → Planner", 0),
+            ("turn 2", "Planner", 0),
+            ("route", "Planner → Reviewer", 0),
+            ("turn 3", "Reviewer", 0),
+            ("finished", "driver", 0),
+        ]
+        assert "(done)" in (turn := str(await app.explain(run, turn=1)))
+        assert "it has no frame\n" in turn and "tool save" in turn and "is open" not in turn
+        (first, *_) = [event.seq for event in events if event.kind == "route.decided"]
+        assert "the chat decided" in str(await app.explain(run, route=first))
+
+
+async def test_what_happened_so_far_is_on_record_while_the_chat_goes_on(tmp_path: Path) -> None:
+    store, seen = tmp_path / "weft.db", list[str]()
+
+    async def save(id: int) -> dict[str, int]:
+        """Save it."""
+        seen.extend(event.kind for event in await log_of(store, records.runs[0]))
+        return {"id": id}
+
+    with Records(str(store)) as records:
+        pattern, agents = attached(tmp_path, records, functions=[save])
+        with say(agents, **lines()):
+            await converse(pattern, True)
+    assert seen[-2:] == ["route.decided", "turn.started"]
+
+
+async def test_a_chat_that_fails_is_a_run_that_failed(tmp_path: Path) -> None:
+    store = tmp_path / "weft.db"
+
+    def fail(*args: Any, **more: Any) -> Any:
+        raise OSError("no model, said canary-1")
+
+    with Records(str(store), user_id="Ann", app_id="shop") as records:
+        pattern, agents = attached(tmp_path, records)
+        agents["Reviewer"].register_reply([ConversableAgent, None], fail)
+        with pytest.raises(OSError, match="no model"), say(agents, **lines()):
+            await converse(pattern, True)
+        (run,) = records.runs
+    *_, turn, end = [event.data for event in await log_of(store, run)]
+    assert (turn.agent, turn.status) == ("Reviewer", "failed")
+    assert (end.kind, end.error) == ("run.failed", "OSError") and "canary" not in end.message
+    async with Weft(store=str(store)) as app:
+        (summary,) = await app.runs()
+    assert (summary.status, summary.user, summary.tenant) == ("failed", "Ann", "shop")
+
+
+async def test_a_chat_that_another_program_left_is_not_gone_on_with(tmp_path: Path) -> None:
+    store = tmp_path / "weft.db"
+    with Records(str(store)) as records:
+        run = records.begin(loaded(tmp_path, FILES), {}).run
+    async with Weft(store=str(store)) as app:
+        (summary,) = await app.runs()
+        assert summary.status == "unfinished"
+        with pytest.raises(WorkflowGone, match="only that program can go on with it"):
+            await (await app.resume(run)).finished()
+        assert await app.run(run).cancel(by="Ann")
+        (summary,) = await app.runs()
+    assert summary.status == "cancelled"
+
+
+def test_nothing_is_recorded_where_nothing_is_open(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="with Records"):
+        Records(str(tmp_path / "weft.db")).begin(loaded(tmp_path, FILES), {})
