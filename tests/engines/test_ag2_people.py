@@ -163,6 +163,36 @@ async def test_what_tools_give_anew_is_another_request(tmp_path: Path) -> None:
     ]
 
 
+SECRET = """
+definitions: {pin: {type: string, secret: true, source: {type: environment, env_var: PIN}}}
+agents: {Host: {variables: [pin]}}
+"""
+
+
+async def test_secrets_are_shown_to_its_tools_and_are_not_on_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIN", "hush-4711")
+    seen: list[str] = []
+
+    def unlock(context: Context) -> str:
+        seen.append(context.variables["pin"])
+        return f"opened with {context.variables['pin']}"
+
+    folder = write_folder(tmp_path, FILES | {"context_variables.yaml": SECRET})
+    async with LoopbackModel([calling("unlock"), calling("book"), "Open."]) as model:
+        async with Weft(store="memory", engine=host(model, unlock, book)) as app:
+            run = await app.start(folder)
+            asked = await asked_in(run)
+            await run.answer(asked.question, "Friday")
+            with anyio.fail_after(PATIENCE):
+                assert (await run.finished()).kind == "run.finished"
+            assert "hush-4711" not in repr(await app.log(run.id))
+    model.assert_complete()
+    assert seen == ["hush-4711"] * 2
+    assert model.requests[2].results == ["opened with hush-4711", "booked for Friday"]
+
+
 @pytest.mark.repeats
 async def test_nothing_is_shared_between_runs(tmp_path: Path) -> None:
     mixed: list[str] = []

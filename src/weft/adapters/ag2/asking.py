@@ -20,7 +20,8 @@ from weft.agents.logic.trouble import may_pass, told
 from weft.agents.service.patience import attempts
 from weft.agents.spec import Answer, Patience, Task, Usage
 from weft.errors import EngineError, UsageError
-from weft.kernel.digests import chain
+from weft.kernel.digests import digest
+from weft.kernel.values import as_data
 
 T = TypeVar("T")
 
@@ -128,7 +129,7 @@ class Asked(ModelConfig):
         async def effect() -> Any:
             return (await ask()).to_dict()
 
-        after = f" after {chain(*later)}" if later else ""
+        after = f" after {digest(as_data(self.task.mask([*later])))}" if later else ""
         name = f"model {len(self._responses) + 1}{after}"
         kept: Any = await self.task.variables.once(name, effect)
         return cast("ModelResponse", ModelResponse.from_dict(kept))
