@@ -12,6 +12,7 @@ from ag2.tools.final.function_tool import FunctionDefinition, FunctionToolSchema
 from weft.adapters.ag2.showing import text_of
 from weft.agents.logic.dialogues import added_to, read_arguments
 from weft.agents.logic.outputs.forms import form_of, given_output
+from weft.agents.logic.spelling import plainly
 from weft.agents.spec import Answer, Exchange, Task, ToolCall, ToolResult, Usage
 
 
@@ -49,6 +50,18 @@ def answer_of(task: Task, names: Mapping[str, str], response: ModelResponse, mod
     output = None if calls or task.output is None else given_output(task.output, text)
     usage, added = usage_of(response.usage), added_to(task)
     return Answer(text, usage, calls, output, model=model, added=added)
+
+
+def set_apart(response: ModelResponse) -> ModelResponse:
+    """A response whose calls have names that providers take, and ids of their own: an agent says
+    them again, as they are, when its next request goes out."""
+    taken: set[str] = set()
+    for number, call in enumerate(response.tool_calls.calls):
+        if call.id or call.name:
+            call.name = plainly(call.name)
+            call.id = f"{call.id}_{number}" if call.id in taken else call.id
+            taken.add(call.id)
+    return response
 
 
 def usage_of(used: Used) -> Usage:

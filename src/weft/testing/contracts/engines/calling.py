@@ -82,7 +82,7 @@ class CallingContract(EngineSuite):
         """The model is told so too, by a name that its provider takes."""
         done, told = await self._after(ToolCall("functions.subtract?", {"a": 2}))
         assert done.texts == ["Too bad."]
-        assert "functions.subtract?" in told
+        assert "subtract" in told
 
     async def test_calls_that_their_provider_does_not_tell_apart(self) -> None:
         """Each result goes to its call all the same."""
