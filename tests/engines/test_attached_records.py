@@ -140,6 +140,23 @@ async def test_what_happened_so_far_is_on_record_while_the_chat_goes_on(tmp_path
     assert seen[-2:] == ["route.decided", "turn.started"]
 
 
+async def test_what_a_tool_writes_belongs_to_the_turn(tmp_path: Path) -> None:
+    store = tmp_path / "weft.db"
+
+    def save(id: int, context_variables: ContextVariables) -> str:
+        """Save it."""
+        context_variables["stage"] = "saved"
+        return "done"
+
+    with Records(str(store)) as records:
+        pattern, agents = attached(tmp_path, records, functions=[save])
+        with say(agents, **lines()):
+            await converse(pattern, False)
+    async with Weft(store=str(store)) as app:
+        turn = str(await app.explain(records.runs[0], turn=1))
+    assert "stage: 'greeted' → 'saved' by chat" in turn
+
+
 async def test_a_chat_that_fails_is_a_run_that_failed(tmp_path: Path) -> None:
     store = tmp_path / "weft.db"
 

@@ -186,7 +186,8 @@ class Chat:
         for name, value in [*self._known.items()]:
             if not alike(value, before.get(name)):
                 change = ContextChanged(name, value, before.get(name), CHAT)
-                self._put(self._now.follow(change))
+                id = self._course.diary.place(self._turn if self._course.open else None)
+                self._put(self._now.follow(change, id))
 
     def pass_on(self, sender: Any, message: Any, recipient: Any, silent: bool) -> Any:
         """Look at what the chat did with what tools gave, and let a message pass."""

@@ -75,12 +75,14 @@ class Diary:
         self._count += 1
         return f"t{turn}/model/tool.{self._count}"
 
+    def place(self, turn: int | None) -> str:
+        """What the next fact is known by that belongs to a turn, or to none."""
+        self._count += 1
+        return f"t{turn}/chat.{self._count}" if turn else f"chat/{self._count}"
+
     def tell(self, fact: Fact, id: str = "") -> Told:
         """Put a fact on record that follows from what came before."""
-        self._count += 1
-        turn = getattr(fact, "turn", None)
-        scope = f"t{turn}" if turn else "chat"
-        told = self._tell(fact, id or f"{scope}/said.{self._count}", self._last)
+        told = self._tell(fact, id or self.place(getattr(fact, "turn", None)), self._last)
         self._last = told.seq
         return told
 
