@@ -5,7 +5,7 @@ from typing import Any
 
 from weft.agents.spec import Agent, Answer, Engine, EngineChoice, Line, Script, ToolCall, Usage
 from weft.conversation.logic.rosters import Roster
-from weft.errors import DefinitionError, Diagnostic, UsageError
+from weft.errors import DefinitionError, Diagnostic
 from weft.kernel.values import nearest
 from weft.wiring.adapters import adapter
 from weft.wiring.code import Code, where_named
@@ -68,7 +68,7 @@ class Engines:
                 return adapter("functions").FunctionEngine(_function(choice, modules))
             case kind if kind in TAKING and _has_code(choice):
                 function = _function(choice, modules)
-                return _taking(kind, function) if to_run else None
+                return self._models.taking(function, kind) if to_run else None
             case kind if kind in ASKING:
                 _refuse_code(choice)
                 return self._asking(agent, known, kind) if to_run else None
@@ -126,18 +126,6 @@ def _refuse_code(choice: EngineChoice | None) -> None:
         reads = "reads script.yaml; it" if choice.type == "scripted" else "asks a model; it"
         message = f"The {choice.type} engine {reads} takes no file or function."
         raise Unanswered(message, "Drop them, or choose the functions engine.")
-
-
-def _taking(kind: str, make: Callable[[], Any]) -> Engine:
-    """The engine in which what a function makes takes the turn.
-
-    Raises:
-        Unanswered: its library is not installed.
-    """
-    try:
-        return getattr(adapter(kind), TAKING[kind])(make)
-    except UsageError as error:
-        raise Unanswered(str(error)) from error
 
 
 def _function(choice: EngineChoice | None, modules: Any) -> Callable[..., Any]:

@@ -1,8 +1,9 @@
 """Engines that ask models, by the names of the models."""
 
 import inspect
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from weft.agents.spec import Engine
 from weft.errors import UsageError
@@ -57,6 +58,7 @@ class Models:
         self.kind = kind
         self._given = given
         self._made: dict[tuple[str, str], Any] = {}
+        self._taking: WeakKeyDictionary[Any, tuple[str, str]] = WeakKeyDictionary()
 
     def engine(self, model: str, kind: str = "") -> Engine:
         """The engine that asks a model; the agents of an app share it.
@@ -73,6 +75,21 @@ class Models:
                 raise Unanswered(str(error)) from error
             self._made.setdefault((kind, model), made)
         return self._made[kind, model]
+
+    def taking(self, make: Callable[..., Any], kind: str) -> Engine:
+        """The engine in which what a function makes takes turns; agents of the classic line bring
+        their models, others are given the default one where they and the workflow name none.
+
+        Raises:
+            Unanswered: its library is not installed, or the model cannot be asked.
+        """
+        model = {} if kind == "autogen" else {"model": self.default or None}
+        try:
+            made = getattr(adapter(kind), TAKING[kind])(make, **model)
+        except UsageError as error:
+            raise Unanswered(str(error)) from error
+        self._taking[made] = (kind, self.default if model else "")
+        return made
 
     def answering(self, given: Any) -> Engine:
         """An engine, a function that answers as one, or a model by its name.
@@ -92,7 +109,9 @@ class Models:
     def unheeded(self, staff: Iterable[Staff]) -> tuple[str, ...]:
         """What the program chose, and makes no difference to who answers: `model`, `engine`."""
         at_work = [engine for each in staff for engine in (*each.engines, *each.named.values())]
-        asked = [key for key, made in self._made.items() if any(made is each for each in at_work)]
+        keys = {id(made): key for key, made in self._made.items()}
+        keys |= {id(made): key for made, key in self._taking.items()}
+        asked = [keys[id(each)] for each in at_work if id(each) in keys]
         heeded = {"model": self.default in (model for _, model in asked)}
         heeded["engine"] = self.kind in (kind for kind, _ in asked)
         return tuple(name for name in self._given if not heeded[name])

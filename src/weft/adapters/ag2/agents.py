@@ -34,16 +34,23 @@ HUMAN_INPUT = "human_input"
 class AG2AgentEngine:
     """Has an agent of AG2 take the turn: one that `make` gives, anew for each call.
 
-    It asks the model of its own `config`, or if it has none, the one that the task names. Its own
-    tools run inside the call, with the run's variables as its context's; it asks people by
-    questions of the run.
+    It asks the model of its own `config`, or if it has none, the one that the task names, or else
+    `model`. Its own tools run inside the call, with the run's variables as its context's; it asks
+    people by questions of the run.
     """
 
     takes_variables = True
 
-    def __init__(self, make: Callable[[], Any], *, patience: Patience | None = None) -> None:
+    def __init__(
+        self,
+        make: Callable[[], Any],
+        model: str | ModelConfig | None = None,
+        *,
+        patience: Patience | None = None,
+    ) -> None:
         self._make = make
-        self._models = Models(None)
+        self._default = model
+        self._models = Models(model)
         self._patience = patience or Patience()
 
     async def __call__(self, task: Task) -> Answer:
@@ -77,7 +84,7 @@ class AG2AgentEngine:
         return cast("Agent[Any]", made)
 
     def _config(self, agent: Agent[Any], task: Task) -> ModelConfig:
-        if agent.config is None and task.model is None:
+        if agent.config is None and task.model is None and self._default is None:
             raise UsageError(
                 f"The agent of AG2 that answers for {task.agent!r} has no model. Give it a "
                 "`config`, or say `model` for the agent or the orchestrator."
