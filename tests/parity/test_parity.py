@@ -48,6 +48,8 @@ from weft.variables.spec import BAKED_IN, BASE, Trigger, Variables
 from weft.variables.spec.triggers import Setting
 from weft.wiring import Settings
 
+pytestmark = pytest.mark.repeats
+
 # Made by the check from what is declared, or what others are made from; nobody writes them down.
 MADE = {Variables, Trigger, Setting, ProviderChoice}
 

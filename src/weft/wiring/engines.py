@@ -42,12 +42,12 @@ class Engines:
         found: dict[str, Engine] = {}
         problems: list[Diagnostic] = []
         for agent in known.agents.values():
-            is_played = agent.engine is None and agent.name in known.played
-            place = (known.played if is_played else known.places)[agent.name]
+            place = known.places[agent.name]
+            code_place = place if agent.engine else known.played.get(agent.name, place)
             try:
                 engine = self._engine_of(agent, code.modules, known, to_run)
             except DefinitionError as error:
-                problems += [where_named(problem, *place) for problem in error.diagnostics]
+                problems += [where_named(problem, *code_place) for problem in error.diagnostics]
             except Unanswered as error:
                 problems.append(Diagnostic(*place, "W050", error.message, error.remedy))
             else:
