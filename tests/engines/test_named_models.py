@@ -114,14 +114,14 @@ async def test_a_model_that_cannot_be_asked_keeps_a_run_from_starting(
 
 async def test_what_a_script_answers_by_is_told_of_where_it_stands(tmp_path: Path) -> None:
     script = "functions:\n  A: {file: a.py, function: f}"
-    folder = write_folder(tmp_path, {"agents.yaml": "A: {}", "script.yaml": script})
-    _, problems = Folders().examine(folder)
+    files = {"agents.yaml": "A: {}", "script.yaml": script}
+    _, problems = Folders().examine(write_folder(tmp_path, files, "Without"))
     assert [(each.code, Path(each.file).name, each.line) for each in problems] == [
         ("W040", "script.yaml", 2)
     ]
-    Path(folder, "a.py").write_text("def f(task):\n    return 'Hi.'\n")
+    files["a.py"] = "def f(task):\n    return 'Hi.'\n"
     with pytest.raises(DefinitionError) as refused:
-        await said(folder, model="opnai:gpt-5")
+        await said(write_folder(tmp_path, files, "With"), model="opnai:gpt-5")
     (problem,) = refused.value.diagnostics
     assert (problem.code, Path(problem.file).name, problem.line) == ("W050", "agents.yaml", 1)
 
