@@ -8,11 +8,13 @@ import tempfile
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
+from threading import Barrier, Thread
 
 import anyio
 import pytest
 
 from weft.adapters.sqlite.vectors import SqliteVectors, queries
+from weft.adapters.sqlite.vectors.file import File
 from weft.assembly.ports import VectorSearch
 from weft.assembly.service import EmbeddingSearch
 from weft.assembly.service.retrieval import space_of
@@ -212,3 +214,25 @@ def test_the_extra_is_named_when_it_is_missing() -> None:
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert "UsageError: Collections in a file need the package 'numpy'" in done.stderr
     assert 'pip install "weft[vectors]"' in done.stderr
+
+
+@pytest.mark.repeats
+def test_many_who_make_one_file_at_once_wait_for_each_other(tmp_path: Path) -> None:
+    refused: list[CollectionUnavailable] = []
+
+    def write(file: File, together: Barrier) -> None:
+        together.wait()
+        try:
+            with file.writing():
+                pass
+        except CollectionUnavailable as error:
+            refused.append(error)
+
+    for number in range(50):
+        given = File(tmp_path / f"{number}.db", 30.0), Barrier(8)
+        threads = [Thread(target=write, args=given) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert not refused

@@ -4,12 +4,16 @@ import sqlite3
 from collections.abc import Generator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from time import sleep
 
 from weft.adapters.sqlite.vectors import queries
 from weft.errors import CollectionUnavailable
 
 _LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+# Seconds between two tries to change how a file is written.
+PAUSE = 0.01
 
 
 class File:
@@ -46,7 +50,7 @@ class File:
         """
         self._make_folder()
         with self._translated(), closing(self._connect()) as connection:
-            connection.execute(queries.USE_WAL)
+            self._use_wal(connection)
             connection.execute(queries.BEGIN_WRITING)
             self._make(connection)
             yield connection
@@ -71,6 +75,18 @@ class File:
         for setting in queries.SETTINGS:
             connection.execute(setting)
         return connection
+
+    def _use_wal(self, connection: sqlite3.Connection) -> None:
+        """Let nobody who reads wait for who writes. Of several who change a file to that at once,
+        SQLite refuses all but one, without the patience that it has elsewhere."""
+        for left in reversed(range(1 + round(self._patience / PAUSE))):
+            try:
+                connection.execute(queries.USE_WAL)
+                return
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF not in _LOCKED or not left:
+                    raise
+                sleep(PAUSE)
 
     def _make_folder(self) -> None:
         try:
