@@ -162,7 +162,7 @@ async def test_the_tools_of_the_run_are_called_by_the_run(tmp_path: Path) -> Non
     mixed = Answer(calls=(ToolCall("rate", {"by": 1}), ToolCall("weigh", {"name": "Bobby"})))
     lines = [called("rate", by=2), both, mixed, "Done.", "On my way."]
     facts, requests = await told(tmp_path, lines, lambda model: maker(model, rate), **TOOLS)
-    assert [each.result for each in of("tool.returned", facts)] == [2, 3, 5]
+    assert sorted(each.result for each in of("tool.returned", facts)) == [2, 3, 5]
     assert [len(each.before) for each in of("model.answered", facts)[:3]] == [1, 1, 0]
     assert requests[3].tools == ["rate", "weigh"]
     rated = ["rated 2 for parcels", "2", "3", "rated 1 for parcels", "5"]

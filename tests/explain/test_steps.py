@@ -5,7 +5,7 @@ import pytest
 
 from tests.explain.conftest import Tell, Told, of, said
 from tests.explain.workshop import LINES, TOKEN, WORKSHOP
-from weft.agents.spec import Answer, Exchange, Usage
+from weft.agents.spec import Answer, Exchange, ToolCall, ToolResult, Usage
 from weft.explain.logic.timeline import timeline
 from weft.explain.logic.turn import explain_turn
 from weft.explain.logic.words import words
@@ -168,6 +168,22 @@ async def test_what_waits_says_so(tell: Tell, monkeypatch: pytest.MonkeyPatch) -
     assert (found.status, plan.outcome, add.outcome) == ("open", "open", "returned")
     assert "asked u1 'Like this?', and waits" in str(found)
     assert f"tool plan {as_data(plan.arguments)} is open" in str(found)
+
+
+async def test_a_model_call_says_what_the_engine_called_itself(tell: Tell) -> None:
+    calls = ToolCall("look", {"at": "sky"}), ToolCall("look", {"at": "sun"})
+    results = ToolResult("blue"), ToolResult(error="too bright")
+    line = Answer("NEXT", before=(Exchange("Hm.", calls, results),))
+    told = await tell(said={"Asker": [line], "Planner": ["DONE"]})
+    found = told.turn(1)
+    (asked,) = of(found, steps.ModelAsked)
+    assert said(asked.within)[:2] == [
+        'called by engine: look {"at":"sky"} → "blue"',
+        'called by engine: look {"at":"sun"} failed: too bright',
+    ]
+    assert said(asked.within)[0] in str(found)
+    again = msgspec.json.decode(msgspec.json.encode(found), type=TurnExplained)
+    assert again == found and found.verified
 
 
 async def test_a_model_call_says_who_answered_and_what_the_engine_added(tell: Tell) -> None:

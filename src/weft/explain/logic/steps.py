@@ -233,12 +233,21 @@ def _details(call: Call) -> Iterator[details.Detail]:
     for event in call.events:
         if isinstance(event.data, agents.QuestionAsked):
             yield _question(call, event, event.data)
-        elif isinstance(event.data, agents.ModelAnswered) and event.data.added:
-            yield details.Added(event.seq, event.data.added)
+        elif isinstance(event.data, agents.ModelAnswered):
+            yield from _beside(event.seq, event.data)
         elif make := _DETAILS.get(event.kind):
             yield make(call, event.seq, event.data)
         elif not isinstance(event.data, (*_HEADS, *_APART)):
             yield details.Noted(event.seq, event.kind, words(event))
+
+
+def _beside(seq: int, answered: agents.ModelAnswered) -> Iterator[details.Detail]:
+    """What an engine did and showed that the run did not have it do."""
+    for exchange in answered.before:
+        for call, given in zip(exchange.calls, exchange.results, strict=True):
+            yield details.OwnTool(seq, call.tool, call.arguments, given.value, given.error)
+    if answered.added:
+        yield details.Added(seq, answered.added)
 
 
 def _question(call: Call, event: Event, fact: agents.QuestionAsked) -> details.Questioned:

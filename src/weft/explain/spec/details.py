@@ -42,6 +42,22 @@ class Added(msgspec.Struct, frozen=True, tag="added by engine"):
         return f"added by engine: {', '.join(map(data, self.texts))}"
 
 
+class OwnTool(msgspec.Struct, frozen=True, tag="called by engine"):
+    """A tool of the engine's own that it called itself, and what that gave or why it failed."""
+
+    seq: int
+    tool: str
+    arguments: Json
+    result: Json
+    error: str
+
+    @property
+    def says(self) -> str:
+        """What was called, with what, and what came of it."""
+        came = f"failed: {one_line(self.error, LINE)}" if self.error else f"→ {data(self.result)}"
+        return f"called by engine: {self.tool} {data(self.arguments)} {came}"
+
+
 class Gave(msgspec.Struct, frozen=True, tag="output"):
     """An output of the form that the agent was asked for."""
 
@@ -172,7 +188,7 @@ class Noted(msgspec.Struct, frozen=True, tag="event"):
 
 
 OnBoard = Consulted | Unprovided | Offered | Chose
-Told = Added | Spoken | Gave | Rejected
+Told = OwnTool | Added | Spoken | Gave | Rejected
 Detail = Told | Became | Declined | Unset | Done | Questioned | Noted | OnBoard
 
 

@@ -24,7 +24,7 @@ async def ask_engine(engine: Engine, task: Task) -> Answer:
         return await engine(task)
 
 
-class Part:
+class EngineCallee:
     """An engine that takes the run's variables, as something that is called with them."""
 
     may_ask = True
@@ -39,6 +39,6 @@ class Part:
         return await self._engine(msgspec.structs.replace(self._task, variables=context))
 
 
-def part_of(journal: Journal, key: str, engine: Engine, task: Task) -> Call:
+def engine_call(journal: Journal, key: str, engine: Engine, task: Task) -> Call:
     """The call of an engine that takes the run's variables; what it writes is the agent's."""
-    return Call(journal, Caller(key, f"agent:{task.agent}", None), Part(engine, task))
+    return Call(journal, Caller(key, f"agent:{task.agent}", None), EngineCallee(engine, task))

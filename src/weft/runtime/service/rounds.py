@@ -30,7 +30,7 @@ from weft.kernel.values import Json, as_data, as_object, said
 from weft.log.spec import Fact
 from weft.runtime.service.beside import side_by_side
 from weft.runtime.service.calls import Call, Caller, Parked, as_json, park
-from weft.runtime.service.engines import ask_engine, part_of
+from weft.runtime.service.engines import ask_engine, engine_call
 from weft.runtime.service.guarding import (
     begin_model_call,
     begin_tool_calls,
@@ -152,14 +152,14 @@ class Rounds:
         self, key: str, number: int, shown: FrameAssembled, exchanges: Sequence[Exchange]
     ) -> Sequence[Fact]:
         task = self._call(number, exchanges)
-        part = self._part(key, task)
+        call = self._engine_call(key, task)
 
         async def effect() -> Sequence[Fact]:
             try:
-                facts = await self._answered(key, task, part)
+                facts = await self._answered(key, task, call)
             except Exception as error:  # noqa: BLE001 - whatever an engine raises is recorded
                 facts = (ModelFailed(task.turn, task.agent, named(error), said(error)),)
-            return facts if part is None else (*facts, *part.facts())
+            return facts if call is None else (*facts, *call.facts())
 
         name = type(self._asked.engine).__name__
         intent = ModelCalled(request(shown.digest, exchanges), task.turn, task.agent, name)
@@ -169,19 +169,19 @@ class Rounds:
         except Diverged as error:
             return (ModelFailed(task.turn, task.agent, "Diverged", str(error)),)
         except Parked:
-            assert part is not None and part.question is not None
-            park(self._journal, part.question)
+            assert call is not None and call.question is not None
+            park(self._journal, call.question)
         end_model_call(self._journal, key, task.model, facts)
         return facts
 
-    def _part(self, key: str, task: Task) -> Call | None:
+    def _engine_call(self, key: str, task: Task) -> Call | None:
         """The call of the engine, if it takes the run's variables."""
-        takes_part = getattr(self._asked.engine, "takes_variables", False)
-        return part_of(self._journal, key, self._asked.wrapped, task) if takes_part else None
+        takes = getattr(self._asked.engine, "takes_variables", False)
+        return engine_call(self._journal, key, self._asked.wrapped, task) if takes else None
 
-    async def _answered(self, key: str, task: Task, part: Call | None) -> Sequence[Fact]:
+    async def _answered(self, key: str, task: Task, call: Call | None) -> Sequence[Fact]:
         """What an answer of the engine comes to."""
-        asking = part.carry_out({}) if part else ask_engine(self._asked.wrapped, task)
+        asking = call.carry_out({}) if call else ask_engine(self._asked.wrapped, task)
         answer = await in_time(self._journal, key, asking)
         if self._products is not None:
             answer = as_answer(task, answer)
