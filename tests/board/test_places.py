@@ -11,7 +11,7 @@ from weft.wiring import Parts, assemble
 
 
 def parts_of(**settings: Any) -> Parts:
-    return assemble(settings, None)
+    return assemble(settings)
 
 
 @pytest.mark.parametrize("store", ["memory", "weft.db"])

@@ -120,7 +120,7 @@ def begin_process(place: Place, fuse: Fuse | None = None, **declared: Any) -> Pr
     world = replace(base, stores=stores, definitions=definitions, scheduler=scheduler)
     runs = Runs(world)
     parts = replace(
-        assemble({"store": "memory"}, None),
+        assemble({"store": "memory"}),
         artifacts=stores.artifacts,
         definitions=definitions,
         boards=boards,

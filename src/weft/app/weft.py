@@ -21,9 +21,12 @@ if TYPE_CHECKING:
     from weft.flow.logic.flows import Flow
     from weft.flow.spec.outcomes import Outcome
     from weft.guards.spec import Guards
+    from weft.log.ports import Clock
     from weft.log.spec import Event
+    from weft.runtime.ports import Entropy, Scheduler, Store
     from weft.runtime.service.runs import Runs
     from weft.runtime.spec import Loaded, Summary
+    from weft.variables.ports import DocumentStore, Environment
     from weft.variables.service import Index
     from weft.wiring import Parts
 
@@ -35,15 +38,32 @@ class Asked(TypedDict, total=False):
     """Settings that a program gives its app; the others are as the environment or `weft.toml` say,
     or else as they are by default."""
 
-    store: str | None
+    store: "str | Store | None"
     artifacts: str | None
     slots: int | None
-    documents: str | None
+    documents: "str | DocumentStore | None"
     documents_timeout: float | None
     strict: bool | None
     vectors: str | None
     beliefs: str | None
     model: str | None
+    engine: "str | Engine | None"
+    scheduler: "Scheduler | None"
+    clock: "Clock | None"
+    entropy: "Entropy | None"
+    environment: "Environment | None"
+
+
+# What an object of a program's own is known by that stands in for a setting.
+_KNOWN_BY = {
+    "store": "log",
+    "documents": "newest",
+    "engine": "__call__",
+    "scheduler": "wake",
+    "clock": "now",
+    "entropy": "token",
+    "environment": "get",
+}
 
 
 class Weft:
@@ -54,17 +74,18 @@ class Weft:
     the runs, `vectors` where collections are;
     `engine` answers, or `model` is asked, for agents that choose no engine; an engine that is named
     asks the models that are. With `strict=False`, a workflow whose context variables are invalid
-    begins without them.
+    begins without them. `store`, `documents` and `engine` are named, or objects of your own; so are
+    `scheduler`, `clock`, `entropy` and `environment`, in place of this process and the system's.
+    Objects of your own are yours to close.
     """
 
-    def __init__(self, *, engine: "Engine | str | None" = None, **settings: Unpack[Asked]) -> None:
+    def __init__(self, **settings: Unpack[Asked]) -> None:
         unknown = settings.keys() - Asked.__annotations__.keys()
         if unknown:
             known = ", ".join(Asked.__annotations__)
-            raise UsageError(f"There is no setting {min(unknown)!r}. There is: engine, {known}.")
-        is_named = isinstance(engine, str)
-        self._asked = {**settings, "engine": engine if is_named else None}
-        self._engine = None if is_named else engine
+            raise UsageError(f"There is no setting {min(unknown)!r}. There is: {known}.")
+        self._objects = {name: each for name, each in settings.items() if _is_object(name, each)}
+        self._asked = {n: each for n, each in settings.items() if n not in self._objects}
         self._parts: Parts | None = None
         self._serving: asyncio.Task[None] | None = None
         self._closed = False
@@ -275,7 +296,8 @@ class Weft:
             raise UsageError("This app is closed. Make another one.")
         parts = self._parts
         if parts is None:
-            parts = self._parts = _wiring().assemble(self._asked, self._engine)
+            wiring = _wiring()
+            parts = self._parts = wiring.assemble(self._asked, wiring.Doors(**self._objects))
         return parts
 
     def _serve(self) -> "Runs":
@@ -284,6 +306,11 @@ class Weft:
         if self._serving is None:
             self._serving = asyncio.create_task(parts.runs.serve(parts.settings.slots))
         return parts.runs
+
+
+def _is_object(name: str, given: object) -> bool:
+    """Whether a setting is an object of the program's own."""
+    return name in _KNOWN_BY and hasattr(given, _KNOWN_BY[name])
 
 
 def _told(flow: str, outcome: "Outcome") -> str:

@@ -5,7 +5,12 @@ from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Literal, Protocol
 
+from weft.board.ports import ArtifactStore
+from weft.board.spec import Consumption
+from weft.flow.ports import Results
+from weft.guards.ports import BeliefStore
 from weft.log.events import RunStarted
+from weft.log.ports import EventLog
 from weft.runtime.spec import Loaded, Message
 
 Status = Literal["idle", "queued", "driving", "timer"]
@@ -55,6 +60,57 @@ class Snapshots(Protocol):
 
     async def load(self, run: str) -> tuple[int, bytes] | None:
         """The last state kept, with its position."""
+        ...
+
+
+class Artifacts(ArtifactStore, Protocol):
+    """Artifacts, also for those who decide who may see them."""
+
+    async def consumptions(self, ids: Sequence[str]) -> Sequence[Consumption]:
+        """Who took one of these artifacts, in any order."""
+        ...
+
+
+class Store(Protocol):
+    """The ports of one store. `weft.testing.contracts` has a suite for each."""
+
+    @property
+    def log(self) -> EventLog:
+        """The events of its runs."""
+        ...
+
+    @property
+    def inbox(self) -> Inbox:
+        """Messages to its runs."""
+        ...
+
+    @property
+    def claims(self) -> Claims:
+        """Which process drives which run."""
+        ...
+
+    @property
+    def snapshots(self) -> Snapshots:
+        """Folded states of long runs."""
+        ...
+
+    @property
+    def artifacts(self) -> Artifacts:
+        """The artifacts of its boards."""
+        ...
+
+    @property
+    def beliefs(self) -> BeliefStore:
+        """What is known of agents that are chosen among."""
+        ...
+
+    @property
+    def results(self) -> Results:
+        """Results of steps that are cached."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close it; a second call changes nothing."""
         ...
 
 

@@ -13,8 +13,7 @@ from weft.kernel.contained import Interrupted
 from weft.kernel.values import Json
 from weft.log.ports import EventLog
 from weft.log.spec import Event
-from weft.runtime.ports import Inbox
-from weft.runtime.service.presence import Artifacts
+from weft.runtime.ports import Artifacts, Inbox
 from weft.runtime.spec import Message
 from weft.variables.spec import Context
 

@@ -11,6 +11,7 @@ from weft.wiring.collections import (
 from weft.wiring.flows import flows_in, is_code
 from weft.wiring.folders import Folders
 from weft.wiring.parts import (
+    Doors,
     Parts,
     assemble,
     declared,
@@ -19,7 +20,6 @@ from weft.wiring.parts import (
     open_store,
     read_part,
     workflows_below,
-    world,
     write_back,
 )
 from weft.wiring.plans import describe_staff
@@ -32,6 +32,7 @@ __all__ = [
     "PATH",
     "Chosen",
     "Collections",
+    "Doors",
     "Folders",
     "Parts",
     "Records",
@@ -53,6 +54,5 @@ __all__ = [
     "texts_below",
     "token_counter",
     "workflows_below",
-    "world",
     "write_back",
 ]

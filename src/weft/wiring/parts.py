@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path as FilePath
-from typing import Any
+from typing import Any, Protocol
 
 from anyio import to_thread
 
@@ -20,17 +20,17 @@ from weft.guards.spec import Guards
 from weft.kernel.documents import Document
 from weft.kernel.values import Json
 from weft.log.events import RunStarted
-from weft.log.ports import EventLog
+from weft.log.ports import Clock, EventLog
 from weft.reaction.logic.reacting import Reacting
+from weft.runtime.ports import Artifacts, Entropy, Scheduler, Store
 from weft.runtime.logic import codec
 from weft.runtime.service.driver import Stores
 from weft.runtime.service.pinning import plan_of
-from weft.runtime.service.presence import Artifacts
 from weft.runtime.service.recording import TOLD
 from weft.runtime.service.runs import Runs, World
 from weft.runtime.spec import Loaded
 from weft.variables.logic.descriptions import describe
-from weft.variables.ports import DocumentStore
+from weft.variables.ports import DocumentStore, Environment
 from weft.wiring.adapters import adapter
 from weft.wiring.boards import BoardDeclaration, Boards
 from weft.wiring.collections import Collections
@@ -107,12 +107,22 @@ def open_documents(chosen: Settings) -> DocumentStore:
     )
 
 
+class Closing(Protocol):
+    """Something that is closed."""
+
+    async def aclose(self) -> None:
+        """Let go of what it holds."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Parts:
     """What an app consists of."""
 
     settings: Settings
-    store: Any
+    clock: Clock
+    opened: Sequence[Closing]
+    store: Store
     artifacts: Artifacts
     beliefs: BeliefStore
     documents: DocumentStore
@@ -146,22 +156,33 @@ class Parts:
 
     def bind(self, reader: Reader) -> BoardHandle:
         """The board as somebody sees it."""
-        return bind(self.artifacts, self.types, reader, adapter("system").SystemClock().now)
+        return bind(self.artifacts, self.types, reader, self.clock.now)
 
     async def aclose(self) -> None:
-        """Close the stores."""
-        await self.definitions.aclose()
-        await self.artifacts.aclose()
-        await self.beliefs.aclose()
-        await self.store.aclose()
-        await self.documents.aclose()
-        await self.collections.aclose()
+        """Close what the app opened."""
+        for each in self.opened:
+            await each.aclose()
 
 
-def assemble(asked: Mapping[str, Any], engine: Engine | None) -> Parts:
+@dataclass(frozen=True, slots=True)
+class Doors:
+    """Objects that a program gives its app, in place of what the settings name and of what the
+    system has. They stay open when the app closes."""
+
+    engine: Engine | None = None
+    store: Store | None = None
+    documents: DocumentStore | None = None
+    scheduler: Scheduler | None = None
+    clock: Clock | None = None
+    entropy: Entropy | None = None
+    environment: Environment | None = None
+
+
+def assemble(asked: Mapping[str, Any], doors: Doors = Doors()) -> Parts:  # noqa: B008 - frozen
     """The parts of an app as it was asked for; nothing is opened yet."""
-    chosen = settings(asked)
-    store, documents = open_store(chosen), open_documents(chosen)
+    chosen, engine = settings(asked), doors.engine
+    store = doors.store or open_store(chosen)
+    documents = doors.documents or open_documents(chosen)
     artifacts, beliefs = open_artifacts(chosen, store), open_beliefs(chosen, store)
     collections = Collections(chosen)
     given = [name for name in ("model", "engine") if asked.get(name)]
@@ -172,9 +193,26 @@ def assemble(asked: Mapping[str, Any], engine: Engine | None) -> Parts:
         engine, strict=chosen.strict, types=types, collections=collections, models=models
     )
     definitions = Definitions(folders, boards, flows, store.log, models)
-    runs = Runs(world(store, artifacts, beliefs, documents, definitions))
+    stores = Stores(
+        store.log, store.inbox, store.claims, store.snapshots, artifacts, beliefs, store.results
+    )
+    world = _world(stores, documents, definitions, doors)
+    opened = [
+        each
+        for each, given in (
+            (definitions, None),
+            (artifacts, doors.store if artifacts is store.artifacts else None),
+            (beliefs, doors.store if beliefs is store.beliefs else None),
+            (store, doors.store),
+            (documents, doors.documents),
+            (collections, None),
+        )
+        if given is None
+    ]
     return Parts(
         chosen,
+        world.clock,
+        opened,
         store,
         artifacts,
         beliefs,
@@ -183,7 +221,7 @@ def assemble(asked: Mapping[str, Any], engine: Engine | None) -> Parts:
         boards,
         flows,
         types,
-        runs,
+        Runs(world),
         collections,
     )
 
@@ -228,26 +266,20 @@ class Definitions:
         await self._models.aclose()
 
 
-def world(
-    store: Any,
-    artifacts: Artifacts,
-    beliefs: BeliefStore,
-    documents: DocumentStore,
-    definitions: Definitions,
+def _world(
+    stores: Stores, documents: DocumentStore, definitions: Definitions, doors: Doors
 ) -> World:
-    """The world of an app: its stores, the system's clock and chance, tasks of this process."""
+    """What the program gave, else the system's clock and chance, and tasks of this process."""
     system = adapter("system")
-    clock = system.SystemClock()
+    clock = doors.clock or system.SystemClock()
     return World(
-        Stores(
-            store.log, store.inbox, store.claims, store.snapshots, artifacts, beliefs, store.results
-        ),
+        stores,
         clock,
-        system.SystemEntropy(),
-        system.SystemEnvironment(),
+        doors.entropy or system.SystemEntropy(),
+        doors.environment or system.SystemEnvironment(),
         documents,
         definitions,
-        adapter("inline").InlineScheduler(clock),
+        doors.scheduler or adapter("inline").InlineScheduler(clock),
     )
 
 

@@ -23,11 +23,11 @@ from weft.log.spec import Event
 from weft.reaction.events import ArtifactsGiven, RetryAsked
 from weft.reaction.logic.plans import describe_plan, subscription_digest
 from weft.reaction.logic.reacting import Reacting
-from weft.runtime.ports import Entropy, Inbox
+from weft.runtime.ports import Artifacts, Entropy, Inbox
 from weft.runtime.service.activity import Activity
 from weft.runtime.service.correlations import Correlations
 from weft.runtime.service.pinning import PLAN, pin
-from weft.runtime.service.presence import Artifacts, already, is_same
+from weft.runtime.service.presence import already, is_same
 from weft.runtime.service.starting import Starter
 from weft.runtime.spec import Close, Deliver, Loaded, Message, Publish, Retry
 

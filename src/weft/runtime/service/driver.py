@@ -43,7 +43,7 @@ from weft.runtime.logic import (
     is_untouched,
     thaw,
 )
-from weft.runtime.ports import Claims, Definitions, Entropy, Inbox, Snapshots
+from weft.runtime.ports import Artifacts, Claims, Definitions, Entropy, Inbox, Snapshots
 from weft.runtime.service.calls import Waiting, ask
 from weft.runtime.service.components import observed
 from weft.runtime.service.crew import Crew
@@ -55,7 +55,7 @@ from weft.runtime.service.journal import Journal, Tell
 from weft.runtime.service.notices import Notices
 from weft.runtime.service.opened import Opened
 from weft.runtime.service.picking import pick
-from weft.runtime.service.presence import Artifacts, already
+from weft.runtime.service.presence import already
 from weft.runtime.service.reactions import Post, Reactions, Surroundings
 from weft.runtime.spec import (
     Delta,

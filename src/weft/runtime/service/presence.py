@@ -1,25 +1,15 @@
 """Whether an artifact is on the board already."""
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Protocol
 
 import msgspec
 
 from weft.board.logic.rows import read_artifact, read_visibility
-from weft.board.ports import ArtifactStore
-from weft.board.spec import Artifact, Consumption, Public
+from weft.board.spec import Artifact, Public
 from weft.errors import ArtifactExists
+from weft.runtime.ports import Artifacts
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
-
-
-class Artifacts(ArtifactStore, Protocol):
-    """Artifacts, also for those who decide who may see them."""
-
-    async def consumptions(self, ids: Sequence[str]) -> Sequence[Consumption]:
-        """Who took one of these artifacts, in any order."""
-        ...
 
 
 async def already(artifacts: Artifacts, made: Artifact) -> Artifact | None:

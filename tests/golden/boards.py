@@ -1,0 +1,1 @@
+"""Boards whose logs are golden."""

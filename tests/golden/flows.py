@@ -1,0 +1,1 @@
+"""Flows whose logs are golden."""

@@ -1,0 +1,209 @@
+"""What outlives a program in tests: its store, time, chance, environment and documents.
+
+Programs come and go over one world. Each is an app of its own, as after a restart, and may be
+killed when an event is stored.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from weft import Run, Weft
+from weft.adapters.inline import InlineScheduler
+from weft.adapters.memory import MemoryStore
+from weft.log.events import ENDS
+from weft.log.ports import Clock
+from weft.log.spec import Event
+from weft.runtime.logic import codec
+from weft.runtime.ports import Drive
+from weft.testing import FakeClock, FakeDocuments, FakeEntropy, FakeEnvironment, Killed
+
+# What a program does with its app; done again after a kill, it does what is left to do.
+Script = Callable[[Weft], Awaitable[None]]
+
+# Seconds within which everything that a test waits for happens, however busy the machine is.
+PATIENCE = 60.0
+
+
+@dataclass
+class Kill:
+    """Ends a program when an event of a kind is stored for the n-th time: before that, or after."""
+
+    kind: str
+    number: int = 1
+    before: bool = False
+
+    def meets(self, events: Sequence[Event], *, before: bool) -> bool:
+        """Whether this is the place."""
+        if before != self.before:
+            return False
+        self.number -= sum(event.kind == self.kind for event in events)
+        return self.number <= 0
+
+
+class MortalLog:
+    """A log whose program may be killed around an append; a dead program stores nothing."""
+
+    def __init__(self, log: Any, kill: Kill | None) -> None:
+        self._log = log
+        self._kill = kill
+        self._is_dead = False
+
+    async def append(self, run: str, events: Sequence[Event], expected: int) -> Sequence[Event]:
+        self._check(events, before=True)
+        stored = await self._log.append(run, events, expected)
+        self._check(events, before=False)
+        return stored
+
+    def _check(self, events: Sequence[Event], *, before: bool) -> None:
+        if self._kill is not None and self._kill.meets(events, before=before):
+            self._is_dead = True
+        if self._is_dead:
+            raise Killed
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._log, name)
+
+
+class MortalStore:
+    """A store whose program may be killed at an append."""
+
+    def __init__(self, store: Any, kill: Kill | None) -> None:
+        self._store = store
+        self.log = MortalLog(store.log, kill)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+
+class MortalScheduler(InlineScheduler):
+    """Drives runs until one is killed, and nothing from then on.
+
+    With `skips`, time passes at once to the instant that a run rests for.
+    """
+
+    def __init__(self, clock: Clock, *, skips: bool = False) -> None:
+        super().__init__(clock)
+        self.died = asyncio.Event()
+        self._fake = clock
+        self._skips = skips
+
+    async def serve(self, drive: Drive, *, slots: int, limits: Mapping[str, int]) -> None:
+        async def mortal(run: str) -> datetime | None:
+            try:
+                due = await drive(run)
+            except Killed:
+                self.died.set()
+                return await asyncio.get_running_loop().create_future()
+            if self._skips and due and isinstance(self._fake, FakeClock):
+                self._fake.time = max(self._fake.time, due)
+            return due
+
+        await super().serve(mortal, slots=slots, limits=limits)
+
+
+@dataclass
+class World:
+    """What outlives a program."""
+
+    store: Any = field(default_factory=lambda: MemoryStore(codec()))
+    clock: FakeClock = field(default_factory=FakeClock)
+    entropy: FakeEntropy = field(default_factory=FakeEntropy)
+    environment: FakeEnvironment = field(default_factory=FakeEnvironment)
+    documents: FakeDocuments = field(default_factory=FakeDocuments)
+
+    def app(self, kill: Kill | None = None, *, skips: bool = False, **settings: Any) -> Weft:
+        """An app of a program that has just started."""
+        return Weft(
+            store=MortalStore(self.store, kill),
+            clock=self.clock,
+            entropy=self.entropy,
+            environment=self.environment,
+            documents=self.documents,
+            scheduler=MortalScheduler(self.clock, skips=skips),
+            **settings,
+        )
+
+    async def live(self, script: Script, kill: Kill | None = None, **settings: Any) -> bool:
+        """Let a program do what its script says; whether it lived to its end."""
+        app = self.app(kill, **settings)
+        scheduler = app._objects["scheduler"]
+        acting = asyncio.ensure_future(script(app))
+        dying = asyncio.ensure_future(scheduler.died.wait())
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await asyncio.wait({acting, dying}, return_when=asyncio.FIRST_COMPLETED)
+            if acting.done() and not isinstance(acting.exception(), Killed):
+                acting.result()
+                return True
+            return False
+        finally:
+            for task in (acting, dying):
+                task.cancel()
+            await asyncio.wait({acting, dying})
+            await app.aclose()
+
+    async def lives(self, script: Script, *kills: Kill, **settings: Any) -> None:
+        """Let programs follow one another: each is killed, the last one is not."""
+        for kill in kills:
+            assert not await self.live(script, kill, **settings), f"nobody was killed: {kill}"
+        assert await self.live(script, **settings)
+
+    async def logs(self) -> dict[str, list[Event]]:
+        """The logs of all runs, the first one first; plans are no runs."""
+        ends = reversed(await self.store.log.ends())
+        return {
+            first.run: list(await self.store.log.read(first.run))
+            for first, _ in ends
+            if first.data.form != "plan"
+        }
+
+
+async def at_rest(run: Run, after: int = 0) -> Event:
+    """The event with which a run comes to its end or begins to wait, behind a position."""
+    async for event in run.events(after):
+        if event.kind in ENDS or event.kind == "run.paused":
+            return event
+    raise AssertionError("it never came to rest")
+
+
+# What a person says to a question; nothing, if that is left to time.
+Person = Callable[[Any], Any]
+
+
+def replying(*answers: Any) -> Person:
+    """A person who gives these answers, one after the other; who is asked the same again after a
+    kill says the same again."""
+    left, said = iter(answers), dict[str, Any]()
+
+    def reply(question: Any) -> Any:
+        if question.id not in said:
+            said[question.id] = next(left, None)
+        return said[question.id]
+
+    return reply
+
+
+def conversing(folder: str, person: Person | None = None) -> Script:
+    """A program that starts a workflow, or goes on with it, and lets a person answer."""
+
+    async def script(app: Weft) -> None:
+        runs = await app.runs()
+        if runs:
+            run = await app.resume(runs[0].run)
+        else:
+            run = await app.start(folder, user_id="u1", app_id="acme")
+        position = 0
+        while (rest := await at_rest(run, position)).kind not in ENDS:
+            position = rest.seq
+            question = await run.question()
+            if question is None:  # somebody answered it before the kill
+                continue
+            assert person is not None, f"Nobody was to be asked: {question}"
+            said = person(question)
+            if said is not None:
+                await run.answer(question.id, said)
+
+    return script
