@@ -55,7 +55,7 @@ async def _compare(store: str, size: Size, root: Path) -> list[Measure]:
     rounds, courses = Rounds(), _courses(size)
     async with AsyncExitStack() as stack:
         boards = {
-            case: await stack.enter_async_context(_Opened(course, _place(store, root, case)))
+            case: await stack.enter_async_context(Hops(course, _place(store, root, case)))
             for case, course in courses.items()
         }
         for number in range(size.rounds):
@@ -144,7 +144,7 @@ async def _take_turns(place: str, folder: Path, window: int) -> float:
     return (watch.at[10 + window] - watch.at[10]) / window
 
 
-class _Opened:
+class Hops:
     """An app with a board on which every publish goes through a chain of agents."""
 
     def __init__(self, course: Course, place: str) -> None:
@@ -152,7 +152,7 @@ class _Opened:
         self._app = Weft(store=place)
         self._board: Board = self._app.board()
 
-    async def __aenter__(self) -> "_Opened":
+    async def __aenter__(self) -> "Hops":
         await self._app.__aenter__()
         for n in range(self._course.hops):
             agent = self._board.agent(f"agent{n}").description("Passes it on.")

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from copy import deepcopy
 from dataclasses import fields
+from datetime import UTC, datetime
 from glob import glob
 from importlib import import_module
 from pathlib import Path
@@ -38,12 +39,15 @@ from weft import (
     Weights,
     wiring,
 )
+from weft.adapters.inline import InlineScheduler
+from weft.adapters.memory import MemoryStore
 from weft.agents.spec import ProviderChoice
 from weft.app.weft import Asked
 from weft.board.spec import FilterConfig, TagFilter
 from weft.errors import UsageError
 from weft.kernel.models import Declared
-from weft.testing import LoopbackModel
+from weft.runtime.logic import codec
+from weft.testing import FakeClock, FakeEntropy, FakeEnvironment, LoopbackModel
 from weft.variables.spec import BAKED_IN, BASE, Trigger, Variables
 from weft.variables.spec.triggers import Setting
 from weft.wiring import Settings
@@ -223,6 +227,11 @@ async def store_of_the_app(folder: str) -> None:
     for store in ("memory", "here/runs.db"):
         await most_at_once(folder, store=store)
         assert there("here/runs.db") == (store != "memory")
+    own = MemoryStore(codec())
+    async with Weft(store=own, engine=quiet) as app:
+        run = await app.start(folder)
+        await run.finished()
+    assert await own.log.read(run.id), "a store of the program's own stays open"
 
 
 async def engine_of_the_app(folder: str) -> None:
@@ -427,7 +436,52 @@ async def asking_engine_of_a_file(folder: str) -> None:
     assert await asked_for(folder) == ["one"]
 
 
+async def quiet(task: Task) -> Answer:
+    return Answer("Fine.")
+
+
+async def clock_of_the_app(folder: str) -> None:
+    clock = FakeClock(datetime(2031, 2, 3, tzinfo=UTC))
+    async with Weft(store="memory", engine=quiet, clock=clock) as app:
+        assert (await (await app.start(folder)).finished()).at == clock.time
+
+
+async def entropy_of_the_app(folder: str) -> None:
+    async with Weft(store="memory", engine=quiet, entropy=FakeEntropy("mine")) as app:
+        assert (await app.start(folder)).id == "mine1"
+
+
+async def environment_of_the_app(folder: str) -> None:
+    Path(folder, "context_variables.yaml").write_text(
+        "definitions: {flag: {type: string, source: {type: environment, env_var: FLAG}}}\n"
+    )
+    environment = FakeEnvironment({"FLAG": "mine"})
+    async with Weft(store="memory", engine=quiet, environment=environment) as app:
+        run = await app.start(folder)
+        await run.finished()
+        explained = await app.explain(run.id, variable="flag")
+        assert "mine" in str(explained)
+
+
+async def scheduler_of_the_app(folder: str) -> None:
+    woken: list[str] = []
+
+    class Waking(InlineScheduler):
+        async def wake(self, run: str, *, tenant: str, at: datetime | None = None) -> None:
+            woken.append(run)
+            await super().wake(run, tenant=tenant, at=at)
+
+    async with Weft(store="memory", engine=quiet, scheduler=Waking(FakeClock())) as app:
+        run = await app.start(folder)
+        await run.finished()
+        assert woken == [run.id]
+
+
 APP: dict[str, Callable[[str], Any]] = {
+    "Weft.clock": clock_of_the_app,
+    "Weft.entropy": entropy_of_the_app,
+    "Weft.environment": environment_of_the_app,
+    "Weft.scheduler": scheduler_of_the_app,
     "Weft.store": store_of_the_app,
     "Weft.slots": slots_of_the_app,
     "Weft.engine": engine_of_the_app,
@@ -452,7 +506,7 @@ APP: dict[str, Callable[[str], Any]] = {
 
 
 def test_every_setting_and_option_of_the_app_has_an_effect() -> None:
-    options = [f"Weft.{name}" for name in ("engine", *Asked.__annotations__)]
+    options = [f"Weft.{name}" for name in Asked.__annotations__]
     settings = [f"Settings.{each.name}" for each in fields(Settings)]
     assert {*options, *settings} == set(APP)
 

@@ -73,6 +73,8 @@ class Secrets:
 
     def masked(self, text: str) -> str:
         """A text with every secret in it replaced by its mark, also one that was cut off."""
+        if not self._values:
+            return text
         text = self._find.sub(lambda found: self._marks.get(found[0], found[0]), text)
         if CUT not in text or not self._marks:
             return text
@@ -102,7 +104,7 @@ class Secrets:
 
     def masked_data(self, value: Json) -> Json:
         """A value with every secret in it replaced by its mark."""
-        return self._mask(value)
+        return self._mask(value) if self._values else value
 
     def _mask(self, value: Any, is_data: bool = True) -> Any:
         """A value masked; a number only where it is data, not where it counts something of ours."""
