@@ -451,10 +451,14 @@ async def entropy_of_the_app(folder: str) -> None:
         assert (await app.start(folder)).id == "mine1"
 
 
-async def environment_of_the_app(folder: str) -> None:
+def declare_flag(folder: str) -> None:
     Path(folder, "context_variables.yaml").write_text(
         "definitions: {flag: {type: string, source: {type: environment, env_var: FLAG}}}\n"
     )
+
+
+async def environment_of_the_app(folder: str) -> None:
+    declare_flag(folder)
     environment = FakeEnvironment({"FLAG": "mine"})
     async with Weft(store="memory", engine=quiet, environment=environment) as app:
         run = await app.start(folder)

@@ -22,8 +22,8 @@ from weft.kernel.values import Json
 from weft.log.events import RunStarted
 from weft.log.ports import Clock, EventLog
 from weft.reaction.logic.reacting import Reacting
-from weft.runtime.ports import Artifacts, Entropy, Scheduler, Store
 from weft.runtime.logic import codec
+from weft.runtime.ports import Artifacts, Entropy, Scheduler, Store
 from weft.runtime.service.driver import Stores
 from weft.runtime.service.pinning import plan_of
 from weft.runtime.service.recording import TOLD
