@@ -51,7 +51,7 @@ def paths(events: Sequence[Plain]) -> dict[str, list[Plain]]:
     for event in events:
         path = names.path(event)
         cause = names.events.get(event["cause"])
-        found[path].append(
+        found[names.line(event)].append(
             {
                 "id": names.rename(event["id"]),
                 "kind": event["kind"],
@@ -65,10 +65,10 @@ def paths(events: Sequence[Plain]) -> dict[str, list[Plain]]:
     return dict(found)
 
 
-# The call of a tool, which may go on beside others of its turn.
-_CALL = re.compile(r"[^/]+/model[^/]*/(tool|auto)\.\d+")
+# The call of a tool, or one of several tries, which may go on beside others of its turn.
+_CALL = re.compile(r"[^/]+/model[^/]*/(tool|auto)\.\d+|turn<[^>]*>/s\d+(?=/)")
 # The turn or step that an id begins with, or that a timer belongs to.
-_OWNER = re.compile(r"^(t|s|retry:)(\d+)(?=$|[/@])")
+_OWNER = re.compile(r"^(t|s|flow/retry/)(\d+)(?=$|[/@])")
 # Where an id tells a position or an instant.
 _PLACE = re.compile(r"@[^/>]*")
 # An event that a text of a frame tells the position of.
@@ -82,6 +82,8 @@ class _Names:
         self.events = {event["seq"]: event for event in events}
         self._turns = dict(_turns(events))
         self._steps = dict(_steps(events))
+        self._texts = dict(_texts([event["data"] for event in events]))
+        self._strands = dict(_strands(events))
 
     def path(self, event: Plain) -> str:
         """The path that an event belongs to."""
@@ -91,6 +93,15 @@ class _Names:
             return call[0]
         own = _OWNER.match(event["id"])
         return self._owner(own) if own else ""
+
+    def line(self, event: Plain) -> str:
+        """The path in which an event has its order: of steps, and of what stands between them in a
+        flow, the line of work that they belong to."""
+        own, data = _OWNER.match(event["id"]), event["data"]
+        strand = self._strands.get(int(own[2])) if own and own[1] != "t" else None
+        if strand is None and "place" in data:
+            strand = data.get("strand", "")
+        return self.path(event) if strand is None else f"line<{strand}>"
 
     def id(self, event: Plain) -> str:
         """What an event is called."""
@@ -115,7 +126,10 @@ class _Names:
             return [self.data(each) for each in data]
         if not isinstance(data, dict):
             return data
-        return {name: self._field(name, each) for name, each in data.items()}
+        named = {name: self._field(name, each) for name, each in data.items()}
+        if data.get("digest") in self._texts:  # it stands where the run has it first
+            named["text"] = self._texts[data["digest"]]
+        return named
 
     def _field(self, name: str, value: Any) -> Any:
         if name in POSITIONS and isinstance(value, int) and value in self.events:
@@ -149,3 +163,20 @@ def _steps(events: Iterable[Plain]) -> Iterator[tuple[int, str]]:
     for event in events:
         if event["kind"] == "step.started":
             yield event["data"]["number"], f"step<{event['data']['place']}>"
+
+
+def _strands(events: Iterable[Plain]) -> Iterator[tuple[int, str]]:
+    for event in events:
+        if event["kind"] == "step.started":
+            yield event["data"]["number"], event["data"].get("strand", "")
+
+
+def _texts(data: Any) -> Iterator[tuple[str, str]]:
+    """Texts that are known by a digest; of those that are shown again, only that is on record."""
+    if isinstance(data, dict):
+        if "digest" in data and data.get("text") is not None:
+            yield data["digest"], data["text"]
+        data = [*data.values()]
+    if isinstance(data, list):
+        for each in data:
+            yield from _texts(each)

@@ -12,14 +12,15 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.golden import boards, conversations, flows
+from tests.golden import board_turns, boards, contexts, conversations, flow_ends, flows
 from tests.golden.paths import Plain, plain
 from tests.golden.scenes import SCENES
 from tests.support.world import World
 
 LOGS = Path(__file__).parent / "logs"
 
-__all__ = ["LOGS", "SCENES", "boards", "conversations", "flows", "play", "read"]
+# Importing a module of scenes registers them.
+MODULES = (board_turns, boards, contexts, conversations, flow_ends, flows)
 
 
 async def play(name: str, where: Path) -> list[list[Plain]]:

@@ -44,23 +44,25 @@ class Kill:
 
 
 class MortalLog:
-    """A log whose program may be killed around an append; a dead program stores nothing."""
+    """A log whose program may be killed around an append; a dead program stores nothing, and gets
+    no further than that before it is buried."""
 
     def __init__(self, log: Any, kill: Kill | None) -> None:
         self._log = log
         self._kill = kill
-        self._is_dead = False
+        self.died, self.buried = asyncio.Event(), asyncio.Event()
 
     async def append(self, run: str, events: Sequence[Event], expected: int) -> Sequence[Event]:
-        self._check(events, before=True)
+        await self._check(events, before=True)
         stored = await self._log.append(run, events, expected)
-        self._check(events, before=False)
+        await self._check(events, before=False)
         return stored
 
-    def _check(self, events: Sequence[Event], *, before: bool) -> None:
+    async def _check(self, events: Sequence[Event], *, before: bool) -> None:
         if self._kill is not None and self._kill.meets(events, before=before):
-            self._is_dead = True
-        if self._is_dead:
+            self.died.set()
+        if self.died.is_set():
+            await self.buried.wait()
             raise Killed
 
     def __getattr__(self, name: str) -> Any:
@@ -86,7 +88,6 @@ class MortalScheduler(InlineScheduler):
 
     def __init__(self, clock: Clock, *, skips: bool = False) -> None:
         super().__init__(clock)
-        self.died = asyncio.Event()
         self._fake = clock
         self._skips = skips
 
@@ -95,7 +96,6 @@ class MortalScheduler(InlineScheduler):
             try:
                 due = await drive(run)
             except Killed:
-                self.died.set()
                 return await asyncio.get_running_loop().create_future()
             if self._skips and due and isinstance(self._fake, FakeClock):
                 self._fake.time = max(self._fake.time, due)
@@ -129,19 +129,19 @@ class World:
     async def live(self, script: Script, kill: Kill | None = None, **settings: Any) -> bool:
         """Let a program do what its script says; whether it lived to its end."""
         app = self.app(kill, **settings)
-        scheduler = app._objects["scheduler"]
+        log = app._objects["store"].log
         acting = asyncio.ensure_future(script(app))
-        dying = asyncio.ensure_future(scheduler.died.wait())
+        dying = asyncio.ensure_future(log.died.wait())
         try:
             async with asyncio.timeout(PATIENCE):
                 await asyncio.wait({acting, dying}, return_when=asyncio.FIRST_COMPLETED)
-            if acting.done() and not isinstance(acting.exception(), Killed):
+            if not log.died.is_set():
                 acting.result()
-                return True
-            return False
+            return not log.died.is_set()
         finally:
             for task in (acting, dying):
                 task.cancel()
+            log.buried.set()
             await asyncio.wait({acting, dying})
             await app.aclose()
 
