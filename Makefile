@@ -17,13 +17,13 @@ help:
 	@echo "bench   measure speed and memory"
 	@echo "health  the size and shape of the code, beside Starlette's"
 	@echo "docs    execute the snippets of the documentation"
-	@echo "schemas write the JSON Schemas of src/weft/schemas again, from the models"
+	@echo "schemas write the JSON Schemas of src/turnloom/schemas again, from the models"
 	@echo "lock    resolve requirements.lock again (LOCK=--upgrade for newer releases)"
-	@echo "local-model  install a small model, for \`weft run PATH --model local\`"
+	@echo "local-model  install a small model, for \`turnloom run PATH --model local\`"
 	@echo "clean   remove .venv, caches and results"
 
 run: $(STAMP)
-	@$(BIN)/weft run $(WORKFLOW)
+	@$(BIN)/turnloom run $(WORKFLOW)
 
 test: $(STAMP)
 	@$(BIN)/coverage erase
@@ -65,7 +65,7 @@ clean:
 
 .venv/.ready: requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-		echo "Weft needs Python 3.11 or newer, and '$(PYTHON)' is not." \
+		echo "Turnloom needs Python 3.11 or newer, and '$(PYTHON)' is not." \
 			"Name one: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
 	@test -x .venv/bin/python || $(PYTHON) -m venv .venv
 	@.venv/bin/python -m pip install -qq --no-input --disable-pip-version-check \

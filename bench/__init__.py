@@ -1,1 +1,1 @@
-"""Measures what Weft costs, as ratios to plain code measured in the same run."""
+"""Measures what Turnloom costs, as ratios to plain code measured in the same run."""

@@ -70,7 +70,7 @@ def measure(names: Sequence[str], size: Size, console: Console) -> list[Measure]
 
 def main(arguments: Sequence[str]) -> int:
     chosen = parse(arguments)
-    logging.getLogger("weft.check").setLevel(logging.ERROR)  # idle variables are the point here
+    logging.getLogger("turnloom.check").setLevel(logging.ERROR)  # idle variables are the point here
     console = Console(stderr=chosen.json == "-")
     console.width = max(console.width, WIDTH)
     size = QUICK if chosen.quick else FULL

@@ -7,14 +7,14 @@ from pathlib import Path
 from time import perf_counter
 
 from bench.measures import Measure, Rounds, Size, settle
-from weft import RagCollection, RetrievalResult, from_literal, from_retrieval, from_state
-from weft.assembly.events import Span
-from weft.assembly.logic import EMPTY, View, frame, view
-from weft.assembly.logic.pieces import headed
-from weft.assembly.logic.retrieval import Estimate
-from weft.assembly.service.assembling import Assembled, Assembler
-from weft.assembly.service.situations import Situation
-from weft.assembly.spec.sources import Source
+from turnloom import RagCollection, RetrievalResult, from_literal, from_retrieval, from_state
+from turnloom.assembly.events import Span
+from turnloom.assembly.logic import EMPTY, View, frame, view
+from turnloom.assembly.logic.pieces import headed
+from turnloom.assembly.logic.retrieval import Estimate
+from turnloom.assembly.service.assembling import Assembled, Assembler
+from turnloom.assembly.service.situations import Situation
+from turnloom.assembly.spec.sources import Source
 
 LIMIT = 10.0
 SEGMENTS = 50

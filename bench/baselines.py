@@ -9,8 +9,8 @@ from time import process_time
 import msgspec
 
 from bench.workload import AGENTS, FACTS, Stopwatch
-from weft import Task
-from weft.assembly.spec import Transcript
+from turnloom import Task
+from turnloom.assembly.spec import Transcript
 
 RECORD = bytes(300)
 TASK = Task("run", AGENTS[0], 0, 0, "run/t0", "", Transcript(()))

@@ -15,15 +15,15 @@ from urllib.parse import quote
 import psycopg
 
 from bench.measures import Measure, Rounds, Size, settle
-from weft.adapters.postgres import PostgresArtifacts
-from weft.adapters.sqlite import SqliteStore
-from weft.board.logic.terms import EVERYBODY, EVERYTHING, tagged, term
-from weft.board.ports import ArtifactStore
-from weft.board.spec import Artifact, FilterConfig, Public, Reader, TagFilter, Tenant
-from weft.runtime.logic import codec
+from turnloom.adapters.postgres import PostgresArtifacts
+from turnloom.adapters.sqlite import SqliteStore
+from turnloom.board.logic.terms import EVERYBODY, EVERYTHING, tagged, term
+from turnloom.board.ports import ArtifactStore
+from turnloom.board.spec import Artifact, FilterConfig, Public, Reader, TagFilter, Tenant
+from turnloom.runtime.logic import codec
 
 # Where a PostgreSQL server is whose database may be filled; without it, SQLite alone is measured.
-SERVER = "WEFT_BENCH_POSTGRES"
+SERVER = "TURNLOOM_BENCH_POSTGRES"
 LIMIT = 2.0
 QUESTIONS = 20
 BATCH = 1_000
@@ -101,11 +101,11 @@ class Schema:
 
     def multiply(self, count: int, times: int) -> None:
         with psycopg.connect(self._url) as connection:
-            for statement in _copies("weft_artifacts", "weft_terms", count, times):
+            for statement in _copies("turnloom_artifacts", "turnloom_terms", count, times):
                 connection.execute(statement.encode())
         with psycopg.connect(self._url, autocommit=True) as connection:
-            connection.execute("VACUUM ANALYZE weft_terms")
-            connection.execute("VACUUM ANALYZE weft_artifacts")
+            connection.execute("VACUUM ANALYZE turnloom_terms")
+            connection.execute("VACUUM ANALYZE turnloom_artifacts")
 
 
 class Opened:
@@ -122,7 +122,7 @@ def measure(size: Size, root: Path) -> Iterator[Measure]:
     """The same questions to a small board and to a large one."""
     yield from _compare("SQLite", {n: File(root / f"{n}.db") for n in size.boards}, size)
     if server := os.environ.get(SERVER):
-        schemas = {n: Schema(server, f"weft_bench_{n}") for n in size.boards}
+        schemas = {n: Schema(server, f"turnloom_bench_{n}") for n in size.boards}
         yield from _compare("PostgreSQL", schemas, size)
 
 

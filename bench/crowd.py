@@ -7,7 +7,7 @@ from time import process_time
 
 from bench.measures import Measure, Rounds, Size, settle
 from bench.workload import PATIENCE, PLAIN, write_talk
-from weft import Answer, Task, Weft
+from turnloom import Answer, Loom, Task
 
 ROUNDS = 2
 
@@ -66,7 +66,7 @@ def measure(size: Size, root: Path) -> Iterator[Measure]:
 async def _race(file: str, workflow: str, runs: int, turns: int) -> float:
     """CPU seconds per turn."""
     race = Race(runs, turns)
-    async with Weft(store=file, engine=race, slots=runs) as app:
+    async with Loom(store=file, engine=race, slots=runs) as app:
         for _ in range(runs):
             await app.start(workflow)
         return await race.spent() / (runs * (turns - 1))

@@ -12,9 +12,9 @@ from bench import model
 from bench.baselines import TASK
 from bench.measures import Measure, Rounds, Size, settle
 from bench.workload import PATIENCE, PLAIN, write_talk
-from weft import Answer, Engine, Task, Weft
-from weft.wiring.adapters import adapter
-from weft.wiring.models import ASKING
+from turnloom import Answer, Engine, Loom, Task
+from turnloom.wiring.adapters import adapter
+from turnloom.wiring.models import ASKING
 
 ALONE, ENGINE, CALLS, RUNS = "alone", "by the engine", "calls at once", "runs at once"
 
@@ -110,7 +110,7 @@ async def _at_once(
 
 async def _runs(start: Start, callers: int, workflow: str) -> float:
     """Seconds from the moment all runs are in their first turn until all took their second."""
-    async with Weft(store="memory", engine=start, slots=callers) as app, asyncio.timeout(PATIENCE):
+    async with Loom(store="memory", engine=start, slots=callers) as app, asyncio.timeout(PATIENCE):
         runs = [await app.start(workflow) for _ in range(callers)]
         await start.all_there.wait()
         begin = perf_counter()

@@ -13,8 +13,8 @@ from bench.crowd import Race
 from bench.hops import Course, Hops
 from bench.measures import Measure, Rounds, Size, settle
 from bench.workload import Stopwatch, write_talk
-from weft import Flow, Weft
-from weft.cli.entry import COLLECTOR
+from turnloom import Flow, Loom
+from turnloom.cli.entry import COLLECTOR
 
 TURN = "a turn"
 ASYNC, PLAIN = "a step (async def)", "a step (def)"
@@ -82,7 +82,7 @@ async def _round(rounds: Rounds, size: Size, root: Path) -> None:
 
 async def _turn(turns: int, root: Path) -> float:
     watch = Stopwatch((10, 10 + turns))
-    async with Weft(store="memory", engine=watch) as app:
+    async with Loom(store="memory", engine=watch) as app:
         await app.start(write_talk(root, 20 + turns, 0))
         await watch.done()
     return (watch.at[10 + turns] - watch.at[10]) / turns
@@ -93,7 +93,7 @@ async def _step(step: Callable[..., Any], runs: int) -> float:
     flow = Flow("count", Count).start_with(step, name="step0")
     for number in range(1, STEPS):
         flow = flow.then(step, name=f"step{number}")
-    async with Weft(store="memory") as app:
+    async with Loom(store="memory") as app:
         await app.run(flow, Count())
         begun = process_time()
         for _ in range(runs):
@@ -104,7 +104,7 @@ async def _step(step: Callable[..., Any], runs: int) -> float:
 
 async def _race(workflow: str, runs: int, turns: int) -> float:
     race = Race(runs, turns)
-    async with Weft(store="memory", engine=race, slots=runs) as app:
+    async with Loom(store="memory", engine=race, slots=runs) as app:
         for _ in range(runs):
             await app.start(workflow)
         return await race.spent() / (runs * (turns - 1))

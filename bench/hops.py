@@ -15,10 +15,10 @@ from pydantic import BaseModel, create_model
 from bench.board import artifacts
 from bench.measures import Measure, Rounds, Size, settle
 from bench.workload import PATIENCE, Stopwatch, write_talk
-from weft import Board, Task, Weft, artifact_type
+from turnloom import Board, Loom, Task, artifact_type
 
 # A Python that has Flock, to be measured beside us: nothing here installs it.
-NEIGHBOUR = "WEFT_BENCH_FLOCK"
+NEIGHBOUR = "TURNLOOM_BENCH_FLOCK"
 FLOCK = Path(__file__).with_name("flock_hops.py")
 MISSING = 3
 
@@ -138,7 +138,7 @@ def _board(full: int) -> str:
 async def _take_turns(place: str, folder: Path, window: int) -> float:
     """CPU seconds per turn of a conversation that has warmed up."""
     watch = Stopwatch((10, 10 + window))
-    async with Weft(store=place, engine=watch) as app:
+    async with Loom(store=place, engine=watch) as app:
         await app.start(write_talk(folder, 10 + window, 0))
         await watch.done()
     return (watch.at[10 + window] - watch.at[10]) / window
@@ -149,7 +149,7 @@ class Hops:
 
     def __init__(self, course: Course, place: str) -> None:
         self._course = course
-        self._app = Weft(store=place)
+        self._app = Loom(store=place)
         self._board: Board = self._app.board()
 
     async def __aenter__(self) -> "Hops":

@@ -1,4 +1,4 @@
-"""How long importing Weft takes, in a process that has imported nothing."""
+"""How long importing Loom takes, in a process that has imported nothing."""
 
 import os
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bench.measures import Measure, Rounds, Size
 
-WEFT, PYDANTIC = "from weft import Weft", "from pydantic import BaseModel"
+TURNLOOM, PYDANTIC = "from turnloom import Loom", "from pydantic import BaseModel"
 PROGRAM = "from time import process_time as now; begin = now(); {}; print(now() - begin)"
 TARGET = 2
 
@@ -16,10 +16,10 @@ TARGET = 2
 def measure(size: Size, root: Path) -> Iterator[Measure]:
     """The import of our public face, beside that of what it is declared with."""
     rounds = Rounds()
-    for statement in (WEFT, PYDANTIC) * size.imports:
+    for statement in (TURNLOOM, PYDANTIC) * size.imports:
         rounds.add(statement, _time(statement, root))
-    value, ratio = rounds.least(WEFT) * 1e3, rounds.ratio(WEFT, PYDANTIC)
-    yield Measure("import", WEFT, value, "ms", PYDANTIC, ratio, TARGET)
+    value, ratio = rounds.least(TURNLOOM) * 1e3, rounds.ratio(TURNLOOM, PYDANTIC)
+    yield Measure("import", TURNLOOM, value, "ms", PYDANTIC, ratio, TARGET)
 
 
 def _time(statement: str, root: Path) -> float:

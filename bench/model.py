@@ -8,7 +8,7 @@ from pathlib import Path
 from subprocess import PIPE, Popen
 
 from bench.workload import PLAIN
-from weft.testing import LoopbackModel, ModelRequest
+from turnloom.testing import LoopbackModel, ModelRequest
 
 # Models by name: one that answers at once, and one that takes 50 ms.
 QUICK, SLOW = "quick", "slow"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bench.measures import Measure, Size
 from bench.workload import Stopwatch, write_wait
-from weft import Weft
+from turnloom import Loom
 
 # More than an app keeps at hand: these fill every cache before memory is looked at.
 BEFORE = 300
@@ -32,7 +32,7 @@ def _measure_here(count: int, root: Path) -> list[Measure]:
 
 async def _measure(count: int, root: Path) -> list[Measure]:
     workflow = write_wait(root / "Wait")
-    async with Weft(store=str(root / "weft.db"), engine=Stopwatch(())) as app:
+    async with Loom(store=str(root / "turnloom.db"), engine=Stopwatch(())) as app:
         await _park(app, workflow, BEFORE)
         tasks, resident = len(asyncio.all_tasks()), _resident()
         await _park(app, workflow, count)
@@ -54,7 +54,7 @@ async def _measure(count: int, root: Path) -> list[Measure]:
     ]
 
 
-async def _park(app: Weft, workflow: str, count: int) -> None:
+async def _park(app: Loom, workflow: str, count: int) -> None:
     """Start so many runs and wait until every run of the store waits."""
     for _ in range(count):
         await app.start(workflow)

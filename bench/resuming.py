@@ -8,14 +8,14 @@ from time import process_time
 from bench import baselines
 from bench.measures import Measure, Rounds, Size, settle
 from bench.workload import Halt, write_talk
-from weft import Weft
+from turnloom import Loom
 
 
 def measure(size: Size, root: Path) -> Iterator[Measure]:
     """From an app that knows nothing to the next call of an engine, after a kill in mid-turn."""
     for turns in size.resumed:
         workflow = write_talk(root / f"Talk{turns}", turns + 1, 0)
-        file = str(root / f"weft{turns}.db")
+        file = str(root / f"turnloom{turns}.db")
         run, events = asyncio.run(_leave(file, workflow, turns))
         case, plain = f"{turns:,} turns, cold", f"{events:,} records read"
         rounds = Rounds()
@@ -31,7 +31,7 @@ def measure(size: Size, root: Path) -> Iterator[Measure]:
 async def _leave(file: str, workflow: str, turns: int) -> tuple[str, int]:
     """Stop a run in the turn after so many; its id, and how many events it has."""
     watch = Halt((turns + 1,))
-    async with Weft(store=file, engine=watch) as app:
+    async with Loom(store=file, engine=watch) as app:
         run = await app.start(workflow)
         await watch.done()
         [summary] = await app.runs()
@@ -42,7 +42,7 @@ async def _resume(file: str, run: str, turns: int) -> float:
     """CPU seconds until the turn that was cut off is asked for again."""
     watch = Halt((turns + 1,))
     begin = process_time()
-    async with Weft(store=file, engine=watch) as app:
+    async with Loom(store=file, engine=watch) as app:
         await app.resume(run)
         await watch.done()
     return watch.at[turns + 1] - begin

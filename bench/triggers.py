@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bench.measures import Measure, Rounds, Size, settle
-from weft.agents.events import AgentText
-from weft.agents.spec import RunState
-from weft.variables.logic.derivation import Triggers
-from weft.variables.logic.triggers import definition_model
-from weft.variables.spec import Definition
+from turnloom.agents.events import AgentText
+from turnloom.agents.spec import RunState
+from turnloom.variables.logic.derivation import Triggers
+from turnloom.variables.logic.triggers import definition_model
+from turnloom.variables.spec import Definition
 
 AGENT = "A"
 FEW, MANY = 10, 10_000

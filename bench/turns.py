@@ -9,7 +9,7 @@ from typing import NamedTuple
 from bench import baselines
 from bench.measures import Measure, Rounds, Size, settle
 from bench.workload import FACTS, Followed, Stopwatch, settles, write_talk
-from weft import Answer, Weft
+from turnloom import Answer, Loom
 
 LOOP, RECORD, COMMIT = "bare loop", "loop + record", "loop + commit"
 WHOLE, CHANGING, FOLLOWED = "the whole run", "changing values", "followed live"
@@ -53,7 +53,7 @@ def _measure(store: Store, size: Size, root: Path) -> Iterator[Measure]:
     courses, rounds = _courses(size, root), Rounds()
     for number in range(size.rounds):
         _run_plain(rounds, size.plain_turns, root / f"plain{number}.db")
-        place = "memory" if store is MEMORY else str(root / f"weft{number}.db")
+        place = "memory" if store is MEMORY else str(root / f"turnloom{number}.db")
         for course in courses:
             settle()
             for case, cost in asyncio.run(_run(course, place)).items():
@@ -114,7 +114,7 @@ async def _run(course: Course, place: str) -> dict[str, float]:
     stretches = course.stretches
     turns = {turn for ends in stretches.values() for turn in ends}
     watch = Followed(turns) if course.followed else Stopwatch(turns, course.answers)
-    async with Weft(store=place, engine=watch) as app:
+    async with Loom(store=place, engine=watch) as app:
         run = await app.start(course.workflow)
         reader = asyncio.create_task(watch.follow(run))
         await watch.done()

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from bench.board import SERVER
 from bench.measures import Measure, Rounds, Size, settle
-from weft.adapters.postgres import PostgresVectors
-from weft.adapters.sqlite.vectors import SqliteVectors
-from weft.assembly.ports import VectorStore
-from weft.assembly.service import EmbeddingSearch
-from weft.assembly.spec.vectors import Chunk, Entry, Probe, Space
-from weft.testing import ParagraphSplitter
+from turnloom.adapters.postgres import PostgresVectors
+from turnloom.adapters.sqlite.vectors import SqliteVectors
+from turnloom.assembly.ports import VectorStore
+from turnloom.assembly.service import EmbeddingSearch
+from turnloom.assembly.spec.vectors import Chunk, Entry, Probe, Space
+from turnloom.testing import ParagraphSplitter
 
 LIMIT = 1.5
 MISSED = 0.05
@@ -29,7 +29,7 @@ SEARCHES = 15
 GROUPS = 100
 FILTERS = {"every vector": None, "1 % pass": {"group": 3}}
 FACTS = ('["group",3]',)
-SCHEMA = "weft_bench_vectors"
+SCHEMA = "turnloom_bench_vectors"
 
 Matrix = NDArray[np.float32]
 
@@ -135,7 +135,7 @@ async def _recall(url: str, matrix: Matrix, queries: Matrix, space: Space) -> li
     await filled.aclose()
     store = PostgresVectors(there, "bench", space, timeout=60)
     with psycopg.connect(there, autocommit=True) as connection:
-        connection.execute("VACUUM ANALYZE weft_chunks")
+        connection.execute("VACUUM ANALYZE turnloom_chunks")
     passing = np.arange(len(matrix))
     found = [
         await _missed("every vector", store, matrix, passing, queries, ()),

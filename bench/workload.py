@@ -7,7 +7,7 @@ from pathlib import Path
 from time import process_time
 from typing import Any
 
-from weft import Answer, Run, Task
+from turnloom import Answer, Run, Task
 
 AGENTS = ("Ann", "Ben")
 FACTS = 10

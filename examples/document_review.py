@@ -5,7 +5,7 @@ run then waits for the editor, for days if need be and through restarts. The log
 the reviewer was shown, how well they fit, and who decided what.
 
 Run it from any folder, as often as you like: python examples/document_review.py
-It needs the extras `vectors` and `embeddings`; WEFT_VECTORS says where the collection is kept.
+It needs the extras `vectors` and `embeddings`; TURNLOOM_VECTORS says where the collection is kept.
 """
 
 import asyncio
@@ -14,18 +14,18 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict
 
-from weft import (
+from turnloom import (
     AgentStep,
     Answer,
     AssembledContext,
     ContextFormat,
     Document,
     Flow,
+    Loom,
     Path,
     RagCollection,
     StepContext,
     Task,
-    Weft,
     append,
     complete,
     from_literal,
@@ -130,7 +130,7 @@ REVIEW = (
 async def main() -> None:
     """Have a document reviewed, and decide about it."""
     piece = Piece(title="Tide tables", text="On Friday the picture of the day shows 2 seals.")
-    async with Weft() as app:
+    async with Loom() as app:
         await app.collection(StyleGuide).add(RULES)
         run = await app.start(REVIEW, piece)
         waiting = await run.outcome()

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
-from weft import Event, Run, Weft
+from turnloom import Event, Loom, Run
 
 WORKFLOW = Path(__file__).parents[1] / "workflows" / "Interview"
 ANSWERS = (
@@ -46,7 +46,7 @@ async def converse(run: Run, answers: Iterator[str], user: str) -> int:
 
 async def main() -> None:
     """Run the interview in memory, then explain its last turn."""
-    async with Weft(store="memory") as app:
+    async with Loom(store="memory") as app:
         run = await app.start(str(WORKFLOW), user_id="robin", app_id="acme")
         last = await converse(run, iter(ANSWERS), "robin")
         print()

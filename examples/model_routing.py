@@ -13,16 +13,16 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from weft import (
+from turnloom import (
     AgentStep,
     Answer,
     AssembledContext,
     Category,
     Flow,
+    Loom,
     Selection,
     StepContext,
     Task,
-    Weft,
 )
 
 QUESTIONS = ["Greet Ann.", "What is 6 * 7?"] * 30
@@ -90,7 +90,7 @@ async def main() -> None:
     """Ask many questions, and see who was asked."""
     chosen: Counter[tuple[str, str]] = Counter()
     answers: list[str] = []
-    async with Weft(store="memory") as app:
+    async with Loom(store="memory") as app:
         for question in QUESTIONS:
             outcome = await app.run(ROUTING, Asked(question=question))
             answers.append(outcome.state.answer)

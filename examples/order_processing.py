@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict
 
-from weft import Flow, FlowFailed, Path, Retry, StepContext, Weft, append
+from turnloom import Flow, FlowFailed, Loom, Path, Retry, StepContext, append
 
 STOCK = {"kettle": 3, "lamp": 1}
 PRICES = {"kettle": 40, "lamp": 25}
@@ -118,7 +118,7 @@ ORDERS = (
 
 async def main() -> None:
     """Order two things, and see what became of them."""
-    async with Weft() as app:
+    async with Loom() as app:
         for order in (
             Order(item="kettle", address="Mill Lane 3"),
             Order(item="lamp", address="Lighthouse island"),

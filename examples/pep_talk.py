@@ -12,17 +12,17 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from weft import (
+from turnloom import (
     Answer,
     Board,
     ContextRequest,
     ContextSlice,
     DefaultCorrelationProvider,
     FilterConfig,
+    Loom,
     Publication,
     TagFilter,
     Task,
-    Weft,
     artifact_type,
 )
 
@@ -114,7 +114,7 @@ async def remember(board: Board) -> None:
 async def main() -> None:
     """Pitch something, and see what the agent was shown."""
     engine = HypeEngine()
-    async with Weft() as app:
+    async with Loom() as app:
         board = app.board()
 
         (

@@ -13,17 +13,17 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict
 
-from weft import (
+from turnloom import (
     AgentStep,
     Answer,
     AssembledContext,
     Flow,
     Guards,
+    Loom,
     LoopDetection,
     Path,
     StepContext,
     Task,
-    Weft,
     append,
     from_state,
 )
@@ -121,7 +121,7 @@ REFINE = (
 
 async def main() -> None:
     """Refine a slogan, and see how that went."""
-    async with Weft() as app:
+    async with Loom() as app:
         outcome = await app.run(REFINE, Slogan(product="kettle"))
         for number, draft in enumerate(outcome.state.drafts, 1):
             print(f"draft {number}: {draft}")

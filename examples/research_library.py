@@ -5,7 +5,7 @@ finds, within a budget of tokens. The log then tells which passages those were, 
 and what had no room.
 
 Run it from any folder, as often as you like: python examples/research_library.py
-It needs the extras `vectors` and `embeddings`; WEFT_VECTORS says where the collection is kept.
+It needs the extras `vectors` and `embeddings`; TURNLOOM_VECTORS says where the collection is kept.
 """
 
 import asyncio
@@ -13,14 +13,14 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from weft import (
+from turnloom import (
     Budget,
     Chunking,
     ContextFormat,
     Document,
+    Loom,
     RagCollection,
     Task,
-    Weft,
     artifact_type,
     from_literal,
     from_retrieval,
@@ -62,7 +62,7 @@ class QuotingEngine:
         return Quote(passage=" ".join(passages[0].split()))
 
 
-async def fill(app: Weft) -> None:
+async def fill(app: Loom) -> None:
     """Put the documents into the collection; those that are there already stay as they are."""
     documents = [
         Document(path.name, path.read_text(encoding="utf-8"), {"path": path.name}, "markdown")
@@ -74,7 +74,7 @@ async def fill(app: Weft) -> None:
 async def main() -> None:
     """Ask questions, and see what each was answered from."""
     engine = QuotingEngine()
-    async with Weft() as app:
+    async with Loom() as app:
         board = app.board("research")
         (
             board.agent("librarian")

@@ -94,7 +94,7 @@ def numbers(tree: Tree) -> dict[str, str]:
 
 def main() -> int:
     trees = (
-        Tree("weft", locate("weft"), Path("tests")),
+        Tree("turnloom", locate("turnloom"), Path("tests")),
         Tree("starlette", locate("starlette"), None),
     )
     columns = [numbers(tree) for tree in trees]

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from weft.conversation.logic.schemas import FILES, schema_of, written
+from turnloom.conversation.logic.schemas import FILES, schema_of, written
 
-SHIPPED = Path("src/weft/schemas")
+SHIPPED = Path("src/turnloom/schemas")
 
 
 def texts() -> dict[str, bytes]:

@@ -18,7 +18,7 @@ IGNORES_PER_1000_LINES = 1
 # mappings; imports that an extra guards.
 EXEMPT_FILES: dict[str, str] = {}
 EXEMPT_CLASSES: dict[str, str] = {
-    "src/weft/reaction/spec/builder.py:AgentBuilder": "a builder: one method for each thing to say",
+    "src/turnloom/reaction/spec/builder.py:AgentBuilder": "a builder: a method a thing to say",
 }
 EXEMPT_NESTED_IMPORTS: dict[str, str] = {}
 
@@ -40,7 +40,7 @@ def check_habits(module: Module) -> Iterator[str]:
     for line in module.swallowed:
         yield f"{path}:{line}: exception is swallowed; re-raise it or record it"
     for line in module.mocks:
-        yield f"{path}:{line}: mock; use a fake from weft.testing"
+        yield f"{path}:{line}: mock; use a fake from turnloom.testing"
     if path not in EXEMPT_NESTED_IMPORTS:
         for line in module.nested_imports:
             yield f"{path}:{line}: import inside a function; move it to the top"

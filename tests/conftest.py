@@ -12,8 +12,8 @@ import pytest
 from coverage import Coverage
 from hypothesis import settings
 
-settings.register_profile("weft", derandomize=True, deadline=None)
-settings.load_profile("weft")
+settings.register_profile("turnloom", derandomize=True, deadline=None)
+settings.load_profile("turnloom")
 
 
 class NetworkRefused(RuntimeError):

@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from weft import AgentStep, Answer, AssembledContext, Flow, Task, Weft, from_literal, from_state
+from turnloom import AgentStep, Answer, AssembledContext, Flow, Loom, Task, from_literal, from_state
 
 
 class Ticket(BaseModel):
@@ -50,7 +50,7 @@ TRIAGE = Flow("triage", Ticket).start_with(
 
 
 async def main() -> None:
-    async with Weft(store="memory") as app:
+    async with Loom(store="memory") as app:
         outcome = await app.run(TRIAGE, Ticket(customer="Ada", text="I paid twice."))
         print("→", outcome.state.team)
 

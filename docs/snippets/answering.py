@@ -2,8 +2,8 @@
 
 import asyncio
 
-from weft import QuestionExpired, Run, Weft
-from weft.errors import NotYours, UsageError
+from turnloom import Loom, QuestionExpired, Run
+from turnloom.errors import NotYours, UsageError
 
 
 async def until_it_asks(run: Run) -> None:
@@ -13,7 +13,7 @@ async def until_it_asks(run: Run) -> None:
 
 
 async def main() -> None:
-    async with Weft(store="memory") as app:
+    async with Loom(store="memory") as app:
         run = await app.start("docs/snippets/Leave", user_id="kim", app_id="acme")
         await until_it_asks(run)
         question = await run.question(user_id="kim")

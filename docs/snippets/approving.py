@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from weft import Flow, Path, StepContext, Weft, escalate_to
+from turnloom import Flow, Loom, Path, StepContext, escalate_to
 
 
 class Invoice(BaseModel):
@@ -44,10 +44,10 @@ INVOICES = (
 
 
 async def main() -> None:
-    async with Weft() as app:
+    async with Loom() as app:
         outcome = await app.run(INVOICES, Invoice(amount=120))
         print(outcome.status, outcome.state.status)
-    async with Weft() as app:  # another day, another process
+    async with Loom() as app:  # another day, another process
         app.register(INVOICES)
         run = await app.resume(outcome.run_id)
         question = await run.question()

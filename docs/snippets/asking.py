@@ -4,9 +4,9 @@ import asyncio
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from weft import Weft
-from weft.adapters.pydantic_ai import Patience, PydanticAIEngine
-from weft.testing import LoopbackModel, Refusal
+from turnloom import Loom
+from turnloom.adapters.pydantic_ai import Patience, PydanticAIEngine
+from turnloom.testing import LoopbackModel, Refusal
 
 BUSY = Refusal(429, "Too many requests.", retry_after=0.2)
 
@@ -16,7 +16,7 @@ async def converse(folder: str) -> None:
     async with LoopbackModel([BUSY, "Good morning, Ann."]) as server:
         patience = Patience(timeout=30, retries=5, pause=0.1)
         engine = PydanticAIEngine("llama3.2", base_url=server.url, patience=patience)
-        async with Weft(store="memory", engine=engine) as app:
+        async with Loom(store="memory", engine=engine) as app:
             run = await app.start(folder)
             with run.listening(lambda piece: print(piece.offset, repr(piece.text))):
                 await run.finished()

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from weft import (
+from turnloom import (
     AssembledContext,
     Budget,
     ContextFormat,
@@ -18,12 +18,12 @@ from weft import (
     from_state,
     from_variables,
 )
-from weft.assembly.logic.checking import check_sources
-from weft.assembly.logic.descriptions import describe_sources
-from weft.assembly.service import Situation, assemble
-from weft.assembly.spec import Message
-from weft.testing import InMemorySearch
-from weft.variables.logic.exposure import Values
+from turnloom.assembly.logic.checking import check_sources
+from turnloom.assembly.logic.descriptions import describe_sources
+from turnloom.assembly.service import Situation, assemble
+from turnloom.assembly.spec import Message
+from turnloom.testing import InMemorySearch
+from turnloom.variables.logic.exposure import Values
 
 
 class Handbook(RagCollection):

@@ -4,7 +4,7 @@ import asyncio
 
 from pydantic import BaseModel
 
-from weft import FilterConfig, Reader, TagFilter, Tenant, Weft, artifact_type
+from turnloom import FilterConfig, Loom, Reader, TagFilter, Tenant, artifact_type
 
 
 @artifact_type(name="deals.PitchResult")
@@ -19,7 +19,7 @@ async def main() -> None:
         limit=3,
         order="-created_at",
     )
-    async with Weft(store="memory") as app:
+    async with Loom(store="memory") as app:
         deals = app.board("deals")
         socks, hats = PitchResult(tagline="Warm feet"), PitchResult(tagline="Dry heads")
         await deals.publish(socks, tags={"deal_won"}, id="socks")

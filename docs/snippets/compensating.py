@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from weft import Flow, FlowFailed, StepContext, Weft
+from turnloom import Flow, FlowFailed, Loom, StepContext
 
 
 class Booking(BaseModel):
@@ -45,7 +45,7 @@ STAY = (
 
 
 async def main() -> None:
-    async with Weft(store="memory") as app:
+    async with Loom(store="memory") as app:
         try:
             await app.run(STAY, Booking(guest="Ada"))
         except FlowFailed as failed:

@@ -18,7 +18,7 @@ CUSTOMERS = [
     {"user_id": "ann", "app_id": "globex", "plan": "free", "contact": {"name": "Another Ann"}},
 ]
 
-folder = Path(".weft/documents")
+folder = Path(".turnloom/documents")
 folder.mkdir(parents=True, exist_ok=True)
 with closing(sqlite3.connect(folder / "crm.db")) as database, database:
     database.execute("CREATE TABLE customers (id INTEGER PRIMARY KEY, doc TEXT)")

@@ -7,9 +7,9 @@ from tempfile import TemporaryDirectory
 from ag2 import Agent, Context
 from ag2.config import OpenAIConfig
 
-from weft import Answer, ToolCall, Weft
-from weft.adapters.ag2 import AG2AgentEngine
-from weft.testing import LoopbackModel
+from turnloom import Answer, Loom, ToolCall
+from turnloom.adapters.ag2 import AG2AgentEngine
+from turnloom.testing import LoopbackModel
 
 VARIABLES = """
 definitions: {day: {type: string, source: {type: derived, default: none}}}
@@ -31,7 +31,7 @@ async def converse(folder: str, server: LoopbackModel) -> None:
         config = OpenAIConfig("any", api_key="none", base_url=server.url, streaming=True)
         return Agent("host", "You are the host.", config=config, tools=[book])
 
-    async with Weft(store="memory", engine=AG2AgentEngine(make)) as app:
+    async with Loom(store="memory", engine=AG2AgentEngine(make)) as app:
         run = await app.start(folder)
         async for event in run.events():
             if event.kind == "question.asked":

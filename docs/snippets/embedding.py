@@ -2,7 +2,7 @@
 
 import asyncio
 
-from weft import DefinitionError, Run, Weft
+from turnloom import DefinitionError, Loom, Run
 
 
 async def until_it_asks(run: Run) -> str:
@@ -13,12 +13,12 @@ async def until_it_asks(run: Run) -> str:
 
 
 async def main() -> None:
-    async with Weft(store="embedded.db") as app:
+    async with Loom(store="embedded.db") as app:
         run = await app.start("workflows/Interview", user_id="ann", app_id="acme")
         print("asked:", await until_it_asks(run))
 
     # Another program, later.
-    async with Weft(store="embedded.db") as app:
+    async with Loom(store="embedded.db") as app:
         (summary,) = await app.runs()
         print(summary.workflow, summary.status, summary.user)
         run = await app.resume(summary.run)
@@ -28,7 +28,7 @@ async def main() -> None:
         end = await run.finished()
         print(end.kind, end.data.reason)
 
-    async with Weft(store="memory") as app:
+    async with Loom(store="memory") as app:
         try:
             await app.start("workflows")
         except DefinitionError as error:

@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from weft import Answer, Context, Task, ToolCall, Weft, artifact_type
+from turnloom import Answer, Context, Loom, Task, ToolCall, artifact_type
 
 
 @artifact_type
@@ -54,7 +54,7 @@ async def book(task: Task) -> Answer | Booking:
 
 
 async def main() -> None:
-    async with Weft(store="memory") as app:
+    async with Loom(store="memory") as app:
         board = app.board(variables=VARIABLES, hooks=HOOKS)
         (
             board.agent("clerk")

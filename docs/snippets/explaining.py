@@ -2,12 +2,12 @@
 
 import asyncio
 
-from weft import Weft
-from weft.explain.spec.turn import TurnExplained
+from turnloom import Loom
+from turnloom.explain.spec.turn import TurnExplained
 
 
 async def main() -> None:
-    async with Weft(store="memory") as app:
+    async with Loom(store="memory") as app:
         run = await app.start("examples/Relay")
         await run.finished()
         turn = await app.explain(run.id, turn=2)

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict
 
-from weft import Flow, Path, StepContext, Weft, append
+from turnloom import Flow, Loom, Path, StepContext, append
 
 
 class Parcel(BaseModel):
@@ -47,7 +47,7 @@ DELIVERY = (
 
 
 async def main() -> None:
-    async with Weft() as app:
+    async with Loom() as app:
         outcome = await app.run(DELIVERY, Parcel(kilos=31))
         print(outcome.status, outcome.state.kind)
         print(*outcome.state.notes, sep=", ")

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict
 
-from weft import Flow, Path, StepContext, Weft, merge
+from turnloom import Flow, Loom, Path, StepContext, merge
 
 
 class Trip(BaseModel):
@@ -46,7 +46,7 @@ TRIP = (
 
 
 async def main() -> None:
-    async with Weft(store="memory") as app:
+    async with Loom(store="memory") as app:
         outcome = await app.run(TRIP, Trip(to="Bergen"))
         print(outcome.state.offers, "→", outcome.state.best)
 

@@ -4,15 +4,15 @@ import asyncio
 
 from pydantic import BaseModel
 
-from weft import (
+from turnloom import (
     CompositeProvider,
     DefaultCorrelationProvider,
     FilterConfig,
     FilteredContextProvider,
+    Loom,
     RedactingProvider,
     TagFilter,
     Task,
-    Weft,
     artifact_type,
 )
 
@@ -39,7 +39,7 @@ async def main() -> None:
         CompositeProvider(DefaultCorrelationProvider(), FilteredContextProvider(wins, limit=2)),
         keys=["**.phone"],
     )
-    async with Weft(store="memory") as app:
+    async with Loom(store="memory") as app:
         board = app.board()
         (
             board.agent("writer")

@@ -4,7 +4,7 @@ import asyncio
 
 from pydantic import BaseModel
 
-from weft import BudgetExceeded, Guards, RunBudget, Task, Weft, artifact_type
+from turnloom import BudgetExceeded, Guards, Loom, RunBudget, Task, artifact_type
 
 
 @artifact_type
@@ -27,7 +27,7 @@ async def read(task: Task) -> Remark:
 
 
 async def main() -> None:
-    async with Weft(store="memory") as app:
+    async with Loom(store="memory") as app:
         board = app.board(guards=Guards(budget=RunBudget(model_calls=1, wall_time=60)))
         for name in ("critic", "friend"):
             board.agent(name).consumes(Article).publishes(Remark).with_engines(read)

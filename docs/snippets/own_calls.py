@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from weft import Answer, Task, ToolCall, Weft
+from turnloom import Answer, Loom, Task, ToolCall
 
 TOOLS = "tools: [{ agent: Adder, file: sums.py, function: add }]\n"
 SUMS = "def add(a: int, b: int) -> int:\n    return a + b\n"
@@ -23,7 +23,7 @@ async def engine(task: Task) -> Answer:
 
 
 async def main(folder: str) -> None:
-    async with Weft(store="memory", engine=engine) as app:
+    async with Loom(store="memory", engine=engine) as app:
         run = await app.start(folder)
         with run.listening(lambda piece: print(f"{piece.agent}, call {piece.call}: {piece.text}")):
             print((await run.finished()).kind)

@@ -4,8 +4,8 @@ import asyncio
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from weft import Answer, Task, Weft
-from weft.agents.spec import Usage
+from turnloom import Answer, Loom, Task
+from turnloom.agents.spec import Usage
 
 
 class Measuring:
@@ -20,7 +20,7 @@ class Measuring:
 
 async def converse(folder: str) -> str:
     """What the log says about the first turn of a run."""
-    async with Weft(store="memory", engine=Measuring()) as app:
+    async with Loom(store="memory", engine=Measuring()) as app:
         run = await app.start(folder)
         await run.finished()
         return str(await app.explain(run.id, turn=1))

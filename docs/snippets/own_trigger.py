@@ -5,10 +5,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
-from weft import UNCHANGED, Weft
-from weft.testing import ScriptedEngine
-from weft.variables.logic.triggers import Listener, register
-from weft.variables.spec.triggers import Setting
+from turnloom import UNCHANGED, Loom
+from turnloom.testing import ScriptedEngine
+from turnloom.variables.logic.triggers import Listener, register
+from turnloom.variables.spec.triggers import Setting
 
 
 class Shouted(Setting):
@@ -47,7 +47,7 @@ async def main() -> None:
         (Path(folder) / "agents.yaml").write_text("Crier: { system_message: Cry. }\n", "utf-8")
         (Path(folder) / "context_variables.yaml").write_text(VARIABLES, "utf-8")
         engine = ScriptedEngine({"Crier": ["HEAR YE"]})
-        async with Weft(store="memory", engine=engine) as app:
+        async with Loom(store="memory", engine=engine) as app:
             run = await app.start(folder)
             await run.finished()
             for event in await app.log(run.id):

@@ -6,7 +6,7 @@ import signal
 
 from pydantic import BaseModel
 
-from weft import FilterConfig, Task, Weft, artifact_type
+from turnloom import FilterConfig, Loom, Task, artifact_type
 
 
 @artifact_type
@@ -32,7 +32,7 @@ async def sing(task: Task) -> None:
 
 
 async def main() -> None:
-    async with Weft() as app:
+    async with Loom() as app:
         board = app.board("stage")
         board.agent("poet").consumes(Song).publishes(Line, fan_out=2).with_engines(write)
         board.agent("singer").consumes(Line).max_concurrency(1).with_engines(sing)

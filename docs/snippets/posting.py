@@ -4,7 +4,7 @@ import asyncio
 
 from pydantic import BaseModel
 
-from weft import DefaultCorrelationProvider, RedactingProvider, Task, Weft, artifact_type
+from turnloom import DefaultCorrelationProvider, Loom, RedactingProvider, Task, artifact_type
 
 
 @artifact_type(name="post.Parcel")
@@ -28,7 +28,7 @@ async def load(task: Task) -> str:
 
 
 async def main() -> None:
-    async with Weft() as app:
+    async with Loom() as app:
         board = app.board("post")
         nameless = RedactingProvider(DefaultCorrelationProvider(), keys=["sender"])
         (

@@ -5,9 +5,9 @@ import asyncio
 import dspy
 from pydantic import BaseModel
 
-from weft import Context, Weft, artifact_type
-from weft.adapters.dspy import DSPyProgramEngine
-from weft.testing import LoopbackModel
+from turnloom import Context, Loom, artifact_type
+from turnloom.adapters.dspy import DSPyProgramEngine
+from turnloom.testing import LoopbackModel
 
 
 @artifact_type
@@ -52,7 +52,7 @@ def dispatching(ctx: Context) -> dspy.Module:
 
 
 async def main() -> None:
-    async with LoopbackModel(LINES) as model, Weft(store="memory") as app:
+    async with LoopbackModel(LINES) as model, Loom(store="memory") as app:
         sorting = DSPyProgramEngine(dspy.ChainOfThought, "any", base_url=model.url)
         helping = DSPyProgramEngine(dispatching, "any", base_url=model.url)
         board = app.board("house")

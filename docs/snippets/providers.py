@@ -4,7 +4,7 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from weft import (
+from turnloom import (
     CompositeProvider,
     ContextRequest,
     ContextSlice,
@@ -13,9 +13,9 @@ from weft import (
     RedactingProvider,
     SummaryProvider,
 )
-from weft.assembly.spec import Chosen
-from weft.board.spec import Artifact, FilterConfig, Private, Reader, TagFilter
-from weft.testing import BoardTurn
+from turnloom.assembly.spec import Chosen
+from turnloom.board.spec import Artifact, FilterConfig, Private, Reader, TagFilter
+from turnloom.testing import BoardTurn
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 

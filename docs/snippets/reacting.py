@@ -4,7 +4,7 @@ import asyncio
 
 from pydantic import BaseModel
 
-from weft import FilterConfig, Task, Weft, artifact_type
+from turnloom import FilterConfig, Loom, Task, artifact_type
 
 
 @artifact_type
@@ -33,7 +33,7 @@ async def apologise(task: Task) -> Reply:
 
 
 async def main() -> None:
-    async with Weft(store="memory") as app:
+    async with Loom(store="memory") as app:
         board = app.board("mail")
         board.agent("sorter").consumes(Letter).publishes(Complaint).with_engines(sort)
         (

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from weft import Chunking, Document, RagCollection, Weft
+from turnloom import Chunking, Document, Loom, RagCollection
 
 
 class Handbook(RagCollection):
@@ -16,7 +16,7 @@ TRAVEL = "Hotels are paid up to 120 euros a night.\n\nForm T-17 is for expenses 
 
 
 async def main() -> None:
-    async with Weft(store="memory") as app:
+    async with Loom(store="memory") as app:
         handbook = app.collection(Handbook)
         documents = [
             Document("leave", LEAVE, {"team": "people"}),

@@ -4,7 +4,7 @@ import asyncio
 
 from pydantic import BaseModel
 
-from weft import LoopLimit, ReactionFailed, Task, Weft, artifact_type
+from turnloom import Loom, LoopLimit, ReactionFailed, Task, artifact_type
 
 
 @artifact_type
@@ -27,7 +27,7 @@ class Printer:
 
 async def main() -> None:
     printer = Printer()
-    async with Weft(store="memory") as app:
+    async with Loom(store="memory") as app:
         board = app.board("seats")
         board.agent("usher").consumes(Ticket).publishes(Ticket).with_engines(printer)
         await board.publish(Ticket(number=7))

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from pydantic import BaseModel
 
-from weft import After, Labelled, Private, Reader, Task, Weft, artifact_type
+from turnloom import After, Labelled, Loom, Private, Reader, Task, artifact_type
 
 
 @artifact_type
@@ -23,7 +23,7 @@ async def pay(task: Task) -> News:
 
 
 async def main() -> None:
-    async with Weft(store="memory") as app:
+    async with Loom(store="memory") as app:
         board = app.board()
         for name in ("payroll", "gossip"):
             board.agent(name).consumes(Salary).publishes(News).with_engines(pay)

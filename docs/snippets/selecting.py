@@ -5,7 +5,7 @@ from collections import Counter
 
 from pydantic import BaseModel
 
-from weft import Guards, Selection, Task, Weft, artifact_type
+from turnloom import Guards, Loom, Selection, Task, artifact_type
 
 ON_TIME = {"bike": 0.9, "post": 0.6}
 
@@ -28,7 +28,7 @@ async def carry(task: Task) -> Delivered:
 
 async def main() -> None:
     selection = Selection(candidates=("bike", "post"), category=lambda it: it.town, seed=4)
-    async with Weft(store="memory") as app:
+    async with Loom(store="memory") as app:
         board = app.board("parcels", guards=Guards(selection=selection))
         for name in selection.candidates:
             board.agent(name).consumes(Parcel).publishes(Delivered).with_engines(carry)

@@ -4,7 +4,7 @@ import asyncio
 
 from pydantic import BaseModel
 
-from weft import Tenant, Weft, artifact_type
+from turnloom import Loom, Tenant, artifact_type
 
 
 @artifact_type
@@ -19,7 +19,7 @@ class Objection(BaseModel):
 
 
 async def main() -> None:
-    async with Weft(store="memory") as app:
+    async with Loom(store="memory") as app:
         board = app.board()
         socks = PitchResult(tagline="Warm feet, warm heart", private_notes="Robin pays late.")
         await board.publish(socks, tags={"deal_won"})

@@ -4,12 +4,12 @@ import asyncio
 
 from pydantic import BaseModel
 
-from weft import (
+from turnloom import (
     Budget,
     Document,
+    Loom,
     RagCollection,
     Task,
-    Weft,
     artifact_type,
     from_literal,
     from_retrieval,
@@ -39,7 +39,7 @@ DOCUMENTS = [
 
 
 async def main() -> None:
-    async with Weft(store="memory", vectors="memory") as app:
+    async with Loom(store="memory", vectors="memory") as app:
         board = app.board()
         (
             board.agent("desk")

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from pydantic import BaseModel
 
-from weft import Batch, Join, Task, Weft, artifact_type
+from turnloom import Batch, Join, Loom, Task, artifact_type
 
 
 @artifact_type
@@ -52,7 +52,7 @@ def number_of(value: Order | Payment) -> int:
 
 
 async def main() -> None:
-    async with Weft(store="memory") as app:
+    async with Loom(store="memory") as app:
         board = app.board()
         board.agent("clerk").consumes(Agenda, Minutes).with_engines(file)
         (

@@ -2,13 +2,13 @@
 
 import asyncio
 
-from weft import Weft
+from turnloom import Loom
 
 ANSWERS = ["Invoices.", "Kim types them in.", "When they are booked.", "Yes."]
 
 
 async def main() -> None:
-    async with Weft(store="memory") as app:
+    async with Loom(store="memory") as app:
         run = await app.start("workflows/Interview")
         answers = iter(ANSWERS)
         async for event in run.events():

@@ -4,7 +4,7 @@ import os
 import signal
 from pathlib import Path
 
-from weft import Task
+from turnloom import Task
 
 SAYS = {
     "Scout": "High water at noon, low water at six.",

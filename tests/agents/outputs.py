@@ -2,12 +2,12 @@
 
 from textwrap import dedent
 
-from weft.adapters.files import parse
-from weft.agents.logic.outputs.checking import check_outputs
-from weft.agents.spec.outputs import OutputModel, Outputs
-from weft.errors import Diagnostic
-from weft.kernel.documents import Document
-from weft.kernel.models import Report
+from turnloom.adapters.files import parse
+from turnloom.agents.logic.outputs.checking import check_outputs
+from turnloom.agents.spec.outputs import OutputModel, Outputs
+from turnloom.errors import Diagnostic
+from turnloom.kernel.documents import Document
+from turnloom.kernel.models import Report
 
 AGENTS = frozenset({"Asker", "Planner"})
 

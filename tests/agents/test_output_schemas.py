@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from tests.agents.outputs import right, written
-from weft.agents.logic.outputs.checking import check_outputs, check_response
-from weft.agents.logic.outputs.schemas import SchemaModel, schema_model
-from weft.agents.spec.outputs import OutputModel, Outputs
-from weft.errors import Diagnostic
-from weft.kernel.documents import Document
-from weft.kernel.models import Entry, Report
-from weft.variables.logic.types import same
+from turnloom.agents.logic.outputs.checking import check_outputs, check_response
+from turnloom.agents.logic.outputs.schemas import SchemaModel, schema_model
+from turnloom.agents.spec.outputs import OutputModel, Outputs
+from turnloom.errors import Diagnostic
+from turnloom.kernel.documents import Document
+from turnloom.kernel.models import Entry, Report
+from turnloom.variables.logic.types import same
 
 # ------------------------------------------------------------------ what the models give
 
@@ -253,6 +253,6 @@ def test_a_bad_response_is_told_where_it_stands(text: str, line: int, code: str,
 
 def test_who_writes_no_schema_does_not_pay_for_it() -> None:
     program = (
-        "import sys, weft.agents.logic.outputs.checking; sys.exit('jsonschema' in sys.modules)"
+        "import sys, turnloom.agents.logic.outputs.checking; sys.exit('jsonschema' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

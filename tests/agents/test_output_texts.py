@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.agents.logic.outputs.reading import read_output
+from turnloom.agents.logic.outputs.reading import read_output
 
 
 @pytest.mark.parametrize(

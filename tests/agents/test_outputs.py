@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tests.agents.outputs import declared, model_of, right, written
-from weft.agents.logic.outputs.checking import check_outputs
-from weft.agents.spec.outputs import OutputModel
-from weft.kernel.models import Report
+from turnloom.agents.logic.outputs.checking import check_outputs
+from turnloom.agents.spec.outputs import OutputModel
+from turnloom.kernel.models import Report
 
 GREETING = """
     structured_outputs:

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from weft.agents.logic.trouble import asked_pause, may_pass
+from turnloom.agents.logic.trouble import asked_pause, may_pass
 
 
 class Refused(Exception):

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from weft.assembly.logic.gathered import Gathered
-from weft.assembly.spec import Chosen, ContextProvider
-from weft.board.spec import Reader
-from weft.testing import BoardTurn
-from weft.testing.contracts.artifacts.samples import ANN, LATER
+from turnloom.assembly.logic.gathered import Gathered
+from turnloom.assembly.spec import Chosen, ContextProvider
+from turnloom.board.spec import Reader
+from turnloom.testing import BoardTurn
+from turnloom.testing.contracts.artifacts.samples import ANN, LATER
 
 
 @dataclass

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from weft import ContextRequest, ContextSlice, DefaultCorrelationProvider
-from weft.board.spec import FilterConfig, TagFilter
+from turnloom import ContextRequest, ContextSlice, DefaultCorrelationProvider
+from turnloom.board.spec import FilterConfig, TagFilter
 
 
 class RecentWinsProvider:

@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from weft import RagCollection, RetrievalResult
-from weft.assembly.events import ContextGathered, RetrievalSearched
-from weft.assembly.logic.pieces import texts_of
-from weft.assembly.logic.searched import found_texts
-from weft.assembly.service.situations import Situation
-from weft.log.ports import Effect
-from weft.log.spec import Fact
-from weft.testing import InMemorySearch
-from weft.variables.logic.exposure import Values
+from turnloom import RagCollection, RetrievalResult
+from turnloom.assembly.events import ContextGathered, RetrievalSearched
+from turnloom.assembly.logic.pieces import texts_of
+from turnloom.assembly.logic.searched import found_texts
+from turnloom.assembly.service.situations import Situation
+from turnloom.log.ports import Effect
+from turnloom.log.spec import Fact
+from turnloom.testing import InMemorySearch
+from turnloom.variables.logic.exposure import Values
 
 
 class Library(RagCollection):

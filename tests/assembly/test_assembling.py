@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from tests.assembly.situations import Library, Run, values
-from weft import ContextRequest, ContextSlice, RetrievalResult
-from weft.assembly.events import RetrievalSearched, Withheld
-from weft.assembly.logic import estimate
-from weft.assembly.logic.origins import Witnessed
-from weft.assembly.logic.pieces import headed
-from weft.assembly.logic.retrieval import Estimate
-from weft.assembly.service.assembling import Assembled, Assembler, assemble
-from weft.assembly.service.situations import Situation
-from weft.assembly.spec import Message
-from weft.assembly.spec.formats import Budget, ContextFormat
-from weft.assembly.spec.segments import (
+from turnloom import ContextRequest, ContextSlice, RetrievalResult
+from turnloom.assembly.events import RetrievalSearched, Withheld
+from turnloom.assembly.logic import estimate
+from turnloom.assembly.logic.origins import Witnessed
+from turnloom.assembly.logic.pieces import headed
+from turnloom.assembly.logic.retrieval import Estimate
+from turnloom.assembly.service.assembling import Assembled, Assembler, assemble
+from turnloom.assembly.service.situations import Situation
+from turnloom.assembly.spec import Message
+from turnloom.assembly.spec.formats import Budget, ContextFormat
+from turnloom.assembly.spec.segments import (
     ArtifactSegment,
     LiteralSegment,
     RetrievalSegment,
@@ -30,7 +30,7 @@ from weft.assembly.spec.segments import (
     StateSegment,
     VariableSegment,
 )
-from weft.assembly.spec.sources import (
+from turnloom.assembly.spec.sources import (
     Source,
     from_history,
     from_literal,
@@ -39,11 +39,11 @@ from weft.assembly.spec.sources import (
     from_state,
     from_variables,
 )
-from weft.errors import CollectionUnavailable, ContextTooLarge, ContextUnavailable, UsageError
-from weft.testing import BoardTurn
-from weft.testing.contracts.artifacts.samples import ANN, LATER, artifact
-from weft.variables.logic.exposure import Values
-from weft.variables.spec import Definition
+from turnloom.errors import CollectionUnavailable, ContextTooLarge, ContextUnavailable, UsageError
+from turnloom.testing import BoardTurn
+from turnloom.testing.contracts.artifacts.samples import ANN, LATER, artifact
+from turnloom.variables.logic.exposure import Values
+from turnloom.variables.spec import Definition
 
 
 class State(BaseModel):

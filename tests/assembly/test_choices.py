@@ -5,13 +5,13 @@ import asyncio
 import pytest
 
 from tests.assembly.boards import Turn
-from weft import ContextRequest, ContextSlice, FilteredContextProvider
-from weft.assembly.logic.gathered import gathered_fact
-from weft.assembly.service.choices import Choices
-from weft.assembly.spec import Chosen
-from weft.board.spec import FilterConfig
-from weft.errors import ContextUnavailable
-from weft.testing.contracts.artifacts.samples import series
+from turnloom import ContextRequest, ContextSlice, FilteredContextProvider
+from turnloom.assembly.logic.gathered import gathered_fact
+from turnloom.assembly.service.choices import Choices
+from turnloom.assembly.spec import Chosen
+from turnloom.board.spec import FilterConfig
+from turnloom.errors import ContextUnavailable
+from turnloom.testing.contracts.artifacts.samples import series
 
 
 async def raises(request: ContextRequest) -> ContextSlice:

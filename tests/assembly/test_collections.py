@@ -9,16 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from weft import Chunking, Document, RagCollection, RetrievalResult, Weft
-from weft.adapters.memory import MemoryVectors
-from weft.assembly.logic.retrieval import blend, facts_of, read_filters, unit, weigh
-from weft.assembly.service import EmbeddingSearch
-from weft.assembly.spec.retrieval import Added
-from weft.board.logic.seeing import ALWAYS
-from weft.board.spec import Reader
-from weft.errors import UsageError
-from weft.testing import HashingEmbedder, InMemorySearch, ParagraphSplitter
-from weft.wiring import Collections, Settings, open_search
+from turnloom import Chunking, Document, Loom, RagCollection, RetrievalResult
+from turnloom.adapters.memory import MemoryVectors
+from turnloom.assembly.logic.retrieval import blend, facts_of, read_filters, unit, weigh
+from turnloom.assembly.service import EmbeddingSearch
+from turnloom.assembly.spec.retrieval import Added
+from turnloom.board.logic.seeing import ALWAYS
+from turnloom.board.spec import Reader
+from turnloom.errors import UsageError
+from turnloom.testing import HashingEmbedder, InMemorySearch, ParagraphSplitter
+from turnloom.wiring import Collections, Settings, open_search
 
 
 class ResearchLibrary(RagCollection):
@@ -200,7 +200,7 @@ async def test_a_collection_is_searched_through_what_is_registered() -> None:
     class Third(RagCollection):
         pass
 
-    async with Weft(store="memory") as app:
+    async with Loom(store="memory") as app:
         app.register(ResearchLibrary, given)
         app.register(Other, make)
         app.register(Third, InMemorySearch)
@@ -218,10 +218,10 @@ async def test_a_collection_that_is_not_registered_is_where_the_settings_say(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    async with Weft(store="memory") as app:
+    async with Loom(store="memory") as app:
         await app.collection(ResearchLibrary).add([Document("a", "Cats purr when content.")])
-    assert [path.name for path in (tmp_path / ".weft").iterdir()] == ["vectors.db"]
-    async with Weft(store="memory") as app:
+    assert [path.name for path in (tmp_path / ".turnloom").iterdir()] == ["vectors.db"]
+    async with Loom(store="memory") as app:
         [found] = await app.collection(ResearchLibrary).search("a cat", min_relevance=0.2)
     assert found.source_id == "a"
 
@@ -231,7 +231,7 @@ async def test_what_cannot_be_registered_is_refused() -> None:
         name = "ResearchLibrary"
 
     nothing: Any = "ResearchLibrary"
-    async with Weft(store="memory") as app:
+    async with Loom(store="memory") as app:
         for wrong in (nothing, str, None):
             with pytest.raises(UsageError, match="is no collection"):
                 app.register(wrong, InMemorySearch)

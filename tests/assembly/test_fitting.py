@@ -6,10 +6,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from weft.assembly.logic import estimate
-from weft.assembly.logic.fitting import MARK, Item, Room, fit, trimmed
-from weft.assembly.logic.rendering import Edges, edges_of
-from weft.errors import ContextTooLarge
+from turnloom.assembly.logic import estimate
+from turnloom.assembly.logic.fitting import MARK, Item, Room, fit, trimmed
+from turnloom.assembly.logic.rendering import Edges, edges_of
+from turnloom.errors import ContextTooLarge
 
 SEPARATORS = {True: "\n\n", False: "\n---\n"}
 

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.log.strategies import json_values
-from weft.agents.logic.folding import hear
-from weft.agents.logic.views import view_of
-from weft.agents.spec import Agent, RunState, Task
-from weft.assembly.events import Segment, Span, Withheld
-from weft.assembly.logic import (
+from turnloom.agents.logic.folding import hear
+from turnloom.agents.logic.views import view_of
+from turnloom.agents.spec import Agent, RunState, Task
+from turnloom.assembly.events import Segment, Span, Withheld
+from turnloom.assembly.logic import (
     COUNTER,
     EMPTY,
     View,
@@ -23,10 +23,10 @@ from weft.assembly.logic import (
     system_text,
     view,
 )
-from weft.assembly.spec import Piece, Transcript
-from weft.kernel.values import Json, as_data
-from weft.variables.logic.types import same
-from weft.variables.spec import Exposure, Variables
+from turnloom.assembly.spec import Piece, Transcript
+from turnloom.kernel.values import Json, as_data
+from turnloom.variables.logic.types import same
+from turnloom.variables.spec import Exposure, Variables
 
 NOTHING_SAID = Span(0, 0, 0, 0, EMPTY)
 

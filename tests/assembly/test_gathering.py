@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from tests.assembly.boards import Turn
 from tests.assembly.recent_wins import RecentWinsProvider
-from weft import (
+from turnloom import (
     CompositeProvider,
     ContextRequest,
     ContextSlice,
@@ -18,11 +18,11 @@ from weft import (
     FilteredContextProvider,
     RedactingProvider,
 )
-from weft.assembly.events import ProviderFailed
-from weft.assembly.logic.gathered import gathered_fact
-from weft.board.spec import Artifact, Private, Reader
-from weft.errors import ContextUnavailable
-from weft.testing.contracts.artifacts.samples import NOON, SECOND, artifact, series
+from turnloom.assembly.events import ProviderFailed
+from turnloom.assembly.logic.gathered import gathered_fact
+from turnloom.board.spec import Artifact, Private, Reader
+from turnloom.errors import ContextUnavailable
+from turnloom.testing.contracts.artifacts.samples import NOON, SECOND, artifact, series
 
 Slice = ContextSlice
 

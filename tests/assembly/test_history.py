@@ -6,17 +6,17 @@ from typing import Any
 import pytest
 
 from tests.assembly.situations import Run
-from weft.assembly.events import HistorySummarised, Withheld
-from weft.assembly.logic import estimate, spoken
-from weft.assembly.logic.retrieval import Estimate
-from weft.assembly.logic.windows import span_of
-from weft.assembly.service.assembling import Assembler, assemble
-from weft.assembly.service.situations import Situation
-from weft.assembly.spec import Message, Transcript
-from weft.assembly.spec.formats import Budget
-from weft.assembly.spec.segments import HistorySegment, Summary
-from weft.assembly.spec.sources import from_history
-from weft.errors import ContextUnavailable
+from turnloom.assembly.events import HistorySummarised, Withheld
+from turnloom.assembly.logic import estimate, spoken
+from turnloom.assembly.logic.retrieval import Estimate
+from turnloom.assembly.logic.windows import span_of
+from turnloom.assembly.service.assembling import Assembler, assemble
+from turnloom.assembly.service.situations import Situation
+from turnloom.assembly.spec import Message, Transcript
+from turnloom.assembly.spec.formats import Budget
+from turnloom.assembly.spec.segments import HistorySegment, Summary
+from turnloom.assembly.spec.sources import from_history
+from turnloom.errors import ContextUnavailable
 
 
 def talk(count: int) -> Transcript:

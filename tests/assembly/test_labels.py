@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.board.strategies import instants, readers, visibilities
-from weft.assembly.logic.labels import combine
-from weft.board.logic.seeing import may_see
-from weft.board.spec import After, Labelled, Private, Public, Reader, Tenant, Visibility
-from weft.errors import InvalidArtifact
-from weft.testing.contracts.artifacts.samples import NOON, SECOND
+from turnloom.assembly.logic.labels import combine
+from turnloom.board.logic.seeing import may_see
+from turnloom.board.spec import After, Labelled, Private, Public, Reader, Tenant, Visibility
+from turnloom.errors import InvalidArtifact
+from turnloom.testing.contracts.artifacts.samples import NOON, SECOND
 
 
 @given(st.lists(visibilities, max_size=4), readers, instants())

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from tests.assembly.situations import Library, Run
 from tests.board.strategies import instants, readers, visibilities
-from weft.assembly.logic.labels import together
-from weft.assembly.service import assemble
-from weft.assembly.spec import Document, RagCollection, RetrievalResult
-from weft.assembly.spec.retrieval import Results
-from weft.assembly.spec.sources import from_retrieval
-from weft.board.logic.seeing import may_see
-from weft.board.spec import Reader, Visibility
+from turnloom.assembly.logic.labels import together
+from turnloom.assembly.service import assemble
+from turnloom.assembly.spec import Document, RagCollection, RetrievalResult
+from turnloom.assembly.spec.retrieval import Results
+from turnloom.assembly.spec.sources import from_retrieval
+from turnloom.board.logic.seeing import may_see
+from turnloom.board.spec import Reader, Visibility
 
 
 async def shown(run: Run, reader: Reader, now: datetime) -> tuple[RetrievalResult, ...]:

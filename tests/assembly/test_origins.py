@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.log.strategies import json_values
-from weft.assembly.logic.items import Item, described, written
-from weft.assembly.logic.origins import Known, attribute, leaves, lost
-from weft.board.spec import Artifact
-from weft.kernel.values import Json
-from weft.testing.contracts.artifacts.samples import NOON, SECOND, artifact
+from turnloom.assembly.logic.items import Item, described, written
+from turnloom.assembly.logic.origins import Known, attribute, leaves, lost
+from turnloom.board.spec import Artifact
+from turnloom.kernel.values import Json
+from turnloom.testing.contracts.artifacts.samples import NOON, SECOND, artifact
 
 DEEP = {"a": 1, "b": {"c": [{"d": 2, "e": 3}, 4], "f": "x"}, "g": True}
 

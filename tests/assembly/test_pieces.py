@@ -3,18 +3,18 @@
 import msgspec
 
 from tests.assembly.boards import Turn
-from weft import (
+from turnloom import (
     CompositeProvider,
     FilteredContextProvider,
     RedactingProvider,
     StateDelegatingProvider,
 )
-from weft.assembly.events import Withheld
-from weft.assembly.logic import view
-from weft.assembly.logic.gathered import gathered_fact
-from weft.assembly.logic.pieces import context_pieces, input_pieces, redactions, texts_of
-from weft.kernel.digests import digest
-from weft.testing.contracts.artifacts.samples import artifact
+from turnloom.assembly.events import Withheld
+from turnloom.assembly.logic import view
+from turnloom.assembly.logic.gathered import gathered_fact
+from turnloom.assembly.logic.pieces import context_pieces, input_pieces, redactions, texts_of
+from turnloom.kernel.digests import digest
+from turnloom.testing.contracts.artifacts.samples import artifact
 
 NOTE = artifact("a", payload={"z": 1, "b": "line\nbreak\u2028", "secret": "x"})
 TEXT = (

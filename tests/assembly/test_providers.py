@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.assembly.boards import Turn
-from weft import (
+from turnloom import (
     CompositeProvider,
     ContextRequest,
     ContextSlice,
@@ -17,11 +17,11 @@ from weft import (
     SummaryProvider,
     TranscriptProvider,
 )
-from weft.assembly.service.providers.summary import MOST
-from weft.assembly.spec import Chosen
-from weft.board.spec import Artifact, FilterConfig, Private
-from weft.errors import ContextUnavailable, UsageError
-from weft.testing.contracts.artifacts.samples import NOON, SECOND, artifact, series
+from turnloom.assembly.service.providers.summary import MOST
+from turnloom.assembly.spec import Chosen
+from turnloom.board.spec import Artifact, FilterConfig, Private
+from turnloom.errors import ContextUnavailable, UsageError
+from turnloom.testing.contracts.artifacts.samples import NOON, SECOND, artifact, series
 
 SAID = [("user", "hi"), ("A", "hello"), ("B", "hm"), ("A", "bye")]
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.assembly.boards import Turn
-from weft import (
+from turnloom import (
     CompositeProvider,
     ContextRequest,
     ContextSlice,
@@ -18,11 +18,11 @@ from weft import (
     StateDelegatingProvider,
     SummaryProvider,
 )
-from weft.assembly.logic.gathered import gathered_fact
-from weft.assembly.logic.redaction import redact, rule
-from weft.errors import ContextUnavailable
-from weft.kernel.values import Json
-from weft.testing.contracts.artifacts.samples import artifact
+from turnloom.assembly.logic.gathered import gathered_fact
+from turnloom.assembly.logic.redaction import redact, rule
+from turnloom.errors import ContextUnavailable
+from turnloom.kernel.values import Json
+from turnloom.testing.contracts.artifacts.samples import artifact
 
 ORDER = {
     "id": 7,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.assembly.boards import Turn
 from tests.board.strategies import boards, filters, instants, readers
-from weft import (
+from turnloom import (
     CompositeProvider,
     ContextProvider,
     ContextRequest,
@@ -21,11 +21,11 @@ from weft import (
     SummaryProvider,
     TranscriptProvider,
 )
-from weft.assembly.events import ContextGathered
-from weft.assembly.logic.gathered import gathered_fact
-from weft.board.logic.seeing import may_see
-from weft.board.spec import Artifact, FilterConfig, Reader
-from weft.errors import ContextUnavailable
+from turnloom.assembly.events import ContextGathered
+from turnloom.assembly.logic.gathered import gathered_fact
+from turnloom.board.logic.seeing import may_see
+from turnloom.board.spec import Artifact, FilterConfig, Reader
+from turnloom.errors import ContextUnavailable
 
 EVERY = [str(n) for n in range(25)]
 

@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 
 from tests.board.strategies import visibilities
 from tests.log.strategies import json_values, structs_of, texts
-from weft.assembly.events import Withheld
-from weft.assembly.logic.assembled import AssembledContext
-from weft.assembly.spec.formats import ContextFormat
-from weft.assembly.spec.messages import Message
-from weft.assembly.spec.retrieval import RetrievalResult
-from weft.assembly.spec.segments import (
+from turnloom.assembly.events import Withheld
+from turnloom.assembly.logic.assembled import AssembledContext
+from turnloom.assembly.spec.formats import ContextFormat
+from turnloom.assembly.spec.messages import Message
+from turnloom.assembly.spec.retrieval import RetrievalResult
+from turnloom.assembly.spec.segments import (
     ArtifactSegment,
     ContextSegment,
     HistorySegment,

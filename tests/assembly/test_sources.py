@@ -8,12 +8,12 @@ import pytest
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
-from weft import RagCollection
-from weft.assembly.logic.checking import as_sources, check_sources
-from weft.assembly.logic.descriptions import describe_sources
-from weft.assembly.logic.states import Anything, At
-from weft.assembly.spec.formats import Budget, ContextFormat
-from weft.assembly.spec.sources import (
+from turnloom import RagCollection
+from turnloom.assembly.logic.checking import as_sources, check_sources
+from turnloom.assembly.logic.descriptions import describe_sources
+from turnloom.assembly.logic.states import Anything, At
+from turnloom.assembly.spec.formats import Budget, ContextFormat
+from turnloom.assembly.spec.sources import (
     Source,
     from_history,
     from_literal,
@@ -22,7 +22,7 @@ from weft.assembly.spec.sources import (
     from_state,
     from_variables,
 )
-from weft.errors import UsageError
+from turnloom.errors import UsageError
 
 
 class Library(RagCollection):

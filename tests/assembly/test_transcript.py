@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.assembly.spec import Message, Transcript
+from turnloom.assembly.spec import Message, Transcript
 
 
 def messages(count: int) -> list[Message]:

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from tests.assembly.situations import Library, Run, values
-from weft.assembly.logic.retrieval import Estimate
-from weft.assembly.service.assembling import Assembler, assemble
-from weft.assembly.service.counting import Counts
-from weft.assembly.spec import Message
-from weft.assembly.spec.formats import Budget, ContextFormat
-from weft.assembly.spec.sources import (
+from turnloom.assembly.logic.retrieval import Estimate
+from turnloom.assembly.service.assembling import Assembler, assemble
+from turnloom.assembly.service.counting import Counts
+from turnloom.assembly.spec import Message
+from turnloom.assembly.spec.formats import Budget, ContextFormat
+from turnloom.assembly.spec.sources import (
     from_history,
     from_literal,
     from_retrieval,

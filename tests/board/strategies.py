@@ -5,7 +5,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from weft.board.spec import (
+from turnloom.board.spec import (
     After,
     Artifact,
     Consumption,
@@ -18,7 +18,7 @@ from weft.board.spec import (
     Tenant,
     Visibility,
 )
-from weft.testing.contracts.artifacts.samples import NOON
+from turnloom.testing.contracts.artifacts.samples import NOON
 
 SECONDS = 6
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from weft.board.logic.rows import read_artifact, rows_of
-from weft.board.spec import Artifact, Public
-from weft.errors import ArtifactExists, InvalidArtifact
-from weft.testing.contracts.artifacts.samples import LATER, NOON, artifact
+from turnloom.board.logic.rows import read_artifact, rows_of
+from turnloom.board.spec import Artifact, Public
+from turnloom.errors import ArtifactExists, InvalidArtifact
+from turnloom.testing.contracts.artifacts.samples import LATER, NOON, artifact
 
 
 @pytest.mark.parametrize(

@@ -14,13 +14,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.board.strategies import boards, consumptions, filters, instants, readers
-from weft.adapters.memory import MemoryStore
-from weft.adapters.postgres import PostgresArtifacts
-from weft.adapters.sqlite import SqliteStore
-from weft.board.logic.matching import matches
-from weft.board.logic.seeing import may_see
-from weft.board.ports import ArtifactStore
-from weft.board.spec import (
+from turnloom.adapters.memory import MemoryStore
+from turnloom.adapters.postgres import PostgresArtifacts
+from turnloom.adapters.sqlite import SqliteStore
+from turnloom.board.logic.matching import matches
+from turnloom.board.logic.seeing import may_see
+from turnloom.board.ports import ArtifactStore
+from turnloom.board.spec import (
     After,
     Artifact,
     Consumption,
@@ -34,19 +34,21 @@ from weft.board.spec import (
     TagFilter,
     Tenant,
 )
-from weft.testing.contracts import CODEC
-from weft.testing.contracts.artifacts.samples import NOON, SECOND, artifact
+from turnloom.testing.contracts import CODEC
+from turnloom.testing.contracts.artifacts.samples import NOON, SECOND, artifact
 
 
 @asynccontextmanager
 async def three_stores(url: str) -> AsyncGenerator[list[ArtifactStore], None]:
     """Empty stores of each kind."""
     with tempfile.TemporaryDirectory() as folder:
-        memory, sqlite = MemoryStore(CODEC), SqliteStore(Path(folder, "weft.db"), CODEC)
+        memory, sqlite = MemoryStore(CODEC), SqliteStore(Path(folder, "turnloom.db"), CODEC)
         postgres = PostgresArtifacts(url)
         await postgres.put([])
         async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
-            await connection.execute("TRUNCATE weft_artifacts, weft_terms, weft_consumptions")
+            await connection.execute(
+                "TRUNCATE turnloom_artifacts, turnloom_terms, turnloom_consumptions"
+            )
         try:
             yield [memory.artifacts, sqlite.artifacts, postgres]
         finally:

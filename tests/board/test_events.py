@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.log.strategies import events_of
-from weft.board.events import ArtifactConsumed, ArtifactPublished
-from weft.board.logic.projecting import project
-from weft.log.spec import Event
-from weft.testing.contracts import CODEC, Noted
-from weft.testing.contracts.artifacts.following import batch
-from weft.testing.contracts.artifacts.samples import artifact
+from turnloom.board.events import ArtifactConsumed, ArtifactPublished
+from turnloom.board.logic.projecting import project
+from turnloom.log.spec import Event
+from turnloom.testing.contracts import CODEC, Noted
+from turnloom.testing.contracts.artifacts.following import batch
+from turnloom.testing.contracts.artifacts.samples import artifact
 
 
 @settings(max_examples=40)

@@ -7,12 +7,12 @@ from hypothesis import given
 from pydantic import ValidationError
 
 from tests.board.strategies import filters
-from weft.adapters.memory import MemoryStore
-from weft.board.logic.matching import matches, resolve_types
-from weft.board.spec import FilterConfig, TagFilter, TypeRegistry
-from weft.errors import UnknownType
-from weft.testing.contracts import CODEC
-from weft.testing.contracts.artifacts.samples import NOON, SECOND, artifact, ids
+from turnloom.adapters.memory import MemoryStore
+from turnloom.board.logic.matching import matches, resolve_types
+from turnloom.board.spec import FilterConfig, TagFilter, TypeRegistry
+from turnloom.errors import UnknownType
+from turnloom.testing.contracts import CODEC
+from turnloom.testing.contracts.artifacts.samples import NOON, SECOND, artifact, ids
 
 SUBJECT = artifact(
     "a",

@@ -15,12 +15,12 @@ from pydantic import BaseModel
 
 from tests.board.reaching import reachable
 from tests.board.strategies import boards, consumptions, filters, instants, readers
-from weft.adapters.memory import MemoryStore
-from weft.board.logic.cursors import write_cursor
-from weft.board.logic.seeing import may_see
-from weft.board.ports import ArtifactStore
-from weft.board.service import Witness, bind, handle
-from weft.board.spec import (
+from turnloom.adapters.memory import MemoryStore
+from turnloom.board.logic.cursors import write_cursor
+from turnloom.board.logic.seeing import may_see
+from turnloom.board.ports import ArtifactStore
+from turnloom.board.service import Witness, bind, handle
+from turnloom.board.spec import (
     After,
     Artifact,
     BoardHandle,
@@ -32,9 +32,9 @@ from weft.board.spec import (
     TypeRegistry,
     artifact_type,
 )
-from weft.errors import UnknownType, UsageError
-from weft.testing.contracts import CODEC
-from weft.testing.contracts.artifacts.samples import ANN, NOON, SECOND, artifact, consumption
+from turnloom.errors import UnknownType, UsageError
+from turnloom.testing.contracts import CODEC
+from turnloom.testing.contracts.artifacts.samples import ANN, NOON, SECOND, artifact, consumption
 
 
 def registry(*names: str) -> TypeRegistry:

@@ -5,16 +5,16 @@ from typing import Any
 
 import pytest
 
-from weft.errors import UsageError
-from weft.testing.contracts.artifacts.samples import artifact, ids
-from weft.wiring import Parts, assemble
+from turnloom.errors import UsageError
+from turnloom.testing.contracts.artifacts.samples import artifact, ids
+from turnloom.wiring import Parts, assemble
 
 
 def parts_of(**settings: Any) -> Parts:
     return assemble(settings)
 
 
-@pytest.mark.parametrize("store", ["memory", "weft.db"])
+@pytest.mark.parametrize("store", ["memory", "turnloom.db"])
 async def test_beside_the_runs_if_nothing_is_said(tmp_path: Path, store: str) -> None:
     place = store if store == "memory" else str(tmp_path / store)
     for said in (None, ""):
@@ -27,7 +27,7 @@ async def test_beside_the_runs_if_nothing_is_said(tmp_path: Path, store: str) ->
             await parts.artifacts.put([artifact("a")])
 
 
-@pytest.mark.parametrize("store", ["memory", "weft.db"])
+@pytest.mark.parametrize("store", ["memory", "turnloom.db"])
 async def test_in_a_database_of_their_own(tmp_path: Path, store: str, postgres_url: str) -> None:
     place = store if store == "memory" else str(tmp_path / store)
     parts = parts_of(store=place, artifacts=postgres_url)

@@ -10,8 +10,8 @@ from uuid import UUID
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, computed_field, field_serializer
 
-from weft.board.spec import TypeRegistry, artifact_type
-from weft.errors import InvalidArtifact, UnknownType, UsageError
+from turnloom.board.spec import TypeRegistry, artifact_type
+from turnloom.errors import InvalidArtifact, UnknownType, UsageError
 
 
 class Colour(Enum):

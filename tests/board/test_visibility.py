@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 
 from tests.board.strategies import instants, readers, visibilities
-from weft.board.logic.rows import read_visibility, rows_of
-from weft.board.logic.seeing import ALWAYS, may_see, visible_from
-from weft.board.spec import After, Labelled, Private, Public, Reader, Tenant, Visibility
-from weft.errors import InvalidArtifact
-from weft.testing.contracts.artifacts.samples import ANN, BOB, NOBODY, NOON, SECOND, SEEN_BY
-from weft.testing.contracts.artifacts.samples import artifact as sample
+from turnloom.board.logic.rows import read_visibility, rows_of
+from turnloom.board.logic.seeing import ALWAYS, may_see, visible_from
+from turnloom.board.spec import After, Labelled, Private, Public, Reader, Tenant, Visibility
+from turnloom.errors import InvalidArtifact
+from turnloom.testing.contracts.artifacts.samples import ANN, BOB, NOBODY, NOON, SECOND, SEEN_BY
+from turnloom.testing.contracts.artifacts.samples import artifact as sample
 
 
 def stored(visibility: Visibility) -> Visibility | None:

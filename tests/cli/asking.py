@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 CODE = """
-from weft import use_ui_tool
+from turnloom import use_ui_tool
 
 
 async def ask():

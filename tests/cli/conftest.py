@@ -85,7 +85,7 @@ def surroundings(extra: Mapping[str, str]) -> dict[str, str]:
     kept = {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith("WEFT_") and name not in UNSET
+        if not name.startswith("TURNLOOM_") and name not in UNSET
     }
     return kept | {"TERM": "xterm-256color"} | dict(extra)
 
@@ -109,9 +109,9 @@ def run_shell(line: str, folder: Path, env: Mapping[str, str]) -> Done:
 
 
 @pytest.fixture
-def weft(tmp_path: Path, warm: Warm) -> Call:
+def turnloom(tmp_path: Path, warm: Warm) -> Call:
     def call(*words: str, code: int = 0, shell: str = "", **env: str) -> Done:
-        """Run `weft` with these words, or a shell line; it must end with `code`."""
+        """Run `turnloom` with these words, or a shell line; it must end with `code`."""
         around = surroundings(env)
         done = run_shell(shell, tmp_path, around) if shell else warm.run(words, tmp_path, around)
         assert done.code == code, done
@@ -127,7 +127,7 @@ def chat(tmp_path: Path) -> str:
 
 
 class Seat:
-    """A person at a terminal in which `weft` runs."""
+    """A person at a terminal in which `turnloom` runs."""
 
     def __init__(self, start: Callable[[int], Process]) -> None:
         self._screen, end = pty.openpty()

@@ -6,8 +6,8 @@ from typing import Any
 
 from tests.cli.conftest import Call
 from tests.explain.shop import Order, Parcel, Payment
-from weft import Answer, Task, ToolCall, Weft, use_ui_tool
-from weft.app import Board
+from turnloom import Answer, Loom, Task, ToolCall, use_ui_tool
+from turnloom.app import Board
 
 PATIENCE = 20.0
 
@@ -25,7 +25,7 @@ async def pack(task: Task) -> Any:
     return Parcel(label="sent" if approved else "kept")
 
 
-def declare(app: Weft) -> Board:
+def declare(app: Loom) -> Board:
     board = app.board("shop")
     board.agent("packer").consumes(Order).publishes(Parcel).with_tools(approve).with_engines(pack)
     board.agent("pair").consumes(Payment, Payment).with_engines(pack)
@@ -33,51 +33,51 @@ def declare(app: Weft) -> Board:
 
 
 async def test_runs_of_boards_are_listed_and_explained_and_need_their_program_to_go_on(
-    weft: Call, tmp_path: Path
+    turnloom: Call, tmp_path: Path
 ) -> None:
     store = str(tmp_path / "runs.db")
-    async with Weft(store=store) as app:
+    async with Loom(store=store) as app:
         board = declare(app)
         order = await board.publish(Order(item="hat"))
         payment = await board.publish(Payment(number=1), correlation_id="lone")
         await board.run_until_idle(PATIENCE)
     asks, rests = str(order.run), str(payment.run)
 
-    listed = json.loads(weft("runs", "--store", store, "--json").out)
+    listed = json.loads(turnloom("runs", "--store", store, "--json").out)
     assert {(each["run"], each["workflow"], each["status"]) for each in listed} == {
         (asks, "shop", "waiting"),
         (rests, "shop", "waiting"),
     }
-    assert f"{asks} waits: " in weft("runs", "--store", store).out
-    timeline = weft("explain", asks, "--store", store)
+    assert f"{asks} waits: " in turnloom("runs", "--store", store).out
+    timeline = turnloom("explain", asks, "--store", store)
     assert f"packer#1: {order.id}" in timeline.out and "--route 3" in timeline.out
-    turn = weft("explain", asks, "--turn", "1", "--store", store).out
+    turn = turnloom("explain", asks, "--turn", "1", "--store", store).out
     assert "Woken by packer#1" in turn and "digests verified" in turn and order.id in turn
-    assert "taken into turn 1" in weft("explain", asks, "--route", "3", "--store", store).out
-    gate = weft("explain", rests, "--route", "3", "--store", store)
+    assert "taken into turn 1" in turnloom("explain", asks, "--route", "3", "--store", store).out
+    gate = turnloom("explain", rests, "--route", "3", "--store", store)
     assert "pair#1" in gate.out and "taken, and waits" in gate.out
-    taken = weft("explain", asks, "--route", "5", "--store", store).out
+    taken = turnloom("explain", asks, "--route", "5", "--store", store).out
     assert "Because (seq 4)" in taken and "is all that was waited for" in taken
 
-    plan = json.loads(weft("show", "plan", asks, "--json", "--store", store).out)
+    plan = json.loads(turnloom("show", "plan", asks, "--json", "--store", store).out)
     assert plan["agents"]["packer"]["subscriptions"][0]["id"] == "packer#1"
-    shown = weft("show", "plan", asks, "--store", store).out
+    shown = turnloom("show", "plan", asks, "--store", store).out
     assert "packer\n  artifacts with the correlation id\n" in shown
-    assert "PATH` for a folder" in weft("show", "plan", code=2).err
-    drawn = weft("show", "graph", asks, "--store", store, code=2).err
+    assert "PATH` for a folder" in turnloom("show", "plan", code=2).err
+    drawn = turnloom("show", "graph", asks, "--store", store, code=2).err
     assert "belongs to a board, which has no ways" in drawn
 
-    resumed = weft("resume", asks, "--store", store, code=2)
+    resumed = turnloom("resume", asks, "--store", store, code=2)
     assert "belongs to board 'shop'" in resumed.err and "Traceback" not in resumed.err
-    answered = weft("answer", asks, '{"approved": true}', "--store", store)
+    answered = turnloom("answer", asks, '{"approved": true}', "--store", store)
     assert answered.out == f"Answered. Run {asks} goes on with the program of its board.\n"
-    again = weft("answer", asks, '{"approved": false}', "--store", store)
+    again = turnloom("answer", asks, '{"approved": false}', "--store", store)
     assert "the first one counts" in again.out
-    cancelled = weft("cancel", rests, "--reason", "alone", "--store", store, code=2)
+    cancelled = turnloom("cancel", rests, "--reason", "alone", "--store", store, code=2)
     assert "is told to end" in cancelled.err and "declares board 'shop'" in cancelled.err
     assert "Traceback" not in cancelled.err
 
-    async with Weft(store=store) as app:
+    async with Loom(store=store) as app:
         board = declare(app)
         await board.resume()
         await board.run_until_idle(PATIENCE)

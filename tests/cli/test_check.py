@@ -1,4 +1,4 @@
-"""`weft check`: everything that is wrong, at once, where it is wrong."""
+"""`turnloom check`: everything that is wrong, at once, where it is wrong."""
 
 import json
 import re
@@ -54,9 +54,9 @@ PLANTED = {
 }
 
 
-def test_twelve_mistakes_are_found_in_one_go(weft: Call, tmp_path: Path) -> None:
+def test_twelve_mistakes_are_found_in_one_go(turnloom: Call, tmp_path: Path) -> None:
     write_folder(tmp_path / "flows", MISTAKES, "Bad")
-    done = weft("check", "flows/Bad", INTERVIEW, code=2)
+    done = turnloom("check", "flows/Bad", INTERVIEW, code=2)
     found = [
         re.match(r"flows/Bad/([\w.]+):(\d+): (W\d+) (.+)", line) for line in done.out.splitlines()
     ]
@@ -71,7 +71,7 @@ def test_twelve_mistakes_are_found_in_one_go(weft: Call, tmp_path: Path) -> None
             done.out,
         )
     assert not done.err
-    problems = json.loads(weft("check", "--format", "json", "flows/Bad", code=2).out)
+    problems = json.loads(turnloom("check", "--format", "json", "flows/Bad", code=2).out)
     assert len(problems) == len(lines)
     assert {"file", "line", "code", "message", "remedy", "severity"} == set(problems[0])
     assert {(each["file"], each["line"]) for each in problems} == {
@@ -79,21 +79,23 @@ def test_twelve_mistakes_are_found_in_one_go(weft: Call, tmp_path: Path) -> None
     }
 
 
-def test_what_is_right_is_silent(weft: Call, chat: str) -> None:
-    done = weft("check", chat, INTERVIEW)
+def test_what_is_right_is_silent(turnloom: Call, chat: str) -> None:
+    done = turnloom("check", chat, INTERVIEW)
     assert not done.out and not done.err
-    assert json.loads(weft("check", chat, "--format", "json").out) == []
-    assert json.loads(weft("check", chat, "--json").out) == []
-    assert not weft(shell=f"cd {chat} && exec {PROGRAM} check .").out
+    assert json.loads(turnloom("check", chat, "--format", "json").out) == []
+    assert json.loads(turnloom("check", chat, "--json").out) == []
+    assert not turnloom(shell=f"cd {chat} && exec {PROGRAM} check .").out
 
 
-def test_paths_lead_from_here_to_the_file(weft: Call, tmp_path: Path) -> None:
+def test_paths_lead_from_here_to_the_file(turnloom: Call, tmp_path: Path) -> None:
     folder = write_folder(tmp_path, {"agents.yaml": "agents: {Poet: {sytem_message: x}}"}, "Bad")
-    assert weft(shell=f"cd Bad && exec {PROGRAM} check .", code=2).out.startswith("agents.yaml:1: ")
-    assert weft("check", folder, code=2).out.startswith(f"{folder}/agents.yaml:1: ")
+    assert turnloom(shell=f"cd Bad && exec {PROGRAM} check .", code=2).out.startswith(
+        "agents.yaml:1: "
+    )
+    assert turnloom("check", folder, code=2).out.startswith(f"{folder}/agents.yaml:1: ")
 
 
-def test_warnings_are_printed_and_do_not_fail(weft: Call, tmp_path: Path) -> None:
+def test_warnings_are_printed_and_do_not_fail(turnloom: Call, tmp_path: Path) -> None:
     handoffs = (
         CHAT["handoffs.yaml"]
         + """
@@ -104,20 +106,20 @@ def test_warnings_are_printed_and_do_not_fail(weft: Call, tmp_path: Path) -> Non
         """
     )
     write_folder(tmp_path, CHAT | {"handoffs.yaml": handoffs}, "Chat")
-    done = weft("check", "Chat")
+    done = turnloom("check", "Chat")
     assert re.search(r"^Chat/handoffs.yaml:\d+: W031 ", done.out)
-    (problem,) = json.loads(weft("check", "Chat", "--format", "json").out)
+    (problem,) = json.loads(turnloom("check", "Chat", "--format", "json").out)
     assert problem["severity"] == "warning"
 
 
-def test_sarif_has_a_result_per_problem(weft: Call, tmp_path: Path) -> None:
+def test_sarif_has_a_result_per_problem(turnloom: Call, tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "my flows", MISTAKES, "Bad")
-    problems = json.loads(weft("check", "my flows/Bad", "--format", "json", code=2).out)
-    found = json.loads(weft("check", folder, "--format", "sarif", code=2).out)
+    problems = json.loads(turnloom("check", "my flows/Bad", "--format", "json", code=2).out)
+    found = json.loads(turnloom("check", folder, "--format", "sarif", code=2).out)
     assert found["version"] == "2.1.0" and "sarif-schema-2.1.0" in found["$schema"]
     (run,) = found["runs"]
     driver = run["tool"]["driver"]
-    assert driver["name"] == "Weft" and driver["version"] == metadata.version("weft")
+    assert driver["name"] == "Loom" and driver["version"] == metadata.version("turnloom")
     rules = [rule["id"] for rule in driver["rules"]]
     assert rules == sorted({each["code"] for each in problems})
     for problem, result in zip(problems, run["results"], strict=True):
@@ -128,29 +130,29 @@ def test_sarif_has_a_result_per_problem(weft: Call, tmp_path: Path) -> None:
         place = location["physicalLocation"]
         assert place["artifactLocation"]["uri"] == problem["file"].replace(" ", "%20")
         assert place["region"]["startLine"] == problem["line"] >= 1
-    (clean,) = json.loads(weft("check", INTERVIEW, "--format", "sarif").out)["runs"]
+    (clean,) = json.loads(turnloom("check", INTERVIEW, "--format", "sarif").out)["runs"]
     assert clean["results"] == clean["tool"]["driver"]["rules"] == []
 
 
-def test_production_is_judged_when_asked_for(weft: Call, tmp_path: Path) -> None:
+def test_production_is_judged_when_asked_for(turnloom: Call, tmp_path: Path) -> None:
     handoffs = CHAT["handoffs.yaml"].replace("${done}", "${context_aware}")
     write_folder(tmp_path, CHAT | {"handoffs.yaml": handoffs}, "Chat")
-    assert not weft("check", "Chat").out
-    agent, rule = weft("check", "Chat", "--production").out.splitlines()
+    assert not turnloom("check", "Chat").out
+    agent, rule = turnloom("check", "Chat", "--production").out.splitlines()
     assert agent.startswith("Chat/agents.yaml:4: W030 In production ") and "'Critic'" in agent
     assert rule.startswith("Chat/handoffs.yaml:6: W070 Rule 1, from 'Poet' to 'Critic', never ")
     assert "'context_aware'" in rule
 
 
-def test_wrong_use_is_refused(weft: Call) -> None:
-    assert "Missing argument" in weft("check", code=2).err
-    assert "yaml" in weft("check", INTERVIEW, "--format", "yaml", code=2).err
-    both = weft("check", INTERVIEW, "--format", "sarif", "--json", code=2)
+def test_wrong_use_is_refused(turnloom: Call) -> None:
+    assert "Missing argument" in turnloom("check", code=2).err
+    assert "yaml" in turnloom("check", INTERVIEW, "--format", "yaml", code=2).err
+    both = turnloom("check", INTERVIEW, "--format", "sarif", "--json", code=2)
     assert "exclude each other" in both.err
-    assert "no such directory" in weft("check", "nowhere", code=2).out
+    assert "no such directory" in turnloom("check", "nowhere", code=2).out
 
 
-def test_what_is_named_as_context_and_is_not_there_is_told(weft: Call, tmp_path: Path) -> None:
+def test_what_is_named_as_context_and_is_not_there_is_told(turnloom: Call, tmp_path: Path) -> None:
     files = {
         "agents.yaml": """\
             A: {context: winz}
@@ -158,14 +160,14 @@ def test_what_is_named_as_context_and_is_not_there_is_told(weft: Call, tmp_path:
             """,
         "providers.py": "async def wins(request): ...",
     }
-    told = weft("check", write_folder(tmp_path, files), code=2).out
+    told = turnloom("check", write_folder(tmp_path, files), code=2).out
     assert "agents.yaml:1: W048 There is no provider 'winz'. " in told
     assert "Did you mean 'wins'?" in told
     assert "agents.yaml:2: W012 'limit' is 0" in told
 
 
 FLOWS = """\
-from weft import Flow
+from turnloom import Flow
 from pydantic import BaseModel, ConfigDict
 
 
@@ -183,9 +185,9 @@ second = Flow("second", State).start_with(count, retry=-1).finally_(undo)
 """
 
 
-def test_every_flow_that_a_file_builds_is_checked(weft: Call, tmp_path: Path) -> None:
+def test_every_flow_that_a_file_builds_is_checked(turnloom: Call, tmp_path: Path) -> None:
     (tmp_path / "flows.py").write_text(FLOWS, "utf-8")
-    lines = weft("check", "flows.py", INTERVIEW, code=2).out.splitlines()
+    lines = turnloom("check", "flows.py", INTERVIEW, code=2).out.splitlines()
     assert [line.split(" ")[:2] for line in lines] == [
         ["flows.py:14:", "W105"],
         ["flows.py:14:", "W120"],
@@ -193,23 +195,23 @@ def test_every_flow_that_a_file_builds_is_checked(weft: Call, tmp_path: Path) ->
         ["flows.py:15:", "W120"],
         ["flows.py:15:", "W122"],
     ]
-    problems = json.loads(weft("check", "--json", str(tmp_path / "flows.py"), code=2).out)
+    problems = json.loads(turnloom("check", "--json", str(tmp_path / "flows.py"), code=2).out)
     assert [each["severity"] for each in problems[:3]] == ["warning", "error", "info"]
     assert {each["file"] for each in problems} == {str(tmp_path / "flows.py")}
-    (run,) = json.loads(weft("check", "flows.py", "--format", "sarif", code=2).out)["runs"]
+    (run,) = json.loads(turnloom("check", "flows.py", "--format", "sarif", code=2).out)["runs"]
     assert [each["level"] for each in run["results"][:3]] == ["warning", "error", "note"]
 
 
-def test_what_a_flow_may_be_rid_of_does_not_fail_its_check(weft: Call, tmp_path: Path) -> None:
+def test_what_a_flow_may_be_rid_of_does_not_fail_its_check(turnloom: Call, tmp_path: Path) -> None:
     right = FLOWS.replace("totl", "total").replace(", retry=-1", "")
     (tmp_path / "flows.py").write_text(right, "utf-8")
-    assert [line.split(" ")[1] for line in weft("check", "flows.py").out.splitlines()] == [
+    assert [line.split(" ")[1] for line in turnloom("check", "flows.py").out.splitlines()] == [
         "W105",
         "W128",
     ]
     (tmp_path / "flows.py").write_text("import nothing_of_the_kind", "utf-8")
-    assert weft("check", "flows.py", code=2).out.startswith("flows.py:1: W042 ")
-    assert weft("check", "nowhere.py", code=2).out.startswith("nowhere.py:1: W042 ")
+    assert turnloom("check", "flows.py", code=2).out.startswith("flows.py:1: W042 ")
+    assert turnloom("check", "nowhere.py", code=2).out.startswith("nowhere.py:1: W042 ")
 
 
 CHAT_OF_AG2 = """\
@@ -227,9 +229,9 @@ def serve(text):
 """
 
 
-def test_a_chat_of_ag2_is_checked_without_being_run(weft: Call, tmp_path: Path) -> None:
+def test_a_chat_of_ag2_is_checked_without_being_run(turnloom: Call, tmp_path: Path) -> None:
     (tmp_path / "chat.py").write_text(CHAT_OF_AG2, "utf-8")
-    done = weft("check", "chat.py")
+    done = turnloom("check", "chat.py")
     assert done.out.startswith("chat.py:11: W072 Each call of 'serve' starts a chat with agents ")
     (tmp_path / "right.py").write_text(CHAT_OF_AG2.partition("def serve")[0], "utf-8")
-    assert not weft("check", "right.py").out
+    assert not turnloom("check", "right.py").out

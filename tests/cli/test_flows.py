@@ -18,7 +18,7 @@ PROGRAM = """
 
     from pydantic import BaseModel, ConfigDict
 
-    from weft import Flow, Option, Path, append, use_ui_tool
+    from turnloom import Flow, Option, Path, append, use_ui_tool
 
 
     class Trip(BaseModel):
@@ -97,30 +97,30 @@ def run_id(done: Done) -> str:
     return done.out.partition("Run ")[2].partition(" ")[0]
 
 
-def test_a_flow_is_run_answered_and_taken_up(weft: Call, tmp_path: Path) -> None:
+def test_a_flow_is_run_answered_and_taken_up(turnloom: Call, tmp_path: Path) -> None:
     """Where nobody sits, it says how to answer; any process goes on with it."""
-    begun = weft("run", "trip.py:trip", *ROME)
+    begun = turnloom("run", "trip.py:trip", *ROME)
     run = run_id(begun)
     assert '  book → {"notes":["booked Rome"]}\n' in begun.out
     assert f"Run {run} waits for an answer." in begun.out
     assert "seat asks: Which seat?" in begun.out
-    weft("answer", run, "12A")
-    asked = weft("resume", run)
+    turnloom("answer", run, "12A")
+    asked = turnloom("resume", run)
     assert "Pay for Rome?\n  boss is asked to decide on approval.\n" in asked.out
     assert "later: Pay later. At the desk." in asked.out
     assert f" answer {run} approve\n" in asked.out
     for wrong in ("maybe", '{"decision": "maybe"}', '{"instructions": "hurry"}'):
-        refused = weft("answer", run, wrong, code=2)
+        refused = turnloom("answer", run, wrong, code=2)
         assert "decision: approve | reject | later | defer" in refused.err
-    assert "approval asks: Pay for Rome?" in weft("runs").out
-    weft("answer", run, '{"decision": "later", "instructions": "hurry"}', "--user", "boss")
-    ended = weft("resume", run)
+    assert "approval asks: Pay for Rome?" in turnloom("runs").out
+    turnloom("answer", run, '{"decision": "later", "instructions": "hurry"}', "--user", "boss")
+    ended = turnloom("resume", run)
     assert "boss approved of approval (later): hurry" in ended.out
     assert "pay → failed: OSError: no network; again\n" in ended.out
     assert '  pay, attempt 2 → {"notes":["paid"]}\n' in ended.out
     assert '"seat": "12A"' in ended.out or '"seat":"12A"' in ended.out
     assert f"Run {run} finished: the flow is through." in ended.out
-    assert "boss answered" in weft("explain", run).out
+    assert "boss answered" in turnloom("explain", run).out
     assert (tmp_path / "booked").read_text() == "x"
 
 
@@ -140,41 +140,41 @@ def test_a_person_at_the_terminal_decides(sit: Sit) -> None:
     assert seat.end() == 0
 
 
-def test_one_process_drives_and_another_answers(sit: Sit, weft: Call) -> None:
+def test_one_process_drives_and_another_answers(sit: Sit, turnloom: Call) -> None:
     seat = sit("run", "trip.py:trip", *ROME, NO_COLOR="1")
     seat.until("you> ")
-    assert "goes on where it is attended to" in weft("answer", "last", "12A").out
+    assert "goes on where it is attended to" in turnloom("answer", "last", "12A").out
     seat.until("decision> ")
-    assert "goes on where it is attended to" in weft("answer", "last", "approve").out
+    assert "goes on where it is attended to" in turnloom("answer", "last", "approve").out
     seat.until("the flow is through")
     assert seat.end() == 0
 
 
-def test_a_rejection_fails_the_run_and_is_made_up_for(weft: Call, tmp_path: Path) -> None:
-    weft("run", "trip.py:trip", *ROME)
-    weft("answer", "last", "12A")
-    weft("resume", "last")
-    weft("answer", "last", "reject")
-    failed = weft("resume", "last", code=1)
+def test_a_rejection_fails_the_run_and_is_made_up_for(turnloom: Call, tmp_path: Path) -> None:
+    turnloom("run", "trip.py:trip", *ROME)
+    turnloom("answer", "last", "12A")
+    turnloom("resume", "last")
+    turnloom("answer", "last", "reject")
+    failed = turnloom("resume", "last", code=1)
     assert "unbook makes up for book → done" in failed.out
     assert "ApprovalRejected: 'boss' did not approve." in failed.err
     assert (tmp_path / "unbooked").read_text() == "x"
 
 
 @pytest.mark.parametrize("kill", [signal.SIGKILL, signal.SIGINT])
-def test_a_process_that_is_gone(kill: int, sit: Sit, weft: Call, tmp_path: Path) -> None:
+def test_a_process_that_is_gone(kill: int, sit: Sit, turnloom: Call, tmp_path: Path) -> None:
     """Another one goes on with the step that was cut off, and does nothing twice."""
     seat = sit("run", "trip.py:rest", *ROME, NO_COLOR="1")
     seat.until("  nap")
     os.kill(seat.process.pid, kill)
     seat.end()
     (tmp_path / "awake").touch()
-    assert '  nap → {"notes":["slept"]}' in weft("resume", "last").out.replace("nap\n", "nap")
+    assert '  nap → {"notes":["slept"]}' in turnloom("resume", "last").out.replace("nap\n", "nap")
     assert (tmp_path / "booked").read_text() == "x"
 
 
 def test_a_process_killed_while_it_makes_up_for_what_was_done(
-    sit: Sit, weft: Call, tmp_path: Path
+    sit: Sit, turnloom: Call, tmp_path: Path
 ) -> None:
     """Another one goes on with that, from where it was cut off."""
     seat = sit("run", "trip.py:sorry", *ROME, NO_COLOR="1")
@@ -183,31 +183,31 @@ def test_a_process_killed_while_it_makes_up_for_what_was_done(
     seat.end()
     assert not (tmp_path / "unbooked").exists()
     (tmp_path / "awake").touch()
-    failed = weft("resume", "last", code=1)
+    failed = turnloom("resume", "last", code=1)
     assert "step pay failed: OSError: no network" in failed.err
     assert (tmp_path / "unbooked").read_text() == "x"
 
 
-def test_a_run_is_cancelled_from_elsewhere(sit: Sit, weft: Call, tmp_path: Path) -> None:
+def test_a_run_is_cancelled_from_elsewhere(sit: Sit, turnloom: Call, tmp_path: Path) -> None:
     """What was done is made up for by whoever drives it."""
     seat = sit("run", "trip.py:rest", *ROME, NO_COLOR="1")
     seat.until("  nap")
-    assert "is cancelled" in weft("cancel", "last", "--reason", "enough").out
+    assert "is cancelled" in turnloom("cancel", "last", "--reason", "enough").out
     assert seat.end() == 1
     assert (tmp_path / "unbooked").read_text() == "x"
     assert "nap was stopped: the flow does not go on" in seat.seen
 
 
-def test_a_run_that_waits_is_cancelled(weft: Call, tmp_path: Path) -> None:
+def test_a_run_that_waits_is_cancelled(turnloom: Call, tmp_path: Path) -> None:
     """Nobody drives it, so the command makes up for what was done."""
-    weft("run", "trip.py:trip", *ROME)
-    assert "is cancelled" in weft("cancel", "last").out
+    turnloom("run", "trip.py:trip", *ROME)
+    assert "is cancelled" in turnloom("cancel", "last").out
     assert (tmp_path / "unbooked").read_text() == "x"
-    assert "compensation" in weft("explain", "last").out
+    assert "compensation" in turnloom("explain", "last").out
 
 
-def test_events_as_json(weft: Call) -> None:
-    lines = weft("run", "trip.py:trip", *ROME, "--json").out.splitlines()
+def test_events_as_json(turnloom: Call) -> None:
+    lines = turnloom("run", "trip.py:trip", *ROME, "--json").out.splitlines()
     kinds = [json.loads(line)["kind"] for line in lines if line.startswith("{")]
     assert kinds[:3] == ["run.started", "context.loaded", "state.given"]
     assert {"step.started", "step.completed", "fork.opened", "question.asked"} <= set(kinds)
@@ -231,16 +231,16 @@ def test_events_as_json(weft: Call) -> None:
         ((".", "--input", "{}"), "--input is the state of a flow"),
     ],
 )
-def test_wrong_use(words: tuple[str, ...], says: str, weft: Call, tmp_path: Path) -> None:
+def test_wrong_use(words: tuple[str, ...], says: str, turnloom: Call, tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text("1 / 0\n")
     (tmp_path / "empty.py").write_text("")
-    assert says in weft("run", *words, code=2).err
+    assert says in turnloom("run", *words, code=2).err
 
 
-def test_the_state_may_come_from_a_file(weft: Call, tmp_path: Path) -> None:
+def test_the_state_may_come_from_a_file(turnloom: Call, tmp_path: Path) -> None:
     (tmp_path / "state.json").write_text('{"to": "Nowhere"}')
     (tmp_path / "awake").touch()
-    done = weft("run", "trip.py:rest", "--input", "@state.json", "--quiet")
+    done = turnloom("run", "trip.py:rest", "--input", "@state.json", "--quiet")
     assert json.loads(done.out) == {
         "to": "Nowhere",
         "seat": "",
@@ -248,10 +248,12 @@ def test_the_state_may_come_from_a_file(weft: Call, tmp_path: Path) -> None:
     }
 
 
-def test_a_flow_that_was_built_otherwise_is_not_gone_on_with(weft: Call, tmp_path: Path) -> None:
-    weft("run", "trip.py:trip", *ROME)
+def test_a_flow_that_was_built_otherwise_is_not_gone_on_with(
+    turnloom: Call, tmp_path: Path
+) -> None:
+    turnloom("run", "trip.py:trip", *ROME)
     changed = dedent(PROGRAM).replace("retry=1", "retry=3")
     (tmp_path / "trip.py").write_text(changed)
-    refused = weft("resume", "last", code=1)
+    refused = turnloom("resume", "last", code=1)
     assert "was built differently when this run began" in refused.err
     assert "retry" in refused.err

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from weft.agents.spec import Question
-from weft.cli.forms import Form, Given
+from turnloom.agents.spec import Question
+from turnloom.cli.forms import Form, Given
 
 NAMED = {"$defs": {"Verdict": {"enum": ["yes", "no"]}, "Note": {"type": "string"}}}
 VERDICT = {"type": "object", "properties": {"verdict": {"$ref": "#/$defs/Verdict"}}} | NAMED

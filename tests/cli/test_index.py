@@ -1,4 +1,4 @@
-"""`weft index`: the indexes that database variables are looked up by, made once."""
+"""`turnloom index`: the indexes that database variables are looked up by, made once."""
 
 import json
 import sqlite3
@@ -15,10 +15,10 @@ from tests.cli.conftest import Call
 from tests.support.documents import add, into_sqlite
 from tests.support.folders import write_folder
 from tests.support.servers import free_port
-from weft import Weft
-from weft.adapters.sqlite import lookups
-from weft.testing import ScriptedEngine
-from weft.variables.ports import Lookup
+from turnloom import Loom
+from turnloom.adapters.sqlite import lookups
+from turnloom.testing import ScriptedEngine
+from turnloom.variables.ports import Lookup
 
 DESK = {
     "orchestrator.yaml": "database_name: crm",
@@ -59,30 +59,32 @@ def plan(file: Path, wanted: Lookup) -> str:
         return " ".join(row[3] for row in rows)
 
 
-def test_lookups_are_indexed_once(weft: Call, desk: str, tmp_path: Path) -> None:
-    documents = tmp_path / ".weft" / "documents"
+def test_lookups_are_indexed_once(turnloom: Call, desk: str, tmp_path: Path) -> None:
+    documents = tmp_path / ".turnloom" / "documents"
     fill(documents)
     wanted = Lookup("crm", "customers", "user_id", "ann", "acme")
     assert "SCAN" in plan(documents / "crm.db", wanted)
     for _ in range(2):
-        assert weft("index", desk).out == LINES
+        assert turnloom("index", desk).out == LINES
     assert "USING INDEX" in plan(documents / "crm.db", wanted)
-    assert [path.name for path in (tmp_path / ".weft").iterdir()] == ["documents"]
+    assert [path.name for path in (tmp_path / ".turnloom").iterdir()] == ["documents"]
 
 
-def test_several_folders_share_an_index(weft: Call, desk: str, tmp_path: Path) -> None:
+def test_several_folders_share_an_index(turnloom: Call, desk: str, tmp_path: Path) -> None:
     fill(tmp_path / "data")
     default = {**DESK, "orchestrator.yaml": "{}"}
     write_folder(tmp_path, default, "Other")
     into_sqlite(tmp_path / "data", None, "customers", [{"user_id": "ann"}])
-    done = weft("index", desk, "Other", "--documents", "sqlite:data")
+    done = turnloom("index", desk, "Other", "--documents", "sqlite:data")
     assert done.out == f"{LINES}default database, collection customers, field user_id: indexed\n"
-    assert weft("index", desk, WEFT_DOCUMENTS="sqlite:data").out == LINES
+    assert turnloom("index", desk, TURNLOOM_DOCUMENTS="sqlite:data").out == LINES
 
 
-def test_a_collection_that_is_missing_is_not_made(weft: Call, desk: str, tmp_path: Path) -> None:
+def test_a_collection_that_is_missing_is_not_made(
+    turnloom: Call, desk: str, tmp_path: Path
+) -> None:
     into_sqlite(tmp_path / "data", "hq", "apps", [])
-    done = weft("index", desk, "--documents", "sqlite:data", code=1)
+    done = turnloom("index", desk, "--documents", "sqlite:data", code=1)
     assert done.out.splitlines() == [
         "database crm, collection customers, field user_id: no such collection",
         "database hq, collection apps, field app_id: indexed",
@@ -91,42 +93,45 @@ def test_a_collection_that_is_missing_is_not_made(weft: Call, desk: str, tmp_pat
     assert [path.name for path in (tmp_path / "data").iterdir()] == ["hq.db"]
 
 
-def test_there_may_be_nothing_to_index(weft: Call, chat: str) -> None:
-    done = weft("index", chat)
+def test_there_may_be_nothing_to_index(turnloom: Call, chat: str) -> None:
+    done = turnloom("index", chat)
     assert (done.out, "nothing to index" in done.err) == ("", True)
 
 
-def test_wrong_use_and_wrong_workflows_are_refused(weft: Call, desk: str, tmp_path: Path) -> None:
-    assert "Missing argument" in weft("index", code=2).err
-    assert "No document store is reached" in weft("index", desk, "--documents", "x", code=2).err
+def test_wrong_use_and_wrong_workflows_are_refused(
+    turnloom: Call, desk: str, tmp_path: Path
+) -> None:
+    assert "Missing argument" in turnloom("index", code=2).err
+    assert "No document store is reached" in turnloom("index", desk, "--documents", "x", code=2).err
     wrong = DESK | {"context_variables.yaml": "definitions: {x: {}}"}
     write_folder(tmp_path, wrong, "Wrong")
-    done = weft("index", "Wrong", code=2)
+    done = turnloom("index", "Wrong", code=2)
     assert "Wrong/context_variables.yaml:1: W011" in done.err
 
 
 @pytest.mark.parametrize("scheme", ["postgresql", "mongodb"])
 def test_a_server_that_is_not_there_is_told_in_a_sentence(
-    weft: Call, desk: str, scheme: str
+    turnloom: Call, desk: str, scheme: str
 ) -> None:
     url = f"{scheme}://ann:s3cr3t@127.0.0.1:{free_port()}/x"
-    done = weft("index", desk, "--documents", url, code=1, WEFT_DOCUMENTS_TIMEOUT="0.5")
+    done = turnloom("index", desk, "--documents", url, code=1, TURNLOOM_DOCUMENTS_TIMEOUT="0.5")
     assert done.out == "" and "Traceback" not in done.err and "s3cr3t" not in done.err
     assert done.err.startswith("Error: ") and "Check that the server runs" in done.err
 
 
 async def test_servers_are_indexed_once(
-    weft: Call, desk: str, postgres_url: str, mongo_url: str
+    turnloom: Call, desk: str, postgres_url: str, mongo_url: str
 ) -> None:
     for url in (postgres_url, mongo_url):
         await add(url, "crm", "customers", [{"user_id": "ann"}])
         await add(url, "hq", "apps", [{"app_id": "acme"}])
         for _ in range(2):
-            done = await to_thread.run_sync(weft, "index", desk, "--documents", url)
+            done = await to_thread.run_sync(turnloom, "index", desk, "--documents", url)
             assert done.out == LINES
     async with await psycopg.AsyncConnection.connect(postgres_url) as connection:
         found = await connection.execute(
-            "SELECT indexdef FROM pg_indexes WHERE schemaname = 'crm' AND indexname LIKE 'weft_%'"
+            "SELECT indexdef FROM pg_indexes "
+            "WHERE schemaname = 'crm' AND indexname LIKE 'turnloom_%'"
         )
         ((definition,),) = await found.fetchall()
     assert "user_id" in definition and "id DESC" in definition
@@ -143,6 +148,6 @@ async def test_an_app_indexes_workflows_that_it_gives_an_engine(desk: str, tmp_p
     (folder / "agents.yaml").write_text("Desk: {system_message: Serve.}", "utf-8")
     documents = f"sqlite:{tmp_path / 'data'}"
     await add(documents, "hq", "apps", [])
-    async with Weft(store="memory", documents=documents, engine=ScriptedEngine({})) as app:
+    async with Loom(store="memory", documents=documents, engine=ScriptedEngine({})) as app:
         made = [index async for index in app.index(str(folder))]
     assert made == [("crm", "customers", "user_id", False), ("hq", "apps", "app_id", True)]

@@ -1,4 +1,4 @@
-"""`weft ingest`: the texts of a folder put into a collection."""
+"""`turnloom ingest`: the texts of a folder put into a collection."""
 
 import json
 import os
@@ -8,9 +8,9 @@ import pytest
 from anyio import to_thread
 
 from tests.cli.conftest import Call, Sit
-from weft.assembly.spec import Chunking, RetrievalResult
-from weft.board.spec import Reader
-from weft.wiring import Settings, open_search
+from turnloom.assembly.spec import Chunking, RetrievalResult
+from turnloom.board.spec import Reader
+from turnloom.wiring import Settings, open_search
 
 ANYBODY = Reader()
 
@@ -37,36 +37,38 @@ async def find(
     return found
 
 
-async def test_a_folder_is_ingested_once(weft: Call, shelf: Path, tmp_path: Path) -> None:
+async def test_a_folder_is_ingested_once(turnloom: Call, shelf: Path, tmp_path: Path) -> None:
     words = ("ingest", "shelf", "--collection", "library")
-    done = await to_thread.run_sync(weft, *words)
+    done = await to_thread.run_sync(turnloom, *words)
     assert done.out == "library: 2 added, 0 replaced, 0 unchanged, 2 chunks, 0 skipped\n"
     assert done.err == ""
-    done = await to_thread.run_sync(weft, *words)
+    done = await to_thread.run_sync(turnloom, *words)
     assert done.out == "library: 0 added, 0 replaced, 2 unchanged, 0 chunks, 0 skipped\n"
     (shelf / "cats.md").write_text("Cats sleep a lot.", "utf-8")
-    done = await to_thread.run_sync(weft, *words, "--json")
+    done = await to_thread.run_sync(turnloom, *words, "--json")
     assert json.loads(done.out) == {
         **{"collection": "library", "added": 0, "replaced": 1, "unchanged": 1, "chunks": 1},
         "skipped": 0,
     }
-    found = await find(tmp_path / ".weft" / "vectors.db", "a sleeping cat")
+    found = await find(tmp_path / ".turnloom" / "vectors.db", "a sleeping cat")
     assert [each.source_id for each in found][0] == "cats.md"
     assert found[0].content == "Cats sleep a lot." and found[0].metadata == {"path": "cats.md"}
     assert {each.source_id for each in found} <= {"cats.md", "guides/Money.TXT"}
 
 
-async def test_metadata_and_chunks_are_as_asked(weft: Call, shelf: Path, tmp_path: Path) -> None:
+async def test_metadata_and_chunks_are_as_asked(
+    turnloom: Call, shelf: Path, tmp_path: Path
+) -> None:
     (shelf / "long.txt").write_text("One sentence stands here. " * 20, "utf-8")
     words = ("ingest", "shelf", "--collection", "library", "--vectors", "sqlite:here.db")
     words += ("--metadata", "a=b=c", "--tokens", "10", "--overlap", "0")
-    await to_thread.run_sync(weft, *words, "--metadata", "tenant=acme")
-    done = await to_thread.run_sync(weft, *words, "--metadata", "tenant=globex")
+    await to_thread.run_sync(turnloom, *words, "--metadata", "tenant=acme")
+    done = await to_thread.run_sync(turnloom, *words, "--metadata", "tenant=globex")
     assert "3 replaced" in done.out and " 2 chunks" not in done.out
     assert await find(tmp_path / "here.db", "cats", tenant="acme") == []
     found = await find(tmp_path / "here.db", "cats purr", tenant="globex", a="b=c")
     assert found[0].metadata == {"path": "cats.md", "tenant": "globex", "a": "b=c"}
-    assert not (tmp_path / ".weft").exists()
+    assert not (tmp_path / ".turnloom").exists()
 
 
 @pytest.mark.parametrize(
@@ -78,23 +80,23 @@ async def test_metadata_and_chunks_are_as_asked(weft: Call, shelf: Path, tmp_pat
     ],
 )
 async def test_who_may_see_documents_is_as_asked(
-    weft: Call, shelf: Path, tmp_path: Path, said: str, reader: Reader
+    turnloom: Call, shelf: Path, tmp_path: Path, said: str, reader: Reader
 ) -> None:
     words = ("ingest", "shelf", "--collection", "library", "--visibility")
-    vectors = tmp_path / ".weft" / "vectors.db"
+    vectors = tmp_path / ".turnloom" / "vectors.db"
     others = Reader("eve", {"staff"}, "globex")
-    await to_thread.run_sync(weft, *words, said)
+    await to_thread.run_sync(turnloom, *words, said)
     assert [each.source_id for each in await find(vectors, "cats purr", reader)] == ["cats.md"]
     assert await find(vectors, "cats purr", others) == []
-    done = await to_thread.run_sync(weft, *words, "public")
+    done = await to_thread.run_sync(turnloom, *words, "public")
     assert "2 replaced" in done.out
     assert len(await find(vectors, "cats purr", others)) == 1
 
 
-def test_what_cannot_be_read_is_told_and_the_rest_is_put_in(weft: Call, shelf: Path) -> None:
+def test_what_cannot_be_read_is_told_and_the_rest_is_put_in(turnloom: Call, shelf: Path) -> None:
     (shelf / "latin.txt").write_bytes("größe".encode("latin-1"))
     (shelf / "nul.txt").write_bytes(b"a\0b")
-    done = weft("ingest", "shelf", "--collection", "library", code=1)
+    done = turnloom("ingest", "shelf", "--collection", "library", code=1)
     assert done.out == "library: 2 added, 0 replaced, 0 unchanged, 2 chunks, 2 skipped\n"
     assert done.err.splitlines() == [
         "skipped latin.txt: it is not text in UTF-8",
@@ -102,7 +104,7 @@ def test_what_cannot_be_read_is_told_and_the_rest_is_put_in(weft: Call, shelf: P
     ]
 
 
-def test_a_folder_that_cannot_be_looked_into_is_told(weft: Call, shelf: Path) -> None:
+def test_a_folder_that_cannot_be_looked_into_is_told(turnloom: Call, shelf: Path) -> None:
     """One with a longer path than there may be: those without permission are open to root."""
     folder = os.open(shelf, os.O_RDONLY)
     for _ in range(25):
@@ -110,12 +112,12 @@ def test_a_folder_that_cannot_be_looked_into_is_told(weft: Call, shelf: Path) ->
         outer, folder = folder, os.open("deep" * 50, os.O_RDONLY, dir_fd=folder)
         os.close(outer)
     os.close(folder)
-    done = weft("ingest", "shelf", "--collection", "library", code=1)
+    done = turnloom("ingest", "shelf", "--collection", "library", code=1)
     assert done.out == "library: 2 added, 0 replaced, 0 unchanged, 2 chunks, 1 skipped\n"
     assert done.err.startswith("skipped deep") and done.err.endswith("deep: File name too long\n")
 
 
-def test_wrong_use_is_refused(weft: Call, shelf: Path, tmp_path: Path) -> None:
+def test_wrong_use_is_refused(turnloom: Call, shelf: Path, tmp_path: Path) -> None:
     said = {
         ("nowhere", "--collection", "x"): "'nowhere' is not a folder",
         ("shelf",): "Missing option '--collection'",
@@ -139,10 +141,10 @@ def test_wrong_use_is_refused(weft: Call, shelf: Path, tmp_path: Path) -> None:
         words = ("shelf", "--collection", "x", "--visibility", who)
         said[words] = f"{who!r} does not say who may see documents"
     for words, sentence in said.items():
-        assert sentence in weft("ingest", *words, code=2).err
-    assert not (tmp_path / ".weft").exists()
+        assert sentence in turnloom("ingest", *words, code=2).err
+    assert not (tmp_path / ".turnloom").exists()
     (tmp_path / "notes.db").write_text("these are my notes\n" * 500)
-    done = weft("ingest", "shelf", "--collection", "x", "--vectors", "sqlite:notes.db", code=1)
+    done = turnloom("ingest", "shelf", "--collection", "x", "--vectors", "sqlite:notes.db", code=1)
     assert "is damaged or no database" in done.err and "Traceback" not in done.err
 
 

@@ -1,4 +1,4 @@
-"""`weft migrate`: files of earlier shapes, rewritten where they are."""
+"""`turnloom migrate`: files of earlier shapes, rewritten where they are."""
 
 import json
 import shlex
@@ -34,12 +34,12 @@ def write(tmp_path: Path, file: str, text: str) -> Path:
     return Path(write_folder(tmp_path, kept | agents | {file: text}, "Chat")) / file
 
 
-def test_a_json_file_is_rewritten_and_passes_its_check(weft: Call, tmp_path: Path) -> None:
+def test_a_json_file_is_rewritten_and_passes_its_check(turnloom: Call, tmp_path: Path) -> None:
     file = write(tmp_path, "context_variables.json", json.dumps(BEFORE))
     before = file.read_bytes()
-    dry = weft("migrate", "Chat", "--dry-run")
+    dry = turnloom("migrate", "Chat", "--dry-run")
     assert file.read_bytes() == before and "Nothing was written" in dry.out
-    done = weft("migrate", "Chat")
+    done = turnloom("migrate", "Chat")
     lines = done.out.splitlines()
     assert lines[0] == "Chat/context_variables.json" and not done.err
     for said in (
@@ -55,37 +55,37 @@ def test_a_json_file_is_rewritten_and_passes_its_check(weft: Call, tmp_path: Pat
     assert (file.parent / "context_variables.json.bak").read_bytes() == before
     text = file.read_text("utf-8")
     assert text.startswith('{\n  "context_variables": {\n') and "genügt: ✓" in text
-    assert not weft("check", "Chat").out
-    again = weft("migrate", str(file))
+    assert not turnloom("check", "Chat").out
+    again = turnloom("migrate", str(file))
     assert "nothing was changed" in again.out and "done" in again.out
     assert file.read_text("utf-8") == text
     assert len(list(file.parent.glob("*.bak*"))) == 1
 
 
-def test_a_yaml_file_stays_yaml_and_no_copy_is_overwritten(weft: Call, tmp_path: Path) -> None:
+def test_a_yaml_file_stays_yaml_and_no_copy_is_overwritten(turnloom: Call, tmp_path: Path) -> None:
     file = write(tmp_path, "context_variables.yaml", YAML)
     (file.parent / "context_variables.yaml.bak").write_text("mine", "utf-8")
-    done = weft("migrate", "Chat/context_variables.yaml")
+    done = turnloom("migrate", "Chat/context_variables.yaml")
     assert "Comments are not taken along." in done.out
     assert "'Chat/context_variables.yaml.bak.1'" in done.out
     assert (file.parent / "context_variables.yaml.bak").read_text("utf-8") == "mine"
     assert (file.parent / "context_variables.yaml.bak.1").read_text("utf-8") == YAML
     assert file.read_text("utf-8").startswith("context_variables:\n  definitions:\n    done:\n")
-    assert not weft("check", "Chat").out
+    assert not turnloom("check", "Chat").out
 
 
-def test_a_full_disk_leaves_everything_as_it_was(weft: Call, tmp_path: Path) -> None:
+def test_a_full_disk_leaves_everything_as_it_was(turnloom: Call, tmp_path: Path) -> None:
     file = write(tmp_path, "context_variables.yaml", YAML)
     listed = sorted(file.parent.iterdir())
-    done = weft(shell=f"ulimit -f 0 && exec {shlex.quote(PROGRAM)} migrate Chat", code=1)
+    done = turnloom(shell=f"ulimit -f 0 && exec {shlex.quote(PROGRAM)} migrate Chat", code=1)
     assert "cannot be written" in done.err and "It is as it was." in done.err
     assert file.read_text("utf-8") == YAML and sorted(file.parent.iterdir()) == listed
 
 
-def test_what_cannot_be_read_is_left_alone(weft: Call, tmp_path: Path) -> None:
+def test_what_cannot_be_read_is_left_alone(turnloom: Call, tmp_path: Path) -> None:
     file = write(tmp_path, "context_variables.yaml", "variables: []\nvariables: []\n")
-    done = weft("migrate", "Chat", code=2)
+    done = turnloom("migrate", "Chat", code=2)
     assert "context_variables.yaml:2: W003" in done.err and "left alone" in done.err
     assert file.read_text("utf-8").count("variables") == 2
-    assert "does not exist" in weft("migrate", "nowhere", code=2).err
-    assert "nothing was changed" in weft("migrate", INTERVIEW).out
+    assert "does not exist" in turnloom("migrate", "nowhere", code=2).err
+    assert "nothing was changed" in turnloom("migrate", INTERVIEW).out

@@ -93,7 +93,7 @@ def test_without_a_schema_an_answer_is_json_or_a_text(
 
 
 def test_who_leaves_is_told_what_is_asked_and_may_come_back(
-    sit: Sit, weft: Call, tmp_path: Path
+    sit: Sit, turnloom: Call, tmp_path: Path
 ) -> None:
     write_folder(tmp_path, asking(VERDICT), "Asks")
     seat = sit("run", "Asks", "--json", NO_COLOR="1")
@@ -101,8 +101,8 @@ def test_who_leaves_is_told_what_is_asked_and_may_come_back(
     seat.type("\x04", end="")
     gist = "ask asks: My plan (takes {verdict: accepted | refused})"
     assert f"\n  {gist}\n" in seat.until("resume") and seat.end() == 0
-    assert f" waits: {gist}\n" in weft("runs").out
-    again = weft("resume", "last")
+    assert f" waits: {gist}\n" in turnloom("runs").out
+    again = turnloom("resume", "last")
     assert "My plan\n  steps: 5\n" in again.out and f"\n  {gist}\n" in again.out
     (answer,) = [line.strip() for line in again.out.splitlines() if " answer " in line]
     assert answer.endswith(" accepted")
@@ -112,9 +112,9 @@ def test_who_leaves_is_told_what_is_asked_and_may_come_back(
     assert "Thank you." in seat.until("Thank you.") and seat.end() == 0
 
 
-def test_a_person_picks_who_speaks(sit: Sit, weft: Call, tmp_path: Path) -> None:
+def test_a_person_picks_who_speaks(sit: Sit, turnloom: Call, tmp_path: Path) -> None:
     write_folder(tmp_path, MANUAL, "Manual")
-    done = weft("run", "Manual")
+    done = turnloom("run", "Manual")
     assert "Who speaks next?\nyou> B\n" in done.out and "B: Second." in done.out
     seat = sit("run", "Manual", NO_COLOR="1")
     assert "Who speaks next?\n  1) A\n  2) B\n  3) terminate\n" in seat.until("you> ")
@@ -124,27 +124,27 @@ def test_a_person_picks_who_speaks(sit: Sit, weft: Call, tmp_path: Path) -> None
     assert seat.end() == 0 and "B: Second." in seat.seen
 
 
-def test_a_question_expires_at_the_prompt(sit: Sit, weft: Call, tmp_path: Path) -> None:
+def test_a_question_expires_at_the_prompt(sit: Sit, turnloom: Call, tmp_path: Path) -> None:
     write_folder(tmp_path, asking(VERDICT, timeout=1.5), "Asks")
     seat = sit("run", "Asks", NO_COLOR="1")
     assert "An answer counts until 2" in seat.until("you> ")
     came = seat.until("Thank you.")
     assert "\n  nobody answered in time\n" in came
     assert "ask → failed: QuestionExpired: " in came and seat.end() == 0
-    assert "expired before" in weft("answer", "last", "accepted", code=1).err
+    assert "expired before" in turnloom("answer", "last", "accepted", code=1).err
 
 
-def test_a_scripted_user_answers_tools_in_order(weft: Call, tmp_path: Path) -> None:
+def test_a_scripted_user_answers_tools_in_order(turnloom: Call, tmp_path: Path) -> None:
     write_folder(tmp_path, asking(VERDICT, user=[{"verdict": "accepted"}]), "Asks")
-    done = weft("run", "Asks", "--quiet").out
+    done = turnloom("run", "Asks", "--quiet").out
     told = ["My plan", "  steps: 5", 'you> {"verdict":"accepted"}', "Clerk: Thank you."]
     assert done.splitlines() == told
     write_folder(tmp_path, asking(VERDICT, user=[{"verdict": "perhaps"}]), "Asks")
-    done = weft("run", "Asks", code=1)
+    done = turnloom("run", "Asks", code=1)
     assert 'Answer 1 of the scripted user, {"verdict":"perhaps"}, does not fit' in done.err
     assert "question of ask: `verdict`: 'perhaps' is not one of" in done.err
     assert "resume" in done.err and "Traceback" not in done.err
-    assert json.loads(weft("runs", "--json").out)[0]["status"] == "waiting"
+    assert json.loads(turnloom("runs", "--json").out)[0]["status"] == "waiting"
 
 
 @pytest.mark.parametrize(
@@ -158,42 +158,44 @@ def test_a_scripted_user_answers_tools_in_order(weft: Call, tmp_path: Path) -> N
     ],
 )
 def test_an_answer_from_anywhere_is_json_or_a_word(
-    weft: Call, tmp_path: Path, response: Any, given: str, value: str
+    turnloom: Call, tmp_path: Path, response: Any, given: str, value: str
 ) -> None:
     write_folder(tmp_path, asking(response), "Asks")
-    weft("run", "Asks")
-    assert "Nobody attends" in weft("answer", "last", given).out
-    assert f"ask → {value}\n" in weft("resume", "last").out
+    turnloom("run", "Asks")
+    assert "Nobody attends" in turnloom("answer", "last", given).out
+    assert f"ask → {value}\n" in turnloom("resume", "last").out
 
 
-def test_an_answer_that_does_not_fit_is_told_what_does(weft: Call, tmp_path: Path) -> None:
+def test_an_answer_that_does_not_fit_is_told_what_does(turnloom: Call, tmp_path: Path) -> None:
     write_folder(tmp_path, asking(PERSON), "Asks")
-    weft("run", "Asks")
+    turnloom("run", "Asks")
     demand = "It takes {name: a string, nick: a string, age: an integer, adult: true or false, "
     for wrong, why in (("Ada", '"Ada" is not JSON'), ('{"name": 1}', "'nick' is a required")):
-        done = weft("answer", "last", wrong, code=2)
+        done = turnloom("answer", "last", wrong, code=2)
         assert why in done.err and demand in done.err
-    assert json.loads(weft("runs", "--json").out)[0]["status"] == "waiting"
+    assert json.loads(turnloom("runs", "--json").out)[0]["status"] == "waiting"
 
 
-def test_only_whom_it_was_asked_of_can_answer(weft: Call, tmp_path: Path) -> None:
+def test_only_whom_it_was_asked_of_can_answer(turnloom: Call, tmp_path: Path) -> None:
     write_folder(tmp_path, asking(VERDICT), "Asks")
-    weft("run", "Asks", "--user", "ada", "--app", "acme")
+    turnloom("run", "Asks", "--user", "ada", "--app", "acme")
     for who in (("--user", "eve"), ("--app", "other"), ("--user", "ada", "--app", "other")):
         for answer in ("accepted", "nonsense"):
-            done = weft("answer", "last", answer, *who, code=1)
+            done = turnloom("answer", "last", answer, *who, code=1)
             assert "asked of somebody else" in done.err
             assert not any(word in done.err + done.out for word in ("plan", "verdict", "ask asks"))
-    weft("answer", "last", "accepted", "--user", "ada", "--app", "acme")
-    question = json.loads(weft("run", "Asks", "--json").out.splitlines()[-1])["data"]["waiting_for"]
-    weft("answer", "last", "accepted", "--question", question)
-    assert "first one counts" in weft("answer", "last", "x", "--question", question).out
+    turnloom("answer", "last", "accepted", "--user", "ada", "--app", "acme")
+    question = json.loads(turnloom("run", "Asks", "--json").out.splitlines()[-1])["data"][
+        "waiting_for"
+    ]
+    turnloom("answer", "last", "accepted", "--question", question)
+    assert "first one counts" in turnloom("answer", "last", "x", "--question", question).out
 
 
-def test_an_answer_that_comes_too_late_says_so(weft: Call, tmp_path: Path) -> None:
+def test_an_answer_that_comes_too_late_says_so(turnloom: Call, tmp_path: Path) -> None:
     write_folder(tmp_path, asking(VERDICT, timeout=0.2), "Asks")
-    weft("run", "Asks", "--quiet")
+    turnloom("run", "Asks", "--quiet")
     time.sleep(0.3)
-    done = weft("answer", "last", "accepted", code=1)
+    done = turnloom("answer", "last", "accepted", code=1)
     assert "expired before; the answer changes nothing" in done.err
-    assert "failed: QuestionExpired" in weft("resume", "last").out
+    assert "failed: QuestionExpired" in turnloom("resume", "last").out

@@ -13,7 +13,7 @@ import anyio
 
 from tests.cli.conftest import PROGRAM, Call, Sit
 from tests.support.folders import write_folder
-from weft import Event, Weft
+from turnloom import Event, Loom
 
 # An agent whose nine texts need more room than the test's disk has.
 LOUD = {
@@ -45,12 +45,12 @@ def essence(events: Sequence[Event]) -> list[tuple[str, Any]]:
 
 
 async def logs(store: Path) -> list[Sequence[Event]]:
-    async with Weft(store=str(store)) as app:
+    async with Loom(store=str(store)) as app:
         return [await app.log(summary.run) for summary in await app.runs()]
 
 
 def test_a_killed_session_is_resumed_where_its_log_ends(
-    sit: Sit, weft: Call, chat: str, tmp_path: Path
+    sit: Sit, turnloom: Call, chat: str, tmp_path: Path
 ) -> None:
     seat = sit("run", chat)
     seat.until("you> ")
@@ -58,23 +58,23 @@ def test_a_killed_session_is_resumed_where_its_log_ends(
     seat.until("Violets are blue.")
     os.kill(seat.process.pid, signal.SIGKILL)
     assert seat.end() == -signal.SIGKILL
-    run = json.loads(weft("runs", "--json").out)[0]["run"]
-    resumed = weft("resume", run[:7])
+    run = json.loads(turnloom("runs", "--json").out)[0]["run"]
+    resumed = turnloom("resume", run[:7])
     told_again, went_on = resumed.out.split("you> Enough.")
     assert "Go on." in told_again and "Critic: It rhymes." in went_on and "finished" in went_on
-    weft("run", chat)
-    unbroken, killed = anyio.run(logs, tmp_path / ".weft" / "weft.db")
+    turnloom("run", chat)
+    unbroken, killed = anyio.run(logs, tmp_path / ".turnloom" / "turnloom.db")
     assert essence(killed) == essence(unbroken)
 
 
 def test_a_run_that_was_killed_without_its_variables_goes_on_without_them(
-    sit: Sit, weft: Call, chat: str, tmp_path: Path
+    sit: Sit, turnloom: Call, chat: str, tmp_path: Path
 ) -> None:
     variables = tmp_path / chat / "context_variables.yaml"
     right = variables.read_text("utf-8")
     wrong = right.replace("type: derived", "type: runtime")
     variables.write_text(wrong, "utf-8")
-    assert "W012" in weft("run", chat, code=2).err
+    assert "W012" in turnloom("run", chat, code=2).err
     seat = sit("run", chat, "--no-strict")
     seat.until("without its context variables, which do not pass their check: ")
     seat.until("you> ")
@@ -83,21 +83,21 @@ def test_a_run_that_was_killed_without_its_variables_goes_on_without_them(
     os.kill(seat.process.pid, signal.SIGKILL)
     assert seat.end() == -signal.SIGKILL
     variables.write_text(right, "utf-8")
-    assert "Poet: NEXT" in weft("resume", "last").out
+    assert "Poet: NEXT" in turnloom("resume", "last").out
     variables.write_text(wrong, "utf-8")
-    weft("run", chat, WEFT_STRICT="off")
-    unbroken, killed = anyio.run(logs, tmp_path / ".weft" / "weft.db")
+    turnloom("run", chat, TURNLOOM_STRICT="off")
+    unbroken, killed = anyio.run(logs, tmp_path / ".turnloom" / "turnloom.db")
     assert essence(killed) == essence(unbroken)
 
 
 def test_a_full_disk_is_a_sentence_and_the_run_goes_on_afterwards(
-    weft: Call, tmp_path: Path
+    turnloom: Call, tmp_path: Path
 ) -> None:
     write_folder(tmp_path, LOUD, "Loud")
     program = shlex.quote(PROGRAM)
-    done = weft(shell=f"ulimit -f 400 && exec {program} run Loud --quiet", code=1)
-    assert "weft.db" in done.err and "Traceback" not in done.err
+    done = turnloom(shell=f"ulimit -f 400 && exec {program} run Loud --quiet", code=1)
+    assert "turnloom.db" in done.err and "Traceback" not in done.err
     assert re.search(r"[Dd]isk", done.err) and "resume" in done.err
     assert 0 < done.out.count("Shouter:") < 9
-    finished = weft("resume", "last")
+    finished = turnloom("resume", "last")
     assert "finished" in finished.out

@@ -32,7 +32,7 @@ FILES = {
           door: {type: string, secret: true, source: {type: environment, env_var: DOOR}}
         """,
     "providers.py": """
-        from weft import ContextSlice, RagCollection
+        from turnloom import ContextSlice, RagCollection
 
         class Doors(RagCollection):
             name = "doors"
@@ -53,25 +53,25 @@ FILES = {
 
 
 @pytest.fixture
-def played(weft: Call, tmp_path: Path) -> Iterator[tuple[Call, Done]]:
+def played(turnloom: Call, tmp_path: Path) -> Iterator[tuple[Call, Done]]:
     write_folder(tmp_path, FILES, "Gate")
     (tmp_path / "doors").mkdir()
     text = f"The door opens with {SECRET} at night.\n\n"
     (tmp_path / "doors" / "front.txt").write_text(text, "utf-8")
     (tmp_path / "doors" / "rear.txt").write_text(text * 40, "utf-8")
-    weft("ingest", "doors", "--collection", "doors", "--metadata", f"key={SECRET}")
-    yield weft, weft("run", "Gate", "--json", code=1, DOOR=SECRET)
+    turnloom("ingest", "doors", "--collection", "doors", "--metadata", f"key={SECRET}")
+    yield turnloom, turnloom("run", "Gate", "--json", code=1, DOOR=SECRET)
 
 
 def kept(folder: Path) -> str:
     """All that the files of runs hold."""
-    files = [each for each in (folder / ".weft").rglob("*") if "vectors" not in each.name]
+    files = [each for each in (folder / ".turnloom").rglob("*") if "vectors" not in each.name]
     assert files
     return "".join(each.read_bytes().decode("utf-8", "replace") for each in files if each.is_file())
 
 
 def test_it_is_in_the_prompt_and_nowhere_else(played: tuple[Call, Done], tmp_path: Path) -> None:
-    weft, run = played
+    turnloom, run = played
     for number in (1, 2):
         prompt = (tmp_path / f"prompt{number}.txt").read_text("utf-8")
         assert f"Context:\nThe door opens with {SECRET} at night." in prompt
@@ -85,7 +85,7 @@ def test_it_is_in_the_prompt_and_nowhere_else(played: tuple[Call, Done], tmp_pat
         ("runs",),
     ):
         for form in ((), ("--json",)):
-            done = weft(*words, *form, DOOR=SECRET)
+            done = turnloom(*words, *form, DOOR=SECRET)
             said[" ".join((*words, *form))] = done.out + done.err
     for what, text in said.items():
         assert not [form for form in FORMS if form in text], what

@@ -1,4 +1,4 @@
-"""`weft run` and what can be done with a run afterwards, without a person."""
+"""`turnloom run` and what can be done with a run afterwards, without a person."""
 
 import json
 import re
@@ -12,7 +12,7 @@ import msgspec
 
 from tests.cli.conftest import CHAT, INTERVIEW, PROGRAM, Call
 from tests.support.folders import write_folder
-from weft import Event, Weft
+from turnloom import Event, Loom
 
 
 def run_id(text: str) -> str:
@@ -25,8 +25,8 @@ def commands(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip().startswith(PROGRAM)]
 
 
-def test_a_scripted_user_answers_where_nobody_sits(weft: Call) -> None:
-    done = weft("run", INTERVIEW)
+def test_a_scripted_user_answers_where_nobody_sits(turnloom: Call) -> None:
+    done = turnloom("run", INTERVIEW)
     lines = done.out.splitlines()
     assert "InterviewAgent: Hello! What work would you like to automate?" in lines
     assert "you> Our weekly sales report." in lines
@@ -39,40 +39,40 @@ def test_a_scripted_user_answers_where_nobody_sits(weft: Call) -> None:
     turn, whole = commands(done.out)
     run = run_id(done.out)
     assert turn == f"{PROGRAM} explain {run} --turn 7" and f"Run {run} finished" in done.out
-    explained = weft(shell=turn)
+    explained = turnloom(shell=turn)
     assert "Turn 7 of PlanArchitect" in explained.out and "digests verified" in explained.out
-    assert "plan_accepted" in weft(shell=f"{whole} --variable plan_accepted").out
+    assert "plan_accepted" in turnloom(shell=f"{whole} --variable plan_accepted").out
 
 
-def test_without_a_standard_input_it_works_as_well(weft: Call, chat: str) -> None:
-    done = weft(shell=f"exec {shlex.quote(PROGRAM)} run {chat} --store kept/chat.db <&-")
+def test_without_a_standard_input_it_works_as_well(turnloom: Call, chat: str) -> None:
+    done = turnloom(shell=f"exec {shlex.quote(PROGRAM)} run {chat} --store kept/chat.db <&-")
     assert "Critic: It rhymes." in done.out
     (_, whole) = commands(done.out)
-    assert whole.endswith("--store kept/chat.db") and "finished" in weft(shell=whole).out
-    weft(shell=f"exec {shlex.quote(PROGRAM)} run {chat} >&-")
+    assert whole.endswith("--store kept/chat.db") and "finished" in turnloom(shell=whole).out
+    turnloom(shell=f"exec {shlex.quote(PROGRAM)} run {chat} >&-")
 
 
 async def stored(path: Path) -> tuple[Sequence[Event], str]:
-    async with Weft(store=str(path)) as app:
+    async with Loom(store=str(path)) as app:
         (summary,) = await app.runs()
         return await app.log(summary.run), summary.run
 
 
 def test_json_is_the_events_as_stored_and_nothing_else(
-    weft: Call, chat: str, tmp_path: Path
+    turnloom: Call, chat: str, tmp_path: Path
 ) -> None:
-    done = weft("run", chat, "--json", "--user", "ada", "--app", "acme")
+    done = turnloom("run", chat, "--json", "--user", "ada", "--app", "acme")
     told = [json.loads(line) for line in done.out.splitlines()]
-    events, run = anyio.run(stored, tmp_path / ".weft" / "weft.db")
+    events, run = anyio.run(stored, tmp_path / ".turnloom" / "turnloom.db")
     assert told == [json.loads(msgspec.json.encode(event)) for event in events]
     assert "finished" in done.err and commands(done.err)
-    (listed,) = json.loads(weft("runs", "--json").out)
+    (listed,) = json.loads(turnloom("runs", "--json").out)
     assert (listed["run"], listed["status"]) == (run, "finished")
     assert (listed["user"], listed["tenant"], listed["events"]) == ("ada", "acme", len(told))
 
 
-def test_quiet_is_what_agents_say_and_what_is_asked(weft: Call, chat: str) -> None:
-    done = weft("run", chat, "--quiet")
+def test_quiet_is_what_agents_say_and_what_is_asked(turnloom: Call, chat: str) -> None:
+    done = turnloom("run", chat, "--quiet")
     assert done.out.splitlines() == [
         "Poet: Roses are red.",
         "you> Go on.",
@@ -81,80 +81,80 @@ def test_quiet_is_what_agents_say_and_what_is_asked(weft: Call, chat: str) -> No
         "Critic: It rhymes.",
     ]
     assert not done.err
-    assert "exclude each other" in weft("run", chat, "--quiet", "--json", code=2).err
+    assert "exclude each other" in turnloom("run", chat, "--quiet", "--json", code=2).err
 
 
-def test_a_script_that_ends_early_leaves_the_run_waiting(weft: Call, tmp_path: Path) -> None:
+def test_a_script_that_ends_early_leaves_the_run_waiting(turnloom: Call, tmp_path: Path) -> None:
     script = CHAT["script.yaml"].replace("[Go on., Enough.]", "[Go on.]")
     write_folder(tmp_path, CHAT | {"script.yaml": script}, "Chat")
-    done = weft("run", "Chat")
+    done = turnloom("run", "Chat")
     run = run_id(done.out)
     assert f"Run {run} waits for an answer" in done.out
     answer, resume, explain, _ = commands(done.out)
     assert "--turn 2" in explain
-    again = weft(shell=resume)  # the pinned script has no second answer either
+    again = turnloom(shell=resume)  # the pinned script has no second answer either
     assert "Roses are red." in again.out and "waits for an answer" in again.out
-    delivered = weft(shell=answer)
+    delivered = turnloom(shell=answer)
     assert "Nobody attends" in delivered.out and commands(delivered.out) == [resume]
-    finished = weft(shell=resume)
+    finished = turnloom(shell=resume)
     assert "you> your answer" not in finished.out  # it was told before; the recap has it
     assert "  user: your answer" in finished.out and "Critic: It rhymes." in finished.out
     assert "finished" in finished.out
-    assert "has ended: finished" in weft(shell=resume).err
-    assert "no open question" in weft(shell=answer, code=2).err
-    repeated = weft("answer", run, "x", "--question", "nonsense", code=2)
+    assert "has ended: finished" in turnloom(shell=resume).err
+    assert "no open question" in turnloom(shell=answer, code=2).err
+    repeated = turnloom("answer", run, "x", "--question", "nonsense", code=2)
     assert "did not ask 'nonsense'" in repeated.err
 
 
 def test_a_resumed_run_keeps_its_script_and_says_that_code_changed(
-    weft: Call, tmp_path: Path
+    turnloom: Call, tmp_path: Path
 ) -> None:
     copy = tmp_path / "Interview"
     shutil.copytree(INTERVIEW, copy)
     script = copy / "script.yaml"
     functions, _, _ = script.read_text().partition("user:")
     script.write_text(f"{functions}user: [Reports.]")
-    assert "waits for an answer" in weft("run", "Interview").out
+    assert "waits for an answer" in turnloom("run", "Interview").out
     script.write_text(f"{functions}user: [Reports., Dana., At nine., Accepted.]")
     (copy / "interview.py").write_text((copy / "interview.py").read_text() + "\n# more\n")
-    resumed = weft("resume", "last")
+    resumed = turnloom("resume", "last")
     assert "Code has changed since the run began: interview.py." in resumed.err
     assert "waits for an answer" in resumed.out and "Dana" not in resumed.out
 
 
-def test_lines_that_nobody_asked_for_fail_the_run(weft: Call, tmp_path: Path) -> None:
+def test_lines_that_nobody_asked_for_fail_the_run(turnloom: Call, tmp_path: Path) -> None:
     script = CHAT["script.yaml"].replace('["It rhymes."]', '["It rhymes.", "More?", "And?"]')
     write_folder(tmp_path, CHAT | {"script.yaml": script}, "Chat")
-    done = weft("run", "Chat", code=1)
+    done = turnloom("run", "Chat", code=1)
     assert "lines that nobody asked for (Critic: 2)" in done.err
     script = CHAT["script.yaml"].replace('["It rhymes."]', "[]")
     write_folder(tmp_path, CHAT | {"script.yaml": script}, "Chat")
-    done = weft("run", "Chat", code=1)
+    done = turnloom("run", "Chat", code=1)
     assert "failed: turn 4 of Critic failed" in done.err and "script has 0 lines" in done.err
     assert "Traceback" not in done.err
-    assert "has ended: failed" in weft("resume", "last", code=1).err
+    assert "has ended: failed" in turnloom("resume", "last", code=1).err
 
 
-def test_a_folder_that_does_not_pass_its_check_does_not_run(weft: Call, tmp_path: Path) -> None:
+def test_a_folder_that_does_not_pass_its_check_does_not_run(turnloom: Call, tmp_path: Path) -> None:
     broken = CHAT["handoffs.yaml"].replace("target_agent: Critic", "target_agent: Critik")
     write_folder(tmp_path / "flows", CHAT | {"handoffs.yaml": broken}, "Chat")
-    done = weft("run", "flows/Chat", code=2)
+    done = turnloom("run", "flows/Chat", code=2)
     assert "flows/Chat/handoffs.yaml:4: W020" in done.err and "'Critic'?" in done.err
     assert not done.out
-    assert "There are no runs" in weft("runs").err
-    assert "no such directory" in weft("run", "nowhere", code=2).err
+    assert "There are no runs" in turnloom("runs").err
+    assert "no such directory" in turnloom("run", "nowhere", code=2).err
 
 
-def test_a_run_is_cancelled_also_when_nobody_drives_it(weft: Call, tmp_path: Path) -> None:
+def test_a_run_is_cancelled_also_when_nobody_drives_it(turnloom: Call, tmp_path: Path) -> None:
     write_folder(
         tmp_path,
         {name: CHAT[name] for name in CHAT if name != "script.yaml"}
         | {"script.yaml": "agents: {Poet: [Roses are red.], Critic: [x]}"},
         "Chat",
     )
-    run = run_id(weft("run", "Chat", "--quiet").err)
-    assert f"Run {run} is cancelled." in weft("cancel", run, "--reason", "too late").out
-    assert "had ended before: cancelled" in weft("cancel", run).out
-    shown = weft("explain", run)
+    run = run_id(turnloom("run", "Chat", "--quiet").err)
+    assert f"Run {run} is cancelled." in turnloom("cancel", run, "--reason", "too late").out
+    assert "had ended before: cancelled" in turnloom("cancel", run).out
+    shown = turnloom("explain", run)
     assert "too late" in shown.out and "Ask for more" in shown.out
-    assert "has ended: cancelled" in weft("resume", run, code=1).err
+    assert "has ended: cancelled" in turnloom("resume", run, code=1).err

@@ -1,4 +1,4 @@
-"""`weft show`: schemas as they are shipped, settings that keep their secrets."""
+"""`turnloom show`: schemas as they are shipped, settings that keep their secrets."""
 
 import json
 import re
@@ -10,38 +10,38 @@ from anyio import to_thread
 
 from tests.cli.conftest import ROOT, Call
 from tests.support.folders import write_folder
-from weft import Weft
-from weft.cli.masking import masked
-from weft.conversation.logic.schemas import FILES
-from weft.wiring import flows_in
+from turnloom import Loom
+from turnloom.cli.masking import masked
+from turnloom.conversation.logic.schemas import FILES
+from turnloom.wiring import flows_in
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_schema_is_printed_as_it_is_shipped(weft: Call, name: str) -> None:
-    shipped = (ROOT / "src" / "weft" / "schemas" / f"{name}.json").read_text("utf-8")
-    assert weft("show", "schema", name).out == shipped
+def test_a_schema_is_printed_as_it_is_shipped(turnloom: Call, name: str) -> None:
+    shipped = (ROOT / "src" / "turnloom" / "schemas" / f"{name}.json").read_text("utf-8")
+    assert turnloom("show", "schema", name).out == shipped
 
 
-def test_settings_are_shown_with_where_they_came_from(weft: Call, tmp_path: Path) -> None:
-    (tmp_path / "weft.toml").write_text('store = "mine.db"\nslots = 5\n', "utf-8")
+def test_settings_are_shown_with_where_they_came_from(turnloom: Call, tmp_path: Path) -> None:
+    (tmp_path / "turnloom.toml").write_text('store = "mine.db"\nslots = 5\n', "utf-8")
     secret = "postgresql://ada:s3cr3t/@word@db:5432/x?sslpassword=s3cr3t"
-    done = weft("show", "config", "--store", "other.db", WEFT_DOCUMENTS=secret)
+    done = turnloom("show", "config", "--store", "other.db", TURNLOOM_DOCUMENTS=secret)
     assert done.out.splitlines() == [
         'store = "other.db"  # argument',
         'artifacts = ""  # default',
-        "slots = 5  # weft.toml",
+        "slots = 5  # turnloom.toml",
         'documents = "postgresql://ada:***@db:5432/x?sslpassword=***"  # environment',
         "documents_timeout = 5.0  # default",
         "strict = true  # default",
-        'vectors = "sqlite:.weft/vectors.db"  # default',
+        'vectors = "sqlite:.turnloom/vectors.db"  # default',
         'beliefs = ""  # default',
         'model = ""  # default',
         'engine = "pydantic_ai"  # default',
     ]
-    (tmp_path / "weft.toml").write_text(done.out, "utf-8")
-    assert 'artifacts = ""  # weft.toml' in weft("show", "config").out.splitlines()
-    (tmp_path / "weft.toml").write_text("slot = 5", "utf-8")
-    assert "Did you mean 'slots'?" in weft("show", "config", code=2).err
+    (tmp_path / "turnloom.toml").write_text(done.out, "utf-8")
+    assert 'artifacts = ""  # turnloom.toml' in turnloom("show", "config").out.splitlines()
+    (tmp_path / "turnloom.toml").write_text("slot = 5", "utf-8")
+    assert "Did you mean 'slots'?" in turnloom("show", "config", code=2).err
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_settings_are_shown_with_where_they_came_from(weft: Call, tmp_path: Path
             "postgresql://db:5432/x?user=a&Password=b&c=d",
             "postgresql://db:5432/x?user=a&Password=***&c=d",
         ),
-        ("sqlite:.weft/documents", "sqlite:.weft/documents"),
+        ("sqlite:.turnloom/documents", "sqlite:.turnloom/documents"),
         (5, 5),
     ],
 )
@@ -62,28 +62,28 @@ def test_what_opens_a_door_is_masked(given: Any, shown: Any) -> None:
     assert masked(given) == shown
 
 
-def test_wrong_use_is_refused(weft: Call) -> None:
-    assert "Names: context_variables, orchestrator" in weft("show", "schema", code=2).err
+def test_wrong_use_is_refused(turnloom: Call) -> None:
+    assert "Names: context_variables, orchestrator" in turnloom("show", "schema", code=2).err
     assert (
         "no schema of 'agent'. Did you mean 'agents'?"
-        in weft("show", "schema", "agent", code=2).err
+        in turnloom("show", "schema", "agent", code=2).err
     )
-    assert "takes no name" in weft("show", "config", "script", code=2).err
-    assert "no store" in weft("show", "schema", "script", "--store", "x", code=2).err
+    assert "takes no name" in turnloom("show", "config", "script", code=2).err
+    assert "no store" in turnloom("show", "schema", "script", "--store", "x", code=2).err
 
 
-def test_the_declarations_that_a_run_is_pinned_to(weft: Call, tmp_path: Path) -> None:
+def test_the_declarations_that_a_run_is_pinned_to(turnloom: Call, tmp_path: Path) -> None:
     folder = tmp_path / "Echo"
     folder.mkdir()
     (folder / "agents.yaml").write_text("Echo: {system_message: Say it again.}\n", "utf-8")
     (folder / "script.yaml").write_text("agents: {Echo: [hello]}\n", "utf-8")
-    weft("run", str(folder), "--store", "runs.db")
+    turnloom("run", str(folder), "--store", "runs.db")
     (folder / "agents.yaml").write_text("Echo: {system_message: Say nothing.}\n", "utf-8")
-    shown = weft("show", "plan", "last", "--store", "runs.db").out
+    shown = turnloom("show", "plan", "last", "--store", "runs.db").out
     assert "# agents.yaml\nEcho: {system_message: Say it again.}\n" in shown
     assert "# script.yaml" in shown
     assert shown.endswith("# context\nEcho\n  nothing\n")
-    raw = json.loads(weft("show", "plan", "last", "--json", "--store", "runs.db").out)
+    raw = json.loads(turnloom("show", "plan", "last", "--json", "--store", "runs.db").out)
     assert raw["agents.yaml"] == "Echo: {system_message: Say it again.}\n"
 
 
@@ -102,18 +102,18 @@ Closer: {context: [wins, {filter: {limit: 1}, timeout_s: 5}]}
 Greeter: {}
 """
 PROVIDERS = """\
-from weft import ContextSlice
+from turnloom import ContextSlice
 
 async def wins(request):
     return ContextSlice([])
 """
-FILTERED = "weft.assembly.service.providers.filtered.FilteredContextProvider"
+FILTERED = "turnloom.assembly.service.providers.filtered.FilteredContextProvider"
 SHOWN = f"""\
 Desk
   1. from_literal('Answer from the passages alone.', priority=9)
   2. from_retrieval(handbook, query='{{topic}}', top_k=2, min_relevance=0.7, \
 filters={{'app': from_state('app_id')}})
-  3. from_provider(wins, fallback=weft.wiring.contexts.nothing, timeout=60, title='Wins')
+  3. from_provider(wins, fallback=turnloom.wiring.contexts.nothing, timeout=60, title='Wins')
   4. from_history(last=10)
   budget: 40 tokens
   format: citation=' [{{source_id}}]', order='stable'
@@ -125,7 +125,7 @@ Greeter
 """
 
 
-def test_what_gives_the_agents_of_a_folder_context(weft: Call, tmp_path: Path) -> None:
+def test_what_gives_the_agents_of_a_folder_context(turnloom: Call, tmp_path: Path) -> None:
     variables = "definitions: {topic: {type: string, source: {type: static, value: tea}}}"
     files = {
         "agents.yaml": AGENTS,
@@ -133,17 +133,17 @@ def test_what_gives_the_agents_of_a_folder_context(weft: Call, tmp_path: Path) -
         "context_variables.yaml": variables,
     }
     folder = write_folder(tmp_path, files)
-    assert weft("show", "plan", folder).out == SHOWN
-    raw = json.loads(weft("show", "plan", folder, "--json").out)
+    assert turnloom("show", "plan", folder).out == SHOWN
+    raw = json.loads(turnloom("show", "plan", folder, "--json").out)
     assert raw["agents.yaml"] == AGENTS
-    assert "no store" in weft("show", "plan", folder, "--store", "x", code=2).err
-    assert "Leave `--json` out" in weft("show", "config", "--json", code=2).err
+    assert "no store" in turnloom("show", "plan", folder, "--store", "x", code=2).err
+    assert "Leave `--json` out" in turnloom("show", "config", "--json", code=2).err
     (tmp_path / "Flow" / "agents.yaml").write_text("A: {context: winz}", "utf-8")
-    assert "W048" in weft("show", "plan", folder, code=2).err
+    assert "W048" in turnloom("show", "plan", folder, code=2).err
 
 
 FLOWS = """\
-from weft import Flow, Path
+from turnloom import Flow, Path
 from pydantic import BaseModel, ConfigDict
 
 
@@ -164,8 +164,8 @@ two = Flow("two", State).start_with(work).fork(stop, Path(), join=stop)
 ASKING = """\
 import asyncio
 from pydantic import BaseModel, ConfigDict
-from weft import AgentStep, Budget, Flow, Weft, from_literal, from_state
-from weft.testing import ScriptedEngine
+from turnloom import AgentStep, Budget, Flow, Loom, from_literal, from_state
+from turnloom.testing import ScriptedEngine
 
 
 class State(BaseModel):
@@ -185,7 +185,7 @@ asking = Flow("asking", State).start_with(Answer, context=SOURCES, budget=Budget
 
 
 async def main():
-    async with Weft(store="runs.db") as app:
+    async with Loom(store="runs.db") as app:
         await app.run(asking, State())
 
 
@@ -199,45 +199,49 @@ Answer
 """
 
 
-def test_what_gives_the_steps_of_a_flow_context(weft: Call, tmp_path: Path) -> None:
+def test_what_gives_the_steps_of_a_flow_context(turnloom: Call, tmp_path: Path) -> None:
     (tmp_path / "asking.py").write_text(ASKING, "utf-8")
     (tmp_path / "flows.py").write_text(FLOWS, "utf-8")
-    assert weft("show", "plan", "asking.py").out == ASKED
-    assert weft("show", "plan", "asking.py:asking").out == ASKED
-    assert weft("show", "plan", "last", "--store", "runs.db").out == ASKED
-    pinned = weft("show", "plan", "last", "--store", "runs.db", "--json").out
+    assert turnloom("show", "plan", "asking.py").out == ASKED
+    assert turnloom("show", "plan", "asking.py:asking").out == ASKED
+    assert turnloom("show", "plan", "last", "--store", "runs.db").out == ASKED
+    pinned = turnloom("show", "plan", "last", "--store", "runs.db", "--json").out
     assert json.loads(pinned)["flow"] == "asking"
-    assert weft("show", "plan", "asking.py", "--json").out == pinned
-    assert "no store" in weft("show", "plan", "asking.py", "--store", "x", code=2).err
-    assert "There are no agents" in weft("show", "plan", "flows.py:one").out
-    assert "flows.py:15: W108 " in weft("show", "plan", "flows.py:two", code=2).err
-    assert weft("show", "graph", "asking.py").out.startswith("flowchart TD\n")
+    assert turnloom("show", "plan", "asking.py", "--json").out == pinned
+    assert "no store" in turnloom("show", "plan", "asking.py", "--store", "x", code=2).err
+    assert "There are no agents" in turnloom("show", "plan", "flows.py:one").out
+    assert "flows.py:15: W108 " in turnloom("show", "plan", "flows.py:two", code=2).err
+    assert turnloom("show", "graph", "asking.py").out.startswith("flowchart TD\n")
 
 
-def test_a_flow_of_a_file_is_drawn(weft: Call, tmp_path: Path) -> None:
+def test_a_flow_of_a_file_is_drawn(turnloom: Call, tmp_path: Path) -> None:
     (tmp_path / "flows.py").write_text(FLOWS, "utf-8")
-    drawn = weft("show", "graph", "flows.py:one").out
+    drawn = turnloom("show", "graph", "flows.py:one").out
     assert drawn.startswith('flowchart TD\n    start(["one"])\n    main_0["work"]\n')
-    several = weft("show", "graph", "flows.py", code=2).err
+    several = turnloom("show", "graph", "flows.py", code=2).err
     assert "'flows.py' builds several flows: one, two. Name one: flows.py:one" in several
-    assert "flows.py:15: W108 " in weft("show", "graph", "flows.py:two", code=2).err
-    assert "weft show graph NAME" in weft("show", "graph", code=2).err
-    assert "no run 'nowhere'" in weft("show", "graph", "nowhere", code=2).err
+    assert "flows.py:15: W108 " in turnloom("show", "graph", "flows.py:two", code=2).err
+    assert "turnloom show graph NAME" in turnloom("show", "graph", code=2).err
+    assert "no run 'nowhere'" in turnloom("show", "graph", "nowhere", code=2).err
 
 
-def test_a_conversation_is_drawn_from_its_folder_and_from_its_run(weft: Call, chat: str) -> None:
-    drawn = weft("show", "graph", chat).out
+def test_a_conversation_is_drawn_from_its_folder_and_from_its_run(
+    turnloom: Call, chat: str
+) -> None:
+    drawn = turnloom("show", "graph", chat).out
     assert drawn.startswith("flowchart TD\n")
     assert 'agent_0["Poet"]' in drawn and 'agent_1["Critic"]' in drawn
     assert re.search(r'agent_0 -->\|"1#46; .*done.*"\| agent_1', drawn)
-    weft("run", chat, "--unattended", "--store", "runs.db")
-    assert weft("show", "graph", "last", "--store", "runs.db").out == drawn
+    turnloom("run", chat, "--unattended", "--store", "runs.db")
+    assert turnloom("show", "graph", "last", "--store", "runs.db").out == drawn
 
 
-async def test_what_a_run_of_a_flow_goes_by_is_drawn(weft: Call, tmp_path: Path) -> None:
+async def test_what_a_run_of_a_flow_goes_by_is_drawn(turnloom: Call, tmp_path: Path) -> None:
     (tmp_path / "flows.py").write_text(FLOWS, "utf-8")
     flow = flows_in(str(tmp_path / "flows.py"))[0]
-    async with Weft(store=str(tmp_path / "runs.db")) as app:
+    async with Loom(store=str(tmp_path / "runs.db")) as app:
         await app.run(flow)
-    shown = await to_thread.run_sync(lambda: weft("show", "graph", "last", "--store", "runs.db"))
+    shown = await to_thread.run_sync(
+        lambda: turnloom("show", "graph", "last", "--store", "runs.db")
+    )
     assert shown.out == flow.to_mermaid()

@@ -1,4 +1,4 @@
-"""What `weft run` tells besides the conversation, and which workflow of several it runs."""
+"""What `turnloom run` tells besides the conversation, and which workflow of several it runs."""
 
 from pathlib import Path
 
@@ -80,9 +80,9 @@ RANDOM = {
 }
 
 
-def test_what_happens_is_told_briefly(weft: Call, tmp_path: Path) -> None:
+def test_what_happens_is_told_briefly(turnloom: Call, tmp_path: Path) -> None:
     write_folder(tmp_path, BUSY, "Busy")
-    told = weft("run", "Busy").out
+    told = turnloom("run", "Busy").out
     for line in (
         "  seen: false → true (hook:note)",
         "  hook note (before_chat) ran",
@@ -104,44 +104,44 @@ def test_what_happens_is_told_briefly(weft: Call, tmp_path: Path) -> None:
     output = f'Judge: {{\n    "verdict": "guilty",\n{reasons}  }}\n'
     assert output in told
     assert told.count(LONG) == 1  # the output; elsewhere it is cut
-    quiet = weft("run", "Busy", "--quiet").out
+    quiet = turnloom("run", "Busy", "--quiet").out
     assert quiet == f"{output}Scribe: Written.\n"
 
 
-def test_what_is_not_for_the_screen_is_not_shown(weft: Call, tmp_path: Path) -> None:
+def test_what_is_not_for_the_screen_is_not_shown(turnloom: Call, tmp_path: Path) -> None:
     write_folder(tmp_path, BUSY | {"ui_config.yaml": "visual_agents: [Clerk]"}, "Busy")
-    told = weft("run", "Busy").out
+    told = turnloom("run", "Busy").out
     assert "\n  Judge gave Verdict\n" in told and "\n  Scribe handed over\n" in told
     assert "guilty" not in told and "Written." not in told
-    assert weft("run", "Busy", "--quiet").out == ""
+    assert turnloom("run", "Busy", "--quiet").out == ""
 
 
-def test_whose_rule_ended_it_is_said(weft: Call, tmp_path: Path) -> None:
+def test_whose_rule_ended_it_is_said(turnloom: Call, tmp_path: Path) -> None:
     write_folder(tmp_path, BUSY, "Busy")
-    assert "finished: Scribe, after_work rule 3." in weft("run", "Busy").out
-    assert "finished: PlanArchitect, condition rule 3." in weft("run", INTERVIEW).out
+    assert "finished: Scribe, after_work rule 3." in turnloom("run", "Busy").out
+    assert "finished: PlanArchitect, condition rule 3." in turnloom("run", INTERVIEW).out
 
 
-def test_chance_is_told(weft: Call, tmp_path: Path) -> None:
+def test_chance_is_told(turnloom: Call, tmp_path: Path) -> None:
     write_folder(tmp_path, RANDOM, "Random")
-    told = weft("run", "Random", code=1).out  # one of them is never asked
+    told = turnloom("run", "Random", code=1).out  # one of them is never asked
     assert "\n  chance draws " in told and " of B, C\n" in told
 
 
-def test_of_several_workflows_the_entry_point_is_run(weft: Call, tmp_path: Path) -> None:
+def test_of_several_workflows_the_entry_point_is_run(turnloom: Call, tmp_path: Path) -> None:
     flows = tmp_path / "flows"
     write_folder(flows, CHAT, "Chat")
     write_folder(flows, {"notes.txt": "no workflow"}, "other")
-    done = weft("run", "flows", code=2)
+    done = turnloom("run", "flows", code=2)
     assert "none of them says `entry_point: true`: flows/Chat. Name the one to run." in done.err
     setup = CHAT["orchestrator.yaml"].replace("{", "orchestrator: {entry_point: true, ")
     write_folder(flows, CHAT | {"orchestrator.yaml": setup}, "Entry")
-    assert "Critic: It rhymes." in weft("run", "flows", "--quiet").out
-    assert "Entry" in weft("runs").out
+    assert "Critic: It rhymes." in turnloom("run", "flows", "--quiet").out
+    assert "Entry" in turnloom("runs").out
     write_folder(flows, CHAT | {"orchestrator.yaml": setup}, "Second")
-    done = weft("run", "flows", code=2)
+    done = turnloom("run", "flows", code=2)
     assert "2 of them are entry points: flows/Entry, flows/Second" in done.err
     broken = CHAT["handoffs.yaml"].replace("target_agent: Critic", "target_agent: Critik")
     write_folder(flows, {"handoffs.yaml": broken}, "Entry")
     (flows / "Second" / "orchestrator.yaml").write_text(CHAT["orchestrator.yaml"])
-    assert "flows/Entry/handoffs.yaml:4: W020" in weft("run", "flows", code=2).err
+    assert "flows/Entry/handoffs.yaml:4: W020" in turnloom("run", "flows", code=2).err

@@ -82,10 +82,10 @@ def test_an_engine_that_fails_leaves_no_half_line(sit: Sit, tmp_path: Path) -> N
     assert "\n  violets\nError: Run " in seat.seen and "no rhyme" in seat.seen
 
 
-def test_who_does_not_watch_reads_whole_lines(weft: Call, sit: Sit, tmp_path: Path) -> None:
+def test_who_does_not_watch_reads_whole_lines(turnloom: Call, sit: Sit, tmp_path: Path) -> None:
     write_folder(tmp_path, SLOWLY, "Slowly")
     (tmp_path / "go").touch()
-    done = weft("run", "Slowly", "--quiet")
+    done = turnloom("run", "Slowly", "--quiet")
     assert done.out == "Poet: Roses are red,\n  violets blue.\n"
     seat = sit("run", "Slowly", "--json")
     assert seat.end() == 0

@@ -11,7 +11,7 @@ from tests.support.folders import write_folder
 EVIL = r'"\e[31mred\e]0;owned\a\x9b2J [bold]loud[/bold] :smile: \u202Eback\rover\nyou> forged"'
 
 
-def test_a_conversation_is_typed(sit: Sit, weft: Call, chat: str) -> None:
+def test_a_conversation_is_typed(sit: Sit, turnloom: Call, chat: str) -> None:
     seat = sit("run", chat)
     assert "\x1b[1;36mPoet" in seat.until("you> ")  # the agent's name has its colour
     seat.type("   ")  # nothing said: asked again
@@ -22,7 +22,7 @@ def test_a_conversation_is_typed(sit: Sit, weft: Call, chat: str) -> None:
     seat.type("Enough.")
     assert "finished" in seat.until("finished")
     assert seat.end() == 0
-    assert "user: Weiter, bitte – 世界." in weft("explain", "last", "--turn", "2").out
+    assert "user: Weiter, bitte – 世界." in turnloom("explain", "last", "--turn", "2").out
 
 
 def test_leaving_the_prompt_leaves_the_run_waiting(sit: Sit, chat: str) -> None:
@@ -61,40 +61,42 @@ def test_json_at_a_terminal_asks_on_the_other_stream(sit: Sit, chat: str) -> Non
     assert json.loads(events[-1])["kind"] == "run.finished"
 
 
-def test_a_prompt_gives_way_to_an_answer_and_to_a_cancel(sit: Sit, weft: Call, chat: str) -> None:
+def test_a_prompt_gives_way_to_an_answer_and_to_a_cancel(
+    sit: Sit, turnloom: Call, chat: str
+) -> None:
     seat = sit("run", chat)
     seat.until("you> ")
-    done = weft("answer", "last", "From elsewhere.")
+    done = turnloom("answer", "last", "From elsewhere.")
     assert "goes on where it is attended to" in done.out
     came = seat.until("Violets are blue.")
     assert "From elsewhere." in came
     seat.until("you> ")
-    assert "is cancelled" in weft("cancel", "last", "--reason", "enough").out
+    assert "is cancelled" in turnloom("cancel", "last", "--reason", "enough").out
     came = seat.until("was cancelled")
     assert seat.end() == 1 and "enough" in seat.seen
-    assert "cancelled" in weft("runs").out
+    assert "cancelled" in turnloom("runs").out
 
 
 @pytest.mark.parametrize("function", ["nap", "doze"])
 def test_a_slow_function_is_cancelled_and_interrupted(
-    sit: Sit, weft: Call, tmp_path: Path, function: str
+    sit: Sit, turnloom: Call, tmp_path: Path, function: str
 ) -> None:
     agents = SLOW["agents.yaml"].replace("nap", function)
     write_folder(tmp_path, SLOW | {"agents.yaml": agents}, "Slow")
     seat = sit("run", "Slow")
     seat.until("Sleeper saw")
-    busy = weft("resume", "last", code=1)
+    busy = turnloom("resume", "last", code=1)
     assert "driven by" in busy.err and "Traceback" not in busy.err
-    assert "is cancelled" in weft("cancel", "last").out
+    assert "is cancelled" in turnloom("cancel", "last").out
     assert seat.end() == 1 and "was cancelled: by local" in seat.seen
     seat = sit("run", "Slow")
     seat.until("Sleeper saw")
     seat.interrupt()
     assert seat.end() == 1 and "Traceback" not in seat.seen
-    assert "unfinished" in weft("runs").out  # and so it can be resumed
+    assert "unfinished" in turnloom("runs").out  # and so it can be resumed
 
 
-def test_texts_cannot_steer_the_terminal(sit: Sit, weft: Call, tmp_path: Path) -> None:
+def test_texts_cannot_steer_the_terminal(sit: Sit, turnloom: Call, tmp_path: Path) -> None:
     script = CHAT["script.yaml"].replace("Roses are red.", EVIL)
     write_folder(tmp_path, CHAT | {"script.yaml": script}, "Chat")
     seat = sit("run", "Chat", "--unattended")
@@ -107,12 +109,12 @@ def test_texts_cannot_steer_the_terminal(sit: Sit, weft: Call, tmp_path: Path) -
     assert "\nyou> forged" not in shown and "\n  you> forged" in shown
     for words in (["--turn", "2"], ["--turn", "1"], [], ["--route", "1"], ["--variable", "done"]):
         for explained in (
-            weft("explain", "last", *words),
-            weft("explain", "last", *words, "--json"),
+            turnloom("explain", "last", *words),
+            turnloom("explain", "last", *words, "--json"),
         ):
             assert not set("\x1b\x07\x9b\u202e\r") & set(explained.out) - {"\u202e"}
-    exact = json.loads(weft("explain", "last", "--turn", "2", "--json").out)
+    exact = json.loads(turnloom("explain", "last", "--turn", "2", "--json").out)
     assert "\x1b[31mred\x1b]0;owned\x07\x9b2J" in exact["prompt"]
-    lines = weft("run", "Chat", "--json", "--unattended").out.splitlines()
+    lines = turnloom("run", "Chat", "--json", "--unattended").out.splitlines()
     assert any("\x9b" in json.loads(line)["data"].get("text", "") for line in lines)
     assert "\x9b" not in "".join(lines)

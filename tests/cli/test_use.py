@@ -12,14 +12,14 @@ import msgspec
 import pytest
 
 from tests.cli.conftest import INTERVIEW, PROGRAM, Call, Sit, surroundings
-from weft import Weft
+from turnloom import Loom
 
 LOADED = """
 import atexit, sys
-from weft.cli import main
+from turnloom.cli import main
 
 atexit.register(lambda: sys.stderr.write(" ".join(sys.modules)))
-sys.argv = ["weft", *sys.argv[1:]]
+sys.argv = ["turnloom", *sys.argv[1:]]
 main()
 """
 
@@ -38,21 +38,21 @@ def loaded(*words: str) -> set[str]:
 
 def test_a_call_imports_only_what_it_needs() -> None:
     version = loaded("--version")
-    assert not {"weft.app", "weft.wiring", "pydantic", "msgspec", "re2"} & version
-    assert "weft.app" not in loaded("check", "workflows/Interview")
-    program = "import sys; from weft import Weft; print(*sys.modules)"
+    assert not {"turnloom.app", "turnloom.wiring", "pydantic", "msgspec", "re2"} & version
+    assert "turnloom.app" not in loaded("check", "workflows/Interview")
+    program = "import sys; from turnloom import Loom; print(*sys.modules)"
     names = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout
-    assert not {"typer", "rich", "weft.cli"} & set(names.split())
+    assert not {"typer", "rich", "turnloom.cli"} & set(names.split())
 
 
-def test_the_program_says_what_it_is(weft: Call) -> None:
-    assert weft("--version").out.startswith("weft ")
-    module = subprocess.run([sys.executable, "-m", "weft", "--version"], capture_output=True)
-    assert module.stdout.startswith(b"weft ")
-    shown = weft("--help").out
+def test_the_program_says_what_it_is(turnloom: Call) -> None:
+    assert turnloom("--version").out.startswith("turnloom ")
+    module = subprocess.run([sys.executable, "-m", "turnloom", "--version"], capture_output=True)
+    assert module.stdout.startswith(b"turnloom ")
+    shown = turnloom("--help").out
     for name in ("run", "check", "runs", "explain", "resume", "answer", "cancel"):
-        assert name in shown and "Usage" in weft(name, "--help").out
-    weft(code=2)
+        assert name in shown and "Usage" in turnloom(name, "--help").out
+    turnloom(code=2)
 
 
 @pytest.mark.parametrize(
@@ -66,74 +66,81 @@ def test_the_program_says_what_it_is(weft: Call) -> None:
         (["runs", "--store", ""], "store"),
     ],
 )
-def test_wrong_use_is_a_sentence_and_exit_code_2(weft: Call, words: list[str], says: str) -> None:
-    done = weft(*words, code=2)
+def test_wrong_use_is_a_sentence_and_exit_code_2(
+    turnloom: Call, words: list[str], says: str
+) -> None:
+    done = turnloom(*words, code=2)
     assert says in done.err and not done.out and "Traceback" not in done.err
 
 
-def test_what_is_not_text_is_refused(weft: Call, chat: str) -> None:
+def test_what_is_not_text_is_refused(turnloom: Call, chat: str) -> None:
     run = f"{PROGRAM} run {chat} --user \"$(printf 'ad\\377')\""
-    assert "not UTF-8" in weft(shell=run, code=2).err
+    assert "not UTF-8" in turnloom(shell=run, code=2).err
     answer = f"{PROGRAM} answer last \"$(printf 'a\\377')\""
-    assert "not UTF-8" in weft(shell=answer, code=2).err
-    assert "Traceback" not in weft("check", "no\x1bwhere", code=2).out
+    assert "not UTF-8" in turnloom(shell=answer, code=2).err
+    assert "Traceback" not in turnloom("check", "no\x1bwhere", code=2).out
 
 
-def test_tracebacks_come_with_debug_only(weft: Call, tmp_path: Path) -> None:
+def test_tracebacks_come_with_debug_only(turnloom: Call, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("no database")
     for words in (("--debug", "runs"), ("runs", "--debug")):
-        done = weft(*words, "--store", "notes.txt", code=1)
+        done = turnloom(*words, "--store", "notes.txt", code=1)
         assert "Traceback" in done.err and "not a database" in done.err
-    done = weft("runs", "--store", "notes.txt", code=1)
+    done = turnloom("runs", "--store", "notes.txt", code=1)
     assert "Traceback" not in done.err and done.err.startswith("Error: ")
 
 
-def test_runs_are_named_by_id_prefix_or_last(weft: Call, chat: str) -> None:
+def test_runs_are_named_by_id_prefix_or_last(turnloom: Call, chat: str) -> None:
     for _ in range(2):
-        weft("run", chat, "--quiet")
-    latest, first = (each["run"] for each in json.loads(weft("runs", "--json").out))
-    assert json.loads(weft("explain", "last", "--json").out)["run"] == latest
-    assert json.loads(weft("explain", first[:8], "--json").out)["run"] == first
-    assert weft("runs", "--limit", "1").out.count("Chat") == 1
-    assert "--limit N" in weft("runs", "--limit", "1").err
-    table = weft("runs").out.splitlines()
+        turnloom("run", chat, "--quiet")
+    latest, first = (each["run"] for each in json.loads(turnloom("runs", "--json").out))
+    assert json.loads(turnloom("explain", "last", "--json").out)["run"] == latest
+    assert json.loads(turnloom("explain", first[:8], "--json").out)["run"] == first
+    assert turnloom("runs", "--limit", "1").out.count("Chat") == 1
+    assert "--limit N" in turnloom("runs", "--limit", "1").err
+    table = turnloom("runs").out.splitlines()
     assert table[0].split() == "run workflow status started last event events user app".split()
     assert table[1].split()[:3] == [latest, "Chat", "finished"]
-    assert "There is no run ''" in weft("explain", "", code=2).err
+    assert "There is no run ''" in turnloom("explain", "", code=2).err
 
 
 async def begin(store: Path, folder: str, count: int) -> list[str]:
-    async with Weft(store=str(store)) as app:
+    async with Loom(store=str(store)) as app:
         return [(await app.start(folder)).id for _ in range(count)]
 
 
-def test_a_prefix_of_several_runs_names_them(weft: Call, chat: str, tmp_path: Path) -> None:
+def test_a_prefix_of_several_runs_names_them(turnloom: Call, chat: str, tmp_path: Path) -> None:
     letters = 32  # of which ids are made, so two of one more share their first
-    runs = anyio.run(begin, tmp_path / ".weft" / "weft.db", str(tmp_path / chat), letters + 1)
+    runs = anyio.run(
+        begin, tmp_path / ".turnloom" / "turnloom.db", str(tmp_path / chat), letters + 1
+    )
     prefix, count = Counter(run[0] for run in runs).most_common(1)[0]
-    done = weft("explain", prefix, code=2)
+    done = turnloom("explain", prefix, code=2)
     assert f"{count} runs begin with {prefix!r}" in done.err and "Give more of the id" in done.err
 
 
-def test_explanations_are_for_people_and_for_programs(weft: Call, sit: Sit, chat: str) -> None:
-    weft("run", chat)
-    turn = json.loads(weft("explain", "last", "--turn", "1", "--agent", "Critic", "--json").out)
+def test_explanations_are_for_people_and_for_programs(turnloom: Call, sit: Sit, chat: str) -> None:
+    turnloom("run", chat)
+    turn = json.loads(turnloom("explain", "last", "--turn", "1", "--agent", "Critic", "--json").out)
     assert (turn["turn"], turn["agent"], turn["verified"]) == (4, "Critic", True)
     assert "".join(each["text"] for each in turn["segments"]) == turn["prompt"]
-    shown = weft("explain", "last", "--turn", "4")
+    shown = turnloom("explain", "last", "--turn", "4")
     for part in ("context_variables.done", "exposed to this agent", "█", "Judge."):
         assert part in shown.out
-    variable = json.loads(weft("explain", "last", "--variable", "done", "--at", "3", "--json").out)
-    assert (variable["value"], variable["at"]) == (False, 3)
-    assert "trigger:done[0]" in weft("explain", "last", "--variable", "done").out
-    assert "Did you mean 'done'" in weft("explain", "last", "--variable", "dune", code=2).err
-    route = weft("explain", "last", "--route", "4")
-    assert "Otherwise" in route.out and "had done been True" in route.out
-    assert "Routes: " in weft("explain", "last", "--route", "999", code=2).err
-    assert (
-        "one thing at a time" in weft("explain", "last", "--turn", "1", "--route", "1", code=2).err
+    variable = json.loads(
+        turnloom("explain", "last", "--variable", "done", "--at", "3", "--json").out
     )
-    timeline = weft("explain", "last").out
+    assert (variable["value"], variable["at"]) == (False, 3)
+    assert "trigger:done[0]" in turnloom("explain", "last", "--variable", "done").out
+    assert "Did you mean 'done'" in turnloom("explain", "last", "--variable", "dune", code=2).err
+    route = turnloom("explain", "last", "--route", "4")
+    assert "Otherwise" in route.out and "had done been True" in route.out
+    assert "Routes: " in turnloom("explain", "last", "--route", "999", code=2).err
+    assert (
+        "one thing at a time"
+        in turnloom("explain", "last", "--turn", "1", "--route", "1", code=2).err
+    )
+    timeline = turnloom("explain", "last").out
     assert "turn 4" in timeline and "--variable NAME" in timeline
     seat = sit("explain", "last", "--turn", "4")
     assert seat.end() == 0 and "\x1b[" in seat.seen
@@ -141,26 +148,26 @@ def test_explanations_are_for_people_and_for_programs(weft: Call, sit: Sit, chat
     assert all(len(line) <= 120 for line in plain.splitlines())
 
 
-def test_what_is_withheld_is_shown_with_its_reason(weft: Call) -> None:
-    weft("run", INTERVIEW, ENVIRONMENT="production")
-    shown = weft("explain", "last", "--turn", "1").out
+def test_what_is_withheld_is_shown_with_its_reason(turnloom: Call) -> None:
+    turnloom("run", INTERVIEW, ENVIRONMENT="production")
+    shown = turnloom("explain", "last", "--turn", "1").out
     assert "Withheld" in shown and "suppressed" in shown and "ENVIRONMENT=production" in shown
 
 
 def test_as_a_module_it_says_how_to_call_it_so(tmp_path: Path, chat: str) -> None:
-    words = [sys.executable, "-m", "weft", "run", chat]
+    words = [sys.executable, "-m", "turnloom", "run", chat]
     done = subprocess.run(words, cwd=tmp_path, env=surroundings({}), capture_output=True, text=True)
-    assert "-m weft explain" in done.stdout
+    assert "-m turnloom explain" in done.stdout
 
 
-def test_a_reader_that_leaves_is_no_trouble(weft: Call, chat: str) -> None:
-    done = weft(
+def test_a_reader_that_leaves_is_no_trouble(turnloom: Call, chat: str) -> None:
+    done = turnloom(
         shell=f"{PROGRAM} run {chat} | head -n 1; {PROGRAM} explain last --json | head -c 9"
     )
     assert "Traceback" not in done.err and "BrokenPipe" not in done.err
 
 
-def test_a_store_in_memory_promises_nothing(weft: Call, chat: str) -> None:
-    done = weft("run", chat, "--store", "memory")
+def test_a_store_in_memory_promises_nothing(turnloom: Call, chat: str) -> None:
+    done = turnloom("run", chat, "--store", "memory")
     assert "finished" in done.out and "explain" not in done.out
-    assert msgspec.json.decode(weft("runs", "--json").out) == []
+    assert msgspec.json.decode(turnloom("runs", "--json").out) == []

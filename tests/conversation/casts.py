@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tests.support.plays import every, solo
-from weft.agents.spec import Answer, Task
-from weft.log.spec import Event
-from weft.testing import ScriptedEngine
+from turnloom.agents.spec import Answer, Task
+from turnloom.log.spec import Event
+from turnloom.testing import ScriptedEngine
 
 ROSTER = ("A", "B", "C")
 

@@ -4,18 +4,18 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from textwrap import dedent
 
-from weft.adapters.files import restore_folder
-from weft.agents.events import AgentText, TurnFinished, TurnStarted, UserText
-from weft.agents.spec import Ask, Decision, Finish, TakeTurn
-from weft.conversation.events import RouteDecided
-from weft.conversation.logic.checking import check
-from weft.conversation.logic.routing import Conversing
-from weft.conversation.spec import Conversation
-from weft.errors import Diagnostic
-from weft.kernel.values import Json
-from weft.log.spec import Event, Fact
-from weft.runtime.logic import derive, evolve, fresh
-from weft.variables.events import ContextLoaded, ContextSuppressed, Loaded
+from turnloom.adapters.files import restore_folder
+from turnloom.agents.events import AgentText, TurnFinished, TurnStarted, UserText
+from turnloom.agents.spec import Ask, Decision, Finish, TakeTurn
+from turnloom.conversation.events import RouteDecided
+from turnloom.conversation.logic.checking import check
+from turnloom.conversation.logic.routing import Conversing
+from turnloom.conversation.spec import Conversation
+from turnloom.errors import Diagnostic
+from turnloom.kernel.values import Json
+from turnloom.log.spec import Event, Fact
+from turnloom.runtime.logic import derive, evolve, fresh
+from turnloom.variables.events import ContextLoaded, ContextSuppressed, Loaded
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 

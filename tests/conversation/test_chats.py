@@ -9,8 +9,8 @@ import pytest
 from tests.flow.mistakes import Mistake, mistakes
 from tests.support.folders import write_folder
 from tests.support.plays import solo
-from weft.errors import Diagnostic
-from weft.wiring import Folders, examine_code
+from turnloom.errors import Diagnostic
+from turnloom.wiring import Folders, examine_code
 
 PRELUDE = """\
 import asyncio
@@ -52,7 +52,7 @@ def test_a_mistake_is_told_at_its_line_and_nothing_else_is(
 
 
 def test_every_code_that_the_check_can_give_has_a_case() -> None:
-    folder = Path(str(import_module("weft.conversation.logic.chats").__file__)).parent
+    folder = Path(str(import_module("turnloom.conversation.logic.chats").__file__)).parent
     texts = [module.read_text("utf-8") for module in folder.rglob("*.py")]
     given = {code for text in texts for code in re.findall(r'"(W\d\d\d)"', text)}
     assert {mistake.code for mistake in MISTAKES} - {"nothing"} == given
@@ -63,7 +63,7 @@ from pydantic import BaseModel, ConfigDict
 from autogen import ConversableAgent
 from autogen.agentchat import initiate_group_chat
 from autogen.agentchat.group.patterns import RoundRobinPattern
-from weft import Flow
+from turnloom import Flow
 
 class State(BaseModel):
     model_config = ConfigDict(frozen=True)

@@ -10,11 +10,11 @@ import pytest
 from tests.conversation.mistakes import RIGHT, Mistake, mistakes
 from tests.conversation.talks import examine
 from tests.support.folders import INTERVIEW, write_folder
-from weft.agents.spec import Line
-from weft.errors import DefinitionError
-from weft.testing import ScriptedEngine
-from weft.variables.logic.migration.layout import OLDER
-from weft.wiring import Folders
+from turnloom.agents.spec import Line
+from turnloom.errors import DefinitionError
+from turnloom.testing import ScriptedEngine
+from turnloom.variables.logic.migration.layout import OLDER
+from turnloom.wiring import Folders
 
 MISTAKES = mistakes()
 WARNINGS = {"W014", "W030", "W031", "W032", "W038", "W046", "W054", "W064", "W065", "W066", "W067"}
@@ -54,7 +54,7 @@ def test_every_code_that_the_checks_can_give_has_a_case() -> None:
     given: set[str] = set()
     concepts = ("kernel", "variables", "assembly", "lifecycle", "agents", "guards", "conversation")
     for concept in concepts:
-        folder = Path(str(import_module(f"weft.{concept}").__file__)).parent
+        folder = Path(str(import_module(f"turnloom.{concept}").__file__)).parent
         for module in folder.rglob("*.py"):
             given |= set(re.findall(r'"(W0\d\d)"', module.read_text("utf-8")))
     assert {mistake.code for mistake in MISTAKES} == given - ASKED_FOR

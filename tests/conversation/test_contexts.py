@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 
 from tests.support.folders import write_folder
-from weft.errors import Diagnostic
-from weft.runtime.spec import Loaded
-from weft.wiring import Folders
+from turnloom.errors import Diagnostic
+from turnloom.runtime.spec import Loaded
+from turnloom.wiring import Folders
 
 PROVIDERS = """
     from functools import partial
     from pydantic import BaseModel
-    from weft import ContextRequest, ContextSlice, TranscriptProvider
+    from turnloom import ContextRequest, ContextSlice, TranscriptProvider
 
     async def wins(request: ContextRequest) -> ContextSlice:
         return ContextSlice([])
@@ -166,7 +166,7 @@ def test_code_is_loaded_only_where_somebody_has_context(tmp_path: Path) -> None:
 
 TYPES = """
     from pydantic import BaseModel
-    from weft.board.spec import artifact_type
+    from turnloom.board.spec import artifact_type
 
     @artifact_type(name="Lead")
     class Lead(BaseModel):
@@ -199,7 +199,7 @@ def test_types_have_names_that_last_and_are_their_own(
 def test_a_type_that_no_line_declares_is_told_of_the_file(tmp_path: Path) -> None:
     code = """
         from pydantic import create_model
-        from weft.board.spec import artifact_type
+        from turnloom.board.spec import artifact_type
 
         Lead = artifact_type(create_model("Lead", __module__=__name__, name=(str, ...)))
         """
@@ -216,7 +216,7 @@ def test_types_of_the_code_are_those_of_the_workflow(tmp_path: Path) -> None:
 # ------------------------------------------------------------------ sources
 
 COLLECTION = """
-    from weft import RagCollection
+    from turnloom import RagCollection
 
     class Library(RagCollection):
         name = "library"

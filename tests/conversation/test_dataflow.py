@@ -8,10 +8,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.conversation.talks import Talk, examine, to
-from weft.adapters.files import restore_folder
-from weft.conversation.events import RouteDecided
-from weft.conversation.logic.checking import check
-from weft.errors import Diagnostic
+from turnloom.adapters.files import restore_folder
+from turnloom.conversation.events import RouteDecided
+from turnloom.conversation.logic.checking import check
+from turnloom.errors import Diagnostic
 
 AGENTS = ("A", "B", "C")
 NEVER: dict[str, Any] = {"type": "agent_text", "agent": "C", "match": {"equals": "x"}}

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from tests.conversation.mistakes import RIGHT
 from tests.conversation.talks import examine
 from tests.support.folders import INTERVIEW, write_folder
-from weft.adapters.files import parse
-from weft.conversation.logic.routing import Conversing
-from weft.errors import Diagnostic
-from weft.runtime.logic import fresh
-from weft.testing import ScriptedEngine
-from weft.wiring import Folders
+from turnloom.adapters.files import parse
+from turnloom.conversation.logic.routing import Conversing
+from turnloom.errors import Diagnostic
+from turnloom.runtime.logic import fresh
+from turnloom.testing import ScriptedEngine
+from turnloom.wiring import Folders
 
 SCRIPT = {"agents": {"Asker": ["NEXT"]}, "user": ["Hi."]}
 

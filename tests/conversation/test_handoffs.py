@@ -18,9 +18,9 @@ from tests.conversation.talks import examine
 from tests.support.folders import write_folder
 from tests.support.plays import answering, every, play
 from tests.support.worlds import begin, make_driver, make_world
-from weft.agents.spec import Answer, ToolCall
-from weft.explain.logic.route import explain_route
-from weft.wiring import declared
+from turnloom.agents.spec import Answer, ToolCall
+from turnloom.explain.logic.route import explain_route
+from turnloom.wiring import declared
 
 CHOICE = (ToolCall("transfer_to_B_3"),)
 

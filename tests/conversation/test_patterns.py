@@ -9,7 +9,7 @@ from tests.conversation.casts import ROSTER, Speaking, folder, reasons, rule, sp
 from tests.support.folders import write_folder
 from tests.support.lives import Lives
 from tests.support.plays import answering, every, only, play
-from weft.agents.spec import Answer, Task
+from turnloom.agents.spec import Answer, Task
 
 
 async def test_the_default_ends_unless_a_person_is_in_the_loop(tmp_path: Path) -> None:

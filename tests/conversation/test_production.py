@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from tests.support.folders import write_folder
-from weft.errors import Diagnostic
-from weft.wiring import Folders
+from turnloom.errors import Diagnostic
+from turnloom.wiring import Folders
 
 FLAGS = {
     "orchestrator.yaml": "{initial_agent: Asker}",

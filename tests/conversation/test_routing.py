@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from tests.conversation.talks import Talk, to
-from weft.agents.spec import Ask, Finish, Question, TakeTurn
-from weft.conversation.events import Considered
+from turnloom.agents.spec import Ask, Finish, Question, TakeTurn
+from turnloom.conversation.events import Considered
 
 AGENTS = "agents: {A: {}, B: {}, C: {}}"
 VARIABLES = """

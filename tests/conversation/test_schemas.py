@@ -18,11 +18,11 @@ from tests.conversation.mistakes import RIGHT, Mistake, mistakes
 from tests.conversation.talks import examine
 from tests.conversation.test_fuzz import folders
 from tests.support.folders import GARDEN, INTERVIEW
-from weft.adapters.files import parse, read_folder
-from weft.conversation.logic.schemas import FILES, schema_of
-from weft.errors import UsageError
-from weft.variables.logic.triggers import TRIGGER_LOADERS, Listener, register
-from weft.variables.spec.triggers import Setting
+from turnloom.adapters.files import parse, read_folder
+from turnloom.conversation.logic.schemas import FILES, schema_of
+from turnloom.errors import UsageError
+from turnloom.variables.logic.triggers import TRIGGER_LOADERS, Listener, register
+from turnloom.variables.spec.triggers import Setting
 
 ROOT = Path(__file__).parents[2]
 PLACES = ("workflows", "examples", "docs/snippets")
@@ -250,4 +250,4 @@ def test_the_wheel_has_the_schemas(tmp_path: Path) -> None:
     subprocess.run(build, cwd=ROOT, check=True, capture_output=True, timeout=50)
     (wheel,) = tmp_path.glob("*.whl")
     with zipfile.ZipFile(wheel) as held:
-        assert {f"weft/schemas/{name}" for name in texts()} <= set(held.namelist())
+        assert {f"turnloom/schemas/{name}" for name in texts()} <= set(held.namelist())

@@ -14,8 +14,8 @@ from tests.conversation.talks import examine
 from tests.support.folders import write_folder
 from tests.support.plays import attend, call, every, last, only, solo
 from tests.support.worlds import begin, make_world
-from weft.log.spec import Event
-from weft.testing import FakeDocuments
+from turnloom.log.spec import Event
+from turnloom.testing import FakeDocuments
 
 SEEDS = Path(__file__).with_name("seeds")
 
@@ -25,7 +25,7 @@ TOOL = '''
 
     from typing import TYPE_CHECKING, Any
 
-    from weft import use_ui_tool
+    from turnloom import use_ui_tool
 
     if TYPE_CHECKING:
         from autogen.agentchat.group import ContextVariables
@@ -211,10 +211,10 @@ async def test_the_example_of_derived_variables_runs_after_its_migration(tmp_pat
         script={"agents": script},
     )
     folder = write_folder(tmp_path, files)
-    migrated = _weft("migrate", folder)
+    migrated = _turnloom("migrate", folder)
     assert "interview_complete" in migrated and "→ derived" in migrated
     # AG2 would end the chat at the word; here it is a word like others.
-    (warned,) = _weft("check", folder).splitlines()
+    (warned,) = _turnloom("check", folder).splitlines()
     assert "W064" in warned
     world = make_world()
     events = await attend(world, await begin(world, folder), person)
@@ -245,7 +245,7 @@ def test_the_example_as_it_stands_names_variables_that_nobody_declares() -> None
     ]
 
 
-def _weft(*words: str) -> str:
+def _turnloom(*words: str) -> str:
     """What the command line prints."""
-    command = [sys.executable, "-m", "weft", *words]
+    command = [sys.executable, "-m", "turnloom", *words]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout

@@ -20,12 +20,12 @@ import msgspec
 
 from tests.support.folders import INTERVIEW, write_folder
 from tests.support.worlds import begin, make_driver, make_world
-from weft.log.events import RunStarted
-from weft.log.spec import Event
-from weft.runtime.logic import codec
-from weft.runtime.spec import Reply, Stop
-from weft.testing import FakeClock, ScriptedEngine
-from weft.wiring import Folders
+from turnloom.log.events import RunStarted
+from turnloom.log.spec import Event
+from turnloom.runtime.logic import codec
+from turnloom.runtime.spec import Reply, Stop
+from turnloom.testing import FakeClock, ScriptedEngine
+from turnloom.wiring import Folders
 
 FOLDER = Path(__file__).parent
 ROOT = "/workflows/Flow"  # where no folder is, so that a log replays from what it holds alone

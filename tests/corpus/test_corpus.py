@@ -7,20 +7,20 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.corpus.recording import FOLDER, ROOT, RUNS, record
-from weft.agents.events import QuestionAsked, TurnStarted
-from weft.agents.logic.views import view_of
-from weft.agents.spec import Ask, Decision, Finish, RunState, TakeTurn
-from weft.assembly.events import FrameAssembled
-from weft.assembly.logic import frame, system_text
-from weft.conversation.events import RouteDecided
-from weft.kernel.digests import digest
-from weft.log.events import RunFinished, RunStarted
-from weft.log.spec import Event
-from weft.runtime.logic import codec, derive, evolve, freeze, fresh, thaw
-from weft.runtime.spec import Loaded
-from weft.testing import ScriptedEngine
-from weft.variables.events import ContextChanged
-from weft.wiring import Folders
+from turnloom.agents.events import QuestionAsked, TurnStarted
+from turnloom.agents.logic.views import view_of
+from turnloom.agents.spec import Ask, Decision, Finish, RunState, TakeTurn
+from turnloom.assembly.events import FrameAssembled
+from turnloom.assembly.logic import frame, system_text
+from turnloom.conversation.events import RouteDecided
+from turnloom.kernel.digests import digest
+from turnloom.log.events import RunFinished, RunStarted
+from turnloom.log.spec import Event
+from turnloom.runtime.logic import codec, derive, evolve, freeze, fresh, thaw
+from turnloom.runtime.spec import Loaded
+from turnloom.testing import ScriptedEngine
+from turnloom.variables.events import ContextChanged
+from turnloom.wiring import Folders
 
 # What a run makes by itself, so that it can be made again.
 MADE = {

@@ -21,8 +21,8 @@ ANYTHING = "…"
 PATIENCE = 30
 COPIED = ("workflows", "examples", "docs/snippets")
 
-# `weft` with nothing around it that a shell would have to do.
-_ALONE = re.compile(r"(?P<assigned>(?:[A-Z_]+=\w+ )*)weft (?P<words>(?:'[^']*'|[\w ./:=-])*)")
+# `turnloom` with nothing around it that a shell would have to do.
+_ALONE = re.compile(r"(?P<assigned>(?:[A-Z_]+=\w+ )*)turnloom (?P<words>(?:'[^']*'|[\w ./:=-])*)")
 
 _INSTANT = r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d+Z)?"
 _SHAPES = {
@@ -38,7 +38,7 @@ _SHAPE = re.compile("|".join(f"(?P<{name}>{said})" for name, (said, _) in _SHAPE
 def prepare(folder: Path) -> None:
     """Put into a folder what a reader finds in a checkout."""
     for name in COPIED:
-        ignored = shutil.ignore_patterns("__pycache__", ".weft")
+        ignored = shutil.ignore_patterns("__pycache__", ".turnloom")
         shutil.copytree(ROOT / name, folder / name, ignore=ignored)
 
 

@@ -8,9 +8,9 @@ import pytest
 from anyio import to_thread
 
 from tests.docs.markdown import ROOT
-from weft import Event, Weft
-from weft.explain.spec.turn import TurnExplained
-from weft.wiring.flows import flows_in
+from turnloom import Event, Loom
+from turnloom.explain.spec.turn import TurnExplained
+from turnloom.wiring.flows import flows_in
 
 EXAMPLES = ("order_processing", "document_review", "refinement", "model_routing")
 
@@ -31,14 +31,14 @@ def play(
 
 async def latest() -> list[Event]:
     """The log of the run that was begun last."""
-    async with Weft() as app:
+    async with Loom() as app:
         run, *_ = await app.runs()
         return [*await app.log(run.run)]
 
 
 async def seen(turn: int) -> TurnExplained:
     """A turn of the run that was begun last, from the log alone."""
-    async with Weft() as app:
+    async with Loom() as app:
         run, *_ = await app.runs()
         explained = await app.explain(run.run, turn=turn)
     assert isinstance(explained, TurnExplained) and explained.verified, explained

@@ -8,8 +8,8 @@ import pytest
 from tests.docs.console import run
 from tests.docs.markdown import ROOT
 from tests.support.warm import Warm
-from weft import Weft
-from weft.explain.spec.turn import TurnExplained
+from turnloom import Loom
+from turnloom.explain.spec.turn import TurnExplained
 
 WINS = ("win-lamp", "win-kettle", "win-socks")  # the newest first
 NOTES = ("Margin is 61 %", "Their buyer is leaving")
@@ -30,7 +30,7 @@ def played(tmp_path_factory: pytest.TempPathFactory, warm: Warm) -> Played:
 
 async def explained(folder: Path) -> TurnExplained:
     """The turn of the run that was begun last in a folder, from the log alone."""
-    async with Weft(store=str(folder / ".weft" / "weft.db")) as app:
+    async with Loom(store=str(folder / ".turnloom" / "turnloom.db")) as app:
         latest, *_ = await app.runs()
         turn = await app.explain(latest.run, turn=1)
     assert isinstance(turn, TurnExplained)

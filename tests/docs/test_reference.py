@@ -12,10 +12,10 @@ from ruamel.yaml import YAML
 from typer.main import get_command
 
 from tests.docs.markdown import DOCS, ROOT, code, rows, section
-from weft import errors
-from weft.agents.logic.outputs.language import OPTIONAL, TYPES
-from weft.agents.logic.views import view_of
-from weft.agents.spec import (
+from turnloom import errors
+from turnloom.agents.logic.outputs.language import OPTIONAL, TYPES
+from turnloom.agents.logic.views import view_of
+from turnloom.agents.spec import (
     Agent,
     Answer,
     BudgetChoice,
@@ -36,10 +36,10 @@ from weft.agents.spec import (
     Tool,
     Ui,
 )
-from weft.cli import entry
-from weft.conversation.logic.schemas import FILES
-from weft.conversation.spec import Handoff, Orchestrator, UiConfig
-from weft.guards.spec import (
+from turnloom.cli import entry
+from turnloom.conversation.logic.schemas import FILES
+from turnloom.conversation.spec import Handoff, Orchestrator, UiConfig
+from turnloom.guards.spec import (
     Category,
     Guards,
     LoopDetection,
@@ -49,12 +49,12 @@ from weft.guards.spec import (
     Strategies,
     Weights,
 )
-from weft.lifecycle.spec import LifecycleTool, MessageHook
-from weft.log.spec import Event
-from weft.runtime.logic import FACTS
-from weft.variables.logic.conditions import parse_condition
-from weft.variables.logic.types import coerce
-from weft.variables.spec import (
+from turnloom.lifecycle.spec import LifecycleTool, MessageHook
+from turnloom.log.spec import Event
+from turnloom.runtime.logic import FACTS
+from turnloom.variables.logic.conditions import parse_condition
+from turnloom.variables.logic.types import coerce
+from turnloom.variables.spec import (
     AgentText,
     AgentTurnCount,
     ContextChange,
@@ -72,7 +72,7 @@ from weft.variables.spec import (
     UiResponse,
     Variables,
 )
-from weft.wiring import Settings, open_documents
+from turnloom.wiring import Settings, open_documents
 
 WRITE = DOCS / "write-a-workflow.md"
 
@@ -119,7 +119,7 @@ def options(command: Any) -> set[str]:
 @pytest.mark.parametrize("name", ["", *entry.COMMANDS])
 def test_every_option_is_listed_and_exists(name: str) -> None:
     program: Any = get_command(entry._application)
-    said = section(DOCS / "command-line.md", f"## weft {name}".rstrip())
+    said = section(DOCS / "command-line.md", f"## turnloom {name}".rstrip())
     listed = {found.split(" ")[0] for found in first_codes(said)}
     assert listed == options(program.commands[name] if name else program)
 
@@ -127,7 +127,7 @@ def test_every_option_is_listed_and_exists(name: str) -> None:
 def test_every_command_has_its_section_and_says_its_arguments() -> None:
     program: Any = get_command(entry._application)
     text = (DOCS / "command-line.md").read_text("utf-8")
-    assert set(re.findall(r"^## weft (\w+)$", text, re.MULTILINE)) == set(entry.COMMANDS)
+    assert set(re.findall(r"^## turnloom (\w+)$", text, re.MULTILINE)) == set(entry.COMMANDS)
     for name in entry.COMMANDS:
         arguments = [
             each.metavar
@@ -135,9 +135,9 @@ def test_every_command_has_its_section_and_says_its_arguments() -> None:
             if not each.opts[0].startswith("-")
         ]
         assert (
-            section(DOCS / "command-line.md", f"## weft {name}")
+            section(DOCS / "command-line.md", f"## turnloom {name}")
             .lstrip()
-            .startswith(f"`{' '.join(['weft', name, *arguments])}`:")
+            .startswith(f"`{' '.join(['turnloom', name, *arguments])}`:")
         )
 
 
@@ -223,7 +223,7 @@ def test_every_key_is_listed_and_accepted(heading: str) -> None:
 def test_every_file_has_its_keys() -> None:
     text = WRITE.read_text("utf-8")
     assert {heading for heading in FILES if f"\n### {heading}\n" in text} == set(FILES)
-    assert set(FILES) <= set(code(section(DOCS / "command-line.md", "## weft show")))
+    assert set(FILES) <= set(code(section(DOCS / "command-line.md", "## turnloom show")))
 
 
 def test_every_type_of_an_output_is_listed() -> None:
@@ -281,7 +281,7 @@ def test_settings_are_listed_with_their_defaults() -> None:
         name: value if isinstance(value, str) else json.dumps(value)
         for name, value in asdict(Settings()).items()
     }
-    assert [code(row[1])[0] for row in found] == [f"WEFT_{name.upper()}" for name in defaults]
+    assert [code(row[1])[0] for row in found] == [f"TURNLOOM_{name.upper()}" for name in defaults]
     assert [code(row[0])[0] for row in found] == list(defaults)
 
 

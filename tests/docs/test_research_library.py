@@ -8,8 +8,8 @@ import pytest
 from anyio import to_thread
 
 from tests.docs.markdown import ROOT
-from weft import Weft
-from weft.explain.spec.turn import TurnExplained
+from turnloom import Loom
+from turnloom.explain.spec.turn import TurnExplained
 
 EXAMPLE = ROOT / "examples" / "research_library.py"
 
@@ -31,7 +31,7 @@ def play(
     """Runs the example, and gives what it printed."""
     monkeypatch.chdir(tmp_path)
     if request.param == "postgres":
-        monkeypatch.setenv("WEFT_VECTORS", request.getfixturevalue("postgres_url"))
+        monkeypatch.setenv("TURNLOOM_VECTORS", request.getfixturevalue("postgres_url"))
 
     def run() -> str:
         runpy.run_path(str(EXAMPLE), run_name="__main__")
@@ -53,7 +53,7 @@ def test_each_question_is_answered_from_its_document(play: Callable[[], str]) ->
 async def turns(play: Callable[[], str]) -> list[TurnExplained]:
     """The turns that the example took, from the log alone."""
     await to_thread.run_sync(play)
-    async with Weft() as app:
+    async with Loom() as app:
         runs = [summary.run for summary in reversed(await app.runs())]
         found = [await app.explain(run, turn=1) for run in runs]
     return [each for each in found if isinstance(each, TurnExplained)]

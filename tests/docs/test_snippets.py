@@ -11,7 +11,7 @@ import pytest
 from tests.docs.console import run, steps
 from tests.docs.markdown import DOCS, PAGES, ROOT, Fence, fences, section
 from tests.support.warm import Warm
-from weft.wiring import Folders
+from turnloom.wiring import Folders
 
 SNIPPETS = DOCS / "snippets"
 MISTAKEN = {"Mistakes"}

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from weft.testing import LoopbackModel, ModelRequest
+from turnloom.testing import LoopbackModel, ModelRequest
 
 
 @pytest.fixture

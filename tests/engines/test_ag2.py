@@ -7,16 +7,16 @@ from ag2.config import OpenAIConfig
 
 from tests.support.engines import ByAddress, ByName
 from tests.support.tasks import NUMBERS, task
-from weft.adapters.ag2 import AG2Engine
-from weft.agents.spec import (
+from turnloom.adapters.ag2 import AG2Engine
+from turnloom.agents.spec import (
     Answer,
     Exchange,
     Task,
     ToolCall,
     ToolResult,
 )
-from weft.errors import UsageError
-from weft.testing import LoopbackModel
+from turnloom.errors import UsageError
+from turnloom.testing import LoopbackModel
 
 
 class TestAG2(ByAddress):

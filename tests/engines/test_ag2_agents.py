@@ -14,13 +14,13 @@ from ag2.testing import TestConfig
 from tests.support.engines import Asking
 from tests.support.folders import write_folder
 from tests.support.tasks import task
-from weft import Engine, Weft
-from weft.adapters.ag2 import AG2AgentEngine, Patience
-from weft.agents.spec import Answer, Exchange, ToolCall, ToolResult, ToolSchema, Usage
-from weft.errors import EngineError, UsageError
-from weft.log.spec import Event
-from weft.testing import LoopbackModel
-from weft.testing.contracts.facts import PATIENCE
+from turnloom import Engine, Loom
+from turnloom.adapters.ag2 import AG2AgentEngine, Patience
+from turnloom.agents.spec import Answer, Exchange, ToolCall, ToolResult, ToolSchema, Usage
+from turnloom.errors import EngineError, UsageError
+from turnloom.log.spec import Event
+from turnloom.testing import LoopbackModel
+from turnloom.testing.contracts.facts import PATIENCE
 
 FILES = {
     "orchestrator.yaml": "{initial_message: My parcel is lost., initial_agent: Desk}",
@@ -77,7 +77,7 @@ async def played(
     extra = {name.replace("_", "."): text for name, text in files.items()}
     folder = write_folder(where, {**FILES, **extra})
     async with LoopbackModel(lines) as model:
-        async with Weft(store="memory", engine=desk(model, *tools)) as app:
+        async with Loom(store="memory", engine=desk(model, *tools)) as app:
             run = await app.start(folder)
             with anyio.fail_after(PATIENCE):
                 await run.finished()

@@ -13,12 +13,12 @@ from ag2 import Agent, Context
 from ag2.config import OpenAIConfig
 
 from tests.support.folders import write_folder
-from weft import Engine, Run, Weft, use_ui_tool
-from weft.adapters.ag2 import AG2AgentEngine
-from weft.agents.events import QuestionAsked
-from weft.agents.spec import Answer, ToolCall
-from weft.testing import LoopbackModel, ModelRequest, Stalled
-from weft.testing.contracts.facts import PATIENCE, until
+from turnloom import Engine, Loom, Run, use_ui_tool
+from turnloom.adapters.ag2 import AG2AgentEngine
+from turnloom.agents.events import QuestionAsked
+from turnloom.agents.spec import Answer, ToolCall
+from turnloom.testing import LoopbackModel, ModelRequest, Stalled
+from turnloom.testing.contracts.facts import PATIENCE, until
 
 FILES = {
     "orchestrator.yaml": "initial_message: A table for two.",
@@ -59,13 +59,13 @@ async def book(context: Context) -> str:
 
 
 async def test_who_is_asked_may_answer_another_process(tmp_path: Path) -> None:
-    folder, store = write_folder(tmp_path, FILES), str(tmp_path / "weft.db")
+    folder, store = write_folder(tmp_path, FILES), str(tmp_path / "turnloom.db")
     async with LoopbackModel([calling("book"), "See you on Friday."]) as model:
-        async with Weft(store=store, engine=host(model, book)) as app:
+        async with Loom(store=store, engine=host(model, book)) as app:
             run = await app.start(folder)
             asked = await asked_in(run)
         assert (asked.tool, asked.prompt) == ("human_input", "Which day?")
-        async with Weft(store=store, engine=host(model, book)) as app:
+        async with Loom(store=store, engine=host(model, book)) as app:
             resumed = await app.resume(run.id)
             await resumed.answer(asked.question, "Friday")
             with anyio.fail_after(PATIENCE):
@@ -93,7 +93,7 @@ async def test_who_asks_stops_the_tools_beside_it(tmp_path: Path) -> None:
 
     folder = write_folder(tmp_path, FILES)
     async with LoopbackModel([calling("cook", "taste"), "Enjoy."]) as model:
-        async with Weft(store="memory", engine=host(model, cook, taste)) as app:
+        async with Loom(store="memory", engine=host(model, cook, taste)) as app:
             run = await app.start(folder)
             asked = await asked_in(run)
             await anyio.sleep(0.1)
@@ -111,7 +111,7 @@ async def test_nobody_answers_in_time(tmp_path: Path) -> None:
 
     folder = write_folder(tmp_path, FILES)
     async with LoopbackModel([calling("hurry")]) as model:
-        async with Weft(store="memory", engine=host(model, hurry)) as app:
+        async with Loom(store="memory", engine=host(model, hurry)) as app:
             run = await app.start(folder)
             with anyio.fail_after(PATIENCE):
                 assert (await run.finished()).kind == "run.failed"
@@ -126,12 +126,12 @@ async def test_a_call_that_was_cut_off_asks_only_for_what_is_not_on_record(tmp_p
         noted.append("noted")
         return "noted"
 
-    folder, store = write_folder(tmp_path, FILES), str(tmp_path / "weft.db")
+    folder, store = write_folder(tmp_path, FILES), str(tmp_path / "turnloom.db")
     async with LoopbackModel([calling("note"), Stalled(), "Done."]) as model:
-        async with Weft(store=store, engine=host(model, note)) as app:
+        async with Loom(store=store, engine=host(model, note)) as app:
             run = await app.start(folder)
             await until(lambda: len(model.requests) == 2)
-        async with Weft(store=store, engine=host(model, note)) as app:
+        async with Loom(store=store, engine=host(model, note)) as app:
             resumed = await app.resume(run.id)
             with anyio.fail_after(PATIENCE):
                 assert (await resumed.finished()).kind == "run.finished"
@@ -149,7 +149,7 @@ async def test_what_tools_give_anew_is_another_request(tmp_path: Path) -> None:
     folder = write_folder(tmp_path, FILES)
     lines = [calling("look"), calling("book"), calling("book"), "Done."]
     async with LoopbackModel(lines) as model:
-        async with Weft(store="memory", engine=host(model, look, book)) as app:
+        async with Loom(store="memory", engine=host(model, look, book)) as app:
             run = await app.start(folder)
             asked = await asked_in(run)
             await run.answer(asked.question, "Friday")
@@ -181,7 +181,7 @@ async def test_secrets_are_shown_to_its_tools_and_are_not_on_record(
 
     folder = write_folder(tmp_path, FILES | {"context_variables.yaml": SECRET})
     async with LoopbackModel([calling("unlock"), calling("book"), "Open."]) as model:
-        async with Weft(store="memory", engine=host(model, unlock, book)) as app:
+        async with Loom(store="memory", engine=host(model, unlock, book)) as app:
             run = await app.start(folder)
             asked = await asked_in(run)
             await run.answer(asked.question, "Friday")
@@ -213,7 +213,7 @@ async def test_nothing_is_shared_between_runs(tmp_path: Path) -> None:
     async with LoopbackModel(answer) as model:
         client = httpx2.AsyncClient(limits=httpx2.Limits(max_keepalive_connections=0))
         engine = host(model, sing, http_client=client)
-        async with client, Weft(store="memory", engine=engine, slots=50) as app:
+        async with client, Loom(store="memory", engine=engine, slots=50) as app:
             names = [(f"canary-{n}", tenants[n % 2]) for n in range(50)]
             runs = [(await app.start(folder, user_id=u, app_id=a), u, a) for u, a in names]
             with anyio.fail_after(PATIENCE):
@@ -254,7 +254,7 @@ async def test_a_folder_says_who_makes_the_agent(
     async with LoopbackModel([call, "Monday, then."]) as model:
         monkeypatch.setenv("OPENAI_BASE_URL", model.url)
         monkeypatch.setenv("OPENAI_API_KEY", "key")
-        async with Weft(store="memory") as app:
+        async with Loom(store="memory") as app:
             run = await app.start(folder)
             with anyio.fail_after(PATIENCE):
                 assert (await run.finished()).kind == "run.finished"

@@ -8,8 +8,8 @@ from pydantic import create_model
 
 from tests.support.lines import CONTEXT, BothLines, call, modelled, rule, system
 from tests.support.tasks import task
-from weft.adapters.ag2 import AG2Engine
-from weft.testing import LoopbackModel
+from turnloom.adapters.ag2 import AG2Engine
+from turnloom.testing import LoopbackModel
 
 
 class TestAG2(BothLines):
@@ -46,7 +46,7 @@ class TestAG2(BothLines):
     async def test_a_question_is_on_record_and_followed(self, tmp_path: Path) -> None:
         """What a tool asks a person is seen by whoever follows the run, and stays in its log."""
         code = """
-            from weft import use_ui_tool
+            from turnloom import use_ui_tool
             async def ask(context_variables):
                 return await use_ui_tool("ask", {"title": "Which?"})
             """

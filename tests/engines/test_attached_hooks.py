@@ -15,7 +15,7 @@ from autogen.agentchat.group import (
 from autogen.testing import ToolCall
 
 from tests.support.chats import chat, converse, loaded, say
-from weft.adapters.autogen import attach
+from turnloom.adapters.autogen import attach
 
 MODEL = LLMConfig({"api_type": "openai", "model": "none", "api_key": "none"})
 VARIABLES = """
@@ -170,7 +170,7 @@ async def alone(context_variables):
 async def test_no_hook_stops_the_chat(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     pattern, agents = chat(context_variables=ContextVariables(data={"pool": object()}))
     attach(pattern, loaded(tmp_path, FILES | {"tools.yaml": FAILING, "h.py": BAD}))
-    with say(agents, Asker=["So."]), caplog.at_level(logging.INFO, "weft.lifecycle"):
+    with say(agents, Asker=["So."]), caplog.at_level(logging.INFO, "turnloom.lifecycle"):
         _, context = await converse(pattern, True)
     assert context["notes"] == ["tried", "tried"]
     assert context["tier"] == "beta"

@@ -9,11 +9,11 @@ from autogen.agentchat.group import AgentTarget, ContextVariables
 from autogen.testing import ToolCall
 
 from tests.support.chats import chat, converse, loaded, say
-from weft import Weft
-from weft.adapters.autogen import attach
-from weft.errors import UsageError, WorkflowGone
-from weft.log.spec import Event
-from weft.wiring import Records
+from turnloom import Loom
+from turnloom.adapters.autogen import attach
+from turnloom.errors import UsageError, WorkflowGone
+from turnloom.log.spec import Event
+from turnloom.wiring import Records
 
 MODEL = LLMConfig({"api_type": "openai", "model": "none", "api_key": "none"})
 FILES = {
@@ -65,7 +65,7 @@ def lines(said: str = "NEXT, by canary-1.") -> dict[str, list[Any]]:
 
 
 async def log_of(store: Path, run: str) -> list[Event]:
-    async with Weft(store=str(store)) as app:
+    async with Loom(store=str(store)) as app:
         return [*await app.log(run)]
 
 
@@ -80,7 +80,7 @@ def attached(folder: Path, records: Records, **more: Any) -> tuple[Any, dict[str
 
 @pytest.mark.parametrize("is_async", [False, True])
 async def test_a_chat_is_a_run_that_is_listed_and_explained(tmp_path: Path, is_async: bool) -> None:
-    store = tmp_path / "weft.db"
+    store = tmp_path / "turnloom.db"
     with Records(str(store)) as records:
         pattern, agents = attached(tmp_path, records)
         with say(agents, **lines()):
@@ -98,7 +98,7 @@ async def test_a_chat_is_a_run_that_is_listed_and_explained(tmp_path: Path, is_a
     ]
     said = [event.data for event in events if event.kind == "agent.text"]
     assert "canary-1" not in str(events) and said[0].text.startswith("NEXT, by ")
-    async with Weft(store=str(store)) as app:
+    async with Loom(store=str(store)) as app:
         (summary,) = await app.runs()
         assert (summary.run, summary.status, summary.workflow) == (run, "finished", "Flow")
         explained = await app.explain(run, variable="stage")
@@ -126,7 +126,7 @@ async def test_a_chat_is_a_run_that_is_listed_and_explained(tmp_path: Path, is_a
 
 
 async def test_what_happened_so_far_is_on_record_while_the_chat_goes_on(tmp_path: Path) -> None:
-    store, seen = tmp_path / "weft.db", list[str]()
+    store, seen = tmp_path / "turnloom.db", list[str]()
 
     async def save(id: int) -> dict[str, int]:
         """Save it."""
@@ -141,7 +141,7 @@ async def test_what_happened_so_far_is_on_record_while_the_chat_goes_on(tmp_path
 
 
 async def test_what_a_tool_writes_belongs_to_the_turn(tmp_path: Path) -> None:
-    store = tmp_path / "weft.db"
+    store = tmp_path / "turnloom.db"
 
     def save(id: int, context_variables: ContextVariables) -> str:
         """Save it."""
@@ -152,13 +152,13 @@ async def test_what_a_tool_writes_belongs_to_the_turn(tmp_path: Path) -> None:
         pattern, agents = attached(tmp_path, records, functions=[save])
         with say(agents, **lines()):
             await converse(pattern, False)
-    async with Weft(store=str(store)) as app:
+    async with Loom(store=str(store)) as app:
         turn = str(await app.explain(records.runs[0], turn=1))
     assert "stage: 'greeted' → 'saved' by chat" in turn
 
 
 async def test_a_chat_that_fails_is_a_run_that_failed(tmp_path: Path) -> None:
-    store = tmp_path / "weft.db"
+    store = tmp_path / "turnloom.db"
 
     def fail(*args: Any, **more: Any) -> Any:
         raise OSError("no model, said canary-1")
@@ -172,16 +172,16 @@ async def test_a_chat_that_fails_is_a_run_that_failed(tmp_path: Path) -> None:
     *_, turn, end = [event.data for event in await log_of(store, run)]
     assert (turn.agent, turn.status) == ("Reviewer", "failed")
     assert (end.kind, end.error) == ("run.failed", "OSError") and "canary" not in end.message
-    async with Weft(store=str(store)) as app:
+    async with Loom(store=str(store)) as app:
         (summary,) = await app.runs()
     assert (summary.status, summary.user, summary.tenant) == ("failed", "Ann", "shop")
 
 
 async def test_a_chat_that_another_program_left_is_not_gone_on_with(tmp_path: Path) -> None:
-    store = tmp_path / "weft.db"
+    store = tmp_path / "turnloom.db"
     with Records(str(store)) as records:
         run = records.begin(loaded(tmp_path, FILES), {}).run
-    async with Weft(store=str(store)) as app:
+    async with Loom(store=str(store)) as app:
         (summary,) = await app.runs()
         assert summary.status == "unfinished"
         with pytest.raises(WorkflowGone, match="only that program can go on with it"):
@@ -193,4 +193,4 @@ async def test_a_chat_that_another_program_left_is_not_gone_on_with(tmp_path: Pa
 
 def test_nothing_is_recorded_where_nothing_is_open(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="with Records"):
-        Records(str(tmp_path / "weft.db")).begin(loaded(tmp_path, FILES), {})
+        Records(str(tmp_path / "turnloom.db")).begin(loaded(tmp_path, FILES), {})

@@ -7,7 +7,7 @@ import pytest
 from autogen.agentchat.group import AgentTarget, ContextVariables
 
 from tests.support.chats import chat, converse, loaded, say, speakers
-from weft.adapters.autogen import attach
+from turnloom.adapters.autogen import attach
 
 FILES = {
     "agents.yaml": "Asker: {}\nPlanner: {}\nReviewer: {}\n",

@@ -17,7 +17,7 @@ from autogen.agentchat.group import (
 from autogen.testing import ToolCall, tools_message
 
 from tests.support.chats import chat, converse, loaded, say, speakers
-from weft.adapters.autogen import attach
+from turnloom.adapters.autogen import attach
 
 MODEL = LLMConfig({"api_type": "openai", "model": "none", "api_key": "none"})
 FILES = {

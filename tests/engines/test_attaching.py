@@ -14,8 +14,8 @@ from autogen.agentchat.group import (
 )
 
 from tests.support.chats import chat, converse, loaded, say, speakers
-from weft.adapters.autogen import attach
-from weft.errors import UsageError
+from turnloom.adapters.autogen import attach
+from turnloom.errors import UsageError
 
 FILES = {
     "agents.yaml": "Asker: {}\nPlanner: {}\nReviewer: {}\n",
@@ -133,7 +133,7 @@ async def test_agents_of_an_earlier_run_are_refused(tmp_path: Path) -> None:
 
 
 DERIVATION = """
-from weft import derivation
+from turnloom import derivation
 
 @derivation
 def f(event, values):

@@ -12,14 +12,14 @@ from autogen import LLMConfig
 
 from tests.support.engines import ByAddress, ByName
 from tests.support.tasks import NUMBERS, task
-from weft.adapters.autogen import AutogenEngine
-from weft.adapters.autogen.clients import Clients
-from weft.adapters.autogen.hearing import Hearing
-from weft.adapters.autogen.transport import Way
-from weft.agents.spec import Answer, Exchange, ToolCall, ToolResult, ToolSchema
-from weft.errors import EngineError, UsageError
-from weft.testing import LoopbackModel, ModelRequest, Refusal, Stalled
-from weft.testing.contracts.facts import until
+from turnloom.adapters.autogen import AutogenEngine
+from turnloom.adapters.autogen.clients import Clients
+from turnloom.adapters.autogen.hearing import Hearing
+from turnloom.adapters.autogen.transport import Way
+from turnloom.agents.spec import Answer, Exchange, ToolCall, ToolResult, ToolSchema
+from turnloom.errors import EngineError, UsageError
+from turnloom.testing import LoopbackModel, ModelRequest, Refusal, Stalled
+from turnloom.testing.contracts.facts import until
 
 
 class TestAutogen(ByAddress):

@@ -11,12 +11,12 @@ from autogen.agentchat.group import AgentTarget, ContextVariables, ReplyResult
 
 from tests.support.folders import write_folder
 from tests.support.tasks import NUMBERS, task
-from weft import Answer, Run, ToolCall, Weft, use_ui_tool
-from weft.adapters.autogen import ConversableAgentEngine, Patience
-from weft.agents.spec import Question, Usage
-from weft.errors import EngineError, UsageError
-from weft.testing import LoopbackModel, ModelRequest, Refusal, Stalled
-from weft.testing.contracts.facts import PATIENCE, until
+from turnloom import Answer, Loom, Run, ToolCall, use_ui_tool
+from turnloom.adapters.autogen import ConversableAgentEngine, Patience
+from turnloom.agents.spec import Question, Usage
+from turnloom.errors import EngineError, UsageError
+from turnloom.testing import LoopbackModel, ModelRequest, Refusal, Stalled
+from turnloom.testing.contracts.facts import PATIENCE, until
 
 FILES = {
     "orchestrator.yaml": "{initial_agent: Desk, initial_message: I am Ann.}",
@@ -84,7 +84,7 @@ async def asked_by(run: Run) -> Question:
     raise AssertionError("it ended and asked nothing")
 
 
-async def finished(app: Weft, run: Run) -> list[Any]:
+async def finished(app: Loom, run: Run) -> list[Any]:
     await run.finished()
     return [event.data for event in await app.log(run.id)]
 
@@ -97,7 +97,7 @@ async def told(folder: Path, lines: Any, make: Callable[[LoopbackModel], Make], 
     """What a run's log holds, and what the model was asked."""
     async with LoopbackModel(lines) as model:
         engine = ConversableAgentEngine(make(model))
-        async with Weft(store="memory", engine=engine) as app:
+        async with Loom(store="memory", engine=engine) as app:
             run = await app.start(write_folder(folder, {**FILES, **more}))
             with anyio.fail_after(PATIENCE):
                 facts = await finished(app, run)
@@ -227,13 +227,13 @@ async def test_people_are_asked_by_the_run_and_answer_another_process(tmp_path: 
             return "On my way."
         return "Urgent." if request.results else called("confirm")
 
-    folder, store = write_folder(tmp_path, FILES), str(tmp_path / "weft.db")
+    folder, store = write_folder(tmp_path, FILES), str(tmp_path / "turnloom.db")
     async with LoopbackModel(line) as model:
         make = maker(model, confirm, human_input_mode="ALWAYS")
         asked: list[str] = []
         facts: list[Any] = []
         for answer in ("", "yes", "", "I take over."):
-            async with Weft(store=store, engine=ConversableAgentEngine(make)) as app:
+            async with Loom(store=store, engine=ConversableAgentEngine(make)) as app:
                 (known, *_) = [*await app.runs()] or [None]
                 run = await (app.resume(known.run) if known else app.start(folder))
                 question = await asked_by(run)
@@ -259,7 +259,7 @@ async def test_a_plain_function_may_ask_people_too(tmp_path: Path) -> None:
         agent.register_reply([ConversableAgent], reply)
         return agent
 
-    async with Weft(store="memory", engine=ConversableAgentEngine(make)) as app:
+    async with Loom(store="memory", engine=ConversableAgentEngine(make)) as app:
         run = await app.start(write_folder(tmp_path, FILES))
         question = await asked_by(run)
         assert (question.tool, question.prompt) == ("human_input", "Well? ")
@@ -287,7 +287,7 @@ async def test_nothing_of_one_run_comes_to_another(tmp_path: Path) -> None:
     folder = write_folder(tmp_path, {**FILES, **shown})
     async with LoopbackModel(line) as model:
         engine = ConversableAgentEngine(maker(model, remember))
-        async with Weft(store="memory", engine=engine, slots=50) as app:
+        async with Loom(store="memory", engine=engine, slots=50) as app:
             runs = [
                 await app.start(folder, app_id=f"tenant-{n % 2}", user_id=canary)
                 for n, canary in enumerate(canaries)
@@ -309,14 +309,14 @@ async def test_who_gives_up_lets_go_of_the_model() -> None:
 
 
 async def test_a_call_that_was_interrupted_is_made_again_from_its_beginning(tmp_path: Path) -> None:
-    folder, store = write_folder(tmp_path, FILES), str(tmp_path / "weft.db")
+    folder, store = write_folder(tmp_path, FILES), str(tmp_path / "turnloom.db")
     lines = [called("rate", by=1), Stalled("Ra"), called("rate", by=1), "Rated."]
     async with LoopbackModel(lines) as model:
         engine = ConversableAgentEngine(maker(model, rate))
-        async with Weft(store=store, engine=engine) as app:
+        async with Loom(store=store, engine=engine) as app:
             await app.start(folder)
             await until(lambda: len(model.requests) == 2)
-        async with Weft(store=store, engine=engine) as app:
+        async with Loom(store=store, engine=engine) as app:
             (known,) = await app.runs()
             facts = await finished(app, await app.resume(known.run))
     assert [each.text for each in of("agent.text", facts)] == ["Rated."]

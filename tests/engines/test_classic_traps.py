@@ -14,9 +14,9 @@ from autogen.agentchat.group.patterns import DefaultPattern
 from tests.support.folders import write_folder
 from tests.support.lines import WITH_PEOPLE, BothLines, call, modelled, rule
 from tests.support.plays import solo
-from weft import Weft
-from weft.adapters.autogen import AutogenEngine
-from weft.testing import LoopbackModel
+from turnloom import Loom
+from turnloom.adapters.autogen import AutogenEngine
+from turnloom.testing import LoopbackModel
 
 
 class TestClassic(BothLines):
@@ -69,7 +69,7 @@ class TestClassic(BothLines):
         async with modelled([call("look"), call("transfer_to_B_1"), "Mine."]) as model:
             entry = {"api_type": "openai", "model": "own", "api_key": "key", "temperature": 0.5}
             engine = AutogenEngine(LLMConfig(entry | {"base_url": model.url}))
-            async with Weft(store="memory", engine=engine) as app:
+            async with Loom(store="memory", engine=engine) as app:
                 await (await app.start(write_folder(tmp_path, files))).finished()
         assert [sorted(each.tools) for each in model.requests] == [
             ["look", "transfer_to_B_1"],

@@ -8,10 +8,10 @@ import pytest
 
 from tests.support.asking import asking
 from tests.support.folders import write_folder
-from weft import Weft
-from weft.testing import LoopbackModel, ModelRequest
-from weft.testing.contracts.facts import PATIENCE
-from weft.wiring.models import ASKING
+from turnloom import Loom
+from turnloom.testing import LoopbackModel, ModelRequest
+from turnloom.testing.contracts.facts import PATIENCE
+from turnloom.wiring.models import ASKING
 
 pytestmark = pytest.mark.repeats
 
@@ -45,7 +45,7 @@ class Echo:
 async def test_runs_of_many_tenants_are_not_mixed(kind: str, tmp_path: Path) -> None:
     folder, echo = write_folder(tmp_path, FILES), Echo()
     async with LoopbackModel(echo) as model, asking(kind, model.url) as engine:
-        async with Weft(store="memory", engine=engine, slots=RUNS) as app:
+        async with Loom(store="memory", engine=engine, slots=RUNS) as app:
             runs = {
                 f"canary-{n}": await app.start(folder, app_id=f"canary-{n}") for n in range(RUNS)
             }

@@ -10,10 +10,10 @@ from dspy.lm15 import Config
 
 from tests.support.engines import ByAddress, ByName
 from tests.support.tasks import NUMBERS, task
-from weft.adapters.dspy import DSPyEngine, Patience
-from weft.agents.spec import Answer, Exchange, OutputSchema, ToolCall, ToolResult
-from weft.errors import EngineError, UsageError
-from weft.testing import LoopbackModel, Stalled
+from turnloom.adapters.dspy import DSPyEngine, Patience
+from turnloom.agents.spec import Answer, Exchange, OutputSchema, ToolCall, ToolResult
+from turnloom.errors import EngineError, UsageError
+from turnloom.testing import LoopbackModel, Stalled
 
 
 class TestDSPy(ByAddress):
@@ -113,9 +113,9 @@ def test_an_engine_of_a_model_that_cannot_be_asked_is_not_made(
 def test_a_missing_package_is_named(package: str) -> None:
     code = (
         f"import sys; sys.modules[{package!r}] = None\n"
-        "try:\n    import weft.adapters.dspy\n"
+        "try:\n    import turnloom.adapters.dspy\n"
         "except Exception as error:\n    print(type(error).__name__, error)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=50)
     assert done.stdout.startswith("UsageError ")
-    assert 'pip install "weft[dspy]"' in done.stdout
+    assert 'pip install "turnloom[dspy]"' in done.stdout

@@ -12,12 +12,12 @@ from pydantic import BaseModel, Field
 
 from tests.support.folders import write_folder
 from tests.support.tasks import NUMBERS, task
-from weft import FilterConfig, Weft, artifact_type, use_ui_tool
-from weft.adapters.dspy import DSPyProgramEngine, Patience
-from weft.agents.spec import Answer, Exchange, OutputSchema, ToolSchema, Usage
-from weft.errors import EngineError, UsageError
-from weft.testing import LoopbackModel, ModelRequest, Refusal, Stalled
-from weft.testing.contracts.facts import PATIENCE, until
+from turnloom import FilterConfig, Loom, artifact_type, use_ui_tool
+from turnloom.adapters.dspy import DSPyProgramEngine, Patience
+from turnloom.agents.spec import Answer, Exchange, OutputSchema, ToolSchema, Usage
+from turnloom.errors import EngineError, UsageError
+from turnloom.testing import LoopbackModel, ModelRequest, Refusal, Stalled
+from turnloom.testing.contracts.facts import PATIENCE, until
 
 FILES = {
     "orchestrator.yaml": "{initial_message: I am Ann., initial_agent: Desk}",
@@ -52,7 +52,7 @@ def step(tool: str, arguments: str = "{}") -> str:
 DONE = (step("finish"), fields(reasoning="So it is.", answer="It is noted."))
 
 
-async def facts(app: Weft, run: str, kind: str) -> list[Any]:
+async def facts(app: Loom, run: str, kind: str) -> list[Any]:
     return [event.data for event in await app.log(run) if event.kind == kind]
 
 
@@ -60,7 +60,7 @@ async def test_a_text_and_all_that_stood_around_it(tmp_path: Path) -> None:
     said = Answer(fields(reasoning="Be kind.", answer="Good morning,\nAnn."), Usage(21, 7))
     async with LoopbackModel([said]) as model:
         engine = DSPyProgramEngine(dspy.ChainOfThought, "any", base_url=model.url)
-        async with Weft(store="memory", engine=engine) as app:
+        async with Loom(store="memory", engine=engine) as app:
             run = await app.start(write_folder(tmp_path, FILES))
             heard: list[str] = []
             with run.listening(lambda piece: heard.append(piece.text)):
@@ -173,7 +173,7 @@ async def test_artifacts_are_inputs_by_their_types_and_outputs_are_published() -
     lines = [fields(about="the lift", level=level) for level in (9, 3)]
     async with LoopbackModel(lines) as model:
         engine = DSPyProgramEngine(dspy.Predict, "any", base_url=model.url)
-        async with Weft(store="memory") as app:
+        async with Loom(store="memory") as app:
             board = app.board("mail")
             desk = board.agent("desk").description("Sorts.").consumes(Letter)
             desk.publishes(UrgentComplaint).with_engines(engine)
@@ -204,7 +204,7 @@ async def test_what_its_own_tools_write_is_on_record_and_decides_what_comes_next
 ) -> None:
     async with LoopbackModel([step("note", '{"topic": "roof"}'), *DONE]) as model:
         engine = DSPyProgramEngine(sorting, "any", base_url=model.url)
-        async with Weft(store="memory", engine=engine) as app:
+        async with Loom(store="memory", engine=engine) as app:
             run = await app.start(write_folder(tmp_path, WRITING))
             assert (await run.finished()).kind == "run.finished"
             (changed,) = await facts(app, run.id, "context.changed")
@@ -219,7 +219,7 @@ async def test_what_its_own_tools_write_is_on_record_and_decides_what_comes_next
 async def test_a_tool_of_its_own_that_fails_is_told_to_the_model(tmp_path: Path) -> None:
     async with LoopbackModel([step("note", '{"topic": 5, "more": 1}'), *DONE]) as model:
         engine = DSPyProgramEngine(sorting, "any", base_url=model.url)
-        async with Weft(store="memory", engine=engine) as app:
+        async with Loom(store="memory", engine=engine) as app:
             run = await app.start(write_folder(tmp_path, WRITING))
             assert (await run.finished()).kind == "run.finished"
             assert not await facts(app, run.id, "context.changed")
@@ -236,16 +236,16 @@ def asking() -> dspy.Module:
 
 
 async def test_it_asks_people_and_goes_on_in_another_process(tmp_path: Path) -> None:
-    folder, store = write_folder(tmp_path, FILES), str(tmp_path / "weft.db")
+    folder, store = write_folder(tmp_path, FILES), str(tmp_path / "turnloom.db")
     async with LoopbackModel([step("approve", '{"item": "tea"}'), *DONE]) as model:
         engine = DSPyProgramEngine(asking, "any", base_url=model.url)
-        async with Weft(store=store, engine=engine) as app:
+        async with Loom(store=store, engine=engine) as app:
             run = await app.start(folder)
             async for event in run.events():
                 if event.kind == "run.paused":
                     break
         assert len(model.requests) == 1
-        async with Weft(store=store, engine=engine) as app:
+        async with Loom(store=store, engine=engine) as app:
             run = await app.resume(run.id)
             question = await run.question()
             assert question is not None and question.prompt == "tea?"
@@ -258,15 +258,15 @@ async def test_it_asks_people_and_goes_on_in_another_process(tmp_path: Path) -> 
 
 
 async def test_a_run_that_was_stopped_asks_only_for_what_is_not_on_record(tmp_path: Path) -> None:
-    folder, store = write_folder(tmp_path, WRITING), str(tmp_path / "weft.db")
+    folder, store = write_folder(tmp_path, WRITING), str(tmp_path / "turnloom.db")
     first, last = step("note", '{"topic": "roof"}'), DONE[1]
     async with LoopbackModel([Answer(first, Usage(1, 1)), Stalled(), DONE[0], last]) as model:
         engine = DSPyProgramEngine(sorting, "any", base_url=model.url)
-        async with Weft(store=store, engine=engine) as app:
+        async with Loom(store=store, engine=engine) as app:
             run = await app.start(folder)
             await until(lambda: len(model.requests) == 2)
         await until(lambda: model.abandoned == 1)
-        async with Weft(store=store, engine=engine) as app:
+        async with Loom(store=store, engine=engine) as app:
             run = await app.resume(run.id)
             assert (await run.finished()).kind == "run.finished"
             (changed,) = await facts(app, run.id, "context.changed")
@@ -306,7 +306,7 @@ async def test_a_program_that_cannot_be_awaited_is_called_in_a_thread() -> None:
 async def test_a_run_that_is_cancelled_lets_go(make: Any, tmp_path: Path) -> None:
     async with LoopbackModel([Stalled("Good ")]) as model:
         engine = DSPyProgramEngine(make, "any", base_url=model.url, keep_open=True)
-        async with Weft(store="memory", engine=engine) as app:
+        async with Loom(store="memory", engine=engine) as app:
             run = await app.start(write_folder(tmp_path, FILES))
             await until(lambda: bool(model.requests))
             await run.cancel()
@@ -329,7 +329,7 @@ async def test_nothing_is_asked_for_a_call_that_is_over(tmp_path: Path) -> None:
 
     async with LoopbackModel([Stalled()]) as model:
         engine = DSPyProgramEngine(Stubborn, "any", base_url=model.url)
-        async with Weft(store="memory", engine=engine) as app:
+        async with Loom(store="memory", engine=engine) as app:
             run = await app.start(write_folder(tmp_path, FILES))
             await until(lambda: bool(model.requests))
             await run.cancel()
@@ -394,7 +394,7 @@ async def test_runs_of_two_tenants_are_not_mixed(tmp_path: Path) -> None:
 
     async with LoopbackModel(echo) as model:
         engine = DSPyProgramEngine(dspy.ChainOfThought, "any", base_url=model.url)
-        async with Weft(store="memory", engine=engine, slots=50) as app:
+        async with Loom(store="memory", engine=engine, slots=50) as app:
             tenants = ["canary-a", "canary-b"] * 25
             runs = [(each, await app.start(folder, app_id=each)) for each in tenants]
             for tenant, run in runs:

@@ -8,10 +8,10 @@ import pytest
 from ruamel.yaml import YAML
 
 from tests.support.asking import asking
-from weft import Engine, Weft
-from weft.testing import LoopbackModel, ScriptedEngine
-from weft.testing.contracts.facts import PATIENCE
-from weft.wiring.models import ASKING
+from turnloom import Engine, Loom
+from turnloom.testing import LoopbackModel, ScriptedEngine
+from turnloom.testing.contracts.facts import PATIENCE
+from turnloom.wiring.models import ASKING
 
 INTERVIEW = Path(__file__).parents[2] / "workflows" / "Interview"
 QUESTIONS = ["What work is it?", "Who does it today?", "When is it done?", "NEXT"]
@@ -30,7 +30,7 @@ class Course(NamedTuple):
 async def converse(engine: Engine) -> Course:
     """An interview in which the user of the folder's script answers."""
     answers = iter(YAML(typ="safe").load(INTERVIEW / "script.yaml")["user"])
-    async with Weft(store="memory", engine=engine) as app:
+    async with Loom(store="memory", engine=engine) as app:
         run = await app.start(str(INTERVIEW))
         with anyio.fail_after(PATIENCE):
             async for event in run.events():

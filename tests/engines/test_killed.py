@@ -7,9 +7,9 @@ import anyio
 import pytest
 
 from tests.support.folders import write_folder
-from weft import Weft
-from weft.testing import LoopbackModel, Stalled
-from weft.testing.contracts.facts import until
+from turnloom import Loom
+from turnloom.testing import LoopbackModel, Stalled
+from turnloom.testing.contracts.facts import until
 
 FILES = {
     "orchestrator.yaml": "{initial_message: Hi., model: openai-chat:any}",
@@ -17,10 +17,10 @@ FILES = {
 }
 CHILD = """
 import asyncio, sys
-from weft import Weft
+from turnloom import Loom
 
 async def main(folder, store):
-    async with Weft(store=store) as app:
+    async with Loom(store=store) as app:
         await (await app.start(folder)).finished()
 
 asyncio.run(main(*sys.argv[1:]))
@@ -30,7 +30,7 @@ asyncio.run(main(*sys.argv[1:]))
 async def test_a_run_that_was_killed_in_the_middle_of_an_answer_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder, store = write_folder(tmp_path, FILES), str(tmp_path / "weft.db")
+    folder, store = write_folder(tmp_path, FILES), str(tmp_path / "turnloom.db")
     child = [sys.executable, "-c", CHILD, folder, store]
     async with LoopbackModel([Stalled("Good "), "Good morning."]) as model:
         monkeypatch.setenv("OPENAI_BASE_URL", model.url)
@@ -40,7 +40,7 @@ async def test_a_run_that_was_killed_in_the_middle_of_an_answer_goes_on(
             process.kill()
             await process.wait()
         await until(lambda: model.abandoned == 1)
-        async with Weft(store=store) as app:
+        async with Loom(store=store) as app:
             (summary,) = await app.runs()
             await (await app.resume(summary.run)).finished()
             events = await app.log(summary.run)

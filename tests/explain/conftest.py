@@ -10,17 +10,17 @@ import pytest
 
 from tests.explain.workshop import LINES, REPLIES, TOKEN, WORKSHOP
 from tests.support.folders import write_folder
-from weft import Answer, Event, Task, Weft
-from weft.agents.spec import Usage
-from weft.explain.logic.route import explain_route
-from weft.explain.logic.turn import explain_turn
-from weft.explain.logic.variable import explain_variable
-from weft.explain.spec.asked import Declared
-from weft.explain.spec.details import Detail
-from weft.explain.spec.route import RouteExplained
-from weft.explain.spec.turn import TurnExplained
-from weft.explain.spec.variable import VariableExplained
-from weft.wiring import declared
+from turnloom import Answer, Event, Loom, Task
+from turnloom.agents.spec import Usage
+from turnloom.explain.logic.route import explain_route
+from turnloom.explain.logic.turn import explain_turn
+from turnloom.explain.logic.variable import explain_variable
+from turnloom.explain.spec.asked import Declared
+from turnloom.explain.spec.details import Detail
+from turnloom.explain.spec.route import RouteExplained
+from turnloom.explain.spec.turn import TurnExplained
+from turnloom.explain.spec.variable import VariableExplained
+from turnloom.wiring import declared
 
 T = TypeVar("T")
 
@@ -38,7 +38,7 @@ FLOW = {
     "context_variables.yaml": """
         definitions:
           tier: {type: string, source: {type: static, value: "beta\\n- forged: 1"}}
-          limit: {type: integer, source: {type: environment, env_var: WEFT_TEST_LIMIT, default: 3}}
+          limit: {type: integer, source: {type: environment, env_var: TEST_LIMIT, default: 3}}
           known:
             type: boolean
             source:
@@ -139,7 +139,7 @@ def tell(tmp_path: Path) -> Tell:
     ) -> Told:
         engine = Engine(said)
         left = iter(answers)
-        async with Weft(store="memory", engine=engine) as app:
+        async with Loom(store="memory", engine=engine) as app:
             run = await app.start(write_folder(tmp_path, files), user_id="u1", app_id="acme")
             async for event in run.events():
                 if event.kind == "run.paused":
@@ -161,5 +161,5 @@ async def told(tell: Tell) -> Told:
 @pytest.fixture
 async def busy(tell: Tell, monkeypatch: pytest.MonkeyPatch) -> Told:
     """A run in which everything happens."""
-    monkeypatch.setenv("WEFT_TEST_TOKEN", TOKEN)
+    monkeypatch.setenv("TURNLOOM_TEST_TOKEN", TOKEN)
     return await tell(WORKSHOP, LINES, REPLIES)

@@ -6,14 +6,14 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
-from weft import Event, Task, Weft
-from weft.agents.spec import Engine
-from weft.app import Board
-from weft.board.spec import artifact_type
-from weft.explain.logic.reaction import explain_reaction
-from weft.explain.logic.turn import explain_turn
-from weft.explain.spec.reaction import ConsumptionExplained, OfferExplained
-from weft.explain.spec.turn import TurnExplained
+from turnloom import Event, Loom, Task
+from turnloom.agents.spec import Engine
+from turnloom.app import Board
+from turnloom.board.spec import artifact_type
+from turnloom.explain.logic.reaction import explain_reaction
+from turnloom.explain.logic.turn import explain_turn
+from turnloom.explain.spec.reaction import ConsumptionExplained, OfferExplained
+from turnloom.explain.spec.turn import TurnExplained
 
 # What no verdict may tell.
 CARD = "4000-1234"
@@ -77,7 +77,7 @@ def clerk(given: Any) -> Clerk:
 class Shop(NamedTuple):
     """A board, and the app that it belongs to."""
 
-    app: Weft
+    app: Loom
     board: Board
 
     async def settle(self) -> "ExceptionGroup[Exception] | None":
@@ -103,7 +103,7 @@ class Shop(NamedTuple):
 @asynccontextmanager
 async def shop(engine: Engine | None = None) -> AsyncGenerator[Shop]:
     """A board without agents."""
-    async with Weft(store="memory", engine=engine) as app:
+    async with Loom(store="memory", engine=engine) as app:
         yield Shop(app, app.board("shop"))
 
 

@@ -18,12 +18,12 @@ from tests.explain.shop import (
     shop,
     taking,
 )
-from weft.board.spec import After, Private, Public
-from weft.errors import UsageError
-from weft.explain.logic.reaction import explain_reaction
-from weft.explain.spec.reaction import ConsumptionExplained, OfferExplained
-from weft.explain.spec.variable import VariableExplained
-from weft.reaction.spec import Batch, Join
+from turnloom.board.spec import After, Private, Public
+from turnloom.errors import UsageError
+from turnloom.explain.logic.reaction import explain_reaction
+from turnloom.explain.spec.reaction import ConsumptionExplained, OfferExplained
+from turnloom.explain.spec.variable import VariableExplained
+from turnloom.reaction.spec import Batch, Join
 
 FAR = datetime(2500, 1, 1, tzinfo=UTC)
 

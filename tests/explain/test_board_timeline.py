@@ -6,11 +6,11 @@ from typing import Any
 import msgspec
 
 from tests.explain.shop import Order, Parcel, Payment, engine, pack, shop
-from weft import Task
-from weft.assembly.spec import ContextRequest, ContextSlice
-from weft.explain.logic.timeline import timeline
-from weft.explain.spec.timeline import Timeline
-from weft.reaction.spec import Batch
+from turnloom import Task
+from turnloom.assembly.spec import ContextRequest, ContextSlice
+from turnloom.explain.logic.timeline import timeline
+from turnloom.explain.spec.timeline import Timeline
+from turnloom.reaction.spec import Batch
 
 
 async def nothing(request: ContextRequest) -> ContextSlice:

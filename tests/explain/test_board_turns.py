@@ -8,19 +8,19 @@ import pytest
 
 from tests.explain.shop import Order, Parcel, Payment, Shop, clerk, engine, pack, seqs, shop, turn
 from tests.explain.test_turn import altered
-from weft import Answer, Event, Task, ToolCall
-from weft.assembly.service.providers import (
+from turnloom import Answer, Event, Task, ToolCall
+from turnloom.assembly.service.providers import (
     CompositeProvider,
     DefaultCorrelationProvider,
     FilteredContextProvider,
     RedactingProvider,
 )
-from weft.assembly.spec import ContextRequest, ContextSlice
-from weft.board.spec import FilterConfig, Private
-from weft.explain.logic.turn import explain_turn
-from weft.explain.spec.board import Chose, Gathered, Published, Unprovided
-from weft.explain.spec.steps import ModelAsked, ToolUsed
-from weft.explain.spec.turn import TurnExplained
+from turnloom.assembly.spec import ContextRequest, ContextSlice
+from turnloom.board.spec import FilterConfig, Private
+from turnloom.explain.logic.turn import explain_turn
+from turnloom.explain.spec.board import Chose, Gathered, Published, Unprovided
+from turnloom.explain.spec.steps import ModelAsked, ToolUsed
+from turnloom.explain.spec.turn import TurnExplained
 
 PAID = FilterConfig(types={"Payment"})
 

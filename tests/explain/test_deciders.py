@@ -4,10 +4,10 @@ import msgspec
 
 from tests.explain.conftest import Tell, Told
 from tests.explain.workshop import CHATTER, CHOICE, pattern
-from weft import Answer
-from weft.agents.spec import ToolCall
-from weft.assembly.events import FrameAssembled
-from weft.explain.logic.route import NOT_OFFERED, explain_route
+from turnloom import Answer
+from turnloom.agents.spec import ToolCall
+from turnloom.assembly.events import FrameAssembled
+from turnloom.explain.logic.route import NOT_OFFERED, explain_route
 
 
 async def test_every_route_is_decided_again_as_it_was(busy: Told) -> None:

@@ -9,14 +9,14 @@ import pytest
 from tests.flow.notes import Notes, bad, count, done, flow, note, results, undo
 from tests.support.flows import FlowLives
 from tests.support.plays import every
-from weft import AgentStep, Answer, Flow, Message, Path, Retry, Task, from_literal, from_state
-from weft.errors import UsageError
-from weft.explain.logic.asking import explain
-from weft.explain.logic.turn import explain_turn
-from weft.explain.spec.asked import NOTHING_DECLARED, Asked
-from weft.explain.spec.flow import FlowRouteExplained
-from weft.explain.spec.timeline import Timeline
-from weft.log.spec import Event
+from turnloom import AgentStep, Answer, Flow, Message, Path, Retry, Task, from_literal, from_state
+from turnloom.errors import UsageError
+from turnloom.explain.logic.asking import explain
+from turnloom.explain.logic.turn import explain_turn
+from turnloom.explain.spec.asked import NOTHING_DECLARED, Asked
+from turnloom.explain.spec.flow import FlowRouteExplained
+from turnloom.explain.spec.timeline import Timeline
+from turnloom.log.spec import Event
 
 
 def everything() -> Flow[Notes]:

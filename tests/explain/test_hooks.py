@@ -8,10 +8,10 @@ import pytest
 from tests.explain.conftest import FLOW, Engine, Tell, of, said
 from tests.explain.workshop import LINES, REPLIES, TOKEN, WORKSHOP
 from tests.support.folders import write_folder
-from weft import Answer, Weft
-from weft.agents.spec import ToolCall
-from weft.explain.logic.timeline import timeline
-from weft.explain.spec import details, steps
+from turnloom import Answer, Loom
+from turnloom.agents.spec import ToolCall
+from turnloom.explain.logic.timeline import timeline
+from turnloom.explain.spec import details, steps
 
 ASKING = FLOW | {
     "orchestrator.yaml": "{initial_agent: Asker, max_turns: 1}",
@@ -21,7 +21,7 @@ ASKING = FLOW | {
           - {trigger: before_agent, agent: null, file: ask.py, function: may_i}
         """,
     "tools/ask.py": """
-        from weft import use_ui_tool
+        from turnloom import use_ui_tool
 
         async def ask():
             return await use_ui_tool("ask", {}, timeout=0.01)
@@ -34,7 +34,7 @@ ASKING = FLOW | {
 
 async def test_a_hook_that_asks_and_a_question_that_nobody_answers(tmp_path: Path) -> None:
     engine = Engine({"Asker": [Answer(calls=(ToolCall("ask"),)), "Well."]})
-    async with Weft(store="memory", engine=engine) as app:
+    async with Loom(store="memory", engine=engine) as app:
         run = await app.start(write_folder(tmp_path, ASKING))
         async for event in run.events():
             if event.kind == "run.paused" and "before_agent" in event.data.waiting_for:
@@ -57,15 +57,15 @@ async def test_a_hook_that_asks_and_a_question_that_nobody_answers(tmp_path: Pat
 async def test_a_hook_that_ran_again_in_another_process_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("WEFT_TEST_TOKEN", TOKEN)
+    monkeypatch.setenv("TURNLOOM_TEST_TOKEN", TOKEN)
     folder, store = write_folder(tmp_path, WORKSHOP), str(tmp_path / "runs.db")
-    async with Weft(store=store, engine=Engine(LINES)) as app:
+    async with Loom(store=store, engine=Engine(LINES)) as app:
         run = (await app.start(folder)).id
         async for event in app.run(run).events():
             if event.kind == "run.paused":
                 paused = event.seq
                 break
-    async with Weft(store=store, engine=Engine(LINES)) as app:
+    async with Loom(store=store, engine=Engine(LINES)) as app:
         await app.resume(run)
         left = iter(REPLIES)
         async for event in app.run(run).events(paused - 1):

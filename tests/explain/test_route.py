@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from tests.explain.conftest import FLOW, Tell, Told
-from weft.errors import UsageError
+from turnloom.errors import UsageError
 
 STEER = FLOW | {
     "handoffs.yaml": """

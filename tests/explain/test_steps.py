@@ -5,15 +5,15 @@ import pytest
 
 from tests.explain.conftest import Tell, Told, of, said
 from tests.explain.workshop import LINES, TOKEN, WORKSHOP
-from weft.agents.spec import Answer, Exchange, ToolCall, ToolResult, Usage
-from weft.explain.logic.timeline import timeline
-from weft.explain.logic.turn import explain_turn
-from weft.explain.logic.words import words
-from weft.explain.spec import details, steps
-from weft.explain.spec.turn import TurnExplained
-from weft.kernel.values import as_data
-from weft.runtime.logic import codec
-from weft.variables.logic.secrets import mark
+from turnloom.agents.spec import Answer, Exchange, ToolCall, ToolResult, Usage
+from turnloom.explain.logic.timeline import timeline
+from turnloom.explain.logic.turn import explain_turn
+from turnloom.explain.logic.words import words
+from turnloom.explain.spec import details, steps
+from turnloom.explain.spec.turn import TurnExplained
+from turnloom.kernel.values import as_data
+from turnloom.runtime.logic import codec
+from turnloom.variables.logic.secrets import mark
 
 
 async def test_the_prompt_with_tools_a_form_and_a_secret_is_the_engines_to_the_byte(
@@ -161,7 +161,7 @@ async def test_a_turn_can_be_explained_at_every_point_of_it(busy: Told) -> None:
 
 
 async def test_what_waits_says_so(tell: Tell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("WEFT_TEST_TOKEN", TOKEN)
+    monkeypatch.setenv("TURNLOOM_TEST_TOKEN", TOKEN)
     told = await tell(WORKSHOP, LINES, [])
     found = told.turn(1)
     plan, add = of(found, steps.ToolUsed)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.explain.spec.text import lasting, one_line, table, visible
+from turnloom.explain.spec.text import lasting, one_line, table, visible
 
 
 @given(st.text(st.characters(categories=["Cc", "Cf", "Cs", "Zl", "Zp", "L"])))

@@ -6,11 +6,11 @@ import pytest
 from tests.explain.conftest import FLOW, Engine, Tell, Told
 from tests.explain.workshop import CHATTER, pattern
 from tests.support.folders import write_folder
-from weft import Weft
-from weft.agents.events import ToolsOffered
-from weft.agents.spec import ToolSchema, Usage
-from weft.errors import UnknownRun, UsageError
-from weft.explain.logic.timeline import timeline
+from turnloom import Loom
+from turnloom.agents.events import ToolsOffered
+from turnloom.agents.spec import ToolSchema, Usage
+from turnloom.errors import UnknownRun, UsageError
+from turnloom.explain.logic.timeline import timeline
 
 
 async def test_there_is_a_row_for_each_turn_question_route_and_the_end(told: Told) -> None:
@@ -42,7 +42,7 @@ async def test_runs_that_wait_or_failed_say_so(tell: Tell) -> None:
 
 
 async def test_the_app_explains(told: Told, tmp_path_factory: pytest.TempPathFactory) -> None:
-    async with Weft(store="memory", engine=Engine()) as app:
+    async with Loom(store="memory", engine=Engine()) as app:
         run = await app.start(write_folder(tmp_path_factory.mktemp("flow"), FLOW))
         async for event in run.events():
             if event.kind == "run.paused":

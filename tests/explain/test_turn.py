@@ -4,11 +4,11 @@ import msgspec
 import pytest
 
 from tests.explain.conftest import FLOW, Tell, Told
-from weft.assembly.events import FrameAssembled
-from weft.errors import UsageError
-from weft.explain.logic.turn import explain_turn
-from weft.explain.spec.steps import ModelAsked
-from weft.log.spec import Event
+from turnloom.assembly.events import FrameAssembled
+from turnloom.errors import UsageError
+from turnloom.explain.logic.turn import explain_turn
+from turnloom.explain.spec.steps import ModelAsked
+from turnloom.log.spec import Event
 
 
 def altered(events: list[Event], seq: int, **values: object) -> list[Event]:

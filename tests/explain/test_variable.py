@@ -9,14 +9,14 @@ import pytest
 
 from tests.explain.conftest import Engine, Tell, Told
 from tests.support.folders import write_folder
-from weft import Weft
-from weft.adapters.files import parse
-from weft.cli.explanations import render
-from weft.errors import UsageError
-from weft.explain.logic.variable import explain_variable
-from weft.explain.spec.variable import Change, Refusal, VariableExplained
-from weft.variables.events import ContextRefused
-from weft.variables.logic.descriptions import describe
+from turnloom import Loom
+from turnloom.adapters.files import parse
+from turnloom.cli.explanations import render
+from turnloom.errors import UsageError
+from turnloom.explain.logic.variable import explain_variable
+from turnloom.explain.spec.variable import Change, Refusal, VariableExplained
+from turnloom.variables.events import ContextRefused
+from turnloom.variables.logic.descriptions import describe
 
 # What an agent says decides whether its length, in letters, may be taken.
 COUNT = {
@@ -33,7 +33,7 @@ COUNT = {
           silent: {type: boolean, source: {type: derived, default: true, triggers: []}}
         """,
     "derivations.py": """
-        from weft import UNCHANGED, derivation
+        from turnloom import UNCHANGED, derivation
 
         @derivation
         def count(event, values):
@@ -102,7 +102,7 @@ async def test_a_value_can_be_seen_as_of_any_event(told: Told) -> None:
 async def test_the_environment_shows_what_it_said_and_what_was_made_of_it(
     tell: Tell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("WEFT_TEST_LIMIT", "12")
+    monkeypatch.setenv("TEST_LIMIT", "12")
     found = explain_variable((await tell()).events, "limit")
     assert (found.source, found.raw, found.first, found.defaulted) == (
         "environment",
@@ -111,7 +111,7 @@ async def test_the_environment_shows_what_it_said_and_what_was_made_of_it(
         False,
     )
     assert "'12' → 12" in str(found)
-    monkeypatch.setenv("WEFT_TEST_LIMIT", "many")
+    monkeypatch.setenv("TEST_LIMIT", "many")
     found = explain_variable((await tell()).events, "limit")
     assert (found.raw, found.first, found.defaulted) == ("many", 3, True) and found.note
     assert found.note in str(found)
@@ -166,7 +166,7 @@ async def test_a_name_that_was_only_refused_is_known(told: Told) -> None:
     assert not found.present and [each.writer for each in found.refused] == ["tool:t"]
 
 
-async def described(app: Weft, run: str, variable: str, **more: Any) -> str:
+async def described(app: Loom, run: str, variable: str, **more: Any) -> str:
     found = await app.explain(run, variable=variable, **more)
     assert isinstance(found, VariableExplained)
     assert found.description in str(found)
@@ -176,7 +176,7 @@ async def described(app: Weft, run: str, variable: str, **more: Any) -> str:
 
 async def test_what_a_variable_is_for_is_told_by_what_the_run_began_with(tmp_path: Path) -> None:
     folder = write_folder(tmp_path, COUNT)
-    async with Weft(store="memory", engine=Engine(COUNTED)) as app:
+    async with Loom(store="memory", engine=Engine(COUNTED)) as app:
         run = (await app.start(folder)).id
         await app.run(run).finished()
         for text in ("definitions: {letters: {description: Another.}}", "no: yaml: at all"):

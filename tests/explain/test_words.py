@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 
 from tests.log.strategies import events_of
-from weft.explain.logic.words import words
-from weft.log.spec import Event, Fact
-from weft.runtime.logic import FACTS
+from turnloom.explain.logic.words import words
+from turnloom.log.spec import Event, Fact
+from turnloom.runtime.logic import FACTS
 
 
 @pytest.mark.parametrize("fact", FACTS, ids=lambda fact: fact.kind)

@@ -2,8 +2,8 @@
 
 import msgspec
 
-from weft import Answer
-from weft.agents.spec import ToolCall
+from turnloom import Answer
+from turnloom.agents.spec import ToolCall
 
 TOKEN = "tok-4711-quiet"
 
@@ -21,7 +21,7 @@ WORKSHOP = {
     "context_variables.yaml": """
         definitions:
           token: {type: string, secret: true,
-            source: {type: environment, env_var: WEFT_TEST_TOKEN}}
+            source: {type: environment, env_var: TURNLOOM_TEST_TOKEN}}
           accepted: {type: boolean, source: {type: derived, default: false, triggers: [
             {type: ui_response, tool: plan, response_key: accepted}]}}
           colour: {type: string, source: {type: derived, default: grey, triggers: [
@@ -61,7 +61,7 @@ WORKSHOP = {
              when: '${accepted} == False'}
         """,
     "tools/work.py": """
-        from weft import use_ui_tool
+        from turnloom import use_ui_tool
 
         class Pool: ...
 

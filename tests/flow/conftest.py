@@ -5,12 +5,12 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.support.timed import Timed
-from weft import Weft
+from turnloom import Loom
 
 
 @pytest.fixture
-async def app() -> AsyncIterator[Weft]:
-    async with Weft(store="memory") as app:
+async def app() -> AsyncIterator[Loom]:
+    async with Loom(store="memory") as app:
         yield app
 
 

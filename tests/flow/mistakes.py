@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, TypedDict
 
 from pydantic import BaseModel, ConfigDict
 
-from weft import *
+from turnloom import *
 
 
 class Kind(Enum):

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict
 
 from tests.support.flows import FlowLives, Person, nobody
-from weft import Flow, Path, append
-from weft.log.spec import Event
+from turnloom import Flow, Path, append
+from turnloom.log.spec import Event
 
 
 class Notes(BaseModel):

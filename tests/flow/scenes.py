@@ -5,15 +5,15 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict
 
-from weft import (
+from turnloom import (
     AgentStep,
     Answer,
     Flow,
     FlowFailed,
+    Loom,
     Outcome,
     StepContext,
     Task,
-    Weft,
     append,
     merge,
 )
@@ -114,7 +114,7 @@ def flow_of(*steps: Any, **settings: Any) -> Flow[Work]:
     return flow.then(last, **settings) if before else flow.start_with(last, **settings)
 
 
-async def play(app: Weft, flow: Flow[Any], state: Any = None) -> Outcome:
+async def play(app: Loom, flow: Flow[Any], state: Any = None) -> Outcome:
     """What becomes of a run of a flow, also when it fails."""
     try:
         return await app.run(flow, state)
@@ -122,17 +122,17 @@ async def play(app: Weft, flow: Flow[Any], state: Any = None) -> Outcome:
         return failed.outcome
 
 
-async def facts(app: Weft, run: str, *kinds: str) -> list[Any]:
+async def facts(app: Loom, run: str, *kinds: str) -> list[Any]:
     """The facts of some kinds in a run, in order."""
     return [event.data for event in await app.log(run) if event.kind in kinds]
 
 
-async def kinds(app: Weft, run: str, *begin: str) -> list[str]:
+async def kinds(app: Loom, run: str, *begin: str) -> list[str]:
     """The kinds of what happened in a run that begin so, in order."""
     return [event.kind for event in await app.log(run) if event.kind.startswith(begin)]
 
 
-async def taken(app: Weft, run: str) -> list[str]:
+async def taken(app: Loom, run: str) -> list[str]:
     """Where steps were taken in a run, in order, every attempt counted."""
     return [each.place for each in await facts(app, run, "step.started")]
 

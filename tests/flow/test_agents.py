@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel
 
 from tests.flow.scenes import Model, Work, Writer, facts, flow_of, note, play, taken
-from weft import (
+from turnloom import (
     AgentStep,
     Answer,
     AssembledContext,
@@ -16,19 +16,19 @@ from weft import (
     ContextFormat,
     DefinitionError,
     Flow,
+    Loom,
     Message,
     RagCollection,
     RetrievalResult,
     Selection,
     Task,
     ToolCall,
-    Weft,
     from_literal,
     from_retrieval,
     from_state,
     from_variables,
 )
-from weft.testing import InMemorySearch, ScriptedEngine
+from turnloom.testing import InMemorySearch, ScriptedEngine
 
 
 def heard(task: Task) -> list[tuple[str, str]]:
@@ -59,7 +59,7 @@ class Judge(Writer):
 # ------------------------------------------------------------------ what an agent is told
 
 
-async def test_an_agent_hears_its_instructions_and_what_it_is_asked(app: Weft) -> None:
+async def test_an_agent_hears_its_instructions_and_what_it_is_asked(app: Loom) -> None:
     model = Model("Three is a number.")
     outcome = await app.run(flow_of(note("a"), Writer(model)), Work(number=3))
     (task,) = model.tasks
@@ -69,7 +69,7 @@ async def test_an_agent_hears_its_instructions_and_what_it_is_asked(app: Weft) -
     assert not await facts(app, outcome.run_id, "retrieval.searched")
 
 
-async def test_context_comes_before_what_is_asked_in_declared_order(app: Weft) -> None:
+async def test_context_comes_before_what_is_asked_in_declared_order(app: Loom) -> None:
     model = Model()
     sources = [
         from_state("number"),
@@ -84,7 +84,7 @@ async def test_context_comes_before_what_is_asked_in_declared_order(app: Weft) -
     ]
 
 
-async def test_empty_context_is_not_mentioned(app: Weft) -> None:
+async def test_empty_context_is_not_mentioned(app: Loom) -> None:
     model, step = Model('{"good": true}'), Judge(Model('{"good": true}'))
     await app.run(flow_of(Judge(model), context=[from_state(lambda state: None)]))
     assert heard(model.tasks[0]) == [("user", "Write about 0.")]
@@ -92,14 +92,14 @@ async def test_empty_context_is_not_mentioned(app: Weft) -> None:
     assert step.given[0][1].is_empty
 
 
-async def test_nothing_in_the_state_is_empty_text_beside_other_context(app: Weft) -> None:
+async def test_nothing_in_the_state_is_empty_text_beside_other_context(app: Loom) -> None:
     model = Model()
     sources = [from_literal("Be kind."), from_state(lambda state: None)]
     await app.run(flow_of(Writer(model), context=sources))
     assert heard(model.tasks[0])[0] == ("user", "Context:\nBe kind.")
 
 
-async def test_a_step_says_itself_what_its_agent_hears(app: Weft) -> None:
+async def test_a_step_says_itself_what_its_agent_hears(app: Loom) -> None:
     class Own(Writer):
         def build_messages(self, state: Work, context: AssembledContext) -> Sequence[Message]:
             before = [Message(0, "user", "Hello."), Message(0, "Own", "Hello!")]
@@ -115,7 +115,7 @@ async def test_a_step_says_itself_what_its_agent_hears(app: Weft) -> None:
     ]
 
 
-async def test_half_characters_in_what_an_agent_hears_are_spelled_out(app: Weft) -> None:
+async def test_half_characters_in_what_an_agent_hears_are_spelled_out(app: Loom) -> None:
     class Asks(Writer):
         def user_prompt(self, state: Work) -> str:
             return "half \ud800"
@@ -132,7 +132,7 @@ async def test_half_characters_in_what_an_agent_hears_are_spelled_out(app: Weft)
     assert told == [[("user", r"half \ud800")], [(r"half \ud800", r"half \ud800")]]
 
 
-async def test_a_budget_and_a_format_are_the_steps_own(app: Weft) -> None:
+async def test_a_budget_and_a_format_are_the_steps_own(app: Loom) -> None:
     model = Model('{"good": true}')
     step = Judge(model)
     sources = [
@@ -148,7 +148,7 @@ async def test_a_budget_and_a_format_are_the_steps_own(app: Weft) -> None:
     assert [each.reason for each in context.withheld] == ["over_budget"] and context.tokens <= 12
 
 
-async def test_variables_of_the_flow_are_shown_to_its_agents(app: Weft) -> None:
+async def test_variables_of_the_flow_are_shown_to_its_agents(app: Loom) -> None:
     variables = {
         "definitions": {
             "tone": {"type": "string", "source": {"type": "static", "value": "calm"}},
@@ -173,12 +173,12 @@ async def test_the_app_answers_for_a_step_without_an_engine() -> None:
             return {"text": answer}
 
     engine = ScriptedEngine({"Plain": ["Something."]})
-    async with Weft(store="memory", engine=engine) as app:
+    async with Loom(store="memory", engine=engine) as app:
         assert (await app.run(flow_of(Plain))).state.text == "Something."
     assert engine.calls[0].model == "small"
 
 
-async def test_an_engine_is_a_function_a_method_or_an_object(app: Weft) -> None:
+async def test_an_engine_is_a_function_a_method_or_an_object(app: Loom) -> None:
     async def shout(task: Task) -> Answer:
         return Answer("function")
 
@@ -196,7 +196,7 @@ async def test_an_engine_is_a_function_a_method_or_an_object(app: Weft) -> None:
         assert (await app.run(flow_of(step))).state.text == text
 
 
-async def test_a_selection_picks_who_answers(app: Weft) -> None:
+async def test_a_selection_picks_who_answers(app: Loom) -> None:
     class Chooses(Writer):
         engines = {"left": Model("left"), "right": Model("right")}
 
@@ -217,7 +217,7 @@ class Library(RagCollection):
     name = "flow-library"
 
 
-async def test_a_search_is_made_once_with_exactly_what_is_declared(app: Weft) -> None:
+async def test_a_search_is_made_once_with_exactly_what_is_declared(app: Loom) -> None:
     shelf, step = InMemorySearch(), Judge(Model("never"))
     shelf.seed(("Passage.", 0.9))
     app.register(Library, shelf)
@@ -234,7 +234,7 @@ async def test_a_search_is_made_once_with_exactly_what_is_declared(app: Weft) ->
 
 
 async def test_passages_below_the_threshold_are_left_out_and_the_rest_is_sorted_and_cut(
-    app: Weft,
+    app: Loom,
 ) -> None:
     shelf, step = InMemorySearch(), Judge(Model('{"good": true}'))
     shelf.seed(*(RetrievalResult(f"{n}.", n / 10, f"d{n}") for n in (6, 9, 2, 8)))
@@ -247,7 +247,7 @@ async def test_passages_below_the_threshold_are_left_out_and_the_rest_is_sorted_
     assert found == [(0.9, "d9"), (0.8, "d8")]
 
 
-async def test_nothing_found_and_nothing_asked_are_no_errors(app: Weft) -> None:
+async def test_nothing_found_and_nothing_asked_are_no_errors(app: Loom) -> None:
     shelf, model = InMemorySearch(), Model()
     app.register(Library, shelf)
     sources = [from_retrieval(Library, "numbers"), from_retrieval(Library, lambda state: " ")]
@@ -259,7 +259,7 @@ async def test_nothing_found_and_nothing_asked_are_no_errors(app: Weft) -> None:
 # ------------------------------------------------------------------ answers
 
 
-async def test_a_step_gets_the_typed_answer_and_the_context(app: Weft) -> None:
+async def test_a_step_gets_the_typed_answer_and_the_context(app: Loom) -> None:
     step = Judge(Model('{"good": true, "why": "it is short"}'))
     outcome = await app.run(flow_of(step, context=[from_literal("Be kind.")]), Work(number=1))
     ((answer, context),) = step.given
@@ -268,7 +268,7 @@ async def test_a_step_gets_the_typed_answer_and_the_context(app: Weft) -> None:
     assert (outcome.state.text, outcome.state.number) == ("it is short", 2)
 
 
-async def test_an_answer_that_does_not_fit_goes_back_with_the_problem(app: Weft) -> None:
+async def test_an_answer_that_does_not_fit_goes_back_with_the_problem(app: Loom) -> None:
     model = Model("Good!", '{"good": "perhaps"}', '{"good": false}')
     step = Judge(model)
     outcome = await app.run(flow_of(step))
@@ -279,7 +279,7 @@ async def test_an_answer_that_does_not_fit_goes_back_with_the_problem(app: Weft)
     assert "good" in second.problem
 
 
-async def test_an_answer_that_never_fits_fails_with_its_text_kept(app: Weft) -> None:
+async def test_an_answer_that_never_fits_fails_with_its_text_kept(app: Loom) -> None:
     model = Model("Good, I would say!")
     outcome = await play(app, flow_of(Judge(model)))
     assert outcome.status == "failed" and len(model.tasks) == 4 and outcome.state == Work()
@@ -290,7 +290,7 @@ async def test_an_answer_that_never_fits_fails_with_its_text_kept(app: Weft) -> 
     assert [each.raw for each in answered] == ["Good, I would say!"] * 4
 
 
-async def test_a_retry_is_a_turn_of_its_own(app: Weft) -> None:
+async def test_a_retry_is_a_turn_of_its_own(app: Loom) -> None:
     def fail_first(task: Task) -> str:
         if task.turn == 1:
             raise ConnectionError("no line")
@@ -304,7 +304,7 @@ async def test_a_retry_is_a_turn_of_its_own(app: Weft) -> None:
     assert [each.status for each in turns] == ["failed", "done"]
 
 
-async def test_a_failure_of_an_agent_is_handled_by_its_type(app: Weft) -> None:
+async def test_a_failure_of_an_agent_is_handled_by_its_type(app: Loom) -> None:
     def fail(task: Task) -> str:
         raise ConnectionError("no line")
 
@@ -314,7 +314,7 @@ async def test_a_failure_of_an_agent_is_handled_by_its_type(app: Weft) -> None:
     assert (await app.run(flow)).state.notes == ["wait", "b"]
 
 
-async def test_what_a_step_makes_of_an_answer_may_fail(app: Weft) -> None:
+async def test_what_a_step_makes_of_an_answer_may_fail(app: Loom) -> None:
     class Breaks(Writer):
         def apply(self, state: Work, answer: Any, context: AssembledContext) -> Any:
             raise LookupError("no idea")
@@ -324,7 +324,7 @@ async def test_what_a_step_makes_of_an_answer_may_fail(app: Weft) -> None:
     assert outcome.failure.message == "no idea" and outcome.state == Work()
 
 
-async def test_an_answer_may_say_how_sure_it_is(app: Weft) -> None:
+async def test_an_answer_may_say_how_sure_it_is(app: Loom) -> None:
     flow = flow_of(
         Judge(Model('{"good": true, "confidence": 0.4}')),
         require_confidence=0.5,
@@ -345,7 +345,7 @@ class Streams:
         return Answer("Once upon a time.")
 
 
-async def test_an_answer_is_heard_before_it_changes_anything(app: Weft) -> None:
+async def test_an_answer_is_heard_before_it_changes_anything(app: Loom) -> None:
     order: list[str] = []
 
     class Hears(Writer):
@@ -364,7 +364,7 @@ async def test_an_answer_is_heard_before_it_changes_anything(app: Weft) -> None:
     assert order == ["Whole.", "applied"]
 
 
-async def test_who_cannot_hear_fails_the_step_and_changes_nothing(app: Weft) -> None:
+async def test_who_cannot_hear_fails_the_step_and_changes_nothing(app: Loom) -> None:
     class Deaf(Writer):
         def on_text(self, text: str) -> None:
             raise OSError("the screen is gone")
@@ -378,7 +378,7 @@ async def test_who_cannot_hear_fails_the_step_and_changes_nothing(app: Weft) -> 
 # ------------------------------------------------------------------ threads and tools
 
 
-async def test_steps_of_one_thread_remember_what_was_said(app: Weft) -> None:
+async def test_steps_of_one_thread_remember_what_was_said(app: Loom) -> None:
     class Talks(Writer):
         thread = "talk"
 
@@ -413,7 +413,7 @@ def calls_tools(task: Task) -> Any:
     return Answer(calls=(ToolCall("weigh", {"item": "tea" * len(task.exchanges)}),))
 
 
-async def test_an_agent_calls_its_tools(app: Weft) -> None:
+async def test_an_agent_calls_its_tools(app: Loom) -> None:
     class Weighs(Writer):
         tools = (weigh,)
 
@@ -426,7 +426,7 @@ async def test_an_agent_calls_its_tools(app: Weft) -> None:
     assert outcome.state.text == "6"
 
 
-async def test_tools_are_called_so_often_and_what_they_gave_is_kept(app: Weft) -> None:
+async def test_tools_are_called_so_often_and_what_they_gave_is_kept(app: Loom) -> None:
     class Weighs(Writer):
         tools = (weigh,)
         max_tool_rounds = 2

@@ -9,15 +9,15 @@ import pytest
 
 from tests.flow.scenes import SOON, Sees, Work, facts, failing, flow_of, note, play, taken
 from tests.support.timed import Timed
-from weft import (
+from turnloom import (
     Flow,
+    Loom,
     Option,
     Outcome,
     Path,
     QuestionExpired,
     Run,
     UsageError,
-    Weft,
     complete,
     escalate_to,
 )
@@ -37,7 +37,7 @@ async def decide(run: Run, answer: Any) -> Outcome:
         return await run.outcome()
 
 
-async def test_an_approval_shows_its_context_and_options_and_waits(app: Weft) -> None:
+async def test_an_approval_shows_its_context_and_options_and_waits(app: Loom) -> None:
     options = [
         Option("approve", "Publish it", "It goes out today."),
         "later",
@@ -57,12 +57,12 @@ async def test_an_approval_shows_its_context_and_options_and_waits(app: Weft) ->
     ]
 
 
-async def test_half_characters_in_what_is_asked_are_spelled_out(app: Weft) -> None:
+async def test_half_characters_in_what_is_asked_are_spelled_out(app: Loom) -> None:
     waiting = await app.run(approving(context=lambda state: "half \ud800"))
     assert waiting.question is not None and waiting.question.prompt == r"half \ud800"
 
 
-async def test_who_approves_lets_the_flow_go_on_and_may_say_more(app: Weft) -> None:
+async def test_who_approves_lets_the_flow_go_on_and_may_say_more(app: Loom) -> None:
     step = Sees()
     flow = Flow("work", Work).start_with(note("draft")).await_approval("boss").finally_(step)
     run = await app.start(flow, user_id="ada")
@@ -73,19 +73,19 @@ async def test_who_approves_lets_the_flow_go_on_and_may_say_more(app: Weft) -> N
     assert (decided.instructions, decided.by) == ("shorter, please", "ada")
 
 
-async def test_a_word_is_enough(app: Weft) -> None:
+async def test_a_word_is_enough(app: Loom) -> None:
     run = await app.start(approving())
     assert (await decide(run, "approve")).state.notes == ["draft", "publish"]
 
 
-async def test_who_rejects_leads_to_the_path_for_that(app: Weft) -> None:
+async def test_who_rejects_leads_to_the_path_for_that(app: Loom) -> None:
     run = await app.start(approving(on_rejection=[note("rewrite")]))
     assert (await decide(run, "reject")).state.notes == ["draft", "rewrite", "publish"]
     run = await app.start(approving(on_rejection=[note("drop"), complete()]))
     assert (await decide(run, "reject")).state.notes == ["draft", "drop"]
 
 
-async def test_a_rejection_without_a_path_fails_the_flow(app: Weft) -> None:
+async def test_a_rejection_without_a_path_fails_the_flow(app: Loom) -> None:
     run = await app.start(approving())
     outcome = await decide(run, {"decision": "reject", "instructions": "too long"})
     assert outcome.status == "failed" and outcome.failure is not None
@@ -93,7 +93,7 @@ async def test_a_rejection_without_a_path_fails_the_flow(app: Weft) -> None:
     assert outcome.failure.message == "'boss' did not approve: too long"
 
 
-async def test_an_option_of_ones_own_approves_or_rejects_as_it_says(app: Weft) -> None:
+async def test_an_option_of_ones_own_approves_or_rejects_as_it_says(app: Loom) -> None:
     options = ["red", "blue", Option("neither", rejects=True)]
     step = Sees()
     flow = Flow("work", Work).start_with(note("a")).await_approval("boss", options=options)
@@ -103,7 +103,7 @@ async def test_an_option_of_ones_own_approves_or_rejects_as_it_says(app: Weft) -
     assert (await decide(await app.start(flow), "neither")).status == "failed"
 
 
-async def test_who_asks_for_time_is_asked_again(app: Weft) -> None:
+async def test_who_asks_for_time_is_asked_again(app: Loom) -> None:
     run = await app.start(approving())
     first = await run.outcome()
     waiting = await decide(run, "defer")
@@ -114,7 +114,7 @@ async def test_who_asks_for_time_is_asked_again(app: Weft) -> None:
     assert [each.outcome for each in decided] == ["deferred", "approved"]
 
 
-async def test_what_is_no_option_is_refused(app: Weft) -> None:
+async def test_what_is_no_option_is_refused(app: Loom) -> None:
     run = await app.start(approving())
     waiting = await run.outcome()
     assert waiting.question is not None
@@ -209,17 +209,17 @@ async def test_who_asks_for_time_gets_none_beyond_the_end(timed: Timed) -> None:
 
 
 async def test_an_approval_survives_a_restart(tmp_path: FilePath) -> None:
-    store, flow = str(tmp_path / "weft.db"), approving()
-    async with Weft(store=store) as app:
+    store, flow = str(tmp_path / "turnloom.db"), approving()
+    async with Loom(store=store) as app:
         waiting = await app.run(flow)
-    async with Weft(store=store) as app:
+    async with Loom(store=store) as app:
         app.register(flow)
         run = await app.resume(waiting.run_id)
         assert (await decide(run, "approve")).state.notes == ["draft", "publish"]
         assert await taken(app, run.id) == ["draft", "publish"]
 
 
-async def test_paths_of_a_fork_ask_one_after_the_other(app: Weft) -> None:
+async def test_paths_of_a_fork_ask_one_after_the_other(app: Loom) -> None:
     first = Path().await_approval("ann", name="first").then(note("a"))
     second = Path().await_approval("bob", name="second").then(note("b"))
     flow = flow_of(note("begin")).fork(first, second, join=note("join"))
@@ -231,14 +231,14 @@ async def test_paths_of_a_fork_ask_one_after_the_other(app: Weft) -> None:
     assert outcome.state.notes == ["begin", "a", "b", "join"]
 
 
-async def test_what_a_rejection_leads_to_may_fail(app: Weft) -> None:
+async def test_what_a_rejection_leads_to_may_fail(app: Loom) -> None:
     run = await app.start(approving(on_rejection=[failing("rewrite")]))
     outcome = await decide(run, "reject")
     assert outcome.status == "failed" and outcome.failure is not None
     assert outcome.failure.step == "rewrite"
 
 
-async def test_a_rejection_is_made_up_for(app: Weft) -> None:
+async def test_a_rejection_is_made_up_for(app: Loom) -> None:
     flow = (
         Flow("work", Work)
         .start_with(note("draft"), compensate=note("shred"))
@@ -249,7 +249,7 @@ async def test_a_rejection_is_made_up_for(app: Weft) -> None:
     assert (await decide(run, "reject")).state.notes == ["draft", "shred", "tell"]
 
 
-async def test_a_run_that_waits_can_be_cancelled(app: Weft) -> None:
+async def test_a_run_that_waits_can_be_cancelled(app: Loom) -> None:
     flow = Flow("work", Work).start_with(note("draft"), compensate=note("shred"))
     run = await app.start(flow.await_approval("boss"))
     await run.outcome()
@@ -258,7 +258,7 @@ async def test_a_run_that_waits_can_be_cancelled(app: Weft) -> None:
     assert outcome.status == "cancelled" and outcome.state.notes == ["draft", "shred"]
 
 
-async def test_context_that_cannot_be_said_fails_the_flow(app: Weft) -> None:
+async def test_context_that_cannot_be_said_fails_the_flow(app: Loom) -> None:
     outcome = await play(app, approving(context=lambda state: 1 / 0))
     assert outcome.failure is not None and outcome.failure.error == "ZeroDivisionError"
 
@@ -270,7 +270,7 @@ async def test_context_that_cannot_be_said_fails_the_flow(app: Weft) -> None:
         ({}, "approval 'release'"),
     ],
 )
-async def test_what_failed_of_an_approval_is_told(app: Weft, asking: Any, told: str) -> None:
+async def test_what_failed_of_an_approval_is_told(app: Loom, asking: Any, told: str) -> None:
     flow = flow_of(note("a")).await_approval("boss", name="release", **asking)
     outcome = await play(app, flow.finally_(note("end")))
     if outcome.question is not None:

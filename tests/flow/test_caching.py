@@ -7,7 +7,7 @@ import pytest
 
 from tests.flow.scenes import Work, facts, flow_of, note, play
 from tests.support.timed import Timed
-from weft import Flow, StepContext, Update, Weft
+from turnloom import Flow, Loom, StepContext, Update
 
 
 class Costly:
@@ -23,7 +23,7 @@ class Costly:
         return Update(number=state.number + self.taken, confidence=0.9)
 
 
-async def test_the_same_step_and_state_is_taken_once(app: Weft) -> None:
+async def test_the_same_step_and_state_is_taken_once(app: Loom) -> None:
     step = Costly()
     flow = flow_of(step, cache=True)
     first, again = await app.run(flow, Work(number=10)), await app.run(flow, Work(number=10))
@@ -33,7 +33,7 @@ async def test_the_same_step_and_state_is_taken_once(app: Weft) -> None:
 
 
 @pytest.mark.parametrize("change", ["state", "step", "flow"])
-async def test_another_state_step_or_flow_is_another_matter(app: Weft, change: str) -> None:
+async def test_another_state_step_or_flow_is_another_matter(app: Loom, change: str) -> None:
     step = Costly()
     await app.run(flow_of(step, cache=True))
     if change == "state":
@@ -60,14 +60,14 @@ async def test_a_result_counts_to_the_end_of_its_time(timed: Timed, seconds: int
     assert step.taken == 2
 
 
-async def test_a_timeline_says_what_was_known_from_before(app: Weft) -> None:
+async def test_a_timeline_says_what_was_known_from_before(app: Loom) -> None:
     flow = flow_of(note("costly"), cache=True)
     await app.run(flow)
     told = str(await app.explain((await app.run(flow)).run_id))
     assert "costly" in told and "as was known from before" in told
 
 
-async def test_without_a_word_nothing_is_kept_and_failures_never_are(app: Weft) -> None:
+async def test_without_a_word_nothing_is_kept_and_failures_never_are(app: Loom) -> None:
     step = Costly()
     for _ in range(2):
         await app.run(flow_of(note("a"), step))
@@ -75,13 +75,13 @@ async def test_without_a_word_nothing_is_kept_and_failures_never_are(app: Weft) 
     assert step.taken == 4
 
 
-async def test_what_was_known_is_joined_to_the_state_of_now(app: Weft) -> None:
+async def test_what_was_known_is_joined_to_the_state_of_now(app: Loom) -> None:
     flow = flow_of(note("costly"), cache=True)
     assert (await app.run(flow, Work(notes=["a"]))).state.notes == ["a", "costly"]
     assert (await app.run(flow, Work(notes=["a"]))).state.notes == ["a", "costly"]
 
 
-async def test_other_variables_are_another_matter(app: Weft) -> None:
+async def test_other_variables_are_another_matter(app: Loom) -> None:
     step = Costly()
     for tier in ("gold", "gold", "iron"):
         source = {"type": "static", "value": tier}

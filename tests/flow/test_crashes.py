@@ -8,8 +8,8 @@ from tests.flow.notes import Notes, bad, count, done, flow, note, results, undo
 from tests.flow.trips import boss, travel
 from tests.support.flows import FlowLives, tale, undone
 from tests.support.plays import every
-from weft import Flow, Path, Retry, escalate_to
-from weft.runtime.spec import Stop
+from turnloom import Flow, Path, Retry, escalate_to
+from turnloom.runtime.spec import Stop
 
 pytestmark = pytest.mark.repeats
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from weft import Flow, Path, complete, escalate_to
-from weft.kernel.pictures import Flowchart
+from turnloom import Flow, Path, complete, escalate_to
+from turnloom.kernel.pictures import Flowchart
 
 GOLDEN = FilePath(__file__).with_name("editing.mmd")
 

@@ -8,9 +8,9 @@ import pytest
 from tests.flow.notes import Notes, bad, done, flow, log_of, note, results, undo
 from tests.support.flows import FlowLives, nobody, undone
 from tests.support.plays import every, last, only
-from weft import Path, Retry, use_ui_tool
-from weft.errors import QuestionExpired
-from weft.testing import Fuse
+from turnloom import Path, Retry, use_ui_tool
+from turnloom.errors import QuestionExpired
+from turnloom.testing import Fuse
 
 
 async def forever(state: Notes, ctx: Any) -> Any:

@@ -9,8 +9,8 @@ import pytest
 
 from tests.flow.scenes import SOON, Sees, Work, facts, failing, flow_of, kinds, note, play, taken
 from tests.support.timed import Timed
-from weft import Flow, FlowFailed, Path, Retry, Run, StepContext, Weft
-from weft.flow.spec.nodes import StepNode
+from turnloom import Flow, FlowFailed, Loom, Path, Retry, Run, StepContext
+from turnloom.flow.spec.nodes import StepNode
 
 
 class Witness:
@@ -44,7 +44,7 @@ def witness() -> Witness:
 # ------------------------------------------------------------------ attempts
 
 
-async def test_two_retries_are_three_attempts_with_the_same_state(app: Weft) -> None:
+async def test_two_retries_are_three_attempts_with_the_same_state(app: Loom) -> None:
     step = Sees(fails=2, number=5)
     outcome = await app.run(flow_of(note("a"), step, retry=2), Work(number=1))
     assert outcome.status == "finished" and outcome.state.number == 5
@@ -57,7 +57,7 @@ async def test_two_retries_are_three_attempts_with_the_same_state(app: Weft) -> 
     ]
 
 
-async def test_what_an_attempt_does_to_its_state_is_not_seen_by_the_next(app: Weft) -> None:
+async def test_what_an_attempt_does_to_its_state_is_not_seen_by_the_next(app: Loom) -> None:
     seen: list[list[str]] = []
 
     async def spoil(state: Work, ctx: StepContext) -> None:
@@ -86,7 +86,7 @@ async def test_attempts_wait_longer_each_time_but_not_for_ever(timed: Timed) -> 
     assert (await run.outcome()).status == "finished" and len(step.states) == 5
 
 
-async def test_however_many_attempts_there_are_a_delay_can_be_said(app: Weft) -> None:
+async def test_however_many_attempts_there_are_a_delay_can_be_said(app: Loom) -> None:
     step = Sees(fails=1100)
     assert (await app.run(flow_of(step, retry=1100), Work())).status == "finished"
     assert len(step.states) == 1101
@@ -115,7 +115,7 @@ async def test_chance_takes_off_up_to_half_of_a_delay(timed: Timed) -> None:
 
 @pytest.mark.parametrize("given", [None, 30])
 async def test_a_step_may_run_out_of_time_that_it_gave_itself(
-    app: Weft, given: float | None
+    app: Loom, given: float | None
 ) -> None:
     async def hasty(state: Work, ctx: StepContext) -> None:
         async with asyncio.timeout(0.01):
@@ -127,7 +127,7 @@ async def test_a_step_may_run_out_of_time_that_it_gave_itself(
 
 
 async def test_a_step_that_takes_too_long_is_stopped_and_what_it_gives_late_is_nothing(
-    app: Weft,
+    app: Loom,
 ) -> None:
     ended: list[str] = []
 
@@ -148,7 +148,7 @@ async def test_a_step_that_takes_too_long_is_stopped_and_what_it_gives_late_is_n
     )
 
 
-async def test_each_attempt_has_the_whole_time(app: Weft) -> None:
+async def test_each_attempt_has_the_whole_time(app: Loom) -> None:
     async def slow_at_first(state: Work, ctx: StepContext) -> dict[str, Any]:
         await asyncio.sleep(5 if ctx.attempt == 1 else 0)
         return {"text": "in time"}
@@ -157,13 +157,13 @@ async def test_each_attempt_has_the_whole_time(app: Weft) -> None:
     assert outcome.state.text == "in time"
 
 
-async def test_a_step_in_time_is_left_alone(app: Weft) -> None:
+async def test_a_step_in_time_is_left_alone(app: Loom) -> None:
     outcome = await app.run(flow_of(note("a"), note("b"), timeout=5))
     assert outcome.state.notes == ["a", "b"]
     assert not await facts(app, outcome.run_id, "step.failed", "step.retried")
 
 
-async def test_a_flow_that_takes_too_long_is_made_up_for(app: Weft, witness: Witness) -> None:
+async def test_a_flow_that_takes_too_long_is_made_up_for(app: Loom, witness: Witness) -> None:
     flow = Flow("work", Work, timeout=0.2).start_with(note("a"), compensate=witness("undo"))
     outcome = await play(app, flow.then(hangs).on_failure(witness("tell")))
     assert outcome.status == "failed" and witness.seen == ["undo", "tell"]
@@ -174,7 +174,7 @@ async def test_a_flow_that_takes_too_long_is_made_up_for(app: Weft, witness: Wit
 # ------------------------------------------------------------------ the record
 
 
-async def test_a_failure_has_its_step_type_message_stack_time_and_attempt(app: Weft) -> None:
+async def test_a_failure_has_its_step_type_message_stack_time_and_attempt(app: Loom) -> None:
     flow = flow_of(note("a"), failing("pay", LookupError("no card")), retry=1)
     told = "of flow 'work' failed in step 'pay': LookupError: no card"
     with pytest.raises(FlowFailed, match=told) as raised:
@@ -189,7 +189,7 @@ async def test_a_failure_has_its_step_type_message_stack_time_and_attempt(app: W
 
 
 async def test_a_flow_without_failures_touches_nothing_that_handles_them(
-    app: Weft, witness: Witness
+    app: Loom, witness: Witness
 ) -> None:
     step = note("a")
     flow = Flow("work", Work).start_with(
@@ -203,7 +203,7 @@ async def test_a_flow_without_failures_touches_nothing_that_handles_them(
 
 
 async def test_handler_then_own_compensation_then_the_others_backwards_then_the_flow(
-    app: Weft, witness: Witness
+    app: Loom, witness: Witness
 ) -> None:
     flow = (
         Flow("order", Work)
@@ -224,7 +224,7 @@ async def test_handler_then_own_compensation_then_the_others_backwards_then_the_
     assert outcome.state.notes[-3:] == ["release", "tell", "archive"]
 
 
-async def test_a_step_that_never_began_is_not_made_up_for(app: Weft, witness: Witness) -> None:
+async def test_a_step_that_never_began_is_not_made_up_for(app: Loom, witness: Witness) -> None:
     flow = flow_of(
         note("a"),
         note("b"),
@@ -235,7 +235,7 @@ async def test_a_step_that_never_began_is_not_made_up_for(app: Weft, witness: Wi
     assert outcome.status == "failed" and witness.seen == []
 
 
-async def test_a_handler_is_chosen_by_the_type_of_the_error(app: Weft, witness: Witness) -> None:
+async def test_a_handler_is_chosen_by_the_type_of_the_error(app: Loom, witness: Witness) -> None:
     handlers = {
         ConnectionError: [witness("reconnect")],
         LookupError: [witness("look")],
@@ -251,14 +251,14 @@ async def test_a_handler_is_chosen_by_the_type_of_the_error(app: Weft, witness: 
         assert witness.seen == [handled]
 
 
-async def test_an_error_that_no_handler_is_for_is_not_handled(app: Weft, witness: Witness) -> None:
+async def test_an_error_that_no_handler_is_for_is_not_handled(app: Loom, witness: Witness) -> None:
     flow = flow_of(failing("a"), on_failure={LookupError: [witness("look")]}, recover=True)
     outcome = await play(app, flow)
     assert outcome.status == "failed" and witness.seen == []
 
 
 async def test_a_handled_failure_lets_the_flow_go_on_with_recover(
-    app: Weft, witness: Witness
+    app: Loom, witness: Witness
 ) -> None:
     flow = (
         Flow("work", Work)
@@ -274,7 +274,7 @@ async def test_a_handled_failure_lets_the_flow_go_on_with_recover(
 
 
 async def test_a_handler_that_fails_is_on_record_and_the_rest_is_done(
-    app: Weft, witness: Witness
+    app: Loom, witness: Witness
 ) -> None:
     flow = (
         Flow("work", Work)
@@ -297,7 +297,7 @@ async def test_a_handler_that_fails_is_on_record_and_the_rest_is_done(
 
 
 async def test_a_compensation_that_fails_is_on_record_and_the_rest_is_done(
-    app: Weft, witness: Witness
+    app: Loom, witness: Witness
 ) -> None:
     flow = (
         Flow("work", Work)
@@ -316,7 +316,7 @@ async def test_a_compensation_that_fails_is_on_record_and_the_rest_is_done(
     assert (second.step, second.by, second.error) == ("a", "undo_a", "")
 
 
-async def test_a_compensation_has_the_time_of_its_step(app: Weft, witness: Witness) -> None:
+async def test_a_compensation_has_the_time_of_its_step(app: Loom, witness: Witness) -> None:
     flow = (
         Flow("work", Work)
         .start_with(witness("a"), compensate=witness("undo_a"))
@@ -330,7 +330,7 @@ async def test_a_compensation_has_the_time_of_its_step(app: Weft, witness: Witne
 
 @pytest.mark.parametrize("cancelled", [False, True])
 async def test_a_compensation_that_hangs_is_stopped_and_the_rest_is_done(
-    app: Weft, witness: Witness, cancelled: bool
+    app: Loom, witness: Witness, cancelled: bool
 ) -> None:
     begun = asyncio.Event()
 
@@ -366,14 +366,14 @@ def test_no_compensation_has_all_the_time_in_the_world(
     assert isinstance(node, StepNode) and node.undo_seconds == seconds
 
 
-async def test_the_stack_of_a_failure_begins_in_the_code_of_the_program(app: Weft) -> None:
+async def test_the_stack_of_a_failure_begins_in_the_code_of_the_program(app: Loom) -> None:
     outcome = await play(app, flow_of(failing("pay")))
     assert outcome.failure is not None
     lines = outcome.failure.stack.splitlines()
     assert "scenes.py" in lines[1] and lines[-1] == "ValueError: pay cannot"
 
 
-async def test_the_last_handler_may_fail_too(app: Weft, witness: Witness) -> None:
+async def test_the_last_handler_may_fail_too(app: Loom, witness: Witness) -> None:
     flow = flow_of(failing("a")).on_failure([witness("tell", RuntimeError()), witness("never")])
     outcome = await play(app, flow)
     assert outcome.status == "failed" and witness.seen == ["tell"]
@@ -381,7 +381,7 @@ async def test_the_last_handler_may_fail_too(app: Weft, witness: Witness) -> Non
 
 
 async def test_each_pass_that_was_completed_is_made_up_for_once(
-    app: Weft, witness: Witness
+    app: Loom, witness: Witness
 ) -> None:
     async def count(state: Work, ctx: StepContext) -> dict[str, Any]:
         return {"number": state.number + 1}
@@ -398,7 +398,7 @@ async def test_each_pass_that_was_completed_is_made_up_for_once(
     assert witness.seen == ["undo"] * 3
 
 
-async def test_a_cancelled_run_makes_up_for_what_was_done(app: Weft, witness: Witness) -> None:
+async def test_a_cancelled_run_makes_up_for_what_was_done(app: Loom, witness: Witness) -> None:
     begun, stopped = asyncio.Event(), asyncio.Event()
 
     async def wait(state: Work, ctx: StepContext) -> None:
@@ -416,7 +416,7 @@ async def test_a_cancelled_run_makes_up_for_what_was_done(app: Weft, witness: Wi
     assert outcome.status == "cancelled" and witness.seen == ["undo"] and stopped.is_set()
 
 
-async def test_a_guard_that_does_not_hold_fails_without_taking_the_step(app: Weft) -> None:
+async def test_a_guard_that_does_not_hold_fails_without_taking_the_step(app: Loom) -> None:
     step = Sees()
     flow = flow_of(
         note("a"), step, validate=(lambda state: state.number > 0, "there is nothing to count")

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from tests.flow.scenes import Sees, Work, facts, failing, flow_of, names, note, play
-from weft import Flow, InvalidUpdate, Path, StepContext, Weft, complete
+from turnloom import Flow, InvalidUpdate, Loom, Path, StepContext, complete
 
 
 def forking(*paths: Any, join: Any, **more: Any) -> Flow[Work]:
@@ -26,7 +26,7 @@ class Meets:
         return step
 
 
-async def test_paths_are_walked_at_once_and_joined_in_declared_order(app: Weft) -> None:
+async def test_paths_are_walked_at_once_and_joined_in_declared_order(app: Loom) -> None:
     meets, join = Meets(3), Sees()
 
     async def last(state: Work, ctx: StepContext) -> dict[str, Any]:
@@ -42,7 +42,7 @@ async def test_paths_are_walked_at_once_and_joined_in_declared_order(app: Weft) 
     assert join.states == [Work(number=1, text="b", best=3, notes=["begin", "a", "slow", "b", "c"])]
 
 
-async def test_each_path_begins_with_the_same_state_and_sees_its_own_changes(app: Weft) -> None:
+async def test_each_path_begins_with_the_same_state_and_sees_its_own_changes(app: Loom) -> None:
     first, second = Sees(), Sees()
     await app.run(
         forking(
@@ -55,7 +55,7 @@ async def test_each_path_begins_with_the_same_state_and_sees_its_own_changes(app
     assert second.states == [Work(notes=["begin", "b"])]
 
 
-async def test_the_join_sees_how_each_path_ended(app: Weft) -> None:
+async def test_the_join_sees_how_each_path_ended(app: Loom) -> None:
     join = Sees()
     rescued = Path(note("b"), failing("c", LookupError("lost"))).on_failure(note("rescue"))
     outcome = await app.run(forking(note("a", number=4), rescued, join=join, name="split"))
@@ -73,7 +73,7 @@ async def test_the_join_sees_how_each_path_ended(app: Weft) -> None:
     ]
 
 
-async def test_a_failure_that_its_step_recovers_from_is_none_of_the_path(app: Weft) -> None:
+async def test_a_failure_that_its_step_recovers_from_is_none_of_the_path(app: Loom) -> None:
     join = Sees()
     mended = Path().then(failing("b"), on_failure=note("mend"), recover=True)
     outcome = await app.run(forking(note("a"), mended, join=join))
@@ -82,7 +82,7 @@ async def test_a_failure_that_its_step_recovers_from_is_none_of_the_path(app: We
 
 
 async def test_a_path_that_fails_stops_the_others_and_what_was_done_is_made_up_for(
-    app: Weft,
+    app: Loom,
 ) -> None:
     stopped: list[str] = []
     undone: list[str] = []
@@ -121,14 +121,14 @@ async def test_a_path_that_fails_stops_the_others_and_what_was_done_is_made_up_f
     assert skipped.place == "fork.0/hang"
 
 
-async def test_two_paths_that_set_one_field_are_refused(app: Weft) -> None:
+async def test_two_paths_that_set_one_field_are_refused(app: Loom) -> None:
     flow = forking(note("a", number=1), note("b", number=2), join=note("join"))
     outcome = await play(app, flow)
     assert outcome.failure is not None and outcome.failure.error == InvalidUpdate.__name__
     assert "Paths 'fork.0' and 'fork.1' both set 'number'." in outcome.failure.message
 
 
-async def test_reducers_join_what_paths_changed(app: Weft) -> None:
+async def test_reducers_join_what_paths_changed(app: Loom) -> None:
     outcome = await app.run(
         forking(
             note("a", counts={"x": 1, "a": 1}, best=7),
@@ -140,19 +140,19 @@ async def test_reducers_join_what_paths_changed(app: Weft) -> None:
     assert outcome.state.counts == {"x": 2, "a": 1, "b": 2} and outcome.state.best == 7
 
 
-async def test_a_join_may_fail_and_be_handled(app: Weft) -> None:
+async def test_a_join_may_fail_and_be_handled(app: Loom) -> None:
     join = Path().then(failing("join"), on_failure=note("mend"), recover=True)
     outcome = await app.run(forking(note("a"), note("b"), join=join))
     assert outcome.state.notes == ["begin", "a", "b", "mend", "end"]
 
 
-async def test_forks_nest(app: Weft) -> None:
+async def test_forks_nest(app: Loom) -> None:
     inner = Path(note("a")).fork(note("b"), note("c"), join=note("inner_join"))
     outcome = await app.run(forking(inner, note("d"), join=note("join")))
     assert outcome.state.notes == ["begin", "a", "b", "c", "inner_join", "d", "join", "end"]
 
 
-async def test_a_path_of_a_fork_has_branches_and_loops(app: Weft) -> None:
+async def test_a_path_of_a_fork_has_branches_and_loops(app: Loom) -> None:
     async def count(state: Work, ctx: StepContext) -> dict[str, Any]:
         return {"number": state.number + 1}
 
@@ -162,13 +162,13 @@ async def test_a_path_of_a_fork_has_branches_and_loops(app: Weft) -> None:
     assert outcome.state.number == 3 and outcome.state.notes == ["begin", "blank", "join", "end"]
 
 
-async def test_a_path_that_completes_is_through(app: Weft) -> None:
+async def test_a_path_that_completes_is_through(app: Loom) -> None:
     short = Path(note("a")).branch(lambda state: 1, {1: complete()}).then(note("never"))
     outcome = await app.run(forking(short, note("b"), join=note("join")))
     assert outcome.state.notes == ["begin", "a", "b", "join", "end"]
 
 
-async def test_many_paths_are_walked(app: Weft) -> None:
+async def test_many_paths_are_walked(app: Loom) -> None:
     paths = [note(f"n{number}") for number in range(100)]
     outcome = await app.run(forking(*paths, join=note("join")))
     assert outcome.state.notes[1:-2] == [f"n{number}" for number in range(100)]

@@ -5,16 +5,16 @@ from typing import Any
 import pytest
 
 from tests.flow.scenes import Model, Work, Writer, facts, kinds, note, play
-from weft import (
+from turnloom import (
     AgentStep,
     DefinitionError,
     Flow,
     Guards,
+    Loom,
     LoopDetection,
     Path,
     RunBudget,
     Selection,
-    Weft,
 )
 
 
@@ -41,7 +41,7 @@ class Noting(Writer):
         return {"notes": [answer]}
 
 
-async def test_of_two_paths_exactly_one_gets_the_last_model_call(app: Weft) -> None:
+async def test_of_two_paths_exactly_one_gets_the_last_model_call(app: Loom) -> None:
     model = Model("here")
     outcome = await play(app, paired(Guards(budget=RunBudget(model_calls=1)), model))
     assert outcome.status == "failed" and len(model.tasks) == 1
@@ -52,14 +52,14 @@ async def test_of_two_paths_exactly_one_gets_the_last_model_call(app: Weft) -> N
     assert (short.resource, short.wanted, short.left) == ("model_calls", 1, 0)
 
 
-async def test_what_exactly_fits_is_done_and_one_more_step_is_not(app: Weft) -> None:
+async def test_what_exactly_fits_is_done_and_one_more_step_is_not(app: Loom) -> None:
     enough = await play(app, paired(Guards(budget=RunBudget(steps=5)), Model("here")))
     short = await play(app, paired(Guards(budget=RunBudget(steps=4)), Model("here")))
     assert enough.status == "finished" and enough.state.notes[-1] == "end"
     assert short.status == "failed" and short.state.notes[-2:] == ["cancel", "tell"]
 
 
-async def test_making_up_is_not_charged(app: Weft) -> None:
+async def test_making_up_is_not_charged(app: Loom) -> None:
     flow = (
         Flow("undone", Work, guards=Guards(budget=RunBudget(steps=2)))
         .start_with(note("first"), compensate=note("second_undo"))
@@ -73,7 +73,7 @@ async def test_making_up_is_not_charged(app: Weft) -> None:
     assert sum(each.amounts.steps for each in spent) == 2
 
 
-async def test_every_attempt_of_a_step_is_charged(app: Weft) -> None:
+async def test_every_attempt_of_a_step_is_charged(app: Loom) -> None:
     async def never(state: Work, ctx: Any) -> None:
         raise ValueError(f"attempt {ctx.attempt}")
 
@@ -99,7 +99,7 @@ def _is_good(state: Work) -> bool:
     return "good" in state.notes
 
 
-async def test_an_agent_in_a_loop_is_told_and_the_hint_stands_in_its_frame(app: Weft) -> None:
+async def test_an_agent_in_a_loop_is_told_and_the_hint_stands_in_its_frame(app: Loom) -> None:
     model = Model(*["same"] * 3, lambda task: "good" if "differently" in task.system else "same")
     outcome = await play(app, refining("stop", model))
     assert outcome.status == "finished" and outcome.state.notes.count("same") == 3
@@ -107,14 +107,14 @@ async def test_an_agent_in_a_loop_is_told_and_the_hint_stands_in_its_frame(app: 
     assert (detected.loop, detected.strategy) == ("exact_repetition", "inject_variation")
 
 
-async def test_a_loop_that_goes_on_stops_the_flow_and_what_was_done_is_undone(app: Weft) -> None:
+async def test_a_loop_that_goes_on_stops_the_flow_and_what_was_done_is_undone(app: Loom) -> None:
     outcome = await play(app, refining("stop", Model("same")))
     assert outcome.status == "failed" and outcome.state.notes == ["book", *["same"] * 6, "cancel"]
     assert await kinds(app, outcome.run_id, "loop.detected") == ["loop.detected"] * 2
 
 
 @pytest.mark.parametrize(("answer", "status"), [("continue", "waiting"), ("stop", "failed")])
-async def test_a_person_says_whether_a_loop_goes_on(app: Weft, answer: str, status: str) -> None:
+async def test_a_person_says_whether_a_loop_goes_on(app: Loom, answer: str, status: str) -> None:
     outcome = await play(app, refining("escalate", Model("same")))
     assert outcome.status == "waiting" and outcome.question is not None
     run = app.run(outcome.run_id)
@@ -156,7 +156,7 @@ def _is_enough(state: Work) -> bool:
     return state.number >= 60
 
 
-async def test_who_answers_better_is_asked_more_often_in_each_category(app: Weft) -> None:
+async def test_who_answers_better_is_asked_more_often_in_each_category(app: Loom) -> None:
     def small(task: Any) -> Any:
         if _category(Work(number=int(task.transcript[-1].text[8:-1]))) == "even":
             return "small"
@@ -170,7 +170,7 @@ async def test_who_answers_better_is_asked_more_often_in_each_category(app: Weft
     assert all(len(each.candidates) == 2 for each in made)
 
 
-async def test_a_selection_among_the_guards_of_a_flow_is_refused(app: Weft) -> None:
+async def test_a_selection_among_the_guards_of_a_flow_is_refused(app: Loom) -> None:
     guards = Guards(selection=Selection(candidates=("a", "b")))
     flow = Flow("none", Work, guards=guards).start_with(note("begin"))
     with pytest.raises(DefinitionError, match="W127.*select=Selection"):

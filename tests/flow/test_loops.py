@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.flow.scenes import Work, facts, flow_of, note, play, taken
-from weft import Flow, FlowFailed, Path, StepContext, Weft, complete
+from turnloom import Flow, FlowFailed, Loom, Path, StepContext, complete
 
 
 async def count(state: Work, ctx: StepContext) -> dict[str, Any]:
@@ -23,7 +23,7 @@ async def count(state: Work, ctx: StepContext) -> dict[str, Any]:
     ],
 )
 async def test_a_loop_ends_when_its_condition_holds_or_after_so_many_passes(
-    app: Weft, goal: int, most: int, passes: int, reason: str
+    app: Loom, goal: int, most: int, passes: int, reason: str
 ) -> None:
     flow = flow_of(note("a")).repeat_until(
         lambda state: state.number >= goal, count, max_iterations=most, name="climb"
@@ -36,12 +36,12 @@ async def test_a_loop_ends_when_its_condition_holds_or_after_so_many_passes(
     assert held == [False] * (passes - 1) + [reason == "the condition holds"]
 
 
-async def test_the_path_is_walked_once_before_anybody_asks(app: Weft) -> None:
+async def test_the_path_is_walked_once_before_anybody_asks(app: Loom) -> None:
     flow = flow_of(note("a")).repeat_until(lambda state: True, count)
     assert (await app.run(flow)).state.number == 1
 
 
-async def test_the_counter_of_an_inner_loop_begins_afresh(app: Weft) -> None:
+async def test_the_counter_of_an_inner_loop_begins_afresh(app: Loom) -> None:
     inner = Path().repeat_until(lambda state: False, count, max_iterations=3, name="inner")
     flow = flow_of(note("a")).repeat_until(
         lambda state: state.number >= 6, inner, max_iterations=4, name="outer"
@@ -60,20 +60,20 @@ async def test_the_counter_of_an_inner_loop_begins_afresh(app: Weft) -> None:
     ]
 
 
-async def test_a_path_may_end_the_flow_from_within_a_loop(app: Weft) -> None:
+async def test_a_path_may_end_the_flow_from_within_a_loop(app: Loom) -> None:
     body = Path(count).branch(lambda state: state.number == 2, {True: [note("enough"), complete()]})
     flow = flow_of(note("a")).repeat_until(lambda state: False, body.then(note("more")))
     outcome = await app.run(flow.finally_(note("end")))
     assert outcome.status == "finished" and outcome.state.notes == ["a", "more", "enough"]
 
 
-async def test_a_loop_begins_a_path(app: Weft) -> None:
+async def test_a_loop_begins_a_path(app: Loom) -> None:
     loop = Path().repeat_until(lambda state: state.number >= 2, count)
     flow = flow_of(note("a")).branch(lambda state: 1, {1: loop}).finally_(note("end"))
     assert (await app.run(flow)).state.number == 2
 
 
-async def test_a_condition_that_fails_fails_the_flow(app: Weft) -> None:
+async def test_a_condition_that_fails_fails_the_flow(app: Loom) -> None:
     flow = flow_of(note("a")).repeat_until(lambda state: state.colour, count, name="climb")
     outcome = await play(app, flow)
     assert outcome.failure is not None and outcome.failure.error == "AttributeError"
@@ -85,14 +85,14 @@ async def test_a_condition_that_fails_fails_the_flow(app: Weft) -> None:
     assert end.error == "the condition of loop 'climb' in pass 1 failed"
 
 
-async def test_a_long_loop_ends(app: Weft) -> None:
+async def test_a_long_loop_ends(app: Loom) -> None:
     flow = flow_of(note("a")).repeat_until(
         lambda state: state.number == 200, count, max_iterations=200
     )
     assert (await app.run(flow)).state.number == 200
 
 
-async def test_a_loop_may_hold_a_fork(app: Weft) -> None:
+async def test_a_loop_may_hold_a_fork(app: Loom) -> None:
     body = Path(count).fork(note("left"), note("right"), join=note("join"))
     flow: Flow[Work] = flow_of(note("a")).repeat_until(lambda state: state.number == 2, body)
     outcome = await app.run(flow)

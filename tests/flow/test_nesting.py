@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.flow.scenes import Work, flow_of, note
-from weft import DefinitionError, Flow, Path, Weft
+from turnloom import DefinitionError, Flow, Loom, Path
 
 # How many paths the innermost one is in.
 DEEPEST = 100
@@ -47,7 +47,7 @@ def nested(around: Callable[[Path, int], Path], depth: int) -> Flow[Work]:
 
 
 @pytest.mark.parametrize("around", [branching, forking, repeating, handling])
-async def test_the_deepest_path_is_checked_drawn_and_walked(app: Weft, around: Any) -> None:
+async def test_the_deepest_path_is_checked_drawn_and_walked(app: Loom, around: Any) -> None:
     flow = nested(around, DEEPEST)
     assert "innermost" in flow.to_mermaid()
     assert (await app.run(flow)).state.notes == ["begin", "innermost", "end"]

@@ -12,9 +12,9 @@ import pytest
 from tests.flow.notes import Notes, bad, flow, log_of, note, undo
 from tests.support.flows import FlowLives, nobody, undone
 from tests.support.plays import every, last, only
-from weft import Path, Retry, Weft, escalate_to
-from weft.errors import QuestionExpired, UsageError
-from weft.testing import Fuse
+from turnloom import Loom, Path, Retry, escalate_to
+from turnloom.errors import QuestionExpired, UsageError
+from turnloom.testing import Fuse
 
 
 def patient(**settings: Any) -> FlowLives:
@@ -163,7 +163,7 @@ async def forever(state: Notes, ctx: Any) -> Any:
 
 
 async def test_a_run_takes_too_long_while_a_step_is_taken() -> None:
-    async with Weft(store="memory") as app:
+    async with Loom(store="memory") as app:
         run = await app.start(flow(timeout=0.2).then(forever, compensate=undo("forever")), Notes())
         assert (await run.outcome()).status == "failed"
         events = await app.log(run.id)
@@ -174,7 +174,7 @@ async def test_a_run_takes_too_long_while_a_step_is_taken() -> None:
 
 async def test_a_run_is_cancelled_while_a_step_is_taken() -> None:
     """What was done is made up for; what handles failures is not asked."""
-    async with Weft(store="memory") as app:
+    async with Loom(store="memory") as app:
         asked = flow().then(forever, compensate=undo("forever")).on_failure(Path(note("told")))
         run = await app.start(asked, Notes())
         async for event in run.events():
@@ -229,7 +229,7 @@ def yes(question: Any) -> Any:
 @pytest.mark.parametrize("seconds", [1e12, 1e300, math.inf])
 async def test_what_is_given_longer_than_there_are_dates_is_given_for_ever(seconds: float) -> None:
     asks = flow(timeout=seconds).then(note("known"), cache=seconds, timeout=seconds)
-    async with Weft(store="memory") as app:
+    async with Loom(store="memory") as app:
         outcome = await app.run(asks.await_approval("boss", timeout=seconds), Notes())
         assert outcome.status == "waiting"
         run = await app.resume(outcome.run_id)
@@ -240,7 +240,7 @@ async def test_what_is_given_longer_than_there_are_dates_is_given_for_ever(secon
 
 async def test_an_attempt_may_have_to_wait_for_ever() -> None:
     again = flow().then(bad("flaky"), retry=Retry(1, delay=1e300, max_delay=math.inf))
-    async with Weft(store="memory") as app:
+    async with Loom(store="memory") as app:
         run = await app.start(again, Notes())
         async with asyncio.timeout(20), aclosing(run.events()) as events:
             while (await anext(events)).kind != "run.paused":

@@ -5,7 +5,7 @@ from pathlib import Path as FilePath
 import pytest
 
 from tests.flow.scenes import Work, note
-from weft import Flow, PlanChanged, UsageError, Weft
+from turnloom import Flow, Loom, PlanChanged, UsageError
 
 
 def asking(last: str) -> Flow[Work]:
@@ -20,18 +20,18 @@ def asking(last: str) -> Flow[Work]:
 
 async def parked(store: str) -> str:
     """A run of the flow that waits, of which this process holds nothing any more."""
-    async with Weft(store=store) as app:
+    async with Loom(store=store) as app:
         return (await app.run(asking("pay"))).run_id
 
 
 @pytest.fixture
 def store(tmp_path: FilePath) -> str:
-    return str(tmp_path / "weft.db")
+    return str(tmp_path / "turnloom.db")
 
 
 async def test_a_run_goes_on_with_its_own_plan_in_another_process(store: str) -> None:
     run = await parked(store)
-    async with Weft(store=store) as app:
+    async with Loom(store=store) as app:
         app.register(asking("post"))
         app.register(asking("pay"))
         again = await app.resume(run)
@@ -41,7 +41,7 @@ async def test_a_run_goes_on_with_its_own_plan_in_another_process(store: str) ->
 
 async def test_a_changed_plan_is_refused_with_what_differs(store: str) -> None:
     run = await parked(store)
-    async with Weft(store=store) as app:
+    async with Loom(store=store) as app:
         app.register(asking("post"))
         with pytest.raises(PlanChanged, match=r"(?s)Build it as it was.*-.*pay.*\+.*post"):
             await (await app.resume(run)).outcome()
@@ -49,7 +49,7 @@ async def test_a_changed_plan_is_refused_with_what_differs(store: str) -> None:
 
 async def test_a_flow_that_nobody_has_is_named(store: str) -> None:
     run = await parked(store)
-    async with Weft(store=store) as app:
+    async with Loom(store=store) as app:
         with pytest.raises(UsageError, match="belongs to flow 'pinned'.*app.register"):
             await (await app.resume(run)).outcome()
 
@@ -58,7 +58,7 @@ async def test_what_is_cancelled_without_its_code_says_that_nothing_was_made_up_
     store: str,
 ) -> None:
     run = await parked(store)
-    async with Weft(store=store) as app:
+    async with Loom(store=store) as app:
         app.register(asking("post"))
         assert await app.run(run).cancel(reason="enough")
         end = (await app.log(run))[-1]

@@ -10,9 +10,9 @@ from tests.flow.notes import Notes
 from tests.flow.trees import Grown, grow, lines
 from tests.support.flows import FlowLives, undone
 from tests.support.plays import every
-from weft.log.events import ENDS
-from weft.log.spec import Event
-from weft.runtime.logic import evolve, freeze, thaw
+from turnloom.log.events import ENDS
+from turnloom.log.spec import Event
+from turnloom.runtime.logic import evolve, freeze, thaw
 
 OVER = ("step.completed", "step.failed", "step.skipped", "step.compensated")
 

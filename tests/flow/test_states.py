@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from tests.flow.scenes import Work, facts, flow_of, note, play
-from weft import Flow, FlowFailed, InvalidUpdate, StepContext, Update, Weft, append
+from turnloom import Flow, FlowFailed, InvalidUpdate, Loom, StepContext, Update, append
 
 
 def gives(given: Any, name: str = "gives") -> Any:
@@ -22,7 +22,7 @@ def gives(given: Any, name: str = "gives") -> Any:
     return step
 
 
-async def test_each_step_is_taken_once_in_order_and_the_state_is_what_they_made(app: Weft) -> None:
+async def test_each_step_is_taken_once_in_order_and_the_state_is_what_they_made(app: Loom) -> None:
     flow = (
         Flow("work", Work)
         .start_with(note("load", number=1))
@@ -48,13 +48,13 @@ async def test_each_step_is_taken_once_in_order_and_the_state_is_what_they_made(
     ],
 )
 async def test_a_change_is_reduced_as_the_field_says(
-    app: Weft, field: str, before: Any, given: Any, after: Any
+    app: Loom, field: str, before: Any, given: Any, after: Any
 ) -> None:
     outcome = await app.run(flow_of(gives({field: given})), Work(**{field: before}))
     assert getattr(outcome.state, field) == after
 
 
-async def test_a_step_that_leaves_a_list_as_it_is_changes_nothing(app: Weft) -> None:
+async def test_a_step_that_leaves_a_list_as_it_is_changes_nothing(app: Loom) -> None:
     outcome = await app.run(flow_of(gives({}), gives(None, "nothing")), Work(notes=["a"]))
     assert outcome.state == Work(notes=["a"])
 
@@ -69,7 +69,7 @@ class Reading(BaseModel):
 
 
 @pytest.mark.parametrize("degrees", [math.nan, math.inf, -math.inf])
-async def test_a_number_that_json_cannot_say_is_in_no_state(app: Weft, degrees: float) -> None:
+async def test_a_number_that_json_cannot_say_is_in_no_state(app: Loom, degrees: float) -> None:
     for given in ({"degrees": degrees}, {"more": degrees}, {"more": [{"deep": degrees}]}):
         with pytest.raises(FlowFailed, match=r"InvalidUpdate: .* cannot be Reading\."):
             await app.run(Flow("reading", Reading).start_with(gives(given)), Reading())
@@ -99,7 +99,7 @@ class Kept(BaseModel):
 
 
 @pytest.mark.filterwarnings("error")
-async def test_what_a_field_says_beside_its_type_counts_without_a_warning(app: Weft) -> None:
+async def test_what_a_field_says_beside_its_type_counts_without_a_warning(app: Loom) -> None:
     outcome = await app.run(Flow("k", Kept).start_with(gives({"name": "Ada", "pet": Dog()})))
     assert (outcome.state.name, outcome.state.pet) == ("Ada", Dog())
     outcome = await play(app, Flow("k", Kept).start_with(gives({"name": "Augusta"})), Kept())
@@ -125,7 +125,7 @@ class Diary(BaseModel):
     tags: Annotated[set[str], joined] = set()
 
 
-async def test_reducers_are_given_values_of_their_field_where_they_can_be(app: Weft) -> None:
+async def test_reducers_are_given_values_of_their_field_where_they_can_be(app: Loom) -> None:
     days = gives({"day": date(2026, 5, 1), "tags": {"a"}}, "days")
     one = gives({"day": date(2025, 5, 1), "tags": "b"}, "one")
     flow = Flow("diary", Diary).start_with(gives(None)).fork(days, one, join=gives({}, "join"))
@@ -135,7 +135,7 @@ async def test_reducers_are_given_values_of_their_field_where_they_can_be(app: W
 
 @pytest.mark.parametrize("form", [dict, Update])
 async def test_a_list_that_is_given_back_as_it_was_does_not_come_twice(
-    app: Weft, form: Any
+    app: Loom, form: Any
 ) -> None:
     async def sees(state: Work, ctx: StepContext) -> Any:
         return form(notes=state.notes, number=len(state.notes))
@@ -153,7 +153,7 @@ async def test_a_list_that_is_given_back_as_it_was_does_not_come_twice(
     ],
 )
 async def test_a_list_that_is_changed_in_place_and_given_back_is_refused(
-    app: Weft, scribble: Any
+    app: Loom, scribble: Any
 ) -> None:
     async def scribbles(state: Work, ctx: StepContext) -> Any:
         scribble(state.notes)
@@ -175,7 +175,7 @@ class Added(BaseModel):
     plain: list[int] = []
 
 
-async def test_reducers_of_ones_own_do_not_reduce_a_list_with_itself(app: Weft) -> None:
+async def test_reducers_of_ones_own_do_not_reduce_a_list_with_itself(app: Loom) -> None:
     async def sees(state: Added, ctx: StepContext) -> Any:
         state.plain.append(2)
         return {"summed": state.summed, "plain": state.plain}
@@ -184,7 +184,7 @@ async def test_reducers_of_ones_own_do_not_reduce_a_list_with_itself(app: Weft) 
     assert outcome.state == Added(summed=[1], plain=[1, 2])
 
 
-async def test_an_update_says_what_changes_and_how_sure_it_is(app: Weft) -> None:
+async def test_an_update_says_what_changes_and_how_sure_it_is(app: Loom) -> None:
     outcome = await app.run(
         flow_of(gives(Update(number=1)), gives(Update({"text": "so"}, confidence=0.9), "sure"))
     )
@@ -207,7 +207,7 @@ async def test_an_update_says_what_changes_and_how_sure_it_is(app: Weft) -> None
     ],
 )
 async def test_what_is_no_change_fails_the_step_and_changes_nothing(
-    app: Weft, given: Any, told: str
+    app: Loom, given: Any, told: str
 ) -> None:
     outcome = await play(app, flow_of(gives(given)), Work(notes=["a"]))
     assert outcome.status == "failed" and outcome.state == Work(notes=["a"])
@@ -234,13 +234,13 @@ class Span(BaseModel):
     ("given", "told"),
     [({"last": 100}, "less than or equal to 99"), ({"first": 50}, "first is after last")],
 )
-async def test_what_the_model_refuses_is_refused(app: Weft, given: Any, told: str) -> None:
+async def test_what_the_model_refuses_is_refused(app: Loom, given: Any, told: str) -> None:
     outcome = await play(app, Flow("span", Span).start_with(gives(given)))
     assert outcome.status == "failed" and outcome.state == Span()
     assert outcome.failure is not None and told in outcome.failure.message
 
 
-async def test_values_keep_their_types(app: Weft) -> None:
+async def test_values_keep_their_types(app: Loom) -> None:
     day = date(2026, 5, 1)
     seen: list[Span] = []
 
@@ -252,14 +252,14 @@ async def test_values_keep_their_types(app: Weft) -> None:
     assert outcome.state == Span(day=day, seen=[day]) == seen[0]
 
 
-async def test_a_run_begins_with_a_state_of_the_flow_only(app: Weft) -> None:
+async def test_a_run_begins_with_a_state_of_the_flow_only(app: Loom) -> None:
     flow: Any = flow_of(note("a"))
     with pytest.raises(InvalidUpdate, match="The flow's state is a Work, not"):
         await app.run(flow, Span())
     assert await app.runs() == []
 
 
-async def test_a_step_cannot_change_the_state_behind_the_back_of_the_flow(app: Weft) -> None:
+async def test_a_step_cannot_change_the_state_behind_the_back_of_the_flow(app: Loom) -> None:
     async def scribble(state: Work, ctx: StepContext) -> None:
         state.notes.append("scribbled")
         state.counts["a"] = 1

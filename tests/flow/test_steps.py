@@ -5,10 +5,10 @@ import threading
 from typing import Any
 
 from tests.flow.scenes import SOON, Sees, Work, facts, flow_of, note, play, taken
-from weft import Flow, StepContext, UsageError, Weft, use_ui_tool
+from turnloom import Flow, Loom, StepContext, UsageError, use_ui_tool
 
 
-async def test_a_step_is_told_where_it_stands(app: Weft) -> None:
+async def test_a_step_is_told_where_it_stands(app: Loom) -> None:
     step = Sees(fails=1)
     outcome = await app.run(flow_of(note("a"), step, retry=1, name="look"))
     first, second = step.contexts
@@ -20,14 +20,14 @@ async def test_a_step_is_told_where_it_stands(app: Weft) -> None:
     assert repr(first) == "StepContext(step='look', attempt=1)"
 
 
-async def test_two_steps_have_two_keys(app: Weft) -> None:
+async def test_two_steps_have_two_keys(app: Loom) -> None:
     first, second = Sees(), Sees()
     await app.run(flow_of(first, second, name="second"))
     (one,), (other,) = first.contexts, second.contexts
     assert one.idempotency_key != other.idempotency_key
 
 
-async def test_an_effect_is_done_once_whatever_the_attempt(app: Weft) -> None:
+async def test_an_effect_is_done_once_whatever_the_attempt(app: Loom) -> None:
     paid: list[str] = []
 
     async def pay(state: Work, ctx: StepContext) -> dict[str, Any]:
@@ -40,7 +40,7 @@ async def test_an_effect_is_done_once_whatever_the_attempt(app: Weft) -> None:
     assert outcome.state.text == "receipt 1" and paid == ["9.50"]
 
 
-async def test_a_plain_function_works_in_a_thread(app: Weft, strict_loop: None) -> None:
+async def test_a_plain_function_works_in_a_thread(app: Loom, strict_loop: None) -> None:
     seen: list[int] = []
 
     def slow(state: Work, ctx: StepContext) -> dict[str, Any]:
@@ -52,7 +52,7 @@ async def test_a_plain_function_works_in_a_thread(app: Weft, strict_loop: None) 
     assert outcome.state.number == 1 and seen != [threading.get_ident()]
 
 
-async def test_a_class_is_a_step_by_its_run(app: Weft) -> None:
+async def test_a_class_is_a_step_by_its_run(app: Loom) -> None:
     class Doubles:
         async def run(self, state: Work, ctx: StepContext) -> dict[str, Any]:
             return {"number": state.number * 2}
@@ -69,18 +69,18 @@ async def test_a_class_is_a_step_by_its_run(app: Weft) -> None:
     assert await taken(app, outcome.run_id) == ["Doubles", "Adds"]
 
 
-async def test_one_step_is_used_twice_under_two_names(app: Weft) -> None:
+async def test_one_step_is_used_twice_under_two_names(app: Loom) -> None:
     flow = Flow("work", Work).start_with(note("look"), name="first").then(note("look"))
     outcome = await app.run(flow)
     assert await taken(app, outcome.run_id) == ["first", "look"]
 
 
-async def test_a_flow_without_a_last_step_runs(app: Weft) -> None:
+async def test_a_flow_without_a_last_step_runs(app: Loom) -> None:
     outcome = await app.run(Flow("work", Work).start_with(note("a")).then(note("b")))
     assert outcome.status == "finished" and outcome.state.notes == ["a", "b"]
 
 
-async def test_a_step_asks_a_person_and_is_entered_again_with_the_answer(app: Weft) -> None:
+async def test_a_step_asks_a_person_and_is_entered_again_with_the_answer(app: Loom) -> None:
     entered: list[int] = []
 
     async def ask(state: Work, ctx: StepContext) -> dict[str, Any]:
@@ -99,7 +99,7 @@ async def test_a_step_asks_a_person_and_is_entered_again_with_the_answer(app: We
     assert entered == [1, 1]
 
 
-async def test_steps_beside_each_other_ask_one_after_the_other(app: Weft) -> None:
+async def test_steps_beside_each_other_ask_one_after_the_other(app: Loom) -> None:
     def asks(field: str) -> Any:
         async def ask(state: Work, ctx: StepContext) -> dict[str, Any]:
             return {field: await use_ui_tool(field, {"question": f"Which {field}?"})}
@@ -117,7 +117,7 @@ async def test_steps_beside_each_other_ask_one_after_the_other(app: Weft) -> Non
     assert (outcome.status, outcome.state.text, outcome.state.number) == ("finished", "green", 4)
 
 
-async def test_a_plain_function_may_not_ask(app: Weft) -> None:
+async def test_a_plain_function_may_not_ask(app: Loom) -> None:
     caught: list[Exception] = []
 
     def ask(state: Work, ctx: StepContext) -> None:
@@ -130,7 +130,7 @@ async def test_a_plain_function_may_not_ask(app: Weft) -> None:
     assert len(caught) == 1
 
 
-async def test_a_step_that_takes_time_hinders_no_other_run(app: Weft) -> None:
+async def test_a_step_that_takes_time_hinders_no_other_run(app: Loom) -> None:
     gate = asyncio.Event()
 
     async def wait(state: Work, ctx: StepContext) -> None:
@@ -142,7 +142,7 @@ async def test_a_step_that_takes_time_hinders_no_other_run(app: Weft) -> None:
     assert (await slow.outcome()).status == "finished"
 
 
-async def test_each_run_is_driven_with_the_code_that_it_was_begun_with(app: Weft) -> None:
+async def test_each_run_is_driven_with_the_code_that_it_was_begun_with(app: Loom) -> None:
     def flow(number: int) -> Flow[Work]:
         async def give(state: Work, ctx: StepContext) -> dict[str, Any]:
             return {"number": number}
@@ -153,7 +153,7 @@ async def test_each_run_is_driven_with_the_code_that_it_was_begun_with(app: Weft
     assert [(await run.outcome()).state.number for run in runs] == [0, 1, 2]
 
 
-async def test_what_steps_changed_is_on_record(app: Weft) -> None:
+async def test_what_steps_changed_is_on_record(app: Loom) -> None:
     outcome = await app.run(flow_of(note("a", number=3, best=4)))
     (given,) = await facts(app, outcome.run_id, "state.given")
     (done,) = await facts(app, outcome.run_id, "step.completed")
@@ -162,7 +162,7 @@ async def test_what_steps_changed_is_on_record(app: Weft) -> None:
     assert done.reduced == {"best": 4}
 
 
-async def test_two_effects_of_one_name_at_once_are_refused(app: Weft) -> None:
+async def test_two_effects_of_one_name_at_once_are_refused(app: Loom) -> None:
     paid: list[int] = []
 
     async def charge() -> int:

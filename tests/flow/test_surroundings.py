@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.flow.scenes import Model, Work, Writer, facts, failing, note, play
-from weft import Context, DefinitionError, Flow, MissingContext, StepContext, Weft
+from turnloom import Context, DefinitionError, Flow, Loom, MissingContext, StepContext
 
 
 def derived(default: Any, type: str, *triggers: dict[str, Any]) -> dict[str, Any]:
@@ -24,7 +24,7 @@ VARIABLES: dict[str, Any] = {
 }
 
 
-async def test_steps_read_and_write_variables(app: Weft) -> None:
+async def test_steps_read_and_write_variables(app: Loom) -> None:
     async def look(state: Work, ctx: StepContext) -> dict[str, Any]:
         ctx["seen"] = True
         return {"text": ctx["tier"]}
@@ -39,7 +39,7 @@ async def test_steps_read_and_write_variables(app: Weft) -> None:
     assert (changed.name, changed.value, changed.writer) == ("seen", True, "step:look")
 
 
-async def test_what_a_failed_attempt_wrote_stays_written(app: Weft) -> None:
+async def test_what_a_failed_attempt_wrote_stays_written(app: Loom) -> None:
     async def look(state: Work, ctx: StepContext) -> dict[str, Any]:
         was, ctx["seen"] = ctx["seen"], True
         if ctx.attempt == 1:
@@ -50,7 +50,7 @@ async def test_what_a_failed_attempt_wrote_stays_written(app: Weft) -> None:
     assert (await app.run(flow)).state.number == 1
 
 
-async def test_what_agents_say_changes_variables(app: Weft) -> None:
+async def test_what_agents_say_changes_variables(app: Loom) -> None:
     async def check(state: Work, ctx: StepContext) -> dict[str, Any]:
         return {"number": int(ctx["done"])}
 
@@ -58,7 +58,7 @@ async def test_what_agents_say_changes_variables(app: Weft) -> None:
     assert (await app.run(flow)).state.number == 1
 
 
-async def test_hooks_run_around_the_run_and_around_turns(app: Weft) -> None:
+async def test_hooks_run_around_the_run_and_around_turns(app: Loom) -> None:
     ran: list[str] = []
 
     def hook(name: str) -> Any:
@@ -83,7 +83,7 @@ async def test_hooks_run_around_the_run_and_around_turns(app: Weft) -> None:
     assert ran == ["opens", "closes"]
 
 
-async def test_variables_that_cannot_be_are_refused_before_anything_runs(app: Weft) -> None:
+async def test_variables_that_cannot_be_are_refused_before_anything_runs(app: Loom) -> None:
     wrong = {"definitions": {"tier": {"type": "colour", "source": {"type": "static"}}}}
     flow = Flow("work", Work, variables=wrong).start_with(note("a"))
     with pytest.raises(DefinitionError, match="'type' is 'colour'"):
@@ -92,7 +92,7 @@ async def test_variables_that_cannot_be_are_refused_before_anything_runs(app: We
 
 
 async def test_a_run_does_not_begin_without_what_it_requires(
-    app: Weft, monkeypatch: pytest.MonkeyPatch
+    app: Loom, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = {"type": "environment", "env_var": "FLOW_TIER"}
     needed = {"definitions": {"tier": {"type": "string", "required": True, "source": source}}}
@@ -103,7 +103,7 @@ async def test_a_run_does_not_begin_without_what_it_requires(
 
 
 async def test_a_secret_in_the_state_is_masked_in_the_log_only(
-    app: Weft, monkeypatch: pytest.MonkeyPatch
+    app: Loom, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = {"type": "environment", "env_var": "FLOW_KEY"}
     secret = {"definitions": {"key": {"type": "string", "secret": True, "source": source}}}
@@ -127,7 +127,7 @@ async def test_a_secret_in_the_state_is_masked_in_the_log_only(
     assert "s3cr3t" not in outcome.failure.stack
 
 
-async def test_a_flow_says_its_version(app: Weft) -> None:
+async def test_a_flow_says_its_version(app: Loom) -> None:
     outcome = await app.run(Flow("work", Work, version="2026-11").start_with(note("a")))
     (started,) = await facts(app, outcome.run_id, "run.started")
     assert (started.workflow, started.workflow_version) == ("work", "2026-11")

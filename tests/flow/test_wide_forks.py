@@ -5,9 +5,9 @@ from typing import Any
 
 from tests.flow.notes import Notes, flow, note, results
 from tests.support.flows import FlowLives
-from weft import Flow, Path
-from weft.log.spec import Event
-from weft.runtime.logic import evolve, fresh
+from turnloom import Flow, Path
+from turnloom.log.spec import Event
+from turnloom.runtime.logic import evolve, fresh
 
 
 class Counter:

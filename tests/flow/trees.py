@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tests.flow.notes import Doomed, Notes, undo
-from weft import Flow, Path, Retry
+from turnloom import Flow, Path, Retry
 
 
 @dataclass(frozen=True)

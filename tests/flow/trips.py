@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict
 
 from tests.support.flows import FlowLives
-from weft import AgentStep, Answer, Flow, Path, Retry, Task, append, use_ui_tool
+from turnloom import AgentStep, Answer, Flow, Path, Retry, Task, append, use_ui_tool
 
 
 class Trip(BaseModel):

@@ -85,9 +85,9 @@ def plant_tree(path: Path) -> Tree:
     tree = Tree(path)
     tree.write(".gitignore", (ROOT / ".gitignore").read_text(encoding="utf-8"))
     tree.write("pyproject.toml", (ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    for package in [*contract("kinds")["containers"], "weft.runtime", "weft.adapters"]:
+    for package in [*contract("kinds")["containers"], "turnloom.runtime", "turnloom.adapters"]:
         tree.write(f"src/{package.replace('.', '/')}/__init__.py")
-    tree.write("src/weft/errors.py")
+    tree.write("src/turnloom/errors.py")
     for place in EXEMPT_CLASSES:
         path, _, name = place.partition(":")
         tree.write(path, EXEMPT.format(name))

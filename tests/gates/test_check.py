@@ -1,14 +1,14 @@
 from tests.gates.conftest import ROOT, Tree
 
 RED_EVERYWHERE = {
-    "src/weft/errors.py": """\
+    "src/turnloom/errors.py": """\
         '''Not formatted, not typed, not clean.'''
         import os
         def give(value):   # TODO type it
             return value
     """,
-    "src/weft/helpers.py": '"""No concept, so no layer."""\n',
-    "src/weft/kernel.py": '"""Long."""\n' + "\n" * 600,
+    "src/turnloom/helpers.py": '"""No concept, so no layer."""\n',
+    "src/turnloom/kernel.py": '"""Long."""\n' + "\n" * 600,
 }
 
 

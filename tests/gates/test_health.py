@@ -12,7 +12,7 @@ def test_the_table_shows_our_numbers_beside_starlettes(capsys, monkeypatch) -> N
     monkeypatch.chdir(ROOT)
     assert main() == 0
     rows = capsys.readouterr().out.splitlines()
-    assert rows[0].split() == ["weft", "starlette"]
+    assert rows[0].split() == ["turnloom", "starlette"]
     table = {row[:30].strip(): row[30:].split() for row in rows[1:]}
     assert table["import cycles"][0] == "0"
     assert table["swallowed exceptions"] == ["0", "0"]

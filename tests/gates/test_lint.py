@@ -57,10 +57,10 @@ PLANTS = {
     "D106": "class Thing:\n    '''A thing.'''\n\n    class Part:\n        x = 1\n",
 }
 ALLOWED = {
-    "src/weft/adapters/system/clock.py": BANNED["time.time"],
+    "src/turnloom/adapters/system/clock.py": BANNED["time.time"],
     "bench/speed.py": BANNED["time.perf_counter"] + "print(X)\n",
     "tests/test_nothing.py": "def test_nothing():\n    print('x')\n",
-    "src/weft/kernel.py": (
+    "src/turnloom/kernel.py": (
         "class Thing:\n    '''A thing.'''\n\n    def __init__(self):\n        self.x = 1\n"
     ),
 }
@@ -75,13 +75,13 @@ def outcome(new_tree: Callable[[], Tree]) -> Outcome:
     tree = new_tree()
     for rule, text in PLANTS.items():
         if text is not None:
-            tree.write(f"src/weft/log/{slug(rule)}.py", f'"""A module."""\n\n{text}')
+            tree.write(f"src/turnloom/log/{slug(rule)}.py", f'"""A module."""\n\n{text}')
     for name, text in BANNED.items():
-        tree.write(f"src/weft/log/banned_{slug(name)}.py", f'"""A module."""\n\n{text}')
+        tree.write(f"src/turnloom/log/banned_{slug(name)}.py", f'"""A module."""\n\n{text}')
     for path, text in ALLOWED.items():
         tree.write(path, f'"""A module."""\n\n{text}')
-    tree.write("src/weft/log/d100.py", "X = 1\n")
-    tree.write("src/weft/log/d104/__init__.py", "X = 1\n")
+    tree.write("src/turnloom/log/d100.py", "X = 1\n")
+    tree.write("src/turnloom/log/d104/__init__.py", "X = 1\n")
     return tree.gate("lint")
 
 

@@ -1,4 +1,4 @@
-"""The public names are exactly `weft.__all__`, and importing them does nothing else."""
+"""The public names are exactly `turnloom.__all__`, and importing them does nothing else."""
 
 import json
 import os
@@ -13,26 +13,26 @@ from tests.gates.conftest import ROOT, Tree
 
 NAMES = """
     import json, types
-    import weft
+    import turnloom
 
-    public = [name for name in dir(weft) if not name.startswith("_")]
-    values = {name: getattr(weft, name, None) for name in {*public, *weft.__all__}}
+    public = [name for name in dir(turnloom) if not name.startswith("_")]
+    values = {name: getattr(turnloom, name, None) for name in {*public, *turnloom.__all__}}
     modules = [name for name, value in values.items() if isinstance(value, types.ModuleType)]
     print(json.dumps({
-        "all": list(weft.__all__),
-        "public": [name for name in public if name not in modules or name in weft.__all__],
-        "missing": [name for name in weft.__all__ if not hasattr(weft, name)],
-        "unknown": hasattr(weft, "no_such_name"),
+        "all": list(turnloom.__all__),
+        "public": [name for name in public if name not in modules or name in turnloom.__all__],
+        "missing": [name for name in turnloom.__all__ if not hasattr(turnloom, name)],
+        "unknown": hasattr(turnloom, "no_such_name"),
     }))
 """
 
-# What weft itself does while it is imported. A call belongs to the innermost frame that is not the
-# standard library's; what the import system does to find and read modules belongs to nobody.
+# What turnloom itself does while it is imported. A call belongs to the innermost frame that is not
+# the standard library's; what the import system does to find and read modules belongs to nobody.
 EFFECTS = """
     import builtins, json, logging, os, sys, sysconfig, threading
 
     ALWAYS = ("socket.", "sqlite3.connect", "subprocess.Popen", "os.putenv", "os.fork", "os.exec")
-    WEFTS = ("open", "os.listdir", "os.scandir", "os.mkdir", "os.remove", "os.rename")
+    TURNLOOMS = ("open", "os.listdir", "os.scandir", "os.mkdir", "os.remove", "os.rename")
     stdlib = sysconfig.get_paths()["stdlib"]
     third_party = (sysconfig.get_paths()["purelib"], sysconfig.get_paths()["platlib"])
     effects, reading = [], False
@@ -56,19 +56,19 @@ EFFECTS = """
         try:
             if event.startswith(ALWAYS):
                 effects.append(event)
-            elif event in WEFTS and culprit(sys._getframe()) == "weft":
+            elif event in TURNLOOMS and culprit(sys._getframe()) == "turnloom":
                 effects.append(f"{event} {args[0]!r}")
         finally:
             reading = False
 
     class Environment(type(os.environ)):
         def __getitem__(self, key):
-            if culprit(sys._getframe(1)) == "weft":
+            if culprit(sys._getframe(1)) == "turnloom":
                 effects.append(f"environment {key!r}")
             return super().__getitem__(key)
 
         def __iter__(self):
-            if culprit(sys._getframe(1)) == "weft":
+            if culprit(sys._getframe(1)) == "turnloom":
                 effects.append("environment")
             return super().__iter__()
 
@@ -76,14 +76,14 @@ EFFECTS = """
     before = (logging.root.level, len(logging.root.handlers))
     sys.addaudithook(watch)
 
-    import weft
-    from weft import Weft
+    import turnloom
+    from turnloom import Loom
 
     reading = True
     if (logging.root.level, len(logging.root.handlers)) != before:
         effects.append("logging of the root")
-    if logging.getLogger("weft").level or logging.getLogger("weft").handlers:
-        effects.append("logging of weft")
+    if logging.getLogger("turnloom").level or logging.getLogger("turnloom").handlers:
+        effects.append("logging of turnloom")
     effects += [f"thread {thread.name}" for thread in threading.enumerate()[1:]]
     print(json.dumps(effects))
 """
@@ -95,7 +95,7 @@ PLANTS = {
     "os.putenv": "import os\nos.environ['X'] = '1'",
     "os.listdir ": "import pathlib\nlist(pathlib.Path('.').iterdir())",
     "logging of the root": "import logging\nlogging.basicConfig()",
-    "logging of weft": "import logging\nlogging.getLogger('weft').setLevel(10)",
+    "logging of turnloom": "import logging\nlogging.getLogger('turnloom').setLevel(10)",
     "thread ": (
         "import threading\nstop = threading.Event()\n"
         "threading.Thread(target=stop.wait, daemon=True).start()"
@@ -107,7 +107,7 @@ PLANTS = {
 
 
 def run(tree: Tree, script: str) -> Any:
-    """Run a script in a fresh interpreter that sees the tree's weft; give what it prints."""
+    """Run a script in a fresh interpreter that sees the tree's turnloom; give what it prints."""
     outcome = subprocess.run(
         [sys.executable, "-c", dedent(script)],
         cwd=tree.path,
@@ -134,21 +134,22 @@ def test_importing_does_nothing_else() -> None:
 
 
 def test_a_name_beside_all_is_seen(tree: Tree) -> None:
-    tree.write("src/weft/__init__.py", "Weft = 1\nextra = 2\n__all__ = ['Weft', 'gone']\n")
+    tree.write("src/turnloom/__init__.py", "Loom = 1\nextra = 2\n__all__ = ['Loom', 'gone']\n")
     names = run(tree, NAMES)
-    assert names["public"] == ["Weft", "extra"]
+    assert names["public"] == ["Loom", "extra"]
     assert names["missing"] == ["gone"]
 
 
 @pytest.mark.parametrize("effect", PLANTS)
 def test_an_effect_of_importing_is_seen(tree: Tree, effect: str) -> None:
-    tree.write("src/weft/__init__.py", f"import pydantic\nWeft = 1\n{PLANTS[effect]}\n")
+    tree.write("src/turnloom/__init__.py", f"import pydantic\nLoom = 1\n{PLANTS[effect]}\n")
     assert any(seen.startswith(effect) for seen in run(tree, EFFECTS)), run(tree, EFFECTS)
 
 
 def test_importing_a_quiet_package_is_seen_as_quiet(tree: Tree) -> None:
     tree.write(
-        "src/weft/__init__.py", "import anyio, msgspec, pydantic\nfrom weft.log import Weft\n"
+        "src/turnloom/__init__.py",
+        "import anyio, msgspec, pydantic\nfrom turnloom.log import Loom\n",
     )
-    tree.write("src/weft/log/__init__.py", "class Weft: ...\n")
+    tree.write("src/turnloom/log/__init__.py", "class Loom: ...\n")
     assert run(tree, EFFECTS) == []

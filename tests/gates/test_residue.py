@@ -7,30 +7,30 @@ import pytest
 from tests.gates.conftest import Outcome, Tree
 
 PLANTS = {
-    "src/weft/note.py": ("# TODO: finish\n", "'TODO'"),
+    "src/turnloom/note.py": ("# TODO: finish\n", "'TODO'"),
     "docs/fix.md": ("FIXME later\n", "'FIXME'"),
     "bench/three.py": ("# XXX\n", "'XXX'"),
     "Makefile": ("# HACK\n", "'HACK'"),
     "docs/now.md": ("This is enough for now.\n", "'for now'"),
-    "src/weft/word.py": ("# the legacy shape\n", "'legacy'"),
+    "src/turnloom/word.py": ("# the legacy shape\n", "'legacy'"),
     "docs/stages.md": ("Built in phase 2.\n", "'phase 2'"),
-    "src/weft/past.py": ("# this used to be a list\n", "'used to be'"),
-    "src/weft/ticket.py": ("# see issue #12\n", "'issue #12'"),
-    "src/weft/place.py": ("X = '/home/somebody/x'\n", "'/home/s' is a path of one machine"),
+    "src/turnloom/past.py": ("# this used to be a list\n", "'used to be'"),
+    "src/turnloom/ticket.py": ("# see issue #12\n", "'issue #12'"),
+    "src/turnloom/place.py": ("X = '/home/somebody/x'\n", "'/home/s' is a path of one machine"),
     "docs/place.md": ("Look in `/root/x`.\n", "'/root/x' is a path of one machine"),
     "examples/place.py": ("X = '/tmp/x'\n", "'/tmp/x' is a path of one machine"),
-    "src/weft/halt.py": ("breakpoint()\n", "call of 'breakpoint' is left over"),
-    "src/weft/say.py": ("print(1)\n", "call of 'print' is left over"),
-    "src/weft/run_manager.py": ("X = 1\n", "module name 'run_manager' says nothing"),
-    "src/weft/utils/__init__.py": ("X = 1\n", "module name 'utils' says nothing"),
-    "src/weft/suffix.py": ("class RunManager: ...\n", "class name 'RunManager' says nothing"),
-    "src/weft/prefix.py": ("class BaseRun: ...\n", "class name 'BaseRun' says nothing"),
-    "src/weft/dated.py": ("def give_v2(): ...\n", "function name 'give_v2' is dated"),
-    "src/weft/broken.py": ("def give(\n", "cannot be read"),
+    "src/turnloom/halt.py": ("breakpoint()\n", "call of 'breakpoint' is left over"),
+    "src/turnloom/say.py": ("print(1)\n", "call of 'print' is left over"),
+    "src/turnloom/run_manager.py": ("X = 1\n", "module name 'run_manager' says nothing"),
+    "src/turnloom/utils/__init__.py": ("X = 1\n", "module name 'utils' says nothing"),
+    "src/turnloom/suffix.py": ("class RunManager: ...\n", "class name 'RunManager' says nothing"),
+    "src/turnloom/prefix.py": ("class BaseRun: ...\n", "class name 'BaseRun' says nothing"),
+    "src/turnloom/dated.py": ("def give_v2(): ...\n", "function name 'give_v2' is dated"),
+    "src/turnloom/broken.py": ("def give(\n", "cannot be read"),
     "requirements.lock": ("--index-url https://example.org\n", "names a host"),
 }
 CLEAN = {
-    "src/weft/fine.py": (
+    "src/turnloom/fine.py": (
         "class Database: ...\nclass Basement: ...\nconsole.print(1)\nX = 'https://x.org/home/a'\n"
     ),
     "docs/fine.md": "The todo list, a phase, `src/work/x` and `./tmp/x`.\n",

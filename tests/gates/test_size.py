@@ -12,27 +12,27 @@ def methods(count: int) -> str:
 
 
 PLANTS = {
-    "src/weft/long.py": ("X = 1\n" * 601, "file has 601 lines; at most 600"),
-    "src/weft/function.py": (
+    "src/turnloom/long.py": ("X = 1\n" * 601, "file has 601 lines; at most 600"),
+    "src/turnloom/function.py": (
         "def give():\n" + "    x = 1\n" * 80,
         "function 'give' has 81 lines; at most 80",
     ),
-    "src/weft/parameters.py": (
+    "src/turnloom/parameters.py": (
         "def give(a, b, c, d, /, e, f, *, g, h): ...\n",
         "function 'give' has 8 parameters; at most 7",
     ),
-    "src/weft/methods.py": (
+    "src/turnloom/methods.py": (
         f"class Thing:\n{methods(13)}",
         "class 'Thing' has 13 public methods; at most 12",
     ),
-    "src/weft/nested.py": ("def give():\n    import os\n", "import inside a function"),
-    "src/weft/handler.py": ("try:\n    X = 1\nexcept Exception:\n    pass\n", "is swallowed"),
-    "src/weft/bare.py": ("try:\n    X = 1\nexcept:\n    ...\n", "is swallowed"),
-    "src/weft/cancelled.py": (
+    "src/turnloom/nested.py": ("def give():\n    import os\n", "import inside a function"),
+    "src/turnloom/handler.py": ("try:\n    X = 1\nexcept Exception:\n    pass\n", "is swallowed"),
+    "src/turnloom/bare.py": ("try:\n    X = 1\nexcept:\n    ...\n", "is swallowed"),
+    "src/turnloom/cancelled.py": (
         "import asyncio\ntry:\n    X = 1\nexcept (KeyError, asyncio.CancelledError):\n    pass\n",
         "is swallowed",
     ),
-    "src/weft/suppressed.py": (
+    "src/turnloom/suppressed.py": (
         "import contextlib\nwith contextlib.suppress(Exception):\n    X = 1\n",
         "is swallowed",
     ),
@@ -42,17 +42,17 @@ PLANTS = {
         "mock; use a fake",
     ),
     "tests/test_plugin.py": ("def test_plugin(mocker): ...\n", "mock; use a fake"),
-    "src/weft/broken.py": ("def give(\n", "cannot be read"),
+    "src/turnloom/broken.py": ("def give(\n", "cannot be read"),
     "tests/test_long.py": ("X = 1\n" * 601, "file has 601 lines"),
 }
 WITHIN = {
-    "src/weft/at_most.py": (
+    "src/turnloom/at_most.py": (
         "def give(self, a, b, c, d, e, f, g):\n"
         + "    x = 1\n" * 79
         + f"class Thing:\n{methods(12)}    @property\n    def more(self): ...\n"
         + "    def _hidden(self): ...\n    def test_more(self): ...\n"
     ),
-    "src/weft/named.py": "try:\n    X = 1\nexcept KeyError:\n    pass\n",
+    "src/turnloom/named.py": "try:\n    X = 1\nexcept KeyError:\n    pass\n",
     "tests/test_environment.py": "def test_x(monkeypatch):\n    monkeypatch.setenv('X', '1')\n",
 }
 
@@ -82,10 +82,10 @@ def test_the_limit_itself_is_allowed(outcome: Outcome, path: str) -> None:
 @pytest.mark.parametrize("comment", ["# type: ignore[assignment]", "# pyright: ignore[reportX]"])
 def test_type_ignores_have_a_budget(tree: Tree, comment: str) -> None:
     for number in range(2):
-        tree.write(f"src/weft/filler_{number}.py", "X = 1\n" * 500)
-    tree.write("src/weft/ignoring.py", f"X: int = 1  {comment}\n")
+        tree.write(f"src/turnloom/filler_{number}.py", "X = 1\n" * 500)
+    tree.write("src/turnloom/ignoring.py", f"X: int = 1  {comment}\n")
     assert tree.gate("size").code == 0
-    tree.write("src/weft/ignoring.py", f"X: int = 1  {comment}\nY: int = 1  {comment}\n")
+    tree.write("src/turnloom/ignoring.py", f"X: int = 1  {comment}\nY: int = 1  {comment}\n")
     outcome = tree.gate("size")
     assert outcome.code != 0
     assert "2 type-ignores in" in outcome.words

@@ -44,7 +44,7 @@ CLEAN = """\
 
     import pytest
 
-    from weft.log import give
+    from turnloom.log import give
 
     @pytest.mark.repeats
     async def test_loopback(strict_loop):
@@ -67,7 +67,7 @@ UNSEEN = "\n\ndef unseen():\n" + "    x = 1\n" * 9
 UNMEASURED = """\
     import pytest
 
-    from weft.log import unseen
+    from turnloom.log import unseen
 
     @pytest.mark.repeats
     def test_unseen():
@@ -93,11 +93,11 @@ def test_a_planted_test_fails(outcome: Outcome, name: str) -> None:
 
 def test_a_covered_tree_is_green_and_an_uncovered_one_is_red(tree: Tree) -> None:
     tree.write("tests/test_clean.py", CLEAN)
-    tree.write("src/weft/log/__init__.py", COVERED)
+    tree.write("src/turnloom/log/__init__.py", COVERED)
     outcome = tree.make("test")
     assert outcome.code == 0, outcome.words
     assert "2 passed in" in outcome.words
-    tree.write("src/weft/log/__init__.py", COVERED + UNSEEN)
+    tree.write("src/turnloom/log/__init__.py", COVERED + UNSEEN)
     tree.write("tests/test_unseen.py", UNMEASURED)
     outcome = tree.make("test", ALONE)
     assert outcome.code != 0

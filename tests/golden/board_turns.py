@@ -22,9 +22,10 @@ from tests.golden.shop import (
     until,
 )
 from tests.support.world import Kill, World
-from weft import (
+from turnloom import (
     Answer,
     Guards,
+    Loom,
     LoopDetection,
     ReactionFailed,
     RunBudget,
@@ -32,7 +33,6 @@ from weft import (
     Strategies,
     Task,
     ToolCall,
-    Weft,
     use_ui_tool,
 )
 
@@ -43,7 +43,7 @@ from weft import (
 async def the_best_of_three_tries(world: World, where: Path) -> None:
     """Of three tries one fails, and the best of the others counts; killed when two were made."""
 
-    async def script(app: Weft) -> None:
+    async def script(app: Loom) -> None:
         async def attempt(task: Task) -> Receipt:
             number = int(task.key.split("/s")[-1].partition("/")[0])
             return await fail(task) if number == 2 else Receipt(total=number)
@@ -74,7 +74,7 @@ async def engines_in_a_row_fail_and_are_tried_again(world: World, where: Path) -
     async def wrap(task: Task) -> Parcel:
         return Parcel(notes=task.exchanges[-1].text)
 
-    async def script(app: Weft) -> None:
+    async def script(app: Loom) -> None:
         board = app.board()
         packer = board.agent("packer").consumes(Order).publishes(Parcel)
         packer.with_engines(draft, wrap).with_context(remember)
@@ -94,7 +94,7 @@ async def agents_called_directly(world: World, where: Path) -> None:
     """An agent is given something by a program: what it makes is published, or not, or it fails."""
     once = failing_once()
 
-    async def script(app: Weft) -> None:
+    async def script(app: Loom) -> None:
         board = app.board()
         board.agent("packer").publishes(Parcel).with_engines(pack)
         board.agent("broken").publishes(Parcel).with_engines(once)
@@ -126,7 +126,7 @@ async def tools_side_by_side_on_a_board(world: World, where: Path) -> None:
 
     calls = ToolCall("weigh", {"item": "tea"}), ToolCall("price", {"item": "tea"})
 
-    async def script(app: Weft) -> None:
+    async def script(app: Loom) -> None:
         board = app.board()
         packer = board.agent("packer").consumes(Order).publishes(Parcel)
         packer.with_tools(weigh, price).with_engines(calling(*calls, ToolCall("paint", {})))
@@ -146,7 +146,7 @@ async def a_tool_on_a_board_asks(world: World, where: Path) -> None:
         """Ask whether an item may go."""
         return await use_ui_tool("confirm", {"item": item})
 
-    async def script(app: Weft) -> None:
+    async def script(app: Loom) -> None:
         board = app.board()
         for name in ("one", "two"):
             agent = board.agent(name).consumes(Order).publishes(Parcel).with_tools(confirm)
@@ -171,7 +171,7 @@ async def runs_cancelled_during_turns(world: World, where: Path) -> None:
     async def never(task: Task) -> Any:
         await asyncio.get_running_loop().create_future()
 
-    async def script(app: Weft) -> None:
+    async def script(app: Loom) -> None:
         board = app.board()
         board.agent("packer").consumes(Order).publishes(Parcel).with_engines(never)
         board.agent("cashier").consumes(Order).publishes(Payment).with_engines(never)
@@ -195,7 +195,7 @@ async def turns_that_lead_to_turns_have_a_limit(world: World, where: Path) -> No
     async def again(task: Task) -> list[Order]:
         return [Order(number=task.inputs[0].payload["number"] + 1)]
 
-    async def script(app: Weft) -> None:
+    async def script(app: Loom) -> None:
         board = app.board(max_turns=3)
         agent = board.agent("loop").consumes(Order).publishes(Order).with_engines(again)
         agent.prevent_self_trigger(False)
@@ -211,7 +211,7 @@ async def a_budget_on_a_board_is_used_up(world: World, where: Path) -> None:
     """A run may call two models: two turns have theirs, and the third one has none. Killed when
     something is kept for the second call."""
 
-    async def script(app: Weft) -> None:
+    async def script(app: Loom) -> None:
         budget = RunBudget(model_calls=2, steps=9, tokens=9000)
         board = app.board(guards=Guards(budget=budget))
         board.agent("packer").consumes(Order).publishes(Parcel).with_engines(pack)
@@ -235,7 +235,7 @@ async def a_loop_on_a_board_is_detected(world: World, where: Path) -> None:
     strategies = Strategies(exact_repetition="escalate")
     detection = LoopDetection(window=2, similarity=None, strategies=strategies)
 
-    async def script(app: Weft) -> None:
+    async def script(app: Loom) -> None:
         board = app.board(guards=Guards(loop_detection=detection), max_turns=9)
         agent = board.agent("one").consumes(Order).publishes(Order).with_engines(same)
         agent.prevent_self_trigger(False)
@@ -261,7 +261,7 @@ async def one_of_two_is_chosen_on_a_board(world: World, where: Path) -> None:
 
     selection = Selection(candidates=("ann", "bob"), seed=2, decay=0.1)
 
-    async def script(app: Weft) -> None:
+    async def script(app: Loom) -> None:
         board = app.board(guards=Guards(selection=selection))
         for name in ("ann", "bob"):
             board.agent(name).consumes(Order).publishes(Parcel).with_engines(work)

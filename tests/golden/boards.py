@@ -23,7 +23,7 @@ from tests.golden.shop import (
     until,
 )
 from tests.support.world import Kill, World
-from weft import (
+from turnloom import (
     After,
     Answer,
     Batch,
@@ -33,6 +33,7 @@ from weft import (
     DefaultCorrelationProvider,
     Join,
     Labelled,
+    Loom,
     Private,
     Publication,
     RagCollection,
@@ -40,7 +41,6 @@ from weft import (
     RetrievalResult,
     Task,
     Tenant,
-    Weft,
     from_history,
     from_literal,
     from_provider,
@@ -48,7 +48,7 @@ from weft import (
     from_state,
     from_variables,
 )
-from weft.testing import InMemorySearch
+from turnloom.testing import InMemorySearch
 
 __all__ = ["board_turns"]
 
@@ -60,7 +60,7 @@ __all__ = ["board_turns"]
 async def an_order_goes_through_a_shop(world: World, where: Path) -> None:
     """Two agents take an order side by side, and a third one waits for what both made."""
 
-    async def script(app: Weft) -> None:
+    async def script(app: Loom) -> None:
         board = app.board(user_id="ann", app_id="acme")
         side_by_side(board)
         board.agent("clerk").consumes(Payment, Parcel).publishes(Receipt).with_engines(sign)
@@ -76,7 +76,7 @@ async def an_order_killed_in_parallel_turns(world: World, where: Path) -> None:
     """The same in five lives: killed when two turns have begun and the model of one was called,
     when that of the other was called, when that one has published, and right before the end."""
 
-    async def script(app: Weft) -> None:
+    async def script(app: Loom) -> None:
         board = app.board()
         side_by_side(board)
         board.agent("clerk").consumes(Payment, Parcel).publishes(Receipt).with_engines(sign)
@@ -104,7 +104,7 @@ async def who_is_not_woken(world: World, where: Path) -> None:
     async def echo(task: Task) -> Publication:
         return Publication(Order(number=1), {"echo"})
 
-    async def script(app: Weft) -> None:
+    async def script(app: Loom) -> None:
         board = app.board()
         board.register(Receipt)
         board.agent("large").consumes(Order, where=is_large).with_engines(look)
@@ -138,7 +138,7 @@ async def a_correlation_goes_on(world: World, where: Path) -> None:
             await opened.wait()
         return await pack(task)
 
-    async def script(app: Weft) -> None:
+    async def script(app: Loom) -> None:
         board = app.board()
         board.agent("packer").consumes(Order).publishes(Parcel).with_engines(slow)
         board.agent("clerk").consumes(Parcel, Payment).publishes(Receipt).with_engines(sign)
@@ -164,7 +164,7 @@ async def an_embargo_opens(world: World, where: Path) -> None:
     start = world.clock.time
     embargo = After(start + MINUTE, After(start + 60 * MINUTE, Labelled({"boss"})))
 
-    async def script(app: Weft) -> None:
+    async def script(app: Loom) -> None:
         board = app.board()
         for name in ("boss", "packer"):
             agent = board.agent(name).labels(name).consumes(Order).publishes(Parcel)
@@ -194,7 +194,7 @@ async def orders_meet_payments(world: World, where: Path) -> None:
             raise LookupError("no label")
         return value.item
 
-    async def script(app: Weft) -> None:
+    async def script(app: Loom) -> None:
         board = app.board()
         clerk = board.agent("clerk").consumes(Order, Payment, join=Join(by_item, 2 * MINUTE))
         clerk.publishes(Receipt).with_engines(sign)
@@ -218,7 +218,7 @@ async def batches_by_size_by_time_and_by_close(world: World, where: Path) -> Non
     """Orders of different runs are taken two at a time, or as many as there are after a minute, or
     when the board is closed."""
 
-    async def script(app: Weft) -> None:
+    async def script(app: Loom) -> None:
         board = app.board()
         clerk = board.agent("clerk").consumes(Order, batch=Batch(2, MINUTE))
         clerk.publishes(Receipt).with_engines(sign)
@@ -240,7 +240,7 @@ async def batches_by_size_by_time_and_by_close(world: World, where: Path) -> Non
 async def a_batch_killed_while_it_gets_a_run(world: World, where: Path) -> None:
     """A batch is taken, its run begins, and that is noted: killed after each of these."""
 
-    async def script(app: Weft) -> None:
+    async def script(app: Loom) -> None:
         board = app.board()
         clerk = board.agent("clerk").consumes(Order, batch=Batch(2)).publishes(Receipt)
         clerk.with_engines(sign)
@@ -262,7 +262,7 @@ async def lines_of_an_order_are_batched(world: World, where: Path) -> None:
         number = 3 if task.exchanges else 2
         return [Parcel(item=f"tea {place}") for place in range(number)]
 
-    async def script(app: Weft) -> None:
+    async def script(app: Loom) -> None:
         board = app.board()
         board.agent("splitter").consumes(Order).publishes(Parcel, fan_out=3).with_engines(split)
         shipper = board.agent("shipper").consumes(Parcel).with_engines(look).max_concurrency(1)
@@ -285,7 +285,7 @@ async def what_agents_see_of_a_board(world: World, where: Path) -> None:
     async def burns(request: ContextRequest) -> ContextSlice:
         raise LookupError("the archive burns")
 
-    async def script(app: Weft) -> None:
+    async def script(app: Loom) -> None:
         board = app.board()
         board.register(Payment)
         boss = board.agent("boss").labels("boss").consumes(Order)
@@ -324,7 +324,7 @@ async def context_from_sources_has_a_budget(world: World, where: Path) -> None:
     async def greet(task: Task) -> Answer:
         return Answer("Hello there.", artifacts=(Publication(Order()),))
 
-    async def script(app: Weft) -> None:
+    async def script(app: Loom) -> None:
         search = InMemorySearch()
         tea = RetrievalResult("Tea is packed dry.", 0.9, "tea.md", chunk=2)
         search.seed(tea, RetrievalResult("Jars are packed upright.", 0.8, "jars.md"))
@@ -384,7 +384,7 @@ async def variables_and_hooks_of_a_board(world: World, where: Path) -> None:
         {"trigger": "after_chat", "function": rest, "on": "always"},
     ]
 
-    async def script(app: Weft) -> None:
+    async def script(app: Loom) -> None:
         board = app.board(variables=variables, hooks=hooks)
         board.agent("packer").consumes(Order).publishes(Parcel).with_engines(speak)
         board.agent("checker").consumes(Parcel).with_engines(look)

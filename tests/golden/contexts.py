@@ -22,17 +22,17 @@ from tests.golden.conversations import (
 from tests.golden.scenes import scene
 from tests.support.folders import INTERVIEW, write_folder
 from tests.support.world import Kill, Script, World, at_rest, conversing, replying
-from weft import (
+from turnloom import (
     Answer,
     Board,
+    Loom,
     RagCollection,
     RetrievalResult,
     Task,
-    Weft,
 )
-from weft.agents.spec import Usage
-from weft.board.spec import artifact_type
-from weft.testing import InMemorySearch, ScriptedEngine
+from turnloom.agents.spec import Usage
+from turnloom.board.spec import artifact_type
+from turnloom.testing import InMemorySearch, ScriptedEngine
 
 OUTPUTS = {
     "models": {
@@ -254,10 +254,10 @@ async def clerks_chosen_by_what_is_known_of_them(world: World, where: Path) -> N
             raise RuntimeError("out of office")
         return Answer(f"{task.agent} did it.")
 
-    async def first(app: Weft) -> None:
+    async def first(app: Loom) -> None:
         await (await opened(app, folder(1))).finished()
 
-    async def second(app: Weft) -> None:
+    async def second(app: Loom) -> None:
         await (await opened(app, folder(2), 2)).finished()
 
     await world.live(first, engine=engine)
@@ -364,7 +364,7 @@ async def a_run_cancelled_while_it_waits(world: World, where: Path) -> None:
     tools = {**ORDER["tools"], "lifecycle_tools": [hook("after_chat", "mourn", on="failure")]}
     folder = written(where, ASKS + MOURNS, agents=ORDER["agents"], tools=tools)
 
-    async def script(app: Weft) -> None:
+    async def script(app: Loom) -> None:
         run = await opened(app, folder)
         if "cancel.requested" not in kinds(await app.log(run.id)):
             await at_rest(run)
@@ -387,7 +387,7 @@ async def a_run_cancelled_in_a_turn(world: World, where: Path) -> None:
         await asyncio.Event().wait()
         return Answer("never")
 
-    async def script(app: Weft) -> None:
+    async def script(app: Loom) -> None:
         run = await opened(app, folder)
         await asked.wait()
         await run.cancel(by="boss", reason="enough")
@@ -407,8 +407,8 @@ async def a_server_of_tools_that_is_not_there(world: World, where: Path) -> None
 # ------------------------------------------------------------------ context of agents
 
 PROVIDERS = """
-    from weft import ContextSlice, FilteredContextProvider, RedactingProvider
-    from weft.board.spec import FilterConfig, TagFilter
+    from turnloom import ContextSlice, FilteredContextProvider, RedactingProvider
+    from turnloom.board.spec import FilterConfig, TagFilter
 
     won = FilterConfig(types={"Pitch"}, tags=TagFilter(include={"deal_won"}))
     recent_wins = RedactingProvider(FilteredContextProvider(won), keys=["private_notes"])
@@ -438,7 +438,7 @@ FOUND = (
 def searching(script: Script) -> Script:
     """A program that has a collection."""
 
-    async def registered(app: Weft) -> None:
+    async def registered(app: Loom) -> None:
         search = InMemorySearch()
         search.seed(*FOUND)
         app.register(Manual, search)
@@ -504,18 +504,18 @@ async def context_from_a_board_killed(world: World, where: Path) -> None:
     files = {f"{part}.json": json.dumps(said) for part, said in parts.items()}
     folder = write_folder(where, {**files, "providers.py": PROVIDERS})
 
-    def boarded(app: Weft) -> Board:
+    def boarded(app: Loom) -> Board:
         board = app.board()
         board.register(Pitch)
         return board
 
-    async def publish(app: Weft) -> None:
+    async def publish(app: Loom) -> None:
         board = boarded(app)
         await board.publish(Pitch(tagline="On socks"), tags={"deal_won"}, id="socks")
         world.clock.advance(timedelta(seconds=1))
         await board.publish(Pitch(tagline="On hats"), tags={"deal_lost"}, id="hats")
 
-    async def sell(app: Weft) -> None:
+    async def sell(app: Loom) -> None:
         boarded(app)
         await (await opened(app, folder)).finished()
 

@@ -10,15 +10,15 @@ from typing import Any
 from tests.golden.scenes import scene
 from tests.support.folders import GARDEN, INTERVIEW, write_folder
 from tests.support.world import Kill, World, at_rest, conversing, replying
-from weft import (
+from turnloom import (
     Answer,
     Event,
+    Loom,
     QuestionExpired,
     Run,
     ToolCall,
-    Weft,
 )
-from weft.testing import ScriptedEngine
+from turnloom.testing import ScriptedEngine
 
 INTERVIEWED = {
     "Asker": ["What is it?", "And when?", "Then: NEXT"],
@@ -79,7 +79,7 @@ def calling(*tools: str | tuple[str, Mapping[str, Any]]) -> Answer:
     return Answer(calls=tuple(ToolCall(name, dict(arguments)) for name, arguments in pairs))
 
 
-async def opened(app: Weft, folder: str, number: int = 1) -> Run:
+async def opened(app: Loom, folder: str, number: int = 1) -> Run:
     """The first run of the workflow, or another one: begun, or taken up again."""
     runs = [each.run for each in await app.runs() if each.workflow == Path(folder).name]
     if len(runs) >= number:
@@ -161,7 +161,7 @@ async def tools_side_by_side_killed(world: World, where: Path) -> None:
 # ------------------------------------------------------------------ questions
 
 ASKS = """
-    from weft import use_ui_tool
+    from turnloom import use_ui_tool
 
     async def order(context_variables):
         number = await context_variables.once("number", lambda: 7)
@@ -193,7 +193,7 @@ async def a_tool_that_asks_twice_killed(world: World, where: Path) -> None:
 
 
 ACCEPTS = """
-    from weft import use_ui_tool
+    from turnloom import use_ui_tool
 
     async def plan(title: str, context_variables):
         answer = await use_ui_tool("plan", {"title": title})
@@ -251,7 +251,7 @@ async def an_answer_decides_a_route(world: World, where: Path) -> None:
 
 
 PATIENT = """
-    from weft import QuestionExpired, use_ui_tool
+    from turnloom import QuestionExpired, use_ui_tool
 
     async def offer(context_variables):
         try:
@@ -272,10 +272,10 @@ async def a_question_that_expires(world: World, where: Path) -> None:
         tools={"tools": [tool("offer", tool_type="UI_Tool")]},
     )
 
-    async def ask(app: Weft) -> None:
+    async def ask(app: Loom) -> None:
         await at_rest(await opened(app, folder))
 
-    async def answer(app: Weft) -> None:
+    async def answer(app: Loom) -> None:
         (asked,) = await app.runs()
         with suppress(QuestionExpired):
             await app.run(asked.run).answer(None, "Here I am.")
@@ -290,7 +290,7 @@ async def a_question_that_expires(world: World, where: Path) -> None:
 # ------------------------------------------------------------------ hooks and objects
 
 HOOKS = """
-    from weft import use_ui_tool
+    from turnloom import use_ui_tool
 
     def begin(context_variables):
         context_variables["begun"] = context_variables["user_id"]
@@ -330,7 +330,7 @@ async def hooks_around_a_chat_killed(world: World, where: Path) -> None:
 
 
 POOLS = """
-    from weft import use_ui_tool
+    from turnloom import use_ui_tool
 
     class Pool:
         def __init__(self, name):
@@ -422,10 +422,10 @@ async def a_garden_killed(world: World, where: Path) -> None:
     said, when the timer expired, and when a turn ended."""
     folder = write_folder(where, GARDEN)
 
-    async def sow(app: Weft) -> None:
+    async def sow(app: Loom) -> None:
         await at_rest(await opened(app, folder))
 
-    async def water(app: Weft) -> None:
+    async def water(app: Loom) -> None:
         run = await opened(app, folder)
         if "question.answered" not in kinds(await app.log(run.id)):
             await at_rest(run, (await until(run, "timer.expired")).seq)

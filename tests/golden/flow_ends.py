@@ -24,12 +24,13 @@ from tests.golden.flows import (
 )
 from tests.golden.scenes import scene
 from tests.support.world import Kill, Script, World, replying
-from weft import (
+from turnloom import (
     AgentStep,
     Answer,
     Context,
     Flow,
     Guards,
+    Loom,
     LoopDetection,
     Path,
     Retry,
@@ -37,7 +38,6 @@ from weft import (
     Selection,
     StepContext,
     Task,
-    Weft,
 )
 
 # Seconds after which whatever takes too long is stopped.
@@ -194,7 +194,7 @@ async def a_flow_in_circles(world: World, where: FilePath) -> None:
     is stopped, and what was done is made up for."""
     await world.live(flowing(circling("escalate", 1), person=replying("continue")))
 
-    async def script(app: Weft) -> None:
+    async def script(app: Loom) -> None:
         run = await app.start(circling("stop", 0), user_id="u1", app_id="acme")
         await run.finished()
 
@@ -240,7 +240,7 @@ def _category(state: Work) -> str:
 def cancelling(flow: Flow[Work], *kinds: str) -> Script:
     """A program that cancels a flow when events of these kinds are stored."""
 
-    async def script(app: Weft) -> None:
+    async def script(app: Loom) -> None:
         app.register(flow)
         runs = await app.runs()
         if runs:

@@ -11,10 +11,11 @@ from pydantic import BaseModel
 from tests.flow.scenes import Work, Writer, failing, note
 from tests.golden.scenes import scene
 from tests.support.world import Kill, Person, Script, World, at_rest, replying
-from weft import (
+from turnloom import (
     Answer,
     Budget,
     Flow,
+    Loom,
     Option,
     Path,
     RagCollection,
@@ -24,7 +25,6 @@ from weft import (
     Task,
     ToolCall,
     Update,
-    Weft,
     complete,
     escalate_to,
     from_literal,
@@ -33,8 +33,8 @@ from weft import (
     from_variables,
     use_ui_tool,
 )
-from weft.log.events import ENDS
-from weft.testing import InMemorySearch
+from turnloom.log.events import ENDS
+from turnloom.testing import InMemorySearch
 
 # Seconds after which whatever takes too long is stopped.
 PATIENCE = 5.0
@@ -43,7 +43,7 @@ PATIENCE = 5.0
 def flowing(flow: Flow[Any], state: Any = None, person: Person | None = None) -> Script:
     """A program that starts a flow, or goes on with it, and lets whoever is asked answer."""
 
-    async def script(app: Weft) -> None:
+    async def script(app: Loom) -> None:
         app.register(flow)
         runs = await app.runs()
         if runs:
@@ -288,7 +288,7 @@ async def a_flow_with_agents(world: World, where: FilePath) -> None:
         )
     )
 
-    async def script(app: Weft) -> None:
+    async def script(app: Loom) -> None:
         app.register(Library, shelf)
         await flowing(flow, Work(number=3))(app)
 
@@ -335,7 +335,7 @@ async def a_flow_whose_fork_fails(world: World, where: FilePath) -> None:
         join=how_paths_ended,
     )
 
-    async def script(app: Weft) -> None:
+    async def script(app: Loom) -> None:
         run = await app.start(flow.on_failure(note("tell")), user_id="u1", app_id="acme")
         await stored(run, *["step.started"] * 5, "question.asked", "timer.set")
         gate.set()
@@ -436,7 +436,7 @@ async def a_flow_known_from_before(world: World, where: FilePath) -> None:
     holds = (lambda state: state.number < 9, "that is too much")
     flow = Flow("known", Work).start_with(double, cache=60, validate=holds).then(guess, cache=True)
 
-    async def script(app: Weft) -> None:
+    async def script(app: Loom) -> None:
         for number, later in ((1, 0), (1, 60), (1, 1), (9, 0)):
             world.clock.advance(timedelta(seconds=later))
             run = await app.start(flow, Work(number=number), user_id="u1", app_id="acme")

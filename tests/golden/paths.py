@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from weft.log.spec import Event
+from turnloom.log.spec import Event
 
 Plain = dict[str, Any]
 

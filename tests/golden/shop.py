@@ -6,14 +6,14 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from weft import (
+from turnloom import (
     Answer,
     Board,
     ContextRequest,
     ContextSlice,
+    Loom,
     Task,
     ToolCall,
-    Weft,
     artifact_type,
 )
 
@@ -107,13 +107,13 @@ async def idle(board: Board) -> list[Exception]:
     return [] if group is None else [*group.exceptions]
 
 
-async def kinds(app: Weft) -> list[str]:
+async def kinds(app: Loom) -> list[str]:
     """The kinds of all events of all runs."""
     runs = [summary.run for summary in await app.runs()]
     return [event.kind for run in runs for event in await app.log(run)]
 
 
-async def until(app: Weft, board: Board, kind: str, number: int = 1) -> None:
+async def until(app: Loom, board: Board, kind: str, number: int = 1) -> None:
     """Wait until so many events of a kind are on record."""
 
     async def are_there() -> bool:

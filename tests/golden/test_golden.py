@@ -8,7 +8,7 @@ import pytest
 from tests.golden.allowed import without_allowed
 from tests.golden.paths import Plain, paths
 from tests.golden.recording import LOGS, SCENES, play, read
-from weft.runtime.logic import FACTS
+from turnloom.runtime.logic import FACTS
 
 # Kinds that no scene brings about, each with the reason.
 UNPLAYED = {
@@ -27,11 +27,9 @@ def test_every_kind_of_event_is_in_a_golden_log() -> None:
 
 @pytest.mark.parametrize("name", SCENES)
 async def test_a_scene_goes_as_it_went(name: str, tmp_path: Path) -> None:
-    played = json.loads(json.dumps(await play(name, tmp_path)))
-    golden = read(name)
-    assert [compared(run) for run in played] == [compared(run) for run in golden]
+    assert compared(await play(name, tmp_path)) == compared(read(name))
 
 
-def compared(run: list[Plain]) -> dict[str, list[Plain]]:
-    """A log as it is compared."""
-    return paths(without_allowed(run))
+def compared(runs: list[list[Plain]]) -> list[dict[str, list[Plain]]]:
+    """Logs as they are compared, as plain JSON."""
+    return [paths(without_allowed(run)) for run in json.loads(json.dumps(runs))]

@@ -7,11 +7,11 @@ from typing import Any
 
 from tests.support.folders import write_folder
 from tests.support.worlds import begin, make_driver, make_world
-from weft.agents.spec import Answer, Engine, Task
-from weft.guards.ports import BeliefStore
-from weft.guards.spec import Belief, Observation, Pool
-from weft.log.spec import Event
-from weft.runtime.service.runs import World
+from turnloom.agents.spec import Answer, Engine, Task
+from turnloom.guards.ports import BeliefStore
+from turnloom.guards.spec import Belief, Observation, Pool
+from turnloom.log.spec import Event
+from turnloom.runtime.service.runs import World
 
 POOL = Pool("acme", "Flow", "general")
 

@@ -4,9 +4,9 @@ import asyncio
 import sys
 from pathlib import Path
 
-from weft.adapters.sqlite import SqliteStore
-from weft.guards.spec import Observation, Pool
-from weft.runtime.logic import codec
+from turnloom.adapters.sqlite import SqliteStore
+from turnloom.guards.spec import Observation, Pool
+from turnloom.runtime.logic import codec
 
 
 async def main(path: str, first: int, last: int) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.plays import Person, answering, play
-from weft.agents.spec import Answer, Task, ToolCall, Usage
-from weft.log.spec import Event
+from turnloom.agents.spec import Answer, Task, ToolCall, Usage
+from turnloom.log.spec import Event
 
 TOOLS = """
 def look(n: int = 0):

@@ -15,16 +15,16 @@ from tests.reaction.scenes import SOON, Clerk, Order, Parcel, pack
 from tests.support.folders import write_folder
 from tests.support.plays import every, last, only
 from tests.support.worlds import begin, make_driver, make_world
-from weft import Answer, DefinitionError, Guards, RunBudget, Task, Usage, Weft
-from weft.agents.spec import Exchange
-from weft.board.spec import TypeRegistry
-from weft.errors import BudgetExceeded
-from weft.guards.logic.budgeting import scarcity, shortages, wanted_by
-from weft.guards.spec import Amounts, Price, Watch
-from weft.log.spec import Event
-from weft.reaction.logic.plans import make_plan
-from weft.runtime.spec import Reply
-from weft.testing import FakeClock
+from turnloom import Answer, DefinitionError, Guards, Loom, RunBudget, Task, Usage
+from turnloom.agents.spec import Exchange
+from turnloom.board.spec import TypeRegistry
+from turnloom.errors import BudgetExceeded
+from turnloom.guards.logic.budgeting import scarcity, shortages, wanted_by
+from turnloom.guards.spec import Amounts, Price, Watch
+from turnloom.log.spec import Event
+from turnloom.reaction.logic.plans import make_plan
+from turnloom.runtime.spec import Reply
+from turnloom.testing import FakeClock
 
 NOW = FakeClock().now()
 
@@ -206,7 +206,7 @@ async def test_scarcity_is_on_record_when_it_changes(
     warned = [
         each.getMessage().partition(": ")[2]
         for each in caplog.records
-        if each.name == "weft.guards"
+        if each.name == "turnloom.guards"
     ]
     assert warned == [
         "the budget is scarce, 30 % of steps are left",
@@ -293,7 +293,7 @@ async def test_a_tool_gets_no_more_time_than_is_left(tmp_path: Path) -> None:
 
 async def test_of_two_parallel_turns_exactly_one_gets_the_last_model_call() -> None:
     one, other = Clerk(pack), Clerk(pack)
-    async with Weft(store="memory") as app:
+    async with Loom(store="memory") as app:
         board = app.board(guards=Guards(budget=RunBudget(model_calls=1)))
         for name, clerk in (("one", one), ("other", other)):
             board.agent(name).consumes(Order).publishes(Parcel).with_engines(clerk)
@@ -309,7 +309,7 @@ async def test_of_two_parallel_turns_exactly_one_gets_the_last_model_call() -> N
 
 
 async def test_a_turn_that_there_is_no_step_for_takes_nothing() -> None:
-    async with Weft(store="memory") as app:
+    async with Loom(store="memory") as app:
         board = app.board(guards={"budget": {"steps": 1}})
         for name in ("one", "other"):
             board.agent(name).consumes(Order).publishes(Parcel).with_engines(Clerk(pack))
@@ -323,7 +323,7 @@ async def test_a_turn_that_there_is_no_step_for_takes_nothing() -> None:
 
 async def test_each_run_of_a_board_has_a_budget_of_its_own() -> None:
     clerk = Clerk(pack)
-    async with Weft(store="memory") as app:
+    async with Loom(store="memory") as app:
         board = app.board(guards={"budget": {"steps": 1}})
         board.agent("one").consumes(Order).publishes(Parcel).with_engines(clerk)
         await board.publish_many([Order(), Order()])
@@ -349,7 +349,7 @@ async def test_each_run_of_a_board_has_a_budget_of_its_own() -> None:
     ],
 )
 async def test_a_board_refuses_guards_that_make_no_sense(guards: Any, says: str) -> None:
-    async with Weft(store="memory") as app:
+    async with Loom(store="memory") as app:
         board = app.board(guards=guards)
         board.agent("one").consumes(Order).publishes(Parcel).with_engines(Clerk(pack))
         with pytest.raises(DefinitionError) as refused:

@@ -3,12 +3,12 @@
 from pathlib import Path
 
 from tests.guards.runs import Says, go_on
-from weft.explain.logic.asking import explain
-from weft.explain.spec.asked import Asked, Declared
-from weft.explain.spec.steps import ModelAsked, ToolUsed
-from weft.explain.spec.timeline import Timeline
-from weft.explain.spec.turn import TurnExplained
-from weft.log.spec import Event
+from turnloom.explain.logic.asking import explain
+from turnloom.explain.spec.asked import Asked, Declared
+from turnloom.explain.spec.steps import ModelAsked, ToolUsed
+from turnloom.explain.spec.timeline import Timeline
+from turnloom.explain.spec.turn import TurnExplained
+from turnloom.log.spec import Event
 
 LOOPS = {"window": 3, "similarity": None}
 

@@ -13,9 +13,9 @@ from tests.support.folders import write_folder
 from tests.support.lives import Lives
 from tests.support.logs import essence
 from tests.support.plays import answering, call, every, last
-from weft.agents.spec import Answer, Task, ToolCall
-from weft.app import Board
-from weft.testing import Fuse
+from turnloom.agents.spec import Answer, Task, ToolCall
+from turnloom.app import Board
+from turnloom.testing import Fuse
 
 pytestmark = pytest.mark.repeats
 

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from tests.guards.runs import Says, go_on
 from tests.reaction.scenes import SOON, Clerk, Order, Parcel
 from tests.support.plays import answering, every, last, only
-from weft import DefinitionError, LoopDetection, Task, Weft, Weights
-from weft.guards.logic.looping import Verdict, detect, needs_similarity, similarity
-from weft.guards.logic.recovering import HINTS, recover
-from weft.guards.spec import Entry, Watch
-from weft.log.spec import Event
-from weft.testing import HashingEmbedder
+from turnloom import DefinitionError, Loom, LoopDetection, Task, Weights
+from turnloom.guards.logic.looping import Verdict, detect, needs_similarity, similarity
+from turnloom.guards.logic.recovering import HINTS, recover
+from turnloom.guards.spec import Entry, Watch
+from turnloom.log.spec import Event
+from turnloom.testing import HashingEmbedder
 
 USUAL = LoopDetection()
 
@@ -293,7 +293,7 @@ async def test_nobody_is_asked_where_there_is_nobody(tmp_path: Path) -> None:
 async def board_run(guards: dict[str, Any], make: Any, *answers: str) -> tuple[list[Event], Clerk]:
     """The log of a run in which an agent is woken by what it makes, and what it was given."""
     clerk = Clerk(make)
-    async with Weft(store="memory") as app:
+    async with Loom(store="memory") as app:
         board = app.board(guards=guards, max_turns=12)
         agent = board.agent("one").consumes(Order).publishes(Order).prevent_self_trigger(False)
         agent.with_engines(clerk)
@@ -314,7 +314,7 @@ async def test_an_agent_of_a_board_that_repeats_itself_is_told_so() -> None:
 
 async def test_work_on_other_things_is_no_loop() -> None:
     clerk = Clerk(lambda task: Parcel())
-    async with Weft(store="memory") as app:
+    async with Loom(store="memory") as app:
         board = app.board(guards=guards())
         board.agent("one").consumes(Order).publishes(Parcel).with_engines(clerk)
         numbers = [Order(number=n) for n in range(5)]

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from weft.adapters.memory import MemoryBeliefs
-from weft.agents.events import AgentOutput, AgentText, ModelAnswered
-from weft.errors import NoCandidates
-from weft.guards.logic.drawing import Stream, draw_beta
-from weft.guards.logic.selection import (
+from turnloom.adapters.memory import MemoryBeliefs
+from turnloom.agents.events import AgentOutput, AgentText, ModelAnswered
+from turnloom.errors import NoCandidates
+from turnloom.guards.logic.drawing import Stream, draw_beta
+from turnloom.guards.logic.selection import (
     Asked,
     answer_of,
     category_of,
@@ -23,9 +23,9 @@ from weft.guards.logic.selection import (
     read_credit,
     select,
 )
-from weft.guards.service.selecting import Selecting
-from weft.guards.spec import Belief, Observation, Pool, Selection
-from weft.log.spec import Fact
+from turnloom.guards.service.selecting import Selecting
+from turnloom.guards.spec import Belief, Observation, Pool, Selection
+from turnloom.log.spec import Fact
 
 POOL = Pool("acme", "Desk", "general")
 THREE = ("Ann", "Bob", "Cid")

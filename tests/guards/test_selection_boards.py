@@ -7,12 +7,12 @@ import pytest
 
 from tests.reaction.scenes import SOON, Gate, Order, Parcel, facts, idle, verdicts
 from tests.support.timed import Timed
-from weft import After, Batch, Guards, NoCandidates, ReactionFailed, Selection, UsageError, Weft
-from weft.agents.spec import Answer, Task
-from weft.app.board import Board
-from weft.errors import PlanChanged
-from weft.explain.logic.causes import Causes
-from weft.guards.spec import Belief, Pool
+from turnloom import After, Batch, Guards, Loom, NoCandidates, ReactionFailed, Selection, UsageError
+from turnloom.agents.spec import Answer, Task
+from turnloom.app.board import Board
+from turnloom.errors import PlanChanged
+from turnloom.explain.logic.causes import Causes
+from turnloom.guards.spec import Belief, Pool
 
 PACKERS = ("ann", "bob")
 POOL = Pool("local", "board", "general")
@@ -26,7 +26,7 @@ async def drop(task: Task) -> Answer:
     raise RuntimeError("it fell")
 
 
-def packers(app: Weft, engine: Any = pack, **said: Any) -> Board:
+def packers(app: Loom, engine: Any = pack, **said: Any) -> Board:
     """A board with two who pack orders, and one who only watches."""
     guards = Guards(selection=Selection(candidates=PACKERS, **said))
     board = app.board(guards=guards)
@@ -35,14 +35,14 @@ def packers(app: Weft, engine: Any = pack, **said: Any) -> Board:
     return board
 
 
-async def known(app: Weft, pool: Pool = POOL) -> dict[str, Belief]:
+async def known(app: Loom, pool: Pool = POOL) -> dict[str, Belief]:
     return dict(await app._open().beliefs.beliefs(pool, [*PACKERS, "eve"]))
 
 
 @pytest.mark.parametrize("store", ["memory", "file"])
 async def test_only_the_chosen_candidate_is_woken(store: str, tmp_path: Any) -> None:
-    place = "memory" if store == "memory" else str(tmp_path / "weft.db")
-    async with Weft(store=place) as app:
+    place = "memory" if store == "memory" else str(tmp_path / "turnloom.db")
+    async with Loom(store=place) as app:
         board = packers(app)
         for number in range(10):
             await board.publish(Order(number=number), id=f"o{number}")
@@ -59,7 +59,7 @@ async def test_only_the_chosen_candidate_is_woken(store: str, tmp_path: Any) -> 
 
 
 async def test_who_is_passed_over_is_told_why_and_causes_go_over_the_choice() -> None:
-    async with Weft(store="memory") as app:
+    async with Loom(store="memory") as app:
         board = packers(app)
         order = await board.publish(Order())
         await idle(board)
@@ -84,7 +84,7 @@ async def test_a_failed_turn_is_a_failure_and_a_retry_another_outcome() -> None:
     async def now(task: Task) -> Answer:
         return await engine["now"](task)
 
-    async with Weft(store="memory") as app:
+    async with Loom(store="memory") as app:
         board = app.board(guards=Guards(selection=Selection(candidates=PACKERS)))
         for name in PACKERS:
             board.agent(name).consumes(Order).publishes(Parcel).with_engines(now)
@@ -101,7 +101,7 @@ async def test_a_failed_turn_is_a_failure_and_a_retry_another_outcome() -> None:
 
 
 async def test_a_function_says_the_category_from_the_value() -> None:
-    async with Weft(store="memory") as app:
+    async with Loom(store="memory") as app:
         board = packers(app, category=lambda order: order.item, score=lambda parcel: 0.25)
         for item in ("tea", "ink"):
             await board.publish(Order(item=item))
@@ -114,7 +114,7 @@ async def test_a_function_says_the_category_from_the_value() -> None:
 
 
 async def test_without_candidates_the_run_is_stopped() -> None:
-    async with Weft(store="memory") as app:
+    async with Loom(store="memory") as app:
         out = {"out": {"type": "array", "source": {"type": "static", "value": [*PACKERS]}}}
         guards = Guards(selection=Selection(candidates=PACKERS, exclude_variable="out"))
         board = app.board(guards=guards, variables={"definitions": out})
@@ -152,7 +152,7 @@ async def test_who_sees_it_later_may_be_chosen_and_nobody_else_is_woken() -> Non
 
 
 async def test_what_is_given_directly_is_not_chosen_for() -> None:
-    async with Weft(store="memory") as app:
+    async with Loom(store="memory") as app:
         board = packers(app)
         await board.invoke("ann", Order())
         assert not await facts(app, "selection.made")
@@ -172,7 +172,7 @@ async def test_what_is_given_directly_is_not_chosen_for() -> None:
 async def test_a_guard_that_names_what_is_not_there_is_refused(
     said: dict[str, Any], says: str
 ) -> None:
-    async with Weft(store="memory") as app:
+    async with Loom(store="memory") as app:
         guards = Guards(selection=Selection(**{"candidates": PACKERS, **said}))
         board = app.board(guards=guards)
         for name in PACKERS:
@@ -182,7 +182,7 @@ async def test_a_guard_that_names_what_is_not_there_is_refused(
 
 
 async def test_candidates_that_collect_are_refused() -> None:
-    async with Weft(store="memory") as app:
+    async with Loom(store="memory") as app:
         board = app.board(guards=Guards(selection=Selection(candidates=PACKERS)))
         board.agent("ann").consumes(Order).publishes(Parcel).with_engines(pack)
         board.agent("bob").consumes(Order, batch=Batch(2)).publishes(Parcel).with_engines(pack)
@@ -191,15 +191,15 @@ async def test_candidates_that_collect_are_refused() -> None:
 
 
 async def test_runs_are_pinned_to_the_guards(tmp_path: Any) -> None:
-    place, gate = str(tmp_path / "weft.db"), Gate()
-    async with Weft(store=place) as app:
+    place, gate = str(tmp_path / "turnloom.db"), Gate()
+    async with Loom(store=place) as app:
         await packers(app, gate, seed=1).publish(Order())
         await gate.holds(2)
     gate.open()
-    async with Weft(store=place) as app:
+    async with Loom(store=place) as app:
         with pytest.raises(PlanChanged, match='- *"seed": 1\n.*\\+ *"seed": 2'):
             await packers(app, gate, seed=2).resume()
-    async with Weft(store=place) as app:
+    async with Loom(store=place) as app:
         board = packers(app, gate, seed=1)
         await board.resume()
         await idle(board)

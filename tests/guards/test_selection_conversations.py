@@ -23,16 +23,16 @@ from tests.guards.desks import (
     with_beliefs,
 )
 from tests.support.worlds import begin, make_driver, make_world
-from weft.adapters.memory import MemoryBeliefs
-from weft.agents.spec import Answer, Task
-from weft.errors import DefinitionError, StoreUnavailable
-from weft.explain.logic.asking import explain
-from weft.explain.logic.causes import Causes
-from weft.explain.spec.asked import NOTHING_DECLARED, Asked
-from weft.guards.service.selecting import rebuild
-from weft.guards.spec import Belief, Observation, Pool
-from weft.kernel.values import Json
-from weft.log.spec import Event
+from turnloom.adapters.memory import MemoryBeliefs
+from turnloom.agents.spec import Answer, Task
+from turnloom.errors import DefinitionError, StoreUnavailable
+from turnloom.explain.logic.asking import explain
+from turnloom.explain.logic.causes import Causes
+from turnloom.explain.spec.asked import NOTHING_DECLARED, Asked
+from turnloom.guards.service.selecting import rebuild
+from turnloom.guards.spec import Belief, Observation, Pool
+from turnloom.kernel.values import Json
+from turnloom.log.spec import Event
 
 # Seeds with which a run of the id `run1` chooses Ann, or Bob, when nothing is known of them.
 ANN, BOB = "seed: 3", "seed: 1"
@@ -293,7 +293,7 @@ async def test_beliefs_that_cannot_be_had_cost_no_turn(
     tmp_path: Path, error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
     world = with_beliefs(make_world(fine), Broken(error))
-    with caplog.at_level(logging.WARNING, "weft.guards"):
+    with caplog.at_level(logging.WARNING, "turnloom.guards"):
         _, events = await play(desk(tmp_path), world=world)
     assert events[-1].kind == "run.finished"
     made = only(events, "selection.made")
@@ -319,7 +319,7 @@ class Slow(MemoryBeliefs):
 async def test_slow_beliefs_are_not_waited_for(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with anyio.fail_after(10), caplog.at_level(logging.WARNING, "weft.guards"):
+    with anyio.fail_after(10), caplog.at_level(logging.WARNING, "turnloom.guards"):
         _, events = await play(desk(tmp_path), world=with_beliefs(make_world(fine), Slow()))
     assert events[-1].kind == "run.finished"
     (note,) = only(events, "selection.made").notes

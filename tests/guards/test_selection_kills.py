@@ -12,16 +12,16 @@ from tests.support.boards import Place, begin_process
 from tests.support.boards import live as live_on
 from tests.support.logs import essence
 from tests.support.worlds import begin, make_driver, make_world, with_engine, with_log
-from weft.adapters.memory import MemoryBeliefs, MemoryStore
-from weft.adapters.sqlite import SqliteStore
-from weft.agents.spec import Answer, Engine, Task
-from weft.app import Board
-from weft.guards.ports import BeliefStore
-from weft.guards.spec import Belief, Guards, Pool, Selection
-from weft.log.events import ENDS
-from weft.log.spec import Event
-from weft.runtime.logic import codec
-from weft.testing import CrashingBeliefs, CrashingEngine, CrashingLog, Fuse, Killed
+from turnloom.adapters.memory import MemoryBeliefs, MemoryStore
+from turnloom.adapters.sqlite import SqliteStore
+from turnloom.agents.spec import Answer, Engine, Task
+from turnloom.app import Board
+from turnloom.guards.ports import BeliefStore
+from turnloom.guards.spec import Belief, Guards, Pool, Selection
+from turnloom.log.events import ENDS
+from turnloom.log.spec import Event
+from turnloom.runtime.logic import codec
+from turnloom.testing import CrashingBeliefs, CrashingEngine, CrashingLog, Fuse, Killed
 
 pytestmark = pytest.mark.repeats
 

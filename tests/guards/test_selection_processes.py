@@ -7,9 +7,9 @@ from pathlib import Path
 import anyio
 
 from tests.guards.desks import POOL
-from weft.adapters.sqlite import SqliteStore
-from weft.guards.spec import Belief
-from weft.runtime.logic import codec
+from turnloom.adapters.sqlite import SqliteStore
+from turnloom.guards.spec import Belief
+from turnloom.runtime.logic import codec
 
 LEARNER = Path(__file__).with_name("learner.py")
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -23,7 +23,7 @@ async def learn(path: Path, first: int) -> None:
 
 async def test_processes_on_one_file_lose_and_double_nothing(tmp_path: Path) -> None:
     """Half of what each knows, the next one knows too."""
-    path = tmp_path / "weft.db"
+    path = tmp_path / "turnloom.db"
     with anyio.fail_after(50):
         async with anyio.create_task_group() as processes:
             for first in (0, 50, 100):

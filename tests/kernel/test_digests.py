@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.kernel.digests import chain, digest
+from turnloom.kernel.digests import chain, digest
 
 any_text = st.text(st.characters(exclude_categories=()), max_size=30)
 

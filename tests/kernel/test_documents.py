@@ -1,6 +1,6 @@
 """Documents know where each of their values stands."""
 
-from weft.kernel.documents import Document, Place
+from turnloom.kernel.documents import Document, Place
 
 
 def test_a_value_without_a_place_stands_where_the_nearest_one_around_it_does() -> None:

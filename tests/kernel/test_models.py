@@ -6,10 +6,10 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import Field, ValidationError, model_validator
 
-from weft.adapters.files import parse
-from weft.errors import Diagnostic
-from weft.kernel.documents import Document
-from weft.kernel.models import Declared, Entry, Report
+from turnloom.adapters.files import parse
+from turnloom.errors import Diagnostic
+from turnloom.kernel.documents import Document
+from turnloom.kernel.models import Declared, Entry, Report
 
 
 class Circle(Declared):

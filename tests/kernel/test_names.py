@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from weft.kernel.names import qualified
+from turnloom.kernel.names import qualified
 
 
 class Outer:

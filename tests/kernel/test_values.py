@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.kernel.values import as_array, as_object, kind_of, nearest, preview
+from turnloom.kernel.values import as_array, as_object, kind_of, nearest, preview
 
 
 @pytest.mark.parametrize(

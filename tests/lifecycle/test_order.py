@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.kernel.documents import Document
-from weft.kernel.models import Entry, Report
-from weft.lifecycle.logic import hooks_after, hooks_at, order_hooks, read_hooks, skipped
-from weft.lifecycle.spec import TRIGGERS, Hooks
-from weft.variables.logic.conditions import parse_condition
+from turnloom.kernel.documents import Document
+from turnloom.kernel.models import Entry, Report
+from turnloom.lifecycle.logic import hooks_after, hooks_at, order_hooks, read_hooks, skipped
+from turnloom.lifecycle.spec import TRIGGERS, Hooks
+from turnloom.variables.logic.conditions import parse_condition
 
 
 def ordered(*declared: dict[str, Any]) -> tuple[Hooks, list[str]]:

@@ -9,9 +9,9 @@ import msgspec
 from hypothesis import strategies as st
 
 from tests.board.strategies import artifacts, visibilities
-from weft.assembly.spec import Message
-from weft.board.spec import Artifact, Audience, Visibility
-from weft.log.spec import Event, Fact
+from turnloom.assembly.spec import Message
+from turnloom.board.spec import Artifact, Audience, Visibility
+from turnloom.log.spec import Event, Fact
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.log.strategies import events_of, json_values
-from weft.errors import LogError, UnknownKind, WeftError
-from weft.log.events import RunFinished, RunStarted
-from weft.log.logic import Codec
-from weft.log.spec import Event, Fact
-from weft.runtime.logic import FACTS, codec
+from turnloom.errors import LogError, TurnloomError, UnknownKind
+from turnloom.log.events import RunFinished, RunStarted
+from turnloom.log.logic import Codec
+from turnloom.log.spec import Event, Fact
+from turnloom.runtime.logic import FACTS, codec
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 678000, UTC)
 
@@ -153,8 +153,8 @@ def test_what_this_release_does_not_know_is_refused(line: bytes, says: str) -> N
     with pytest.raises(UnknownKind) as refused:
         codec().decode(line)
     assert says in str(refused.value)
-    assert refused.value.code == "WEFT-UNKNOWN-KIND"
-    assert isinstance(refused.value, LogError) and isinstance(refused.value, WeftError)
+    assert refused.value.code == "TURNLOOM-UNKNOWN-KIND"
+    assert isinstance(refused.value, LogError) and isinstance(refused.value, TurnloomError)
 
 
 def test_an_old_shape_that_nothing_lifts_is_refused() -> None:

@@ -12,8 +12,8 @@ from os.path import dirname
 from typing import Any
 
 from tests.parity.runs import BASE, Seen
-from weft.cli.entrances import entrance
-from weft.errors import UsageError
+from turnloom.cli.entrances import entrance
+from turnloom.errors import UsageError
 
 Path = tuple[str | int, ...]
 ABSENT = object()

@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.worlds import begin, make_driver, make_world
-from weft.agents.spec import Answer, Line, Script, Task, ToolCall, ToolSchema
-from weft.assembly.spec import RetrievalResult
-from weft.conversation.logic.sources import stand_in
-from weft.errors import DefinitionError, Diagnostic, MissingContext
-from weft.explain.logic.asking import explain
-from weft.explain.spec.asked import Asked, Declared
-from weft.log.spec import Event
-from weft.runtime.spec import Reply
-from weft.testing import FakeClock, FakeDocuments, InMemorySearch, ScriptedEngine
-from weft.testing.contracts.artifacts.samples import series
-from weft.wiring import Collections, Folders, Settings, declared
+from turnloom.agents.spec import Answer, Line, Script, Task, ToolCall, ToolSchema
+from turnloom.assembly.spec import RetrievalResult
+from turnloom.conversation.logic.sources import stand_in
+from turnloom.errors import DefinitionError, Diagnostic, MissingContext
+from turnloom.explain.logic.asking import explain
+from turnloom.explain.spec.asked import Asked, Declared
+from turnloom.log.spec import Event
+from turnloom.runtime.spec import Reply
+from turnloom.testing import FakeClock, FakeDocuments, InMemorySearch, ScriptedEngine
+from turnloom.testing.contracts.artifacts.samples import series
+from turnloom.wiring import Collections, Folders, Settings, declared
 
 # What the test's own engine says for agents that choose none.
 LINES = {
@@ -68,7 +68,7 @@ BASE: dict[str, Any] = {
     },
 }
 DERIVATIONS = """
-from weft.variables.spec import UNCHANGED, derivation
+from turnloom.variables.spec import UNCHANGED, derivation
 
 @derivation
 def on_go(event, values):
@@ -81,7 +81,7 @@ def turn_over(event, values):
 """
 WORK = """
 import time
-from weft import use_ui_tool
+from turnloom import use_ui_tool
 
 def add(a: int, b: int = 1):
     \"\"\"Add two numbers.\"\"\"
@@ -122,7 +122,7 @@ def shout(sender, message, recipient, silent):
 """
 PROVIDERS = """
 import asyncio
-from weft import ContextSlice, RagCollection
+from turnloom import ContextSlice, RagCollection
 
 class Manual(RagCollection):
     name = "manual"

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from tests.reaction.sayings import options
-from weft.app import Weft
-from weft.app.board import Board, Readable
+from turnloom.app import Loom
+from turnloom.app.board import Board, Readable
 
 MATCHING, GATES, JOINS, BATCHES, PRODUCTS, ENGINES, CONTEXT, COMPONENTS = (
     f"tests.reaction.test_{each}"
@@ -150,7 +150,7 @@ def test_every_argument_of_a_builder_has_an_effect() -> None:
 def test_every_argument_of_a_board_has_an_effect() -> None:
     every = (*vars(Readable), *vars(Board))
     calls = [name for name in every if not name.startswith("_")]
-    assert set(BOARDS) == arguments(Board, *calls) | arguments(Weft, "board")
+    assert set(BOARDS) == arguments(Board, *calls) | arguments(Loom, "board")
 
 
 def test_an_argument_that_somebody_adds_is_missed_here() -> None:

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from weft import AgentStep, Flow, Option, Path, Retry, Update, escalate_to
-from weft.flow.spec.builder import Settings
+from turnloom import AgentStep, Flow, Option, Path, Retry, Update, escalate_to
+from turnloom.flow.spec.builder import Settings
 
 AGENTS, APPROVALS, BRANCHES, CACHING, CONFIDENCE = (
     f"tests.flow.test_{each}"

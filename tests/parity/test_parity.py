@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-import weft
+import turnloom
 from tests.conversation.talks import examine
 from tests.parity import effects
 from tests.parity.answer_effects import ANSWER_EFFECTS
@@ -28,29 +28,29 @@ from tests.parity.selection_effects import SELECTION_EFFECTS
 from tests.parity.source_effects import SOURCE_EFFECTS
 from tests.parity.tool_effects import TOOL_EFFECTS
 from tests.support.folders import write_folder
-from weft import (
+from turnloom import (
     Answer,
     Chunking,
     DefinitionError,
     Document,
+    Loom,
     RagCollection,
     Task,
-    Weft,
     Weights,
     wiring,
 )
-from weft.adapters.inline import InlineScheduler
-from weft.adapters.memory import MemoryStore
-from weft.agents.spec import ProviderChoice
-from weft.app.weft import Asked
-from weft.board.spec import FilterConfig, TagFilter
-from weft.errors import UsageError
-from weft.kernel.models import Declared
-from weft.runtime.logic import codec
-from weft.testing import FakeClock, FakeEntropy, FakeEnvironment, LoopbackModel
-from weft.variables.spec import BAKED_IN, BASE, Trigger, Variables
-from weft.variables.spec.triggers import Setting
-from weft.wiring import Settings
+from turnloom.adapters.inline import InlineScheduler
+from turnloom.adapters.memory import MemoryStore
+from turnloom.agents.spec import ProviderChoice
+from turnloom.app.loom import Asked
+from turnloom.board.spec import FilterConfig, TagFilter
+from turnloom.errors import UsageError
+from turnloom.kernel.models import Declared
+from turnloom.runtime.logic import codec
+from turnloom.testing import FakeClock, FakeEntropy, FakeEnvironment, LoopbackModel
+from turnloom.variables.spec import BAKED_IN, BASE, Trigger, Variables
+from turnloom.variables.spec.triggers import Setting
+from turnloom.wiring import Settings
 
 pytestmark = pytest.mark.repeats
 
@@ -73,10 +73,10 @@ TRUE_ANYWAY = {"AgentTurnCount.once"}
 
 def models() -> Iterator[type[Declared]]:
     """Every model of the package that a user writes down."""
-    root = Path(weft.__path__[0])
+    root = Path(turnloom.__path__[0])
     for file in [*root.glob("*/spec.py"), *root.glob("*/spec/*.py")]:
         parts = file.relative_to(root).with_suffix("").parts
-        import_module(".".join(("weft", *parts)).removesuffix(".__init__"))
+        import_module(".".join(("turnloom", *parts)).removesuffix(".__init__"))
     waiting = [Declared]
     while waiting:
         for model in waiting.pop().__subclasses__():
@@ -141,7 +141,7 @@ def test_a_field_that_somebody_adds_is_missed_here() -> None:
     class Planted(Declared):
         colour: str
 
-        __module__ = "weft.planted.spec"
+        __module__ = "turnloom.planted.spec"
 
     assert Planted in set(models())
 
@@ -193,7 +193,7 @@ async def most_at_once(folder: str, **settings: Any) -> int:
         going -= 1
         return Answer("Done.")
 
-    async with Weft(engine=slow, **settings) as app:
+    async with Loom(engine=slow, **settings) as app:
         runs = [await app.start(folder) for _ in range(3)]
         begun.set()
         for run in runs:
@@ -206,7 +206,7 @@ def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A workflow of one agent, in a working folder of its own."""
     monkeypatch.chdir(tmp_path)
     for each in fields(Settings):
-        monkeypatch.delenv(f"WEFT_{each.name.upper()}", raising=False)
+        monkeypatch.delenv(f"TURNLOOM_{each.name.upper()}", raising=False)
     return write_folder(tmp_path, {"agents.yaml": "A: {system_message: Hi.}"})
 
 
@@ -215,7 +215,7 @@ def there(path: str) -> bool:
 
 
 def configure(text: str) -> None:
-    Path("weft.toml").write_text(text, "utf-8")
+    Path("turnloom.toml").write_text(text, "utf-8")
 
 
 async def slots_of_the_app(folder: str) -> None:
@@ -228,7 +228,7 @@ async def store_of_the_app(folder: str) -> None:
         await most_at_once(folder, store=store)
         assert there("here/runs.db") == (store != "memory")
     own = MemoryStore(codec())
-    async with Weft(store=own, engine=quiet) as app:
+    async with Loom(store=own, engine=quiet) as app:
         run = await app.start(folder)
         await run.finished()
     assert await own.log.read(run.id), "a store of the program's own stays open"
@@ -239,7 +239,7 @@ async def engine_of_the_app(folder: str) -> None:
         async def engine(task: Task) -> Answer:
             return Answer(word)
 
-        async with Weft(store="memory", engine=engine) as app:
+        async with Loom(store="memory", engine=engine) as app:
             run = await app.start(folder)
             await run.finished()
             (said,) = [e.data.text async for e in run.events() if e.kind == "agent.text"]
@@ -289,7 +289,7 @@ async def first_word(folder: str, **settings: Any) -> tuple[Any, str]:
     async def engine(task: Task) -> Answer:
         return Answer("Done.")
 
-    async with Weft(store="memory", engine=engine, **settings) as app:
+    async with Loom(store="memory", engine=engine, **settings) as app:
         run = await app.start(folder)
         (loaded,) = [e.data.values async for e in run.events() if e.kind == "context.loaded"]
     (word,) = [each for each in loaded if each.name == "word"]
@@ -310,7 +310,7 @@ async def documents_of_a_file(folder: str) -> None:
 async def misplaced(**settings: Any) -> str:
     """Why artifacts or beliefs cannot be kept where they are said to be."""
     with pytest.raises(UsageError) as refused:
-        async with Weft(store="memory", **settings) as app:
+        async with Loom(store="memory", **settings) as app:
             await app.runs()
     return str(refused.value)
 
@@ -362,7 +362,7 @@ async def values_of_invalid(folder: str, **settings: Any) -> set[str] | None:
     async def engine(task: Task) -> Answer:
         return Answer("Done.")
 
-    async with Weft(store="memory", engine=engine, **settings) as app:
+    async with Loom(store="memory", engine=engine, **settings) as app:
         try:
             run = await app.start(folder)
         except DefinitionError:
@@ -388,7 +388,7 @@ class Notes(RagCollection):
 
 async def note(**settings: Any) -> list[str]:
     """Put a note into a collection, and give the files of collections that there are then."""
-    async with Weft(store="memory", **settings) as app:
+    async with Loom(store="memory", **settings) as app:
         await app.collection(Notes).add([Document("a", "A note.")])
     return sorted(glob("*.db"))
 
@@ -411,7 +411,7 @@ async def asked_for(folder: str, **settings: Any) -> list[str]:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("OPENAI_BASE_URL", model.url)
             patch.setenv("OPENAI_API_KEY", "key")
-            async with Weft(store="memory", **settings) as app:
+            async with Loom(store="memory", **settings) as app:
                 await (await app.start(folder)).finished()
     return [request.body["model"] for request in model.requests]
 
@@ -431,7 +431,7 @@ async def model_of_a_file(folder: str) -> None:
 async def asking_engine_of_a_file(folder: str) -> None:
     configure('engine = "ag3"\n')
     with pytest.raises(UsageError, match="Engine 'ag3' asks no models"):
-        await Weft().runs()
+        await Loom().runs()
     configure('engine = "ag2"\nmodel = "openai-chat:one"\n')
     assert await asked_for(folder) == ["one"]
 
@@ -442,12 +442,12 @@ async def quiet(task: Task) -> Answer:
 
 async def clock_of_the_app(folder: str) -> None:
     clock = FakeClock(datetime(2031, 2, 3, tzinfo=UTC))
-    async with Weft(store="memory", engine=quiet, clock=clock) as app:
+    async with Loom(store="memory", engine=quiet, clock=clock) as app:
         assert (await (await app.start(folder)).finished()).at == clock.time
 
 
 async def entropy_of_the_app(folder: str) -> None:
-    async with Weft(store="memory", engine=quiet, entropy=FakeEntropy("mine")) as app:
+    async with Loom(store="memory", engine=quiet, entropy=FakeEntropy("mine")) as app:
         assert (await app.start(folder)).id == "mine1"
 
 
@@ -460,7 +460,7 @@ def declare_flag(folder: str) -> None:
 async def environment_of_the_app(folder: str) -> None:
     declare_flag(folder)
     environment = FakeEnvironment({"FLAG": "mine"})
-    async with Weft(store="memory", engine=quiet, environment=environment) as app:
+    async with Loom(store="memory", engine=quiet, environment=environment) as app:
         run = await app.start(folder)
         await run.finished()
         explained = await app.explain(run.id, variable="flag")
@@ -475,42 +475,42 @@ async def scheduler_of_the_app(folder: str) -> None:
             woken.append(run)
             await super().wake(run, tenant=tenant, at=at)
 
-    async with Weft(store="memory", engine=quiet, scheduler=Waking(FakeClock())) as app:
+    async with Loom(store="memory", engine=quiet, scheduler=Waking(FakeClock())) as app:
         run = await app.start(folder)
         await run.finished()
         assert woken == [run.id]
 
 
 APP: dict[str, Callable[[str], Any]] = {
-    "Weft.clock": clock_of_the_app,
-    "Weft.entropy": entropy_of_the_app,
-    "Weft.environment": environment_of_the_app,
-    "Weft.scheduler": scheduler_of_the_app,
-    "Weft.store": store_of_the_app,
-    "Weft.slots": slots_of_the_app,
-    "Weft.engine": engine_of_the_app,
+    "Loom.clock": clock_of_the_app,
+    "Loom.entropy": entropy_of_the_app,
+    "Loom.environment": environment_of_the_app,
+    "Loom.scheduler": scheduler_of_the_app,
+    "Loom.store": store_of_the_app,
+    "Loom.slots": slots_of_the_app,
+    "Loom.engine": engine_of_the_app,
     "Settings.store": store_of_a_file,
     "Settings.slots": slots_of_a_file,
-    "Weft.artifacts": artifacts_of_the_app,
+    "Loom.artifacts": artifacts_of_the_app,
     "Settings.artifacts": artifacts_of_a_file,
-    "Weft.beliefs": beliefs_of_the_app,
+    "Loom.beliefs": beliefs_of_the_app,
     "Settings.beliefs": beliefs_of_a_file,
-    "Weft.documents": documents_of_the_app,
-    "Weft.documents_timeout": patience_of_the_app,
+    "Loom.documents": documents_of_the_app,
+    "Loom.documents_timeout": patience_of_the_app,
     "Settings.documents": documents_of_a_file,
     "Settings.documents_timeout": patience_of_a_file,
-    "Weft.strict": strictness_of_the_app,
+    "Loom.strict": strictness_of_the_app,
     "Settings.strict": strictness_of_a_file,
-    "Weft.vectors": vectors_of_the_app,
+    "Loom.vectors": vectors_of_the_app,
     "Settings.vectors": vectors_of_a_file,
-    "Weft.model": model_of_the_app,
+    "Loom.model": model_of_the_app,
     "Settings.model": model_of_a_file,
     "Settings.engine": asking_engine_of_a_file,
 }
 
 
 def test_every_setting_and_option_of_the_app_has_an_effect() -> None:
-    options = [f"Weft.{name}" for name in Asked.__annotations__]
+    options = [f"Loom.{name}" for name in Asked.__annotations__]
     settings = [f"Settings.{each.name}" for each in fields(Settings)]
     assert {*options, *settings} == set(APP)
 

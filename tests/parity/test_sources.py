@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.assembly.situations import Library, Run, values
-from weft import (
+from turnloom import (
     Budget,
     ContextFormat,
     ContextRequest,
@@ -21,12 +21,12 @@ from weft import (
     from_state,
     from_variables,
 )
-from weft.assembly.logic.origins import Witnessed
-from weft.assembly.service.assembling import Assembled, assemble
-from weft.assembly.spec import Chosen, Message
-from weft.assembly.spec.formats import PLAIN
-from weft.assembly.spec.sources import Share, Source
-from weft.testing import BoardTurn
+from turnloom.assembly.logic.origins import Witnessed
+from turnloom.assembly.service.assembling import Assembled, assemble
+from turnloom.assembly.spec import Chosen, Message
+from turnloom.assembly.spec.formats import PLAIN
+from turnloom.assembly.spec.sources import Share, Source
+from turnloom.testing import BoardTurn
 
 LONG = "Long and of little use. " * 10
 

@@ -7,15 +7,15 @@ import pytest
 
 from tests.support.servers import postgres_server, postgres_url
 from tests.support.timed import Timed
-from weft.app import Weft
-from weft.app.board import Board
+from turnloom.app import Loom
+from turnloom.app.board import Board
 
 __all__ = ["postgres_server", "postgres_url"]
 
 
 @pytest.fixture(params=["memory", "sqlite"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return "memory" if request.param == "memory" else str(tmp_path / "weft.db")
+    return "memory" if request.param == "memory" else str(tmp_path / "turnloom.db")
 
 
 @pytest.fixture
@@ -25,8 +25,8 @@ def artifacts() -> str | None:
 
 
 @pytest.fixture
-async def app(store: str, artifacts: str | None) -> AsyncIterator[Weft]:
-    async with Weft(store=store, artifacts=artifacts) as app:
+async def app(store: str, artifacts: str | None) -> AsyncIterator[Loom]:
+    async with Loom(store=store, artifacts=artifacts) as app:
         yield app
 
 
@@ -37,5 +37,5 @@ async def timed(store: str) -> AsyncIterator[Timed]:
 
 
 @pytest.fixture
-def board(app: Weft) -> Board:
+def board(app: Loom) -> Board:
     return app.board()

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
-from weft.agents.spec import Answer, Task
-from weft.assembly.spec.assemblies import Assembly
-from weft.assembly.spec.formats import Budget, ContextFormat
-from weft.assembly.spec.providers import Chosen, ContextRequest, ContextSlice
-from weft.assembly.spec.sources import from_literal, from_state
-from weft.board.spec import (
+from turnloom.agents.spec import Answer, Task
+from turnloom.assembly.spec.assemblies import Assembly
+from turnloom.assembly.spec.formats import Budget, ContextFormat
+from turnloom.assembly.spec.providers import Chosen, ContextRequest, ContextSlice
+from turnloom.assembly.spec.sources import from_literal, from_state
+from turnloom.board.spec import (
     After,
     FilterConfig,
     Private,
@@ -21,8 +21,16 @@ from weft.board.spec import (
     TypeRegistry,
     artifact_type,
 )
-from weft.reaction.logic.plans import make_plan
-from weft.reaction.spec import AgentBuilder, Batch, ContextFilter, Join, Member, Plan, Subscription
+from turnloom.reaction.logic.plans import make_plan
+from turnloom.reaction.spec import (
+    AgentBuilder,
+    Batch,
+    ContextFilter,
+    Join,
+    Member,
+    Plan,
+    Subscription,
+)
 
 
 @artifact_type(name="deals.Pitch")

@@ -7,11 +7,11 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from weft.agents.spec import Task
-from weft.app import Weft
-from weft.app.board import Board
-from weft.board.spec import Artifact, FilterConfig, Reader, artifact_type
-from weft.log.spec import Event
+from turnloom.agents.spec import Task
+from turnloom.app import Loom
+from turnloom.app.board import Board
+from turnloom.board.spec import Artifact, FilterConfig, Reader, artifact_type
+from turnloom.log.spec import Event
 
 # Seconds within which everything that a test waits for happens.
 SOON = 20.0
@@ -147,19 +147,19 @@ async def everything(board: Board, *types: str, reader: Reader | None = None) ->
     return list(items)
 
 
-async def logs(app: Weft) -> list[Event]:
+async def logs(app: Loom) -> list[Event]:
     """Every event of every run, the run begun first coming first."""
     runs = [summary.run for summary in await app.runs()]
     return [event for run in reversed(runs) for event in await app.log(run)]
 
 
-async def facts(app: Weft, kind: str, run: str | None = None) -> list[Any]:
+async def facts(app: Loom, kind: str, run: str | None = None) -> list[Any]:
     """The facts of a kind, of all runs or of one."""
     events: Sequence[Event] = await app.log(run) if run else await logs(app)
     return [event.data for event in events if event.kind == kind]
 
 
-async def verdicts(app: Weft, artifact: Artifact) -> dict[str, tuple[str, str]]:
+async def verdicts(app: Loom, artifact: Artifact) -> dict[str, tuple[str, str]]:
     """What each subscription made of an artifact, here or where it is collected."""
     return {
         each.subscription: (each.verdict, each.detail)
@@ -170,6 +170,6 @@ async def verdicts(app: Weft, artifact: Artifact) -> dict[str, tuple[str, str]]:
     }
 
 
-async def statuses(app: Weft) -> list[str]:
+async def statuses(app: Loom) -> list[str]:
     """How the runs stand, the one begun first coming first."""
     return [summary.status for summary in reversed(await app.runs())]

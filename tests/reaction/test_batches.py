@@ -18,13 +18,13 @@ from tests.reaction.scenes import (
     pack,
 )
 from tests.support.timed import Timed
-from weft.app import Weft
-from weft.app.board import Board
-from weft.board.spec import Artifact
-from weft.reaction.spec import Batch, Join
+from turnloom.app import Loom
+from turnloom.app.board import Board
+from turnloom.board.spec import Artifact
+from turnloom.reaction.spec import Batch, Join
 
 
-async def received(app: Weft, board: Board, number: int) -> None:
+async def received(app: Loom, board: Board, number: int) -> None:
     """Wait until so many artifacts have come to where they are collected."""
 
     async def has_come() -> bool:
@@ -52,7 +52,7 @@ async def test_a_batch_is_taken_at_its_size(board: Board) -> None:
 
 async def test_who_comes_first_is_not_overtaken_while_it_begins_to_be_collected() -> None:
     clerk = Clerk()
-    async with Weft(store="memory") as app:  # where nothing else can change the order of runs
+    async with Loom(store="memory") as app:  # where nothing else can change the order of runs
         board = app.board()
         board.agent("clerk").consumes(Order, batch=Batch(4)).with_engines(clerk)
         for item in ("a", "b", "c", "d"):
@@ -61,7 +61,7 @@ async def test_who_comes_first_is_not_overtaken_while_it_begins_to_be_collected(
     assert clerk.given == [["a", "b", "c", "d"]]
 
 
-async def test_an_incomplete_batch_is_taken_when_the_board_closes(app: Weft, board: Board) -> None:
+async def test_an_incomplete_batch_is_taken_when_the_board_closes(app: Loom, board: Board) -> None:
     clerk = Clerk()
     board.agent("clerk").consumes(Order, batch=Batch(3)).with_engines(clerk)
     for item in ("a", "b"):
@@ -74,7 +74,7 @@ async def test_an_incomplete_batch_is_taken_when_the_board_closes(app: Weft, boa
     assert (closed.subscription, closed.reason) == ("clerk#1", "the board was closed")
 
 
-async def test_a_board_closes_with_nothing_left_to_take(app: Weft, board: Board) -> None:
+async def test_a_board_closes_with_nothing_left_to_take(app: Loom, board: Board) -> None:
     clerk = Clerk()
     board.agent("clerk").consumes(Order, batch=Batch(1)).with_engines(clerk)
     await board.publish(Order())
@@ -148,7 +148,7 @@ async def test_joined_sets_are_batched(board: Board) -> None:
     assert clerk.given == [["b", "b", "a", "a"]]
 
 
-async def test_a_batch_of_what_agents_make(app: Weft, board: Board) -> None:
+async def test_a_batch_of_what_agents_make(app: Loom, board: Board) -> None:
     clerk = Clerk()
     board.agent("packer").consumes(Order).publishes(Parcel).with_engines(Clerk(pack))
     board.agent("clerk").consumes(Parcel, batch=Batch(3)).with_engines(clerk)
@@ -162,7 +162,7 @@ async def test_an_incomplete_batch_survives_a_restart(store: str) -> None:
         return  # what is in memory ends with it
     clerks = [Clerk(), Clerk()]
     for number, clerk in enumerate(clerks):
-        async with Weft(store=store) as app:
+        async with Loom(store=store) as app:
             board = app.board()
             board.agent("clerk").consumes(Order, batch=Batch(2)).with_engines(clerk)
             await board.publish(Order(item=str(number)))

@@ -22,9 +22,9 @@ from tests.reaction.sayings import (
     options,
     plan,
 )
-from weft.board.spec import Public, TagFilter, artifact_type
-from weft.errors import UnknownType, UsageError
-from weft.reaction.spec import AgentBuilder, Batch, Join, Product, Subscription
+from turnloom.board.spec import Public, TagFilter, artifact_type
+from turnloom.errors import UnknownType, UsageError
+from turnloom.reaction.spec import AgentBuilder, Batch, Join, Product, Subscription
 
 
 def test_there_is_a_saying_for_every_option() -> None:

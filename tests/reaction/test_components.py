@@ -17,12 +17,12 @@ from tests.reaction.scenes import (
     idle,
     pack,
 )
-from weft.agents.spec import Answer, Task
-from weft.app import Weft
-from weft.app.board import Board
-from weft.assembly.service.providers import StateDelegatingProvider
-from weft.assembly.spec import TurnContext
-from weft.log.spec import Event
+from turnloom.agents.spec import Answer, Task
+from turnloom.app import Loom
+from turnloom.app.board import Board
+from turnloom.assembly.service.providers import StateDelegatingProvider
+from turnloom.assembly.spec import TurnContext
+from turnloom.log.spec import Event
 
 Turn = Callable[[], Awaitable[None]]
 Call = Callable[[Task], Awaitable[Any]]
@@ -111,7 +111,7 @@ class Rewriting:
         return msgspec.structs.replace(answer, text=answer.text.upper())
 
 
-async def test_a_component_changes_a_call_and_its_answer(app: Weft, board: Board) -> None:
+async def test_a_component_changes_a_call_and_its_answer(app: Loom, board: Board) -> None:
     clerk = Clerk(lambda task: Answer(f"{task.system} done"))
     board.agent("clerk").consumes(Order).with_engines(clerk).with_components(Rewriting())
     await board.publish(Order())
@@ -213,7 +213,7 @@ class Watching:
 
 
 async def test_a_component_observes_what_is_on_record_and_changes_nothing(
-    app: Weft, board: Board
+    app: Loom, board: Board
 ) -> None:
     watching = Watching()
     board.agent("clerk").consumes(Order).publishes(Parcel).with_engines(

@@ -17,17 +17,17 @@ from tests.reaction.scenes import (
     idle,
     pack,
 )
-from weft.agents.spec import Task
-from weft.app import Weft
-from weft.app.board import Board
-from weft.assembly.service.providers import (
+from turnloom.agents.spec import Task
+from turnloom.app import Loom
+from turnloom.app.board import Board
+from turnloom.assembly.service.providers import (
     CompositeProvider,
     DefaultCorrelationProvider,
     FilteredContextProvider,
     RedactingProvider,
 )
-from weft.assembly.spec import ContextProvider, ContextRequest, ContextSlice
-from weft.board.spec import (
+from turnloom.assembly.spec import ContextProvider, ContextRequest, ContextSlice
+from turnloom.board.spec import (
     After,
     FilterConfig,
     Labelled,
@@ -37,7 +37,7 @@ from weft.board.spec import (
     Tenant,
     Visibility,
 )
-from weft.reaction.spec import Batch
+from turnloom.reaction.spec import Batch
 
 TOMORROW = datetime.now(UTC) + timedelta(days=1)  # noqa: TID251 - the clock of the app is real
 HIDDEN: list[Visibility] = [
@@ -164,7 +164,7 @@ async def test_labels_and_tenant_open_what_is_for_them(board: Board) -> None:
     assert [item for item in clerk.seen[0] if item != "now"] == ["1", "2"]
 
 
-def chosen(app: Weft, said: set[str]) -> tuple[Board, Clerk]:
+def chosen(app: Loom, said: set[str]) -> tuple[Board, Clerk]:
     """A board with one agent, and providers where it is said."""
 
     class Engine(Clerk):
@@ -190,7 +190,7 @@ def chosen(app: Weft, said: set[str]) -> tuple[Board, Clerk]:
         (set(), "default"),
     ],
 )
-async def test_the_nearest_provider_is_chosen(app: Weft, said: set[str], expected: str) -> None:
+async def test_the_nearest_provider_is_chosen(app: Loom, said: set[str], expected: str) -> None:
     board, clerk = chosen(app, said)
     await board.publish(Payment(item="default"), correlation_id="one")
     await board.publish(Order(), correlation_id="one")
@@ -202,7 +202,7 @@ async def test_the_nearest_provider_is_chosen(app: Weft, said: set[str], expecte
 
 
 async def test_an_engine_has_its_own_context_and_the_others_share_theirs(
-    app: Weft, board: Board
+    app: Loom, board: Board
 ) -> None:
     class Special(Clerk):
         context_provider = Giving("special")
@@ -250,7 +250,7 @@ async def test_a_provider_knows_whom_it_gives_context(board: Board) -> None:
 
 @pytest.mark.parametrize("broken", [failing, dawdling])
 async def test_a_provider_that_fails_is_replaced_by_its_fallback(
-    app: Weft, board: Board, broken: Any
+    app: Loom, board: Board, broken: Any
 ) -> None:
     clerk, fallback = Clerk(), Giving("fallback")
     board.agent("clerk").consumes(Order).with_engines(clerk).with_context(
@@ -270,7 +270,7 @@ async def test_a_provider_that_fails_is_replaced_by_its_fallback(
     ("broken", "problem"), [(failing, "the archive burns"), (dawdling, "took over 0.1 s")]
 )
 async def test_without_a_fallback_the_turn_fails(
-    app: Weft, board: Board, broken: Any, problem: str
+    app: Loom, board: Board, broken: Any, problem: str
 ) -> None:
     clerk = Clerk()
     board.agent("clerk").consumes(Order).with_engines(clerk).with_context(broken, timeout=0.1)
@@ -299,7 +299,7 @@ async def test_a_filter_chooses_from_the_whole_board(board: Board) -> None:
 
 
 async def test_what_is_redacted_is_nowhere_but_where_it_was_published(
-    app: Weft, board: Board
+    app: Loom, board: Board
 ) -> None:
     clerk = Clerk()
     board.agent("clerk").consumes(Order).with_engines(clerk).with_context(
@@ -329,7 +329,7 @@ async def test_a_batch_sees_what_belongs_to_each_of_its_inputs(board: Board) -> 
 
 
 async def test_the_context_is_gathered_once_and_is_what_the_frame_shows(
-    app: Weft, board: Board
+    app: Loom, board: Board
 ) -> None:
     giving = Giving("kept")
 

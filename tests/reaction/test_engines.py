@@ -19,9 +19,9 @@ from tests.reaction.scenes import (
     idle,
     pack,
 )
-from weft.agents.spec import Answer, Publication, Task, ToolCall
-from weft.app import Weft
-from weft.app.board import Board
+from turnloom.agents.spec import Answer, Publication, Task, ToolCall
+from turnloom.app import Loom
+from turnloom.app.board import Board
 
 
 async def test_engines_answer_one_after_the_other(board: Board) -> None:
@@ -42,7 +42,7 @@ async def test_engines_answer_one_after_the_other(board: Board) -> None:
 
 
 async def test_what_an_engine_made_counts_if_a_later_one_makes_nothing(
-    app: Weft, board: Board
+    app: Loom, board: Board
 ) -> None:
     board.agent("clerk").consumes(Order).publishes(Parcel).with_engines(
         Clerk(pack), Clerk(lambda task: None)
@@ -52,7 +52,7 @@ async def test_what_an_engine_made_counts_if_a_later_one_makes_nothing(
     assert [each.payload["item"] for each in await everything(board, "Parcel")] == ["tea"]
 
 
-async def test_an_engine_that_is_not_the_last_may_just_talk(app: Weft, board: Board) -> None:
+async def test_an_engine_that_is_not_the_last_may_just_talk(app: Loom, board: Board) -> None:
     def wrap(task: Task) -> Parcel:
         return Parcel(notes=task.exchanges[-1].text)
 
@@ -87,7 +87,7 @@ async def test_a_plain_function_answers_off_the_loop(board: Board) -> None:
 
 async def test_the_engine_of_the_app_answers_for_those_without(store: str) -> None:
     clerk = Clerk(pack)
-    async with Weft(store=store, engine=clerk) as app:
+    async with Loom(store=store, engine=clerk) as app:
         board = app.board()
         board.agent("clerk").consumes(Order).publishes(Parcel)
         await board.publish(Order(item="tea"))
@@ -104,7 +104,7 @@ async def test_a_description_is_what_the_agent_is_told(board: Board) -> None:
     assert '"item":"tea"' in clerk.tasks[0].transcript[-1].text
 
 
-async def test_the_best_of_several_tries_counts(app: Weft, board: Board) -> None:
+async def test_the_best_of_several_tries_counts(app: Loom, board: Board) -> None:
     clerk = Clerk(lambda task: Receipt(total=len(clerk.tasks)))
 
     def score(answer: Answer) -> int:
@@ -138,7 +138,7 @@ async def test_a_score_may_be_async_and_sees_the_whole_answer(board: Board) -> N
     assert len(await everything(board, "Receipt")) == 1
 
 
-async def test_a_try_that_fails_is_out_and_on_record(app: Weft, board: Board) -> None:
+async def test_a_try_that_fails_is_out_and_on_record(app: Loom, board: Board) -> None:
     def make(task: Task) -> Receipt:
         number = len(clerk.tasks)
         return fail(task) if number == 2 else Receipt(total=number)
@@ -156,7 +156,7 @@ async def test_a_try_that_fails_is_out_and_on_record(app: Weft, board: Board) ->
     assert failed.message == "out of stock"
 
 
-async def test_tries_that_all_fail_fail_the_turn(app: Weft, board: Board) -> None:
+async def test_tries_that_all_fail_fail_the_turn(app: Loom, board: Board) -> None:
     board.agent("clerk").consumes(Order).publishes(Receipt).with_engines(Clerk(fail)).best_of(
         2, lambda answer: 1
     )
@@ -175,7 +175,7 @@ async def test_a_score_that_is_none_fails_the_turn(board: Board, score: Any) -> 
     assert await everything(board, "Parcel") == []
 
 
-async def test_all_tries_see_the_same_context(app: Weft, board: Board) -> None:
+async def test_all_tries_see_the_same_context(app: Loom, board: Board) -> None:
     clerk = Clerk(pack)
     board.agent("clerk").consumes(Order).publishes(Parcel).with_engines(clerk).best_of(
         3, lambda answer: 1
@@ -225,7 +225,7 @@ async def test_an_agent_without_room_does_not_hold_up_others(board: Board) -> No
     assert gate.passed == 2
 
 
-async def test_an_agent_calls_its_tools(app: Weft, board: Board) -> None:
+async def test_an_agent_calls_its_tools(app: Loom, board: Board) -> None:
     def weigh(item: str) -> int:
         """The weight of a thing."""
         return len(item)

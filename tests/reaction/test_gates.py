@@ -14,8 +14,8 @@ from tests.reaction.scenes import (
     pack,
     statuses,
 )
-from weft.app import Weft
-from weft.app.board import Board
+from turnloom.app import Loom
+from turnloom.app.board import Board
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ async def test_what_is_too_much_stays_for_the_next_round(board: Board, clerk: Cl
 
 
 async def test_inputs_of_different_correlations_do_not_meet(
-    app: Weft, board: Board, clerk: Clerk
+    app: Loom, board: Board, clerk: Clerk
 ) -> None:
     await board.publish(Order(item="a"), correlation_id="one")
     await board.publish(Payment(item="2"), correlation_id="two")
@@ -74,7 +74,7 @@ async def test_inputs_of_different_correlations_do_not_meet(
 
 
 async def test_a_run_that_began_a_correlation_of_its_own_is_published_in(
-    app: Weft, board: Board, clerk: Clerk
+    app: Loom, board: Board, clerk: Clerk
 ) -> None:
     order = await board.publish(Order(item="a"))
     await idle(board)
@@ -101,7 +101,7 @@ async def test_what_others_make_is_waited_for_as_well(board: Board) -> None:
 
 
 async def test_every_output_names_its_run_and_its_inputs(
-    app: Weft, board: Board, clerk: Clerk
+    app: Loom, board: Board, clerk: Clerk
 ) -> None:
     order = await board.publish(Order(item="tea"), correlation_id="one")
     payment = await board.publish(Payment(), correlation_id="one")
@@ -139,7 +139,7 @@ async def test_inputs_that_wait_survive_a_restart(store: str) -> None:
         return  # what is in memory ends with it
     clerks = [Clerk(), Clerk()]
     for clerk, thing in zip(clerks, (Order(item="tea"), Payment(item="coin")), strict=True):
-        async with Weft(store=store) as app:
+        async with Loom(store=store) as app:
             board = app.board()
             board.agent("clerk").consumes(Order, Payment).with_engines(clerk)
             await board.publish(thing, correlation_id="one")

@@ -21,11 +21,11 @@ from tests.reaction.scenes import (
     verdicts,
 )
 from tests.support.timed import Timed
-from weft.app import Weft
-from weft.app.board import Board
-from weft.board.spec import Private, artifact_type
-from weft.errors import UsageError
-from weft.reaction.spec import Join
+from turnloom.app import Loom
+from turnloom.app.board import Board
+from turnloom.board.spec import Private, artifact_type
+from turnloom.errors import UsageError
+from turnloom.reaction.spec import Join
 
 
 @artifact_type(name="shop.Label")
@@ -87,7 +87,7 @@ async def test_a_key_is_any_json_and_keys_of_different_kinds_differ(board: Board
     assert sorted(map(repr, joined)) == sorted(repr([key, key]) for key in KEYS)
 
 
-async def test_what_has_no_key_is_on_record(app: Weft, board: Board) -> None:
+async def test_what_has_no_key_is_on_record(app: Loom, board: Board) -> None:
     def broken(value: Any) -> Any:
         raise LookupError("no label")
 
@@ -132,7 +132,7 @@ async def test_the_surplus_of_a_key_stays(board: Board) -> None:
     assert pairs == [[1, 1], [2, 2]]
 
 
-async def test_a_set_has_a_run_of_its_own_that_names_its_parents(app: Weft, board: Board) -> None:
+async def test_a_set_has_a_run_of_its_own_that_names_its_parents(app: Loom, board: Board) -> None:
     clerk = Clerk(pack)
     board.agent("clerk").consumes(Order, Payment, join=Join("item")).publishes(Parcel).with_engines(
         clerk
@@ -150,7 +150,7 @@ async def test_a_set_has_a_run_of_its_own_that_names_its_parents(app: Weft, boar
     assert (taken.agent, taken.subscription, taken.run) == ("clerk", "clerk#1", parcel.run)
 
 
-async def test_a_window_in_artifacts_lets_old_ones_go(app: Weft, board: Board) -> None:
+async def test_a_window_in_artifacts_lets_old_ones_go(app: Loom, board: Board) -> None:
     clerk = Clerk()
     board.agent("clerk").consumes(Order, Payment, join=Join("item", within=2)).with_engines(clerk)
     old = await board.publish(Order(item="old"))

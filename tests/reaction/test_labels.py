@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 
 from tests.reaction.scenes import Clerk, Order, Parcel, Payment, facts, failures, idle, pack
-from weft import from_history, from_provider, from_retrieval
-from weft.agents.spec import Answer, Publication, Task
-from weft.app import Weft
-from weft.app.board import Board
-from weft.assembly.service.providers import SummaryProvider, TranscriptProvider
-from weft.assembly.spec import ContextRequest, ContextSlice, Document, RagCollection
-from weft.board.spec import Artifact, FilterConfig, Labelled, Private, Public, Tenant
-from weft.testing import InMemorySearch
+from turnloom import from_history, from_provider, from_retrieval
+from turnloom.agents.spec import Answer, Publication, Task
+from turnloom.app import Loom
+from turnloom.app.board import Board
+from turnloom.assembly.service.providers import SummaryProvider, TranscriptProvider
+from turnloom.assembly.spec import ContextRequest, ContextSlice, Document, RagCollection
+from turnloom.board.spec import Artifact, FilterConfig, Labelled, Private, Public, Tenant
+from turnloom.testing import InMemorySearch
 
 CANARY = "canary-7731"
 
@@ -59,7 +59,7 @@ def short(item: dict[str, Any]) -> str:
     return "in short"
 
 
-async def test_what_is_shown_carries_who_may_see_it(app: Weft, board: Board) -> None:
+async def test_what_is_shown_carries_who_may_see_it(app: Loom, board: Board) -> None:
     board.register(Payment)
     agent = board.agent("clerk").consumes(Order).with_engines(Clerk()).labels("hr").tenant("acme")
     agent.with_sources(from_provider(SummaryProvider(each, short)), from_provider(whole))
@@ -88,7 +88,7 @@ async def publish(board: Board, **said: Any) -> None:
     await board.publish(Order(), visibility=Labelled({"board"}))
 
 
-async def made(app: Weft, board: Board) -> Artifact:
+async def made(app: Loom, board: Board) -> Artifact:
     """What the agent made."""
     await idle(board)
     *_, published = await facts(app, "artifact.published")
@@ -97,7 +97,7 @@ async def made(app: Weft, board: Board) -> Artifact:
 
 
 @pytest.fixture
-async def manual(app: Weft) -> InMemorySearch:
+async def manual(app: Loom) -> InMemorySearch:
     search = InMemorySearch()
     await search.add([Document("t", "tea", visibility=Labelled({"hr"}))])
     app.register(Manual, search)
@@ -105,14 +105,14 @@ async def manual(app: Weft) -> InMemorySearch:
 
 
 async def test_what_is_made_inherits_who_may_see_what_it_was_made_of(
-    app: Weft, board: Board, manual: InMemorySearch
+    app: Loom, board: Board, manual: InMemorySearch
 ) -> None:
     await publish(board, inherit=True)
     assert (await made(app, board)).visibility == Labelled({"hr", "board"})
 
 
 async def test_what_is_made_is_for_whom_its_maker_says_and_labelled_on_record(
-    app: Weft, board: Board, manual: InMemorySearch
+    app: Loom, board: Board, manual: InMemorySearch
 ) -> None:
     await publish(board)
     assert (await made(app, board)).visibility == Public()

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from tests.assembly.test_seeing import providers
 from tests.board.strategies import any_of, names, visibilities
 from tests.reaction.scenes import Clerk, Order, Payment, Receipt, failures, logs
-from weft import ContextProvider, from_history, from_provider, from_retrieval
-from weft.agents.spec import Answer, Publication, Task
-from weft.app import Weft
-from weft.app.board import Board
-from weft.assembly.spec import Document, RagCollection
-from weft.board.logic.seeing import may_see
-from weft.board.spec import Reader, Visibility
-from weft.testing import InMemorySearch
+from turnloom import ContextProvider, from_history, from_provider, from_retrieval
+from turnloom.agents.spec import Answer, Publication, Task
+from turnloom.app import Loom
+from turnloom.app.board import Board
+from turnloom.assembly.spec import Document, RagCollection
+from turnloom.board.logic.seeing import may_see
+from turnloom.board.spec import Reader, Visibility
+from turnloom.testing import InMemorySearch
 
 
 class Shelf(RagCollection):
@@ -71,7 +71,7 @@ def declare(board: Board, kept: Kept, readers: dict[Reader, Clerk], shown: Conte
         )
 
 
-async def moments(app: Weft) -> dict[str, datetime]:
+async def moments(app: Loom) -> dict[str, datetime]:
     """When each agent was shown something."""
     return {it.data.agent: it.at for it in await logs(app) if it.kind == "frame.assembled"}
 
@@ -85,7 +85,7 @@ async def test_no_prompt_shows_what_is_kept_from_its_reader(
     await search.add(
         Document(word, f"red fish {word}", visibility=each) for word, each in kept.of("documents")
     )
-    async with Weft(store="memory") as app:
+    async with Loom(store="memory") as app:
         app.register(Shelf, search)
         board = app.board()
         declare(board, kept, readers, shown)

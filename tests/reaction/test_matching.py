@@ -20,11 +20,11 @@ from tests.reaction.scenes import (
     statuses,
     verdicts,
 )
-from weft.app import Weft
-from weft.app.board import Board
-from weft.board.spec import Labelled, Private, Reader, TagFilter, Tenant, artifact_type
-from weft.errors import UnknownType, UsageError
-from weft.reaction.spec import Batch
+from turnloom.app import Loom
+from turnloom.app.board import Board
+from turnloom.board.spec import Labelled, Private, Reader, TagFilter, Tenant, artifact_type
+from turnloom.errors import UnknownType, UsageError
+from turnloom.reaction.spec import Batch
 
 
 async def test_everybody_who_subscribes_to_a_type_is_woken_and_nobody_else(board: Board) -> None:
@@ -38,7 +38,7 @@ async def test_everybody_who_subscribes_to_a_type_is_woken_and_nobody_else(board
     assert other.given == []
 
 
-async def test_a_type_that_nobody_subscribes_to_wakes_nobody(app: Weft, board: Board) -> None:
+async def test_a_type_that_nobody_subscribes_to_wakes_nobody(app: Loom, board: Board) -> None:
     clerk = Clerk()
     board.agent("clerk").consumes(Order).with_engines(clerk)
     board.register(Receipt)
@@ -82,7 +82,7 @@ class IsEven:
         return order.number % 2 == 0
 
 
-async def test_where_is_asked_of_the_value_and_may_be_async(app: Weft, board: Board) -> None:
+async def test_where_is_asked_of_the_value_and_may_be_async(app: Loom, board: Board) -> None:
     clerk = Clerk()
     board.agent("clerk").consumes(Order, where=[is_large, is_tea, IsEven()]).with_engines(clerk)
     small = await board.publish(Order(number=1))
@@ -98,7 +98,7 @@ async def test_where_is_asked_of_the_value_and_may_be_async(app: Weft, board: Bo
 
 
 async def test_a_condition_that_raises_is_on_record_and_not_taken_for_no(
-    app: Weft, board: Board
+    app: Loom, board: Board
 ) -> None:
     def broken(order: Order) -> bool:
         raise LookupError("no such shelf")
@@ -115,7 +115,7 @@ async def test_a_condition_that_raises_is_on_record_and_not_taken_for_no(
     assert detail == "condition 1 failed: LookupError: no such shelf"
 
 
-async def test_only_those_are_heard_who_are_named(app: Weft, board: Board) -> None:
+async def test_only_those_are_heard_who_are_named(app: Loom, board: Board) -> None:
     from_packer, from_user = Clerk(), Clerk()
     board.agent("packer").consumes(Order).publishes(Parcel).with_engines(Clerk(pack))
     board.agent("insider").consumes(Parcel, from_agents="packer").with_engines(from_packer)
@@ -137,7 +137,7 @@ ASKED: dict[str, tuple[Any, list[list[Any]]]] = {
 
 
 @pytest.mark.parametrize("case", ASKED)
-async def test_tags_choose(app: Weft, board: Board, case: str) -> None:
+async def test_tags_choose(app: Loom, board: Board, case: str) -> None:
     tags, expected = ASKED[case]
     clerk = Clerk()
     board.agent("clerk").consumes(Order, tags=tags).with_engines(clerk)
@@ -157,7 +157,7 @@ async def test_tags_choose(app: Weft, board: Board, case: str) -> None:
         assert taken == ([item] in expected)
 
 
-async def test_an_agent_is_not_woken_by_what_it_makes(app: Weft, board: Board) -> None:
+async def test_an_agent_is_not_woken_by_what_it_makes(app: Loom, board: Board) -> None:
     clerk = Clerk(lambda task: Order(item=task.inputs[0].payload["item"] + "!"))
     board.agent("clerk").consumes(Order).publishes(Order).with_engines(clerk)
     await board.publish(Order(item="tea"))
@@ -180,7 +180,7 @@ async def test_an_agent_that_may_is_woken_by_what_it_makes(board: Board) -> None
     assert [task.inputs[0].payload["number"] for task in clerk.tasks] == [2, 1, 0]
 
 
-async def test_what_an_agent_may_not_see_does_not_wake_it(app: Weft, board: Board) -> None:
+async def test_what_an_agent_may_not_see_does_not_wake_it(app: Loom, board: Board) -> None:
     guest, chief, acme = Clerk(), Clerk(), Clerk()
     board.agent("guest").consumes(Order).with_engines(guest)
     board.agent("chief").labels("boss", "east").consumes(Order).with_engines(chief)
@@ -198,7 +198,7 @@ async def test_what_an_agent_may_not_see_does_not_wake_it(app: Weft, board: Boar
     assert len(await everything(board, reader=Reader(labels={"boss", "east"}))) == 1
 
 
-async def test_the_urgent_subscription_is_served_first(app: Weft, board: Board) -> None:
+async def test_the_urgent_subscription_is_served_first(app: Loom, board: Board) -> None:
     clerk = Clerk()
     agent = board.agent("clerk").max_concurrency(1).with_engines(clerk)
     agent.consumes(Order).consumes(Order, priority=-1, where=is_order)
@@ -257,7 +257,7 @@ async def test_types_that_are_not_known_are_refused(board: Board) -> None:
     assert await everything(board) == []
 
 
-async def test_two_types_of_one_simple_name_are_told_apart(app: Weft, board: Board) -> None:
+async def test_two_types_of_one_simple_name_are_told_apart(app: Loom, board: Board) -> None:
     @artifact_type(name="depot.Order")
     class OtherOrder(BaseModel):
         item: str = ""
@@ -281,7 +281,7 @@ async def test_an_engine_that_is_missing_is_named_before_anything_runs(board: Bo
     assert await failures(board) == []
 
 
-async def test_a_collecting_subscription_judges_as_any_other(app: Weft, board: Board) -> None:
+async def test_a_collecting_subscription_judges_as_any_other(app: Loom, board: Board) -> None:
     clerk = Clerk()
     board.agent("clerk").consumes(Order, where=is_large, tags={"hot"}, batch=Batch(2)).with_engines(
         clerk

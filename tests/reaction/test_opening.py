@@ -16,8 +16,8 @@ from tests.reaction.scenes import (
     statuses,
 )
 from tests.support.timed import Timed
-from weft.board.spec import After, Labelled, Private, Reader
-from weft.reaction.spec import Batch, Join
+from turnloom.board.spec import After, Labelled, Private, Reader
+from turnloom.reaction.spec import Batch, Join
 
 
 def later(app: Timed, by: timedelta = MINUTE) -> After:

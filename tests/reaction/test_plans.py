@@ -24,14 +24,14 @@ from tests.reaction.sayings import (
     known,
     plan,
 )
-from weft import Budget, ContextRequest, ContextSlice, from_literal
-from weft.board.spec import TypeRegistry, artifact_type
-from weft.errors import UsageError
-from weft.kernel.digests import digest
-from weft.kernel.names import qualified
-from weft.reaction.logic.checking import check_plan, refuse_problems
-from weft.reaction.logic.plans import describe_plan, make_plan, plan_diff, subscription_digest
-from weft.reaction.spec import AgentBuilder, Member, Plan
+from turnloom import Budget, ContextRequest, ContextSlice, from_literal
+from turnloom.board.spec import TypeRegistry, artifact_type
+from turnloom.errors import UsageError
+from turnloom.kernel.digests import digest
+from turnloom.kernel.names import qualified
+from turnloom.reaction.logic.checking import check_plan, refuse_problems
+from turnloom.reaction.logic.plans import describe_plan, make_plan, plan_diff, subscription_digest
+from turnloom.reaction.spec import AgentBuilder, Member, Plan
 
 CONSUMING = [each for option, each in SAYINGS.items() if option.startswith("consumes.")]
 

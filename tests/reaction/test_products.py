@@ -16,11 +16,11 @@ from tests.reaction.scenes import (
     failures,
     idle,
 )
-from weft.agents.spec import Answer, Publication, Task
-from weft.app import Weft
-from weft.app.board import Board
-from weft.board.spec import After, Labelled, Private, Public, Reader
-from weft.reaction.spec import AgentBuilder
+from turnloom.agents.spec import Answer, Publication, Task
+from turnloom.app import Loom
+from turnloom.app.board import Board
+from turnloom.board.spec import After, Labelled, Private, Public, Reader
+from turnloom.reaction.spec import AgentBuilder
 
 BOSS = Reader(labels={"boss"})
 
@@ -30,7 +30,7 @@ def declare(board: Board, made: Any) -> AgentBuilder:
     return board.agent("clerk").consumes(Order).with_engines(Clerk(lambda task: made))
 
 
-async def refused(app: Weft, board: Board) -> list[str]:
+async def refused(app: Loom, board: Board) -> list[str]:
     """Publish an order; why what was made of it is refused, each time that it was tried."""
     await board.publish(Order())
     (failure,) = await failures(board)
@@ -63,7 +63,7 @@ async def test_an_engine_says_in_its_own_way_what_it_made(board: Board, form: st
 
 
 @pytest.mark.parametrize("nothing", [None, "", Answer(), [], ()])
-async def test_an_engine_may_make_nothing(app: Weft, board: Board, nothing: Any) -> None:
+async def test_an_engine_may_make_nothing(app: Loom, board: Board, nothing: Any) -> None:
     declare(board, nothing).publishes(Parcel)
     await board.publish(Order())
     await idle(board)
@@ -141,7 +141,7 @@ async def test_who_makes_something_for_others_need_not_see_it(board: Board) -> N
 
 
 async def test_a_type_that_is_not_declared_is_refused_with_a_reason(
-    app: Weft, board: Board
+    app: Loom, board: Board
 ) -> None:
     board.register(Receipt)
     declare(board, [Parcel(), Receipt()]).publishes(Parcel)
@@ -162,7 +162,7 @@ async def test_the_engine_is_told_why_and_may_do_better(board: Board) -> None:
     assert "'Receipt' is not a type of this app" in parcel.payload["notes"]
 
 
-async def test_an_agent_that_publishes_nothing_publishes_nothing(app: Weft, board: Board) -> None:
+async def test_an_agent_that_publishes_nothing_publishes_nothing(app: Loom, board: Board) -> None:
     board.register(Parcel)
     declare(board, Parcel())
     assert (
@@ -171,14 +171,14 @@ async def test_an_agent_that_publishes_nothing_publishes_nothing(app: Weft, boar
     )
 
 
-async def test_words_of_an_agent_that_publishes_nothing_are_words(app: Weft, board: Board) -> None:
+async def test_words_of_an_agent_that_publishes_nothing_are_words(app: Loom, board: Board) -> None:
     declare(board, "All is well.")
     await board.publish(Order())
     await idle(board)
     assert [each.text for each in await facts(app, "agent.text")] == ["All is well."]
 
 
-async def test_words_beside_artifacts_are_kept(app: Weft, board: Board) -> None:
+async def test_words_beside_artifacts_are_kept(app: Loom, board: Board) -> None:
     answer = Answer("Packed.", artifacts=(Publication(Parcel()),))
     declare(board, answer).publishes(Parcel)
     await board.publish(Order())
@@ -193,7 +193,7 @@ async def test_words_beside_artifacts_are_kept(app: Weft, board: Board) -> None:
     + [((1, 3), 4, False), ((2, None), 9, True), ((2, None), 1, False), ((0, 1), 0, True)],
 )
 async def test_fan_out_says_how_many(
-    app: Weft, board: Board, fan_out: Any, number: int, is_right: bool
+    app: Loom, board: Board, fan_out: Any, number: int, is_right: bool
 ) -> None:
     declare(board, [Parcel()] * number).publishes(Parcel, fan_out=fan_out)
     if is_right:
@@ -228,7 +228,7 @@ def raising(parcel: Parcel) -> None:
     ],
 )
 async def test_what_does_not_validate_is_refused(
-    app: Weft, board: Board, validate: Any, reason: str
+    app: Loom, board: Board, validate: Any, reason: str
 ) -> None:
     declare(board, [Parcel(), Parcel(notes="heavy")]).publishes(Parcel, validate=validate)
     assert (await refused(app, board))[0] == reason
@@ -242,7 +242,7 @@ async def test_what_validates_is_published(board: Board, validate: Any) -> None:
     assert len(await everything(board, "Parcel")) == 1
 
 
-async def test_a_payload_that_its_type_refuses_is_refused(app: Weft, board: Board) -> None:
+async def test_a_payload_that_its_type_refuses_is_refused(app: Loom, board: Board) -> None:
     declare(board, Answer(output={"item": 5})).publishes(Parcel)
     assert "item: Input should be a valid string" in (await refused(app, board))[0]
 

@@ -20,11 +20,11 @@ from tests.reaction.scenes import (
     pack,
     statuses,
 )
-from weft.agents.spec import Task
-from weft.app import Weft
-from weft.app.board import Board
-from weft.board.spec import After, FilterConfig, Labelled, Private, Reader, artifact_type
-from weft.errors import ArtifactExists, InvalidArtifact, UsageError
+from turnloom.agents.spec import Task
+from turnloom.app import Loom
+from turnloom.app.board import Board
+from turnloom.board.spec import After, FilterConfig, Labelled, Private, Reader, artifact_type
+from turnloom.errors import ArtifactExists, InvalidArtifact, UsageError
 
 
 @pytest.fixture(params=["beside the runs", "in PostgreSQL"])
@@ -41,7 +41,7 @@ def clerk(board: Board) -> Clerk:
 
 
 async def test_a_publish_begins_a_run_and_what_it_sets_off_belongs_to_it(
-    app: Weft, board: Board, clerk: Clerk
+    app: Loom, board: Board, clerk: Clerk
 ) -> None:
     one, two = await board.publish(Order(item="a")), await board.publish(Order(item="b"))
     await idle(board)
@@ -53,7 +53,7 @@ async def test_a_publish_begins_a_run_and_what_it_sets_off_belongs_to_it(
 
 
 async def test_what_is_published_is_there_before_anything_comes_of_it(
-    app: Weft, board: Board, clerk: Clerk
+    app: Loom, board: Board, clerk: Clerk
 ) -> None:
     order = await board.publish(Order(), tags=["hot"])
     assert await board.get(order.id) == order
@@ -64,7 +64,7 @@ async def test_what_is_published_is_there_before_anything_comes_of_it(
     await idle(board)
 
 
-async def test_a_correlation_is_any_text(app: Weft, board: Board, clerk: Clerk) -> None:
+async def test_a_correlation_is_any_text(app: Loom, board: Board, clerk: Clerk) -> None:
     for name in ("order-42", "Ünïcode/with\nlines", " "):
         first = await board.publish(Order(item="a"), correlation_id=name)
         second = await board.publish(Order(item="b"), correlation_id=name)
@@ -75,7 +75,7 @@ async def test_a_correlation_is_any_text(app: Weft, board: Board, clerk: Clerk) 
 
 
 async def test_a_correlation_whose_run_has_ended_goes_on_in_another(
-    app: Weft, board: Board, clerk: Clerk
+    app: Loom, board: Board, clerk: Clerk
 ) -> None:
     first = await board.publish(Order(item="a"), correlation_id="one")
     await idle(board)
@@ -178,7 +178,7 @@ async def test_concurrent_publishers_lose_nothing(board: Board, clerk: Clerk) ->
 
 
 async def test_what_cannot_be_is_refused_before_it_is_stored(
-    app: Weft, board: Board, clerk: Clerk
+    app: Loom, board: Board, clerk: Clerk
 ) -> None:
     naive = datetime(2026, 1, 1)  # noqa: DTZ001
     with pytest.raises(InvalidArtifact, match="a datetime with a zone"):
@@ -194,7 +194,7 @@ async def test_what_cannot_be_is_refused_before_it_is_stored(
     assert await app.runs() == []
 
 
-async def test_boards_do_not_wake_each_others_agents(app: Weft) -> None:
+async def test_boards_do_not_wake_each_others_agents(app: Loom) -> None:
     clerks = [Clerk(pack), Clerk(pack)]
     boards = [app.board("one"), app.board("two")]
     for board, clerk in zip(boards, clerks, strict=True):
@@ -212,7 +212,7 @@ async def test_boards_do_not_wake_each_others_agents(app: Weft) -> None:
 
 async def test_apps_do_not_meet() -> None:
     clerk = Clerk()
-    async with Weft(store="memory") as one, Weft(store="memory") as two:
+    async with Loom(store="memory") as one, Loom(store="memory") as two:
         board, other = one.board(), two.board()
         board.agent("clerk").consumes(Order).with_engines(clerk)
         other.register(Order)
@@ -239,7 +239,7 @@ async def test_a_closed_board_takes_nothing_and_can_be_read(board: Board, clerk:
 
 
 async def test_a_closed_app_has_no_board(store: str) -> None:
-    async with Weft(store=store) as app:
+    async with Loom(store=store) as app:
         board = app.board()
     with pytest.raises(UsageError, match="closed"):
         await board.publish(Order())

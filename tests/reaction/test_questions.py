@@ -20,10 +20,10 @@ from tests.reaction.scenes import (
     statuses,
 )
 from tests.support.timed import Timed
-from weft.agents.spec import Answer, Task, ToolCall, use_ui_tool
-from weft.app import Weft
-from weft.app.board import Board
-from weft.errors import QuestionExpired, UsageError
+from turnloom.agents.spec import Answer, Task, ToolCall, use_ui_tool
+from turnloom.app import Loom
+from turnloom.app.board import Board
+from turnloom.errors import QuestionExpired, UsageError
 
 
 async def confirm(item: str) -> Any:
@@ -55,7 +55,7 @@ def declare(board: Board, *names: str) -> None:
         )
 
 
-async def asked(app: Weft, board: Board, run: str | None, number: int) -> str:
+async def asked(app: Loom, board: Board, run: str | None, number: int) -> str:
     """Wait until a run has asked so often; what it asked last."""
     assert run is not None
 
@@ -66,7 +66,7 @@ async def asked(app: Weft, board: Board, run: str | None, number: int) -> str:
     return (await facts(app, "question.asked", run))[-1].question
 
 
-async def test_a_tool_asks_and_its_turn_goes_on_with_the_answer(app: Weft, board: Board) -> None:
+async def test_a_tool_asks_and_its_turn_goes_on_with_the_answer(app: Loom, board: Board) -> None:
     declare(board, "clerk")
     order = await board.publish(Order(item="tea"))
     await idle(board)
@@ -81,7 +81,7 @@ async def test_a_tool_asks_and_its_turn_goes_on_with_the_answer(app: Weft, board
     assert await statuses(app) == ["finished"]
 
 
-async def test_of_two_who_ask_one_waits_for_the_other(app: Weft, board: Board) -> None:
+async def test_of_two_who_ask_one_waits_for_the_other(app: Loom, board: Board) -> None:
     declare(board, "one", "two")
     order = await board.publish(Order())
     for number in (1, 2):
@@ -97,7 +97,7 @@ async def test_of_two_who_ask_one_waits_for_the_other(app: Weft, board: Board) -
     assert await statuses(app) == ["finished"]
 
 
-async def test_others_go_on_while_somebody_is_asked(app: Weft, board: Board) -> None:
+async def test_others_go_on_while_somebody_is_asked(app: Loom, board: Board) -> None:
     declare(board, "clerk")
     board.agent("other").consumes(Order).publishes(Receipt).with_engines(
         Clerk(lambda task: Receipt())
@@ -119,7 +119,7 @@ async def test_others_go_on_while_somebody_is_asked(app: Weft, board: Board) -> 
 
 
 async def test_a_turn_goes_on_with_its_answer_though_another_takes_long(
-    app: Weft, board: Board
+    app: Loom, board: Board
 ) -> None:
     gate = Gate()
     declare(board, "clerk")
@@ -143,7 +143,7 @@ async def test_a_turn_goes_on_with_its_answer_though_another_takes_long(
     assert await facts(app, "run.resumed", order.run) == []
 
 
-async def test_what_is_published_meanwhile_is_taken_meanwhile(app: Weft, board: Board) -> None:
+async def test_what_is_published_meanwhile_is_taken_meanwhile(app: Loom, board: Board) -> None:
     declare(board, "clerk")
     other = Clerk()
     board.agent("other").consumes(Payment).with_engines(other)
@@ -160,7 +160,7 @@ async def test_what_is_published_meanwhile_is_taken_meanwhile(app: Weft, board: 
     assert await statuses(app) == ["finished"]
 
 
-async def test_runs_ask_independently(app: Weft, board: Board) -> None:
+async def test_runs_ask_independently(app: Loom, board: Board) -> None:
     declare(board, "clerk")
     orders = await board.publish_many([Order(item="a"), Order(item="b")])
     await idle(board)
@@ -209,7 +209,7 @@ async def test_a_question_expires_while_another_turn_is_taken(timed: Timed) -> N
     assert notes == {"nobody there", ""}
 
 
-async def test_a_direct_call_may_ask(app: Weft, board: Board) -> None:
+async def test_a_direct_call_may_ask(app: Loom, board: Board) -> None:
     declare(board, "clerk")
     made: list[Any] = []
 
@@ -230,7 +230,7 @@ async def test_a_direct_call_may_ask(app: Weft, board: Board) -> None:
     await idle(board)
 
 
-async def test_a_hook_asks_before_a_run_and_its_answer_is_a_value(app: Weft) -> None:
+async def test_a_hook_asks_before_a_run_and_its_answer_is_a_value(app: Loom) -> None:
     async def welcome(context_variables: Any) -> None:
         context_variables["mood"] = await use_ui_tool("welcome", {"title": "How are you?"})
 
@@ -257,7 +257,7 @@ async def test_a_question_outlives_the_process(store: str) -> None:
         return  # what is in memory ends with it
     order = None
     for _ in range(2):
-        async with Weft(store=store) as app:
+        async with Loom(store=store) as app:
             board = app.board()
             declare(board, "one", "two")
             if order is None:

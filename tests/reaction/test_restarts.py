@@ -20,18 +20,18 @@ from tests.reaction.scenes import (
     pack,
     statuses,
 )
-from weft.app import Weft
-from weft.app.board import Board
-from weft.errors import PlanChanged, UsageError
-from weft.reaction.spec import Batch
+from turnloom.app import Loom
+from turnloom.app.board import Board
+from turnloom.errors import PlanChanged, UsageError
+from turnloom.reaction.spec import Batch
 
 
 @pytest.fixture
 def file(tmp_path: Path) -> str:
-    return str(tmp_path / "weft.db")
+    return str(tmp_path / "turnloom.db")
 
 
-def declare(app: Weft, engine: Any, **more: Any) -> Board:
+def declare(app: Loom, engine: Any, **more: Any) -> Board:
     """A board on which orders are packed."""
     board = app.board(**more)
     board.agent("clerk").consumes(Order).publishes(Parcel).with_engines(engine)
@@ -41,7 +41,7 @@ def declare(app: Weft, engine: Any, **more: Any) -> Board:
 async def test_what_is_done_is_not_done_again_after_a_restart(file: str) -> None:
     clerk = Clerk(pack)
     for _ in range(2):
-        async with Weft(store=file) as app:
+        async with Loom(store=file) as app:
             board = declare(app, clerk)
             assert await board.resume() == []
             await board.publish(Order(), id="order-1")
@@ -52,12 +52,12 @@ async def test_what_is_done_is_not_done_again_after_a_restart(file: str) -> None
 
 async def test_a_turn_that_was_cut_off_is_taken_to_its_end_once(file: str) -> None:
     gate, order = Gate(), None
-    async with Weft(store=file) as app:
+    async with Loom(store=file) as app:
         board = declare(app, gate)
         order = await board.publish(Order())
         await gate.holds(1)
     gate.open()
-    async with Weft(store=file) as app:
+    async with Loom(store=file) as app:
         board = declare(app, gate)
         assert await board.resume() == [order.run]
         await idle(board)
@@ -82,15 +82,15 @@ CHANGES: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("part", CHANGES)
 async def test_a_run_is_pinned_to_all_that_its_board_declares(file: str, part: str) -> None:
     gate = Gate()
-    async with Weft(store=file) as app:
+    async with Loom(store=file) as app:
         board = declare(app, gate)
         await board.publish(Order())
         await gate.holds(1)
     gate.open()
-    async with Weft(store=file) as app:
+    async with Loom(store=file) as app:
         with pytest.raises(PlanChanged, match=rf'\+ *"{part}"'):
             await declare(app, gate, **CHANGES[part]).resume()
-    async with Weft(store=file) as app:
+    async with Loom(store=file) as app:
         board = declare(app, gate)
         await board.resume()
         await idle(board)
@@ -98,12 +98,12 @@ async def test_a_run_is_pinned_to_all_that_its_board_declares(file: str, part: s
 
 
 async def test_a_board_that_a_program_does_not_declare_is_named(file: str) -> None:
-    async with Weft(store=file) as app:
+    async with Loom(store=file) as app:
         board = app.board("deals")
         board.agent("clerk").consumes(Order, Payment).with_engines(Clerk())
         order = await board.publish(Order())
         await idle(board)
-    async with Weft(store=file) as app:
+    async with Loom(store=file) as app:
         app.board("others").agent("clerk").consumes(Order).with_engines(Clerk())
         with pytest.raises(UsageError, match=r"app.board\('deals'\)"):
             await app.definition(order.run or "")
@@ -112,13 +112,13 @@ async def test_a_board_that_a_program_does_not_declare_is_named(file: str) -> No
 async def test_two_programs_share_a_board(file: str) -> None:
     clerk, batch = Clerk(), Clerk()
 
-    def share(app: Weft) -> Board:
+    def share(app: Loom) -> Board:
         board = app.board()
         board.agent("clerk").consumes(Order, Payment).with_engines(clerk)
         board.agent("batch").consumes(Order, batch=Batch(2)).with_engines(batch)
         return board
 
-    async with Weft(store=file) as one, Weft(store=file) as two:
+    async with Loom(store=file) as one, Loom(store=file) as two:
         boards = share(one), share(two)
         await boards[0].publish(Order(item="tea"), correlation_id="one")
         await idle(boards[0])
@@ -133,7 +133,7 @@ async def test_two_programs_share_a_board(file: str) -> None:
 
 async def test_a_board_is_quiet(capfd: pytest.CaptureFixture[str], file: str) -> None:
     handlers, hook = [*logging.getLogger().handlers], sys.excepthook
-    async with Weft(store=file) as app:
+    async with Loom(store=file) as app:
         board = declare(app, Clerk(pack))
         await board.publish(Order())
         await idle(board)

@@ -22,7 +22,7 @@ from tests.reaction.scenes import (
     pack,
 )
 from tests.support.boards import Place, begin_process, live
-from weft import (
+from turnloom import (
     Budget,
     ContextFormat,
     RagCollection,
@@ -34,18 +34,18 @@ from weft import (
     from_state,
     from_variables,
 )
-from weft.agents.spec import Answer, Publication, Task
-from weft.app import Weft
-from weft.app.board import Board
-from weft.assembly.service.providers import FilteredContextProvider, RedactingProvider
-from weft.assembly.spec import ContextRequest, ContextSlice, Document
-from weft.assembly.spec.sources import Source
-from weft.board.spec import FilterConfig, Labelled, Private, Public
-from weft.errors import CollectionUnavailable, DefinitionError, UsageError
-from weft.explain.logic.turn import explain_turn
-from weft.explain.spec.turn import TurnExplained
-from weft.reaction.spec import Batch
-from weft.testing import InMemorySearch, Killed
+from turnloom.agents.spec import Answer, Publication, Task
+from turnloom.app import Loom
+from turnloom.app.board import Board
+from turnloom.assembly.service.providers import FilteredContextProvider, RedactingProvider
+from turnloom.assembly.spec import ContextRequest, ContextSlice, Document
+from turnloom.assembly.spec.sources import Source
+from turnloom.board.spec import FilterConfig, Labelled, Private, Public
+from turnloom.errors import CollectionUnavailable, DefinitionError, UsageError
+from turnloom.explain.logic.turn import explain_turn
+from turnloom.explain.spec.turn import TurnExplained
+from turnloom.reaction.spec import Batch
+from turnloom.testing import InMemorySearch, Killed
 
 TEA = RetrievalResult("Tea is packed dry.", 0.9, "tea.md", chunk=2)
 JARS = RetrievalResult("Jars are packed upright.", 0.8, "jars.md")
@@ -57,7 +57,7 @@ class Manual(RagCollection):
 
 
 @pytest.fixture
-def manual(app: Weft) -> InMemorySearch:
+def manual(app: Loom) -> InMemorySearch:
     search = InMemorySearch()
     search.seed(TEA, JARS, LAMPS)
     app.register(Manual, search)
@@ -70,7 +70,7 @@ def declare(board: Board, clerk: Any, *sources: Source, **said: Any) -> None:
     agent.with_sources(*sources, **said)
 
 
-async def explained(app: Weft, turn: int = 1) -> TurnExplained:
+async def explained(app: Loom, turn: int = 1) -> TurnExplained:
     """A turn of the run begun last; its record must hold."""
     latest, *_ = await app.runs()
     found = await app.explain(latest.run, turn=turn)
@@ -96,7 +96,7 @@ VARIABLES = {"definitions": {"tier": TIER}}
 
 
 @pytest.mark.parametrize("kind", SOURCES)
-async def test_each_source_is_shown(app: Weft, manual: InMemorySearch, kind: str) -> None:
+async def test_each_source_is_shown(app: Loom, manual: InMemorySearch, kind: str) -> None:
     board, clerk, (source, content) = app.board(variables=VARIABLES), Clerk(), SOURCES[kind]
 
     async def greet(task: Task) -> Answer:
@@ -118,7 +118,7 @@ async def test_each_source_is_shown(app: Weft, manual: InMemorySearch, kind: str
 
 
 async def test_sources_stand_in_order_and_tokens_add_up(
-    app: Weft, board: Board, manual: InMemorySearch
+    app: Loom, board: Board, manual: InMemorySearch
 ) -> None:
     clerk = Clerk(pack)
     sources = from_retrieval(Manual, "{item}", title="Rules"), from_literal("Be kind.")
@@ -136,7 +136,7 @@ async def test_sources_stand_in_order_and_tokens_add_up(
 
 
 async def test_what_was_found_is_checked_against_the_frame(
-    app: Weft, board: Board, manual: InMemorySearch
+    app: Loom, board: Board, manual: InMemorySearch
 ) -> None:
     declare(board, Clerk(), from_retrieval(Manual, "how"), from_literal("Be kind."))
     await board.publish(Order())
@@ -154,7 +154,7 @@ async def test_what_was_found_is_checked_against_the_frame(
 
 
 async def test_what_has_no_room_is_withheld_with_the_reason(
-    app: Weft, board: Board, manual: InMemorySearch
+    app: Loom, board: Board, manual: InMemorySearch
 ) -> None:
     clerk, long = Clerk(), from_literal("Of little use. " * 40)
     sources = from_retrieval(Manual, "{item}", priority=9), from_retrieval(Manual, "how"), long
@@ -176,7 +176,7 @@ class Generous:
         return [TEA, LAMPS]
 
 
-async def test_what_is_not_relevant_is_withheld(app: Weft, board: Board) -> None:
+async def test_what_is_not_relevant_is_withheld(app: Loom, board: Board) -> None:
     generous: Any = Generous()
     app.register(Manual, generous)
     declare(board, clerk := Clerk(), from_retrieval(Manual, "how"))
@@ -207,7 +207,7 @@ class Broken:
     ],
 )
 async def test_a_collection_that_fails_fails_the_turn_until_it_is_there(
-    app: Weft, board: Board, error: Exception, told: str
+    app: Loom, board: Board, error: Exception, told: str
 ) -> None:
     broken: Any = Broken(error)
     app.register(Manual, broken)
@@ -240,7 +240,7 @@ class Slow:
         return [TEA]
 
 
-async def test_the_same_search_is_made_once_in_a_run(app: Weft, board: Board) -> None:
+async def test_the_same_search_is_made_once_in_a_run(app: Loom, board: Board) -> None:
     slow: Any = Slow()
     app.register(Manual, slow)
     clerks = {name: Clerk() for name in ("one", "two", "three")}
@@ -284,7 +284,7 @@ async def test_several_of_one_type_are_a_list(board: Board) -> None:
     assert clerk.tasks[0].context.items[0]["content"] in ('["a","b"]', '["b","a"]')
 
 
-async def test_redaction_holds_for_inputs_and_items(app: Weft, board: Board) -> None:
+async def test_redaction_holds_for_inputs_and_items(app: Loom, board: Board) -> None:
     clerk = Clerk()
     payments = FilteredContextProvider(FilterConfig(types={"Payment"}))
     board.register(Payment)
@@ -306,7 +306,7 @@ async def test_redaction_holds_for_inputs_and_items(app: Weft, board: Board) -> 
     assert paths == {"amount", "number", "total"}
 
 
-async def test_each_turn_tells_what_was_redacted_of_its_own_inputs(app: Weft, board: Board) -> None:
+async def test_each_turn_tells_what_was_redacted_of_its_own_inputs(app: Loom, board: Board) -> None:
     agent = board.agent("clerk").consumes(Order).consumes(Receipt).with_engines(Clerk())
     agent.with_sources(from_provider(RedactingProvider(wins, keys=["total"])))
     await board.publish(Order(), correlation_id="one")
@@ -320,7 +320,7 @@ async def test_each_turn_tells_what_was_redacted_of_its_own_inputs(app: Weft, bo
 
 
 async def test_secrets_are_shown_and_never_written(
-    app: Weft, monkeypatch: pytest.MonkeyPatch
+    app: Loom, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DOOR", "hunter2hunter2")
     search = InMemorySearch()
@@ -340,7 +340,7 @@ async def test_secrets_are_shown_and_never_written(
 
 
 async def test_a_passage_that_looks_like_a_secret_opens_none(
-    app: Weft, monkeypatch: pytest.MonkeyPatch
+    app: Loom, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DOOR", "hunter2hunter2")
     search = InMemorySearch()
@@ -360,7 +360,7 @@ async def test_a_passage_that_looks_like_a_secret_opens_none(
 
 @pytest.mark.parametrize("error", [KeyError, CollectionUnavailable])
 async def test_what_a_collection_says_of_its_trouble_tells_no_secret(
-    app: Weft, monkeypatch: pytest.MonkeyPatch, error: type[Exception], capfd: Any, caplog: Any
+    app: Loom, monkeypatch: pytest.MonkeyPatch, error: type[Exception], capfd: Any, caplog: Any
 ) -> None:
     secret = "hunter2-'\"hunter2"
     monkeypatch.setenv("DOOR", secret)
@@ -379,7 +379,7 @@ async def test_what_a_collection_says_of_its_trouble_tells_no_secret(
         assert "hunter2" not in text
 
 
-async def test_the_engine_that_has_a_provider_keeps_it(app: Weft, board: Board) -> None:
+async def test_the_engine_that_has_a_provider_keeps_it(app: Loom, board: Board) -> None:
     class Special(Clerk):
         context_provider = staticmethod(wins)
 
@@ -428,7 +428,7 @@ async def test_nothing_is_looked_up_again_after_a_kill() -> None:
     assert after.context.metadata == {"most": 1}
 
 
-async def test_what_sources_name_must_be_there_and_all_that_is_not_is_told(app: Weft) -> None:
+async def test_what_sources_name_must_be_there_and_all_that_is_not_is_told(app: Loom) -> None:
     board = app.board(variables=VARIABLES)
     declare(
         board,
@@ -462,7 +462,7 @@ async def test_sources_are_said_once_and_are_sources(board: Board) -> None:
     assert not await everything(board)
 
 
-async def test_each_agent_finds_what_it_may_see(app: Weft, board: Board) -> None:
+async def test_each_agent_finds_what_it_may_see(app: Loom, board: Board) -> None:
     """What was found for one is not what another is shown; what is the same for all is."""
     search = InMemorySearch()
     app.register(Manual, search)
@@ -507,7 +507,7 @@ class Careless:
         return [TEA, msgspec.structs.replace(JARS, visibility=Private({"two"}))]
 
 
-async def test_results_are_shown_to_whom_they_say(app: Weft, board: Board) -> None:
+async def test_results_are_shown_to_whom_they_say(app: Loom, board: Board) -> None:
     careless: Any = Careless()
     app.register(Manual, careless)
     clerks = {name: Clerk() for name in ("one", "two")}

@@ -11,17 +11,17 @@ import pytest
 from pydantic import BaseModel, Field, SecretStr
 
 from tests.reaction.scenes import SOON, Clerk, Order, Parcel, Payment, everything, idle, pack
-from weft import (
+from turnloom import (
     ContextRequest,
     ContextSlice,
     InvalidArtifact,
+    Loom,
     PlanChanged,
     Publication,
-    Weft,
     artifact_type,
 )
-from weft.agents.spec import Task
-from weft.app.board import Board
+from turnloom.agents.spec import Task
+from turnloom.app.board import Board
 
 
 class Gone(BaseException):
@@ -128,7 +128,7 @@ async def test_an_engine_that_cancels_itself_fails_its_turn(board: Board) -> Non
 
 
 async def test_trouble_with_the_store_reaches_whoever_waits(tmp_path: Path) -> None:
-    file = str(tmp_path / "weft.db")
+    file = str(tmp_path / "turnloom.db")
 
     def fill(task: Task) -> Parcel:
         with closing(sqlite3.connect(file)) as disk:
@@ -139,7 +139,7 @@ async def test_trouble_with_the_store_reaches_whoever_waits(tmp_path: Path) -> N
             disk.commit()
         return Parcel()
 
-    async with Weft(store=file) as app:
+    async with Loom(store=file) as app:
         board = app.board()
         board.agent("clerk").consumes(Order).publishes(Parcel).with_engines(Clerk(fill))
         await board.publish(Order())
@@ -147,13 +147,13 @@ async def test_trouble_with_the_store_reaches_whoever_waits(tmp_path: Path) -> N
 
 
 async def test_a_run_under_another_plan_can_be_given_up(tmp_path: Path) -> None:
-    file = str(tmp_path / "weft.db")
-    async with Weft(store=file) as app:
+    file = str(tmp_path / "turnloom.db")
+    async with Loom(store=file) as app:
         board = app.board()
         board.agent("clerk").consumes(Order).with_engines(Clerk(gone))
         order = await board.publish(Order())
         await failures(board)
-    async with Weft(store=file) as app:
+    async with Loom(store=file) as app:
         board = app.board()
         board.agent("clerk").consumes(Order, Payment).with_engines(Clerk())
         assert order.run is not None
@@ -163,18 +163,18 @@ async def test_a_run_under_another_plan_can_be_given_up(tmp_path: Path) -> None:
 
 
 async def test_a_refused_resume_says_which_run_it_is(tmp_path: Path) -> None:
-    file = str(tmp_path / "weft.db")
+    file = str(tmp_path / "turnloom.db")
 
     async def never(task: Task) -> None:
         await asyncio.get_running_loop().create_future()
 
-    async with Weft(store=file) as app:
+    async with Loom(store=file) as app:
         board = app.board()
         board.agent("clerk").consumes(Order).with_engines(never)
         order = await board.publish(Order())
         await board.run_until(lambda: bool(board), SOON)
         await asyncio.sleep(0)
-    async with Weft(store=file) as app:
+    async with Loom(store=file) as app:
         board = app.board()
         board.agent("clerk").consumes(Payment).with_engines(Clerk())
         with pytest.raises(PlanChanged, match=f"board.cancel.'{order.run}'"):

@@ -22,13 +22,13 @@ from tests.reaction.scenes import (
     statuses,
 )
 from tests.support.timed import Timed
-from weft.agents.spec import Answer, Publication, Task, ToolCall
-from weft.app import Weft
-from weft.board.spec import FilterConfig
-from weft.errors import DefinitionError, MissingContext, UsageError
-from weft.log.spec import Event
-from weft.reaction.spec import Batch
-from weft.variables.spec import UNCHANGED, Context
+from turnloom.agents.spec import Answer, Publication, Task, ToolCall
+from turnloom.app import Loom
+from turnloom.board.spec import FilterConfig
+from turnloom.errors import DefinitionError, MissingContext, UsageError
+from turnloom.log.spec import Event
+from turnloom.reaction.spec import Batch
+from turnloom.variables.spec import UNCHANGED, Context
 
 
 def derived(*triggers: dict[str, Any], type: str = "boolean", default: Any = False) -> Any:
@@ -59,7 +59,7 @@ VARIABLES: dict[str, Any] = {
 
 
 async def test_what_agents_say_and_make_changes_variables_that_others_are_shown(
-    app: Weft,
+    app: Loom,
 ) -> None:
     first, second = (
         Clerk(lambda task: "it weighs a ton"),
@@ -78,7 +78,7 @@ async def test_what_agents_say_and_make_changes_variables_that_others_are_shown(
         assert line in system
 
 
-async def test_values_are_of_one_run(app: Weft) -> None:
+async def test_values_are_of_one_run(app: Loom) -> None:
     board, checker = app.board(variables=VARIABLES), Clerk()
 
     def make(task: Task) -> Answer:
@@ -93,7 +93,7 @@ async def test_values_are_of_one_run(app: Weft) -> None:
     assert ["packed: true" in task.system for task in checker.tasks] == [True, False]
 
 
-async def test_a_tool_writes_and_another_agent_is_shown_it(app: Weft) -> None:
+async def test_a_tool_writes_and_another_agent_is_shown_it(app: Loom) -> None:
     async def note(context_variables: Context) -> str:
         context_variables["tier"] = "silver"
         return "noted"
@@ -113,7 +113,7 @@ async def test_a_tool_writes_and_another_agent_is_shown_it(app: Weft) -> None:
     assert changed.writer == "tool:note"
 
 
-async def test_a_function_derives_from_what_agents_make(app: Weft) -> None:
+async def test_a_function_derives_from_what_agents_make(app: Loom) -> None:
     def total(event: Event, values: Mapping[str, Any]) -> Any:
         if event.kind != "agent.output":
             return UNCHANGED
@@ -135,7 +135,7 @@ async def test_a_function_derives_from_what_agents_make(app: Weft) -> None:
     assert "- total: 7" in checker.tasks[0].system
 
 
-async def test_a_variable_that_is_required_stops_a_publish(app: Weft) -> None:
+async def test_a_variable_that_is_required_stops_a_publish(app: Loom) -> None:
     needed = {
         "definitions": {
             "key": {
@@ -185,7 +185,7 @@ WRONG: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-async def test_variables_are_checked_before_anything_runs(app: Weft, case: str) -> None:
+async def test_variables_are_checked_before_anything_runs(app: Loom, case: str) -> None:
     variables, named = WRONG[case]
     board = app.board(variables=variables)
     board.agent("clerk").consumes(Order).with_engines(Clerk())
@@ -227,7 +227,7 @@ class Notes:
         return {"trigger": trigger, "agent": agent, "function": hook, **more}
 
 
-async def test_hooks_run_around_the_run_and_around_turns(app: Weft) -> None:
+async def test_hooks_run_around_the_run_and_around_turns(app: Loom) -> None:
     notes = Notes()
     hooks = [
         notes.at("before_chat"),
@@ -253,7 +253,7 @@ async def test_hooks_run_around_the_run_and_around_turns(app: Weft) -> None:
     ] * 4
 
 
-async def test_hooks_of_every_agent_run_for_every_turn(app: Weft) -> None:
+async def test_hooks_of_every_agent_run_for_every_turn(app: Loom) -> None:
     notes = Notes()
     board = app.board(hooks=[notes.at("before_agent"), notes.at("after_agent")])
     board.agent("one").consumes(Order).publishes(Parcel).with_engines(Clerk(pack))
@@ -263,7 +263,7 @@ async def test_hooks_of_every_agent_run_for_every_turn(app: Weft) -> None:
     assert notes.marks == ["before_agent", "after_agent"] * 2
 
 
-async def test_hooks_run_where_nobody_subscribes_and_in_runs_of_sets(app: Weft) -> None:
+async def test_hooks_run_where_nobody_subscribes_and_in_runs_of_sets(app: Loom) -> None:
     notes = Notes()
     board, clerk = app.board(hooks=[notes.at("before_chat"), notes.at("after_chat")]), Clerk()
     board.agent("clerk").consumes(Order, batch=Batch(2)).with_engines(clerk)
@@ -278,7 +278,7 @@ async def test_hooks_run_where_nobody_subscribes_and_in_runs_of_sets(app: Weft) 
     assert notes.marks == ["before_chat", "after_chat finished"] * 3, "not where sets are collected"
 
 
-async def test_what_a_hook_writes_is_shown_and_a_condition_skips_it(app: Weft) -> None:
+async def test_what_a_hook_writes_is_shown_and_a_condition_skips_it(app: Loom) -> None:
     def promote(context_variables: Context) -> None:
         context_variables["tier"] = "platinum"
 
@@ -299,7 +299,7 @@ async def test_what_a_hook_writes_is_shown_and_a_condition_skips_it(app: Weft) -
     assert len(skipped) == 2
 
 
-async def test_a_hook_that_fails_stops_nothing(app: Weft) -> None:
+async def test_a_hook_that_fails_stops_nothing(app: Loom) -> None:
     def broken(context_variables: Context) -> None:
         raise LookupError("no")
 
@@ -311,7 +311,7 @@ async def test_a_hook_that_fails_stops_nothing(app: Weft) -> None:
     assert [each.error for each in await facts(app, "lifecycle.tool_error")] == ["LookupError"]
 
 
-async def test_hooks_learn_how_a_run_ended(app: Weft) -> None:
+async def test_hooks_learn_how_a_run_ended(app: Loom) -> None:
     notes = Notes()
     board, gate = app.board(hooks=[notes.at("after_chat", on="always")], max_turns=2), Gate()
     board.agent("slow").consumes(Payment).publishes(Parcel).with_engines(gate)
@@ -342,7 +342,7 @@ def is_late(minutes: int) -> bool:
     ],
 )
 async def test_hooks_are_checked_before_anything_runs(
-    app: Weft, hook: dict[str, Any], problem: str
+    app: Loom, hook: dict[str, Any], problem: str
 ) -> None:
     board = app.board(hooks=[hook])
     board.agent("clerk").consumes(Order).with_engines(Clerk())
@@ -351,7 +351,7 @@ async def test_hooks_are_checked_before_anything_runs(
     assert await app.runs() == []
 
 
-async def test_runs_of_a_board_are_whose_they_are(app: Weft) -> None:
+async def test_runs_of_a_board_are_whose_they_are(app: Loom) -> None:
     board = app.board(user_id="ann", app_id="acme")
     clerk = Clerk()
     board.agent("clerk").consumes(Order).with_engines(clerk)

@@ -22,10 +22,10 @@ from tests.reaction.scenes import (
     pack,
     statuses,
 )
-from weft.app import Weft
-from weft.app.board import Board
-from weft.errors import LoopLimit, ReactionFailed, UsageError
-from weft.reaction.spec import Batch, Join
+from turnloom.app import Loom
+from turnloom.app.board import Board
+from turnloom.errors import LoopLimit, ReactionFailed, UsageError
+from turnloom.reaction.spec import Batch, Join
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def broken(board: Board) -> Clerk:
 
 
 async def test_idle_raises_what_failed_and_others_go_on(
-    app: Weft, board: Board, broken: Clerk
+    app: Loom, board: Board, broken: Clerk
 ) -> None:
     order = await board.publish(Order())
     with pytest.raises(ExceptionGroup) as caught:
@@ -105,7 +105,7 @@ async def test_a_condition_that_fails_says_so(board: Board) -> None:
         await board.run_until(broken, SOON)
 
 
-async def test_a_direct_call_runs_once_and_publishes(app: Weft, board: Board) -> None:
+async def test_a_direct_call_runs_once_and_publishes(app: Loom, board: Board) -> None:
     clerk, other = Clerk(pack), Clerk()
     board.agent("clerk").consumes(Order).publishes(Parcel).with_engines(clerk)
     board.agent("other").consumes(Parcel).with_engines(other)
@@ -119,7 +119,7 @@ async def test_a_direct_call_runs_once_and_publishes(app: Weft, board: Board) ->
     assert await statuses(app) == ["finished"]
 
 
-async def test_a_direct_call_need_not_publish(app: Weft, board: Board) -> None:
+async def test_a_direct_call_need_not_publish(app: Loom, board: Board) -> None:
     clerk, other = Clerk(lambda task: [pack(task), Receipt(total=3)]), Clerk()
     board.agent("clerk").publishes(Parcel, Receipt).with_engines(clerk)
     board.agent("other").consumes(Parcel).with_engines(other)
@@ -154,7 +154,7 @@ async def test_a_direct_call_says_what_failed(board: Board) -> None:
         await board.invoke("clrek", Order())
 
 
-async def test_a_direct_call_that_failed_can_be_tried_again(app: Weft, board: Board) -> None:
+async def test_a_direct_call_that_failed_can_be_tried_again(app: Loom, board: Board) -> None:
     board.agent("clerk").publishes(Parcel).with_engines(Clerk(Once()))
     with pytest.raises(ReactionFailed) as caught:
         await board.invoke("clerk", Order(item="tea"))
@@ -165,7 +165,7 @@ async def test_a_direct_call_that_failed_can_be_tried_again(app: Weft, board: Bo
 
 
 async def test_what_failed_is_not_tried_again_by_itself(
-    app: Weft, board: Board, broken: Clerk
+    app: Loom, board: Board, broken: Clerk
 ) -> None:
     order = await board.publish(Order(), id="order-1")
     await failures(board)
@@ -178,7 +178,7 @@ async def test_what_failed_is_not_tried_again_by_itself(
 
 @pytest.mark.parametrize("by", ["failure", "run", "artifact", "id", "agent"])
 async def test_what_failed_is_tried_again_on_purpose(
-    app: Weft, board: Board, broken: Clerk, by: str
+    app: Loom, board: Board, broken: Clerk, by: str
 ) -> None:
     order = await board.publish(Order())
     group = await board.run_until_idle(SOON, raise_errors=False)
@@ -256,7 +256,7 @@ async def test_a_retry_outlives_the_process(store: str) -> None:
         return  # what is in memory ends with it
     once, order = Once(), None
     for number in range(2):
-        async with Weft(store=store) as app:
+        async with Loom(store=store) as app:
             board = app.board()
             board.agent("clerk").consumes(Order).publishes(Parcel).with_engines(Clerk(once))
             if order is None:
@@ -268,7 +268,7 @@ async def test_a_retry_outlives_the_process(store: str) -> None:
                 assert len(await everything(board, "Parcel")) == number
 
 
-async def test_a_run_is_cancelled(app: Weft, board: Board) -> None:
+async def test_a_run_is_cancelled(app: Loom, board: Board) -> None:
     gate = Gate()
     board.agent("clerk").consumes(Order).publishes(Parcel).with_engines(gate)
     one, two = await board.publish(Order(item="a")), await board.publish(Order(item="b"))
@@ -285,7 +285,7 @@ async def test_a_run_is_cancelled(app: Weft, board: Board) -> None:
     assert two.run
 
 
-async def test_everything_that_goes_on_is_cancelled(app: Weft, board: Board) -> None:
+async def test_everything_that_goes_on_is_cancelled(app: Loom, board: Board) -> None:
     gate = Gate()
     board.agent("clerk").consumes(Order).publishes(Parcel).with_engines(gate)
     await board.publish_many([Order(), Order(), Order()])
@@ -310,7 +310,7 @@ async def test_closing_waits_as_long_as_it_may(board: Board) -> None:
     assert gate.passed == 1
 
 
-async def test_a_correlation_goes_on_after_its_run_was_cancelled(app: Weft, board: Board) -> None:
+async def test_a_correlation_goes_on_after_its_run_was_cancelled(app: Loom, board: Board) -> None:
     clerk = Clerk()
     board.agent("clerk").consumes(Order, Payment).with_engines(clerk)
     order = await board.publish(Order(item="lost"), correlation_id="one")
@@ -323,7 +323,7 @@ async def test_a_correlation_goes_on_after_its_run_was_cancelled(app: Weft, boar
     assert await statuses(app) == ["cancelled", "finished"]
 
 
-async def test_a_loop_ends_at_the_limit_with_what_was_not_delivered(app: Weft) -> None:
+async def test_a_loop_ends_at_the_limit_with_what_was_not_delivered(app: Loom) -> None:
     board = app.board(max_turns=5)
 
     def again(task: Any) -> list[Order]:
@@ -345,7 +345,7 @@ async def test_a_loop_ends_at_the_limit_with_what_was_not_delivered(app: Weft) -
     assert await statuses(app) == ["failed"]
 
 
-async def test_many_legitimate_inputs_are_no_loop(app: Weft) -> None:
+async def test_many_legitimate_inputs_are_no_loop(app: Loom) -> None:
     board, clerk = app.board(max_turns=3), Clerk()
     board.agent("clerk").consumes(Order).with_engines(clerk)
     await board.publish_many([Order() for _ in range(20)])
@@ -356,7 +356,7 @@ async def test_many_legitimate_inputs_are_no_loop(app: Weft) -> None:
 
 
 @pytest.mark.parametrize("is_joined", [True, False])
-async def test_a_loop_through_collected_sets_ends_as_well(app: Weft, is_joined: bool) -> None:
+async def test_a_loop_through_collected_sets_ends_as_well(app: Loom, is_joined: bool) -> None:
     board, clerk = app.board(max_turns=5), Clerk(lambda task: Order())
     agent = board.agent("clerk").publishes(Order).with_engines(clerk).prevent_self_trigger(False)
     if is_joined:
@@ -374,7 +374,7 @@ async def test_a_loop_through_collected_sets_ends_as_well(app: Weft, is_joined: 
 
 async def test_an_engine_is_interrupted_when_the_app_closes(store: str) -> None:
     gate = Gate()
-    async with Weft(store=store) as app:
+    async with Loom(store=store) as app:
         board = app.board()
         board.agent("clerk").consumes(Order).publishes(Parcel).with_engines(gate)
         await board.publish(Order())

@@ -10,11 +10,11 @@ from typing import Any
 
 from tests.support.boards import Place, begin_process, serving
 from tests.support.pieces import Part, Plan, declare, put
-from weft.adapters.sqlite import SqliteStore
-from weft.adapters.system import SystemClock, SystemEntropy
-from weft.app import Board
-from weft.log.spec import Event
-from weft.runtime.logic import codec
+from turnloom.adapters.sqlite import SqliteStore
+from turnloom.adapters.system import SystemClock, SystemEntropy
+from turnloom.app import Board
+from turnloom.log.spec import Event
+from turnloom.runtime.logic import codec
 
 
 class Hanging:

@@ -3,11 +3,11 @@
 import asyncio
 import sys
 
-from weft import Weft
+from turnloom import Loom
 
 
 async def main(folder: str, store: str, *run: str) -> None:
-    async with Weft(store=store) as app:
+    async with Loom(store=store) as app:
         going = await app.resume(run[0]) if run else await app.start(folder, user_id="u1")
         print(going.id, flush=True)
         async for event in going.events():

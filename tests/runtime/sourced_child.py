@@ -18,21 +18,21 @@ if os.environ.get("NO_TOKENIZER"):
 from tests.reaction.scenes import Order
 from tests.support.folders import write_folder
 from tests.support.plays import every
-from weft import (
+from turnloom import (
     Answer,
     Budget,
+    Loom,
     RagCollection,
     RetrievalResult,
     Task,
-    Weft,
     from_literal,
     from_provider,
     from_retrieval,
 )
-from weft.assembly.spec import ContextRequest, ContextSlice
-from weft.explain.spec.turn import TurnExplained
-from weft.kernel.values import as_data
-from weft.testing import InMemorySearch
+from turnloom.assembly.spec import ContextRequest, ContextSlice
+from turnloom.explain.spec.turn import TurnExplained
+from turnloom.kernel.values import as_data
+from turnloom.testing import InMemorySearch
 
 ROOM = int(os.environ.get("ROOM", "60"))
 
@@ -80,7 +80,7 @@ async def clerk(task: Task) -> Answer:
     return Answer("Packed.")
 
 
-async def converse(app: Weft, where: Path) -> None:
+async def converse(app: Loom, where: Path) -> None:
     """Begin a conversation, or go on with it."""
     known = await app.runs()
     if known:
@@ -91,7 +91,7 @@ async def converse(app: Weft, where: Path) -> None:
     await run.finished()
 
 
-async def react(app: Weft, where: Path) -> None:
+async def react(app: Loom, where: Path) -> None:
     """Publish two orders, one after the other, as far as they are not."""
     board = app.board()
     agent = board.agent("clerk").consumes(Order).with_engines(clerk)
@@ -107,7 +107,7 @@ async def react(app: Weft, where: Path) -> None:
         await board.run_until_idle(20)
 
 
-async def explanations(app: Weft) -> list[TurnExplained]:
+async def explanations(app: Loom) -> list[TurnExplained]:
     """What is said of each turn of each run, in order."""
     found: list[Any] = []
     for summary in reversed(await app.runs()):
@@ -119,7 +119,7 @@ async def explanations(app: Weft) -> list[TurnExplained]:
 async def main(file: str, deed: str) -> None:
     search = InMemorySearch()
     search.seed(RetrievalResult("Tea is packed dry.", 0.9, "tea.md"))
-    async with Weft(store=file, engine=clerk) as app:
+    async with Loom(store=file, engine=clerk) as app:
         app.register(Manual, search)
         await globals()[deed](app, Path(file).parent)
         print(*await explanations(app), sep="\n")

@@ -14,15 +14,15 @@ from pydantic import BaseModel
 
 from tests.support.boards import Place, Process, begin_process, live, takings, tales
 from tests.support.plays import every
-from weft.adapters.memory import MemoryStore
-from weft.adapters.sqlite import SqliteStore
-from weft.agents.spec import Answer, Task, ToolCall
-from weft.app import Board
-from weft.assembly.spec import ContextRequest, ContextSlice
-from weft.board.spec import FilterConfig, Reader, artifact_type
-from weft.reaction.spec import Batch
-from weft.runtime.logic import codec
-from weft.testing import Fuse
+from turnloom.adapters.memory import MemoryStore
+from turnloom.adapters.sqlite import SqliteStore
+from turnloom.agents.spec import Answer, Task, ToolCall
+from turnloom.app import Board
+from turnloom.assembly.spec import ContextRequest, ContextSlice
+from turnloom.board.spec import FilterConfig, Reader, artifact_type
+from turnloom.reaction.spec import Batch
+from turnloom.runtime.logic import codec
+from turnloom.testing import Fuse
 
 
 @artifact_type

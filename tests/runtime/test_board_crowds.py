@@ -9,10 +9,10 @@ import pytest
 from tests.support.boards import takings
 from tests.support.pieces import Crate, Part, Plan, declare, pack
 from tests.support.plays import every
-from weft import Weft
-from weft.board.spec import FilterConfig
-from weft.reaction.spec import Batch
-from weft.runtime.service.driver import FREEZE
+from turnloom import Loom
+from turnloom.board.spec import FilterConfig
+from turnloom.reaction.spec import Batch
+from turnloom.runtime.service.driver import FREEZE
 
 
 @pytest.mark.parametrize("store", ["memory", "sqlite"])
@@ -20,7 +20,7 @@ from weft.runtime.service.driver import FREEZE
 async def test_a_thousand_publishers_at_once(store: str, tmp_path: Path) -> None:
     """Parts alone, each with its plan in one correlation, and pieces over all correlations."""
     pieces, size = 500, 50
-    async with Weft(store="memory" if store == "memory" else str(tmp_path / "weft.db")) as app:
+    async with Loom(store="memory" if store == "memory" else str(tmp_path / "turnloom.db")) as app:
         board = app.board()
         declare(board, size)
         published = await asyncio.gather(
@@ -47,7 +47,7 @@ async def test_a_thousand_publishers_at_once(store: str, tmp_path: Path) -> None
 async def test_a_long_collecting_run_goes_on_in_another_process(tmp_path: Path) -> None:
     """Its state was kept on the way; what waited in it then is packed with what comes later."""
     for first, last in ((0, 520), (520, 600)):
-        async with Weft(store=str(tmp_path / "weft.db")) as app:
+        async with Loom(store=str(tmp_path / "turnloom.db")) as app:
             board = app.board()
             board.agent("pack").consumes(Part, batch=Batch(50)).publishes(Crate).with_engines(pack)
             await board.publish_many([Part(n=n) for n in range(first, last)])

@@ -12,15 +12,15 @@ from pydantic import BaseModel
 
 from tests.support.boards import Place, Process, begin_process, serving, takings
 from tests.support.plays import until
-from weft.adapters.memory import MemoryStore
-from weft.agents.spec import Task
-from weft.app import Board
-from weft.board.spec import Artifact, FilterConfig, TypeRegistry, artifact_type
-from weft.errors import ArtifactExists, StoreUnavailable
-from weft.log.spec import Event
-from weft.reaction.spec import Batch
-from weft.runtime.logic import codec
-from weft.runtime.spec import Message, Publish
+from turnloom.adapters.memory import MemoryStore
+from turnloom.agents.spec import Task
+from turnloom.app import Board
+from turnloom.board.spec import Artifact, FilterConfig, TypeRegistry, artifact_type
+from turnloom.errors import ArtifactExists, StoreUnavailable
+from turnloom.log.spec import Event
+from turnloom.reaction.spec import Batch
+from turnloom.runtime.logic import codec
+from turnloom.runtime.spec import Message, Publish
 
 
 @artifact_type

@@ -9,17 +9,19 @@ import pytest
 from tests.runtime.test_board_crashes import apart, check, trade
 from tests.support.boards import Place
 from tests.support.plays import every
-from weft.adapters.postgres import PostgresArtifacts
-from weft.adapters.sqlite import SqliteStore
-from weft.board.spec import FilterConfig, Reader
-from weft.runtime.logic import codec
+from turnloom.adapters.postgres import PostgresArtifacts
+from turnloom.adapters.sqlite import SqliteStore
+from turnloom.board.spec import FilterConfig, Reader
+from turnloom.runtime.logic import codec
 
 
 async def emptied(url: str) -> PostgresArtifacts:
     artifacts = PostgresArtifacts(url)
     await artifacts.put([])
     async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
-        await connection.execute("TRUNCATE weft_artifacts, weft_terms, weft_consumptions")
+        await connection.execute(
+            "TRUNCATE turnloom_artifacts, turnloom_terms, turnloom_consumptions"
+        )
     return artifacts
 
 

@@ -15,9 +15,9 @@ from anyio.streams.text import TextReceiveStream
 from tests.support.boards import takings
 from tests.support.pieces import declare, put
 from tests.support.plays import every
-from weft import Event, Weft
-from weft.app import Board
-from weft.board.spec import FilterConfig
+from turnloom import Event, Loom
+from turnloom.app import Board
+from turnloom.board.spec import FilterConfig
 
 pytestmark = pytest.mark.repeats
 
@@ -43,14 +43,14 @@ async def live(file: Path, *deed: str, hang_after: str = "") -> None:
 
 
 @asynccontextmanager
-async def opened(file: Path) -> AsyncIterator[tuple[Weft, Board]]:
-    async with Weft(store=str(file)) as app:
+async def opened(file: Path) -> AsyncIterator[tuple[Loom, Board]]:
+    async with Loom(store=str(file)) as app:
         board = app.board(max_turns=100)
         declare(board)
         yield app, board
 
 
-async def logs(app: Weft) -> dict[str, list[Event]]:
+async def logs(app: Loom) -> dict[str, list[Event]]:
     return {each.run: list(await app.log(each.run)) for each in await app.runs()}
 
 
@@ -67,7 +67,7 @@ async def consumed(board: Board, type: str) -> Counter[tuple[str, str]]:
 
 async def test_a_batch_killed_one_short_of_its_size(tmp_path: Path) -> None:
     """The next process brings the last piece, and the batch of just that size is packed once."""
-    file = tmp_path / "weft.db"
+    file = tmp_path / "turnloom.db"
     await live(file, "hang_after", "0", "2")
     async with opened(file) as (app, board):
         assert await crates(board) == []
@@ -88,7 +88,7 @@ async def test_a_batch_killed_one_short_of_its_size(tmp_path: Path) -> None:
 )
 async def test_a_process_killed_for_good(hang_after: str, tmp_path: Path) -> None:
     """The next one goes on where it was: nothing is lost, nothing is packed twice."""
-    file = tmp_path / "weft.db"
+    file = tmp_path / "turnloom.db"
     await live(file, "make", "0", "2")
     await live(file, "make", "2", "3", hang_after=hang_after)
     async with opened(file) as (app, board):
@@ -104,7 +104,7 @@ async def test_a_process_killed_for_good(hang_after: str, tmp_path: Path) -> Non
 
 async def test_processes_that_publish_into_the_same_correlations(tmp_path: Path) -> None:
     """Each piece has its part from one process and its plan from another."""
-    file, pieces = tmp_path / "weft.db", 60
+    file, pieces = tmp_path / "turnloom.db", 60
     async with anyio.create_task_group() as group:
         for number in range(4):
             group.start_soon(live, file, "crowd", str(number), "4", str(pieces))

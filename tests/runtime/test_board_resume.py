@@ -9,12 +9,12 @@ from pydantic import BaseModel
 
 from tests.support.boards import Place, Process, begin_process, live, serving, takings, tales
 from tests.support.plays import every
-from weft.agents.spec import Task
-from weft.app import Board
-from weft.board.spec import After, Public, artifact_type
-from weft.errors import PlanChanged
-from weft.reaction.spec import Batch, Join
-from weft.testing import Fuse
+from turnloom.agents.spec import Task
+from turnloom.app import Board
+from turnloom.board.spec import After, Public, artifact_type
+from turnloom.errors import PlanChanged
+from turnloom.reaction.spec import Batch, Join
+from turnloom.testing import Fuse
 
 MINUTE = timedelta(minutes=1)
 

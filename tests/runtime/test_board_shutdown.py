@@ -12,14 +12,14 @@ import pytest
 from tests.support.pieces import Part
 from tests.support.pieces import declare as make
 from tests.support.plays import every
-from weft import Weft
-from weft.adapters.sqlite import SqliteStore
-from weft.agents.spec import Task
-from weft.app import Board
-from weft.board.spec import FilterConfig
-from weft.errors import UsageError
-from weft.runtime.logic import codec
-from weft.runtime.spec import Publish
+from turnloom import Loom
+from turnloom.adapters.sqlite import SqliteStore
+from turnloom.agents.spec import Task
+from turnloom.app import Board
+from turnloom.board.spec import FilterConfig
+from turnloom.errors import UsageError
+from turnloom.runtime.logic import codec
+from turnloom.runtime.spec import Publish
 
 
 class Slow:
@@ -57,7 +57,7 @@ async def test_a_run_cancelled_in_the_middle_of_parallel_turns(tmp_path: Path) -
     """Turns that are over stay so, the others end as cancelled; nothing goes on behind our back."""
     before = others()
     engine = Slow("two", "three")
-    async with Weft(store=str(tmp_path / "weft.db")) as app:
+    async with Loom(store=str(tmp_path / "turnloom.db")) as app:
         board = app.board()
         declare(board, engine)
         part = await board.publish(Part(n=1))
@@ -79,9 +79,9 @@ async def test_a_run_cancelled_in_the_middle_of_parallel_turns(tmp_path: Path) -
 async def test_an_app_closed_in_the_middle_of_parallel_turns(again: bool, tmp_path: Path) -> None:
     """The next one takes up the turns that were open, asks nobody twice who has answered, and the
     log says the same as without a break, but for the mark."""
-    before, file = others(), str(tmp_path / "weft.db")
+    before, file = others(), str(tmp_path / "turnloom.db")
     engine, patient = Slow("two", "three"), Slow()
-    async with Weft(store=file) as app:
+    async with Loom(store=file) as app:
         board = app.board()
         declare(board, engine)
         part = await board.publish(Part(n=1))
@@ -89,7 +89,7 @@ async def test_an_app_closed_in_the_middle_of_parallel_turns(again: bool, tmp_pa
         await engine.waiting.wait()
     assert others() == before
     assert sorted(engine.interrupted) == ["three", "two"]
-    async with Weft(store=file) as app:
+    async with Loom(store=file) as app:
         board = app.board()
         declare(board, patient)
         assert await board.resume() == [part.run]
@@ -115,7 +115,7 @@ async def test_an_app_closed_while_somebody_waits(store: str, tmp_path: Path) ->
     """Who waits for the board is told; nobody is left hanging."""
     before = others()
     engine = Slow("two", "three")
-    app = Weft(store="memory" if store == "memory" else str(tmp_path / "weft.db"))
+    app = Loom(store="memory" if store == "memory" else str(tmp_path / "turnloom.db"))
     board = app.board()
     declare(board, engine)
     await board.publish(Part(n=1), correlation_id="c")
@@ -133,14 +133,14 @@ async def test_a_program_leaves_the_boards_of_others_alone(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Mail to a run of a board that this program does not declare waits for one that does."""
-    file = tmp_path / "weft.db"
-    async with Weft(store=str(file)) as app:
+    file = tmp_path / "turnloom.db"
+    async with Loom(store=str(file)) as app:
         board = app.board()
         make(board)
         part = await board.publish(Part(n=0), correlation_id="c")
         await board.run_until_idle(5)
         assert part.run
-    async with Weft(store=str(file)) as app, opened(file) as store:
+    async with Loom(store=str(file)) as app, opened(file) as store:
         board = app.board("other")
         board.agent("watch").consumes(Part).with_engines(Slow())
         await board.publish(Part(n=1))
@@ -149,7 +149,7 @@ async def test_a_program_leaves_the_boards_of_others_alone(
         await asyncio.sleep(0.4)
         assert len(await store.inbox.pending(part.run)) == 1
     assert not caplog.records
-    async with Weft(store=str(file)) as app:
+    async with Loom(store=str(file)) as app:
         board = app.board()
         make(board)
         assert await board.resume() == [part.run]

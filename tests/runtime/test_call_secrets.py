@@ -8,10 +8,10 @@ import pytest
 
 from tests.support import stage
 from tests.support.hooked import hook, hooked, outcomes, play, told
-from weft.agents.spec import Answer, Task, ToolCall
-from weft.log.spec import Event
-from weft.runtime.logic import codec
-from weft.testing import ScriptedEngine
+from turnloom.agents.spec import Answer, Task, ToolCall
+from turnloom.log.spec import Event
+from turnloom.runtime.logic import codec
+from turnloom.testing import ScriptedEngine
 
 TOKEN = "tok-'7\"\n\u2028ü" + "0123456789" * 12
 VARIABLES = """

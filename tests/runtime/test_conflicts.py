@@ -13,11 +13,11 @@ from tests.support.boards import serving as served
 from tests.support.folders import INTERVIEW, write_folder
 from tests.support.plays import serving
 from tests.support.worlds import Refusing, begin, make_driver, make_world, with_log
-from weft.board.spec import artifact_type
-from weft.errors import Conflict, RunBusy
-from weft.runtime.ports import Claims
-from weft.runtime.service.runs import World
-from weft.testing import ScriptedEngine
+from turnloom.board.spec import artifact_type
+from turnloom.errors import Conflict, RunBusy
+from turnloom.runtime.ports import Claims
+from turnloom.runtime.service.runs import World
+from turnloom.testing import ScriptedEngine
 
 SOON = 5.0
 

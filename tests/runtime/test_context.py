@@ -8,12 +8,12 @@ import pytest
 
 from tests.support.folders import write_folder
 from tests.support.worlds import begin, make_driver, make_world
-from weft.log.spec import Event
-from weft.runtime.logic import codec, evolve, fresh
-from weft.runtime.service.runs import World
-from weft.testing import FakeDocuments, FakeEnvironment, ScriptedEngine
-from weft.variables.service import ContextSource
-from weft.variables.spec import Variables
+from turnloom.log.spec import Event
+from turnloom.runtime.logic import codec, evolve, fresh
+from turnloom.runtime.service.runs import World
+from turnloom.testing import FakeDocuments, FakeEnvironment, ScriptedEngine
+from turnloom.variables.service import ContextSource
+from turnloom.variables.spec import Variables
 
 AGENT = "A: {system_message: Hi.}"
 STORED = """
@@ -146,14 +146,14 @@ async def test_every_change_is_told_if_that_is_asked_for(
     said: str | None, told: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Previews only: on one line, and cut where the definition or the usual limit says."""
-    caplog.set_level(logging.INFO, "weft.context")
+    caplog.set_level(logging.INFO, "turnloom.context")
     world = make_world(
         ScriptedEngine({"A": [f"one\n{'x' * 100}"]}),
         env={"CONTEXT_VERBOSE_DEBUG": said} if said else {},
     )
     events = await run_of(world, tmp_path, TOLD)
     run, x = events[0].run, "x" * 73
-    lines = [record.message for record in caplog.records if record.name == "weft.context"]
+    lines = [record.message for record in caplog.records if record.name == "turnloom.context"]
     assert lines == told * [
         f"run {run}: a was 'none', is 'one\\n{x}… (trigger:a[0])",
         f"run {run}: b was None, is 'one\\nxx… (trigger:b[0])",

@@ -15,8 +15,8 @@ from tests.support.folders import write_folder
 from tests.support.lives import Lives
 from tests.support.logs import essence
 from tests.support.plays import every, last, only
-from weft import Answer, Event, Run, Task, Weft
-from weft.board.spec import Private, Tenant, Visibility, artifact_type
+from turnloom import Answer, Event, Loom, Run, Task
+from turnloom.board.spec import Private, Tenant, Visibility, artifact_type
 
 
 @artifact_type(name="shop.PitchResult")
@@ -28,10 +28,10 @@ class PitchResult(BaseModel):
 PROVIDERS = """
     import asyncio
     from tests.support import stage
-    from weft import (
+    from turnloom import (
         ContextRequest, ContextSlice, FilteredContextProvider, RedactingProvider, TranscriptProvider
     )
-    from weft.board.spec import FilterConfig, TagFilter
+    from turnloom.board.spec import FilterConfig, TagFilter
 
     won = FilterConfig(types={"PitchResult"}, tags=TagFilter(include={"deal_won"}))
     recent_wins = RedactingProvider(FilteredContextProvider(won), keys=["private_notes"])
@@ -63,7 +63,7 @@ PROVIDERS = """
 class Shop:
     """An app with a board and a workflow of one agent, and all that the agent was asked."""
 
-    def __init__(self, app: Weft, where: Path, tasks: list[Task]) -> None:
+    def __init__(self, app: Loom, where: Path, tasks: list[Task]) -> None:
         self.app = app
         self.tasks = tasks
         self.board = app.board()
@@ -104,7 +104,7 @@ async def opened(where: Path, store: str = "memory") -> AsyncIterator[Shop]:
         tasks.append(task)
         return Answer(f"{task.agent} {task.turn}.")
 
-    async with Weft(store=store, engine=engine) as app:
+    async with Loom(store=store, engine=engine) as app:
         yield Shop(app, where, tasks)
 
 
@@ -326,7 +326,7 @@ async def test_what_ships_is_made_with_its_config(shop: Shop) -> None:
 async def test_types_of_the_code_are_known_beside_those_of_the_app(shop: Shop) -> None:
     code = """
         from pydantic import BaseModel
-        from weft.board.spec import artifact_type
+        from turnloom.board.spec import artifact_type
 
         @artifact_type(name="Lead")
         class Lead(BaseModel):
@@ -342,7 +342,7 @@ async def test_code_that_is_asked_late_finds_the_types_of_its_module(shop: Shop)
     code = """
         from __future__ import annotations
         from pydantic import BaseModel
-        from weft import ContextSlice
+        from turnloom import ContextSlice
 
         class Deal(BaseModel):
             customer: Customer
@@ -373,7 +373,7 @@ TWICE = {
         """,
     "providers.py": """
         from tests.support import stage
-        from weft import ContextSlice
+        from turnloom import ContextSlice
 
         async def risky(request):
             stage.mark(f"risky {request.ctx.turn}")
@@ -407,7 +407,7 @@ async def test_who_has_answered_is_not_asked_again(tmp_path: Path) -> None:
         await asyncio.sleep(60)
         return Answer("Too late.")
 
-    async with Weft(store=store, engine=hang) as app:
+    async with Loom(store=store, engine=hang) as app:
         run = await app.start(write_folder(tmp_path, TWICE))
         await asyncio.wait_for(asked.wait(), 5)
     assert stage.marks == ["risky 1", "steady 1"]

@@ -12,12 +12,12 @@ from tests.support.folders import write_folder
 from tests.support.lives import Lives
 from tests.support.logs import essence
 from tests.support.plays import every, only
-from weft import Answer, DefinitionError, Event, RagCollection, RetrievalResult, Run, Task, Weft
-from weft.assembly.logic import spoken
-from weft.errors import UsageError
-from weft.explain.spec.turn import TurnExplained
-from weft.testing import InMemorySearch
-from weft.wiring import Collections, Settings, token_counter
+from turnloom import Answer, DefinitionError, Event, Loom, RagCollection, RetrievalResult, Run, Task
+from turnloom.assembly.logic import spoken
+from turnloom.errors import UsageError
+from turnloom.explain.spec.turn import TurnExplained
+from turnloom.testing import InMemorySearch
+from turnloom.wiring import Collections, Settings, token_counter
 
 TEA = RetrievalResult("Tea is packed dry.", 0.9, "tea.md", chunk=2)
 JARS = RetrievalResult("Jars are packed upright. " * 20, 0.8, "jars.md")
@@ -36,7 +36,7 @@ VARIABLES = """
     """
 PROVIDERS = """
     from tests.support import stage
-    from weft import ContextSlice
+    from turnloom import ContextSlice
 
     async def archive(request):
         stage.mark(f"archive {request.ctx.turn}")
@@ -56,7 +56,7 @@ PROVIDERS = """
 class Desk:
     """An app with a collection and a workflow of one agent, and all that the agent was asked."""
 
-    def __init__(self, app: Weft, where: Path, tasks: list[Task]) -> None:
+    def __init__(self, app: Loom, where: Path, tasks: list[Task]) -> None:
         self.app = app
         self.tasks = tasks
         self.search = InMemorySearch()
@@ -101,7 +101,7 @@ async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
         tasks.append(task)
         return Answer(f"{task.agent} {task.turn}.")
 
-    async with Weft(store="memory", engine=engine) as app:
+    async with Loom(store="memory", engine=engine) as app:
         yield Desk(app, tmp_path, tasks)
 
 
@@ -250,7 +250,7 @@ async def test_variables_that_are_set_aside_are_suppressed(tmp_path: Path) -> No
         tasks.append(task)
         return Answer("Packed.")
 
-    async with Weft(store="memory", engine=engine, strict=False) as app:
+    async with Loom(store="memory", engine=engine, strict=False) as app:
         desk = Desk(app, tmp_path, tasks)
         sources = "{sources: [{variables: [topic]}, {state: customer.name}, {literal: Be kind.}]}"
         run = await desk.start(sources, context_variables="definitions: 5")
@@ -277,7 +277,7 @@ async def test_a_collection_is_declared_registered_or_the_run_does_not_start(des
 
 async def test_a_collection_of_the_code_is_opened_once_for_all_runs(tmp_path: Path) -> None:
     code = """
-        from weft import RagCollection
+        from turnloom import RagCollection
 
         class Notes(RagCollection):
             name = "notes"
@@ -297,7 +297,7 @@ async def test_a_collection_of_the_code_is_opened_once_for_all_runs(tmp_path: Pa
         opened.append(InMemorySearch())
         return opened[-1]
 
-    async with Weft(store="memory") as app:
+    async with Loom(store="memory") as app:
         app.register(Notes, make)
         for _ in range(3):
             await (await app.start(folder)).finished()
@@ -371,11 +371,11 @@ async def test_after_a_restart_the_engine_is_shown_the_same(tmp_path: Path) -> N
         tasks.append(task)
         return Answer("Packed.")
 
-    async with Weft(store=store, engine=hang) as app:
+    async with Loom(store=store, engine=hang) as app:
         Desk(app, tmp_path, [])
         run = await app.start(write_folder(tmp_path, LONG))
         await asyncio.wait_for(asked.wait(), 5)
-    async with Weft(store=store, engine=answer) as app:
+    async with Loom(store=store, engine=answer) as app:
         desk = Desk(app, tmp_path, [])
         await app.resume(run.id)
         async for event in app.run(run.id).events():

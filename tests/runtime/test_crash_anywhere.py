@@ -13,13 +13,13 @@ from tests.support.folders import INTERVIEW, write_folder
 from tests.support.logs import essence
 from tests.support.prompts import prompt_of
 from tests.support.worlds import begin, make_driver, make_world, with_engine, with_log
-from weft.adapters.sqlite import SqliteStore
-from weft.agents.spec import Answer, Task
-from weft.log.spec import Event
-from weft.runtime.logic import codec, evolve, fresh
-from weft.runtime.service.runs import World
-from weft.runtime.spec import Reply
-from weft.testing import CrashingEngine, CrashingLog, Fuse, Killed
+from turnloom.adapters.sqlite import SqliteStore
+from turnloom.agents.spec import Answer, Task
+from turnloom.log.spec import Event
+from turnloom.runtime.logic import codec, evolve, fresh
+from turnloom.runtime.service.runs import World
+from turnloom.runtime.spec import Reply
+from turnloom.testing import CrashingEngine, CrashingLog, Fuse, Killed
 
 pytestmark = pytest.mark.repeats
 

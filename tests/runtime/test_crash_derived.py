@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from tests.support.folders import GARDEN, write_folder
 from tests.support.logs import essence
 from tests.support.worlds import begin, make_driver, make_world, with_log
-from weft.adapters.sqlite import SqliteStore
-from weft.log.spec import Event
-from weft.runtime.logic import codec, derive, evolve, freeze, fresh, thaw
-from weft.runtime.service.runs import World
-from weft.runtime.spec import Reply
-from weft.testing import CrashingEngine, CrashingLog, FakeClock, Fuse, Killed, ScriptedEngine
-from weft.variables.events import TimerSet
-from weft.wiring import Folders
+from turnloom.adapters.sqlite import SqliteStore
+from turnloom.log.spec import Event
+from turnloom.runtime.logic import codec, derive, evolve, freeze, fresh, thaw
+from turnloom.runtime.service.runs import World
+from turnloom.runtime.spec import Reply
+from turnloom.testing import CrashingEngine, CrashingLog, FakeClock, Fuse, Killed, ScriptedEngine
+from turnloom.variables.events import TimerSet
+from turnloom.wiring import Folders
 
 pytestmark = pytest.mark.repeats
 

@@ -12,7 +12,7 @@ from pymongo import AsyncMongoClient
 
 from tests.support.documents import add
 from tests.support.folders import write_folder
-from weft import Answer, Event, MissingContext, Task, Weft
+from turnloom import Answer, Event, Loom, MissingContext, Task
 
 TOKEN = "tok-7 ☕"
 FILES = {
@@ -100,7 +100,7 @@ class Told:
 
 async def tell(url: str, folder: str, user: str) -> Told:
     engine = Echo()
-    async with Weft(store="memory", documents=url, engine=engine) as app:
+    async with Loom(store="memory", documents=url, engine=engine) as app:
         run = await app.start(folder, user_id=user, app_id="acme")
         await run.finished()
         events = await app.log(run.id)
@@ -175,7 +175,7 @@ async def test_nothing_begins_anywhere_without_what_is_required(
     refusals: set[tuple[str, ...]] = set()
     for url in urls:
         await add(url, "crm", "customers", CUSTOMERS[2:4])
-        async with Weft(store="memory", documents=url, engine=Echo()) as app:
+        async with Loom(store="memory", documents=url, engine=Echo()) as app:
             with pytest.raises(MissingContext) as refused:
                 await app.start(folder, user_id="ann", app_id="acme")
             refusals.add(tuple(refused.value.problems))

@@ -9,12 +9,12 @@ import pytest
 
 from tests.support.folders import write_folder
 from tests.support.worlds import begin, make_driver, make_world
-from weft.errors import DefinitionError
-from weft.log.spec import Event
-from weft.runtime.service.functions import DEADLINE
-from weft.testing import ScriptedEngine
+from turnloom.errors import DefinitionError
+from turnloom.log.spec import Event
+from turnloom.runtime.service.functions import DEADLINE
+from turnloom.testing import ScriptedEngine
 
-HEAD = "from weft.variables.spec import UNCHANGED, derivation\n"
+HEAD = "from turnloom.variables.spec import UNCHANGED, derivation\n"
 PLAIN = {
     "orchestrator.yaml": "human_in_the_loop: true",
     "agents.yaml": "A: {system_message: Hi.}",

@@ -18,7 +18,7 @@ from tests.support.hooked import (
     told,
 )
 from tests.support.worlds import begin, make_driver, make_world
-from weft.testing import ScriptedEngine
+from turnloom.testing import ScriptedEngine
 
 
 @pytest.fixture(autouse=True)

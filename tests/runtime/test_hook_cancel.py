@@ -9,9 +9,9 @@ from tests.support import stage
 from tests.support.hooked import LINES, TRIGGERS, calls, hook, hooked, outcomes, told
 from tests.support.plays import serving, until
 from tests.support.worlds import make_world
-from weft.agents.spec import Answer, Engine, Task
-from weft.log.spec import Event
-from weft.testing import ScriptedEngine
+from turnloom.agents.spec import Answer, Engine, Task
+from turnloom.log.spec import Event
+from turnloom.testing import ScriptedEngine
 
 EVERY = [hook(trigger, trigger) for trigger in TRIGGERS[:3]]
 EVERY.append(hook("after_chat", "after_chat", on="always"))

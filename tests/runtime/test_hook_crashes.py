@@ -14,14 +14,14 @@ from tests.support import stage
 from tests.support.hooked import calls, hook, hooked, told
 from tests.support.logs import essence
 from tests.support.worlds import begin, make_driver, make_world, with_engine, with_log
-from weft.adapters.sqlite import SqliteStore
-from weft.agents.spec import Answer, Task, ToolCall
-from weft.log.spec import Event
-from weft.runtime.logic import codec, evolve, freeze, fresh, thaw
-from weft.runtime.service.runs import World
-from weft.runtime.spec import Reply, Stop
-from weft.testing import CrashingEngine, CrashingLog, Fuse, Killed, ScriptedEngine
-from weft.wiring import Folders
+from turnloom.adapters.sqlite import SqliteStore
+from turnloom.agents.spec import Answer, Task, ToolCall
+from turnloom.log.spec import Event
+from turnloom.runtime.logic import codec, evolve, freeze, fresh, thaw
+from turnloom.runtime.service.runs import World
+from turnloom.runtime.spec import Reply, Stop
+from turnloom.testing import CrashingEngine, CrashingLog, Fuse, Killed, ScriptedEngine
+from turnloom.wiring import Folders
 
 pytestmark = pytest.mark.repeats
 

@@ -5,19 +5,19 @@ from pathlib import Path
 import pytest
 
 from tests.support.hooked import LINES, hook, hooked, outcomes, play
-from weft import DefinitionError, Diagnostic, Weft
-from weft.testing import ScriptedEngine
-from weft.wiring import Folders
+from turnloom import DefinitionError, Diagnostic, Loom
+from turnloom.testing import ScriptedEngine
+from turnloom.wiring import Folders
 
 
 def examined(folder: str) -> list[Diagnostic]:
-    """What `weft check` says."""
+    """What `turnloom check` says."""
     return Folders(ScriptedEngine(LINES)).examine(folder)[1]
 
 
 async def refused(folder: str) -> list[Diagnostic]:
     """What a start says, which is what a check says."""
-    async with Weft(store="memory", engine=ScriptedEngine(LINES)) as app:
+    async with Loom(store="memory", engine=ScriptedEngine(LINES)) as app:
         with pytest.raises(DefinitionError) as error:
             await app.start(folder)
         assert await app.runs() == []

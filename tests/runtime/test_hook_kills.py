@@ -12,7 +12,7 @@ from anyio.streams.text import TextReceiveStream
 
 from tests.support.hooked import TRIGGERS, calls, hook, hooked, outcomes
 from tests.support.logs import essence
-from weft import Event, Weft
+from turnloom import Event, Loom
 
 pytestmark = pytest.mark.repeats
 
@@ -56,7 +56,7 @@ async def live(folder: str, store: Path, hang_in: str, *run: str) -> str:
 
 
 async def log(store: Path, run: str) -> Sequence[Event]:
-    async with Weft(store=str(store)) as app:
+    async with Loom(store=str(store)) as app:
         return await app.log(run)
 
 
@@ -69,7 +69,7 @@ def without_ids(events: Sequence[Event]) -> list[object]:
 async def test_a_process_killed_in_a_hook(trigger: str, tmp_path: Path) -> None:
     hooks = [hook(each, each) for each in TRIGGERS]
     folder = hooked(tmp_path, hooks, CODE, script=SCRIPT)
-    store = tmp_path / "weft.db"
+    store = tmp_path / "turnloom.db"
     undisturbed = await log(store, await live(folder, store, ""))
     run = await live(folder, store, trigger)
     await live(folder, store, "", run)

@@ -20,8 +20,8 @@ from tests.support.hooked import (
 )
 from tests.support.plays import serving, until
 from tests.support.worlds import begin, make_driver, make_world
-from weft.agents.spec import Answer, Task
-from weft.testing import ScriptedEngine
+from turnloom.agents.spec import Answer, Task
+from turnloom.testing import ScriptedEngine
 
 FIRST = hook("before_chat", "before_chat")
 LAST = hook("after_chat", "after_chat")
@@ -152,7 +152,7 @@ def hopeless():
 
 KINDS = """
 import functools
-from weft import Context
+from turnloom import Context
 
 class Sync:
     def __call__(self, ctx): ctx["sync_object"] = stage.mark("object")

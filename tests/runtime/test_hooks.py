@@ -9,9 +9,9 @@ from tests.support import stage
 from tests.support.hooked import LINES, TRIGGERS, calls, hook, hooked, outcomes, play, told
 from tests.support.plays import serving, until
 from tests.support.worlds import make_world
-from weft.agents.spec import Answer, Task
-from weft.log.spec import Event
-from weft.testing import ScriptedEngine
+from turnloom.agents.spec import Answer, Task
+from turnloom.log.spec import Event
+from turnloom.testing import ScriptedEngine
 
 FOUR = [hook(trigger, trigger) for trigger in TRIGGERS]
 MARKING = "\n".join(f"def {name}():\n    stage.mark('{name}')" for name in TRIGGERS)
@@ -146,7 +146,7 @@ async def test_a_hook_in_trouble_is_recorded_and_the_run_goes_on(
     assert calls(events) == [FIRST, *PAIR_A, *PAIR_B, LAST]
     assert [(error, message) for _, error, message in outcomes(events)] == [TROUBLES[trouble]] * 6
     lines = [record for record in caplog.records if record.levelno == logging.ERROR]
-    assert [record.name for record in lines] == ["weft.lifecycle"] * 6
+    assert [record.name for record in lines] == ["turnloom.lifecycle"] * 6
     assert lines[0].getMessage().startswith("hook before_chat of run run1 failed\n")
     assert "h.py" in lines[0].getMessage()
 

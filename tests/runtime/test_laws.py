@@ -9,15 +9,15 @@ import pytest
 
 from tests.support.folders import INTERVIEW, write_folder
 from tests.support.worlds import begin, make_driver, make_world, with_engine, with_log
-from weft.agents.events import ModelAnswered, ModelCalled, TurnStarted
-from weft.agents.spec import Answer, Task
-from weft.errors import Conflict
-from weft.log.ports import EventLog
-from weft.log.spec import Event, Fact
-from weft.runtime.logic import codec, evolve, freeze, fresh, thaw
-from weft.runtime.service.journal import Diverged, Journal
-from weft.runtime.service.runs import World
-from weft.testing import CrashingLog, Fuse, Killed, ScriptedEngine
+from turnloom.agents.events import ModelAnswered, ModelCalled, TurnStarted
+from turnloom.agents.spec import Answer, Task
+from turnloom.errors import Conflict
+from turnloom.log.ports import EventLog
+from turnloom.log.spec import Event, Fact
+from turnloom.runtime.logic import codec, evolve, freeze, fresh, thaw
+from turnloom.runtime.service.journal import Diverged, Journal
+from turnloom.runtime.service.runs import World
+from turnloom.testing import CrashingLog, Fuse, Killed, ScriptedEngine
 
 PING_PONG = {
     "orchestrator.yaml": "initial_agent: A\nmax_turns: 400\n",

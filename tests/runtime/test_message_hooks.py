@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.support.folders import write_folder
-from weft import Answer, Event, Task, Weft
+from turnloom import Answer, Event, Loom, Task
 
 CODE = """
     def tell(agent, messages):
@@ -55,7 +55,7 @@ async def lived(
         tasks.setdefault(task.agent, []).append(task)
         return Answer(f"I am {task.agent}.")
 
-    async with Weft(store="memory", engine=engine) as app:
+    async with Loom(store="memory", engine=engine) as app:
         run = await app.start(write_folder(where, files))
         return [event async for event in run.events()], tasks
 

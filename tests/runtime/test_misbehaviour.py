@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.plays import call, lines, only, play, solo
-from weft.agents.spec import Answer, Task
+from turnloom.agents.spec import Answer, Task
 
 
 @pytest.mark.parametrize("error", [SystemExit, asyncio.CancelledError])
@@ -29,7 +29,7 @@ async def test_an_engine_that_wants_to_end_the_program_fails_its_call(
 
 
 ASKS = """
-    from weft import use_ui_tool
+    from turnloom import use_ui_tool
     async def ask(of: str): return await use_ui_tool(of, {"prompt": "Well?"})
     """
 

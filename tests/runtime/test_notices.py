@@ -11,15 +11,15 @@ import pytest
 from tests.support.hooked import LINES, answer, hook, hooked
 from tests.support.plays import serving, until
 from tests.support.worlds import begin, make_driver, make_world
-from weft import Weft
-from weft.agents.spec import Answer, Task
-from weft.runtime.service.runs import Runs
-from weft.testing import FakeClock, ScriptedEngine
+from turnloom import Loom
+from turnloom.agents.spec import Answer, Task
+from turnloom.runtime.service.runs import Runs
+from turnloom.testing import FakeClock, ScriptedEngine
 
 
 @pytest.fixture
 def lines(caplog: pytest.LogCaptureFixture) -> "Lines":
-    caplog.set_level("INFO", "weft.lifecycle")
+    caplog.set_level("INFO", "turnloom.lifecycle")
     return Lines(caplog)
 
 
@@ -30,7 +30,7 @@ class Lines:
         self._caplog = caplog
 
     def __call__(self) -> Sequence[str]:
-        found = [each for each in self._caplog.records if each.name == "weft.lifecycle"]
+        found = [each for each in self._caplog.records if each.name == "turnloom.lifecycle"]
         assert all(each.levelname == "INFO" for each in found)
         return [each.getMessage() for each in found]
 
@@ -125,7 +125,7 @@ async def test_a_name_cannot_forge_a_line(tmp_path: Path, lines: Lines) -> None:
 
 async def test_an_app_has_them_without_a_declaration(tmp_path: Path, lines: Lines) -> None:
     folder = hooked(tmp_path, [], "", handoffs="[]", orchestrator="{initial_agent: A}")
-    async with Weft(store="memory", engine=ScriptedEngine({"A": ["Hi."]})) as app:
+    async with Loom(store="memory", engine=ScriptedEngine({"A": ["Hi."]})) as app:
         run = await app.start(folder, user_id="u1", app_id="acme")
         await run.finished()
         await asyncio.sleep(0.05)

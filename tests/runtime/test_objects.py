@@ -12,11 +12,11 @@ from tests.support import stage
 from tests.support.hooked import LINES, answer, finish, hook, hooked, outcomes, told
 from tests.support.plays import serving, until
 from tests.support.worlds import begin, make_driver, make_world
-from weft.agents.spec import Answer, Task, ToolCall
-from weft.runtime.service.driver import WARM
-from weft.runtime.service.runs import World
-from weft.testing import ScriptedEngine
-from weft.wiring import Folders
+from turnloom.agents.spec import Answer, Task, ToolCall
+from turnloom.runtime.service.driver import WARM
+from turnloom.runtime.service.runs import World
+from turnloom.testing import ScriptedEngine
+from turnloom.wiring import Folders
 
 # The second example of seed 004: a pool for one agent's turn, and a tool that asks while it has it.
 POOLED = [

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tests.support.folders import write_folder
-from weft import Answer, Task, ToolCall, Weft
-from weft.agents.spec import Exchange, ToolResult
+from turnloom import Answer, Loom, Task, ToolCall
+from turnloom.agents.spec import Exchange, ToolResult
 
 FILES = {
     "agents.yaml": "Adder: {system_message: Add., max_tool_rounds: 2}",
@@ -30,7 +30,7 @@ async def test_what_they_did_is_among_the_exchanges_and_in_what_is_explained(
             return Answer(calls=(ADD,), before=(LOOKED, LOOKED))
         return Answer("Five.", before=(LOOKED,))
 
-    async with Weft(store="memory", engine=engine) as app:
+    async with Loom(store="memory", engine=engine) as app:
         run = await app.start(write_folder(tmp_path, FILES))
         assert (await run.finished()).kind == "run.finished"
         explained = await app.explain(run.id, turn=1)
@@ -54,7 +54,7 @@ async def test_what_cannot_be_written_down_is_refused(before: Any, tmp_path: Pat
     async def engine(task: Task) -> Answer:
         return Answer("Five.", before=before)
 
-    async with Weft(store="memory", engine=engine) as app:
+    async with Loom(store="memory", engine=engine) as app:
         run = await app.start(write_folder(tmp_path, FILES))
         failed = await run.finished()
     assert "Give a tuple of `Exchange`s with JSON." in failed.data.message

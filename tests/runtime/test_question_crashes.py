@@ -13,15 +13,15 @@ from tests.support.folders import write_folder
 from tests.support.lives import Lives
 from tests.support.logs import strands
 from tests.support.plays import call, every, solo
-from weft.adapters.sqlite import SqliteStore
-from weft.log.spec import Event
-from weft.runtime.logic import codec
+from turnloom.adapters.sqlite import SqliteStore
+from turnloom.log.spec import Event
+from turnloom.runtime.logic import codec
 
 pytestmark = pytest.mark.repeats
 
 CODE = """
     import asyncio
-    from weft import use_ui_tool
+    from turnloom import use_ui_tool
 
     async def slow(n: int, context_variables):
         await asyncio.sleep(0)

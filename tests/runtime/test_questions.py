@@ -27,15 +27,15 @@ from tests.support.plays import (
     until,
 )
 from tests.support.worlds import begin, make_driver, make_world
-from weft import Weft, use_ui_tool
-from weft.errors import NotYours, QuestionExpired, UsageError
-from weft.log.spec import Event
-from weft.runtime.service.runs import Runs, World
-from weft.runtime.spec import Delivery, Identity, Reply
-from weft.testing import FakeClock
+from turnloom import Loom, use_ui_tool
+from turnloom.errors import NotYours, QuestionExpired, UsageError
+from turnloom.log.spec import Event
+from turnloom.runtime.service.runs import Runs, World
+from turnloom.runtime.spec import Delivery, Identity, Reply
+from turnloom.testing import FakeClock
 
 ASK = """
-    from weft import use_ui_tool
+    from turnloom import use_ui_tool
 
     async def plan(title: str, context_variables):
         answer = await use_ui_tool("plan", {"title": title})
@@ -90,10 +90,10 @@ async def test_a_tool_asks_waits_and_is_entered_again_with_the_answer(tmp_path: 
 
 CHILD = """
 import asyncio, sys
-from weft import Weft, use_ui_tool
+from turnloom import Loom, use_ui_tool
 
 async def main():
-    async with Weft(store=sys.argv[1]) as app:
+    async with Loom(store=sys.argv[1]) as app:
         run = await app.start(sys.argv[2], user_id="u1", app_id="acme")
         async for event in run.events():
             if event.kind == "run.paused":
@@ -112,7 +112,7 @@ async def test_a_question_of_a_killed_process_is_answered_in_another(tmp_path: P
     run = (await child.stdout.readline()).decode().strip()
     os.kill(child.pid, signal.SIGKILL)
     assert await child.wait() == -signal.SIGKILL
-    async with Weft(store=store) as app:
+    async with Loom(store=store) as app:
         resumed = await app.resume(run)
         question = await resumed.question()
         assert question is not None
@@ -186,7 +186,7 @@ async def test_a_question_that_was_never_asked_is_named(tmp_path: Path) -> None:
 
 
 PATIENT = """
-    from weft import QuestionExpired, use_ui_tool
+    from turnloom import QuestionExpired, use_ui_tool
 
     async def plan(title: str, context_variables):
         try:
@@ -249,7 +249,7 @@ async def test_an_answer_that_was_left_in_time_counts_only_if_it_was_put_on_reco
 
 async def test_a_question_expires_by_itself_where_the_run_is_driven(tmp_path: Path) -> None:
     folder = write_folder(tmp_path, asking(PATIENT.replace("timeout=60", "timeout=0.1")))
-    async with Weft(store="memory") as app, asyncio.timeout(5):
+    async with Loom(store="memory") as app, asyncio.timeout(5):
         run = await app.start(folder)
         await run.finished()
         assert only(await app.log(run.id), "tool.returned").result == "nobody"
@@ -288,7 +288,7 @@ async def test_only_a_tool_or_hook_can_ask() -> None:
 async def test_what_is_no_question_is_told_to_the_engine(
     body: str, says: str, tmp_path: Path
 ) -> None:
-    code = f"import asyncio\nfrom weft import use_ui_tool\n{body}\n"
+    code = f"import asyncio\nfrom turnloom import use_ui_tool\n{body}\n"
     events = await play(tmp_path, asking(code))
     failed = only(events, "tool.failed")
     assert failed.error == "UsageError" and says in failed.message
@@ -297,7 +297,7 @@ async def test_what_is_no_question_is_told_to_the_engine(
 
 async def test_the_run_and_the_workflow_may_be_named(tmp_path: Path) -> None:
     code = """
-        from weft import use_ui_tool
+        from turnloom import use_ui_tool
         async def plan(title: str, context_variables):
             return await use_ui_tool(
                 "PlanCard",
@@ -326,7 +326,7 @@ async def test_the_run_and_the_workflow_may_be_named(tmp_path: Path) -> None:
 async def test_whoever_catches_what_ends_the_call_cannot_go_on(body: str, tmp_path: Path) -> None:
     code = f"""
 import asyncio
-from weft import use_ui_tool
+from turnloom import use_ui_tool
 async def plan(title: str, context_variables):
     context_variables["tried"] = True
     {body}
@@ -342,7 +342,7 @@ async def plan(title: str, context_variables):
 async def test_questions_of_tasks_of_a_tool_are_asked_one_after_the_other(tmp_path: Path) -> None:
     code = """
         import asyncio
-        from weft import use_ui_tool
+        from turnloom import use_ui_tool
         async def plan(title: str):
             return await asyncio.gather(use_ui_tool("one"), use_ui_tool("two"))
         """
@@ -353,7 +353,7 @@ async def test_questions_of_tasks_of_a_tool_are_asked_one_after_the_other(tmp_pa
 
 async def test_an_effect_of_a_tool_is_not_repeated_when_it_is_entered_again(tmp_path: Path) -> None:
     code = """
-        from weft import use_ui_tool
+        from turnloom import use_ui_tool
         done = []
         async def send(): done.append("mail"); return len(done)
         async def plan(title: str, context_variables):
@@ -369,7 +369,7 @@ async def test_an_effect_of_a_tool_is_not_repeated_when_it_is_entered_again(tmp_
 
 
 HOOKS = """
-    from weft import use_ui_tool
+    from turnloom import use_ui_tool
     async def ask(context_variables):
         answer = await use_ui_tool("gate", {"prompt": "Well?"})
         context_variables["said"] = [*context_variables.get("said", []), answer]

@@ -9,10 +9,10 @@ import pytest
 from tests.support import stage
 from tests.support.hooked import answer, calls, finish, hook, hooked, outcomes, told
 from tests.support.worlds import begin, make_driver, make_world
-from weft.agents.spec import Answer, ToolCall
-from weft.runtime.service.runs import World
-from weft.testing import ScriptedEngine
-from weft.wiring import Folders
+from turnloom.agents.spec import Answer, ToolCall
+from turnloom.runtime.service.runs import World
+from turnloom.testing import ScriptedEngine
+from turnloom.wiring import Folders
 
 TOOLS = [{"agent": "A", "file": "h.py", "function": "query", "tool_type": "UI_Tool"}]
 ASKED = {"A": [Answer(calls=(ToolCall("query"),)), "Got it."], "B": ["Bye."]}

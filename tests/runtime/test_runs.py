@@ -10,18 +10,18 @@ import pytest
 from tests.support.folders import INTERVIEW, write_folder
 from tests.support.plays import serving, until
 from tests.support.worlds import make_driver, make_world, with_log
-from weft.agents.spec import Answer, Task
-from weft.errors import (
+from turnloom.agents.spec import Answer, Task
+from turnloom.errors import (
     DefinitionError,
     RunBusy,
     StoreUnavailable,
     UnknownRun,
     UsageError,
 )
-from weft.log.spec import Event
-from weft.runtime.service.runs import Runs
-from weft.runtime.spec import Delivery, Reply
-from weft.testing import Killed
+from turnloom.log.spec import Event
+from turnloom.runtime.service.runs import Runs
+from turnloom.runtime.spec import Delivery, Reply
+from turnloom.testing import Killed
 
 
 async def talk(task: Task) -> Answer:
@@ -266,7 +266,7 @@ async def test_a_run_is_pinned_to_what_it_began_with(folder: str) -> None:
 
 
 KILLS = """
-from weft.testing import Killed
+from turnloom.testing import Killed
 def ask(task): return "NEXT"
 def plan(task): raise Killed
 """

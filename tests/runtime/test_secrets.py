@@ -10,14 +10,14 @@ import pytest
 
 from tests.support.folders import write_folder
 from tests.support.worlds import begin, make_driver, make_world
-from weft.adapters.sqlite import SqliteStore
-from weft.agents.spec import Answer, Task
-from weft.errors import DocumentsUnavailable, MissingContext
-from weft.runtime.logic import codec, evolve, freeze, fresh
-from weft.runtime.service.runs import World
-from weft.testing import FakeDocuments, FakeEnvironment
-from weft.variables.ports import Lookup
-from weft.wiring import Folders
+from turnloom.adapters.sqlite import SqliteStore
+from turnloom.agents.spec import Answer, Task
+from turnloom.errors import DocumentsUnavailable, MissingContext
+from turnloom.runtime.logic import codec, evolve, freeze, fresh
+from turnloom.runtime.service.runs import World
+from turnloom.testing import FakeDocuments, FakeEnvironment
+from turnloom.variables.ports import Lookup
+from turnloom.wiring import Folders
 
 TOKEN = 'tok-"7\n\u2028ü'
 PASSWORD = "correct horse"
@@ -49,7 +49,7 @@ FILES = {
         - {source_agent: Other, target_agent: Teller, handoff_type: after_work}
         """,
     "derivations.py": """
-        from weft.variables.spec import UNCHANGED, derivation
+        from turnloom.variables.spec import UNCHANGED, derivation
 
         @derivation
         def peek(event, values):

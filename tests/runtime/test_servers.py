@@ -12,12 +12,12 @@ import pytest
 from tests.support.folders import write_folder
 from tests.support.servers import Server as Program
 from tests.support.worlds import begin, make_driver, make_world
-from weft import Answer, Task, ToolCall, ToolSchema, Weft
-from weft.agents.spec import Server
-from weft.errors import ToolServerError
-from weft.runtime.service.runs import World
-from weft.testing import FakeToolServer, ScriptedEngine
-from weft.wiring import Folders
+from turnloom import Answer, Loom, Task, ToolCall, ToolSchema
+from turnloom.agents.spec import Server
+from turnloom.errors import ToolServerError
+from turnloom.runtime.service.runs import World
+from turnloom.testing import FakeToolServer, ScriptedEngine
+from turnloom.wiring import Folders
 
 PROGRAM = str(Path(__file__).parent / "mcp_program.py")
 ANYTHING: dict[str, Any] = {"type": "object", "properties": {}}
@@ -160,7 +160,7 @@ async def over(where: Path, tools: str) -> tuple[str, str]:
             return calling("told")
         return Answer("Done.")
 
-    async with Weft(store="memory", engine=engine) as app:
+    async with Loom(store="memory", engine=engine) as app:
         run = await app.start(folder(where, tools))
         events = [event async for event in run.events()]
     given = [e.data for e in events if e.kind in ("tool.returned", "tool.failed")]

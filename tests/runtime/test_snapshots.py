@@ -1,15 +1,15 @@
 """What is kept of a run between two turns comes back as it was."""
 
-from weft.agents.spec import RunState, Toolkit
-from weft.board.spec import TypeRegistry
-from weft.guards.spec import Amounts, Entry, Escalation, Guards, Hint, RunBudget, Watch
-from weft.reaction.logic.plans import make_plan
-from weft.reaction.logic.reacting import Reacting
-from weft.reaction.spec.tray import Tray, Work
-from weft.runtime.logic import freeze, fresh, thaw
-from weft.testing import FakeClock
-from weft.variables.logic.derivation import Triggers
-from weft.variables.spec import Variables
+from turnloom.agents.spec import RunState, Toolkit
+from turnloom.board.spec import TypeRegistry
+from turnloom.guards.spec import Amounts, Entry, Escalation, Guards, Hint, RunBudget, Watch
+from turnloom.reaction.logic.plans import make_plan
+from turnloom.reaction.logic.reacting import Reacting
+from turnloom.reaction.spec.tray import Tray, Work
+from turnloom.runtime.logic import freeze, fresh, thaw
+from turnloom.testing import FakeClock
+from turnloom.variables.logic.derivation import Triggers
+from turnloom.variables.spec import Variables
 
 PLAN = make_plan("b", [], 9, TypeRegistry())
 BOARD = Reacting(PLAN, Variables(), Triggers({}), {}, Toolkit(), {})

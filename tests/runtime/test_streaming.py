@@ -10,14 +10,14 @@ import pytest
 
 from tests.support.folders import write_folder
 from tests.support.worlds import make_driver, make_world
-from weft import Weft
-from weft.adapters.functions import FunctionEngine
-from weft.adapters.scripted import ScriptedEngine
-from weft.agents.spec import Answer, Engine, Task, ToolCall
-from weft.runtime.service.driver import Driver, Listeners
-from weft.runtime.service.runs import Runs
-from weft.runtime.spec import Delta
-from weft.variables.service import ContextSource
+from turnloom import Loom
+from turnloom.adapters.functions import FunctionEngine
+from turnloom.adapters.scripted import ScriptedEngine
+from turnloom.agents.spec import Answer, Engine, Task, ToolCall
+from turnloom.runtime.service.driver import Driver, Listeners
+from turnloom.runtime.service.runs import Runs
+from turnloom.runtime.spec import Delta
+from turnloom.variables.service import ContextSource
 
 # An agent with a tool, one whose word may be hidden, one that knows a secret, one nobody sees, and
 # one whose words a hook changes.
@@ -150,7 +150,7 @@ async def test_who_comes_late_hears_the_answer_from_its_beginning(tmp_path: Path
         return Answer("Half and half.")
 
     pieces: list[str] = []
-    async with Weft(store="memory", engine=speak) as app:
+    async with Loom(store="memory", engine=speak) as app:
         run = await app.start(write_folder(tmp_path, {"agents.yaml": "A: {system_message: Hi.}"}))
         await begun.wait()
         with run.listening(lambda delta: pieces.append(delta.text)):

@@ -8,15 +8,15 @@ import pytest
 
 from tests.support.folders import INTERVIEW, write_folder
 from tests.support.logs import essence
-from weft import DefinitionError, Event, Run, Weft
-from weft.conversation.events import RouteDecided
-from weft.errors import UsageError
-from weft.explain.spec.variable import VariableExplained
-from weft.log.events import RunStarted
-from weft.testing import ScriptedEngine
-from weft.variables.events import ContextLoaded
-from weft.variables.spec import BAKED_IN, BASE
-from weft.wiring import Folders, settings
+from turnloom import DefinitionError, Event, Loom, Run
+from turnloom.conversation.events import RouteDecided
+from turnloom.errors import UsageError
+from turnloom.explain.spec.variable import VariableExplained
+from turnloom.log.events import RunStarted
+from turnloom.testing import ScriptedEngine
+from turnloom.variables.events import ContextLoaded
+from turnloom.variables.spec import BAKED_IN, BASE
+from turnloom.wiring import Folders, settings
 
 VARIABLES = INTERVIEW["context_variables.yaml"]
 
@@ -41,8 +41,8 @@ def folder_with(where: Path, files: dict[str, Any]) -> str:
     return folder
 
 
-def app(store: Path | str = "memory", *, strict: bool) -> Weft:
-    return Weft(store=str(store), engine=ScriptedEngine(LINES), strict=strict)
+def app(store: Path | str = "memory", *, strict: bool) -> Loom:
+    return Loom(store=str(store), engine=ScriptedEngine(LINES), strict=strict)
 
 
 async def until_asked(run: Run, questions: int = 1) -> list[Event]:
@@ -73,7 +73,7 @@ async def test_strict_refuses_and_otherwise_one_warning_has_the_report(
     async with app(strict=False) as lenient:
         events = await until_asked(await lenient.start(folder))
     (warning,) = caplog.records
-    assert (warning.levelno, warning.name) == (logging.WARNING, "weft.check")
+    assert (warning.levelno, warning.name) == (logging.WARNING, "turnloom.check")
     assert refused.value.diagnostics
     assert all(str(problem) in warning.getMessage() for problem in refused.value.diagnostics)
     assert events[0].data.set_aside == ("context_variables",)
@@ -163,7 +163,7 @@ async def test_a_workflow_with_warnings_begins_and_they_are_told(
 def test_the_environment_says_how_strict(
     text: str, strict: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("WEFT_STRICT", text)
+    monkeypatch.setenv("TURNLOOM_STRICT", text)
     assert settings({}).strict is strict
     assert settings({"strict": not strict}).strict is not strict
 
@@ -174,6 +174,6 @@ def test_strict_is_true_or_false(value: Any, monkeypatch: pytest.MonkeyPatch) ->
     with wrong:
         settings({"strict": value})
     for text in ("maybe", " "):
-        monkeypatch.setenv("WEFT_STRICT", text)
+        monkeypatch.setenv("TURNLOOM_STRICT", text)
         with wrong:
             settings({})

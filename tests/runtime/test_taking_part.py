@@ -10,13 +10,13 @@ from tests.support.folders import write_folder
 from tests.support.lives import Lives
 from tests.support.logs import strands
 from tests.support.plays import answering, every, only, play, solo
-from weft import AgentStep, Answer, Engine, Flow, Task, UsageError, Weft, artifact_type
-from weft.adapters.functions import FunctionEngine
-from weft.testing import RecordedEngine
+from turnloom import AgentStep, Answer, Engine, Flow, Loom, Task, UsageError, artifact_type
+from turnloom.adapters.functions import FunctionEngine
+from turnloom.testing import RecordedEngine
 
 CODE = """
-    from weft import use_ui_tool
-    from weft.errors import WriteRefused
+    from turnloom import use_ui_tool
+    from turnloom.errors import WriteRefused
 
     async def ask(task, context_variables):
         context_variables["asked"] = True
@@ -127,7 +127,7 @@ async def count(task: Task, ctx: Any) -> Answer:
 
 
 async def test_on_a_board_variables_are_the_runs(tmp_path: Path) -> None:
-    async with Weft(store="memory") as app:
+    async with Loom(store="memory") as app:
         board = app.board()
         board.agent("clerk").consumes(Plea).with_engines(count)
         await board.publish(Plea(text="Please."))
@@ -162,7 +162,7 @@ async def end(state: Case, ctx: Any) -> None: ...
 
 
 async def test_in_a_flow_variables_are_the_runs() -> None:
-    async with Weft(store="memory") as app:
+    async with Loom(store="memory") as app:
         outcome = await app.run(Flow("pleas", Case).start_with(Clerk).finally_(end), Case())
         changed = only(await app.log(outcome.run_id), "context.changed")
     assert outcome.state.said == "That makes 1."

@@ -9,10 +9,10 @@ import pytest
 
 from tests.support.folders import write_folder
 from tests.support.worlds import begin, make_driver, make_world
-from weft.log.spec import Event
-from weft.runtime.service.runs import Runs, World
-from weft.runtime.spec import Reply, Stop
-from weft.testing import FakeClock, ScriptedEngine
+from turnloom.log.spec import Event
+from turnloom.runtime.service.runs import Runs, World
+from turnloom.runtime.spec import Reply, Stop
+from turnloom.testing import FakeClock, ScriptedEngine
 
 LINES = {"A": ["Hello.", "start", "Well?", "And?"], "B": ["Too late."]}
 

@@ -13,8 +13,8 @@ from anyio.streams.text import TextReceiveStream
 from tests.reaction.scenes import logs
 from tests.runtime.sourced_child import explanations
 from tests.support.plays import every
-from weft import Event, Weft
-from weft.explain.spec.turn import TurnExplained
+from turnloom import Event, Loom
+from turnloom.explain.spec.turn import TurnExplained
 
 pytestmark = pytest.mark.repeats
 
@@ -43,7 +43,7 @@ async def live(file: Path, deed: str, **environment: str) -> str:
 
 async def read(file: Path) -> tuple[list[Event], list[TurnExplained]]:
     """All events of the runs, and what is said of their turns, each of which must hold."""
-    async with Weft(store=str(file)) as app:
+    async with Loom(store=str(file)) as app:
         events, explained = await logs(app), await explanations(app)
     assert [each.doubts for each in explained] == [()] * len(explained)
     return events, explained
@@ -56,7 +56,7 @@ def prompts(said: str) -> list[str]:
 
 @FORMS
 async def test_a_frame_on_record_is_shown_as_it_is(tmp_path: Path, deed: str) -> None:
-    file = tmp_path / "weft.db"
+    file = tmp_path / "turnloom.db"
     before = prompts(await live(file, deed, HANG_IN="engine"))
     (recorded,) = every((await read(file))[0], "frame.assembled")
     said = await live(file, deed, NO_TOKENIZER="1")
@@ -74,7 +74,7 @@ async def test_a_frame_on_record_is_shown_as_it_is(tmp_path: Path, deed: str) ->
 
 @FORMS
 async def test_a_frame_not_yet_made_is_made_without_it(tmp_path: Path, deed: str) -> None:
-    file = tmp_path / "weft.db"
+    file = tmp_path / "turnloom.db"
     await live(file, deed, HANG_IN="provider")
     assert not every((await read(file))[0], "frame.assembled")
     said = await live(file, deed, NO_TOKENIZER="1")
@@ -86,7 +86,7 @@ async def test_a_frame_not_yet_made_is_made_without_it(tmp_path: Path, deed: str
 
 
 async def test_frames_that_show_the_same_have_the_tokens_of_their_counters(tmp_path: Path) -> None:
-    file, room = tmp_path / "weft.db", {"ROOM": "600"}
+    file, room = tmp_path / "turnloom.db", {"ROOM": "600"}
     await live(file, "converse", HANG_IN="engine", **room)
     await live(file, "converse", NO_TOKENIZER="1", **room)
     events, (first, second) = await read(file)

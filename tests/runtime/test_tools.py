@@ -9,11 +9,11 @@ import pytest
 from tests.support.folders import write_folder
 from tests.support.plays import call, every, last, lines, only, play, serving, solo, until
 from tests.support.worlds import Refusing, begin, make_driver, make_world, with_log
-from weft.agents.spec import Answer, Task, ToolCall
-from weft.errors import Conflict, LogError, StoreUnavailable
-from weft.log.spec import Event
-from weft.testing import ScriptedEngine
-from weft.wiring import Folders
+from turnloom.agents.spec import Answer, Task, ToolCall
+from turnloom.errors import Conflict, LogError, StoreUnavailable
+from turnloom.log.spec import Event
+from turnloom.testing import ScriptedEngine
+from turnloom.wiring import Folders
 
 TYPED = '''
     from __future__ import annotations
@@ -24,7 +24,7 @@ TYPED = '''
     from typing import Annotated, Literal
 
     from pydantic import BaseModel, Field
-    from weft import Context
+    from turnloom import Context
 
     class Tone(Enum):
         FLAT = "flat"

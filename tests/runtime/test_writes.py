@@ -6,9 +6,9 @@ import pytest
 
 from tests.support import stage
 from tests.support.hooked import LINES, hook, hooked, outcomes, play, told, values
-from weft.agents.spec import Answer, Task, ToolCall
-from weft.log.spec import Event
-from weft.testing import ScriptedEngine
+from turnloom.agents.spec import Answer, Task, ToolCall
+from turnloom.log.spec import Event
+from turnloom.testing import ScriptedEngine
 
 VARIABLES = """
     definitions:
@@ -34,7 +34,7 @@ def clear_stage() -> None:
 async def write(where: Path, body: str, *, tool: bool = False) -> list[Event]:
     """The log of a run whose first hook, or first tool, does this to its context `c`."""
     lines = "\n".join(f"    {line}" for line in body.strip().splitlines())
-    code = f"from weft.errors import WriteRefused\ndef do(ctx):\n    c = ctx\n{lines}\n"
+    code = f"from turnloom.errors import WriteRefused\ndef do(ctx):\n    c = ctx\n{lines}\n"
     declared = {"agent": "A", "file": "h.py", "function": "do"}
     hooks, tools = ([], [declared]) if tool else ([hook("before_chat", "do")], [])
     calls = [Answer(calls=(ToolCall("do"),)), *LINES["A"]] if tool else LINES["A"]

@@ -3,9 +3,9 @@
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 
-from weft import Engine
-from weft.wiring.adapters import adapter
-from weft.wiring.models import ASKING
+from turnloom import Engine
+from turnloom.wiring.adapters import adapter
+from turnloom.wiring.models import ASKING
 
 
 @asynccontextmanager

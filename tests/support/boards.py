@@ -13,17 +13,17 @@ import msgspec
 
 from tests.support.plays import every
 from tests.support.worlds import make_world
-from weft.adapters.inline import InlineScheduler
-from weft.adapters.memory import MemoryStore
-from weft.app import Board
-from weft.assembly.spec.means import no_search
-from weft.log.ports import Clock
-from weft.log.spec import Event
-from weft.runtime.logic import codec
-from weft.runtime.ports import Drive
-from weft.runtime.service.driver import Stores
-from weft.runtime.service.runs import Runs
-from weft.testing import (
+from turnloom.adapters.inline import InlineScheduler
+from turnloom.adapters.memory import MemoryStore
+from turnloom.app import Board
+from turnloom.assembly.spec.means import no_search
+from turnloom.log.ports import Clock
+from turnloom.log.spec import Event
+from turnloom.runtime.logic import codec
+from turnloom.runtime.ports import Drive
+from turnloom.runtime.service.driver import Stores
+from turnloom.runtime.service.runs import Runs
+from turnloom.testing import (
     CrashingArtifacts,
     CrashingBeliefs,
     CrashingInbox,
@@ -33,10 +33,10 @@ from weft.testing import (
     Fuse,
     Killed,
 )
-from weft.wiring import Folders, assemble
-from weft.wiring.boards import Boards
-from weft.wiring.flows import Flows
-from weft.wiring.parts import Definitions
+from turnloom.wiring import Folders, assemble
+from turnloom.wiring.boards import Boards
+from turnloom.wiring.flows import Flows
+from turnloom.wiring.parts import Definitions
 
 # What a program does with its board; done again after a kill, it does what is left to do.
 Script = Callable[[Board], Awaitable[None]]

@@ -20,8 +20,8 @@ from autogen.io.base import IOStream
 from autogen.testing import TestAgent
 
 from tests.support.folders import write_folder
-from weft.runtime.spec import Loaded
-from weft.wiring import Folders
+from turnloom.runtime.spec import Loaded
+from turnloom.wiring import Folders
 
 
 class Quiet:

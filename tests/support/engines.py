@@ -6,12 +6,12 @@ from typing import Any, ClassVar
 
 import pytest
 
-from weft.agents.spec import Engine
-from weft.agents.spec.patience import Patience
-from weft.testing import LoopbackModel
-from weft.testing.contracts import EngineContract
-from weft.testing.contracts.engines import RETRIES
-from weft.testing.contracts.facts import PATIENCE
+from turnloom.agents.spec import Engine
+from turnloom.agents.spec.patience import Patience
+from turnloom.testing import LoopbackModel
+from turnloom.testing.contracts import EngineContract
+from turnloom.testing.contracts.engines import RETRIES
+from turnloom.testing.contracts.facts import PATIENCE
 
 
 class Asking(EngineContract):

@@ -10,23 +10,23 @@ from pydantic import BaseModel
 
 from tests.support.plays import every
 from tests.support.worlds import make_driver, make_world
-from weft.agents.logic.folding import open_question
-from weft.agents.spec import Workflow
-from weft.flow.logic.flows import Flow
-from weft.flow.logic.folding import RETRY
-from weft.log.events import ENDS
-from weft.log.spec import Event
-from weft.runtime.logic import evolve, fresh
-from weft.runtime.ports import Definitions
-from weft.runtime.service.beginnings import FlowGiven
-from weft.runtime.service.driver import Driver
-from weft.runtime.service.runs import Runs, World
-from weft.runtime.spec import Reply, Stop
-from weft.testing import CrashingInbox, CrashingLog, FakeClock, Fuse, Killed
-from weft.wiring import Folders
-from weft.wiring import parts as wired
-from weft.wiring.boards import Boards
-from weft.wiring.flows import Flows
+from turnloom.agents.logic.folding import open_question
+from turnloom.agents.spec import Workflow
+from turnloom.flow.logic.flows import Flow
+from turnloom.flow.logic.folding import RETRY
+from turnloom.log.events import ENDS
+from turnloom.log.spec import Event
+from turnloom.runtime.logic import evolve, fresh
+from turnloom.runtime.ports import Definitions
+from turnloom.runtime.service.beginnings import FlowGiven
+from turnloom.runtime.service.driver import Driver
+from turnloom.runtime.service.runs import Runs, World
+from turnloom.runtime.spec import Reply, Stop
+from turnloom.testing import CrashingInbox, CrashingLog, FakeClock, Fuse, Killed
+from turnloom.wiring import Folders
+from turnloom.wiring import parts as wired
+from turnloom.wiring.boards import Boards
+from turnloom.wiring.flows import Flows
 
 # What a person says to a question: an answer, or nothing, so that time passes.
 Person = Callable[[Any], Any]

@@ -91,7 +91,7 @@ GARDEN = {
           - {source_agent: Cook, target_agent: terminate, handoff_type: after_work}
         """,
     "derivations.py": """
-        from weft.variables.spec import UNCHANGED, derivation
+        from turnloom.variables.spec import UNCHANGED, derivation
 
         @derivation
         def count_words(event, values):

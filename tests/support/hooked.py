@@ -7,13 +7,13 @@ from typing import Any
 
 from tests.support.folders import write_folder
 from tests.support.worlds import begin, make_driver, make_world
-from weft.agents.spec import Engine
-from weft.kernel.values import Json
-from weft.log.spec import Event
-from weft.runtime.service.driver import Driver
-from weft.runtime.service.runs import World
-from weft.runtime.spec import Reply
-from weft.testing import ScriptedEngine
+from turnloom.agents.spec import Engine
+from turnloom.kernel.values import Json
+from turnloom.log.spec import Event
+from turnloom.runtime.service.driver import Driver
+from turnloom.runtime.service.runs import World
+from turnloom.runtime.spec import Reply
+from turnloom.testing import ScriptedEngine
 
 # A speaks, the user answers, B speaks, and that was it.
 TALK = {
@@ -26,7 +26,7 @@ TALK = {
         """,
 }
 LINES = {"A": ["Hello?"], "B": ["Bye."]}
-CODE = "import asyncio\nfrom tests.support import stage\nfrom weft import use_ui_tool\n"
+CODE = "import asyncio\nfrom tests.support import stage\nfrom turnloom import use_ui_tool\n"
 
 TRIGGERS = ("before_chat", "before_agent", "after_agent", "after_chat")
 

@@ -11,14 +11,14 @@ import msgspec
 import pytest
 
 from tests.support.folders import write_folder
-from weft import Answer, Weft
-from weft.agents.spec import ToolCall
-from weft.app.run import Run
-from weft.errors import DefinitionError
-from weft.testing import LoopbackModel
-from weft.testing.contracts.engines.stage import Conversed
-from weft.testing.contracts.facts import PATIENCE
-from weft.testing.loopback.script import Lines
+from turnloom import Answer, Loom
+from turnloom.agents.spec import ToolCall
+from turnloom.app.run import Run
+from turnloom.errors import DefinitionError
+from turnloom.testing import LoopbackModel
+from turnloom.testing.contracts.engines.stage import Conversed
+from turnloom.testing.contracts.facts import PATIENCE
+from turnloom.testing.loopback.script import Lines
 
 CONTEXT = {
     "definitions": {
@@ -93,7 +93,7 @@ class Line:
 
     async def converse(self, folder: str, *answers: Any, **ids: str) -> Conversed:
         """A run to its end, in which a person gives these answers."""
-        async with Weft(store="memory") as app:
+        async with Loom(store="memory") as app:
             run = await app.start(folder, **ids)
             await answered(run, *answers)
             return Conversed([*await app.log(run.id)], [])
@@ -194,13 +194,13 @@ class BothLines(Line):
                 rule("B", "terminate"),
             ],
         )
-        store = str(tmp_path / "weft.db")
+        store = str(tmp_path / "turnloom.db")
         async with modelled(["Who? NEXT.", "Made for Ann."]) as model:
-            async with Weft(store=store) as app:
+            async with Loom(store=store) as app:
                 run = await app.start(folder)
                 with anyio.fail_after(PATIENCE):
                     await anext(each async for each in run.events() if each.kind == "run.paused")
-            async with Weft(store=store) as app:
+            async with Loom(store=store) as app:
                 run = await app.resume(run.id)
                 await answered(run, "Ann.")
                 done = Conversed([*await app.log(run.id)], [])

@@ -6,17 +6,17 @@ from typing import Any
 
 from tests.support.plays import Person, attend
 from tests.support.worlds import begin, make_world, with_log
-from weft.agents.spec import Callee
-from weft.assembly.spec import Chosen, ContextProvider, ContextRequest, ContextSlice
-from weft.kernel.values import Json
-from weft.log.events import RunStarted
-from weft.log.ports import EventLog
-from weft.log.spec import Event
-from weft.runtime.service.runs import World
-from weft.runtime.spec import Loaded, Staff
-from weft.testing import CrashingCallee, CrashingEngine, CrashingLog, Fuse, Killed
-from weft.variables.spec import Context
-from weft.wiring import Collections, Folders
+from turnloom.agents.spec import Callee
+from turnloom.assembly.spec import Chosen, ContextProvider, ContextRequest, ContextSlice
+from turnloom.kernel.values import Json
+from turnloom.log.events import RunStarted
+from turnloom.log.ports import EventLog
+from turnloom.log.spec import Event
+from turnloom.runtime.service.runs import World
+from turnloom.runtime.spec import Loaded, Staff
+from turnloom.testing import CrashingCallee, CrashingEngine, CrashingLog, Fuse, Killed
+from turnloom.variables.spec import Context
+from turnloom.wiring import Collections, Folders
 
 OUTCOMES = ("tool.returned", "tool.failed", "lifecycle.tool_result", "lifecycle.tool_error")
 

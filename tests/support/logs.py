@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from weft.log.spec import Event
+from turnloom.log.spec import Event
 
 
 def essence(events: Sequence[Event]) -> list[Any]:

@@ -4,10 +4,10 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from weft.agents.spec import Task
-from weft.app import Board
-from weft.board.spec import artifact_type
-from weft.reaction.spec import Batch
+from turnloom.agents.spec import Task
+from turnloom.app import Board
+from turnloom.board.spec import artifact_type
+from turnloom.reaction.spec import Batch
 
 
 @artifact_type(name="Part")

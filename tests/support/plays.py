@@ -9,10 +9,10 @@ from typing import Any
 
 from tests.support.folders import write_folder
 from tests.support.worlds import begin, make_driver, make_world
-from weft.agents.spec import Engine
-from weft.log.spec import Event
-from weft.runtime.service.runs import Runs, World
-from weft.runtime.spec import Reply
+from turnloom.agents.spec import Engine
+from turnloom.log.spec import Event
+from turnloom.runtime.service.runs import Runs, World
+from turnloom.runtime.spec import Reply
 
 # What a person who is asked says, given the question.
 Person = Callable[[Any], Any]

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from weft.assembly.events import FrameAssembled
-from weft.assembly.logic import prompt_text, system_text
-from weft.assembly.spec import Message
-from weft.log.spec import Event
+from turnloom.assembly.events import FrameAssembled
+from turnloom.assembly.logic import prompt_text, system_text
+from turnloom.assembly.spec import Message
+from turnloom.log.spec import Event
 
 
 def prompt_of(events: Sequence[Event], turn: int) -> str:

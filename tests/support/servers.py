@@ -54,7 +54,7 @@ class Server:
     ending = signal.SIGTERM
 
     def __init__(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="weft-server-"))
+        self.folder = Path(tempfile.mkdtemp(prefix="turnloom-server-"))
         self.port = free_port()
         self.log = self.folder / "log"
         self.process: subprocess.Popen[bytes] | None = None
@@ -165,7 +165,7 @@ class PostgresServer(Server):
         return True
 
     def create_database(self) -> str:
-        name = f"weft_{next(numbers)}"
+        name = f"turnloom_{next(numbers)}"
         with psycopg.connect(self.url(), autocommit=True) as connection:
             connection.execute(SQL("CREATE DATABASE {}").format(Identifier(name)))
         return name
@@ -221,4 +221,4 @@ def mongo_server(pytestconfig: pytest.Config) -> MongoServer:
 @pytest.fixture
 def mongo_url(mongo_server: MongoServer) -> str:
     """The URL of an empty database behind MongoDB's wire protocol."""
-    return mongo_server.url(f"weft_{next(numbers)}")
+    return mongo_server.url(f"turnloom_{next(numbers)}")

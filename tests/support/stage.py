@@ -8,7 +8,7 @@ import threading
 from collections import Counter
 from typing import Any
 
-from weft.testing import Fuse
+from turnloom.testing import Fuse
 
 marks: list[str] = []
 threads: dict[str, int] = {}

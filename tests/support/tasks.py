@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from weft.agents.spec import OutputSchema, Task
-from weft.assembly.spec import Message, Transcript
+from turnloom.agents.spec import OutputSchema, Task
+from turnloom.assembly.spec import Message, Transcript
 
 NUMBERS = OutputSchema("Numbers", {"type": "array", "items": {"type": "integer"}})
 

@@ -1,11 +1,11 @@
 """Apps in which time obeys."""
 
-from weft import Weft
-from weft.adapters.inline import InlineScheduler
-from weft.testing import FakeClock
+from turnloom import Loom
+from turnloom.adapters.inline import InlineScheduler
+from turnloom.testing import FakeClock
 
 
-class Timed(Weft):
+class Timed(Loom):
     """An app in which time passes when it is told to."""
 
     def __init__(self, store: str) -> None:

@@ -1,4 +1,4 @@
-"""`weft` without its start: Python and its imports are nine tenths of what a short call costs.
+"""`turnloom` without its start: Python and its imports are nine tenths of what a short call costs.
 
 A process that has done them is forked for each call. What comes of it is a process like any other,
 with its own streams, folder, environment, signals and exit code.
@@ -19,7 +19,7 @@ from typing import IO, Any, NamedTuple
 
 import pytest
 
-PROGRAM = str(Path(sys.executable).with_name("weft"))
+PROGRAM = str(Path(sys.executable).with_name("turnloom"))
 SERVER = str(Path(__file__).with_name("warm_server.py"))
 PATIENCE = 30.0
 
@@ -33,7 +33,7 @@ class Done(NamedTuple):
 
 
 class Process:
-    """A running `weft`."""
+    """A running `turnloom`."""
 
     def __init__(self, reply: socket.socket) -> None:
         self._reply = reply
@@ -76,7 +76,7 @@ class Warm:
     def start(
         self, words: Sequence[str], folder: Path, env: Mapping[str, str], *streams: IO[Any] | int
     ) -> Process:
-        """Start `weft` with these words and streams."""
+        """Start `turnloom` with these words and streams."""
         asked = {"program": PROGRAM, "words": words, "folder": str(folder), "env": dict(env)}
         reply, end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         numbers = [each if isinstance(each, int) else each.fileno() for each in streams]
@@ -87,7 +87,7 @@ class Warm:
     def run(
         self, words: Sequence[str], folder: Path, env: Mapping[str, str], *, merged: bool = False
     ) -> Done:
-        """Run `weft` with nobody at the keyboard; merged, all that it says is in `out`."""
+        """Run `turnloom` with nobody at the keyboard; merged, all that it says is in `out`."""
         with open(os.devnull) as nothing, TemporaryFile() as out, TemporaryFile() as err:
             code = self.start(words, folder, env, nothing, out, out if merged else err).wait()
             return Done(code, _text(out), _text(err))
@@ -103,7 +103,7 @@ def shared(config: pytest.Config) -> Warm:
 
 @pytest.fixture(scope="session")
 def warm(pytestconfig: pytest.Config) -> Warm:
-    """`weft` without its start."""
+    """`turnloom` without its start."""
     return shared(pytestconfig)
 
 

@@ -1,4 +1,4 @@
-"""A process that has imported Weft and waits: each request forks it, and the fork is `weft`.
+"""A process that has imported Loom and waits: each request forks it, and the fork is `turnloom`.
 
 A request is `{program, words, folder, env}` with four descriptors: standard input, output and
 error, and a socket that is told the process id and, in the end, how the process ended.
@@ -14,15 +14,15 @@ from importlib import import_module
 from selectors import EVENT_READ, DefaultSelector
 from typing import Any
 
-from weft.cli.entry import COMMANDS, main
+from turnloom.cli.entry import COMMANDS, main
 
 ROOM = 1 << 20
 # What a call imports while it works, one or the other.
 USED = [
-    *(f"weft.cli.commands.{name}" for name in COMMANDS),
-    *(f"weft.adapters.{name}" for name in ("files", "functions", "inline", "memory")),
-    *(f"weft.adapters.{name}" for name in ("scripted", "sqlite", "system")),
-    *("anyio._backends._asyncio", "jsonschema", "weft.agents.logic.outputs.schemas"),
+    *(f"turnloom.cli.commands.{name}" for name in COMMANDS),
+    *(f"turnloom.adapters.{name}" for name in ("files", "functions", "inline", "memory")),
+    *(f"turnloom.adapters.{name}" for name in ("scripted", "sqlite", "system")),
+    *("anyio._backends._asyncio", "jsonschema", "turnloom.agents.logic.outputs.schemas"),
 ]
 
 

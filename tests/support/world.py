@@ -10,18 +10,18 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from weft import Run, Weft
-from weft.adapters.inline import InlineScheduler
-from weft.adapters.memory import MemoryStore
-from weft.log.events import ENDS
-from weft.log.ports import Clock
-from weft.log.spec import Event
-from weft.runtime.logic import codec
-from weft.runtime.ports import Drive
-from weft.testing import FakeClock, FakeDocuments, FakeEntropy, FakeEnvironment, Killed
+from turnloom import Loom, Run
+from turnloom.adapters.inline import InlineScheduler
+from turnloom.adapters.memory import MemoryStore
+from turnloom.log.events import ENDS
+from turnloom.log.ports import Clock
+from turnloom.log.spec import Event
+from turnloom.runtime.logic import codec
+from turnloom.runtime.ports import Drive
+from turnloom.testing import FakeClock, FakeDocuments, FakeEntropy, FakeEnvironment, Killed
 
 # What a program does with its app; done again after a kill, it does what is left to do.
-Script = Callable[[Weft], Awaitable[None]]
+Script = Callable[[Loom], Awaitable[None]]
 
 # Seconds within which everything that a test waits for happens, however busy the machine is.
 PATIENCE = 60.0
@@ -114,9 +114,9 @@ class World:
     environment: FakeEnvironment = field(default_factory=FakeEnvironment)
     documents: FakeDocuments = field(default_factory=FakeDocuments)
 
-    def app(self, kill: Kill | None = None, *, skips: bool = False, **settings: Any) -> Weft:
+    def app(self, kill: Kill | None = None, *, skips: bool = False, **settings: Any) -> Loom:
         """An app of a program that has just started."""
-        return Weft(
+        return Loom(
             store=MortalStore(self.store, kill),
             clock=self.clock,
             entropy=self.entropy,
@@ -189,7 +189,7 @@ def replying(*answers: Any) -> Person:
 def conversing(folder: str, person: Person | None = None) -> Script:
     """A program that starts a workflow, or goes on with it, and lets a person answer."""
 
-    async def script(app: Weft) -> None:
+    async def script(app: Loom) -> None:
         runs = await app.runs()
         if runs:
             run = await app.resume(runs[0].run)

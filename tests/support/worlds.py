@@ -4,19 +4,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from weft.adapters.inline import InlineScheduler
-from weft.adapters.memory import MemoryStore
-from weft.agents.spec import Engine
-from weft.errors import LogError
-from weft.log.ports import EventLog
-from weft.log.spec import Event
-from weft.runtime.logic import codec
-from weft.runtime.service.driver import Driver, Stores
-from weft.runtime.service.runs import Runs, World
-from weft.testing import FakeClock, FakeDocuments, FakeEntropy, FakeEnvironment
-from weft.variables.ports import DocumentStore
-from weft.variables.service import ContextSource
-from weft.wiring import Collections, Folders
+from turnloom.adapters.inline import InlineScheduler
+from turnloom.adapters.memory import MemoryStore
+from turnloom.agents.spec import Engine
+from turnloom.errors import LogError
+from turnloom.log.ports import EventLog
+from turnloom.log.spec import Event
+from turnloom.runtime.logic import codec
+from turnloom.runtime.service.driver import Driver, Stores
+from turnloom.runtime.service.runs import Runs, World
+from turnloom.testing import FakeClock, FakeDocuments, FakeEntropy, FakeEnvironment
+from turnloom.variables.ports import DocumentStore
+from turnloom.variables.service import ContextSource
+from turnloom.wiring import Collections, Folders
 
 
 def make_world(

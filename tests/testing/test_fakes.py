@@ -5,12 +5,12 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
-from weft.agents.spec import ToolServer
-from weft.testing import FakeDocuments, FakeToolServer
-from weft.testing.contracts import DocumentStoreContract, ToolServerContract
-from weft.testing.contracts.documents import Put
-from weft.testing.contracts.tools import TOOLS, Tools
-from weft.variables.ports import DocumentStore
+from turnloom.agents.spec import ToolServer
+from turnloom.testing import FakeDocuments, FakeToolServer
+from turnloom.testing.contracts import DocumentStoreContract, ToolServerContract
+from turnloom.testing.contracts.documents import Put
+from turnloom.testing.contracts.tools import TOOLS, Tools
+from turnloom.variables.ports import DocumentStore
 
 
 class TestFakeDocuments(DocumentStoreContract):

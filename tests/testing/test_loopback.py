@@ -5,9 +5,9 @@ import asyncio
 import openai
 import pytest
 
-from weft import Answer, ToolCall, Usage
-from weft.errors import EngineError
-from weft.testing import (
+from turnloom import Answer, ToolCall, Usage
+from turnloom.errors import EngineError
+from turnloom.testing import (
     Broken,
     Garbled,
     LoopbackModel,
@@ -16,7 +16,7 @@ from weft.testing import (
     Refusal,
     Stalled,
 )
-from weft.testing.contracts.facts import until
+from turnloom.testing.contracts.facts import until
 
 HELLO = [{"role": "user", "content": "Hello."}]
 CALLING = Answer(

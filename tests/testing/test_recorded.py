@@ -9,12 +9,12 @@ import msgspec
 import pytest
 
 from tests.support.folders import write_folder
-from weft import Answer, Engine, Publication, Task, ToolCall, UsageError, Weft
-from weft.adapters.pydantic_ai import PydanticAIEngine
-from weft.agents.spec import Usage
-from weft.assembly.spec import Message, Transcript
-from weft.errors import EngineError
-from weft.testing import LoopbackModel, RecordedEngine, ScriptedEngine
+from turnloom import Answer, Engine, Loom, Publication, Task, ToolCall, UsageError
+from turnloom.adapters.pydantic_ai import PydanticAIEngine
+from turnloom.agents.spec import Usage
+from turnloom.assembly.spec import Message, Transcript
+from turnloom.errors import EngineError
+from turnloom.testing import LoopbackModel, RecordedEngine, ScriptedEngine
 
 FILES = {
     "orchestrator.yaml": "initial_message: Add two and three.",
@@ -35,7 +35,7 @@ def task(text: str = "Hi.", **more: Any) -> Task:
 
 
 async def converse(engine: Engine, folder: str) -> list[Any]:
-    async with Weft(store="memory", engine=engine) as app:
+    async with Loom(store="memory", engine=engine) as app:
         run = await app.start(folder)
         heard: list[str] = []
         with run.listening(lambda piece: heard.append(piece.text)):

@@ -4,12 +4,12 @@ from collections.abc import Set
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from weft.agents.events import AgentText as Said
-from weft.kernel.values import Json
-from weft.log.spec import Fact
-from weft.variables.logic.derivation import Change, Triggers
-from weft.variables.logic.triggers import definition_model
-from weft.variables.spec import AgentText, Definition
+from turnloom.agents.events import AgentText as Said
+from turnloom.kernel.values import Json
+from turnloom.log.spec import Fact
+from turnloom.variables.logic.derivation import Change, Triggers
+from turnloom.variables.logic.triggers import definition_model
+from turnloom.variables.spec import AgentText, Definition
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 

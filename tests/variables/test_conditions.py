@@ -4,8 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.kernel.values import Json
-from weft.variables.logic.conditions import FORM, Condition, Term, Verdict, judge, parse_condition
+from turnloom.kernel.values import Json
+from turnloom.variables.logic.conditions import (
+    FORM,
+    Condition,
+    Term,
+    Verdict,
+    judge,
+    parse_condition,
+)
 
 
 def condition(*terms: tuple[str, Json]) -> Condition:

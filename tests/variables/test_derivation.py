@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.variables.declared import checked, derived, hear, trigger, triggers_of
-from weft.kernel.values import Json
-from weft.variables.events import ContextChanged
-from weft.variables.logic.matching import reader
+from turnloom.kernel.values import Json
+from turnloom.variables.events import ContextChanged
+from turnloom.variables.logic.matching import reader
 
 
 def fires_on(text: str, **said: Any) -> bool:

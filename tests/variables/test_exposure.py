@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.log.strategies import json_values
-from weft.agents.logic.views import view_of
-from weft.agents.spec import Agent, RunState
-from weft.assembly.events import Withheld
-from weft.assembly.logic import View
-from weft.kernel.values import Json
-from weft.variables.logic.exposure import HEADER, names_of
-from weft.variables.spec import Definition, Exposure, Variables
+from turnloom.agents.logic.views import view_of
+from turnloom.agents.spec import Agent, RunState
+from turnloom.assembly.events import Withheld
+from turnloom.assembly.logic import View
+from turnloom.kernel.values import Json
+from turnloom.variables.logic.exposure import HEADER, names_of
+from turnloom.variables.spec import Definition, Exposure, Variables
 
 VALUES: dict[str, Json] = {"a": 1, "b": "two", "n": None, "long": "x" * 30, "list": [1, 2, 3, 4]}
 

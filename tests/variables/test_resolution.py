@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from weft.kernel.values import Json
-from weft.log.spec import Event
-from weft.runtime.logic import codec
-from weft.variables.events import ContextLoaded, ContextSuppressed, Loaded
-from weft.variables.logic.resolution import (
+from turnloom.kernel.values import Json
+from turnloom.log.spec import Event
+from turnloom.runtime.logic import codec
+from turnloom.variables.events import ContextLoaded, ContextSuppressed, Loaded
+from turnloom.variables.logic.resolution import (
     Found,
     Gates,
     Readings,
@@ -21,7 +21,7 @@ from weft.variables.logic.resolution import (
     purge,
     resolve,
 )
-from weft.variables.spec import BAKED_IN, BASE, Definition, Variables
+from turnloom.variables.spec import BAKED_IN, BASE, Definition, Variables
 
 IDS = dict.fromkeys(BASE, "id")
 

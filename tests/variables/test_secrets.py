@@ -7,12 +7,12 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.agents.events import AgentText, QuestionAnswered, ToolReturned, TurnStarted
-from weft.assembly.events import FrameAssembled, Segment, Span
-from weft.conversation.events import Considered, RouteDecided
-from weft.kernel.values import as_data, preview
-from weft.variables.events import ContextLoaded, Loaded, TimerSet
-from weft.variables.logic.secrets import SHORTEST, Secrets, mark
+from turnloom.agents.events import AgentText, QuestionAnswered, ToolReturned, TurnStarted
+from turnloom.assembly.events import FrameAssembled, Segment, Span
+from turnloom.conversation.events import Considered, RouteDecided
+from turnloom.kernel.values import as_data, preview
+from turnloom.variables.events import ContextLoaded, Loaded, TimerSet
+from turnloom.variables.logic.secrets import SHORTEST, Secrets, mark
 
 
 def test_a_secret_is_masked_wherever_something_is_said() -> None:

@@ -10,16 +10,16 @@ import pytest
 from tests.support.folders import write_folder
 from tests.support.worlds import begin, make_driver, make_world
 from tests.variables.declared import AT, Moment, ask, derived, hear, trigger, triggers_of
-from weft.agents.events import AgentText, QuestionAnswered, TurnFinished, UserText
-from weft.kernel.values import Json
-from weft.log.events import RunStarted
-from weft.log.spec import Fact
-from weft.testing import ScriptedEngine
-from weft.variables.events import ContextChanged, ContextRefused, TimerExpired, TimerSet
-from weft.variables.logic.cycles import cycle_of
-from weft.variables.logic.triggers import TRIGGER_LOADERS, Listener, Seen, register
-from weft.variables.spec import UNCHANGED
-from weft.variables.spec.triggers import Setting
+from turnloom.agents.events import AgentText, QuestionAnswered, TurnFinished, UserText
+from turnloom.kernel.values import Json
+from turnloom.log.events import RunStarted
+from turnloom.log.spec import Fact
+from turnloom.testing import ScriptedEngine
+from turnloom.variables.events import ContextChanged, ContextRefused, TimerExpired, TimerSet
+from turnloom.variables.logic.cycles import cycle_of
+from turnloom.variables.logic.triggers import TRIGGER_LOADERS, Listener, Seen, register
+from turnloom.variables.spec import UNCHANGED
+from turnloom.variables.spec.triggers import Setting
 
 STARTED = RunStarted("W", "1", "d", "/w", {}, {})
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from tests.log.strategies import json_values
 from tests.variables.declared import environment
-from weft.kernel.values import Json, kind_of
-from weft.variables.logic.types import coerce, misfit, same
-from weft.variables.spec import Definition
+from turnloom.kernel.values import Json, kind_of
+from turnloom.variables.logic.types import coerce, misfit, same
+from turnloom.variables.spec import Definition
 
 # A text, and what it becomes as each type; `...` is "the default, with a warning".
 TABLE: list[tuple[str, str, Json]] = [

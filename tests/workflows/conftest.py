@@ -1,6 +1,6 @@
 """The command line, for the workflows that we ship."""
 
-from tests.cli.conftest import weft
+from tests.cli.conftest import turnloom
 from tests.support.warm import warm
 
-__all__ = ["warm", "weft"]
+__all__ = ["warm", "turnloom"]

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Call
-from weft import Answer, Task, Weft
-from weft.adapters.files import parse
-from weft.adapters.files.folders import PARTS, SUFFIXES
+from turnloom import Answer, Loom, Task
+from turnloom.adapters.files import parse
+from turnloom.adapters.files.folders import PARTS, SUFFIXES
 
 pytestmark = pytest.mark.repeats
 
@@ -40,13 +40,13 @@ def line(agent: str, number: int = -1) -> Any:
 
 
 @pytest.fixture
-def rehearsed(weft: Call, tmp_path: Path) -> Callable[..., Events]:
+def rehearsed(turnloom: Call, tmp_path: Path) -> Callable[..., Events]:
     def run(changed: Script, code: int = 0, **env: str) -> Events:
         """Run the Generator with another script, and give what happened."""
         folder = tmp_path / "Generator"
         shutil.copytree(GENERATOR, folder, ignore=shutil.ignore_patterns("script.*", "__pycache__"))
         (folder / "script.json").write_text(json.dumps(changed))
-        done = weft("run", "Generator", "--json", code=code, **env)
+        done = turnloom("run", "Generator", "--json", code=code, **env)
         return [json.loads(each) for each in done.out.splitlines()]
 
     return run
@@ -72,21 +72,23 @@ def texts(folder: Path) -> dict[str, str]:
     return {path.relative_to(folder).as_posix(): path.read_text("utf-8") for path in files}
 
 
-def assert_works(weft: Call, folder: str, **env: str) -> None:
-    checked = weft("check", folder, "--production", **env)
+def assert_works(turnloom: Call, folder: str, **env: str) -> None:
+    checked = turnloom("check", folder, "--production", **env)
     assert not checked.out and not checked.err
-    ran = weft("run", folder, "--store", "memory", **env)
+    ran = turnloom("run", folder, "--store", "memory", **env)
     assert "finished" in ran.out and not ran.err
 
 
-def test_it_passes_its_check(weft: Call) -> None:
+def test_it_passes_its_check(turnloom: Call) -> None:
     for more in ((), ("--production",)):
-        done = weft("check", str(GENERATOR), *more)
+        done = turnloom("check", str(GENERATOR), *more)
         assert not done.out and not done.err
 
 
-def test_it_writes_a_workflow_that_passes_its_check_and_runs(weft: Call, tmp_path: Path) -> None:
-    done = weft("run", str(GENERATOR), "--quiet")
+def test_it_writes_a_workflow_that_passes_its_check_and_runs(
+    turnloom: Call, tmp_path: Path
+) -> None:
+    done = turnloom("run", str(GENERATOR), "--quiet")
     assert not done.err
     plan, adjusted, overview = done.out.split("Do you accept")[:3]
     assert "InterviewAgent: Hello!" in plan and "approve_report" not in plan
@@ -94,23 +96,23 @@ def test_it_writes_a_workflow_that_passes_its_check_and_runs(weft: Call, tmp_pat
     assert "approve_report of WriterAgent" in adjusted
     assert "sequenceDiagram" in overview and f"written to {MADE}" in overview
     assert "NEXT" not in done.out
-    assert_works(weft, MADE)
+    assert_works(turnloom, MADE)
     made = texts(tmp_path / MADE)
     assert {file.partition(".")[0] for file in made if file.endswith(SUFFIXES)} <= set(PARTS)
     assert "```mermaid\nsequenceDiagram" in made["README.md"]
-    assert sorted(path.name for path in tmp_path.iterdir()) == [".weft", "generated"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".turnloom", "generated"]
     assert [path.name for path in (tmp_path / "generated").iterdir()] == ["SalesReport"]
 
 
-def test_a_workflow_that_is_there_stays_as_it_is(weft: Call, tmp_path: Path) -> None:
+def test_a_workflow_that_is_there_stays_as_it_is(turnloom: Call, tmp_path: Path) -> None:
     theirs = tmp_path / MADE
     theirs.mkdir(parents=True)
     (theirs / "agents.yaml").write_text("mine: {}")
-    weft("run", str(GENERATOR))
+    turnloom("run", str(GENERATOR))
     assert texts(theirs) == {"agents.yaml": "mine: {}"}
-    assert_works(weft, f"{MADE}2")
+    assert_works(turnloom, f"{MADE}2")
     before = texts(tmp_path / f"{MADE}2")
-    weft("run", str(GENERATOR))  # its own work, again
+    turnloom("run", str(GENERATOR))  # its own work, again
     assert texts(tmp_path / f"{MADE}2") == before
     assert not (tmp_path / f"{MADE}3").exists()
 
@@ -130,7 +132,7 @@ def test_a_name_that_is_a_path_is_refused(rehearsed: Callable[..., Events], tmp_
     ]
     assert "workflow_name is '../x'" in refused[0] and "letters, digits" in refused[0]
     assert sorted(path.name for path in (tmp_path / "generated").iterdir()) == ["SalesReport"]
-    assert {path.name for path in tmp_path.iterdir()} == {".weft", "Generator", "generated"}
+    assert {path.name for path in tmp_path.iterdir()} == {".turnloom", "Generator", "generated"}
 
 
 def test_what_is_never_corrected_ends_the_run_and_writes_nothing(
@@ -145,7 +147,7 @@ def test_what_is_never_corrected_ends_the_run_and_writes_nothing(
 
 
 def test_production_has_no_environment_variables(
-    rehearsed: Callable[..., Events], weft: Call, tmp_path: Path
+    rehearsed: Callable[..., Events], turnloom: Call, tmp_path: Path
 ) -> None:
     changed = script()
     output = line("ContextVariablesAgent")
@@ -155,7 +157,7 @@ def test_production_has_no_environment_variables(
     (refused,) = refusals(events)
     assert "'send_reports' is read from the environment, and this is production" in refused
     assert "environment" not in sources(tmp_path / MADE)
-    assert_works(weft, MADE, ENVIRONMENT="production")
+    assert_works(turnloom, MADE, ENVIRONMENT="production")
     shown = [
         segment.get("text", "")
         for event in events
@@ -165,21 +167,21 @@ def test_production_has_no_environment_variables(
     assert any("production: true" in text for text in shown)
 
 
-def test_in_production_it_works_as_elsewhere(weft: Call, tmp_path: Path) -> None:
-    weft("run", str(GENERATOR), ENVIRONMENT="production")
+def test_in_production_it_works_as_elsewhere(turnloom: Call, tmp_path: Path) -> None:
+    turnloom("run", str(GENERATOR), ENVIRONMENT="production")
     assert sources(tmp_path / MADE) == {"static", "derived"}
-    assert_works(weft, MADE, ENVIRONMENT="production")
+    assert_works(turnloom, MADE, ENVIRONMENT="production")
 
 
 def test_elsewhere_a_flag_may_come_from_the_environment(
-    rehearsed: Callable[..., Events], weft: Call, tmp_path: Path
+    rehearsed: Callable[..., Events], turnloom: Call, tmp_path: Path
 ) -> None:
     changed = script()
     (only,) = changed["agents"]["ContextVariablesAgent"]
     only["output"]["definitions"]["send_reports"] = SWITCH
     assert refusals(rehearsed(changed)) == []
     assert "environment" in sources(tmp_path / MADE)
-    assert_works(weft, MADE)
+    assert_works(turnloom, MADE)
 
 
 # What each writer may get wrong, and the words that tell it.
@@ -254,7 +256,7 @@ def test_a_writer_hears_of_its_mistake_and_corrects_it(
 
 
 def test_no_text_of_a_plan_becomes_code(
-    rehearsed: Callable[..., Events], weft: Call, tmp_path: Path
+    rehearsed: Callable[..., Events], turnloom: Call, tmp_path: Path
 ) -> None:
     hostile = "\"\"\"\nraise SystemExit  # ''' {week} \\"
     changed = script()
@@ -265,7 +267,7 @@ def test_no_text_of_a_plan_becomes_code(
     for tool in changed["agents"]["ToolsAgent"][0]["output"]["tools"]:
         tool["sample"] = hostile
     rehearsed(changed)
-    assert_works(weft, MADE)
+    assert_works(turnloom, MADE)
 
 
 def test_who_does_not_like_the_overview_gets_another_plan(
@@ -296,7 +298,7 @@ async def test_any_engine_answers_for_its_agents(
         assert task.output is not None
         return Answer(f"Here it is.\n```json\n{json.dumps(line['output'])}\n```")
 
-    async with Weft(store="memory", engine=engine) as app:
+    async with Loom(store="memory", engine=engine) as app:
         run = await app.start(str(GENERATOR))
         async for event in run.events():
             if event.kind == "run.paused":

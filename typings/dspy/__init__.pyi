@@ -1,4 +1,4 @@
-"""The part of DSPy that Weft calls; the package ships no types."""
+"""The part of DSPy that Turnloom calls; the package ships no types."""
 
 from collections.abc import ItemsView, Mapping
 from contextlib import AbstractContextManager

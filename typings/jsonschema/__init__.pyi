@@ -1,4 +1,4 @@
-"""What Weft uses of jsonschema, which has no types of its own."""
+"""What Turnloom uses of jsonschema, which has no types of its own."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar

@@ -1,4 +1,4 @@
-"""The part of google-re2 that Weft calls; the package ships no types."""
+"""The part of google-re2 that Turnloom calls; the package ships no types."""
 
 from collections.abc import Iterator
 

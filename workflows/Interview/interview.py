@@ -1,6 +1,6 @@
 """What the two agents of the interview say: plain functions of what was said before."""
 
-from weft import Task
+from turnloom import Task
 
 QUESTIONS = (
     "Hello! What work would you like to automate?",

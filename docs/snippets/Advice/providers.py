@@ -1,6 +1,6 @@
 """What the adviser looks things up in."""
 
-from weft import RagCollection
+from turnloom import RagCollection
 
 
 class Handbook(RagCollection):

@@ -1,6 +1,6 @@
 """Two clerks who answer letters."""
 
-from weft import Task
+from turnloom import Task
 
 SAY = {"Ann": "The second charge is paid back.", "Bob": "You get it back within a week."}
 

@@ -1,6 +1,6 @@
 """What the desks of the helpline say."""
 
-from weft import Task
+from turnloom import Task
 
 
 def reply(task: Task) -> str:

@@ -1,6 +1,6 @@
 """What the agents of the order desk say."""
 
-from weft import Answer, Task
+from turnloom import Answer, Task
 
 
 def sort(task: Task) -> str:

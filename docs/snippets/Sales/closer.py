@@ -1,6 +1,6 @@
 """The closer, as a plain function that says what it is shown."""
 
-from weft import Task
+from turnloom import Task
 
 
 def close(task: Task) -> str:

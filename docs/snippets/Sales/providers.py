@@ -1,6 +1,6 @@
 """What gives the agents of this workflow context."""
 
-from weft import FilterConfig, FilteredContextProvider, RedactingProvider, TagFilter
+from turnloom import FilterConfig, FilteredContextProvider, RedactingProvider, TagFilter
 
 won = FilterConfig(types={"PitchResult"}, tags=TagFilter(include={"deal_won"}))
 recent_wins = RedactingProvider(FilteredContextProvider(won, limit=3), keys=["private_notes"])

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from weft import UNCHANGED, Event, derivation
+from turnloom import UNCHANGED, Event, derivation
 
 
 @derivation

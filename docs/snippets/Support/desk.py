@@ -2,7 +2,7 @@
 
 import re
 
-from weft import Task
+from turnloom import Task
 
 
 def take_in(task: Task) -> str:

@@ -1,6 +1,6 @@
 """The engineer of the help desk, as a plain function."""
 
-from weft import Task
+from turnloom import Task
 
 
 def fix(task: Task) -> str:

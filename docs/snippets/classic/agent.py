@@ -7,9 +7,9 @@ from tempfile import TemporaryDirectory
 from autogen import ConversableAgent, LLMConfig
 from autogen.agentchat.group import ContextVariables
 
-from weft import Answer, ToolCall, Weft
-from weft.adapters.autogen import ConversableAgentEngine
-from weft.testing import LoopbackModel
+from turnloom import Answer, Loom, ToolCall
+from turnloom.adapters.autogen import ConversableAgentEngine
+from turnloom.testing import LoopbackModel
 
 VARIABLES = """
 definitions:
@@ -44,7 +44,7 @@ async def converse(folder: str) -> None:
                 human_input_mode="NEVER",
             )
 
-        async with Weft(store="memory", engine=ConversableAgentEngine(make)) as app:
+        async with Loom(store="memory", engine=ConversableAgentEngine(make)) as app:
             run = await app.start(folder)
             await run.finished()
             for event in await app.log(run.id):

@@ -12,8 +12,8 @@ from autogen.agentchat.group import AgentTarget, OnContextCondition, StringConte
 from autogen.agentchat.group.patterns import DefaultPattern
 from autogen.testing import TestAgent
 
-from weft.adapters.autogen import attach
-from weft.wiring import Folders
+from turnloom.adapters.autogen import attach
+from turnloom.wiring import Folders
 
 VARIABLES = """
 definitions:

@@ -11,9 +11,9 @@ from autogen.agentchat import initiate_group_chat
 from autogen.agentchat.group.patterns import RoundRobinPattern
 from autogen.testing import TestAgent
 
-from weft import Weft
-from weft.adapters.autogen import attach
-from weft.wiring import Folders, Records
+from turnloom import Loom
+from turnloom.adapters.autogen import attach
+from turnloom.wiring import Folders, Records
 
 VARIABLES = """
 definitions:
@@ -43,7 +43,7 @@ def converse(folder: str, store: str) -> str:
 
 
 async def explain(store: str, run: str) -> None:
-    async with Weft(store=store) as app:
+    async with Loom(store=store) as app:
         (summary,) = await app.runs()
         print(f"{summary.workflow}, {summary.status}")
         explained = str(await app.explain(run, variable="is_urgent"))
@@ -54,5 +54,5 @@ with TemporaryDirectory() as folder:
     Path(folder, "Alarm").mkdir()
     Path(folder, "Alarm", "agents.yaml").write_text("Desk: {}\nDuty: {}\n", "utf-8")
     Path(folder, "Alarm", "context_variables.yaml").write_text(VARIABLES, "utf-8")
-    store = str(Path(folder, "weft.db"))
+    store = str(Path(folder, "turnloom.db"))
     asyncio.run(explain(store, converse(str(Path(folder, "Alarm")), store)))

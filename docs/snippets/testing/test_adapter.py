@@ -3,8 +3,8 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from weft.runtime.ports import Snapshots
-from weft.testing.contracts import SnapshotsContract
+from turnloom.runtime.ports import Snapshots
+from turnloom.testing.contracts import SnapshotsContract
 
 
 class DictSnapshots:

@@ -3,8 +3,8 @@
 import pytest
 from pydantic import BaseModel
 
-from weft import Board, FilterConfig, Private, ReactionFailed, Reader, Weft, artifact_type
-from weft.testing import ScriptedEngine
+from turnloom import Board, FilterConfig, Loom, Private, ReactionFailed, Reader, artifact_type
+from turnloom.testing import ScriptedEngine
 
 
 @artifact_type
@@ -24,7 +24,7 @@ def declare(board: Board) -> None:
 
 async def test_a_report_is_summarised() -> None:
     engine = ScriptedEngine({"editor": ['{"line": "Sales rose."}']})
-    async with Weft(store="memory", engine=engine) as app:
+    async with Loom(store="memory", engine=engine) as app:
         board = app.board()
         declare(board)
         report = await board.publish(Report(text="Sales rose by a third in May."))
@@ -37,7 +37,7 @@ async def test_a_report_is_summarised() -> None:
 
 
 async def test_what_is_not_for_the_editor_is_not_summarised() -> None:
-    async with Weft(store="memory", engine=ScriptedEngine({})) as app:
+    async with Loom(store="memory", engine=ScriptedEngine({})) as app:
         board = app.board()
         declare(board)
         await board.publish(Report(text="Bonuses."), visibility=Private({"boss"}))
@@ -48,7 +48,7 @@ async def test_what_is_not_for_the_editor_is_not_summarised() -> None:
 
 async def test_an_answer_that_is_no_summary_fails_the_turn() -> None:
     engine = ScriptedEngine({"editor": ["No."] * 9})
-    async with Weft(store="memory", engine=engine) as app:
+    async with Loom(store="memory", engine=engine) as app:
         board = app.board()
         declare(board)
         with pytest.raises(ReactionFailed, match="editor"):

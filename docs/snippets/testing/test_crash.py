@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from weft import Answer, Task
-from weft.adapters.inline import InlineScheduler
-from weft.adapters.memory import MemoryStore
-from weft.runtime.logic import codec
-from weft.runtime.service.driver import Driver, Stores
-from weft.runtime.service.runs import Runs, World
-from weft.testing import (
+from turnloom import Answer, Task
+from turnloom.adapters.inline import InlineScheduler
+from turnloom.adapters.memory import MemoryStore
+from turnloom.runtime.logic import codec
+from turnloom.runtime.service.driver import Driver, Stores
+from turnloom.runtime.service.runs import Runs, World
+from turnloom.testing import (
     CrashingEngine,
     CrashingLog,
     FakeClock,
@@ -20,8 +20,8 @@ from weft.testing import (
     Fuse,
     Killed,
 )
-from weft.variables.service import ContextSource
-from weft.wiring import Folders
+from turnloom.variables.service import ContextSource
+from turnloom.wiring import Folders
 
 
 class Mail:

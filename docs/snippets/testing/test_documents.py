@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from weft import MissingContext
-from weft.adapters.inline import InlineScheduler
-from weft.adapters.memory import MemoryStore
-from weft.runtime.logic import codec
-from weft.runtime.service.driver import Stores
-from weft.runtime.service.runs import Runs, World
-from weft.testing import FakeClock, FakeDocuments, FakeEntropy, FakeEnvironment
-from weft.testing.contracts import DocumentStoreContract
-from weft.testing.contracts.documents import Put
-from weft.variables.ports import DocumentStore
-from weft.wiring import Folders
+from turnloom import MissingContext
+from turnloom.adapters.inline import InlineScheduler
+from turnloom.adapters.memory import MemoryStore
+from turnloom.runtime.logic import codec
+from turnloom.runtime.service.driver import Stores
+from turnloom.runtime.service.runs import Runs, World
+from turnloom.testing import FakeClock, FakeDocuments, FakeEntropy, FakeEnvironment
+from turnloom.testing.contracts import DocumentStoreContract
+from turnloom.testing.contracts.documents import Put
+from turnloom.variables.ports import DocumentStore
+from turnloom.wiring import Folders
 
 SUPPORT = str(Path(__file__).parents[1] / "Support")
 ANN: dict[str, Any] = {"user_id": "ann", "app_id": "acme", "contact": {"name": "Ann"}}

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ConfigDict
 
-from weft import AgentStep, AssembledContext, Flow, FlowFailed, StepContext, Weft
-from weft.testing import ScriptedEngine
+from turnloom import AgentStep, AssembledContext, Flow, FlowFailed, Loom, StepContext
+from turnloom.testing import ScriptedEngine
 
 
 class Letter(BaseModel):
@@ -34,7 +34,7 @@ LETTERS = Flow("letters", Letter).start_with(Reply, retry=1).finally_(send)
 
 async def test_a_letter_is_replied_to() -> None:
     engine = ScriptedEngine({"Reply": ["Thank you."]})
-    async with Weft(store="memory", engine=engine) as app:
+    async with Loom(store="memory", engine=engine) as app:
         outcome = await app.run(LETTERS, Letter(text="Hello"))
     assert outcome.state.reply == "Thank you."
     assert "Reply to: Hello" in engine.calls[0].prompt
@@ -42,7 +42,7 @@ async def test_a_letter_is_replied_to() -> None:
 
 
 async def test_without_a_reply_nothing_is_sent() -> None:
-    async with Weft(store="memory", engine=ScriptedEngine({"Reply": [""]})) as app:
+    async with Loom(store="memory", engine=ScriptedEngine({"Reply": [""]})) as app:
         with pytest.raises(FlowFailed) as raised:
             await app.run(LETTERS, Letter(text="Hello"))
         failure = raised.value.outcome.failure

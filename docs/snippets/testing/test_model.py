@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from weft import Answer, ToolCall, Weft
-from weft.adapters.pydantic_ai import PydanticAIEngine
-from weft.testing import Broken, LoopbackModel, ModelRequest, Refusal
+from turnloom import Answer, Loom, ToolCall
+from turnloom.adapters.pydantic_ai import PydanticAIEngine
+from turnloom.testing import Broken, LoopbackModel, ModelRequest, Refusal
 
 BOOKING = str(Path(__file__).parents[1] / "Booking")
 
@@ -12,7 +12,7 @@ BOOKING = str(Path(__file__).parents[1] / "Booking")
 async def said(model: LoopbackModel) -> list[str]:
     """What the clerk says in a run that this model answers in."""
     engine = PydanticAIEngine("any", base_url=model.url)
-    async with Weft(store="memory", engine=engine) as app:
+    async with Loom(store="memory", engine=engine) as app:
         run = await app.start(BOOKING)
         async for event in run.events():
             if event.kind == "question.asked":

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from weft import Weft
-from weft.adapters.pydantic_ai import PydanticAIEngine
-from weft.testing import RecordedEngine
+from turnloom import Loom
+from turnloom.adapters.pydantic_ai import PydanticAIEngine
+from turnloom.testing import RecordedEngine
 
 TRIAGE = str(Path(__file__).parents[1] / "Triage")
 TRAFFIC = Path(__file__).with_name("triage.json")
@@ -12,7 +12,7 @@ TRAFFIC = Path(__file__).with_name("triage.json")
 
 async def test_the_printer_goes_to_the_engineer() -> None:
     async with RecordedEngine(TRAFFIC, lambda: PydanticAIEngine("openai:gpt-5")) as engine:
-        async with Weft(store="memory", engine=engine) as app:
+        async with Loom(store="memory", engine=engine) as app:
             run = await app.start(TRIAGE)
             async for event in run.events():
                 if event.kind == "question.asked":

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from weft import Answer, ToolCall, ToolSchema, Weft
-from weft.adapters.inline import InlineScheduler
-from weft.adapters.memory import MemoryStore
-from weft.runtime.logic import codec
-from weft.runtime.service.driver import Driver, Stores
-from weft.runtime.service.runs import Runs, World
-from weft.testing import (
+from turnloom import Answer, Loom, ToolCall, ToolSchema
+from turnloom.adapters.inline import InlineScheduler
+from turnloom.adapters.memory import MemoryStore
+from turnloom.runtime.logic import codec
+from turnloom.runtime.service.driver import Driver, Stores
+from turnloom.runtime.service.runs import Runs, World
+from turnloom.testing import (
     FakeClock,
     FakeDocuments,
     FakeEntropy,
@@ -18,8 +18,8 @@ from weft.testing import (
     FakeToolServer,
     ScriptedEngine,
 )
-from weft.variables.service import ContextSource
-from weft.wiring import Folders
+from turnloom.variables.service import ContextSource
+from turnloom.wiring import Folders
 
 SNIPPETS = Path(__file__).parents[1]
 
@@ -31,7 +31,7 @@ def calling(tool: str, **arguments: Any) -> Answer:
 
 async def test_a_table_is_confirmed() -> None:
     engine = ScriptedEngine({"Clerk": [calling("confirm", table=7), "Table 7 is yours."]})
-    async with Weft(store="memory", engine=engine) as app:
+    async with Loom(store="memory", engine=engine) as app:
         run = await app.start(str(SNIPPETS / "Booking"))
         async for event in run.events():
             if event.kind == "question.asked":

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from weft import Weft
-from weft.errors import EngineError
-from weft.testing import ScriptedEngine
+from turnloom import Loom
+from turnloom.errors import EngineError
+from turnloom.testing import ScriptedEngine
 
 TRIAGE = str(Path(__file__).parents[1] / "Triage")
 
@@ -14,7 +14,7 @@ TRIAGE = str(Path(__file__).parents[1] / "Triage")
 async def converse(engine: ScriptedEngine, *answers: str) -> list[str]:
     """The routes of a run in which the user gives these answers."""
     given = iter(answers)
-    async with Weft(store="memory", engine=engine) as app:
+    async with Loom(store="memory", engine=engine) as app:
         run = await app.start(TRIAGE)
         async for event in run.events():
             if event.kind == "question.asked":

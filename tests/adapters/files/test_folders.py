@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from weft.adapters.files import read_folder, restore_folder, texts
-from weft.kernel.digests import digest
+from turnloom.adapters.files import read_folder, restore_folder, texts
+from turnloom.kernel.digests import digest
 
 ORCHESTRATOR = "workflow_name: W\n"
 

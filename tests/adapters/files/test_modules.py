@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from weft.adapters.files import Modules
-from weft.errors import DefinitionError, Diagnostic
+from turnloom.adapters.files import Modules
+from turnloom.errors import DefinitionError, Diagnostic
 
 COUNTER = """
 seen = []
@@ -215,7 +215,7 @@ def test_a_file_that_does_not_load_says_why_and_where(
     problem = refused(folder(tmp_path, tools__a=source), "a.py")
     assert (problem.file, problem.line, problem.code) == ("W/tools/a.py", line, "W042")
     assert words in problem.message
-    assert not [name for name in set(sys.modules) - before if name.startswith("weft_code")]
+    assert not [name for name in set(sys.modules) - before if name.startswith("turnloom_code")]
 
 
 def test_a_file_that_did_not_load_may_be_corrected(tmp_path: Path) -> None:

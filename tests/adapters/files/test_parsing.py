@@ -6,9 +6,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from weft.adapters.files import parse
-from weft.errors import Diagnostic
-from weft.kernel.documents import Document, Path, Place
+from turnloom.adapters.files import parse
+from turnloom.errors import Diagnostic
+from turnloom.kernel.documents import Document, Path, Place
 
 
 def document(file: str, text: str) -> Document:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.adapters.files import dump, parse, read_part, write_back
-from weft.errors import UsageError
+from turnloom.adapters.files import dump, parse, read_part, write_back
+from turnloom.errors import UsageError
 
 AWKWARD = [
     *("yes", "null", "~", "", "1", ".5e3", "1e5", "0x1F", "0o7", "<<", "=", "2020-01-01", "..."),

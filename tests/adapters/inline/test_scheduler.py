@@ -11,13 +11,13 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from weft.adapters.inline import InlineScheduler
-from weft.adapters.inline.timers import SPARSE, Timers
-from weft.adapters.system import SystemClock
-from weft.errors import UsageError
-from weft.runtime.ports import Scheduler
-from weft.testing.contracts import SchedulerContract, facts
-from weft.testing.contracts.scheduler import begun, served, until
+from turnloom.adapters.inline import InlineScheduler
+from turnloom.adapters.inline.timers import SPARSE, Timers
+from turnloom.adapters.system import SystemClock
+from turnloom.errors import UsageError
+from turnloom.runtime.ports import Scheduler
+from turnloom.testing.contracts import SchedulerContract, facts
+from turnloom.testing.contracts.scheduler import begun, served, until
 
 turn: ContextVar[str] = ContextVar("turn", default="none")
 
@@ -60,7 +60,7 @@ async def test_a_failed_drive_is_logged(caplog: pytest.LogCaptureFixture) -> Non
     scheduler = InlineScheduler(SystemClock())
     async with served(scheduler) as drives:
         drives.errors["a"] = ValueError("no such colour")
-        with caplog.at_level(logging.ERROR, "weft.inline"):
+        with caplog.at_level(logging.ERROR, "turnloom.inline"):
             await scheduler.wake("a", tenant="t")
             await until(scheduler, "a", "idle")
     assert "'a'" in caplog.text

@@ -15,8 +15,8 @@ from mcp.server import Server, ServerRequestContext
 from mcp.server.stdio import stdio_server
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from weft.errors import ToolServerError
-from weft.testing.contracts.tools import TOOLS, Tools
+from turnloom.errors import ToolServerError
+from turnloom.testing.contracts.tools import TOOLS, Tools
 
 PAGE = 2
 behind = Tools()

@@ -16,7 +16,7 @@ from anyio.abc import ByteStream
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from tests.support.servers import Server
-from weft.adapters.mcp import McpServer
+from turnloom.adapters.mcp import McpServer
 
 HERE = Path(__file__).parent
 PATIENCE = 10.0
@@ -35,7 +35,7 @@ async def used(server: McpServer) -> AsyncGenerator[McpServer, None]:
             await server.aclose()
         left = [task.get_name() for task in asyncio.all_tasks() - before]
         # Some tests serve in the same loop.
-        assert not [name for name in left if name.startswith(("weft.", "mcp."))]
+        assert not [name for name in left if name.startswith(("turnloom.", "mcp."))]
 
 
 def offering(*kind: str) -> dict[str, Any]:

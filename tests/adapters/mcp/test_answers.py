@@ -8,9 +8,9 @@ import pytest
 
 from tests.adapters.mcp.servers import offering, used
 from tests.adapters.mcp.test_stdio import complaint, lives, pid_of, started
-from weft.adapters.mcp import McpServer
-from weft.agents.spec import ToolSchema
-from weft.errors import ToolServerError
+from turnloom.adapters.mcp import McpServer
+from turnloom.agents.spec import ToolSchema
+from turnloom.errors import ToolServerError
 
 OBJECT = {"type": "object"}
 PICTURE = {"type": "image", "mimeType": "image/png", "data": b64encode(b"x" * 60_000).decode()}

@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tests.adapters.mcp.servers import HttpServer, offering, used
-from weft.adapters.mcp import McpServer
-from weft.agents.spec import ToolServer
-from weft.testing.contracts import ToolServerContract
+from turnloom.adapters.mcp import McpServer
+from turnloom.agents.spec import ToolServer
+from turnloom.testing.contracts import ToolServerContract
 
 TIMEOUT = 30.0
 

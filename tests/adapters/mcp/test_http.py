@@ -14,9 +14,9 @@ from anyio import to_thread
 from tests.adapters.mcp.servers import HttpServer, Reply, Stub, answering, used
 from tests.support.loopback import listening, stay_silent
 from tests.support.servers import free_port
-from weft.adapters.mcp import McpServer
-from weft.adapters.mcp.connection import LEAVING
-from weft.errors import ToolServerError
+from turnloom.adapters.mcp import McpServer
+from turnloom.adapters.mcp.connection import LEAVING
+from turnloom.errors import ToolServerError
 
 TIMEOUT = 10.0
 SECRET = "a-secret-of-ours"

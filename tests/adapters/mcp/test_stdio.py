@@ -12,9 +12,9 @@ import anyio
 import pytest
 
 from tests.adapters.mcp.servers import raw, used
-from weft.adapters.mcp import McpServer
-from weft.errors import ToolServerError, UsageError
-from weft.testing.contracts import until
+from turnloom.adapters.mcp import McpServer
+from turnloom.errors import ToolServerError, UsageError
+from turnloom.testing.contracts import until
 
 TIMEOUT = 10.0
 SECRET = "a-secret-of-ours"
@@ -106,10 +106,10 @@ async def test_a_program_that_closes_its_output() -> None:
 
 
 async def test_no_such_program() -> None:
-    async with used(McpServer("files", command=["weft-no-such-program", "--all"])) as server:
+    async with used(McpServer("files", command=["turnloom-no-such-program", "--all"])) as server:
         assert await complaint(server, "pid") == (
             "MCP server 'files' cannot be started: No such file or directory: "
-            "'weft-no-such-program'. Check its `command` and `cwd`."
+            "'turnloom-no-such-program'. Check its `command` and `cwd`."
         )
 
 
@@ -214,7 +214,7 @@ def test_either_a_command_or_a_url() -> None:
 
 @pytest.mark.parametrize("package", ["mcp", "httpx2", "jsonschema"])
 def test_the_extra_is_named_when_it_is_missing(package: str) -> None:
-    script = f"import sys; sys.modules['{package}'] = None; import weft.adapters.mcp"
+    script = f"import sys; sys.modules['{package}'] = None; import turnloom.adapters.mcp"
     done = run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert "UsageError: MCP servers need the package 'mcp'" in done.stderr
-    assert 'pip install "weft[mcp]"' in done.stderr
+    assert 'pip install "turnloom[mcp]"' in done.stderr

@@ -5,14 +5,14 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from weft.adapters.memory import MemoryStore
-from weft.board.ports import ArtifactStore
-from weft.board.spec import FilterConfig, Reader
-from weft.errors import UsageError
-from weft.log.ports import EventLog
-from weft.testing.contracts import CODEC, ArtifactStoreContract, FollowingContract
-from weft.testing.contracts.artifacts.following import batch, published
-from weft.testing.contracts.artifacts.samples import NOON, artifact, consumption, ids
+from turnloom.adapters.memory import MemoryStore
+from turnloom.board.ports import ArtifactStore
+from turnloom.board.spec import FilterConfig, Reader
+from turnloom.errors import UsageError
+from turnloom.log.ports import EventLog
+from turnloom.testing.contracts import CODEC, ArtifactStoreContract, FollowingContract
+from turnloom.testing.contracts.artifacts.following import batch, published
+from turnloom.testing.contracts.artifacts.samples import NOON, artifact, consumption, ids
 
 
 class TestArtifacts(ArtifactStoreContract):

@@ -6,14 +6,14 @@ from contextlib import asynccontextmanager
 import anyio
 import pytest
 
-from weft.adapters.memory import MemoryStore
-from weft.errors import RunBusy, UsageError
-from weft.flow.ports import Results
-from weft.guards.ports import BeliefStore
-from weft.log.ports import EventLog
-from weft.runtime.ports import Claims, Inbox, Snapshots
-from weft.runtime.spec import Stop
-from weft.testing.contracts import (
+from turnloom.adapters.memory import MemoryStore
+from turnloom.errors import RunBusy, UsageError
+from turnloom.flow.ports import Results
+from turnloom.guards.ports import BeliefStore
+from turnloom.log.ports import EventLog
+from turnloom.runtime.ports import Claims, Inbox, Snapshots
+from turnloom.runtime.spec import Stop
+from turnloom.testing.contracts import (
     CODEC,
     BeliefStoreContract,
     ClaimsContract,
@@ -75,7 +75,7 @@ async def test_an_event_for_another_place_is_refused() -> None:
 async def test_a_busy_run_says_what_to_do() -> None:
     claims = MemoryStore(CODEC).claims
     async with claims.claim("a"):
-        with pytest.raises(RunBusy, match=r"pid \d+.*weft cancel"):
+        with pytest.raises(RunBusy, match=r"pid \d+.*turnloom cancel"):
             async with claims.claim("a"):
                 pass
 

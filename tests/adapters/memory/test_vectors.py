@@ -3,10 +3,10 @@
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-from weft.assembly.ports import VectorSearch
-from weft.assembly.spec.retrieval import Document, Matching, RetrievalResult
-from weft.testing import InMemorySearch
-from weft.testing.contracts import VectorSearchContract, WordsContract
+from turnloom.assembly.ports import VectorSearch
+from turnloom.assembly.spec.retrieval import Document, Matching, RetrievalResult
+from turnloom.testing import InMemorySearch
+from turnloom.testing.contracts import VectorSearchContract, WordsContract
 
 
 class TestCollections(VectorSearchContract, WordsContract):

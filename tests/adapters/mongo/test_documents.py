@@ -11,10 +11,10 @@ import mongomock
 import pytest
 from pymongo import AsyncMongoClient
 
-from weft.adapters.mongo import MongoDocuments, reading
-from weft.testing.contracts import DocumentStoreContract
-from weft.testing.contracts.documents import Put, lookup
-from weft.variables.ports import DocumentStore, Lookup
+from turnloom.adapters.mongo import MongoDocuments, reading
+from turnloom.testing.contracts import DocumentStoreContract
+from turnloom.testing.contracts.documents import Put, lookup
+from turnloom.variables.ports import DocumentStore, Lookup
 
 
 class OverTcp(DocumentStoreContract):
@@ -50,10 +50,10 @@ class TestDocuments(OverTcp):
 
 
 # A MongoDB on loopback that may be written to, if there is one.
-if real := os.environ.get("WEFT_TEST_MONGO_URL"):
+if real := os.environ.get("TURNLOOM_TEST_MONGO_URL"):
 
     class TestRealServer(OverTcp):
-        url = urlsplit(real)._replace(path="/weft_contract_default").geturl()
+        url = urlsplit(real)._replace(path="/turnloom_contract_default").geturl()
 
         async def test_the_plan_is_one_walk_along_the_index(self) -> None:
             async with self.fresh() as (store, put):

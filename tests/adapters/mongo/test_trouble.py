@@ -13,9 +13,9 @@ from pymongo import AsyncMongoClient
 
 from tests.support.loopback import Relay, listening, refuse_passwords, stay_silent
 from tests.support.servers import MongoServer, free_port
-from weft.adapters.mongo import MongoDocuments
-from weft.errors import DocumentsUnavailable, UsageError
-from weft.testing.contracts.documents import lookup
+from turnloom.adapters.mongo import MongoDocuments
+from turnloom.errors import DocumentsUnavailable, UsageError
+from turnloom.testing.contracts.documents import lookup
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")  # see conftest
 
@@ -162,7 +162,7 @@ def test_where_a_url_points_to(url: str, place: str) -> None:
 
 
 def test_the_extra_is_named_when_it_is_missing() -> None:
-    script = "import sys; sys.modules['pymongo'] = None; import weft.adapters.mongo"
+    script = "import sys; sys.modules['pymongo'] = None; import turnloom.adapters.mongo"
     done = run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert "UsageError: MongoDB needs the package" in done.stderr
-    assert 'pip install "weft[mongo]"' in done.stderr
+    assert 'pip install "turnloom[mongo]"' in done.stderr

@@ -25,7 +25,7 @@ from bson import (
 from bson.binary import UuidRepresentation
 from bson.codec_options import CodecOptions, DatetimeConversion
 
-from weft.adapters.mongo.values import as_json
+from turnloom.adapters.mongo.values import as_json
 
 ID = ObjectId("65a1b2c3d4e5f60718293a4b")
 MOMENT = datetime(2026, 1, 2, 3, 4, 5, 678000, tzinfo=UTC)

@@ -9,12 +9,12 @@ import pytest
 from tests.adapters.postgres.test_trouble import execute
 from tests.support.loopback import listening, stay_silent
 from tests.support.servers import PASSWORD, free_port
-from weft.adapters.postgres import PostgresArtifacts, artifact_queries
-from weft.board.ports import ArtifactStore
-from weft.board.spec import FilterConfig, Reader
-from weft.errors import StoreUnavailable, UsageError
-from weft.testing.contracts import ArtifactStoreContract
-from weft.testing.contracts.artifacts.samples import (
+from turnloom.adapters.postgres import PostgresArtifacts, artifact_queries
+from turnloom.board.ports import ArtifactStore
+from turnloom.board.spec import FilterConfig, Reader
+from turnloom.errors import StoreUnavailable, UsageError
+from turnloom.testing.contracts import ArtifactStoreContract
+from turnloom.testing.contracts.artifacts.samples import (
     ANN,
     LATER,
     NOON,
@@ -23,7 +23,7 @@ from weft.testing.contracts.artifacts.samples import (
     ids,
     series,
 )
-from weft.testing.contracts.artifacts.taking import envelopes
+from turnloom.testing.contracts.artifacts.taking import envelopes
 
 EVERYTHING = FilterConfig()
 
@@ -66,17 +66,19 @@ async def test_a_later_schema_is_refused(postgres_url: str) -> None:
     await store.put([artifact("a")])
     await store.aclose()
     later = artifact_queries.VERSION + 1
-    await execute(postgres_url, f"UPDATE weft_schema SET version = {later} WHERE part = 'board'")
+    await execute(
+        postgres_url, f"UPDATE turnloom_schema SET version = {later} WHERE part = 'board'"
+    )
     said = await complaint(PostgresArtifacts(postgres_url))
-    assert f"later release of Weft (schema {later}; this release knows {later - 1})" in said
+    assert f"later release of Turnloom (schema {later}; this release knows {later - 1})" in said
 
 
 async def test_tables_of_an_earlier_release_are_lifted(postgres_url: str) -> None:
     store = PostgresArtifacts(postgres_url)
     await store.put([artifact("a")])
     await store.aclose()
-    await execute(postgres_url, "DROP TABLE weft_consumptions")
-    await execute(postgres_url, "UPDATE weft_schema SET version = 1 WHERE part = 'board'")
+    await execute(postgres_url, "DROP TABLE turnloom_consumptions")
+    await execute(postgres_url, "UPDATE turnloom_schema SET version = 1 WHERE part = 'board'")
     stores = [PostgresArtifacts(postgres_url) for _ in range(4)]
     async with anyio.create_task_group() as tasks:
         for store in stores:
@@ -118,7 +120,7 @@ def test_a_url_that_cannot_be_read() -> None:
 async def test_a_damaged_visibility_shows_nothing(postgres_url: str, corrupt: str) -> None:
     store = PostgresArtifacts(postgres_url)
     await store.put(series(5))
-    statement = f"UPDATE weft_artifacts SET visibility = '{corrupt}' WHERE id IN ('1', '3')"
+    statement = f"UPDATE turnloom_artifacts SET visibility = '{corrupt}' WHERE id IN ('1', '3')"
     await execute(postgres_url, statement)
     assert await ids(store) == ["0", "2", "4"]
     assert await ids(store, limit=2) == ["0", "2"]

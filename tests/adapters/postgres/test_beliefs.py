@@ -9,12 +9,12 @@ import pytest
 from tests.adapters.postgres.test_trouble import execute
 from tests.support.loopback import listening, stay_silent
 from tests.support.servers import PASSWORD, free_port
-from weft.adapters.postgres import PostgresBeliefs, belief_queries
-from weft.errors import StoreUnavailable, UsageError
-from weft.guards.ports import BeliefStore
-from weft.guards.spec import Belief
-from weft.testing.contracts import BeliefStoreContract
-from weft.testing.contracts.beliefs import POOL, outcome
+from turnloom.adapters.postgres import PostgresBeliefs, belief_queries
+from turnloom.errors import StoreUnavailable, UsageError
+from turnloom.guards.ports import BeliefStore
+from turnloom.guards.spec import Belief
+from turnloom.testing.contracts import BeliefStoreContract
+from turnloom.testing.contracts.beliefs import POOL, outcome
 
 
 class TestBeliefs(BeliefStoreContract):
@@ -59,9 +59,11 @@ async def test_a_later_schema_is_refused(postgres_url: str) -> None:
     await store.observe([outcome("a")])
     await store.aclose()
     later = belief_queries.VERSION + 1
-    await execute(postgres_url, f"UPDATE weft_schema SET version = {later} WHERE part = 'beliefs'")
+    await execute(
+        postgres_url, f"UPDATE turnloom_schema SET version = {later} WHERE part = 'beliefs'"
+    )
     said = await complaint(PostgresBeliefs(postgres_url))
-    assert f"later release of Weft (schema {later}; this release knows {later - 1})" in said
+    assert f"later release of Turnloom (schema {later}; this release knows {later - 1})" in said
 
 
 async def test_no_server() -> None:

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from tests.support.documents import into_postgres
-from weft.adapters.postgres import PostgresDocuments
-from weft.testing.contracts import DocumentStoreContract
-from weft.testing.contracts.documents import Put
-from weft.variables.ports import DocumentStore
+from turnloom.adapters.postgres import PostgresDocuments
+from turnloom.testing.contracts import DocumentStoreContract
+from turnloom.testing.contracts.documents import Put
+from turnloom.variables.ports import DocumentStore
 
 
 class TestDocuments(DocumentStoreContract):

@@ -14,10 +14,10 @@ from psycopg.sql import SQL
 from tests.support.documents import into_postgres as add
 from tests.support.loopback import Relay, listening, stay_silent
 from tests.support.servers import PASSWORD, PostgresServer, free_port
-from weft.adapters.postgres import PostgresDocuments, queries
-from weft.errors import DocumentsUnavailable, UsageError
-from weft.testing.contracts.documents import lookup
-from weft.variables.ports import Lookup
+from turnloom.adapters.postgres import PostgresDocuments, queries
+from turnloom.errors import DocumentsUnavailable, UsageError
+from turnloom.testing.contracts.documents import lookup
+from turnloom.variables.ports import Lookup
 
 TIMEOUT = 0.5
 LATE = 3.0
@@ -182,7 +182,7 @@ async def test_an_indexed_lookup_reads_no_other_document(postgres_url: str, key:
     await store.index(wanted)
     await execute(postgres_url, "ANALYZE users")
     text = await plan(postgres_url, wanted)
-    assert "Index Scan using weft_" in text
+    assert "Index Scan using turnloom_" in text
     assert "Sort" not in text
     assert await store.newest(wanted) == documents[7]
     await store.aclose()
@@ -207,7 +207,7 @@ async def test_a_long_key_can_be_written_beside_an_index(postgres_url: str) -> N
 
 
 def test_the_extra_is_named_when_it_is_missing() -> None:
-    script = "import sys; sys.modules['psycopg'] = None; import weft.adapters.postgres"
+    script = "import sys; sys.modules['psycopg'] = None; import turnloom.adapters.postgres"
     done = run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert "UsageError: PostgreSQL needs the package" in done.stderr
-    assert 'pip install "weft[postgres]"' in done.stderr
+    assert 'pip install "turnloom[postgres]"' in done.stderr

@@ -15,20 +15,20 @@ from psycopg.sql import SQL
 from tests.adapters.postgres.test_trouble import execute
 from tests.support.loopback import listening, stay_silent
 from tests.support.servers import PASSWORD, free_port
-from weft.adapters.postgres import PostgresArtifacts, PostgresVectors
-from weft.adapters.postgres import vector_queries as queries
-from weft.adapters.postgres.faults import locate
-from weft.assembly.ports import VectorSearch
-from weft.assembly.service import EmbeddingSearch
-from weft.assembly.service.retrieval import space_of
-from weft.assembly.spec.retrieval import Document, Matching
-from weft.assembly.spec.vectors import Chunk, Entry, Probe, Space
-from weft.board.spec import Private, Reader
-from weft.errors import CollectionUnavailable, UsageError
-from weft.testing import HashingEmbedder
-from weft.testing.contracts import VectorSearchContract
-from weft.testing.contracts.artifacts.samples import artifact
-from weft.testing.contracts.retrieval.samples import EMBEDDER, SPLITTER, ids
+from turnloom.adapters.postgres import PostgresArtifacts, PostgresVectors
+from turnloom.adapters.postgres import vector_queries as queries
+from turnloom.adapters.postgres.faults import locate
+from turnloom.assembly.ports import VectorSearch
+from turnloom.assembly.service import EmbeddingSearch
+from turnloom.assembly.service.retrieval import space_of
+from turnloom.assembly.spec.retrieval import Document, Matching
+from turnloom.assembly.spec.vectors import Chunk, Entry, Probe, Space
+from turnloom.board.spec import Private, Reader
+from turnloom.errors import CollectionUnavailable, UsageError
+from turnloom.testing import HashingEmbedder
+from turnloom.testing.contracts import VectorSearchContract
+from turnloom.testing.contracts.artifacts.samples import artifact
+from turnloom.testing.contracts.retrieval.samples import EMBEDDER, SPLITTER, ids
 
 
 def collection(url: str, name: str = "library", *, exact: bool = False) -> EmbeddingSearch:
@@ -83,7 +83,7 @@ async def fill(url: str, matrix: NDArray[np.float64]) -> None:
         some = given[first : first + 1_000]
         await store.replace([entry.id for entry in some], some)
     await store.aclose()
-    await execute(url, "ANALYZE weft_chunks")
+    await execute(url, "ANALYZE turnloom_chunks")
 
 
 async def recall(
@@ -119,9 +119,9 @@ async def test_almost_all_of_the_nearest_are_found(postgres_url: str) -> None:
         assert await recall(postgres_url, matrix, filters, few=0) >= 0.95
         assert await recall(forced, matrix, filters, few=0) >= 0.95
     assert await recall(forced, matrix, rare) == 1.0  # few pass, and each of them is compared
-    assert "weft_chunks_near_1" in await plan(forced, matrix, rare, indexed=True)
-    assert "weft_chunks_near_1" in await plan(postgres_url, matrix, (), indexed=True)
-    assert "weft_chunks_near_1" not in await plan(postgres_url, matrix, (), indexed=False)
+    assert "turnloom_chunks_near_1" in await plan(forced, matrix, rare, indexed=True)
+    assert "turnloom_chunks_near_1" in await plan(postgres_url, matrix, (), indexed=True)
+    assert "turnloom_chunks_near_1" not in await plan(postgres_url, matrix, (), indexed=False)
 
 
 async def plan(
@@ -204,17 +204,17 @@ async def test_a_later_schema_is_refused(postgres_url: str) -> None:
     search = collection(postgres_url)
     await search.add([Document("a", "red fish")])
     await search.aclose()
-    await execute(postgres_url, "UPDATE weft_schema SET version = 3 WHERE part = 'vectors'")
+    await execute(postgres_url, "UPDATE turnloom_schema SET version = 3 WHERE part = 'vectors'")
     said = await complaint(collection(postgres_url))
-    assert "later release of Weft (schema 3; this release knows 2)" in said
+    assert "later release of Turnloom (schema 3; this release knows 2)" in said
 
 
 async def test_tables_of_an_earlier_release_are_brought_up_to_date(postgres_url: str) -> None:
     search = collection(postgres_url)
     await search.add([Document("a", "red fish")])
     await search.aclose()
-    await execute(postgres_url, "ALTER TABLE weft_chunks DROP COLUMN visibility")
-    await execute(postgres_url, "UPDATE weft_schema SET version = 1 WHERE part = 'vectors'")
+    await execute(postgres_url, "ALTER TABLE turnloom_chunks DROP COLUMN visibility")
+    await execute(postgres_url, "UPDATE turnloom_schema SET version = 1 WHERE part = 'vectors'")
     search = collection(postgres_url)
     await search.add([Document("b", "red fish", visibility=Private({"ann"}))])
     assert await ids(search, "red fish") == ["a"]

@@ -4,13 +4,13 @@ import subprocess
 import sys
 from time import process_time
 
-from weft.adapters.semantic_text_splitter import SemanticSplitter
-from weft.adapters.splintr import SplintrCounter
-from weft.assembly.logic.retrieval import Estimate
-from weft.assembly.ports import Splitter
-from weft.assembly.spec.retrieval import Chunking
-from weft.testing import ParagraphSplitter
-from weft.testing.contracts import SplitterContract
+from turnloom.adapters.semantic_text_splitter import SemanticSplitter
+from turnloom.adapters.splintr import SplintrCounter
+from turnloom.assembly.logic.retrieval import Estimate
+from turnloom.assembly.ports import Splitter
+from turnloom.assembly.spec.retrieval import Chunking
+from turnloom.testing import ParagraphSplitter
+from turnloom.testing.contracts import SplitterContract
 
 
 class TestSplitter(SplitterContract):
@@ -78,7 +78,7 @@ def test_how_it_cuts_is_in_its_name() -> None:
 
 def test_the_extra_is_named_when_it_is_missing() -> None:
     name = "semantic_text_splitter"
-    script = f"import sys; sys.modules['{name}'] = None; import weft.adapters.{name}"
+    script = f"import sys; sys.modules['{name}'] = None; import turnloom.adapters.{name}"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert "UsageError: Cutting texts needs the package" in done.stderr
-    assert 'pip install "weft[vectors]"' in done.stderr
+    assert 'pip install "turnloom[vectors]"' in done.stderr

@@ -5,11 +5,11 @@ import sys
 
 import pytest
 
-from weft.adapters.splintr import SplintrCounter
-from weft.assembly.logic.retrieval import Estimate
-from weft.assembly.ports import TokenCounter
-from weft.errors import UsageError
-from weft.testing.contracts import TokenCounterContract
+from turnloom.adapters.splintr import SplintrCounter
+from turnloom.assembly.logic.retrieval import Estimate
+from turnloom.assembly.ports import TokenCounter
+from turnloom.errors import UsageError
+from turnloom.testing.contracts import TokenCounterContract
 
 
 class TestCounter(TokenCounterContract):
@@ -40,7 +40,7 @@ def test_an_unknown_vocabulary_is_refused() -> None:
 
 
 def test_the_extra_is_named_when_it_is_missing() -> None:
-    script = "import sys; sys.modules['splintr'] = None; import weft.adapters.splintr"
+    script = "import sys; sys.modules['splintr'] = None; import turnloom.adapters.splintr"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert "UsageError: Counting tokens needs the package" in done.stderr
-    assert 'pip install "weft[tokens]"' in done.stderr
+    assert 'pip install "turnloom[tokens]"' in done.stderr

@@ -5,10 +5,10 @@ import resource
 import sys
 from pathlib import Path
 
-from weft.adapters.sqlite import SqliteStore
-from weft.errors import StoreUnavailable
-from weft.runtime.spec import Stop
-from weft.testing.contracts import CODEC, Noted, event, events
+from turnloom.adapters.sqlite import SqliteStore
+from turnloom.errors import StoreUnavailable
+from turnloom.runtime.spec import Stop
+from turnloom.testing.contracts import CODEC, Noted, event, events
 
 LINE = 7
 

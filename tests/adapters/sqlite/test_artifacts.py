@@ -10,15 +10,21 @@ import anyio
 import pytest
 
 from tests.adapters.sqlite.test_contracts import two_stores
-from weft.adapters.sqlite import SqliteStore, queries
-from weft.board.ports import ArtifactStore
-from weft.board.service import rebuild
-from weft.board.spec import FilterConfig, Reader, Tenant
-from weft.errors import StoreUnavailable, UsageError
-from weft.log.ports import EventLog
-from weft.testing.contracts import CODEC, ArtifactStoreContract, FollowingContract, event, events
-from weft.testing.contracts.artifacts.following import answers, batch, consumed, published
-from weft.testing.contracts.artifacts.samples import (
+from turnloom.adapters.sqlite import SqliteStore, queries
+from turnloom.board.ports import ArtifactStore
+from turnloom.board.service import rebuild
+from turnloom.board.spec import FilterConfig, Reader, Tenant
+from turnloom.errors import StoreUnavailable, UsageError
+from turnloom.log.ports import EventLog
+from turnloom.testing.contracts import (
+    CODEC,
+    ArtifactStoreContract,
+    FollowingContract,
+    event,
+    events,
+)
+from turnloom.testing.contracts.artifacts.following import answers, batch, consumed, published
+from turnloom.testing.contracts.artifacts.samples import (
     ANN,
     LATER,
     NOON,
@@ -28,7 +34,7 @@ from weft.testing.contracts.artifacts.samples import (
     ids,
     series,
 )
-from weft.testing.contracts.artifacts.taking import envelopes
+from turnloom.testing.contracts.artifacts.taking import envelopes
 
 EVERYTHING = FilterConfig()
 
@@ -85,7 +91,7 @@ def change(path: Path, *statements: str) -> None:
 
 
 async def test_artifacts_stay_in_the_file_of_the_log(tmp_path: Path) -> None:
-    path = tmp_path / "weft.db"
+    path = tmp_path / "turnloom.db"
     for position in range(2):
         store = SqliteStore(path, CODEC)
         await store.log.append("a", [event("a", position + 1)], position)
@@ -93,7 +99,7 @@ async def test_artifacts_stay_in_the_file_of_the_log(tmp_path: Path) -> None:
         assert len(await store.log.read("a")) == position + 1
         assert await ids(store.artifacts) == ["0", "1"][: position + 1]
         await store.aclose()
-    assert os.listdir(tmp_path) == ["weft.db"]
+    assert os.listdir(tmp_path) == ["turnloom.db"]
 
 
 # What is known of agents, and then what steps came to, came last.
@@ -113,7 +119,7 @@ LEARNED = ("beliefs", "observations", *KNOWN)
 async def test_a_file_of_an_earlier_release_is_lifted(
     tmp_path: Path, version: int, missing: tuple[str, ...]
 ) -> None:
-    path = tmp_path / "weft.db"
+    path = tmp_path / "turnloom.db"
     store = SqliteStore(path, CODEC)
     await store.log.append("a", events("a", 3), 0)
     await store.aclose()
@@ -135,14 +141,14 @@ async def test_a_file_of_an_earlier_release_is_lifted(
 
 
 async def test_a_board_elsewhere_is_left_to_others(tmp_path: Path) -> None:
-    store = SqliteStore(tmp_path / "weft.db", CODEC, board=False)
+    store = SqliteStore(tmp_path / "turnloom.db", CODEC, board=False)
     await store.log.append("r", batch("r", published("a")), 0)
     assert not store.artifacts.follows_log and await ids(store.artifacts) == []
     await store.aclose()
 
 
 async def test_a_lost_index_is_made_again(tmp_path: Path) -> None:
-    path = tmp_path / "weft.db"
+    path = tmp_path / "turnloom.db"
     store = SqliteStore(path, CODEC)
     for n in range(3):
         at = NOON - n * SECOND
@@ -158,7 +164,7 @@ async def test_a_lost_index_is_made_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("corrupt", ["", '{"kind":"everyone"}', '{"kind":"tenant"}', "public"])
 async def test_a_damaged_visibility_shows_nothing(tmp_path: Path, corrupt: str) -> None:
-    path = tmp_path / "weft.db"
+    path = tmp_path / "turnloom.db"
     store = SqliteStore(path, CODEC)
     await store.artifacts.put(series(5))
     change(path, f"UPDATE artifacts SET visibility = '{corrupt}' WHERE id IN ('1', '3')")
@@ -170,7 +176,7 @@ async def test_a_damaged_visibility_shows_nothing(tmp_path: Path, corrupt: str) 
 
 async def test_the_index_alone_opens_nothing(tmp_path: Path) -> None:
     """An entry in everybody's scope does not show what the artifact itself says is somebody's."""
-    path = tmp_path / "weft.db"
+    path = tmp_path / "turnloom.db"
     store = SqliteStore(path, CODEC)
     hidden = '{"kind":"tenant","tenant_id":"globex"}'
     await store.artifacts.put([artifact("a"), artifact("b", visibility=Tenant("acme"))])
@@ -194,7 +200,7 @@ async def test_a_reader_that_stops_waiting_stops_the_reading(tmp_path: Path) -> 
 
 
 async def test_a_closed_store_refuses(tmp_path: Path) -> None:
-    store = SqliteStore(tmp_path / "weft.db", CODEC)
+    store = SqliteStore(tmp_path / "turnloom.db", CODEC)
     await store.artifacts.put([artifact("a")])
     assert await ids(store.artifacts) == ["a"]
     await store.aclose()

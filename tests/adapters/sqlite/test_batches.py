@@ -9,19 +9,19 @@ from pathlib import Path
 import anyio
 import pytest
 
-from weft.adapters.sqlite import SqliteStore
-from weft.adapters.sqlite.places import Places
-from weft.adapters.sqlite.writer import Writer
-from weft.errors import Conflict
-from weft.runtime.spec import Stop
-from weft.testing.contracts import CODEC, Noted, event, events
+from turnloom.adapters.sqlite import SqliteStore
+from turnloom.adapters.sqlite.places import Places
+from turnloom.adapters.sqlite.writer import Writer
+from turnloom.errors import Conflict
+from turnloom.runtime.spec import Stop
+from turnloom.testing.contracts import CODEC, Noted, event, events
 
 STOP = Stop("ann")
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    return tmp_path / "weft.db"
+    return tmp_path / "turnloom.db"
 
 
 @pytest.fixture

@@ -14,16 +14,16 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from weft.adapters.sqlite import SqliteStore
-from weft.adapters.sqlite.background import Background
-from weft.errors import Conflict, StoreUnavailable, UsageError
-from weft.runtime.spec import Stop
-from weft.testing.contracts import CODEC, Noted, event, events, until
+from turnloom.adapters.sqlite import SqliteStore
+from turnloom.adapters.sqlite.background import Background
+from turnloom.errors import Conflict, StoreUnavailable, UsageError
+from turnloom.runtime.spec import Stop
+from turnloom.testing.contracts import CODEC, Noted, event, events, until
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    return tmp_path / "weft.db"
+    return tmp_path / "turnloom.db"
 
 
 @pytest.fixture
@@ -179,7 +179,7 @@ async def test_a_claim_that_cannot_be_given_back_is_given_back_later(
     store, other = SqliteStore(path, CODEC, patience=0.01), SqliteStore(path, CODEC)
     claim = store.claims.claim("a")
     await claim.__aenter__()
-    with locked(path), caplog.at_level(logging.WARNING, "weft.sqlite"):
+    with locked(path), caplog.at_level(logging.WARNING, "turnloom.sqlite"):
         await claim.__aexit__(None, None, None)
     assert "cannot be given back yet" in caplog.text
     assert not await store.claims.held("a")
@@ -192,7 +192,7 @@ async def test_a_claim_that_cannot_be_given_back_is_given_back_later(
 
 async def test_the_wal_is_copied_and_used_again(path: Path) -> None:
     store = SqliteStore(path, CODEC, checkpoint_after=100_000)
-    largest, wal = 0, path.with_name("weft.db-wal")
+    largest, wal = 0, path.with_name("turnloom.db-wal")
     for position in range(0, 3000, 10):
         await store.log.append("a", events("a", 10, after=position), position)
         largest = max(largest, os.stat(wal).st_size)
@@ -200,7 +200,7 @@ async def test_the_wal_is_copied_and_used_again(path: Path) -> None:
             await anyio.sleep(0.002)
     assert len(await store.log.read("a")) == 3000
     await store.aclose()
-    assert os.listdir(path.parent) == ["weft.db"]
+    assert os.listdir(path.parent) == ["turnloom.db"]
     assert largest < 2 * os.stat(path).st_size + 2_000_000
 
 
@@ -208,7 +208,7 @@ async def test_a_failed_checkpoint_is_logged(
     path: Path, store: SqliteStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     nowhere = Background(path / "below a file", 0.0)
-    with caplog.at_level(logging.WARNING, "weft.sqlite"):
+    with caplog.at_level(logging.WARNING, "turnloom.sqlite"):
         nowhere.checkpoint()
         await nowhere.close(lambda: None)
     assert "The next one tries again" in caplog.text

@@ -5,12 +5,12 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from weft.adapters.sqlite import SqliteStore
-from weft.flow.ports import Results
-from weft.guards.ports import BeliefStore
-from weft.log.ports import EventLog
-from weft.runtime.ports import Claims, Inbox, Snapshots
-from weft.testing.contracts import (
+from turnloom.adapters.sqlite import SqliteStore
+from turnloom.flow.ports import Results
+from turnloom.guards.ports import BeliefStore
+from turnloom.log.ports import EventLog
+from turnloom.runtime.ports import Claims, Inbox, Snapshots
+from turnloom.testing.contracts import (
     CODEC,
     BeliefStoreContract,
     ClaimsContract,
@@ -24,7 +24,7 @@ from weft.testing.contracts import (
 @asynccontextmanager
 async def two_stores() -> AsyncGenerator[tuple[SqliteStore, SqliteStore], None]:
     with tempfile.TemporaryDirectory() as folder:
-        stores = tuple(SqliteStore(Path(folder, "new", "weft.db"), CODEC) for _ in range(2))
+        stores = tuple(SqliteStore(Path(folder, "new", "turnloom.db"), CODEC) for _ in range(2))
         try:
             yield stores[0], stores[1]
         finally:

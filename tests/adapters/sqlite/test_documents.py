@@ -13,11 +13,11 @@ import pytest
 from anyio import to_thread
 
 from tests.support.documents import into_sqlite as add
-from weft.adapters.sqlite import SqliteDocuments, lookups
-from weft.errors import DocumentsUnavailable, UsageError
-from weft.testing.contracts import DocumentStoreContract
-from weft.testing.contracts.documents import Put, lookup
-from weft.variables.ports import DocumentStore, Lookup
+from turnloom.adapters.sqlite import SqliteDocuments, lookups
+from turnloom.errors import DocumentsUnavailable, UsageError
+from turnloom.testing.contracts import DocumentStoreContract
+from turnloom.testing.contracts.documents import Put, lookup
+from turnloom.variables.ports import DocumentStore, Lookup
 
 TIMEOUT = 0.3
 LATE = 3.0
@@ -65,7 +65,7 @@ async def test_an_indexed_lookup_reads_no_other_document(tmp_path: Path, key: st
     store = SqliteDocuments(tmp_path)
     assert plan(tmp_path, lookup(key=key)) == "SCAN users"
     await store.index(lookup(key=key))
-    assert plan(tmp_path, lookup(key=key)).startswith("SEARCH users USING INDEX weft_")
+    assert plan(tmp_path, lookup(key=key)).startswith("SEARCH users USING INDEX turnloom_")
     assert "TEMP B-TREE" not in plan(tmp_path, lookup(key=key))
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weft.adapters.memory import MemoryStore
-from weft.adapters.sqlite import SqliteStore
-from weft.adapters.sqlite.places import Places
-from weft.errors import Conflict
-from weft.runtime.spec import Stop
-from weft.testing.contracts import CODEC, event
+from turnloom.adapters.memory import MemoryStore
+from turnloom.adapters.sqlite import SqliteStore
+from turnloom.adapters.sqlite.places import Places
+from turnloom.errors import Conflict
+from turnloom.runtime.spec import Stop
+from turnloom.testing.contracts import CODEC, event
 
 RUNS = st.sampled_from("ab")
 IDS = st.integers(0, 25).map(str)
@@ -55,7 +55,7 @@ async def append(store: Store, run: str, position: int, ids: list[str]) -> objec
 
 async def compare(folder: str, deeds: list[tuple[int, tuple[str, str, object]]]) -> None:
     memory = MemoryStore(CODEC)
-    stores = [SqliteStore(Path(folder, "weft.db"), CODEC) for _ in range(2)]
+    stores = [SqliteStore(Path(folder, "turnloom.db"), CODEC) for _ in range(2)]
     try:
         for who, deed in deeds:
             assert await do(stores[who], deed) == await do(memory, deed)

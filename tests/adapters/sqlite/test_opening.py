@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from weft.adapters.sqlite import SqliteStore, queries
-from weft.errors import StoreUnavailable
-from weft.testing.contracts import CODEC, event, events
+from turnloom.adapters.sqlite import SqliteStore, queries
+from turnloom.errors import StoreUnavailable
+from turnloom.testing.contracts import CODEC, event, events
 
 
 async def refusal(path: Path) -> str:
@@ -30,7 +30,7 @@ async def refusal(path: Path) -> str:
 
 async def test_nothing_is_opened_before_the_first_use(tmp_path: Path) -> None:
     threads = threading.active_count()
-    store = SqliteStore(tmp_path / "new" / "weft.db", CODEC)
+    store = SqliteStore(tmp_path / "new" / "turnloom.db", CODEC)
     assert not os.listdir(tmp_path)
     await store.aclose()
     assert not os.listdir(tmp_path)
@@ -38,7 +38,7 @@ async def test_nothing_is_opened_before_the_first_use(tmp_path: Path) -> None:
 
 
 async def test_no_thread_is_started_for_short_work(tmp_path: Path) -> None:
-    store = SqliteStore(tmp_path / "weft.db", CODEC)
+    store = SqliteStore(tmp_path / "turnloom.db", CODEC)
     threads = threading.active_count()
     await store.log.append("a", events("a", 7), 0)
     await store.log.read("a")
@@ -48,11 +48,11 @@ async def test_no_thread_is_started_for_short_work(tmp_path: Path) -> None:
 
 
 async def test_the_file_tells_what_it_is_and_people_can_read_it(tmp_path: Path) -> None:
-    path = tmp_path / "a" / "b" / "weft.db"
+    path = tmp_path / "a" / "b" / "turnloom.db"
     store = SqliteStore(path, CODEC)
     await store.log.append("r1", events("r1", 2), 0)
     await store.aclose()
-    assert os.listdir(path.parent) == ["weft.db"]
+    assert os.listdir(path.parent) == ["turnloom.db"]
     with closing(sqlite3.connect(path)) as database:
         assert database.execute("PRAGMA application_id").fetchone() == (queries.APPLICATION,)
         assert database.execute("PRAGMA user_version").fetchone() == (queries.VERSION,)
@@ -62,7 +62,7 @@ async def test_the_file_tells_what_it_is_and_people_can_read_it(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    "name", ["it's a file", "file:weft.db?mode=ro", ":memory:", "läuft 走る.db"]
+    "name", ["it's a file", "file:turnloom.db?mode=ro", ":memory:", "läuft 走る.db"]
 )
 async def test_odd_file_names(tmp_path: Path, name: str) -> None:
     for position in range(2):
@@ -73,7 +73,7 @@ async def test_odd_file_names(tmp_path: Path, name: str) -> None:
 
 
 async def test_an_empty_file_is_taken(tmp_path: Path) -> None:
-    path = tmp_path / "weft.db"
+    path = tmp_path / "turnloom.db"
     path.touch()
     store = SqliteStore(path, CODEC)
     await store.log.append("a", events("a", 1), 0)
@@ -99,7 +99,7 @@ async def test_a_database_of_another_program_is_left_alone(tmp_path: Path) -> No
 
 
 async def test_a_later_schema_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "weft.db"
+    path = tmp_path / "turnloom.db"
     store = SqliteStore(path, CODEC)
     await store.log.append("a", events("a", 1), 0)
     await store.aclose()
@@ -115,7 +115,7 @@ async def test_a_folder_is_refused(tmp_path: Path) -> None:
 async def test_a_place_that_cannot_be_is_refused_until_it_can(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.touch()
-    store = SqliteStore(blocked / "weft.db", CODEC)
+    store = SqliteStore(blocked / "turnloom.db", CODEC)
     with pytest.raises(StoreUnavailable, match="cannot be made"):
         await store.log.append("a", events("a", 1), 0)
     blocked.unlink()
@@ -125,7 +125,7 @@ async def test_a_place_that_cannot_be_is_refused_until_it_can(tmp_path: Path) ->
 
 
 async def test_a_damaged_file_says_so(tmp_path: Path) -> None:
-    path = tmp_path / "weft.db"
+    path = tmp_path / "turnloom.db"
     store = SqliteStore(path, CODEC)
     for position in range(0, 2000, 500):
         await store.log.append("a", events("a", 500, after=position), position)

@@ -13,10 +13,10 @@ import pytest
 from anyio.abc import Process
 from anyio.streams.text import TextReceiveStream
 
-from weft.adapters.sqlite import SqliteStore
-from weft.errors import RunBusy
-from weft.testing.contracts import CODEC, event, events
-from weft.testing.contracts.facts import PATIENCE
+from turnloom.adapters.sqlite import SqliteStore
+from turnloom.errors import RunBusy
+from turnloom.testing.contracts import CODEC, event, events
+from turnloom.testing.contracts.facts import PATIENCE
 
 CHILD = Path(__file__).with_name("child.py")
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -24,7 +24,7 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    return tmp_path / "weft.db"
+    return tmp_path / "turnloom.db"
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ async def test_a_claim_of_another_process(path: Path, store: SqliteStore) -> Non
             async with store.claims.claim("a"):
                 pass
         assert f"process {process.pid}" in str(busy.value)
-        assert "`weft answer`/`weft cancel`" in str(busy.value)
+        assert "`turnloom answer`/`turnloom cancel`" in str(busy.value)
         await tell(process)
         await said(process, "free")
         assert not await store.claims.held("a")
@@ -140,7 +140,7 @@ def test_a_full_disk_is_stood(path: Path) -> None:
     command = [sys.executable, str(CHILD), "fill_the_disk", str(path)]
     done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=50)
     assert done.returncode == 0, done.stderr
-    assert "weft resume RUN" in done.stdout
+    assert "turnloom resume RUN" in done.stdout
     assert str(path) in done.stdout
     assert "went on" in done.stdout
 

@@ -13,17 +13,17 @@ from threading import Barrier, Thread
 import anyio
 import pytest
 
-from weft.adapters.sqlite.vectors import SqliteVectors, queries
-from weft.adapters.sqlite.vectors.file import File
-from weft.assembly.ports import VectorSearch
-from weft.assembly.service import EmbeddingSearch
-from weft.assembly.service.retrieval import space_of
-from weft.assembly.spec.retrieval import Document, Matching
-from weft.board.spec import Private, Reader
-from weft.errors import CollectionUnavailable, UsageError
-from weft.testing import HashingEmbedder
-from weft.testing.contracts import VectorSearchContract, WordsContract
-from weft.testing.contracts.retrieval.samples import (
+from turnloom.adapters.sqlite.vectors import SqliteVectors, queries
+from turnloom.adapters.sqlite.vectors.file import File
+from turnloom.assembly.ports import VectorSearch
+from turnloom.assembly.service import EmbeddingSearch
+from turnloom.assembly.service.retrieval import space_of
+from turnloom.assembly.spec.retrieval import Document, Matching
+from turnloom.board.spec import Private, Reader
+from turnloom.errors import CollectionUnavailable, UsageError
+from turnloom.testing import HashingEmbedder
+from turnloom.testing.contracts import VectorSearchContract, WordsContract
+from turnloom.testing.contracts.retrieval.samples import (
     EMBEDDER,
     NOUNS,
     SPLITTER,
@@ -153,7 +153,7 @@ async def test_files_that_are_none_of_ours_are_left_alone(tmp_path: Path) -> Non
     said = {
         "notes.db": "is damaged or no database",
         "other.db": "of another program",
-        "later.db": "later release of Weft",
+        "later.db": "later release of Turnloom",
         "folder.db": "cannot be used",
         "file/x.db": "cannot be made",
     }
@@ -210,10 +210,10 @@ async def test_searches_do_not_hold_the_loop(tmp_path: Path, strict_loop: None) 
 
 
 def test_the_extra_is_named_when_it_is_missing() -> None:
-    script = "import sys; sys.modules['numpy'] = None; import weft.adapters.sqlite.vectors"
+    script = "import sys; sys.modules['numpy'] = None; import turnloom.adapters.sqlite.vectors"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert "UsageError: Collections in a file need the package 'numpy'" in done.stderr
-    assert 'pip install "weft[vectors]"' in done.stderr
+    assert 'pip install "turnloom[vectors]"' in done.stderr
 
 
 @pytest.mark.repeats

@@ -4,10 +4,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from weft.adapters.system import ALPHABET, SystemClock, SystemEntropy, SystemEnvironment
-from weft.log.ports import Clock
-from weft.runtime.ports import Entropy
-from weft.variables.ports import Environment
+from turnloom.adapters.system import ALPHABET, SystemClock, SystemEntropy, SystemEnvironment
+from turnloom.log.ports import Clock
+from turnloom.runtime.ports import Entropy
+from turnloom.variables.ports import Environment
 
 
 def test_the_clock_is_aware_and_in_utc() -> None:
@@ -30,6 +30,6 @@ def test_tokens_are_short_words_without_lookalikes() -> None:
 
 def test_the_environment_is_read_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     environment: Environment = SystemEnvironment()
-    assert environment.get("WEFT_TEST_COLOUR") is None
-    monkeypatch.setenv("WEFT_TEST_COLOUR", "red")
-    assert environment.get("WEFT_TEST_COLOUR") == "red"
+    assert environment.get("TURNLOOM_TEST_COLOUR") is None
+    monkeypatch.setenv("TURNLOOM_TEST_COLOUR", "red")
+    assert environment.get("TURNLOOM_TEST_COLOUR") == "red"

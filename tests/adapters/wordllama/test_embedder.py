@@ -3,10 +3,10 @@
 import subprocess
 import sys
 
-from weft.adapters.wordllama import WordLlamaEmbedder
-from weft.assembly.logic.retrieval import unit
-from weft.assembly.ports import Embedder
-from weft.testing.contracts import EmbedderContract
+from turnloom.adapters.wordllama import WordLlamaEmbedder
+from turnloom.assembly.logic.retrieval import unit
+from turnloom.assembly.ports import Embedder
+from turnloom.testing.contracts import EmbedderContract
 
 
 class TestEmbedder(EmbedderContract):
@@ -30,7 +30,7 @@ async def test_meaning_counts_where_no_word_is_shared() -> None:
 def test_the_log_of_the_program_is_left_alone() -> None:
     script = """
 import asyncio, logging
-from weft.adapters.wordllama import WordLlamaEmbedder
+from turnloom.adapters.wordllama import WordLlamaEmbedder
 asyncio.run(WordLlamaEmbedder().embed(["a"]))
 print(logging.getLogger().handlers, logging.getLogger().level)
 """
@@ -40,7 +40,7 @@ print(logging.getLogger().handlers, logging.getLogger().level)
 
 def test_the_extra_is_named_when_it_is_missing() -> None:
     script = "import sys; sys.modules['wordllama'] = None; "
-    script += "from weft.adapters.wordllama import WordLlamaEmbedder; WordLlamaEmbedder()"
+    script += "from turnloom.adapters.wordllama import WordLlamaEmbedder; WordLlamaEmbedder()"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert "UsageError: Embeddings need the package" in done.stderr
-    assert 'pip install "weft[embeddings]"' in done.stderr
+    assert 'pip install "turnloom[embeddings]"' in done.stderr

@@ -3,12 +3,12 @@
 import json
 from typing import Any
 
-from weft.kernel.documents import Document
-from weft.kernel.models import Report
-from weft.kernel.values import Json
-from weft.variables.logic.checking import Known, check_variables
-from weft.variables.logic.triggers import definition_model
-from weft.variables.spec import Definition, Exposure
+from turnloom.kernel.documents import Document
+from turnloom.kernel.models import Report
+from turnloom.kernel.values import Json
+from turnloom.variables.logic.checking import Known, check_variables
+from turnloom.variables.logic.triggers import definition_model
+from turnloom.variables.spec import Definition, Exposure
 
 _SCHEMA = json.dumps(definition_model().model_json_schema())
 

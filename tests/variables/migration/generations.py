@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from weft.kernel.values import Json
+from turnloom.kernel.values import Json
 
 
 class Generation(NamedTuple):

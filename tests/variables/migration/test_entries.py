@@ -6,8 +6,8 @@ import pytest
 
 from tests.variables.migration.checked import problems
 from tests.variables.migration.generations import answers, concepts, derived, says
-from weft.kernel.values import Json
-from weft.variables.logic.migration import Migrated, Note, migrate
+from turnloom.kernel.values import Json
+from turnloom.variables.logic.migration import Migrated, Note, migrate
 
 
 def declare(entry: Json) -> Migrated:

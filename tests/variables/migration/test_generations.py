@@ -4,7 +4,7 @@ import pytest
 
 from tests.variables.migration.checked import declarable, problems
 from tests.variables.migration.generations import GENERATIONS, SEED_000, Generation
-from weft.variables.logic.migration import migrate
+from turnloom.variables.logic.migration import migrate
 
 
 @pytest.mark.parametrize("generation", GENERATIONS, ids=lambda each: each.title)

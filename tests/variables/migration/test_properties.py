@@ -6,8 +6,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.variables.migration.checked import declarable, problems
-from weft.kernel.values import Json
-from weft.variables.logic.migration import migrate
+from turnloom.kernel.values import Json
+from turnloom.variables.logic.migration import migrate
 
 numbers = st.integers() | st.floats(allow_nan=False, allow_infinity=False)  # as JSON has them
 scalars = st.none() | st.booleans() | numbers | st.text()

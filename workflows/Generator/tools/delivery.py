@@ -10,8 +10,8 @@ from typing import Any
 
 from anyio import to_thread
 
-from weft import Context, DefinitionError, use_ui_tool
-from weft.wiring import Folders
+from turnloom import Context, DefinitionError, use_ui_tool
+from turnloom.wiring import Folders
 
 # Never a path.
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")

@@ -17,10 +17,10 @@ from typing import Any
 import anyio
 from anyio import to_thread
 
-from weft import Context, use_ui_tool
-from weft.adapters.files import dump
-from weft.variables.spec import Definition, Derived, FromEnvironment, UiResponse
-from weft.wiring import Folders
+from turnloom import Context, use_ui_tool
+from turnloom.adapters.files import dump
+from turnloom.variables.spec import Definition, Derived, FromEnvironment, UiResponse
+from turnloom.wiring import Folders
 
 # The parts of a draft in the order of their writing, and the key around each in its file.
 PARTS = {
@@ -257,7 +257,7 @@ def _code(tools: Sequence[Draft]) -> str:
     source = [
         '"""What the tools do. One that asks nobody gives a sample until you write its work."""',
         "from typing import Any",
-        "from weft import use_ui_tool",
+        "from turnloom import use_ui_tool",
         *map(_function, tools),
     ]
     return f"{ast.unparse(ast.parse(chr(10).join(source)))}\n"
@@ -290,7 +290,7 @@ async def _rehearse(folder: Path) -> None:
     Raises:
         ValueError: it did not come to its end.
     """
-    command = [sys.executable, "-m", "weft", "run", str(folder)]
+    command = [sys.executable, "-m", "turnloom", "run", str(folder)]
     options = ["--store", "memory", "--unattended", "--json"]
     with anyio.fail_after(PATIENCE):
         done = await anyio.run_process([*command, *options], input=b"", check=False)

@@ -2,7 +2,7 @@
 
 import os
 
-from weft import Context
+from turnloom import Context
 
 
 def note_production(context_variables: Context) -> None:

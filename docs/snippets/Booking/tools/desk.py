@@ -1,4 +1,4 @@
-from weft import Context, use_ui_tool
+from turnloom import Context, use_ui_tool
 
 
 def free_tables(day: str, guests: int) -> list[int]:

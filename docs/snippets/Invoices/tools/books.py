@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from weft import Context
+from turnloom import Context
 
 RATES = {"USD": 0.9, "GBP": 1.2}
 

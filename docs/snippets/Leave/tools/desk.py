@@ -1,6 +1,6 @@
 """The desk where leave is asked for; what it does is noted in desk.txt."""
 
-from weft import Context, QuestionExpired, use_ui_tool
+from turnloom import Context, QuestionExpired, use_ui_tool
 
 
 def note(text: str) -> str:

@@ -1,6 +1,6 @@
 """What happens around the report: an archive is opened, filled and closed."""
 
-from weft import Context
+from turnloom import Context
 
 
 class Archive:

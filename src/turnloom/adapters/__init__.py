@@ -1,0 +1,1 @@
+"""The neighbours of Turnloom, one folder each; none knows another."""

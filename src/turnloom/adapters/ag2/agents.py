@@ -1,0 +1,182 @@
+"""An engine in which an agent of AG2 takes the turn."""
+
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any, cast
+
+from ag2 import Agent, AgentReply
+from ag2.config import ModelConfig
+from ag2.context import ConversationContext
+from ag2.events import BaseEvent, HumanInputRequest, ModelResponse, ToolCallEvent
+from ag2.events.conditions import Condition
+from ag2.exceptions import HumanInputFailedError
+from ag2.middleware import BaseMiddleware, Middleware
+from ag2.middleware.base import AgentTurn, ToolExecution, ToolResultType
+from ag2.plugin import Plugin
+from ag2.stream import MemoryStream
+from ag2.tools.final import ClientTool
+
+from turnloom.adapters.ag2.asking import Asked
+from turnloom.adapters.ag2.forms import answer_of, offer_of
+from turnloom.adapters.ag2.messages import messages_of
+from turnloom.adapters.ag2.mirror import Mirror
+from turnloom.adapters.ag2.naming import Models
+from turnloom.agents.logic.spelling import spelled
+from turnloom.agents.spec import Answer, Patience, Task, use_ui_tool
+from turnloom.errors import EngineError, TurnloomError, UsageError
+from turnloom.kernel.contained import Interrupted, called
+from turnloom.kernel.values import as_data, preview, said
+
+# The tool by whose name agents ask people.
+HUMAN_INPUT = "human_input"
+
+
+class AG2AgentEngine:
+    """Has an agent of AG2 take the turn: one that `make` gives, anew for each call.
+
+    It asks the model of its own `config`, or if it has none, the one that the task names, or else
+    `model`. Its own tools run inside the call, with the run's variables as its context's; it asks
+    people by questions of the run.
+    """
+
+    takes_variables = True
+
+    def __init__(
+        self,
+        make: Callable[[], Any],
+        model: str | ModelConfig | None = None,
+        *,
+        patience: Patience | None = None,
+    ) -> None:
+        self._make = make
+        self._default = model
+        self._models = Models(model)
+        self._patience = patience or Patience()
+
+    async def __call__(self, task: Task) -> Answer:
+        """What the agent says to the task.
+
+        Raises:
+            EngineError: its model does not answer, or something else fails that it does.
+            UsageError: there is no agent, it has no model, or a tool has the name of another.
+        """
+        agent = await self._agent()
+        names = spelled(tool.name for tool in task.tools)
+        offer = offer_of(task, names)
+        tools = [ClientTool({"function": asdict(each.function)}) for each in offer.tools]
+        model = Asked(task, self._config(agent, task), tools, self._patience)
+        form = {} if offer.form is None else {"response_schema": offer.form}
+        try:
+            reply = await _take(agent, model, messages_of(task, names), tools=tools, **form)
+        except TurnloomError:
+            raise
+        except Exception as error:
+            if isinstance(error, HumanInputFailedError) and isinstance(error.cause, Interrupted):
+                raise error.cause from error
+            who = f"The agent of AG2 that answers for {task.agent!r}"
+            raise EngineError(f"{who} failed: {type(error).__name__}: {said(error)}") from error
+        return model.completed(answer_of(task, names, reply.response, model.answered))
+
+    async def _agent(self) -> Agent[Any]:
+        made: Any = await called(self._make)
+        if not isinstance(made, Agent):
+            raise UsageError(f"The function gives {preview(made)}. Let it give an `ag2.Agent`.")
+        return cast("Agent[Any]", made)
+
+    def _config(self, agent: Agent[Any], task: Task) -> ModelConfig:
+        if agent.config is None and task.model is None and self._default is None:
+            raise UsageError(
+                f"The agent of AG2 that answers for {task.agent!r} has no model. Give it a "
+                "`config`, or say `model` for the agent or the orchestrator."
+            )
+        return agent.config or self._models.named(task.model)
+
+
+async def _take(
+    agent: Agent[Any], model: Asked, given: list[BaseEvent], **how: Any
+) -> AgentReply[Any, Any]:
+    """What an agent replies to what was said, in a conversation of its own."""
+    task = model.task
+    variables: Any = Mirror({} if task.variables is None else task.variables, agent.variables)
+    model.given = given
+    reply = await agent.resume(
+        *given,
+        stream=Heard(model.hear),
+        variables=variables,
+        config=model,
+        plugins=[Plugin(prompt=task.system)] if task.system else (),
+        middleware=[Middleware(Contained, variables=variables)],
+        hitl_hook=ask_person,
+        **how,
+    )
+    variables.settle()
+    return reply
+
+
+async def ask_person(request: HumanInputRequest) -> str:
+    """What the person says to whom the run belongs."""
+    payload = {"prompt": request.content}
+    answer = await use_ui_tool(HUMAN_INPUT, payload, timeout=request.timeout)
+    return answer if isinstance(answer, str) else as_data(answer)
+
+
+class Heard(MemoryStream):
+    """A stream that one function hears before anybody else, in the order of what happens.
+
+    What AG2 does not keep, such as pieces of answers, goes to those only who want it: to offer it
+    takes threads, and whoever is cancelled meanwhile does not let go of its connection.
+    """
+
+    __slots__ = ("_hear", "_wanted")
+
+    def __init__(self, hear: Callable[[BaseEvent], None]) -> None:
+        self._wanted: list[Condition | None] = []
+        super().__init__()
+        self._wanted.clear()  # of the history, which keeps none of this
+        self._hear = hear
+
+    def subscribe(self, func: Any = None, *, condition: Condition | None = None, **how: Any) -> Any:
+        """Let somebody else hear what the condition is met by."""
+        self._wanted.append(condition)
+        return cast("Any", super()).subscribe(func, condition=condition, **how)
+
+    async def send(self, event: BaseEvent, context: ConversationContext) -> None:
+        """Let the function hear an event, then all others."""
+        self._hear(event)
+        if getattr(event, "__transient__", False) and not self._is_wanted(event):
+            return
+        await super().send(event, context)
+
+    def _is_wanted(self, event: BaseEvent) -> bool:
+        return any(condition is None or condition(event) for condition in self._wanted)
+
+
+class Contained(BaseMiddleware):
+    """Sees to it that what ends a call of the engine ends all that goes on in it.
+
+    To AG2, only people who cannot be asked are a reason to stop the tools beside the one that asks.
+    """
+
+    def __init__(self, event: BaseEvent, context: ConversationContext, variables: Mirror) -> None:
+        super().__init__(event, context)
+        self._variables = variables
+
+    async def on_turn(
+        self, call_next: AgentTurn, event: BaseEvent, context: ConversationContext
+    ) -> ModelResponse:
+        """What the agent says."""
+        try:
+            return await call_next(event, context)
+        except Interrupted as interrupted:
+            raise HumanInputFailedError(interrupted) from interrupted
+
+    async def on_tool_execution(
+        self, call_next: ToolExecution, event: ToolCallEvent, context: ConversationContext
+    ) -> ToolResultType:
+        """What a tool gives, with what it changed in place written."""
+        try:
+            given = await call_next(event, context)
+        except Interrupted as interrupted:
+            raise HumanInputFailedError(interrupted) from interrupted
+        self._variables.settle()
+        return given

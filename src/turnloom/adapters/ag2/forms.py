@@ -1,0 +1,87 @@
+"""What a model may call and how it is to answer, and its responses as answers."""
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from ag2.events import ModelResponse, ToolErrorEvent, ToolResultEvent
+from ag2.events import Usage as Used
+from ag2.response import ResponseSchema
+from ag2.response.schema import RawSchema
+from ag2.tools.final.function_tool import FunctionDefinition, FunctionToolSchema
+
+from turnloom.adapters.ag2.showing import text_of
+from turnloom.agents.logic.dialogues import added_to, read_arguments
+from turnloom.agents.logic.outputs.forms import form_of, given_output
+from turnloom.agents.logic.spelling import plainly
+from turnloom.agents.spec import Answer, Exchange, Task, ToolCall, ToolResult, Usage
+
+
+class Offer(NamedTuple):
+    """The tools that a model may call, and the form that its answer is to have."""
+
+    tools: list[FunctionToolSchema]
+    form: RawSchema | None
+
+
+def offer_of(task: Task, names: Mapping[str, str]) -> Offer:
+    """What the task lets a model call and asks it for."""
+    tools = [
+        FunctionToolSchema(
+            FunctionDefinition(
+                name=names[tool.name], description=tool.description, parameters=tool.parameters
+            )
+        )
+        for tool in task.tools
+    ]
+    if task.output is None:
+        return Offer(tools, None)
+    return Offer(tools, ResponseSchema.from_schema(form_of(task.output), task.output.name))
+
+
+def answer_of(task: Task, names: Mapping[str, str], response: ModelResponse, model: str) -> Answer:
+    """What a response of a model says, calls and gives."""
+    text = response.content or ""
+    tools = {plain: name for name, plain in names.items()}
+    calls = tuple(
+        ToolCall(tools.get(call.name, call.name), read_arguments(call.arguments), call.id)
+        for call in response.tool_calls.calls
+        if call.id or call.name  # else AG2 fills a gap in the numbers of a provider
+    )
+    output = None if calls or task.output is None else given_output(task.output, text)
+    usage, added = usage_of(response.usage), added_to(task)
+    return Answer(text, usage, calls, output, model=model, added=added)
+
+
+def set_apart(response: ModelResponse) -> ModelResponse:
+    """A response whose calls have names that providers take, and ids of their own: an agent says
+    them again, as they are, when its next request goes out."""
+    taken: set[str] = set()
+    for number, call in enumerate(response.tool_calls.calls):
+        if call.id or call.name:
+            call.name = plainly(call.name)
+            call.id = f"{call.id}_{number}" if call.id in taken else call.id
+            taken.add(call.id)
+    return response
+
+
+def usage_of(used: Used) -> Usage:
+    """What was used, in our words."""
+    return Usage(int(used.prompt_tokens or 0), int(used.completion_tokens or 0))
+
+
+def exchanges_of(
+    responses: Iterable[ModelResponse], words: Iterable[str], results: Mapping[str, ToolResultEvent]
+) -> tuple[Exchange, ...]:
+    """What an agent itself called with these words, as far as there are results of it."""
+    found: list[Exchange] = []
+    for response, text in zip(responses, words, strict=False):
+        own = [call for call in response.tool_calls.calls if call.id in results]
+        calls = [ToolCall(call.name, read_arguments(call.arguments), call.id) for call in own]
+        given = [_result(results[call.id]) for call in own]
+        found += [Exchange(text, tuple(calls), tuple(given))] if own else []
+    return tuple(found)
+
+
+def _result(event: ToolResultEvent) -> ToolResult:
+    text = "\n".join(map(text_of, event.result.parts))
+    return ToolResult(error=text) if isinstance(event, ToolErrorEvent) else ToolResult(text)

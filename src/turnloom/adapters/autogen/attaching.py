@@ -1,0 +1,130 @@
+"""A workflow folder's variables, exposure and hooks in a group chat of the classic line."""
+
+import inspect
+from collections.abc import Callable, Mapping, Set
+from contextlib import AbstractContextManager
+from functools import wraps
+from typing import Any
+
+from autogen import GroupChatManager
+from autogen.agentchat.group.group_tool_executor import GroupToolExecutor
+from autogen.agentchat.group.patterns.pattern import Pattern
+
+from turnloom.adapters.autogen.chats import Chat, Showing
+from turnloom.adapters.autogen.diaries import Records, recorded, unrecorded
+from turnloom.adapters.autogen.fitting import refuse_misfits
+from turnloom.adapters.autogen.tools import overheard, share
+from turnloom.conversation.spec import Conversation
+from turnloom.errors import UsageError
+from turnloom.lifecycle.spec import MessageHook
+from turnloom.runtime.spec import Loaded
+
+
+def attach(pattern: Pattern, workflow: Loaded, records: Records | None = None) -> None:
+    """Let a chat have the derived variables, the exposure and the hooks of a workflow, and be on
+    record as a run of it.
+
+    A variable changes while what changes it happens, so that whatever is decided after it sees the
+    change. Whose turn it is, tools and models stay the chat's own; attach when the agents have
+    their tools.
+
+    Raises:
+        UsageError: the chat and the workflow do not fit; the message says why.
+    """
+    conversation = refuse_misfits(pattern, workflow)
+    functions = _functions(workflow, conversation)
+    begin = unrecorded
+    if records is not None:
+        begin = recorded(records, workflow, conversation.variables.definitions)
+    chat = Chat(pattern.context_variables, conversation, workflow.hooks, begin)
+    for agent in pattern.agents:
+        share(agent, pattern.context_variables)
+        _register(agent, chat, conversation, functions)
+    _follow(pattern, chat)
+
+
+def _register(
+    agent: Any,  # the types of hooks are not known there
+    chat: Chat,
+    conversation: Conversation,
+    functions: Mapping[MessageHook, Callable[..., Any]],
+) -> None:
+    """Hooks of the folder come first: what they leave of a message is what is said."""
+    for hook, function in functions.items():
+        if hook.goes_with(agent.name):
+            agent.register_hook(hook.hook_type, function)
+    agent.register_hook("process_message_before_send", chat.say)
+    # Before whatever else an agent does with the values of the moment.
+    agent.hook_lists["update_agent_state"].insert(0, chat.take)
+    if agent.name in conversation.variables.exposures:
+        showing = Showing(agent.name, conversation.variables, chat)
+        agent.register_hook("update_agent_state", showing.update)
+
+
+def _functions(
+    workflow: Loaded, conversation: Conversation
+) -> dict[MessageHook, Callable[..., Any]]:
+    """The functions of message hooks, as the chat calls them: without awaiting anything."""
+    modules: Any = workflow.modules
+    found: dict[MessageHook, Callable[..., Any]] = {}
+    for hook in conversation.message_hooks:
+        function = modules.function(hook.filename, hook.function)
+        if inspect.iscoroutinefunction(function):
+            raise UsageError(
+                f"Message hook {hook.function!r} of {hook.filename} is `async`, and a chat of the "
+                "classic line awaits no hooks. Make it a plain function."
+            )
+        found[hook] = function
+    return found
+
+
+def _follow(pattern: Any, chat: Chat) -> None:
+    """Be there when the chat is prepared, by whichever runner: who runs it is made then."""
+    prepare = pattern.prepare_group_chat
+
+    @wraps(prepare)
+    def prepared(*args: Any, **more: Any) -> Any:
+        made = prepare(*args, **more)
+        (manager,) = (each for each in made if isinstance(each, GroupChatManager))
+        everybody: list[Any] = manager.groupchat.agents
+        for each in everybody:
+            if isinstance(each, GroupToolExecutor):
+                _listen(each, chat)
+            elif each not in pattern.agents:
+                each.hook_lists["update_agent_state"].insert(0, chat.leave)
+                each.register_hook("process_message_before_send", chat.hear)
+        _accompany(manager, chat, {agent.name for agent in pattern.agents})
+        return made
+
+    pattern.prepare_group_chat = prepared
+
+
+def _listen(executor: Any, chat: Chat) -> None:
+    """Tell the chat what tools give, and when the executor made something of it."""
+    tools = executor.function_map.items()
+    heard = {name: overheard(name, function, chat) for name, function in tools}
+    executor.register_function(heard, silent_override=True)
+    executor.register_hook("process_message_before_send", chat.pass_on)
+
+
+def _accompany(manager: Any, chat: Chat, agents: Set[str]) -> None:
+    """Tell the chat when it goes on, and how it ended; it is run in one of two ways."""
+    run, run_async = GroupChatManager.run_chat, GroupChatManager.a_run_chat
+
+    def going_on(messages: Any, sender: Any) -> AbstractContextManager[None]:
+        said = [(each.get("name") or "", each) for each in manager.groupchat.messages]
+        earlier = [*said, (sender.name, messages[-1])]
+        return chat.going_on(manager, [(name, each, name in agents) for name, each in earlier])
+
+    @wraps(run)
+    def run_chat(recipient: Any, messages: Any, sender: Any, config: Any) -> Any:
+        with going_on(messages, sender):
+            return run(recipient, messages=messages, sender=sender, config=config)
+
+    @wraps(run_async)
+    async def a_run_chat(recipient: Any, messages: Any, sender: Any, config: Any) -> Any:
+        with going_on(messages, sender):
+            return await run_async(recipient, messages=messages, sender=sender, config=config)
+
+    manager.replace_reply_func(run, run_chat)
+    manager.replace_reply_func(run_async, a_run_chat)

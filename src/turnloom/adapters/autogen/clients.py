@@ -1,0 +1,87 @@
+"""Clients of the classic line: made when they are missing, and lent to one call at a time."""
+
+from collections import deque
+from json import JSONDecodeError
+from typing import Any
+
+import httpx2
+from autogen import OpenAIWrapper
+from autogen.io.base import IOStream
+from pydantic import ValidationError
+
+from turnloom.adapters.autogen.forms import Response
+from turnloom.adapters.autogen.hearing import Hearing
+from turnloom.adapters.autogen.transport import LoopTransport, Way
+from turnloom.errors import EngineError
+from turnloom.kernel.values import said
+
+Config = dict[str, Any]
+
+# What is reached by OpenAI's client, which takes a transport.
+BRIDGED = ("openai", "azure", "deepseek")
+
+# What a request says, by key.
+Said = frozenset[str]
+
+
+class Client:
+    """What asks the models of a `config_list`, in a thread, for one call at a time.
+
+    Its configurations are without what the requests say, since it would win over them.
+    """
+
+    def __init__(self, configs: list[Config], said: Said) -> None:
+        self._transport = LoopTransport()
+        self._http = httpx2.Client(transport=self._transport, timeout=None)
+        bridge = {"http_client": self._http}
+        own = [
+            {key: value for key, value in config.items() if key not in said}
+            | (bridge if config["api_type"] in BRIDGED else {})
+            for config in configs
+        ]
+        self._wrapper = OpenAIWrapper(config_list=own)
+        self._model = str(configs[-1]["model"])
+
+    def ask(self, request: Config, way: Way, hearing: Hearing) -> Response:
+        """The message that a model answers with, and its usage.
+
+        Raises:
+            EngineError: what came is no answer; another one may be.
+        """
+        self._transport.way = way
+        self._http.cookies.clear()  # those of the call before
+        try:
+            with IOStream.set_default(hearing):
+                response: Any = self._wrapper.create(**request)
+        except (JSONDecodeError, ValidationError) as error:
+            raise EngineError(f"It sent what is no answer. {said(error)}") from error
+        (message, *_) = self._wrapper.extract_text_or_completion_object(response)
+        return Response(message, response.usage, response.model or self._model)
+
+
+class Clients:
+    """The clients of one `config_list`.
+
+    To make one costs as much as to ask a quick model, so it is kept for the next call when it is
+    back. It holds no connection, which is why clients of other providers, who do, are not kept.
+    """
+
+    def __init__(self, configs: list[Config]) -> None:
+        self.model = str(configs[-1]["model"])
+        self._configs = configs
+        self._are_kept = all(config["api_type"] in BRIDGED for config in configs)
+        self._idle: dict[Said, deque[Client]] = {}
+
+    def ask(self, request: Config, way: Way, hearing: Hearing) -> Response:
+        """The message that a model answers with, and its usage; waits for it in this thread."""
+        said = frozenset(request)
+        idle = self._idle.setdefault(said, deque())
+        try:
+            client = idle.pop()
+        except IndexError:
+            client = Client(self._configs, said)
+        try:
+            return client.ask(request, way, hearing)
+        finally:
+            if self._are_kept:
+                idle.append(client)

@@ -1,0 +1,210 @@
+"""What happens in a group chat, told as the log of a run tells it."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+
+from turnloom.conversation.events import RouteDecided
+from turnloom.kernel.contained import named
+from turnloom.kernel.digests import digest
+from turnloom.kernel.values import Json, said
+from turnloom.lifecycle.events import LifecycleToolCall, LifecycleToolError, LifecycleToolResult
+from turnloom.lifecycle.spec import Hook
+from turnloom.log.events import RunCancelled, RunFailed, RunFinished
+from turnloom.log.spec import Fact
+from turnloom.runtime.spec import Loaded
+from turnloom.variables.events import ContextChanged, ContextLoaded, ContextRefused
+from turnloom.variables.events import Loaded as First
+from turnloom.variables.logic.types import is_json
+from turnloom.variables.logic.writing import Draft, ephemeral
+from turnloom.variables.spec import Definition
+
+# Why somebody has a turn, as far as it is known.
+DECIDED = "the chat decided"
+
+
+class Recorded(Protocol):
+    """A run on record."""
+
+    def record(self, id: str, fact: Fact, actor: str, cause: int | None) -> int:
+        """Put a fact on record; its place."""
+        ...
+
+    def end(self) -> None:
+        """Let go of the run."""
+        ...
+
+
+class Records(Protocol):
+    """Where chats are put on record."""
+
+    def begin(self, workflow: Loaded, secrets: Mapping[str, Json]) -> Recorded:
+        """A run whose beginning is on record."""
+        ...
+
+
+class Told(NamedTuple):
+    """Where a fact is on record: under which id, at which place."""
+
+    id: str
+    seq: int
+
+
+class Unrecorded:
+    """The record of a chat that nobody keeps."""
+
+    def record(self, id: str, fact: Fact, actor: str, cause: int | None) -> int:
+        """Forget it."""
+        return 0
+
+    def end(self) -> None:
+        """Let go of nothing."""
+
+
+class Diary:
+    """Gives what happens in a chat its ids, which say to which turn it belongs, and its causes."""
+
+    def __init__(self, recorded: Recorded) -> None:
+        self._recorded = recorded
+        self._count = 0
+        self._last: int | None = None
+
+    def call(self, turn: int) -> str:
+        """What the next call of a tool in a turn is known by: some model wanted it."""
+        self._count += 1
+        return f"t{turn}/model/tool.{self._count}"
+
+    def place(self, turn: int | None) -> str:
+        """What the next fact is known by that belongs to a turn, or to none."""
+        self._count += 1
+        return f"t{turn}/chat.{self._count}" if turn else f"chat/{self._count}"
+
+    def tell(self, fact: Fact, id: str = "") -> Told:
+        """Put a fact on record that follows from what came before."""
+        told = self._tell(fact, id or self.place(getattr(fact, "turn", None)), self._last)
+        self._last = told.seq
+        return told
+
+    def derive(self, change: ContextChanged | ContextRefused, cause: Told) -> Told:
+        """Put on record what a trigger made of a fact."""
+        return self._tell(change, f"{cause.id}>{change.name}", cause.seq)
+
+    def _tell(self, fact: Fact, id: str, cause: int | None) -> Told:
+        actor = getattr(fact, "writer", "driver")
+        return Told(id, self._recorded.record(id, _plain(fact), actor, cause))
+
+    def decide(self, source: str, target: str) -> None:
+        """Tell that the chat gave somebody a turn; why, it alone knows."""
+        self.tell(RouteDecided(source, target, DECIDED))
+
+    def end(self, status: str, error: BaseException | None) -> None:
+        """Tell how the chat ended; nothing follows."""
+        fact: Fact = RunFinished()
+        if status == "failed":
+            fact = RunFailed(type(error).__name__, said(error) if error else "")
+        elif status == "cancelled":
+            fact = RunCancelled("chat")
+        self.tell(fact, id="end")
+        self._recorded.end()
+
+
+# Begins to tell of a chat: with these values, of which these are as the workflow declares them.
+Begin = Callable[[Mapping[str, Any], Mapping[str, Any]], Diary]
+
+
+def unrecorded(values: Mapping[str, Any], own: Mapping[str, Any]) -> Diary:
+    """Tell nobody."""
+    return Diary(Unrecorded())
+
+
+def recorded(records: Records, workflow: Loaded, definitions: Mapping[str, Definition]) -> Begin:
+    """Tell of a chat as a run of a workflow."""
+
+    def begin(values: Mapping[str, Any], own: Mapping[str, Any]) -> Diary:
+        secrets = {
+            name: value
+            for name, value in values.items()
+            if name in definitions and definitions[name].secret
+        }
+        diary = Diary(records.begin(workflow, secrets))
+        diary.tell(first_values(values, definitions, own), id="context")
+        return diary
+
+    return begin
+
+
+class Ended(NamedTuple):
+    """How a hook ended: what it wrote, what went wrong; after how long and how many attempts."""
+
+    draft: Draft
+    problem: Exception | None
+    took: float
+    attempts: int
+
+
+class HookDiary:
+    """Tells of the hooks of one moment: in a turn of somebody, or of the chat as a whole."""
+
+    def __init__(self, diary: Diary, scope: str, agent: str | None) -> None:
+        self._diary = diary
+        self._scope = scope
+        self._agent = agent
+
+    def begun(self, hook: Hook) -> None:
+        """A hook is about to run."""
+        about, told = self._about(hook), hook.declared.description
+        fact = LifecycleToolCall(digest(hook.name), *about, told)
+        self._diary.tell(fact, id=f"{self.key(hook)}?")
+
+    def key(self, hook: Hook) -> str:
+        """What the call of a hook is known by."""
+        return f"{self._scope}/{hook.declared.trigger}.{hook.number}"
+
+    def skipped(self, hook: Hook, why: str) -> None:
+        """A hook does not run, for a reason."""
+        fact = LifecycleToolResult(*self._about(hook), "skipped", 0.0, why, 0)
+        self._diary.tell(fact, id=f"{self.key(hook)}.0")
+
+    def ended(self, hook: Hook, ended: "Ended", written: int) -> None:
+        """A hook ended, well or not, after so many writes were told."""
+        about, fact = self._about(hook), None
+        if ended.problem is None:
+            fact = LifecycleToolResult(*about, "success", ended.took, None, ended.attempts)
+        else:
+            why = (named(ended.problem), said(ended.problem))
+            fact = LifecycleToolError(*about, "error", ended.took, *why, ended.attempts)
+        self._diary.tell(fact, id=f"{self.key(hook)}.{written}")
+
+    def _about(self, hook: Hook) -> tuple[str, str | None, str, str, str]:
+        declared = hook.declared
+        return declared.trigger, self._agent, declared.function, declared.file, hook.name
+
+
+def first_values(
+    values: Mapping[str, Any], definitions: Mapping[str, Definition], own: Mapping[str, Any]
+) -> ContextLoaded:
+    """What a chat begins with: what it was given, and what the workflow declares."""
+    return ContextLoaded(
+        tuple(
+            First(
+                name,
+                definitions[name].source.type if name in own and name in definitions else "chat",
+                value if is_json(value) else ephemeral(value),
+                defaulted=name in own,
+            )
+            for name, value in values.items()
+        )
+    )
+
+
+def _plain(fact: Fact) -> Fact:
+    """A fact as it can be written down: what is not JSON is only pictured."""
+    if not isinstance(fact, ContextChanged) or (is_json(fact.value) and is_json(fact.previous)):
+        return fact
+    value, previous = (
+        each if is_json(each) else ephemeral(each) for each in (fact.value, fact.previous)
+    )
+    return msgspec.structs.replace(
+        fact, value=value, previous=previous, ephemeral=not is_json(fact.value)
+    )

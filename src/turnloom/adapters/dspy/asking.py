@@ -1,0 +1,58 @@
+"""Single requests to a model, as those who try again want them."""
+
+import re
+from typing import Any
+
+from dspy import LM, context
+from dspy.lm15 import Request, Response
+from dspy.utils.exceptions import (
+    LMBillingError,
+    LMError,
+    LMProviderError,
+    LMStreamAssemblyError,
+    is_retryable_lm_error,
+)
+
+from turnloom.agents.logic import trouble
+from turnloom.agents.spec import Patience
+
+# What DSPy adds to the words of a provider, for those who ask by DSPy alone.
+_ADVICE = re.compile(r"\n\n  (credential came from|To fix):.*", re.DOTALL)
+
+
+async def ask(model: LM, request: Request, ear: Any = None) -> Response:
+    """One request, heard by `ear` while it is answered; DSPy would keep what was shown in its
+    history.
+
+    Raises:
+        LMError: the model does not answer, or refuses to.
+        TimeoutError: it was silent.
+    """
+    with context(send_stream=ear, disable_history=True):
+        try:
+            return await model.acall(request)
+        except LMError as error:
+            if _is_silence(error):
+                raise TimeoutError from error
+            raise
+
+
+def _is_silence(error: BaseException | None) -> bool:
+    """Whether it began with a wait in vain: DSPy has no error of its own for that."""
+    return error is not None and (isinstance(error, TimeoutError) or _is_silence(error.__cause__))
+
+
+def may_pass(error: BaseException) -> bool:
+    """Whether it may be gone when the same request is made again; a stream may have broken."""
+    if isinstance(error, LMBillingError):
+        return False
+    is_cut = isinstance(error, LMStreamAssemblyError | TimeoutError)
+    is_known = isinstance(error, Exception) and is_retryable_lm_error(error)
+    # A provider that gives up in the middle of an answer has no status to say so.
+    is_late = type(error) is LMProviderError and trouble.status_of(error) is None
+    return is_cut or is_late or is_known or trouble.passes(trouble.status_of(error))
+
+
+def told(error: BaseException, model: str, tried: int, patience: Patience) -> str:
+    """What went wrong, in the provider's words and without DSPy's advice."""
+    return _ADVICE.sub("", trouble.told(error, model, tried, patience))

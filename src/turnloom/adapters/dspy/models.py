@@ -1,0 +1,124 @@
+"""Models by their names."""
+
+import os
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, asynccontextmanager
+
+from dspy import LM
+from dspy.clients.engines import AsyncLM15Engine, LM15Engine
+from dspy.lm15 import LM15Error, NotConfiguredError, RouterConfig, Timeouts, UnknownModelError
+
+from turnloom.agents.spec import Task
+from turnloom.errors import UsageError
+
+# The provider that one server for all models is asked as: OpenAI's protocol that all speak.
+COMPATIBLE = "openai-chat"
+
+
+class Model:
+    """A model of DSPy, with the connections to its provider.
+
+    It is given its connections, since DSPy would look up prices on the internet for one that makes
+    its own. It remembers nothing and tries nothing again by itself: the log remembers, and two who
+    try again would try often.
+    """
+
+    def __init__(self, name: str, config: RouterConfig) -> None:
+        self.name = name
+        self._connections = AsyncLM15Engine(config)
+        self.lm = LM(
+            name,
+            engine=LM15Engine(config),
+            async_engine=self._connections,
+            cache=False,
+            num_retries=0,
+        )
+
+    async def aclose(self) -> None:
+        """Part from the provider."""
+        await self._connections.aclose()
+
+
+class Models:
+    """The models that one engine asks, each waited for as long as `timeout` says.
+
+    A name says its provider, as in `openai:gpt-5`, unless all are reached by one `base_url`. Those
+    that are kept have their connections open until `aclose`.
+    """
+
+    def __init__(
+        self, base_url: str | None, api_key: str | None, timeout: float, *, are_kept: bool
+    ) -> None:
+        self._base_url = base_url
+        self._api_key = api_key or ("none" if base_url else None)
+        self._timeouts = Timeouts(read=timeout, write=timeout)
+        self._kept: dict[str, Model] | None = {} if are_kept else None
+
+    @asynccontextmanager
+    async def opened(self, name: str) -> AsyncGenerator[Model]:
+        """A model for one call.
+
+        Raises:
+            UsageError: there is none of that name, or its provider cannot be asked.
+        """
+        if self._kept is None:
+            async with aclosing(self.made(name)) as model:
+                yield model
+            return
+        if name not in self._kept:
+            self._kept[name] = self.made(name)
+        yield self._kept[name]
+
+    async def aclose(self) -> None:
+        """Part from the providers."""
+        while self._kept:
+            await self._kept.popitem()[1].aclose()
+
+    def made(self, name: str) -> Model:
+        """A model that nobody has asked yet.
+
+        Raises:
+            UsageError: there is none of that name, or its provider cannot be asked.
+        """
+        routed = name if self._base_url is None else f"{COMPATIBLE}:{name}"
+        try:
+            return Model(routed, self._config(routed))
+        except LM15Error as error:
+            raise UsageError(f"Model {name!r} cannot be asked. {_reason(error)}") from error
+
+    def _config(self, name: str) -> RouterConfig:
+        """How the provider of a model is reached: as we are told, or as the environment says."""
+        router = LM15Engine(RouterConfig())
+        found = router.resolve(name)
+        if self._api_key is None:
+            router.router.lm(f"{found.provider}:{found.model}")  # its key is looked for
+        family = found.provider.partition("-")[0].upper()
+        url = self._base_url or os.environ.get(f"{family}_BASE_URL")
+        return RouterConfig(
+            api_keys={found.provider: self._api_key} if self._api_key else None,
+            base_urls={found.provider: url} if url else None,
+            timeouts=self._timeouts,
+        )
+
+
+def named(task: Task, default: str | None) -> str:
+    """The model that is asked for a task.
+
+    Raises:
+        UsageError: neither its agent nor the engine names one.
+    """
+    if name := task.model or default:
+        return name
+    raise UsageError(
+        "No model is named. Say `model` for the agent or the orchestrator, as in "
+        "'openai:gpt-5', or give the engine one."
+    )
+
+
+def _reason(error: LM15Error) -> str:
+    """Why a model cannot be asked, without advice that is DSPy's own."""
+    if isinstance(error, NotConfiguredError) and error.env_keys:
+        return f"Its key is not in the environment: set {' or '.join(error.env_keys)}."
+    if isinstance(error, UnknownModelError):
+        return "DSPy knows no provider for it. Name one, as in 'openai:gpt-5'."
+    return str(error).splitlines()[0]

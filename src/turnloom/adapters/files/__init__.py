@@ -1,0 +1,30 @@
+"""Workflow folders as documents with line numbers, and their code, loaded afresh and path-safe."""
+
+from turnloom.adapters.files.folders import (
+    read_folder,
+    read_part,
+    restore_folder,
+    texts,
+    workflows_below,
+)
+from turnloom.adapters.files.modules import Modules
+from turnloom.adapters.files.parsing import parse
+from turnloom.adapters.files.programs import program, source
+from turnloom.adapters.files.prose import read_text, texts_below
+from turnloom.adapters.files.writing import dump, write_back
+
+__all__ = [
+    "Modules",
+    "dump",
+    "parse",
+    "program",
+    "read_folder",
+    "read_part",
+    "read_text",
+    "restore_folder",
+    "source",
+    "texts",
+    "texts_below",
+    "workflows_below",
+    "write_back",
+]

@@ -1,0 +1,220 @@
+"""Workflow folders: which files they are made of, read from disk or restored from stored texts."""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+
+from turnloom.adapters.files.parsing import parse
+from turnloom.adapters.files.reading import link_problem, read_text
+from turnloom.errors import Diagnostic, UsageError
+from turnloom.kernel.digests import digest
+from turnloom.kernel.documents import Document, Folder
+from turnloom.kernel.values import nearest
+
+PARTS = (
+    "orchestrator",
+    "agents",
+    "context_variables",
+    "handoffs",
+    "tools",
+    "structured_outputs",
+    "hooks",
+    "ui_config",
+    "script",
+)
+SUFFIXES = (".json", ".yaml", ".yml")
+
+# A folder that has none of these parts is no workflow folder.
+ESSENTIAL = ("orchestrator", "agents")
+
+
+def read_folder(path: str | os.PathLike[str]) -> tuple[Folder, list[Diagnostic]]:
+    """A workflow folder on disk, and every problem of reading it."""
+    root = os.path.abspath(path)
+    name = os.path.basename(root)
+    if not os.path.isdir(root):
+        message = f"{name!r} is not a workflow folder: there is no such directory."
+        remedy = "Name the directory that holds the workflow's files."
+        return Folder(name, root, {}, {}), [Diagnostic(name, 1, "W000", message, remedy)]
+    problems: list[Diagnostic] = []
+    names = [file for file in _listing(root, name, "", problems) if file.lower().endswith(SUFFIXES)]
+    known = _read(root, name, (file for file in names if _part(file)), problems)
+    sources = _read(root, name, _code_files(root, name, problems), problems)
+    documents = _documents(name, known, problems)
+    problems += _name_problems(name, names)
+    _check_pack(root, name, problems)
+    code = {file: digest(text) for file, text in sources.items()}
+    return Folder(name, root, documents, code), sorted(set(problems))
+
+
+def read_part(path: str, part: str) -> tuple[Document | None, list[Diagnostic]]:
+    """The document of one part alone, from a folder or from its own file, and its problems.
+
+    Raises:
+        UsageError: nothing is there, or two files declare the part.
+    """
+    file = path if os.path.isfile(path) else _file_of(path, part)
+    if not file.endswith(SUFFIXES):
+        raise UsageError(f"{file!r} is neither JSON nor YAML. Name a file that ends so.")
+    text = read_text(os.path.dirname(os.path.abspath(file)), file, file)
+    return (None, [text]) if isinstance(text, Diagnostic) else parse(file, text)
+
+
+def workflows_below(path: str) -> list[str]:
+    """The workflow folders directly below a folder that is none itself."""
+    if not os.path.isdir(path) or _is_workflow(path):
+        return []
+    try:
+        below = [os.path.join(path, name) for name in sorted(os.listdir(path))]
+    except OSError:  # who reads the folder as a workflow is told why
+        return []
+    return [each for each in below if os.path.isdir(each) and _is_workflow(each)]
+
+
+def _is_workflow(path: str) -> bool:
+    files = [f"{part}{suffix}" for part in ESSENTIAL for suffix in SUFFIXES]
+    return any(os.path.isfile(os.path.join(path, file)) for file in files)
+
+
+def _file_of(path: str, part: str) -> str:
+    if not os.path.isdir(path):
+        raise UsageError(f"{path!r} does not exist. Name a workflow folder, or a file of one.")
+    files = [os.path.normpath(os.path.join(path, f"{part}{suffix}")) for suffix in SUFFIXES]
+    found = [file for file in files if os.path.lexists(file)]
+    if not found:
+        raise UsageError(f"{path!r} has no {part} file. Name the folder that holds one.")
+    if len(found) > 1:
+        raise UsageError(f"{found[0]!r} and {found[1]!r} both declare {part!r}. Keep one of them.")
+    return found[0]
+
+
+def restore_folder(
+    name: str, root: str, texts: Mapping[str, str], code: Mapping[str, str]
+) -> tuple[Folder, list[Diagnostic]]:
+    """The folder that stored texts make, whatever stands on disk by now."""
+    problems = _name_problems(name, texts)
+    known = {file: text for file, text in texts.items() if _part(file)}
+    documents = _documents(name, known, problems)
+    return Folder(name, root, documents, dict(code)), sorted(set(problems))
+
+
+def texts(folder: Folder) -> dict[str, str]:
+    """The text of each document of a folder by file name: what `restore_folder` takes."""
+    documents = folder.documents.values()
+    return {document.file.removeprefix(f"{folder.name}/"): document.text for document in documents}
+
+
+def code_files(root: str) -> list[str]:
+    """The code files of a folder: each `*.py` in its root and in `tools`."""
+    return list(_code_files(root, os.path.basename(root), []))
+
+
+def _code_files(root: str, name: str, problems: list[Diagnostic]) -> Iterator[str]:
+    for below in ("", "tools/"):
+        if os.path.isdir(os.path.join(root, below)):
+            files = _listing(root, name, below, problems)
+            yield from (below + file for file in files if file.endswith(".py"))
+
+
+def _listing(root: str, name: str, below: str, problems: list[Diagnostic]) -> list[str]:
+    """The names in a directory of the folder, in order, without the hidden ones."""
+    directory, label = os.path.join(root, below), f"{name}/{below}".rstrip("/")
+    if problem := link_problem(root, directory, label):
+        problems.append(problem)
+        return []
+    try:
+        names = sorted(file for file in os.listdir(directory) if not file.startswith("."))
+    except OSError as error:
+        message = f"The directory cannot be read: {error.strerror}."
+        problems.append(Diagnostic(label, 1, "W001", message, "Check its permissions."))
+        return []
+    unreadable = [file for file in names if not _is_text(file)]
+    for file in unreadable:
+        message = f"The file name {file!a} is not UTF-8."
+        problems.append(Diagnostic(label, 1, "W001", message, "Rename the file."))
+    return [file for file in names if file not in unreadable]
+
+
+def _is_text(file: str) -> bool:
+    """Whether a name can be written down: bytes that are no UTF-8 come as lone surrogates."""
+    return file == file.encode("utf-8", "replace").decode("utf-8")
+
+
+def _read(root: str, name: str, files: Iterable[str], problems: list[Diagnostic]) -> dict[str, str]:
+    """The texts of those files that can be read."""
+    found: dict[str, str] = {}
+    for file in files:
+        text = read_text(root, os.path.join(root, file), f"{name}/{file}")
+        if isinstance(text, Diagnostic):
+            problems.append(text)
+        else:
+            found[file] = text
+    return found
+
+
+def _part(file: str) -> str | None:
+    """The part of a workflow that a file declares."""
+    part, suffix = os.path.splitext(file)
+    return part if part in PARTS and suffix in SUFFIXES else None
+
+
+def _documents(
+    name: str, texts: Mapping[str, str], problems: list[Diagnostic]
+) -> dict[str, Document]:
+    """The documents by part; of two files for one part, the first in order stands."""
+    found: dict[str, Document] = {}
+    for file in sorted(texts):
+        document, more = parse(f"{name}/{file}", texts[file])
+        problems += more
+        if document:
+            found.setdefault(os.path.splitext(file)[0], document)
+    return found
+
+
+def _name_problems(name: str, files: Iterable[str]) -> list[Diagnostic]:
+    """What the names alone say: no workflow, two files for one part, a file that is no part."""
+    problems: list[Diagnostic] = []
+    first: dict[str, str] = {}
+    for file in sorted(files):
+        part = _part(file)
+        if part is None:
+            problems.append(_unknown(name, file))
+        elif first.setdefault(part, file) != file:
+            message = f"{first[part]!r} and {file!r} both declare {part!r}."
+            problem = Diagnostic(f"{name}/{file}", 1, "W004", message, "Keep one of the two.")
+            problems.append(problem)
+    if not first.keys() & set(ESSENTIAL):
+        message = f"{name!r} is not a workflow folder: it has no 'orchestrator' or 'agents' file."
+        remedy = "Add `agents.yaml` and `orchestrator.yaml`, or name another folder."
+        problems.append(Diagnostic(name, 1, "W000", message, remedy))
+    return problems
+
+
+def _unknown(name: str, file: str) -> Diagnostic:
+    meant = nearest(os.path.splitext(file)[0], PARTS)
+    suffix = os.path.splitext(file)[1].lower()
+    remedy = f"Rename it to '{meant}{suffix}'." if meant else "Move it out of the folder."
+    message = f"{file!r} is no part of a workflow. Parts: {', '.join(PARTS)}."
+    return Diagnostic(f"{name}/{file}", 1, "W007", message, remedy)
+
+
+def _check_pack(root: str, name: str, problems: list[Diagnostic]) -> None:
+    """Accept a `_pack` that declares nothing, as generated folders carry it."""
+    if not os.path.isdir(os.path.join(root, "_pack")):
+        return
+    files = _listing(root, name, "_pack/", problems)
+    declared = (f"_pack/{file}" for file in files if file.lower().endswith(SUFFIXES))
+    for file, text in _read(root, name, declared, problems).items():
+        document, more = parse(f"{name}/{file}", text)
+        problems += more
+        if document:
+            problems += _pack_problems(document)
+
+
+def _pack_problems(document: Document) -> Iterator[Diagnostic]:
+    """The first thing that a pack declares: an item of a list, or an entry below the top."""
+    for key, *deeper in filter(None, document.places):
+        if deeper or isinstance(key, int):
+            message = f"The pack declares something under {key!r}; packs are not supported."
+            remedy = "Empty it, and start the other workflows from your own code."
+            yield Diagnostic(document.file, document.place((key,)).line, "W008", message, remedy)
+            return

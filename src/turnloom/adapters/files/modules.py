@@ -1,0 +1,134 @@
+"""The code of a workflow folder, executed afresh for each load and only from inside the folder."""
+
+import itertools
+import os
+import sys
+import traceback
+import weakref
+from collections.abc import Callable
+from pathlib import PurePosixPath, PureWindowsPath
+from threading import RLock
+from types import ModuleType
+from typing import Any, NoReturn
+
+from turnloom.adapters.files.folders import code_files
+from turnloom.adapters.files.reading import inside, read_text
+from turnloom.errors import DefinitionError, Diagnostic
+from turnloom.kernel.values import nearest
+
+_loads = itertools.count(1)
+_NAME_IT = "Name a file of the folder or of its 'tools'."
+_COPY_IT = "Copy the file into the folder."
+_INSTALL_IT = "Install what it imports; a code file cannot import another file of the folder."
+_CORRECT_IT = "Correct it; `python` shows the same error for the file."
+
+
+class Modules:
+    """One load of a folder's code: each file runs once, and shares nothing with other loads.
+
+    Keep it as long as its functions are used.
+    """
+
+    def __init__(self, root: str | os.PathLike[str]) -> None:
+        self._root = os.path.abspath(root)
+        self._name = os.path.basename(self._root)
+        self._loaded: dict[str, ModuleType] = {}
+        self._lock = RLock()
+
+    def function(self, file: str, name: str) -> Callable[..., Any]:
+        """The function of that name in a code file, looked for in the root, then in `tools`.
+
+        Raises:
+            DefinitionError: There is no such file or function, or the file does not run.
+        """
+        members = self.members(file)
+        if callable(member := members.get(name)):
+            return member
+        return self._refuse_function(self._find(file), name, members)
+
+    def members(self, file: str) -> dict[str, Any]:
+        """What a code file defines, by name; it is looked for in the root, then in `tools`.
+
+        Raises:
+            DefinitionError: There is no such file, or it does not run.
+        """
+        found = self._find(file)
+        with self._lock:
+            if found not in self._loaded:
+                self._loaded[found] = self._load(found)
+        return vars(self._loaded[found])
+
+    def text(self, file: str) -> tuple[str, str]:
+        """A code file as problems name it, and its text.
+
+        Raises:
+            DefinitionError: There is no such file, or it cannot be read.
+        """
+        found = self._find(file)
+        label = f"{self._name}/{found}"
+        text = read_text(self._root, os.path.join(self._root, found), label)
+        if isinstance(text, Diagnostic):
+            raise DefinitionError(self._name, [text])
+        return label, text
+
+    def _find(self, file: str) -> str:
+        """The path of a code file below the root."""
+        # The Windows reading knows both separators, drives and shares: refused on every system.
+        steps = PureWindowsPath(file)
+        if steps.anchor or ".." in steps.parts or "\0" in file:
+            self._refuse("W041", f"{file!r} is no path inside the workflow folder.", _NAME_IT)
+        relative, known = str(PurePosixPath(file)), code_files(self._root)
+        for candidate in (relative, f"tools/{relative}"):
+            if not inside(self._root, os.path.join(self._root, candidate)):
+                self._refuse(
+                    "W041", f"{candidate!r} is a link out of the workflow folder.", _COPY_IT
+                )
+            if candidate in known:
+                return candidate
+        found = ", ".join(known) or "none"
+        message = f"There is no code file {file!r} in the folder or its 'tools'. Found: {found}."
+        meant = nearest(file, known) or nearest(f"tools/{file}", known)
+        remedy = f"Did you mean {meant!r}?" if meant else "Add the file, or correct its name."
+        self._refuse("W040", message, remedy)
+
+    def _load(self, file: str) -> ModuleType:
+        path = os.path.join(self._root, file)
+        _, source = self.text(file)
+        # Dataclasses, pydantic and `get_type_hints` look a class's module up in `sys.modules`, some
+        # only when first used, so it stays there while this load lives. The name is never given
+        # again, so no load finds another's module.
+        module = ModuleType(f"turnloom_code_{next(_loads)}_{PurePosixPath(file).stem}")
+        module.__file__, module.__package__ = path, ""
+        sys.modules[module.__name__] = module
+        weakref.finalize(self, sys.modules.pop, module.__name__, None).atexit = False
+        try:
+            # Compiled here, not by an importer: cached bytecode may be older than the file.
+            exec(compile(source, path, "exec", dont_inherit=True), vars(module))
+        except (Exception, SystemExit) as error:
+            sys.modules.pop(module.__name__, None)
+            raise DefinitionError(self._name, [self._import_problem(file, path, error)]) from error
+        return module
+
+    def _import_problem(self, file: str, path: str, error: BaseException) -> Diagnostic:
+        frames = traceback.extract_tb(error.__traceback__)
+        lines = [frame.lineno for frame in frames if frame.filename == path]
+        if isinstance(error, SyntaxError) and error.filename == path:
+            lines.append(error.lineno)
+        message = f"The code file does not load: {type(error).__name__}: {error}."
+        remedy = _INSTALL_IT if isinstance(error, ImportError) else _CORRECT_IT
+        line = lines[-1] if lines else None
+        return Diagnostic(f"{self._name}/{file}", line or 1, "W042", message, remedy)
+
+    def _refuse_function(self, file: str, name: str, members: dict[str, Any]) -> NoReturn:
+        public = {key: value for key, value in members.items() if not key.startswith("_")}
+        known = [key for key, value in public.items() if callable(value)]
+        message = f"{file!r} has no function {name!r}. Functions: {', '.join(known) or 'none'}."
+        if name in members:
+            message = f"{name!r} in {file!r} is {type(members[name]).__name__!r}, not a function."
+        meant = nearest(name, known)
+        remedy = f"Did you mean {meant!r}?" if meant else "Define it there, or correct the name."
+        self._refuse("W043", message, remedy, f"/{file}")
+
+    def _refuse(self, code: str, message: str, remedy: str, below: str = "") -> NoReturn:
+        problem = Diagnostic(f"{self._name}{below}", 1, code, message, remedy)
+        raise DefinitionError(self._name, [problem])

@@ -1,0 +1,56 @@
+"""Files of code that build workflows: run as a program would import them, without its main part."""
+
+import itertools
+import os
+import sys
+import traceback
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from turnloom.errors import DefinitionError, Diagnostic
+
+_loads = itertools.count(1)
+
+
+def program(file: str) -> dict[str, Any]:
+    """What a file of code defines, by name; it may import what stands beside it.
+
+    Raises:
+        DefinitionError: it does not run, or a workflow in it does not pass its check.
+    """
+    path = os.path.abspath(file)
+    module = ModuleType(f"turnloom_program_{next(_loads)}_{Path(path).stem}")
+    module.__file__ = path
+    # Pydantic and `get_type_hints` look a class's module up there, some only when first used.
+    sys.modules[module.__name__] = module
+    sys.path.insert(0, os.path.dirname(path))
+    try:
+        source = Path(path).read_bytes()
+        exec(compile(source, path, "exec", dont_inherit=True), vars(module))
+    except DefinitionError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise DefinitionError(Path(path).name, [_problem(path, error)]) from error
+    finally:
+        sys.path.remove(os.path.dirname(path))
+    return vars(module)
+
+
+def source(file: str) -> bytes:
+    """A file of code as it stands there; empty if there is none that can be read."""
+    try:
+        return Path(file).read_bytes()
+    except OSError:
+        return b""
+
+
+def _problem(path: str, error: BaseException) -> Diagnostic:
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if frame.filename == path]
+    if isinstance(error, SyntaxError) and error.filename == path:
+        lines.append(error.lineno)
+    message = f"The code file does not load: {type(error).__name__}: {error}."
+    line = lines[-1] if lines else None
+    remedy = "Correct it; `python` shows the same error for the file."
+    return Diagnostic(os.path.basename(path), line or 1, "W042", message, remedy)

@@ -1,0 +1,174 @@
+"""Functions of a workflow's code as tools and hooks."""
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from functools import partial
+from types import SimpleNamespace
+from typing import Any, get_type_hints
+
+from anyio import to_thread
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic.errors import PydanticUserError
+
+from turnloom.agents.spec import ToolSchema
+from turnloom.kernel.values import Json
+from turnloom.variables.spec import Context
+
+# Parameters of these names, or annotated `Context`, get the live context.
+INJECTED = ("context_variables", "ctx")
+
+_create: Any = create_model
+
+
+class FunctionCallee:
+    """A function: its schema from its signature, called in the loop or off it.
+
+    Raises:
+        TypeError: a parameter has a type that JSON cannot have.
+    """
+
+    def __init__(self, function: Callable[..., Any], name: str, description: str = "") -> None:
+        self._call = detached(function)
+        self._signature = inspect.signature(function)
+        hints = _hints(function)
+        self._context = _injected(self._signature, hints)
+        self._model = self._parameters(name, hints)
+        self.may_ask = any(map(inspect.iscoroutinefunction, _layers(function)))
+        try:
+            parameters = self._model.model_json_schema()
+        except PydanticUserError as error:
+            raise TypeError(str(error).splitlines()[0]) from error
+        parameters.pop("title", None)
+        for each in parameters.get("properties", {}).values():
+            each.pop("title", None)
+        told = description or inspect.getdoc(function) or ""
+        self.schema = ToolSchema(name, told, parameters)
+
+    def _parameters(self, name: str, hints: Mapping[str, Any]) -> type[BaseModel]:
+        """A model of the parameters that are given from outside."""
+        fields: dict[str, Any] = {}
+        extra = "forbid"
+        for number, each in enumerate(self._signature.parameters.values()):
+            if each.name in self._context or each.kind is each.VAR_POSITIONAL:
+                continue
+            if each.kind is each.VAR_KEYWORD:
+                extra = "allow"
+                continue
+            required = each.default is each.empty
+            default = Field(alias=each.name) if required else Field(each.default, alias=each.name)
+            # Names that a model has of its own are taken, so fields are numbered.
+            fields[f"p{number}"] = (hints.get(each.name, Any), default)
+        config = ConfigDict(extra=extra, arbitrary_types_allowed=False)
+        try:
+            return _create(name, __config__=config, **fields)
+        except PydanticUserError as error:
+            raise TypeError(str(error).splitlines()[0]) from error
+
+    async def __call__(self, arguments: Mapping[str, Json], context: Context) -> Any:
+        """What the function gives for these arguments.
+
+        Raises:
+            ValueError: they are not what its signature says.
+        """
+        positional, named = self._bound(arguments, context)
+        return await self._call(*positional, **named)
+
+    def _bound(
+        self, arguments: Mapping[str, Json], context: Context
+    ) -> tuple[list[Any], dict[str, Any]]:
+        try:
+            values = self._model.model_validate(dict(arguments))
+        except ValidationError as error:
+            raise ValueError(_told(error)) from error
+        given: dict[str, Any] = {
+            field.alias or key: getattr(values, key)
+            for key, field in type(values).model_fields.items()
+        }
+        given.update(dict.fromkeys(self._context, context))
+        positional: list[Any] = []
+        for each in self._signature.parameters.values():
+            if each.kind is each.POSITIONAL_ONLY:
+                positional.append(given.pop(each.name))
+        return positional, {**given, **(values.model_extra or {})}
+
+
+def detached(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
+    """The function as something to await: an async one in the loop, a plain one in a thread."""
+    if gives_awaitable(function):
+        return function
+
+    async def call(*positional: Any, **named: Any) -> Any:
+        given = await to_thread.run_sync(
+            lambda: function(*positional, **named), abandon_on_cancel=True
+        )
+        return await given if inspect.isawaitable(given) else given
+
+    return call
+
+
+def takes_context(function: Callable[..., Any]) -> list[str]:
+    """The parameters of a function that get the live context."""
+    try:
+        hints = get_type_hints(function)
+    except Exception:  # noqa: BLE001 - a type that only who reads the code knows
+        hints = {}
+    return _injected(inspect.signature(function), hints)
+
+
+def _injected(signature: inspect.Signature, hints: Mapping[str, Any]) -> list[str]:
+    return [name for name in signature.parameters if name in INJECTED or hints.get(name) is Context]
+
+
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    """The types of the parameters that are given from outside, names in quotes resolved.
+
+    What is injected or given back may be of a type that is only known to who reads the code.
+
+    Raises:
+        TypeError: one of them cannot be resolved.
+    """
+    *_, target = _layers(function)
+    said: dict[str, Any] = getattr(target, "__annotations__", {})
+    needed = {name: hint for name, hint in said.items() if name not in (*INJECTED, "return")}
+    scope: dict[str, Any] = getattr(target, "__globals__", {})
+    try:
+        named = SimpleNamespace(__annotations__=needed)
+        return get_type_hints(named, scope, include_extras=True)
+    except (NameError, AttributeError, SyntaxError) as error:
+        raise TypeError(f"a type cannot be found: {error}") from error
+
+
+def _layers(function: Any) -> Iterator[Any]:
+    """What is called, and then what is inside it: decorated, partly applied, or behind an object's
+    `__call__`."""
+    yield function
+    while (inner := _inside(function)) is not None:
+        function = inner
+        yield function
+
+
+def _inside(function: Any) -> Any:
+    if isinstance(function, partial):
+        return function.func
+    if hasattr(function, "__wrapped__"):
+        return function.__wrapped__
+    if inspect.isroutine(function):
+        return None
+    return function.__init__ if inspect.isclass(function) else type(function).__call__
+
+
+def gives_awaitable(function: Any) -> bool:
+    """Whether calling it does nothing but give something to await."""
+    while isinstance(function, partial):
+        function = function.func
+    called: Any = type(function).__call__
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
+
+
+def _told(error: ValidationError) -> str:
+    """What is wrong with arguments, a line for each."""
+    lines = (
+        f"`{'.'.join(map(str, each['loc']))}`: {each['msg']}"
+        for each in error.errors(include_url=False, include_input=False)
+    )
+    return "The arguments do not fit. " + "; ".join(lines)

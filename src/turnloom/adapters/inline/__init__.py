@@ -1,0 +1,5 @@
+"""A scheduler that drives runs as tasks of this process."""
+
+from turnloom.adapters.inline.scheduler import InlineScheduler
+
+__all__ = ["InlineScheduler"]

@@ -1,0 +1,176 @@
+"""Tools of one MCP server, over stdio or streamable HTTP."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TypeVar
+
+import anyio
+import msgspec
+from anyio import to_thread
+from mcp import ClientSession, MCPError
+from mcp.types import (
+    HEADER_MISMATCH,
+    CallToolRequest,
+    CallToolRequestParams,
+    CallToolResult,
+    InputRequiredResult,
+)
+from pydantic import TypeAdapter, ValidationError
+
+from turnloom.adapters.mcp import listing, results
+from turnloom.adapters.mcp.connection import Connection, Place
+from turnloom.adapters.mcp.faults import Faults, Misbehaved, secret_words
+from turnloom.adapters.mcp.http import SESSION_LOST, Endpoint
+from turnloom.adapters.mcp.process import Program
+from turnloom.agents.spec import ToolSchema
+from turnloom.errors import UsageError
+from turnloom.kernel.values import Json, said
+
+T = TypeVar("T")
+_Given = CallToolResult | InputRequiredResult
+_GIVEN: TypeAdapter[_Given] = TypeAdapter(_Given)
+
+
+class McpServer:
+    """Tools of one MCP server: a program that is started, or one behind a URL.
+
+    The server is connected to when it is first needed, and again after the connection broke. All
+    calls share one connection. A call takes at most `timeout` seconds, connecting included.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        command: Sequence[str] | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        url: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        timeout: float = 30.0,
+    ) -> None:
+        if bool(command) == bool(url):
+            raise UsageError(
+                f"MCP server {name!r} needs either a `command` to start or a `url`, and not both."
+            )
+        env, headers = env or {}, headers or {}
+        self._place: Place = (
+            Program(command, env, cwd) if command else Endpoint(url or "", headers, timeout)
+        )
+        secrets = secret_words([*env.values(), *headers.values()])
+        self._faults = Faults(name, secrets, self._place.last_words)
+        self._timeout = timeout
+        self._connections: list[Connection] = []
+        self._closed = False
+
+    async def tools(self) -> Sequence[ToolSchema]:
+        """What the server offers now.
+
+        Raises:
+            ToolServerError: it does not answer, in time or at all, or not in a way to be used.
+            UsageError: the server was closed here.
+        """
+        what = "its tools"
+        found = await self._ask(what, listing.fetch)
+        try:
+            return await to_thread.run_sync(listing.check, found)
+        except Misbehaved as error:
+            raise self._faults.misbehaved(what, error) from error
+
+    async def call(self, tool: str, arguments: Mapping[str, Json]) -> Json:
+        """What a tool gives: a JSON value, a text, or a list of blocks.
+
+        Raises:
+            ToolServerError: the tool reports an error, or the server gives no answer to be used.
+            UsageError: the server was closed here.
+        """
+        try:
+            plain = msgspec.json.decode(msgspec.json.encode(dict(arguments)))
+        except (TypeError, ValueError, RecursionError) as error:
+            # Found out on the way to the server, it would cost the others their connection.
+            raise self._faults.failed(tool, f"its arguments are no JSON: {said(error)}") from error
+        request = CallToolRequest(params=CallToolRequestParams(name=tool, arguments=plain))
+
+        async def ask(session: ClientSession) -> _Given:
+            return await _call(session, request)
+
+        given = await self._ask(f"tool {tool!r}", ask)
+        if isinstance(given, InputRequiredResult):
+            raise self._faults.failed(tool, "it asks for more input, which a call cannot give")
+        if given.is_error:
+            raise self._faults.failed(tool, results.text_of(given))
+        return results.value_of(given)
+
+    async def aclose(self) -> None:
+        """End the connection and the program; calls in flight fail. Again changes nothing."""
+        self._closed = True
+        with anyio.CancelScope(shield=True):
+            for connection in self._connections:
+                await connection.aclose()
+
+    async def _ask(self, what: str, ask: Callable[[ClientSession], Awaitable[T]]) -> T:
+        try:
+            with anyio.fail_after(self._timeout):
+                try:
+                    return await self._attempt(what, ask)
+                except MCPError as error:
+                    if error.code != SESSION_LOST:
+                        raise
+                # The server was started again meanwhile, and has done nothing for us since.
+                return await self._attempt(what, ask)
+        except TimeoutError as error:
+            raise self._faults.silent(what, self._timeout) from error
+        except MCPError as error:
+            raise self._faults.refused(what, error) from error
+        except (Misbehaved, ValidationError) as error:
+            raise self._faults.misbehaved(what, error) from error
+
+    async def _attempt(self, what: str, ask: Callable[[ClientSession], Awaitable[T]]) -> T:
+        connection, session = await self._connected()
+        if session is not None:
+            try:
+                return await ask(session)
+            except MCPError as error:
+                if error.code == SESSION_LOST:
+                    connection.leave()
+                    raise
+                if connection.usable:
+                    raise
+        reason = await connection.reason()
+        raise self._faults.lost(what, self._timeout, reason) from reason
+
+    async def _connected(self) -> tuple[Connection, ClientSession | None]:
+        """A connection, and its session if one could be made."""
+        connection = self._connection()
+        session = await connection.session()
+        if session is not None and not connection.usable:
+            # It broke long ago, and we heard of it only while we waited.
+            connection = self._connection()
+            session = await connection.session()
+        return connection, session
+
+    def _connection(self) -> Connection:
+        if self._closed:
+            raise UsageError("The MCP server was closed, so it cannot be asked any more.")
+        # One that is not usable any more may still have a program to end.
+        self._connections = [each for each in self._connections if not each.ended]
+        for connection in self._connections:
+            if connection.usable:
+                return connection
+        connection = Connection(self._place, self._timeout)
+        self._connections.append(connection)
+        return connection
+
+
+async def _call(session: ClientSession, request: CallToolRequest) -> _Given:
+    """Ask for a tool without the check of its answer that `ClientSession.call_tool` makes.
+
+    That one runs the server's own regular expressions over the server's own text, in our loop.
+    """
+    try:
+        return await session.send_request(request, _GIVEN)
+    except MCPError as error:
+        if error.code != HEADER_MISMATCH:
+            raise
+    # The server wants some arguments as headers too; which ones, the session learns by listing.
+    await listing.fetch(session)
+    return await session.send_request(request, _GIVEN)

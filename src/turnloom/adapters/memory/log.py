@@ -1,0 +1,148 @@
+"""The event log in this process's memory."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from itertools import islice
+
+import anyio
+
+from turnloom.adapters.memory.beliefs import MemoryBeliefs
+from turnloom.adapters.memory.index import MemoryIndex
+from turnloom.board.logic.projecting import project
+from turnloom.board.logic.rows import rows_of
+from turnloom.errors import Conflict, UsageError
+from turnloom.guards.logic.selection import observations
+from turnloom.log.logic import Codec
+from turnloom.log.spec import Event, Fact
+
+
+class _Run:
+    __slots__ = ("events", "ids")
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.ids: set[str] = set()
+
+
+class MemoryLog:
+    """An event log that keeps the events themselves: nothing is encoded, nothing waits.
+
+    What they say of the board goes into an index, if there is one beside it; what they say of
+    outcomes into `beliefs`.
+    """
+
+    def __init__(self, codec: Codec, index: MemoryIndex | None = None) -> None:
+        self._codec = codec
+        self._index = index
+        self.beliefs = MemoryBeliefs(self.check_open, follows_log=True)
+        self._known: dict[str, type[Fact]] = {}
+        self._runs: dict[str, _Run] = {}
+        self._bells: dict[str, anyio.Event] = {}
+        self._closed = False
+
+    async def append(self, run: str, events: Sequence[Event], expected: int) -> Sequence[Event]:
+        """Store events after position `expected`, all or none, and give back what the log holds.
+
+        Raises:
+            Conflict: the log is at another position, or one of the ids is taken.
+            ArtifactExists: an artifact is on the board beside it, with other content.
+            InvalidArtifact: an artifact cannot be kept as it is.
+            UnknownKind: an event is of a kind that the codec does not know.
+            UsageError: an event names another run or position, or the store is closed.
+        """
+        self.check_open()
+        if not events:
+            return ()
+        known = self._known
+        for seq, event in enumerate(events, expected + 1):
+            if known.get(event.kind) is not type(event.data):
+                self._learn(event)
+            if event.seq != seq or event.run != run:
+                raise UsageError(
+                    f"Event {event.id!r} says run {event.run!r}, seq {event.seq}, "
+                    f"but was offered to run {run!r} at {seq}. Make it for the place it goes to."
+                )
+        held = self._runs.get(run) or _Run()
+        if expected != len(held.events):
+            return _standing(run, held, events, expected)
+        self._store(run, held, events)
+        await asyncio.sleep(0)
+        return events
+
+    async def read(self, run: str, after: int = 0) -> Sequence[Event]:
+        """The events of a run behind position `after`, in order; none for an unknown run."""
+        self.check_open()
+        held = self._runs.get(run)
+        return tuple(held.events[after:]) if held else ()
+
+    async def subscribe(self, run: str, after: int = 0) -> AsyncGenerator[Event]:
+        """Every event behind `after`, those to come included, each once and in order."""
+        while True:
+            self.check_open()
+            held = self._runs.get(run)
+            if held and after < len(held.events):
+                after += 1
+                yield held.events[after - 1]
+            else:
+                await self._bells.setdefault(run, anyio.Event()).wait()
+
+    async def ends(
+        self, limit: int | None = None, *, run: str | None = None
+    ) -> Sequence[tuple[Event, Event]]:
+        """The first and the last event of each run, the run begun last coming first; or of one."""
+        self.check_open()
+        if run is not None:
+            newest = filter(None, [self._runs.get(run)])
+        else:
+            newest = islice(reversed(self._runs.values()), limit)
+        return [(held.events[0], held.events[-1]) for held in newest]
+
+    def holds(self, run: str, id: str) -> bool:
+        """Whether an event of this id is in the run's log."""
+        held = self._runs.get(run)
+        return held is not None and id in held.ids
+
+    def check_open(self) -> None:
+        """Refuse to work for a store that was closed."""
+        if self._closed:
+            raise UsageError("This store is closed. Open a new one.")
+
+    def close(self) -> None:
+        """Refuse everything from now on, and tell whoever waits."""
+        self._closed = True
+        for bell in self._bells.values():
+            bell.set()
+        self._bells.clear()
+
+    def _learn(self, event: Event) -> None:
+        """Let the codec say whether it knows the kind; it is asked once per kind."""
+        self._codec.encode(event)
+        self._known[event.kind] = type(event.data)
+
+    def _store(self, run: str, held: _Run, events: Sequence[Event]) -> None:
+        ids = {event.id for event in events}
+        if len(ids) != len(events):
+            raise Conflict(f"Two events that were offered to run {run!r} have the same id.")
+        if taken := ids & held.ids:
+            raise Conflict(f"Run {run!r} already holds an event {min(taken)!r}.")
+        if self._index and (told := project(events)):
+            self._index.keep(rows_of(told.artifacts), told.consumptions)
+        if seen := observations(events):
+            self.beliefs.keep(seen)
+        if not held.events:
+            self._runs[run] = held
+        held.ids |= ids
+        held.events.extend(events)
+        if self._bells and (bell := self._bells.pop(run, None)):
+            bell.set()
+
+
+def _standing(run: str, held: _Run, events: Sequence[Event], expected: int) -> Sequence[Event]:
+    """What stands where the batch belongs, if it is the same batch."""
+    stored = tuple(held.events[expected : expected + len(events)]) if expected >= 0 else ()
+    if [event.id for event in stored] != [event.id for event in events]:
+        raise Conflict(
+            f"Run {run!r} is at position {len(held.events)}, not {expected}: "
+            "somebody else wrote. Read the run again before writing."
+        )
+    return stored

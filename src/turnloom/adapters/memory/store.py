@@ -1,0 +1,87 @@
+"""One store in memory: log, inbox, claims, snapshots, artifacts and beliefs."""
+
+import os
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from turnloom.adapters.memory.artifacts import MemoryArtifacts
+from turnloom.adapters.memory.index import MemoryIndex
+from turnloom.adapters.memory.log import MemoryLog
+from turnloom.adapters.memory.mail import MemoryInbox
+from turnloom.adapters.memory.results import MemoryResults
+from turnloom.errors import RunBusy
+from turnloom.log.logic import Codec
+
+
+class MemoryClaims:
+    """Which runs are being driven in this process."""
+
+    def __init__(self, log: MemoryLog) -> None:
+        self._log = log
+        self._runs: set[str] = set()
+
+    @asynccontextmanager
+    async def claim(self, run: str) -> AsyncGenerator[None, None]:
+        """Hold the run while the context is open.
+
+        Raises:
+            RunBusy: somebody holds it already.
+        """
+        self._log.check_open()
+        if run in self._runs:
+            raise RunBusy(
+                f"Run {run!r} is already driven by this process (pid {os.getpid()}). "
+                "Answer or cancel it with `turnloom answer` or `turnloom cancel`, or wait until it "
+                "parks."
+            )
+        self._runs.add(run)
+        try:
+            yield
+        finally:
+            self._runs.discard(run)
+
+    async def held(self, run: str) -> bool:
+        """Whether somebody holds the run."""
+        self._log.check_open()
+        return run in self._runs
+
+
+class MemorySnapshots:
+    """The last folded state of each run."""
+
+    def __init__(self, log: MemoryLog) -> None:
+        self._log = log
+        self._states: dict[str, tuple[int, bytes]] = {}
+
+    async def save(self, run: str, seq: int, state: bytes) -> None:
+        """Keep the state of a run as of `seq`, in place of an earlier one."""
+        self._log.check_open()
+        if seq >= self._states.get(run, (0, b""))[0]:
+            self._states[run] = (seq, state)
+
+    async def load(self, run: str) -> tuple[int, bytes] | None:
+        """The last state kept, with its position."""
+        self._log.check_open()
+        return self._states.get(run)
+
+
+class MemoryStore:
+    """Log, inbox, claims, snapshots, artifacts and beliefs in memory, for one event loop.
+
+    `board` says whether the artifacts that the log is told of are kept here, beside it.
+    """
+
+    def __init__(self, codec: Codec, *, board: bool = True) -> None:
+        index = MemoryIndex()
+        self.log = MemoryLog(codec, index if board else None)
+        self.inbox = MemoryInbox(self.log)
+        self.claims = MemoryClaims(self.log)
+        self.snapshots = MemorySnapshots(self.log)
+        self.artifacts = MemoryArtifacts(self.log, index, board)
+        self.beliefs = self.log.beliefs
+        self.results = MemoryResults(self.log.check_open)
+
+    async def aclose(self) -> None:
+        """Refuse everything from now on; a second call changes nothing."""
+        self.log.close()
+        self.inbox.close()

@@ -1,0 +1,91 @@
+"""Vectors in this process's memory, compared one by one: for tests and small collections."""
+
+from collections.abc import Mapping, Sequence
+from operator import mul
+from typing import NamedTuple
+
+import msgspec
+
+from turnloom.assembly.logic.retrieval import blend, rank, read_kept, tidy, weigh, words_of
+from turnloom.assembly.spec.retrieval import RetrievalResult
+from turnloom.assembly.spec.vectors import Chunk, Entry, Probe
+from turnloom.errors import UsageError
+
+
+class _Place(NamedTuple):
+    """A chunk, where it stands, and its words."""
+
+    entry: Entry
+    number: int
+    chunk: Chunk
+    words: frozenset[str]
+
+
+class MemoryVectors:
+    """The vectors of one collection; they die with the process."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, tuple[Entry, list[_Place]]] = {}
+        self._closed = False
+
+    async def digests(self, ids: Sequence[str]) -> Mapping[str, str]:
+        """The digests of those of these documents that are there, by id."""
+        self._check_open()
+        return {id: self._kept[id][0].digest for id in ids if id in self._kept}
+
+    async def replace(self, ids: Sequence[str], entries: Sequence[Entry]) -> int:
+        """Take the documents of these ids out and put these in; how many went."""
+        self._check_open()
+        gone = [self._kept.pop(id, None) for id in ids]
+        for entry in entries:
+            self._kept[entry.id] = entry, _places(entry)
+        return sum(each is not None for each in gone)
+
+    async def visibilities(self) -> Sequence[str]:
+        """The different visibilities of what is kept, but for what everybody may see."""
+        self._check_open()
+        return sorted({entry.visibility for entry, _ in self._kept.values()} - {""})
+
+    async def nearest(self, probe: Probe) -> Sequence[RetrievalResult]:
+        """What fits best of what passes, relevant enough, best first and then by source."""
+        self._check_open()
+        passing = [
+            place
+            for entry, places in self._kept.values()
+            if entry.visibility not in probe.hidden
+            and all(not set(entry.facts).isdisjoint(group) for group in probe.filters)
+            for place in places
+        ]
+        counts = [sum(word in place.words for place in passing) for word in probe.words]
+        weights = dict(zip(probe.words, weigh(counts, len(passing)), strict=True))
+        results = (_result(place, _score(place, probe, weights)) for place in passing)
+        return rank(results, probe.top_k, probe.min_relevance)
+
+    async def aclose(self) -> None:
+        """Refuse everything from now on; again changes nothing."""
+        self._closed = True
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise UsageError("This collection is closed. Open it again.")
+
+
+def _places(entry: Entry) -> list[_Place]:
+    return [
+        _Place(entry, number, chunk, frozenset(words_of(chunk.content)))
+        for number, chunk in enumerate(entry.chunks)
+    ]
+
+
+def _score(place: _Place, probe: Probe, weights: Mapping[str, float]) -> float:
+    by_words = sum(weight for word, weight in weights.items() if word in place.words)
+    if probe.vector is None:
+        return by_words
+    meaning = sum(map(mul, place.chunk.vector, probe.vector))
+    return blend(meaning, by_words) if probe.words else meaning
+
+
+def _result(place: _Place, score: float) -> RetrievalResult:
+    entry = place.entry
+    about = msgspec.json.decode(entry.metadata), place.number, read_kept(entry.visibility)
+    return RetrievalResult(place.chunk.content, tidy(score), entry.id, *about)

@@ -1,0 +1,82 @@
+"""Every statement that this adapter runs.
+
+Keys and names are part of the text, since an index is used only where its expression stands in the
+statement; psycopg quotes them. A key is indexed by its first characters: a document that has more
+text there than an index entry may hold can still be written.
+"""
+
+from psycopg.sql import SQL, Composed, Identifier, Literal
+
+from turnloom.kernel.digests import chain
+from turnloom.variables.logic.paths import steps
+from turnloom.variables.ports import TENANT_FIELDS, Lookup
+
+# Characters of a key that are indexed: far below the 2704 bytes that an index entry may have.
+PREFIX = 256
+# PostgreSQL cuts longer names off, which would make two names one.
+NAME_BYTES = 63
+
+_NEWEST = SQL("""
+    SELECT doc::text FROM {table}
+    WHERE {prefix} = left({value}::text, {length}) AND {found} = to_jsonb({value}::text) {tenant}
+    ORDER BY id DESC LIMIT 1""")
+_TENANT = SQL("AND (NOT doc ? {field} OR doc -> {field} = to_jsonb({tenant}::text))")
+_EXISTS = SQL("SELECT to_regclass({table}) IS NOT NULL")
+_INDEX = SQL("""
+    BEGIN;
+    SELECT pg_advisory_xact_lock(hashtext({name}));
+    CREATE INDEX IF NOT EXISTS {index} ON {table} ({prefix}, id DESC);
+    COMMIT""")
+
+
+def newest(lookup: Lookup) -> Composed:
+    """The statement that gives the newest document that fits."""
+    tenant = [
+        _TENANT.format(field=Literal(field), tenant=Literal(lookup.tenant))
+        for field in TENANT_FIELDS
+    ]
+    return _NEWEST.format(
+        table=_table(lookup),
+        prefix=_prefix(lookup.key),
+        found=_found(lookup.key),
+        value=Literal(lookup.value),
+        length=Literal(PREFIX),
+        tenant=SQL(" ").join(tenant),
+    )
+
+
+def index(lookup: Lookup) -> Composed:
+    """The statements that make the index, one process after the other."""
+    name = f"turnloom_{chain(lookup.collection, lookup.key)}"
+    return _INDEX.format(
+        name=Literal(name),
+        index=Identifier(name),
+        table=_table(lookup),
+        prefix=_prefix(lookup.key),
+    )
+
+
+def exists(lookup: Lookup) -> Composed:
+    """The statement that tells whether there is such a table."""
+    return _EXISTS.format(table=Literal(_table(lookup).as_string()))
+
+
+def is_name(name: str) -> bool:
+    """Whether a schema or table can have this name."""
+    return 0 < len(name.encode()) <= NAME_BYTES
+
+
+def _table(lookup: Lookup) -> Identifier:
+    if lookup.database is None:
+        return Identifier(lookup.collection)
+    return Identifier(lookup.database, lookup.collection)
+
+
+def _found(key: str) -> Composed:
+    return SQL(" -> ").join([SQL("doc"), *(Literal(name) for name in steps(key))])
+
+
+def _prefix(key: str) -> Composed:
+    *names, last = steps(key)
+    inside = SQL(" -> ").join([SQL("doc"), *(Literal(name) for name in names)])
+    return SQL("left({} ->> {}, {})").format(inside, Literal(last), Literal(PREFIX))

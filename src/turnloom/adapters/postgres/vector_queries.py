@@ -1,0 +1,205 @@
+"""Every statement that collections in PostgreSQL need.
+
+Chunks of all collections are in one table. Each collection has an index of its own, over its rows
+and for the length of its vectors; a statement that does not say that length uses none, and so
+compares with every vector.
+"""
+
+import json
+from collections.abc import Sequence
+
+from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
+
+from turnloom.assembly.spec.vectors import Entry, Probe, Space
+
+VERSION = 2
+# The longest vectors that can be indexed.
+INDEXED = 2_000
+# The first release of the extension whose index goes on looking while filters leave too little.
+OLDEST = (0, 8)
+# How many candidates a look into the index begins with, at least and at most.
+CANDIDATES = (200, 1_000)
+
+EXISTS = SQL("SELECT to_regclass('turnloom_schema') IS NOT NULL").format()
+SCHEMA = SQL("SELECT version FROM turnloom_schema WHERE part = 'vectors'").format()
+EXTENSION = SQL("SELECT extversion FROM pg_extension WHERE extname = 'vector'").format()
+CREATE = SQL("""
+    BEGIN;
+    SELECT pg_advisory_xact_lock(hashtext('turnloom_schema'));
+    CREATE EXTENSION IF NOT EXISTS vector;
+    CREATE TABLE IF NOT EXISTS turnloom_schema (part text PRIMARY KEY, version integer NOT NULL);
+    CREATE TABLE IF NOT EXISTS turnloom_collections (
+        n integer PRIMARY KEY GENERATED ALWAYS AS IDENTITY, name text NOT NULL UNIQUE,
+        embedder text NOT NULL, version text NOT NULL, dimensions integer NOT NULL);
+    CREATE TABLE IF NOT EXISTS turnloom_documents (
+        n bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
+        collection integer NOT NULL REFERENCES turnloom_collections,
+        id text NOT NULL, digest text NOT NULL, metadata text NOT NULL, UNIQUE (collection, id));
+    CREATE TABLE IF NOT EXISTS turnloom_chunks (
+        collection integer NOT NULL,
+        document bigint NOT NULL REFERENCES turnloom_documents ON DELETE CASCADE,
+        source text COLLATE "C" NOT NULL, place integer NOT NULL, facts text[] NOT NULL,
+        content text NOT NULL, embedding vector NOT NULL, PRIMARY KEY (document, place));
+    CREATE INDEX IF NOT EXISTS turnloom_chunks_collection ON turnloom_chunks (collection);
+    CREATE INDEX IF NOT EXISTS turnloom_chunks_facts ON turnloom_chunks USING gin (facts);
+    ALTER TABLE turnloom_chunks
+    ADD COLUMN IF NOT EXISTS visibility text COLLATE "C" NOT NULL DEFAULT '';
+    CREATE INDEX IF NOT EXISTS turnloom_chunks_restricted
+    ON turnloom_chunks (collection, visibility) WHERE visibility <> '';
+    INSERT INTO turnloom_schema VALUES ('vectors', {version})
+    ON CONFLICT (part) DO UPDATE SET version = {version};
+    COMMIT""").format(version=Literal(VERSION))
+
+_FIND = SQL("""
+    SELECT n, to_regclass('turnloom_chunks_near_' || n) IS NOT NULL, embedder, version, dimensions
+    FROM turnloom_collections WHERE name = {name}""")
+_MAKE = SQL("""
+    INSERT INTO turnloom_collections (name, embedder, version, dimensions)
+    VALUES ({name}, {embedder}, {version}, {dimensions}) ON CONFLICT DO NOTHING""")
+_INDEX = SQL("""
+    BEGIN;
+    SELECT pg_advisory_xact_lock(hashtext('turnloom_schema'));
+    CREATE INDEX IF NOT EXISTS {index} ON turnloom_chunks
+    USING hnsw ((embedding::vector({dimensions})) vector_cosine_ops)
+    WHERE collection = {collection};
+    COMMIT""")
+_DIGESTS = SQL("""
+    SELECT id, digest FROM turnloom_documents
+    WHERE collection = {collection} AND id = ANY({ids}::text[])""")
+# One who writes to a collection at a time: two who replace the same document would both insert it.
+_REPLACE = SQL("""
+    BEGIN;
+    SELECT pg_advisory_xact_lock(hashtext('turnloom_vectors'), {collection});
+    WITH gone AS (
+        DELETE FROM turnloom_documents WHERE collection = {collection} AND id = ANY({gone}::text[])
+        RETURNING n
+    ) SELECT count(*) FROM gone;
+    WITH given AS (
+        SELECT * FROM unnest({ids}::text[], {digests}::text[], {metadata}::text[], {facts}::text[],
+            {visibilities}::text[]) AS rows (id, digest, metadata, facts, visibility)
+    ), kept AS (
+        INSERT INTO turnloom_documents (collection, id, digest, metadata)
+        SELECT {collection}, id, digest, metadata FROM given
+        RETURNING n, id
+    )
+    INSERT INTO turnloom_chunks
+    SELECT {collection}, kept.n, kept.id, chunks.place,
+        ARRAY(SELECT jsonb_array_elements_text(given.facts::jsonb)),
+        chunks.content, chunks.vector::vector, given.visibility
+    FROM kept JOIN given USING (id)
+    JOIN unnest({sources}::text[], {places}::integer[], {contents}::text[], {vectors}::text[])
+        AS chunks (id, place, content, vector) USING (id);
+    COMMIT""")
+# One look into the index for each, however many chunks have it.
+_VISIBILITIES = SQL("""
+    WITH RECURSIVE found (visibility) AS (
+        SELECT min(visibility) FROM turnloom_chunks
+        WHERE collection = {collection} AND visibility <> ''
+        UNION ALL
+        SELECT (
+            SELECT min(visibility) FROM turnloom_chunks
+            WHERE collection = {collection} AND visibility <> '' AND visibility > found.visibility)
+        FROM found WHERE found.visibility IS NOT NULL
+    ) SELECT visibility FROM found WHERE visibility IS NOT NULL""")
+_PASSING = SQL("""
+    SELECT count(*) FROM (
+        SELECT 1 FROM turnloom_chunks WHERE collection = {collection}{filters} LIMIT {limit}
+    ) AS passing""")
+_NEAREST = SQL("""
+    BEGIN;
+    SET LOCAL hnsw.iterative_scan = strict_order;
+    SET LOCAL hnsw.ef_search = {candidates};
+    SELECT near.content, 1 - near.distance, near.source, turnloom_documents.metadata, near.place,
+        near.visibility
+    FROM (
+        SELECT content, source, place, visibility, document, {vectors} <=> {vector} AS distance
+        FROM turnloom_chunks WHERE collection = {collection}{filters}
+        ORDER BY distance, source, place LIMIT {limit}
+    ) AS near JOIN turnloom_documents ON turnloom_documents.n = near.document;
+    COMMIT""")
+
+
+def find(name: str) -> Composed:
+    """The statement that gives a collection's number, whether it is indexed, and its space."""
+    return _FIND.format(name=Literal(name))
+
+
+def make(name: str, space: Space) -> Composed:
+    """The statement that makes a collection unless it is there."""
+    values = {key: Literal(value) for key, value in space._asdict().items()}
+    return _MAKE.format(name=Literal(name), **values)
+
+
+def index(collection: int, dimensions: int) -> Composed:
+    """The statement that indexes the vectors of a collection unless they are."""
+    return _INDEX.format(
+        index=Identifier(f"turnloom_chunks_near_{collection}"),
+        dimensions=Literal(dimensions),
+        collection=Literal(collection),
+    )
+
+
+def digests(collection: int, ids: Sequence[str]) -> Composed:
+    """The statement that gives the digests of documents."""
+    return _DIGESTS.format(collection=Literal(collection), ids=Literal(list(ids)))
+
+
+def replace(collection: int, gone: Sequence[str], entries: Sequence[Entry]) -> Composed:
+    """The statement that takes documents out, puts others in and tells how many went."""
+    chunks = [
+        (entry.id, place, chunk) for entry in entries for place, chunk in enumerate(entry.chunks)
+    ]
+    return _REPLACE.format(
+        collection=Literal(collection),
+        gone=Literal(list(gone)),
+        ids=Literal([entry.id for entry in entries]),
+        digests=Literal([entry.digest for entry in entries]),
+        metadata=Literal([entry.metadata for entry in entries]),
+        facts=Literal([json.dumps(list(entry.facts)) for entry in entries]),
+        visibilities=Literal([entry.visibility for entry in entries]),
+        sources=Literal([id for id, _, _ in chunks]),
+        places=Literal([place for _, place, _ in chunks]),
+        contents=Literal([chunk.content for _, _, chunk in chunks]),
+        vectors=Literal([_write(chunk.vector) for _, _, chunk in chunks]),
+    )
+
+
+def visibilities(collection: int) -> Composed:
+    """The statement that gives the different visibilities but for that of what is public."""
+    return _VISIBILITIES.format(collection=Literal(collection))
+
+
+def passing(collection: int, probe: Probe, most: int) -> Composed:
+    """The statement that counts the chunks that pass, to so many at most."""
+    return _PASSING.format(
+        collection=Literal(collection), filters=_filters(probe), limit=Literal(most)
+    )
+
+
+def nearest(collection: int, probe: Probe, indexed: bool) -> Composed:
+    """The statement that gives the chunks nearest to a vector, out of those that pass."""
+    assert probe.vector is not None
+    least, most = CANDIDATES
+    length = SQL("::vector({})").format(Literal(len(probe.vector))) if indexed else SQL("")
+    return _NEAREST.format(
+        candidates=Literal(max(least, min(most, 2 * probe.top_k))),
+        vectors=SQL("embedding{}").format(length),
+        vector=SQL("{}::vector").format(Literal(_write(probe.vector))),
+        collection=Literal(collection),
+        filters=_filters(probe),
+        limit=Literal(probe.top_k),
+    )
+
+
+def _filters(probe: Probe) -> Composed:
+    """What chunks must fulfil to pass."""
+    found: list[Composable] = [
+        SQL(" AND facts && {}::text[]").format(Literal(list(group))) for group in probe.filters
+    ]
+    if probe.hidden:
+        found.append(SQL(" AND visibility <> ALL({}::text[])").format(Literal(list(probe.hidden))))
+    return SQL("").join(found)
+
+
+def _write(vector: Sequence[float]) -> str:
+    return f"[{','.join(map(str, vector))}]"

@@ -1,0 +1,59 @@
+"""What one append stored: the events of a batch, as lines of JSON."""
+
+import sqlite3
+from collections.abc import Generator
+from contextlib import closing
+
+import msgspec
+
+from turnloom.adapters.sqlite import queries
+
+# The most that is read, and decoded, before the loop gets its turn: events, and bytes. A batch is
+# read whole, as it was written.
+PAGE_EVENTS = 200
+PAGE_BYTES = 2**20
+
+SEQ_BITS = 32
+SEQ_MASK = (1 << SEQ_BITS) - 1
+
+
+class _Named(msgspec.Struct, frozen=True, gc=False):
+    """As much of an event as tells it from the others."""
+
+    id: str
+
+
+_decode_lines = msgspec.json.Decoder(_Named).decode_lines
+# Ids by themselves, to bytes and back.
+encode_ids = msgspec.json.Encoder().encode
+decode_ids = msgspec.json.Decoder(set[str]).decode
+
+
+def ids_of(data: bytes) -> list[str]:
+    """The ids of the events of a batch."""
+    return [event.id for event in _decode_lines(data)]
+
+
+def lines_after(
+    connection: sqlite3.Connection, run: str, after: int
+) -> Generator[list[bytes], None, None]:
+    """The events of a run behind a position, batch by batch."""
+    with closing(connection.execute(queries.BATCHES_AFTER, (run, after))) as found:
+        for first, data in found:
+            lines: list[bytes] = data.split(b"\n")
+            yield lines[after + 1 - first :] if first <= after else lines
+
+
+def page_after(
+    connection: sqlite3.Connection, after: int, run: str
+) -> tuple[list[bytes], int | None]:
+    """Some events of a run behind a position, and the position to go on from if there are more."""
+    page: list[bytes] = []
+    size = 0
+    with closing(lines_after(connection, run, after)) as batches:
+        for lines in batches:
+            page += lines
+            size += sum(map(len, lines))
+            if len(page) >= PAGE_EVENTS or size >= PAGE_BYTES:
+                return page, after + len(page)
+    return page, None

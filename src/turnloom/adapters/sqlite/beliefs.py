@@ -1,0 +1,70 @@
+"""Beliefs in a SQLite file, beside the log."""
+
+import json
+from collections.abc import Mapping, Sequence
+
+from turnloom.adapters.sqlite import queries
+from turnloom.adapters.sqlite.database import Database
+from turnloom.adapters.sqlite.writer import Write, Writer
+from turnloom.guards.spec import Belief, Observation, Pool
+
+# About how many bytes an outcome takes.
+OUTCOME = 128
+
+
+class Observing(Write[None]):
+    """Outcomes that are added, each once; another write may apply it inside its own change."""
+
+    __slots__ = ("_observations",)
+
+    def __init__(self, observations: Sequence[Observation]) -> None:
+        super().__init__(size=OUTCOME * len(observations))
+        self._observations = observations
+
+    def apply(self, writer: Writer) -> None:
+        """Add the outcomes that are not there yet."""
+        for each in self._observations:
+            if writer.execute(queries.ADD_OBSERVATION, (each.run, each.event)).rowcount:
+                _add(writer, each)
+
+
+def _add(writer: Writer, seen: Observation) -> None:
+    if seen.decay:
+        kept = 1 - seen.decay
+        writer.execute(queries.FADE, (kept, kept, *seen.pool))
+    values = (*seen.pool, seen.agent, seen.credit, 1 - seen.credit)
+    writer.execute(queries.ADD_EVIDENCE, values)
+
+
+class SqliteBeliefs:
+    """What is known of agents, in the log's file, for any number of processes; what the log is told
+    of outcomes is here at once."""
+
+    follows_log = True
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def beliefs(self, pool: Pool, agents: Sequence[str]) -> Mapping[str, Belief]:
+        """What is known of these agents in a pool; nothing of those without any outcome.
+
+        Raises:
+            UsageError: the store is closed.
+            StoreUnavailable: the file cannot be read.
+        """
+        await self._database.ready()
+        wanted = json.dumps(list(agents), ensure_ascii=False)
+        rows = self._database.rows(queries.EVIDENCE_OF, *pool, wanted)
+        return {agent: Belief(successes, failures) for agent, successes, failures in rows}
+
+    async def observe(self, observations: Sequence[Observation]) -> None:
+        """Add outcomes, each at once and each once: one that is there already changes nothing.
+
+        Raises:
+            UsageError: the store is closed.
+            StoreUnavailable: nothing was added; the same may be tried again later.
+        """
+        await self._database.write(Observing(observations))
+
+    async def aclose(self) -> None:
+        """Nothing of its own is open: it is closed with the log."""

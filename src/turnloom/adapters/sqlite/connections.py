@@ -1,0 +1,101 @@
+"""Opening the file: ours, and only ours."""
+
+import sqlite3
+from pathlib import Path
+
+from turnloom.adapters.sqlite import queries
+from turnloom.errors import StoreUnavailable
+
+
+def connect(path: Path, timeout: float) -> sqlite3.Connection:
+    """A connection that commits by itself unless told otherwise, for one thread at a time."""
+    connection = sqlite3.connect(
+        path,
+        timeout=timeout,
+        isolation_level=None,
+        check_same_thread=False,
+    )
+    for setting in queries.SETTINGS:
+        connection.execute(setting)
+    return connection
+
+
+def connect_writer(path: Path, timeout: float) -> sqlite3.Connection:
+    """A connection that writes."""
+    connection = connect(path, timeout)
+    connection.execute(queries.ROOMY)
+    return connection
+
+
+def connect_reader(path: Path, timeout: float) -> sqlite3.Connection:
+    """A connection that cannot write."""
+    connection = connect(path, timeout)
+    connection.execute(queries.READ_ONLY)
+    return connection
+
+
+def prepare(path: Path) -> sqlite3.Connection:
+    """A connection that waits for nobody, to a file of ours; it and its folder are made if missing.
+
+    Raises:
+        StoreUnavailable: the folder cannot be made, or the file is not ours or of a later release.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreUnavailable(
+            f"The folder of {str(path)!r} cannot be made: {error.strerror}. "
+            "Choose another place for the store."
+        ) from error
+    connection = connect_writer(path, 0.0)
+    try:
+        if not _is_ours(connection, path):
+            connection.execute(queries.USE_WAL)
+            _change(connection, path)
+        elif _number(connection, queries.USER_VERSION) < queries.VERSION:
+            _change(connection, path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _change(connection: sqlite3.Connection, path: Path) -> None:
+    """Make the schema or lift an older one, unless another process was faster."""
+    connection.execute(queries.BEGIN)
+    try:
+        if not _is_ours(connection, path):
+            for statement in queries.SCHEMA:
+                connection.execute(statement)
+        for version in range(_number(connection, queries.USER_VERSION), queries.VERSION):
+            for statement in queries.UPGRADES[version]:
+                connection.execute(statement)
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute(queries.ROLLBACK)
+        raise
+    connection.execute(queries.COMMIT)
+
+
+def _is_ours(connection: sqlite3.Connection, path: Path) -> bool:
+    """Whether the file holds a schema of ours; False for an empty one, an error for any other."""
+    application = _number(connection, queries.APPLICATION_ID)
+    version = _number(connection, queries.USER_VERSION)
+    if application != queries.APPLICATION:
+        if application or version or not _number(connection, queries.IS_EMPTY):
+            raise StoreUnavailable(
+                f"{str(path)!r} is a database of another program, so it is left alone. "
+                "Choose another file for the store."
+            )
+        return False
+    if version > queries.VERSION:
+        raise StoreUnavailable(
+            f"{str(path)!r} was written by a later release of Turnloom (schema {version}; this "
+            f"release knows {queries.VERSION}). Upgrade Turnloom, or choose another file "
+            "for the store."
+        )
+    return True
+
+
+def _number(connection: sqlite3.Connection, query: str) -> int:
+    return connection.execute(query).fetchone()[0]

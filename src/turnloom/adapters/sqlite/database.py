@@ -1,0 +1,266 @@
+"""The file, its connections, and the one way to write to it.
+
+Commits run on the loop's thread: in WAL mode without a sync they are copies of memory, cheaper than
+a hand-over to a thread. What can wait for a disk or for another process runs in the background.
+"""
+
+import asyncio
+import logging
+import sqlite3
+import threading
+from collections.abc import AsyncGenerator, Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import anyio
+import anyio.to_thread
+
+from turnloom.adapters.sqlite import queries
+from turnloom.adapters.sqlite.background import Background
+from turnloom.adapters.sqlite.connections import connect_reader, prepare
+from turnloom.adapters.sqlite.faults import is_busy, unavailable
+from turnloom.adapters.sqlite.places import Places
+from turnloom.adapters.sqlite.signals import Signals
+from turnloom.adapters.sqlite.writer import Write, Writer, runs_of
+from turnloom.errors import StoreUnavailable, UsageError
+
+T = TypeVar("T")
+P = ParamSpec("P")
+Row = TypeVar("Row")
+
+# Gives some rows behind a mark, and the mark to go on from: None when there are no more.
+Page = Callable[[sqlite3.Connection, int], tuple[list[Row], int | None]]
+
+# Seconds between two tries to open a file that is locked.
+PAUSE = 0.02
+# Seconds that a short read waits, on the loop's thread, for another process that opens or closes.
+GLANCE = 1.0
+# About what a commit adds beside its data: the rest of the page, and sometimes those above it.
+COMMIT_COST = 2 * 4096
+
+_log = logging.getLogger("turnloom.sqlite")
+
+
+class Database:
+    """One file. Nothing is opened before the first use."""
+
+    def __init__(self, path: Path, patience: float, checkpoint_after: int) -> None:
+        self.path = path.absolute()
+        self.signals = Signals(self._version)
+        self._patience = patience
+        self._checkpoint_after = checkpoint_after
+        self._background = Background(self.path, patience)
+        self._writer: Writer | None = None
+        self._reader: sqlite3.Connection | None = None
+        self._opening: asyncio.Future[None] | None = None
+        # The writes of this tick of the loop.
+        self._gathered: list[Write[Any]] = []
+        self._grown = 0
+        self._closed = False
+
+    @property
+    def closed(self) -> bool:
+        """Whether the store was closed."""
+        return self._closed
+
+    # ------------------------------------------------------------------ writing
+
+    async def write(self, write: Write[T]) -> T:
+        """Make a change; all changes of one tick of the loop are one transaction.
+
+        Raises:
+            StoreUnavailable: nothing was stored; the same change may be tried again later.
+        """
+        if self._writer is None or self._closed:
+            await self.ready()
+        gathered = self._gathered
+        gathered.append(write)
+        try:
+            await asyncio.sleep(0)
+        except asyncio.CancelledError:
+            if gathered is self._gathered:
+                gathered.remove(write)
+            raise
+        if gathered is self._gathered:
+            self._flush()
+        if write.outcome:
+            await asyncio.shield(write.outcome)
+        if write.error:
+            raise write.error
+        return write.result
+
+    def _flush(self) -> None:
+        """Commit the writes that have gathered: whoever of them comes first does it for all."""
+        writes, self._gathered = self._gathered, []
+        writer = self._writer
+        assert writer is not None
+        try:
+            writer.commit(writes)
+        except sqlite3.Error as error:
+            if is_busy(error):
+                self._hand_over(writes, writer.places)
+            else:
+                _fail(writes, unavailable(error, self.path))
+        except BaseException:
+            writer.forget(writes)
+            _fail(writes, StoreUnavailable("The write was interrupted; try it again."))
+            raise
+        else:
+            self._committed(writes)
+
+    def _hand_over(self, writes: list[Write[Any]], places: Places) -> None:
+        """Let the background wait for the lock, with what is remembered of the runs concerned."""
+        lent = places.take(runs_of(writes))
+
+        def done(_: "asyncio.Future[None]") -> None:
+            places.put(lent)
+            self._committed(writes)
+
+        outcome = self._background.commit(writes, lent)
+        outcome.add_done_callback(done)
+        for write in writes:
+            write.outcome = outcome
+
+    def _committed(self, writes: list[Write[Any]]) -> None:
+        """Tell those who wait, and see to the size of the WAL."""
+        for write in writes:
+            self._grown += write.size
+            if write.topic is not None and write.error is None and self.signals:
+                self.signals.ring(write.topic)
+        self._grown += COMMIT_COST
+        if self._grown > self._checkpoint_after and not self._closed:
+            self._grown = 0
+            self._background.checkpoint()
+
+    # ------------------------------------------------------------------ reading
+
+    def rows(self, query: str, *values: int | str) -> list[Any]:
+        """The few rows that a query gives.
+
+        Raises:
+            StoreUnavailable: the file cannot be opened or read.
+        """
+        return self.look(_fetch, query, values)
+
+    def look(
+        self,
+        read: Callable[Concatenate[sqlite3.Connection, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        """What a short read gives, on the loop's thread.
+
+        Raises:
+            StoreUnavailable: the file cannot be opened or read.
+        """
+        self._check_open()
+        try:
+            if self._reader is None:
+                self._open()
+            assert self._reader is not None
+            return read(self._reader, *args, **kwargs)
+        except sqlite3.Error as error:
+            raise unavailable(error, self.path) from error
+
+    async def pages(self, page: Page[Row], mark: int) -> AsyncGenerator[list[Row], None]:
+        """All rows behind a mark: the first page at once, the others read in a thread."""
+        await self.ready()
+        rows, more = self.look(page, mark)
+        yield rows
+        if more is None:
+            return
+        try:
+            with closing(connect_reader(self.path, self._patience)) as reader:
+                while more is not None:
+                    rows, more = await anyio.to_thread.run_sync(page, reader, more)
+                    yield rows
+        except sqlite3.Error as error:
+            raise unavailable(error, self.path) from error
+
+    # ------------------------------------------------------------------ opening and closing
+
+    async def ready(self) -> None:
+        """Open the file if it is not.
+
+        Raises:
+            UsageError: the store was closed.
+            StoreUnavailable: the file cannot be opened.
+        """
+        self._check_open()
+        if self._writer:
+            return
+        try:
+            if self._opening is None and not self._open_at_once():
+                self._opening = self._background.run(self._keep_opening)
+            if self._opening:
+                await asyncio.shield(self._opening)
+        except sqlite3.Error as error:
+            raise unavailable(error, self.path) from error
+        finally:
+            if self._opening and self._opening.done():
+                self._opening = None
+        self._check_open()
+
+    def _open_at_once(self) -> bool:
+        """Open the file unless it is locked, and tell which."""
+        try:
+            self._open()
+        except sqlite3.OperationalError as error:
+            if not is_busy(error):
+                raise
+            return False
+        return True
+
+    def _keep_opening(self) -> None:
+        """Try again for a while: the switch to WAL does not wait for a lock by itself."""
+        for _ in range(int(self._patience / PAUSE)):
+            if self._open_at_once():
+                return
+            threading.Event().wait(PAUSE)
+        self._open()
+
+    def _open(self) -> None:
+        writer = prepare(self.path)
+        self._reader = connect_reader(self.path, GLANCE)
+        self._writer = Writer(writer)
+
+    async def aclose(self) -> None:
+        """Finish what is pending and close the file; a second call changes nothing."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._gathered:
+            self._flush()
+        self.signals.stop()
+        self.signals.ring_all()
+        if self._writer or self._opening:
+            with anyio.CancelScope(shield=True):
+                await self._background.close(self._close)
+
+    def _close(self) -> None:
+        if self._writer is None or self._reader is None:
+            return
+        self._reader.close()
+        try:
+            self._writer.execute(queries.TRUNCATE).fetchone()
+        except sqlite3.Error as error:
+            _log.warning("No checkpoint of %s at its end: %s.", self.path, error)
+        self._writer.connection.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise UsageError("This store is closed. Open a new one.")
+
+    def _version(self) -> int:
+        assert self._writer is not None
+        return self._writer.data_version()
+
+
+def _fetch(reader: sqlite3.Connection, query: str, values: tuple[int | str, ...]) -> list[Any]:
+    return reader.execute(query, values).fetchall()
+
+
+def _fail(writes: list[Write[Any]], error: Exception) -> None:
+    for write in writes:
+        write.error = error

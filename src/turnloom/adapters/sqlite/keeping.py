@@ -1,0 +1,57 @@
+"""What is put on a board, by itself or in the transaction of another write."""
+
+from collections.abc import Sequence
+from operator import itemgetter
+
+from turnloom.adapters.sqlite import queries
+from turnloom.adapters.sqlite.writer import Write, Writer
+from turnloom.board.logic.rows import microseconds
+from turnloom.board.spec import Consumption
+from turnloom.board.spec.index import Row
+from turnloom.errors import ArtifactExists
+
+# About how many bytes an entry of a term takes, and a consumption.
+ENTRY = 32
+CONSUMPTION = 128
+
+
+class Keeping(Write[None]):
+    """Artifacts and who took them, all or none.
+
+    Another write may apply it inside its own change: a refusal comes before any change.
+    """
+
+    __slots__ = ("_consumptions", "_rows")
+
+    def __init__(self, rows: Sequence[Row], consumptions: Sequence[Consumption] = ()) -> None:
+        artifacts = sum(len(row.data) + ENTRY * len(row.terms) for row in rows)
+        super().__init__(size=artifacts + CONSUMPTION * len(consumptions))
+        self._rows = rows
+        self._consumptions = consumptions
+
+    def apply(self, writer: Writer) -> None:
+        """Keep what is not there yet.
+
+        Raises:
+            ArtifactExists: an artifact is there with other content.
+        """
+        entries: list[tuple[int, int, int | None, int | None]] = []
+        for row in [row for row in self._rows if _is_missing(writer, row)]:
+            n = writer.execute(queries.ADD_ARTIFACT, row[:-1]).lastrowid
+            entries += [(term, row.at, n, row.opens) for term in row.terms]
+        # In the order of the table, so that many at once touch each page of it once.
+        writer.connection.executemany(queries.ADD_TERM, sorted(entries, key=itemgetter(0, 1, 2)))
+        taken = list(map(_values, self._consumptions))
+        writer.connection.executemany(queries.ADD_CONSUMPTION, taken)
+
+
+def _is_missing(writer: Writer, row: Row) -> bool:
+    found = writer.execute(queries.DIGEST_OF, (row.id,)).fetchone()
+    if found and found[0] != row.digest:
+        raise ArtifactExists(row.id)
+    return not found
+
+
+def _values(taken: Consumption) -> tuple[str, str, str, int, str, int]:
+    at = microseconds(taken.at)
+    return (taken.artifact, taken.subscription, taken.run, taken.turn, taken.agent, at)

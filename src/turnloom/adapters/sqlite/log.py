@@ -1,0 +1,197 @@
+"""The event log in a SQLite file."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing, closing
+from functools import partial
+from itertools import chain, islice
+
+from turnloom.adapters.sqlite import queries
+from turnloom.adapters.sqlite.batches import SEQ_BITS, lines_after, page_after
+from turnloom.adapters.sqlite.beliefs import Observing
+from turnloom.adapters.sqlite.database import Database
+from turnloom.adapters.sqlite.keeping import Keeping
+from turnloom.adapters.sqlite.places import Place
+from turnloom.adapters.sqlite.writer import Write, Writer
+from turnloom.board.logic.projecting import project
+from turnloom.board.logic.rows import rows_of
+from turnloom.errors import Conflict, UsageError
+from turnloom.guards.logic.selection import observations
+from turnloom.log.logic import Codec
+from turnloom.log.spec import Event
+
+PAGE_RUNS = 100
+# Behind every run.
+END = 2**62
+
+
+class _Append(Write[Sequence[Event]]):
+    __slots__ = ("_beside", "_codec", "_data", "_events", "_expected", "_ids", "_run")
+
+    def __init__(
+        self,
+        run: str,
+        events: Sequence[Event],
+        expected: int,
+        codec: Codec,
+        beside: Sequence[Write[None]],
+    ) -> None:
+        seq = expected
+        for event in events:
+            seq += 1
+            if event.seq != seq or event.run != run:
+                raise UsageError(
+                    f"Event {event.id!r} says run {event.run!r}, seq {event.seq}, "
+                    f"but was offered to run {run!r} at {seq}. Make it for the place it goes to."
+                )
+        # JSON has no line breaks of its own: those inside texts are escaped.
+        self._data = codec.encode_lines(events)
+        self._ids = {event.id for event in events}
+        if len(self._ids) < len(events):
+            raise Conflict(f"Two events that were offered to run {run!r} have the same id.")
+        self._run = run
+        self._events = events
+        self._expected = expected
+        self._codec = codec
+        self._beside = beside
+        self.topic = run
+        self.size = len(self._data) + sum(each.size for each in beside)
+        self.error = self.outcome = None
+
+    def apply_alone(self, writer: Writer) -> bool:
+        place = writer.places.get(self._run)
+        if (
+            place is None
+            or self._beside
+            or not place.position == place.known == self._expected
+            or not place.ids.isdisjoint(self._ids)
+        ):
+            return False
+        self._insert(writer, place)
+        self.result = self._events
+        return True
+
+    def apply(self, writer: Writer) -> Sequence[Event]:
+        place = writer.places.get(self._run)
+        if place is None or place.position != self._expected:
+            place = writer.locate(self._run)
+        if (place.position if place else 0) != self._expected:
+            return self._standing(writer, place)
+        if place and (taken := self._ids & writer.ids(self._run, place)):
+            raise Conflict(f"Run {self._run!r} already holds an event {min(taken)!r}.")
+        for each in self._beside:
+            each.apply(writer)
+        self._insert(writer, place or writer.begin_run(self._run))
+        return self._events
+
+    def _insert(self, writer: Writer, place: Place) -> None:
+        before = (place.n << SEQ_BITS) + self._expected
+        last = before + len(self._events)
+        writer.execute(queries.ADD_BATCH, (before + 1, last, self._data))
+        writer.places.extend(self._run, place, self._ids)
+
+    def _standing(self, writer: Writer, place: Place | None) -> Sequence[Event]:
+        """What stands where the batch belongs, if it is the same batch."""
+        with closing(lines_after(writer.connection, self._run, self._expected)) as batches:
+            lines = islice(chain.from_iterable(batches), len(self._events))
+            stored = tuple(map(self._codec.decode, lines))
+        if [event.id for event in stored] != [event.id for event in self._events]:
+            raise Conflict(
+                f"Run {self._run!r} is at position {place.position if place else 0}, not "
+                f"{self._expected}: somebody else wrote. Read the run again before writing."
+            )
+        return stored
+
+
+class SqliteLog:
+    """An event log in a SQLite file, for any number of processes.
+
+    What the events say of outcomes, and with `board` of the board, is kept in the same file and
+    transaction.
+    """
+
+    def __init__(self, database: Database, codec: Codec, *, board: bool = True) -> None:
+        self._database = database
+        self._codec = codec
+        self._board = board
+
+    async def append(self, run: str, events: Sequence[Event], expected: int) -> Sequence[Event]:
+        """Store events after position `expected`, all or none, and give back what the log holds.
+
+        Raises:
+            Conflict: the log is at another position, or one of the ids is taken.
+            ArtifactExists: an artifact is on the board beside it, with other content.
+            InvalidArtifact: an artifact cannot be kept as it is.
+            UnknownKind: an event is of a kind that the codec does not know.
+            UsageError: an event names another run or position, or the store is closed.
+            StoreUnavailable: nothing was stored; the same append may be tried again later.
+        """
+        if not events:
+            await self._database.ready()
+            return ()
+        beside = self._beside(events)
+        return await self._database.write(_Append(run, events, expected, self._codec, beside))
+
+    def _beside(self, events: Sequence[Event]) -> list[Write[None]]:
+        """What is to be changed together with the log; who may refuse comes first."""
+        changes: list[Write[None]] = []
+        if self._board and (told := project(events)):
+            changes.append(Keeping(rows_of(told.artifacts), told.consumptions))
+        if seen := observations(events):
+            changes.append(Observing(seen))
+        return changes
+
+    async def read(self, run: str, after: int = 0) -> Sequence[Event]:
+        """The events of a run behind position `after`, in order; none for an unknown run."""
+        decode = self._codec.decode
+        events: list[Event] = []
+        async with aclosing(self._database.pages(partial(page_after, run=run), after)) as pages:
+            async for rows in pages:
+                events += [decode(row) for row in rows]
+        return events
+
+    async def subscribe(self, run: str, after: int = 0) -> AsyncGenerator[Event]:
+        """Every event behind `after`, those to come included, each once and in order."""
+        await self._database.ready()
+        while True:
+            rows, more = self._database.look(page_after, after, run)
+            for row in rows:
+                after += 1
+                yield self._codec.decode(row)
+            if more is not None:
+                await asyncio.sleep(0)
+            elif not rows:
+                await self._database.signals.wait(run)
+
+    async def ends(
+        self, limit: int | None = None, *, run: str | None = None
+    ) -> Sequence[tuple[Event, Event]]:
+        """The first and the last event of each run, the run begun last coming first; or of one."""
+        decode = self._codec.decode
+        if run is not None:
+            await self._database.ready()
+            rows = self._database.rows(queries.ENDS_OF, run)
+            return [(decode(first), decode(last)) for first, last in map(_ends, rows)]
+        ends: list[tuple[Event, Event]] = []
+        async with aclosing(self._database.pages(_ends_page, END)) as pages:
+            async for rows in pages:
+                wanted = islice(rows, None if limit is None else limit - len(ends))
+                ends += [(decode(first), decode(last)) for first, last in wanted]
+                if len(ends) == limit:
+                    break
+        return ends
+
+
+def _ends_page(
+    reader: sqlite3.Connection, before: int
+) -> tuple[list[tuple[bytes, bytes]], int | None]:
+    rows = reader.execute(queries.ENDS_BEFORE, (before, PAGE_RUNS)).fetchall()
+    more = rows[-1][0] if len(rows) == PAGE_RUNS else None
+    return list(map(_ends, rows)), more
+
+
+def _ends(row: tuple[int, bytes, bytes]) -> tuple[bytes, bytes]:
+    """The first event of a run's first batch, and the last of its last one."""
+    _, first, last = row
+    return first.partition(b"\n")[0], last.rpartition(b"\n")[2]

@@ -1,0 +1,196 @@
+"""Every statement that this adapter runs.
+
+What one append stored is one row: its events as lines of JSON. The row's key is `run number << 32 |
+seq of the first event`, and `last` is the same of the last event, so the batches of a run stand
+beside each other in order, and any position of a run is found without an index of its own. No index
+of the ids either: writers remember them, and `ids` has those of long runs up to a position.
+"""
+
+# Marks a file as ours ("TURNLOOM"), and tells which schema it holds.
+APPLICATION = 0x57454654
+VERSION = 5
+
+# Artifacts by number, and what they are found by: each term with the place of its artifact in the
+# order of the board, and when that opens.
+_BOARD = (
+    """CREATE TABLE artifacts (
+        n INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, digest TEXT NOT NULL,
+        at INTEGER NOT NULL, opens INTEGER, visibility TEXT NOT NULL, data TEXT NOT NULL
+    )""",
+    "CREATE INDEX openings ON artifacts (opens) WHERE opens IS NOT NULL",
+    """CREATE TABLE terms (
+        term INTEGER NOT NULL, at INTEGER NOT NULL, n INTEGER NOT NULL, opens INTEGER,
+        PRIMARY KEY (term, at, n)
+    ) WITHOUT ROWID""",
+)
+
+# Who took which artifact; those of one artifact stand beside each other.
+_CONSUMPTIONS = (
+    """CREATE TABLE consumptions (
+        artifact TEXT NOT NULL, subscription TEXT NOT NULL, run TEXT NOT NULL,
+        turn INTEGER NOT NULL, agent TEXT NOT NULL, at INTEGER NOT NULL,
+        PRIMARY KEY (artifact, subscription, run, turn)
+    ) WITHOUT ROWID""",
+)
+
+# What is known of agents, and the events that it was learned from.
+_BELIEFS = (
+    """CREATE TABLE beliefs (
+        tenant TEXT NOT NULL, workflow TEXT NOT NULL, category TEXT NOT NULL, agent TEXT NOT NULL,
+        successes REAL NOT NULL, failures REAL NOT NULL,
+        PRIMARY KEY (tenant, workflow, category, agent)
+    ) WITHOUT ROWID""",
+    """CREATE TABLE observations (
+        run TEXT NOT NULL, event TEXT NOT NULL, PRIMARY KEY (run, event)
+    ) WITHOUT ROWID""",
+)
+
+# What steps of flows came to, and until when that counts.
+_RESULTS = (
+    "CREATE TABLE results (key TEXT PRIMARY KEY, until INTEGER, value BLOB NOT NULL) WITHOUT ROWID",
+    "CREATE INDEX results_over ON results (until) WHERE until IS NOT NULL",
+)
+
+SCHEMA = (
+    "CREATE TABLE runs (n INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE)",
+    """CREATE TABLE batches (
+        pos INTEGER PRIMARY KEY, last INTEGER NOT NULL, data BLOB NOT NULL
+    )""",
+    "CREATE TABLE ids (n INTEGER PRIMARY KEY, known INTEGER NOT NULL, data BLOB NOT NULL)",
+    """CREATE TABLE inbox (
+        n INTEGER PRIMARY KEY AUTOINCREMENT, run TEXT NOT NULL, id TEXT NOT NULL,
+        position INTEGER NOT NULL, message BLOB NOT NULL, UNIQUE (run, id)
+    )""",
+    "CREATE TABLE claims (run TEXT PRIMARY KEY, owner TEXT NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE snapshots (run TEXT PRIMARY KEY, seq INTEGER NOT NULL, state BLOB NOT NULL)",
+    """CREATE VIEW log AS
+        SELECT runs.id AS run, json_extract(value, '$.seq') AS seq,
+            json_extract(value, '$.id') AS id, json_extract(value, '$.at') AS at,
+            json_extract(value, '$.kind') AS kind, json_extract(value, '$.actor') AS actor,
+            json_extract(value, '$.data') AS data
+        FROM runs
+        JOIN batches ON pos > n << 32 AND pos < (n + 1) << 32
+        JOIN json_each('[' || replace(CAST(batches.data AS TEXT), char(10), ',') || ']')
+        ORDER BY pos, key""",
+    *_BOARD,
+    *_CONSUMPTIONS,
+    *_BELIEFS,
+    *_RESULTS,
+    f"PRAGMA application_id = {APPLICATION}",
+    f"PRAGMA user_version = {VERSION}",
+)
+
+# What lifts a file from a schema to the next one.
+UPGRADES = {
+    1: (*_BOARD, "PRAGMA user_version = 2"),
+    2: (*_CONSUMPTIONS, "PRAGMA user_version = 3"),
+    3: (*_BELIEFS, "PRAGMA user_version = 4"),
+    4: (*_RESULTS, "PRAGMA user_version = 5"),
+}
+
+APPLICATION_ID = "PRAGMA application_id"
+USER_VERSION = "PRAGMA user_version"
+DATA_VERSION = "PRAGMA data_version"
+USE_WAL = "PRAGMA journal_mode = WAL"
+CHECKPOINT = "PRAGMA wal_checkpoint(PASSIVE)"
+RESTART = "PRAGMA wal_checkpoint(RESTART)"
+# A commit that changes nothing: it pays for the sync of a restarted WAL.
+TOUCH = f"PRAGMA application_id = {APPLICATION}"
+TRUNCATE = "PRAGMA wal_checkpoint(TRUNCATE)"
+IS_EMPTY = "SELECT count(*) = 0 FROM sqlite_master"
+
+# What every connection is told. Checkpoints are the background thread's, never a commit's.
+SETTINGS = ("PRAGMA synchronous = NORMAL", "PRAGMA wal_autocheckpoint = 0")
+# For a connection that writes: kibibytes of pages, enough for the ends of a crowd of runs.
+ROOMY = "PRAGMA cache_size = -32000"
+READ_ONLY = "PRAGMA query_only = 1"
+
+BEGIN = "BEGIN IMMEDIATE"
+COMMIT = "COMMIT"
+ROLLBACK = "ROLLBACK"
+SAVEPOINT = "SAVEPOINT one"
+RELEASE = "RELEASE one"
+ROLLBACK_ONE = "ROLLBACK TO one"
+
+LOCATE_RUN = """
+    SELECT n, (SELECT last FROM batches WHERE pos > n << 32 AND pos < (n + 1) << 32
+        ORDER BY pos DESC LIMIT 1)
+    FROM runs WHERE id = ?"""
+ADD_RUN = "INSERT INTO runs (id) VALUES (?)"
+ADD_BATCH = "INSERT INTO batches VALUES (?, ?, ?)"
+BATCHES_BETWEEN = "SELECT data FROM batches WHERE pos > ? AND pos <= ? ORDER BY pos"
+# From the batch that holds the event behind the position; none when the run ends before.
+BATCHES_AFTER = """
+    SELECT b.pos & 0xffffffff, b.data FROM runs r
+    CROSS JOIN batches b ON b.pos < (r.n + 1) << 32 AND b.pos >= (
+        SELECT max(pos) FROM batches WHERE pos > r.n << 32 AND pos <= (r.n << 32) + ?2 + 1)
+    WHERE r.id = ?1 AND b.last > (r.n << 32) + ?2 ORDER BY b.pos"""
+KEEP_IDS = "INSERT OR REPLACE INTO ids VALUES (?, ?, ?)"
+KEPT_IDS = "SELECT known, data FROM ids WHERE n = ?"
+_ENDS = """
+    SELECT r.n, f.data, l.data FROM runs r
+    CROSS JOIN batches f ON f.pos = (r.n << 32) + 1
+    CROSS JOIN batches l ON l.pos = (
+        SELECT max(pos) FROM batches WHERE pos > r.n << 32 AND pos < (r.n + 1) << 32)"""
+ENDS_BEFORE = f"{_ENDS} WHERE r.n < ?1 ORDER BY r.n DESC LIMIT ?2"
+ENDS_OF = f"{_ENDS} WHERE r.id = ?"
+
+ADD_MAIL = """
+    INSERT INTO inbox (run, id, position, message) VALUES (?, ?, ?, ?)
+    ON CONFLICT (run, id) DO NOTHING"""
+DROP_MAIL = "DELETE FROM inbox WHERE run = ? AND id = ?"
+MAIL_IDS = "SELECT id FROM inbox WHERE run = ?"
+MAIL_OF = "SELECT id, position, message FROM inbox WHERE run = ? ORDER BY n"
+LAST_MAIL = "SELECT seq FROM sqlite_sequence WHERE name = 'inbox'"
+MAIL_AFTER = "SELECT n, run FROM inbox WHERE n > ? ORDER BY n LIMIT ?"
+
+CLAIMANT = "SELECT owner FROM claims WHERE run = ?"
+CLAIM = "INSERT OR REPLACE INTO claims VALUES (?, ?)"
+RELEASE_CLAIM = "DELETE FROM claims WHERE run = ? AND owner = ?"
+RELEASE_OWNER = "DELETE FROM claims WHERE owner = ?"
+
+SAVE_STATE = """
+    INSERT INTO snapshots VALUES (?, ?, ?)
+    ON CONFLICT (run) DO UPDATE SET seq = excluded.seq, state = excluded.state
+    WHERE excluded.seq >= snapshots.seq"""
+LOAD_STATE = "SELECT seq, state FROM snapshots WHERE run = ?"
+
+DIGEST_OF = "SELECT digest FROM artifacts WHERE id = ?"
+ADD_ARTIFACT = """
+    INSERT INTO artifacts (id, digest, at, opens, visibility, data) VALUES (?, ?, ?, ?, ?, ?)"""
+ADD_TERM = "INSERT OR IGNORE INTO terms VALUES (?, ?, ?, ?)"
+ARTIFACT_OF = "SELECT at, n, visibility, data FROM artifacts WHERE id = ?"
+OPENINGS_AFTER = "SELECT DISTINCT opens FROM artifacts WHERE opens > ? ORDER BY opens LIMIT ?"
+ENTRIES = "SELECT count(*) FROM (SELECT 1 FROM terms WHERE term IN ({terms}) LIMIT ?)"
+# Between two places, and open by now; then for each further group of terms, and for the excluded.
+_RIGHT = """
+    (e.at, e.n) > (?, ?) AND (e.at, e.n) < (?, ?) AND (e.opens IS NULL OR e.opens <= ?)"""
+HAS_TERM = "EXISTS (SELECT 1 FROM terms o WHERE o.term IN ({terms}) AND o.at = e.at AND o.n = e.n)"
+WALK = f"""
+    SELECT a.at, a.n, a.visibility, a.data FROM terms e CROSS JOIN artifacts a ON a.n = e.n
+    WHERE e.term = ? AND {_RIGHT}{{checks}} ORDER BY e.at {{order}}, e.n {{order}}"""
+TALLY = f"""
+    SELECT visibility, count(*) FROM artifacts WHERE n IN (
+        SELECT e.n FROM terms e WHERE e.term IN ({{terms}}) AND {_RIGHT}{{checks}})
+    GROUP BY visibility"""
+
+ADD_CONSUMPTION = "INSERT OR IGNORE INTO consumptions VALUES (?, ?, ?, ?, ?, ?)"
+CONSUMPTIONS_OF = """
+    SELECT artifact, subscription, run, turn, agent, at FROM consumptions
+    WHERE artifact IN (SELECT value FROM json_each(?))"""
+
+ADD_OBSERVATION = "INSERT OR IGNORE INTO observations VALUES (?, ?)"
+FADE = """
+    UPDATE beliefs SET successes = successes * ?, failures = failures * ?
+    WHERE tenant = ? AND workflow = ? AND category = ?"""
+ADD_EVIDENCE = """
+    INSERT INTO beliefs VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
+        successes = successes + excluded.successes, failures = failures + excluded.failures"""
+EVIDENCE_OF = """
+    SELECT agent, successes, failures FROM beliefs
+    WHERE tenant = ? AND workflow = ? AND category = ?
+        AND agent IN (SELECT value FROM json_each(?))"""
+
+KEEP_RESULT = "INSERT OR REPLACE INTO results VALUES (?, ?, ?)"
+DROP_RESULTS = "DELETE FROM results WHERE until < ?"
+FIND_RESULT = "SELECT value FROM results WHERE key = ? AND (until IS NULL OR until >= ?)"

@@ -1,0 +1,34 @@
+"""Folded states in a SQLite file."""
+
+from turnloom.adapters.sqlite import queries
+from turnloom.adapters.sqlite.database import Database
+from turnloom.adapters.sqlite.writer import Write, Writer
+
+
+class _Save(Write[None]):
+    __slots__ = ("_values",)
+
+    def __init__(self, run: str, seq: int, state: bytes) -> None:
+        super().__init__(size=len(state))
+        self._values = (run, seq, state)
+
+    def apply(self, writer: Writer) -> None:
+        writer.execute(queries.SAVE_STATE, self._values)
+        writer.keep_ids(self._values[0])
+
+
+class SqliteSnapshots:
+    """The last folded state of each run."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def save(self, run: str, seq: int, state: bytes) -> None:
+        """Keep the state of a run as of `seq`, in place of an earlier one."""
+        await self._database.write(_Save(run, seq, state))
+
+    async def load(self, run: str) -> tuple[int, bytes] | None:
+        """The last state kept, with its position."""
+        await self._database.ready()
+        found = self._database.rows(queries.LOAD_STATE, run)
+        return found[0] if found else None

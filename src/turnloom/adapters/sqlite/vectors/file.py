@@ -1,0 +1,139 @@
+"""The file of collections: opened for each use, and closed after it."""
+
+import sqlite3
+from collections.abc import Generator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from time import sleep
+
+from turnloom.adapters.sqlite.vectors import queries
+from turnloom.errors import CollectionUnavailable
+
+_LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+# Seconds between two tries to change how a file is written.
+PAUSE = 0.01
+
+
+class File:
+    """One file; it is made by the first who writes. `patience` is how many seconds a write waits
+    for another process that writes."""
+
+    def __init__(self, path: Path, patience: float) -> None:
+        self.path = path.absolute()
+        self._patience = patience
+
+    @contextmanager
+    def reading(self) -> Generator[sqlite3.Connection | None, None, None]:
+        """A connection for reading; none where there is no file.
+
+        Raises:
+            CollectionUnavailable: the file cannot be read, or is none of ours.
+        """
+        if not self.path.exists():
+            yield None
+            return
+        with self._translated(), closing(self._connect()) as connection:
+            if self._found(connection) == queries.VERSION - 1:
+                connection.execute(queries.BEGIN_WRITING)
+                self._make(connection)
+                connection.execute(queries.COMMIT)
+            yield connection if self._found(connection) else None
+
+    @contextmanager
+    def writing(self) -> Generator[sqlite3.Connection, None, None]:
+        """A connection in a transaction that is committed at the end, or nothing was changed.
+
+        Raises:
+            CollectionUnavailable: the file cannot be made or written, or is none of ours.
+        """
+        self._make_folder()
+        with self._translated(), closing(self._connect()) as connection:
+            self._use_wal(connection)
+            connection.execute(queries.BEGIN_WRITING)
+            self._make(connection)
+            yield connection
+            connection.execute(queries.COMMIT)
+
+    def _found(self, connection: sqlite3.Connection) -> int:
+        """Which schema of ours the file holds when nobody is making it."""
+        connection.execute(queries.BEGIN)
+        version = self._version(connection)
+        connection.execute(queries.COMMIT)
+        return version
+
+    def _make(self, connection: sqlite3.Connection) -> None:
+        """See that the file holds our schema; one of an earlier release is brought up to date."""
+        version = self._version(connection)
+        missing = queries.UPGRADE if version else queries.SCHEMA
+        for statement in () if version == queries.VERSION else missing:
+            connection.execute(statement)
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self.path, timeout=self._patience, isolation_level=None)
+        for setting in queries.SETTINGS:
+            connection.execute(setting)
+        return connection
+
+    def _use_wal(self, connection: sqlite3.Connection) -> None:
+        """Let nobody who reads wait for who writes. Of several who change a file to that at once,
+        SQLite refuses all but one, without the patience that it has elsewhere."""
+        for left in reversed(range(1 + round(self._patience / PAUSE))):
+            try:
+                connection.execute(queries.USE_WAL)
+                return
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF not in _LOCKED or not left:
+                    raise
+                sleep(PAUSE)
+
+    def _make_folder(self) -> None:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise CollectionUnavailable(
+                f"The folder of {str(self.path)!r} cannot be made: {error.strerror}. "
+                "Choose another place for the collections."
+            ) from error
+
+    def _version(self, connection: sqlite3.Connection) -> int:
+        """Which schema of ours the file holds; 0 for an empty one, an error for others."""
+        application = _number(connection, queries.APPLICATION_ID)
+        version = _number(connection, queries.USER_VERSION)
+        if application == queries.APPLICATION and version > queries.VERSION:
+            raise CollectionUnavailable(
+                f"{str(self.path)!r} was written by a later release of Turnloom (schema {version}; "
+                f"this release knows {queries.VERSION}). Upgrade Turnloom, or choose another file."
+            )
+        if application == queries.APPLICATION:
+            return version
+        if application or version or not _number(connection, queries.IS_EMPTY):
+            raise CollectionUnavailable(
+                f"{str(self.path)!r} is a database of another program, or not of collections, so "
+                "it is left alone. Choose another file for the collections."
+            )
+        return 0
+
+    @contextmanager
+    def _translated(self) -> Generator[None, None, None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise CollectionUnavailable(self._explain(error)) from error
+
+    def _explain(self, error: sqlite3.Error) -> str:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        file = f"The file of collections {str(self.path)!r}"
+        if code in _LOCKED:
+            return (
+                f"{file} is locked by another process and stayed so for {self._patience:g} s. "
+                "End that process, or wait until it is done."
+            )
+        if code in _DAMAGED:
+            return f"{file} is damaged or no database ({error}). Remove it and ingest again."
+        return f"{file} cannot be used: {error}. Check its permissions, its folder and the disk."
+
+
+def _number(connection: sqlite3.Connection, query: str) -> int:
+    return connection.execute(query).fetchone()[0]

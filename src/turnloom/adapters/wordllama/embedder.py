@@ -1,0 +1,67 @@
+"""Vectors of WordLlama, whose weights come in its package: nothing is downloaded."""
+
+import logging
+import os
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from threading import Lock
+from typing import Any
+
+from anyio import to_thread
+
+from turnloom.errors import UsageError
+
+# The model that the package carries: its configuration, and the size of its vectors.
+MODEL = "l2_supercat"
+DIMENSIONS = 256
+
+
+class WordLlamaEmbedder:
+    """The model in the package; it is loaded when first used."""
+
+    name = "wordllama"
+    version = f"{MODEL}_{DIMENSIONS}"
+    dimensions = DIMENSIONS
+
+    def __init__(self) -> None:
+        if find_spec("wordllama") is None:
+            raise UsageError(
+                "Embeddings need the package 'wordllama', which is not installed. "
+                'Install it with: pip install "turnloom[embeddings]"'
+            )
+        self._model: Any = None
+        self._loading = Lock()
+
+    async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        """A vector for each text, in their order."""
+        return await to_thread.run_sync(self._embed, list(texts))
+
+    def _embed(self, texts: list[str]) -> list[list[float]]:
+        """On a thread: what the model gives."""
+        with self._loading:
+            if self._model is None:
+                self._model = _load()
+        return self._model.embed(texts).tolist() if texts else []
+
+
+def _load() -> Any:
+    """The model; what it looks for is in its package, not in a cache of its own."""
+    library = _import()
+    return library.WordLlama.load(
+        config=MODEL,
+        dim=DIMENSIONS,
+        cache_dir=os.path.dirname(library.__file__),
+        disable_download=True,
+    )
+
+
+def _import() -> Any:
+    """The library. It sets up the program's log when it is imported; that is undone."""
+    root = logging.getLogger()
+    level, handlers = root.level, root.handlers[:]
+    try:
+        return import_module("wordllama")
+    finally:
+        root.setLevel(level)
+        root.handlers[:] = handlers

@@ -1,0 +1,190 @@
+"""What a run makes of answers: those of engines, and those of people."""
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import msgspec
+from pydantic import BaseModel
+
+from turnloom.agents.events import AgentOutput, AgentText, ModelAnswered, OutputRefused
+from turnloom.agents.logic.outputs.reading import read_output
+from turnloom.agents.spec import (
+    Answer,
+    Exchange,
+    Made,
+    OutputModel,
+    Publication,
+    Question,
+    Task,
+    ToolCall,
+    Workflow,
+)
+from turnloom.errors import EngineError
+from turnloom.kernel.values import Json, as_data, is_text, preview
+from turnloom.log.spec import Fact
+from turnloom.variables.logic.types import is_json
+
+
+def interpret(
+    task: Task, answer: Answer, workflow: Workflow, output: OutputModel | None
+) -> Sequence[Fact]:
+    """The facts that an engine's answer makes.
+
+    Raises:
+        EngineError: it is no answer.
+    """
+    _check(task, answer, output)
+    turn, agent, text = task.turn, task.agent, answer.text
+    answered = answered_by(task, answer, answer.calls)
+    if answer.calls or output is None:
+        return (answered, said_by(task, text, workflow)) if text else (answered,)
+    value, problem = _form(answer, output)
+    if problem is None:
+        hidden = not workflow.shows(agent)
+        return answered, AgentOutput(turn, agent, output.name, value, hidden)
+    if not workflow.agents[agent].structured_outputs_required and not _is_data(text):
+        return answered, said_by(task, text, workflow)
+    answered = answered_by(task, answer, raw=text or as_data(answer.output))
+    return answered, OutputRefused(turn, agent, output.name, problem)
+
+
+def answered_by(
+    task: Task, answer: Answer, calls: tuple[ToolCall, ...] = (), raw: str = ""
+) -> ModelAnswered:
+    """The fact that an engine answered, by whom and shown what beside the task."""
+    said = answer.model, answer.added, answer.before
+    return ModelAnswered(task.turn, task.agent, answer.usage, calls, raw, *said)
+
+
+def as_plain(given: Any) -> Any:
+    """What an engine gave as an answer: data and models are outputs."""
+    if isinstance(given, BaseModel):
+        return Answer(output=given.model_dump(mode="json"))
+    return Answer(output=given) if isinstance(given, dict) else given
+
+
+def as_answer(task: Task, given: Any) -> Answer:
+    """What an engine gave as an answer; artifact values, alone or several, are published.
+
+    Raises:
+        EngineError: it is no answer.
+    """
+    if given is None or isinstance(given, str):
+        return Answer(given or "")
+    if isinstance(given, dict):
+        return Answer(output=given)
+    if isinstance(given, Answer):
+        return msgspec.structs.replace(given, artifacts=tuple(map(_publication, given.artifacts)))
+    values: list[Any] = [*given] if isinstance(given, list | tuple) else [given]
+    if not all(isinstance(each, BaseModel | Publication) for each in values):
+        raise EngineError(
+            f"The engine of {task.agent!r} gave {preview(given)}. Give a text, an Answer, or "
+            "values to be published."
+        )
+    return Answer(artifacts=tuple(map(_publication, values)))
+
+
+def _publication(value: Any) -> Publication:
+    return value if isinstance(value, Publication) else Publication(value)
+
+
+def interpret_made(
+    task: Task, answer: Answer, workflow: Workflow, made: tuple[tuple[Made, ...], str]
+) -> Sequence[Fact]:
+    """The facts that an answer makes whose artifacts were read out of it.
+
+    Raises:
+        EngineError: it is no answer.
+    """
+    _check_plainly(task, answer)
+    turn, agent, text = task.turn, task.agent, answer.text
+    things, problem = made
+    if problem:
+        answered = answered_by(task, answer, raw=text or as_data(answer.output))
+        return answered, OutputRefused(turn, agent, ARTIFACTS, problem)
+    answered = answered_by(task, answer, answer.calls)
+    outputs = [
+        AgentOutput(turn, agent, each.type, each.payload, False, *each[2:]) for each in things
+    ]
+    is_said = text and not (things and not answer.artifacts)
+    words = [said_by(task, text, workflow)] if is_said else []
+    return (answered, *words, *outputs)
+
+
+def said_by(task: Task, text: str, workflow: Workflow) -> AgentText:
+    """The fact that an agent said something, and whether the user is to see it."""
+    hidden = workflow.triggers.hides(task.agent, text) or not workflow.shows(task.agent)
+    return AgentText(task.turn, task.agent, text, hidden)
+
+
+def _form(answer: Answer, output: OutputModel) -> tuple[Json, str | None]:
+    """The output that an answer holds, or what is wrong with it."""
+    try:
+        value = answer.output if answer.output is not None else read_output(answer.text)
+    except ValueError as error:
+        return None, str(error)
+    return output.validate(value)
+
+
+def _is_data(text: str) -> bool:
+    """Whether a text is meant as an output, right or wrong."""
+    return text.lstrip()[:1] in ("{", "[") or not text.strip()
+
+
+# What the form of outputs is called that are to be published.
+ARTIFACTS = "artifacts"
+
+
+def _check_plainly(task: Task, answer: Answer) -> None:
+    who = f"The engine of {task.agent!r}"
+    if type(answer) is not Answer or not is_text(answer.text):
+        raise EngineError(f"{who} gave {preview(answer)}, not an Answer with a text.")
+    check_making(who, answer)
+    for call in answer.calls:
+        if type(call) is not ToolCall or not is_json(call.arguments):
+            raise EngineError(f"{who} called a tool with {preview(call)}, not with JSON.")
+
+
+def check_making(who: str, answer: Answer) -> None:
+    """See that what an answer tells of its making can be written down.
+
+    Raises:
+        EngineError: it cannot.
+    """
+    if not is_text(answer.model):
+        raise EngineError(f"{who} names {preview(answer.model)} as its model, which is no text.")
+    if type(answer.added) is not tuple or not all(map(is_text, answer.added)):
+        given = preview(answer.added)
+        raise EngineError(f"{who} added {given} to what it was given. Give a tuple of texts.")
+    if type(answer.before) is not tuple or not all(map(_is_exchange, answer.before)):
+        given = preview(answer.before)
+        raise EngineError(f"{who} did {given} before. Give a tuple of `Exchange`s with JSON.")
+
+
+def _is_exchange(given: object) -> bool:
+    """Whether something is an exchange that can be written down, with a result for each call."""
+    if type(given) is not Exchange or len(given.calls) != len(given.results):
+        return False
+    values = [*(call.arguments for call in given.calls), *(each.value for each in given.results)]
+    return is_text(given.text) and all(map(is_json, values))
+
+
+def _check(task: Task, answer: Answer, output: OutputModel | None) -> None:
+    _check_plainly(task, answer)
+    who = f"The engine of {task.agent!r}"
+    if answer.output is not None and output is None:
+        raise EngineError(f"{who} gave an output, and no form of outputs is declared for it.")
+    if answer.output is not None and not is_json(answer.output):
+        raise EngineError(f"{who} gave {preview(answer.output)} as its output, which is no JSON.")
+
+
+def misanswer(question: Question, value: Json) -> str | None:
+    """Why a value is no answer to a question, or nothing when it is one."""
+    if question.schema is not None:
+        # Only who asks with a schema pays for what reads it.
+        schemas: Any = import_module("turnloom.agents.logic.outputs.schemas")
+        return schemas.SchemaModel(question.tool, question.schema).validate(value).problem
+    if question.tool:
+        return None if is_json(value) else "an answer is JSON"
+    return None if is_text(value) else f"the question takes a text, not {preview(value)}"

@@ -1,0 +1,127 @@
+"""What a model is shown of a task, in the words of no library."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from turnloom.agents.logic.outputs.forms import around_form
+from turnloom.agents.logic.spelling import plainly
+from turnloom.agents.spec import USER, WORKFLOW, Exchange, Task
+from turnloom.assembly.spec import Message
+from turnloom.kernel.values import Json, as_data, as_object
+
+# What a model is told when nobody has spoken since it did: providers want a word from a user.
+GO_ON = "Go on."
+
+# What stands around the problem when an answer was not of the form that was asked for.
+WRONG, AGAIN = "That is not what was asked for. ", "\nAnswer again."
+
+
+class Own(NamedTuple):
+    """Words of the model itself."""
+
+    text: str
+
+
+class Heard(NamedTuple):
+    """Words of somebody else."""
+
+    text: str
+
+
+class Called(NamedTuple):
+    """A tool that the model called, by the name that it knows."""
+
+    id: str
+    name: str
+    arguments: dict[str, Json]
+
+
+class Returned(NamedTuple):
+    """What such a call gave, or why it failed: by the text alone, as libraries put words of their
+    own around what they are told is an error."""
+
+    id: str
+    name: str
+    text: str
+
+
+Part = Own | Heard | Called | Returned
+
+
+def dialogue_of(task: Task, names: Mapping[str, str]) -> list[Part]:
+    """What was said, by whom, and what came of this turn's calls; somebody else has the last word.
+
+    `names` says how tools are called there.
+    """
+    parts: list[Part] = [_said(task.agent, message) for message in task.transcript]
+    for number, exchange in enumerate(task.exchanges):
+        parts += exchanged(exchange, number, names)
+    if _is_left_alone(task):
+        parts.append(Heard(GO_ON))
+    return parts
+
+
+def added_to(task: Task) -> tuple[str, ...]:
+    """The texts that a model is shown and the task does not hold, in order."""
+    added = [each for exchange in task.exchanges if exchange.problem for each in (WRONG, AGAIN)]
+    if _is_left_alone(task):
+        added.append(GO_ON)
+    if task.output is not None and (around := around_form(task.output)):
+        added.append(around)
+    return tuple(added)
+
+
+def _is_left_alone(task: Task) -> bool:
+    """Whether nobody has spoken since the model did, or at all."""
+    for exchange in reversed(task.exchanges):
+        if exchange.calls or exchange.problem:
+            return False
+        if exchange.text:
+            return True
+    return not task.transcript or task.transcript[-1].author == task.agent
+
+
+def _said(agent: str, message: Message) -> Part:
+    """A message: the agent's own words, those of who is served, or another agent's by its name."""
+    if message.author == agent:
+        return Own(message.text)
+    is_served = message.author in (USER, WORKFLOW)
+    return Heard(message.text if is_served else f"{message.author}: {message.text}")
+
+
+def exchanged(exchange: Exchange, number: int, names: Mapping[str, str]) -> Iterator[Part]:
+    """What the model said in an earlier call of the turn, and what came of it."""
+    if exchange.text:
+        yield Own(exchange.text)
+    called = [
+        Called(id, names.get(call.tool, plainly(call.tool)), call.arguments)
+        for id, call in zip(_ids(exchange, number), exchange.calls, strict=True)
+    ]
+    yield from called
+    for call, result in zip(called, exchange.results, strict=True):
+        value = result.value if isinstance(result.value, str) else as_data(result.value)
+        yield Returned(call.id, call.name, result.error or value)
+    if exchange.problem:
+        yield Heard(f"{WRONG}{exchange.problem}{AGAIN}")
+
+
+def _ids(exchange: Exchange, number: int) -> Iterator[str]:
+    """What tells the calls of an exchange apart, also where their provider did not."""
+    taken: set[str] = {""}
+    for n, call in enumerate(exchange.calls):
+        yield f"call_{number}_{n}" if call.id in taken else call.id
+        taken.add(call.id)
+
+
+def read_arguments(given: str | Mapping[str, Any]) -> dict[str, Json]:
+    """The arguments that a model wrote for a call, or a library read; what is no data is left to
+    the tool, as such."""
+    text = given if isinstance(given, str) else json.dumps(given)
+    try:
+        found = as_object(msgspec.json.decode(text or "{}"))
+    except (ValueError, RecursionError):
+        found = None
+    return {"INVALID_JSON": text} if found is None else found

@@ -1,0 +1,178 @@
+"""How what happens in turns, and between the run and people, changes what a run knows."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from turnloom.agents.events import (
+    AgentOutput,
+    AgentText,
+    ModelAnswered,
+    ModelFailed,
+    QuestionAnswered,
+    QuestionAsked,
+    QuestionExpired,
+    ToolsOffered,
+    TurnFinished,
+    TurnStarted,
+    UserText,
+)
+from turnloom.agents.spec import SELECTOR, Failure, OpenTurn, Question, RunState
+from turnloom.assembly.events import FrameAssembled, Span
+from turnloom.assembly.logic import estimate, spoken
+from turnloom.assembly.spec import Message
+from turnloom.board.spec import Public, Visibility
+from turnloom.kernel.digests import chain
+from turnloom.kernel.values import as_data
+from turnloom.log.events import CancelRequested
+from turnloom.log.spec import Event
+
+# What is on record of picking a speaker, until somebody speaks.
+PICKING = "chat/pick/"
+
+
+def hear(
+    state: RunState, seq: int, author: str, text: str, visibility: Visibility | None = None
+) -> None:
+    """Add a message to what was said."""
+    state.messages.append(Message(seq, author, text, visibility or Public()))
+    state.veiled = state.veiled or visibility not in (None, Public())
+    said = spoken(author, text)
+    before = state.history
+    state.history = Span(
+        before.first or seq,
+        seq,
+        before.count + 1,
+        before.tokens + estimate(said),
+        chain(before.digest, said),
+    )
+
+
+def on_turn_started(state: RunState, event: Event) -> None:
+    """A turn opens."""
+    fact: TurnStarted = event.data
+    state.turns = fact.turn
+    state.status = "running"
+    state.open[fact.turn] = OpenTurn(fact.turn, fact.agent, {}, 0, f"t{fact.turn}/")
+    if state.chat:
+        state.chat = {id: it for id, it in state.chat.items() if not id.startswith(PICKING)}
+
+
+def on_turn_finished(state: RunState, event: Event) -> None:
+    """An open turn closes, and counts; a conversation cannot go on without it."""
+    fact: TurnFinished = event.data
+    state.turns_of[fact.agent] = state.turns_of.get(fact.agent, 0) + 1
+    state.open.pop(fact.turn, None)
+    if fact.status == "failed" and state.form == "conversation" and state.failure is None:
+        state.failure = Failure(f"turn {fact.turn} of {fact.agent} failed", fact.error)
+
+
+def on_agent_text(state: RunState, event: Event) -> None:
+    """An agent is heard."""
+    fact: AgentText = event.data
+    hear(state, event.seq, fact.agent, fact.text)
+
+
+def on_agent_output(state: RunState, event: Event) -> None:
+    """An agent is heard: others read its output as data, if it is for them."""
+    fact: AgentOutput = event.data
+    hear(state, event.seq, fact.agent, as_data(fact.output), fact.visibility)
+
+
+def on_model_answered(state: RunState, event: Event) -> None:
+    """An engine was asked once more for an agent."""
+    fact: ModelAnswered = event.data
+    state.calls_of[fact.agent] = state.calls_of.get(fact.agent, 0) + 1
+
+
+def on_tools_offered(state: RunState, event: Event) -> None:
+    """What a server of tools offers."""
+    fact: ToolsOffered = event.data
+    state.offered[fact.server] = fact.tools
+    state.revision += 1
+    if fact.error:
+        state.failure = Failure(f"tools of server {fact.server} cannot be had", fact.error)
+
+
+def on_model_failed(state: RunState, event: Event) -> None:
+    """Without a speaker, a run cannot go on; a turn says itself how it ended."""
+    fact: ModelFailed = event.data
+    if fact.agent == SELECTOR and state.failure is None:
+        state.failure = Failure("no speaker could be picked", f"{fact.error}: {fact.message}")
+
+
+def on_user_text(state: RunState, event: Event) -> None:
+    """The user is heard."""
+    fact: UserText = event.data
+    hear(state, event.seq, fact.author, fact.text)
+
+
+def on_question_asked(state: RunState, event: Event) -> None:
+    """A question opens."""
+    state.question = question_of(event.data, event.seq)
+
+
+def on_question_answered(state: RunState, event: Event) -> None:
+    """The open question closes."""
+    fact: QuestionAnswered = event.data
+    state.status = "running"
+    if state.question is not None and state.question.id == fact.question:
+        state.question = None
+
+
+def on_question_expired(state: RunState, event: Event) -> None:
+    """The open question closes without an answer."""
+    state.status = "running"
+    state.question = None
+
+
+def question_of(fact: QuestionAsked, seq: int) -> Question:
+    """The question that was asked, and where."""
+    return Question(
+        fact.question,
+        fact.prompt,
+        fact.to,
+        fact.tool,
+        fact.payload,
+        fact.component,
+        fact.display,
+        fact.schema,
+        fact.due,
+        seq,
+    )
+
+
+def open_question(events: Iterable[Event]) -> Question | None:
+    """The question that a run waits for after these events, whoever goes on beside it."""
+    asked: Question | None = None
+    for event in events:
+        if isinstance(event.data, QuestionAsked):
+            asked = question_of(event.data, event.seq)
+        elif isinstance(event.data, QuestionAnswered | QuestionExpired | CancelRequested):
+            asked = None
+    return asked
+
+
+def on_frame_assembled(state: RunState, event: Event) -> None:
+    """Texts and views that the run now holds."""
+    fact: FrameAssembled = event.data
+    if not fact.as_in:
+        state.views[fact.view] = (event.seq, fact.segments)
+        for segment in fact.segments:
+            if segment.text is not None:
+                state.texts[segment.digest] = segment.text
+
+
+FOLDS: dict[type, Callable[[RunState, Any], None]] = {
+    FrameAssembled: on_frame_assembled,
+    TurnStarted: on_turn_started,
+    TurnFinished: on_turn_finished,
+    AgentText: on_agent_text,
+    UserText: on_user_text,
+    QuestionAsked: on_question_asked,
+    QuestionAnswered: on_question_answered,
+    QuestionExpired: on_question_expired,
+    AgentOutput: on_agent_output,
+    ModelAnswered: on_model_answered,
+    ModelFailed: on_model_failed,
+    ToolsOffered: on_tools_offered,
+}

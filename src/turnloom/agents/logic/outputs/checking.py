@@ -1,0 +1,198 @@
+"""From the document that declares outputs to checked models, or to every problem it has."""
+
+import re
+from collections.abc import Iterable, Mapping, Set
+from importlib import import_module
+from typing import Any
+
+from turnloom.agents.logic.outputs.circles import MAX_LEVELS, endless, too_deep
+from turnloom.agents.logic.outputs.language import OPTIONAL, TYPES, Default, Reader
+from turnloom.agents.logic.outputs.models import DeclaredModel, Types
+from turnloom.agents.logic.outputs.shipped import Shipped, check_shipped, is_shipped
+from turnloom.agents.spec.outputs import (
+    ArrayOf,
+    Either,
+    Form,
+    MapOf,
+    OutputModel,
+    Outputs,
+    Record,
+    Reference,
+)
+from turnloom.kernel.documents import Document
+from turnloom.kernel.models import Entry, Named, Report
+from turnloom.kernel.values import Json, as_array, as_object, nearest, preview
+
+_OUTER = "structured_outputs"
+_KEYS = ("models", "registry")
+# What every provider takes as the name of a schema.
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_NOTHING: Shipped = {}
+
+
+def check_outputs(
+    report: Report,
+    document: Document | None,
+    agents: Set[str] | None,
+    shipped: Shipped = _NOTHING,
+) -> Outputs:
+    """The outputs of a workflow; problems go to the report. `agents` may not be known.
+
+    `shipped` are the schemas that a model may name in place of fields.
+    """
+    if document is None:
+        return Outputs()
+    parts = _parts(report, document)
+    declared = report.named(document, parts["models"], "Model")
+    _check_names(report, document, declared)
+    given = {name: entry for name, entry in declared.entries.items() if is_shipped(entry)}
+    forms = _forms(report, document, declared, given.keys())
+    types = Types(forms)
+    models: dict[str, OutputModel] = {name: DeclaredModel(name, types) for name in forms}
+    models |= check_shipped(report, document, given, shipped)
+    outputs = Outputs(models, complete=declared.complete)
+    registry = _registry(report, document, parts["registry"], outputs, agents)
+    return Outputs(models, registry, declared.complete)
+
+
+def check_response(
+    report: Report, document: Document, entry: Entry, outputs: Outputs
+) -> OutputModel | None:
+    """What an answer must be, given by the name of a model or by a JSON Schema."""
+    if isinstance(entry.value, str):
+        return _named(report, document, entry, outputs)
+    if isinstance(entry.value, dict):
+        # Only who writes a schema pays for what reads it.
+        schemas: Any = import_module("turnloom.agents.logic.outputs.schemas")
+        return schemas.check_schema(report, document, entry)
+    message = (
+        f"A response must be a JSON Schema or the name of a model, not {preview(entry.value)}."
+    )
+    report.add(document, entry.path, "W012", message, "Write one of the two.")
+    return None
+
+
+def _named(
+    report: Report, document: Document, entry: Entry, outputs: Outputs
+) -> OutputModel | None:
+    model = outputs.models.get(entry.value)
+    if model is None and outputs.complete:
+        hint = nearest(entry.value, sorted(outputs.models))
+        remedy = f"Did you mean {hint!r}?" if hint else "Declare it under `models`."
+        message = f"Model {entry.value!r} is not declared."
+        report.add(document, entry.path, "W039", message, remedy)
+    return model
+
+
+def _parts(report: Report, document: Document) -> dict[str, Entry]:
+    """Models and registry; the registry may also stand beside the outer key."""
+    beside, inner = _layers(report, document)
+    parts = {key: Entry((*inner.path, key), None) for key in _KEYS} | beside
+    mapping = as_object(inner.value)
+    if mapping is None and inner.value is not None:
+        remedy = "Write `models` and `registry`."
+        report.add(document, inner.path, "W012", "Structured outputs must be an object.", remedy)
+    for key, part in (mapping or {}).items():
+        path = (*inner.path, key)
+        if key not in _KEYS:
+            report.unknown(document, path, _KEYS)
+        elif key in beside:
+            message = f"`{key}` is also given beside `{_OUTER}`."
+            report.add(document, path, "W013", message, "Keep one of the two.")
+        else:
+            parts[key] = Entry(path, part)
+    return parts
+
+
+def _layers(report: Report, document: Document) -> tuple[dict[str, Entry], Entry]:
+    """What stands beside the outer key, and what stands under it or in its place."""
+    value = as_object(document.value)
+    if value is None or _OUTER not in value:
+        return {}, Entry((), document.value)
+    beside: dict[str, Entry] = {}
+    for key in value:
+        if key == "registry":
+            beside[key] = Entry((key,), value[key])
+        elif key != _OUTER:
+            report.unknown(document, (key,), (_OUTER, "registry"))
+    return beside, Entry((_OUTER,), value[_OUTER])
+
+
+def _check_names(report: Report, document: Document, declared: Named) -> None:
+    for name, entry in declared.entries.items():
+        if name in TYPES or name.startswith(OPTIONAL):
+            message = f"{name!r} is the name of a type."
+            report.add(document, entry.path, "W026", message, "Choose another name.")
+        elif not _NAME.fullmatch(name):
+            message = f"Model name {name!r} is more than 64 letters, digits, `_` and `-`."
+            report.add(document, entry.path, "W012", message, "Rename it.")
+
+
+def _forms(report: Report, document: Document, declared: Named, given: Set[str]) -> dict[str, Form]:
+    """What each model is, without those that are given by a schema."""
+    entries = {name: entry for name, entry in declared.entries.items() if name not in given}
+    reader = Reader(report, document, entries.keys(), declared.complete, given)
+    forms = {name: reader.model(entry) for name, entry in entries.items()}
+    circle = endless(forms)
+    if circle:
+        message = f"No value ever fits: {' → '.join(circle)}."
+        remedy = "Make one of the fields optional."
+        report.add(document, declared.entries[circle[0]].path, "W035", message, remedy)
+    elif deep := too_deep(forms):
+        message = f"Model {deep!r} is nested deeper than {MAX_LEVELS} levels."
+        report.add(document, declared.entries[deep].path, "W005", message, "Make it flatter.")
+    else:
+        _check_defaults(report, document, reader.defaults, Types(forms))
+    return forms
+
+
+def _check_defaults(
+    report: Report, document: Document, defaults: Iterable[Default], types: Types
+) -> None:
+    for path, form, value in defaults:
+        # It would be filled with defaults in turn, without an end if the model holds itself.
+        if _holds_object(value) and _holds_model(form):
+            message = "A default cannot hold an object that is declared by its fields."
+            report.add(document, path, "W012", message, "Drop it, or use null.")
+        elif problem := types.validate(form, value).problem:
+            message = f"The default does not fit. {problem}."
+            report.add(document, path, "W024", message, "Change the default or the type.")
+
+
+def _holds_object(value: Json) -> bool:
+    return isinstance(value, dict) or any(map(_holds_object, as_array(value) or ()))
+
+
+def _holds_model(form: Form) -> bool:
+    match form:
+        case ArrayOf(item=part) | MapOf(value=part):
+            return _holds_model(part)
+        case Either(variants=variants):
+            return any(map(_holds_model, variants))
+        case _:
+            return isinstance(form, Record | Reference)
+
+
+def _registry(
+    report: Report, document: Document, entry: Entry, outputs: Outputs, agents: Set[str] | None
+) -> Mapping[str, str]:
+    """The model that each agent answers with; null says that an agent has none."""
+    registry: dict[str, str] = {}
+    if entry.value is not None and as_object(entry.value) is None:
+        message = f"The registry must be an object, not {preview(entry.value)}."
+        report.add(document, entry.path, "W012", message, "Write `agent: model`.")
+    for agent, model in (as_object(entry.value) or {}).items():
+        path = (*entry.path, agent)
+        if agents is not None and agent not in agents:
+            hint = nearest(agent, sorted(agents))
+            declared = ", ".join(sorted(agents))
+            remedy = f"Did you mean {hint!r}?" if hint else f"Declared: {declared}."
+            message = f"Agent {agent!r}, which has an output, is not declared."
+            report.add(document, path, "W020", message, remedy)
+        if isinstance(model, str):
+            if _named(report, document, Entry(path, model), outputs) is not None:
+                registry[agent] = model
+        elif model is not None:
+            message = f"The output of {agent!r} is {preview(model)}, and must name a model."
+            report.add(document, path, "W012", message, "Write the name of a model, or null.")
+    return registry

@@ -1,0 +1,262 @@
+"""The language of fields: from what stands in a document to forms, or every problem it has."""
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import msgspec
+
+from turnloom.agents.logic.outputs.shipped import SCHEMA
+from turnloom.agents.logic.outputs.variants import is_null
+from turnloom.agents.spec.outputs import (
+    ArrayOf,
+    Either,
+    Form,
+    Key,
+    MapOf,
+    OneOf,
+    Plain,
+    Record,
+    Reference,
+)
+from turnloom.kernel.documents import Document, Path
+from turnloom.kernel.models import Entry, Report
+from turnloom.kernel.values import Json, as_array, as_object, nearest, preview
+
+OPTIONAL = "optional_"
+TYPES: Mapping[str, str] = {
+    "str": "string",
+    "int": "integer",
+    "float": "number",
+    "bool": "boolean",
+    "dict": "object",
+    "list": "array",
+    "none": "null",
+    **{
+        word: word
+        for word in ("string", "integer", "number", "boolean", "object", "array", "null")
+        + ("any", "literal", "union", "model")
+    },
+}
+_PARTS: Mapping[str, tuple[str, ...]] = {
+    "array": ("items",),
+    "literal": ("values", "literal", "enum"),
+    "union": ("variants",),
+    "object": ("fields", "values", "additional"),
+    "model": ("fields",),
+}
+_ANY = Plain(type="any")
+_NULL = Plain(type="null")
+
+
+class Default(NamedTuple):
+    """A default, where it stands, and the form that it must have."""
+
+    path: Path
+    form: Form
+    value: Json
+
+
+@dataclass
+class Reader:
+    """Reads forms; what is wrong goes to the report, and may be anything from then on.
+
+    No field holds one of `whole`: these models are schemas with references of their own.
+    """
+
+    report: Report
+    document: Document
+    models: Set[str]
+    complete: bool
+    whole: Set[str] = frozenset()
+    defaults: list[Default] = field(default_factory=list[Default])
+
+    def model(self, entry: Entry) -> Form:
+        """What a model is: an object with fields, a closed set of words, or one of several."""
+        mapping = as_object(entry.value)
+        if mapping is None:
+            message = f"A model must be an object, not {preview(entry.value)}."
+            return self._refuse(entry.path, message, "Write its `type` and its `fields`.")
+        type, kinds = mapping.get("type"), ("model", "literal", "union", SCHEMA)
+        if isinstance(type, str) and type not in kinds:
+            hint = nearest(type, kinds)
+            remedy = f"Did you mean {hint!r}?" if hint else "Use one of these."
+            message = f"A model is of type {', '.join(kinds)}, not {type!r}."
+            return self._refuse((*entry.path, "type"), message, remedy)
+        return self._form(entry, ("name",))
+
+    def _form(self, entry: Entry, more: Sequence[str] = ()) -> Form:
+        """A form that is given by the name of a type, or by an object that says more."""
+        if isinstance(entry.value, str):
+            return self._typed(entry.path, Entry(entry.path, {"type": entry.value}), more)
+        mapping = as_object(entry.value)
+        if mapping is None:
+            message = f"A type must be a name or an object, not {preview(entry.value)}."
+            return self._refuse(entry.path, message, "Write the name of a type or a model.")
+        if not isinstance(mapping.get("type"), str):
+            return self._untyped(entry, mapping.get("type"))
+        return self._typed((*entry.path, "type"), entry, more)
+
+    def _untyped(self, entry: Entry, given: Json) -> Form:
+        remedy = "Say which type this is."
+        if given is None:
+            return self._refuse(entry.path, "Key 'type' is missing.", remedy, "W011")
+        message = f"'type' is {preview(given)}, and must be a name."
+        return self._refuse((*entry.path, "type"), message, remedy)
+
+    def _typed(self, path: Path, entry: Entry, more: Sequence[str]) -> Form:
+        mapping: dict[str, Any] = entry.value
+        given: str = mapping["type"]
+        word = given.removeprefix(OPTIONAL)
+        type = TYPES.get(word, "")
+        if not type and word not in self.models:
+            return self._unknown_type(path, word)
+        known = ("type", "description", *_PARTS.get(type, ()), *more)
+        for key in mapping:
+            if key not in known:
+                self.report.unknown(self.document, (*entry.path, key), known)
+        form = self._built(type, entry) if type else Reference(model=word)
+        if word != given:
+            form = either_null(form)
+        return msgspec.structs.replace(form, description=self._description(entry))
+
+    def _built(self, type: str, entry: Entry) -> Form:
+        match type:
+            case "array":
+                return self._array(entry)
+            case "object":
+                return self._object(entry)
+            case "model":
+                return self._record(entry)
+            case "literal":
+                return self._literal(entry)
+            case "union":
+                return self._union(entry)
+            case _:
+                return Plain(type=type)
+
+    def _unknown_type(self, path: Path, word: str) -> Form:
+        if word in self.whole:
+            message = f"{word!r} is a schema, which an agent answers with as a whole."
+            return self._refuse(path, message, "Use a model that has fields.", "W039")
+        if self.complete:
+            hint = nearest(word, [*TYPES, *sorted(self.models)])
+            remedy = f"Did you mean {hint!r}?" if hint else "Declare it under `models`."
+            self.report.add(
+                self.document, path, "W039", f"{word!r} is neither a type nor a model.", remedy
+            )
+        return _ANY
+
+    def _description(self, entry: Entry) -> str:
+        description = entry.value.get("description")
+        if description is None or isinstance(description, str):
+            return description or ""
+        message = f"'description' is {preview(description)}, and must be a text."
+        self._refuse((*entry.path, "description"), message, "Write it in quotes.")
+        return ""
+
+    def _refuse(self, path: Path, message: str, remedy: str, code: str = "W012") -> Form:
+        self.report.add(self.document, path, code, message, remedy)
+        return _ANY
+
+    def _part(self, entry: Entry, *keys: str) -> Entry | None:
+        """What stands under one of several keys that mean the same."""
+        given = [key for key in keys if key in entry.value]
+        for other in given[1:]:
+            message = f"{given[0]!r} and {other!r} say the same."
+            self._refuse((*entry.path, other), message, "Keep one of them.")
+        return Entry((*entry.path, given[0]), entry.value[given[0]]) if given else None
+
+    def _array(self, entry: Entry) -> Form:
+        part = self._part(entry, "items")
+        return ArrayOf(item=self._form(part) if part else _ANY)
+
+    def _object(self, entry: Entry) -> Form:
+        if "fields" in entry.value:
+            self._part(entry, "fields", "values", "additional")
+            return self._record(entry)
+        part = self._part(entry, "values", "additional")
+        return MapOf(value=self._form(part) if part else _ANY)
+
+    def _record(self, entry: Entry) -> Form:
+        part = self._part(entry, "fields")
+        if part is None or not part.value:
+            return self._refuse(entry.path, "It has no `fields`.", "Add one.", "W011")
+        named = self.report.named(self.document, part, "Field")
+        return Record(keys={name: self._key(each) for name, each in named.entries.items()})
+
+    def _key(self, entry: Entry) -> Key:
+        form = self._form(entry, ("name", "default", "required", "optional"))
+        mapping = as_object(entry.value) or {}
+        required = self._required(entry.path, mapping)
+        if "default" not in mapping:
+            form = either_null(form) if required is False else form
+            return Key(form, not takes_null(form) if required is None else required)
+        if required:
+            message = "A key that must be there has no use for a default."
+            self._refuse((*entry.path, "default"), message, "Drop one of the two.")
+        default = Default((*entry.path, "default"), form, mapping["default"])
+        self.defaults.append(default)
+        return Key(form, False, default.value)
+
+    def _required(self, path: Path, mapping: Mapping[str, Any]) -> bool | None:
+        """Whether a key must be there, if that was said."""
+        said: set[bool] = set()
+        for key in ("required", "optional"):
+            value = mapping.get(key)
+            if isinstance(value, bool):
+                said.add(value == (key == "required"))
+            elif key in mapping:
+                message = f"{key!r} is {preview(value)}, and must be true or false."
+                self._refuse((*path, key), message, "Use one of these.")
+        if len(said) > 1:
+            message = "'required' and 'optional' contradict each other."
+            self._refuse((*path, "optional"), message, "Drop one of the two.")
+        return said.pop() if len(said) == 1 else None
+
+    def _literal(self, entry: Entry) -> Form:
+        part = self._part(entry, "values", "literal", "enum")
+        words = as_array(part.value) if part else None
+        if part is None or not words:
+            return self._refuse(entry.path, "A literal needs `values`.", "Add the words.", "W011")
+        seen: dict[tuple[bool, Json], Json] = {}  # to Python, true is 1
+        for number, word in enumerate(words):
+            path = (*part.path, number)
+            if isinstance(word, dict | list):
+                message = f"A literal is a word or a number, not {preview(word)}."
+                self._refuse(path, message, "Use a plain value.")
+            elif (isinstance(word, bool), word) in seen:
+                self._refuse(path, f"{word!r} is given twice.", "Remove one of the two.", "W013")
+            else:
+                seen[isinstance(word, bool), word] = word
+        return OneOf(words=tuple(seen.values()))
+
+    def _union(self, entry: Entry) -> Form:
+        part = self._part(entry, "variants")
+        variants = as_array(part.value) if part else None
+        if part is None or not variants:
+            return self._refuse(entry.path, "A union needs `variants`.", "Add them.", "W011")
+        # YAML reads an unquoted `null` as no value; among variants it can mean nothing else.
+        entries = (Entry((*part.path, number), each) for number, each in enumerate(variants))
+        return Either(
+            variants=tuple(_NULL if each.value is None else self._form(each) for each in entries)
+        )
+
+
+def either_null(form: Form) -> Form:
+    """A form, or null; the description is that of both."""
+    if takes_null(form):
+        return form
+    bare = msgspec.structs.replace(form, description="")
+    return Either(variants=(bare, _NULL), description=form.description)
+
+
+def takes_null(form: Form) -> bool:
+    """Whether null is written down among what a form takes."""
+    match form:
+        case OneOf(words=words):
+            return None in words
+        case Either(variants=variants):
+            return any(map(takes_null, variants))
+        case _:
+            return is_null(form)

@@ -1,0 +1,286 @@
+"""Declared forms as pydantic models, which give the schema and check the answers."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import NoneType
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    JsonValue,
+    PlainValidator,
+    RootModel,
+    ValidationError,
+    ValidationInfo,
+    ValidatorFunctionWrapHandler,
+    WithJsonSchema,
+    create_model,
+)
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError, core_schema
+
+from turnloom.agents.logic.outputs.problems import size_of, told, unusable
+from turnloom.agents.logic.outputs.variants import candidates, is_null, labels_of
+from turnloom.agents.spec.outputs import (
+    ArrayOf,
+    Either,
+    Form,
+    Key,
+    MapOf,
+    OneOf,
+    Plain,
+    Record,
+    Reference,
+    Validated,
+)
+from turnloom.kernel.documents import Path
+from turnloom.kernel.values import Json, kind_of, preview
+from turnloom.variables.logic.types import same
+
+# How often, beside once for each part, a value may be tried as one variant and be another:
+# where variants cannot be told apart, each level doubles it.
+_MAX_TRIES = 10_000
+# Where pydantic speaks of Python, and a model knows JSON.
+_MESSAGES = {
+    "model_type": "Input should be an object",
+    "dict_type": "Input should be an object",
+    "list_type": "Input should be an array",
+    "bool_type": "Input should be true or false",
+}
+
+
+class _Object(BaseModel):
+    model_config = ConfigDict(
+        strict=True, extra="forbid", defer_build=True, allow_inf_nan=False, serialize_by_alias=True
+    )
+
+
+class _Value(RootModel[Any]):
+    model_config = ConfigDict(strict=True, defer_build=True, allow_inf_nan=False)
+
+
+class _Schema(GenerateJsonSchema):
+    """Schemas as providers take them: `anyOf` for variants, and no titles that repeat the keys."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+    def tagged_union_schema(self, schema: core_schema.TaggedUnionSchema) -> JsonSchemaValue:
+        return self.get_union_of_schemas([*map(self.generate_inner, schema["choices"].values())])
+
+
+class _Undecided(Exception):
+    """A value was tried as one variant after the other too often."""
+
+
+@dataclass(frozen=True)
+class DeclaredModel:
+    """A model that a workflow declares."""
+
+    name: str
+    types: "Types"
+
+    @property
+    def schema(self) -> dict[str, Json]:
+        """Its JSON Schema, which begins with the model also when the model holds itself."""
+        found = self.types.named(self.name).model_json_schema(schema_generator=_Schema)
+        own = found.pop("$ref", "").removeprefix("#/$defs/")
+        return {**found["$defs"][own], **found} if own else found
+
+    def validate(self, value: Json) -> Validated:
+        """The value with defaults filled in, or what is wrong with it."""
+        return _validated(self.types.named(self.name), value)
+
+
+class Types:
+    """Pydantic models of forms that name each other; each is made when it is first used."""
+
+    def __init__(self, forms: Mapping[str, Form]) -> None:
+        self._forms = forms
+        self._made: dict[str, type[BaseModel]] = {}
+
+    def named(self, name: str) -> type[BaseModel]:
+        """The pydantic model of a declared one."""
+        if name not in self._made:
+            form = self._forms[name]
+            self._made[name] = (
+                self._object(form, name) if isinstance(form, Record) else self._value(form, name)
+            )
+        return self._made[name]
+
+    def validate(self, form: Form, value: Json) -> Validated:
+        """The value as a form has it, or what is wrong with it."""
+        return _validated(self._value(form, "Value"), value)
+
+    def _value(self, form: Form, name: str) -> type[BaseModel]:
+        return create_model(name, __base__=_Value, root=(self._type(form, name), ...))
+
+    def _object(self, form: Record, name: str) -> type[BaseModel]:
+        """Keys are aliases of neutral names: whatever a key is called, pydantic does not mind."""
+        fields: dict[str, Any] = {
+            f"key{number}": (self._type(key.form, f"{name}_{title}"), _field(title, key))
+            for number, (title, key) in enumerate(form.keys.items())
+        }
+        return create_model(name, __base__=_Object, __doc__=form.description or None, **fields)
+
+    def _type(self, form: Form, name: str) -> Any:
+        match form:
+            case Record():
+                return self._object(form, name)
+            case Reference(model=model, description=description):
+                return Annotated[Any, _Named(model, self.named, description)]
+            case _:
+                found = self._unnamed(form, name)
+                described = Field(description=form.description)
+                return Annotated[found, described] if form.description else found
+
+    def _unnamed(self, form: Form, name: str) -> Any:
+        match form:
+            case Plain(type=type):
+                return _PLAIN[type]
+            case OneOf(words=words):
+                return _one_of(words)
+            case ArrayOf(item=item):
+                return list[self._type(item, name)]
+            case MapOf(value=value):
+                return dict[str, self._type(value, name)]
+            case Either(variants=variants):
+                return self._either(variants, name)
+            case _:
+                raise TypeError(f"{form!r} has no type.")
+
+    def _either(self, variants: tuple[Form, ...], name: str) -> Any:
+        others = [form for form in variants if not is_null(form)]
+        if not others:
+            return NoneType
+        found = self._several(others, name) if len(others) > 1 else self._type(others[0], name)
+        return found if len(others) == len(variants) else found | None
+
+    def _several(self, variants: Sequence[Form], name: str) -> Any:
+        forms = dict(zip(labels_of(variants), variants, strict=True))
+        types = {label: self._type(form, f"{name}_{label[1:-1]}") for label, form in forms.items()}
+        return Annotated[Any, _Variants(types, lambda value: candidates(forms, value, self._forms))]
+
+
+@dataclass(frozen=True, eq=False)
+class _Named:
+    """A model by its name, looked up when all of them are there; they may name each other."""
+
+    name: str
+    find: Callable[[str], type[BaseModel]]
+    description: str
+
+    def __get_pydantic_core_schema__(self, _: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return handler.generate_schema(self.find(self.name))
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """The reference; providers do not want a description beside it."""
+        found = handler(schema)
+        return {"anyOf": [found], "description": self.description} if self.description else found
+
+
+class _Taken(NamedTuple):
+    """A value that is taken as one of the variants."""
+
+    label: str
+    value: Json
+
+
+@dataclass(frozen=True, eq=False)
+class _Variants:
+    """One type or another: the first that takes a value, of those that it can be meant as."""
+
+    types: Mapping[str, Any]
+    candidates: Callable[[Json], Sequence[str]]
+
+    def __get_pydantic_core_schema__(self, _: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        choices: dict[str, CoreSchema] = {
+            label: core_schema.no_info_before_validator_function(
+                lambda taken: taken.value, handler.generate_schema(type)
+            )
+            for label, type in self.types.items()
+        }
+        return core_schema.with_info_wrap_validator_function(
+            self._decide,
+            core_schema.tagged_union_schema(choices, lambda taken: taken.label),
+            serialization=core_schema.simple_ser_schema("any"),  # as what it was taken for
+        )
+
+    def _decide(self, value: Json, take: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
+        labels = self.candidates(value)
+        if not labels:
+            names = " or ".join(label[1:-1] for label in self.types)
+            raise PydanticCustomError("variant", "Input should be {names}", {"names": names})
+        *others, last = labels
+        for label in others:
+            _count(info.context)
+            try:
+                return take(_Taken(label, value))
+            except ValidationError:
+                continue  # it may be the next one
+        return take(_Taken(last, value))
+
+
+def _count(tries: Iterator[int] | None) -> None:
+    if tries is not None and next(tries, None) is None:
+        raise _Undecided
+
+
+def _validated(model: type[BaseModel], value: Json) -> Validated:
+    if problem := unusable(value):
+        return Validated(None, problem)
+    tries = iter(range(_MAX_TRIES + size_of(value)))
+    try:
+        found = model.model_validate(value, context=tries)
+    except ValidationError as error:
+        faults = error.errors(include_url=False, include_context=False, include_input=False)
+        return Validated(None, told([_fault(each) for each in faults]))
+    except _Undecided:
+        return Validated(None, "The value may be too many variants to tell which one it is.")
+    return Validated(found.model_dump(mode="json"))
+
+
+def _fault(error: ErrorDetails) -> tuple[Path, str]:
+    return error["loc"], _MESSAGES.get(error["type"], error["msg"])
+
+
+def _field(title: str, key: Key) -> Any:
+    return Field(alias=title) if key.required else Field(default=key.default, alias=title)
+
+
+def _one_of(words: tuple[Json, ...]) -> Any:
+    kinds = {kind_of(word) for word in words}
+    schema: dict[str, Json] = {"enum": list(words)}
+    if len(kinds) == 1:
+        schema["type"] = kinds.pop()
+
+    def find(value: Json) -> Json:
+        for word in words:
+            if same(word, value):
+                return word
+        allowed = ", ".join(preview(word) for word in words)
+        raise PydanticCustomError("words", "Input should be one of {allowed}", {"allowed": allowed})
+
+    return Annotated[Any, PlainValidator(find), WithJsonSchema(schema)]
+
+
+def _as_integer(value: Json) -> Json:
+    """JSON knows one kind of number: 5.0 is an integer, too."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+_PLAIN: Mapping[str, Any] = {
+    "string": str,
+    "integer": Annotated[int, BeforeValidator(_as_integer)],
+    "number": float,
+    "boolean": bool,
+    "null": NoneType,
+    "any": JsonValue,
+}

@@ -1,0 +1,150 @@
+"""JSON Schemas that a workflow writes down itself, for answers that no model describes."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError, best_match
+from jsonschema.validators import extend
+
+from turnloom.agents.logic.outputs.problems import told, unusable
+from turnloom.agents.spec.outputs import Validated
+from turnloom.kernel.documents import Document, Path
+from turnloom.kernel.models import Entry, Report
+from turnloom.kernel.values import Json, as_array, as_object, preview
+from turnloom.variables.logic.matching import compiled
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+# Keywords by what stands under them: a schema, a list of schemas, schemas by name, a value.
+_ONE = frozenset(
+    "additionalProperties contains else if items not propertyNames then unevaluatedItems"
+    " unevaluatedProperties".split()
+)
+_LISTED = frozenset("allOf anyOf oneOf prefixItems".split())
+_NAMED = frozenset("$defs dependentSchemas properties".split())
+_VALUED = frozenset(
+    "$ref const dependentRequired enum exclusiveMaximum exclusiveMinimum format maxContains"
+    " maxItems maxLength maxProperties maximum minContains minItems minLength minProperties"
+    " minimum multipleOf pattern required type uniqueItems"
+    " $comment $schema default deprecated description examples readOnly title writeOnly".split()
+)
+_KNOWN = sorted(_ONE | _LISTED | _NAMED | _VALUED)
+
+
+def _pattern(_: Any, pattern: str, value: Json, __: Any) -> Iterator[ValidationError]:
+    """Patterns are RE2's, as everywhere: no text can stall them."""
+    if isinstance(value, str) and not compiled(pattern).search(value):
+        yield ValidationError(f"{value!r} does not match {pattern!r}")
+
+
+_Checker: Any = extend(Draft202012Validator, {"pattern": _pattern})
+
+
+@dataclass(frozen=True)
+class SchemaModel:
+    """A model that is given by its JSON Schema."""
+
+    name: str
+    schema: dict[str, Json]
+
+    def validate(self, value: Json) -> Validated:
+        """The value as it is, or what is wrong with it."""
+        if problem := unusable(value):
+            return Validated(None, problem)
+        formats = Draft202012Validator.FORMAT_CHECKER
+        checker = _Checker(self.schema, format_checker=formats)
+        try:
+            faults = list(_faults(checker, value))
+        except RecursionError:
+            return Validated(None, "The schema refers to itself without an end.")
+        except OverflowError:
+            return Validated(None, "The value has a number that is too large.")
+        return Validated(None, told(faults)) if faults else Validated(value)
+
+
+def schema_model(name: str, schema: dict[str, Json]) -> SchemaModel:
+    """A model of a JSON Schema (2020-12).
+
+    Raises:
+        ValueError: the schema is none, or says what would have no effect; the message says what.
+    """
+    report = Report(name)
+    model = check_schema(report, Document(name, schema, ""), Entry((), schema), name)
+    if model is None:
+        raise ValueError(" ".join(f"{each.message} {each.remedy}" for each in report.problems))
+    return model
+
+
+def check_schema(
+    report: Report, document: Document, entry: Entry, name: str = "response"
+) -> SchemaModel | None:
+    """The model of a JSON Schema that stands in a document, or nothing and all of its problems."""
+    before = len(report.problems)
+    for path, fault in _faults(Draft202012Validator(Draft202012Validator.META_SCHEMA), entry.value):
+        message = f"This is no JSON Schema: {fault}."
+        report.add(document, (*entry.path, *path), "W012", message, "Correct it.")
+    if len(report.problems) == before:
+        _check_parts(report, document, entry)
+    return SchemaModel(name, entry.value) if len(report.problems) == before else None
+
+
+def _check_parts(report: Report, document: Document, entry: Entry) -> None:
+    """Note what a schema says without an effect, and what it refers to and does not have."""
+    schemas = {_pointer(path): (path, schema) for path, schema in _subschemas((), entry.value)}
+    for path, schema in schemas.values():
+        where = (*entry.path, *path)
+        _check_keys(report, document, where, schema)
+        reference: str = schema.get("$ref", "#")
+        if unquote(reference) not in schemas:  # so that nothing is ever fetched
+            message = f"The schema has no schema at {preview(reference)}."
+            remedy = "Declare it under `$defs`."
+            report.add(document, (*where, "$ref"), "W039", message, remedy)
+
+
+def _pointer(path: Path) -> str:
+    """How a schema refers to what stands at a place in it."""
+    steps = (str(step).replace("~", "~0").replace("/", "~1") for step in path)
+    return "".join(["#", *(f"/{step}" for step in steps)])
+
+
+def _check_keys(report: Report, document: Document, path: Path, schema: Mapping[str, Any]) -> None:
+    for key in schema:
+        if key not in _KNOWN and not key.startswith("x-"):
+            report.unknown(document, (*path, key), _KNOWN)
+    dialect: str = schema.get("$schema", _DIALECT)
+    if dialect.rstrip("#") != _DIALECT:
+        message = f"The schema is written in {dialect!r}; only draft 2020-12 is read."
+        remedy = "Write it in that draft, or drop `$schema`."
+        report.add(document, (*path, "$schema"), "W012", message, remedy)
+    try:
+        compiled(schema.get("pattern", ""))
+    except ValueError as error:
+        report.add(document, (*path, "pattern"), "W025", str(error), "Correct it.")
+
+
+def _subschemas(path: Path, schema: Json) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """A schema and all schemas inside of it, each with its place."""
+    mapping = as_object(schema) or {}  # a schema may also be true or false
+    if mapping is schema:
+        yield path, mapping
+    for key, value in mapping.items():
+        inside: Iterable[tuple[str | int, Any]] = ()
+        if key in _LISTED:
+            inside = enumerate(as_array(value) or ())
+        elif key in _NAMED:
+            inside = (as_object(value) or {}).items()
+        elif key in _ONE:
+            yield from _subschemas((*path, key), value)
+        for step, part in inside:
+            yield from _subschemas((*path, key, step), part)
+
+
+def _faults(checker: Any, value: Json) -> Iterator[tuple[Path, str]]:
+    """Each fault by its deepest cause, which says most; the value it is about is cut short."""
+    for fault in checker.iter_errors(value):
+        cause = best_match([fault]) or fault
+        shown, short = repr(cause.instance), preview(cause.instance)
+        yield tuple(cause.absolute_path), cause.message.replace(shown, short)

@@ -1,0 +1,52 @@
+"""Models that are given by a JSON Schema which ships with us, such as that of a workflow's file."""
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+from turnloom.agents.spec.outputs import OutputModel
+from turnloom.kernel.documents import Document
+from turnloom.kernel.models import Entry, Report
+from turnloom.kernel.values import Json, as_object, nearest, preview
+
+# The type of such a model, and the key that names its schema.
+SCHEMA = "schema"
+_KEYS = ("type", "name", SCHEMA)
+
+Shipped = Mapping[str, Callable[[], dict[str, Json]]]
+
+
+def is_shipped(entry: Entry) -> bool:
+    """Whether a model is given by a schema that ships with us."""
+    return (as_object(entry.value) or {}).get("type") == SCHEMA
+
+
+def check_shipped(
+    report: Report, document: Document, entries: Mapping[str, Entry], shipped: Shipped
+) -> dict[str, OutputModel]:
+    """The models of these entries; one whose schema does not exist takes anything."""
+    found: dict[str, OutputModel] = {}
+    # Only who names a schema pays for what reads it.
+    schemas: Any = import_module("turnloom.agents.logic.outputs.schemas") if entries else None
+    for name, entry in entries.items():
+        for key in entry.value:
+            if key not in _KEYS:
+                report.unknown(document, (*entry.path, key), _KEYS)
+        schema = _named(report, document, entry, shipped)
+        found[name] = schemas.SchemaModel(name, shipped[schema]() if schema else {})
+    return found
+
+
+def _named(report: Report, document: Document, entry: Entry, shipped: Shipped) -> str | None:
+    """The name of the schema, if there is one of that name."""
+    name = entry.value.get(SCHEMA)
+    if isinstance(name, str) and name in shipped:
+        return name
+    hint = nearest(str(name), list(shipped))
+    remedy = f"Did you mean {hint!r}?" if hint else f"Use one of: {', '.join(shipped)}."
+    if name is None:
+        report.add(document, entry.path, "W011", f"Key {SCHEMA!r} is missing.", remedy)
+    else:
+        message = f"No schema {preview(name)} ships with us."
+        report.add(document, (*entry.path, SCHEMA), "W039", message, remedy)
+    return None

@@ -1,0 +1,128 @@
+"""Plans as text: what runs are pinned to, the same in every process."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import MISSING, Field, fields
+from datetime import date, timedelta
+from difflib import unified_diff
+from typing import Any, NamedTuple, cast
+
+import msgspec
+from pydantic import BaseModel
+from pydantic.errors import PydanticUserError
+from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import to_jsonable_python
+
+from turnloom.board.spec.visibility import is_visibility
+from turnloom.errors import UsageError
+from turnloom.kernel.digests import digest
+from turnloom.kernel.models import Declared
+from turnloom.kernel.names import qualified
+from turnloom.kernel.values import Json, writable
+
+
+class Writing(NamedTuple):
+    """How a plan is written: declarations of some kinds field by field, data as it is, and
+    everything else, which is code, by its name."""
+
+    kinds: tuple[type, ...] = ()
+    name: Callable[[object], str] = qualified
+
+
+PLAIN = Writing()
+
+
+def data_of(declared: Any, how: Writing, without: str = "") -> dict[str, Json]:
+    """What a declaration says beyond its defaults, so that an option that nobody uses changes no
+    plan that runs are pinned to."""
+    return {
+        name: as_data(value, how)
+        for name, default in _defaults(declared)
+        if name != without and (value := getattr(declared, name)) != default
+    }
+
+
+def _defaults(declared: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(declared, Declared):
+        for name, field in type(declared).model_fields.items():
+            yield name, field.get_default(call_default_factory=True)
+    else:
+        for field in fields(declared):
+            yield field.name, _default(field)
+
+
+def _default(field: Field[Any]) -> Any:
+    return field.default if field.default_factory is MISSING else field.default_factory()
+
+
+def as_data(value: Any, how: Writing = PLAIN) -> Json:
+    """A declared value as JSON that is the same in every process."""
+    match value:
+        case _ if callable(value):
+            return how.name(value)
+        case None | bool() | int() | float() | str():
+            return value
+        case date() | timedelta():
+            return to_jsonable_python(value)
+        case Set():
+            return sorted((as_data(each, how) for each in cast(Set[Any], value)), key=json.dumps)
+        case list() | tuple():
+            return [as_data(each, how) for each in cast(Sequence[Any], value)]
+        case Mapping():
+            entries = cast(Mapping[Any, Any], value)
+            return {str(key): as_data(entries[key], how) for key in sorted(entries, key=str)}
+        case _:
+            return _declared_data(value, how)
+
+
+def _declared_data(value: object, how: Writing) -> Json:
+    if isinstance(value, (Declared, *how.kinds)):
+        return data_of(value, how)
+    if is_visibility(value):
+        return msgspec.to_builtins(value, order="deterministic")
+    return how.name(value)
+
+
+def schema_digest(model: type[BaseModel], name: str) -> str:
+    """The digest of a model's JSON Schema.
+
+    Raises:
+        UsageError: it has none.
+    """
+    try:
+        schema = model.model_json_schema(schema_generator=_SteadySchema)
+    except PydanticUserError as error:
+        said = str(error).splitlines()[0]
+        raise UsageError(
+            f"Type {name!r} has no JSON Schema: {said} Annotate that field with `WithJsonSchema`."
+        ) from error
+    return digest(json.dumps(schema, sort_keys=True))
+
+
+class _SteadySchema(GenerateJsonSchema):
+    """Writes defaults that are sets in one order, in every process."""
+
+    def encode_default(self, dft: Any) -> Json:
+        """The default of a field as JSON."""
+        return as_data(dft)
+
+
+def as_text(written: Json) -> str:
+    """What is written, as text."""
+    return writable(json.dumps(written, indent=2, ensure_ascii=False))
+
+
+def parts_diff(old: Mapping[str, Json], new: Mapping[str, Json]) -> str:
+    """What differs between two plans, part by part; empty if nothing does."""
+    return "\n".join(
+        line
+        for part in dict.fromkeys((*old, *new))
+        for line in unified_diff(
+            _lines(old.get(part)), _lines(new.get(part)), f"{part} then", f"{part} now", lineterm=""
+        )
+    )
+
+
+def _lines(written: Json) -> list[str]:
+    """A part line by line; without commas, an entry that is added changes no line before it."""
+    return [] if written is None else [line.rstrip(",") for line in as_text(written).splitlines()]

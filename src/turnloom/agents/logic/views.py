@@ -1,0 +1,96 @@
+"""What an agent is shown at a moment."""
+
+from collections.abc import Sequence
+
+from turnloom.agents.spec import UNPREPARED, Agent, OutputSchema, Prepared, RunState, ToolSchema
+from turnloom.assembly.events import Withheld
+from turnloom.assembly.logic import View, apart, piece, rendered, spoken, view
+from turnloom.assembly.spec import Message, Piece
+from turnloom.kernel.values import as_data
+from turnloom.variables.logic.exposure import Shown, Values, expose, names_of
+from turnloom.variables.spec import Variables
+
+
+def view_of(
+    agent: Agent,
+    variables: Variables,
+    state: RunState,
+    tools: Sequence[ToolSchema] = (),
+    output: OutputSchema | None = None,
+    prepared: Prepared = UNPREPARED,
+) -> View:
+    """What the agent is told at this moment, what it leaves out, and which tools it is offered."""
+    told = _told(agent, prepared.instructions)
+    beside = [*_messages(prepared.messages or (), prepared.left_by), *prepared.pieces]
+    schemas = [*beside, *_tools(tools), *_output(output)]
+    exposure = variables.exposures.get(agent.name)
+    if exposure is None or not (exposure.template or exposure.variables):
+        return view([told, *schemas], prepared.withheld)
+    values = Values(state.values, state.absent, variables.definitions)
+    shown = list(expose(exposure, values))
+    withheld = [*prepared.withheld] + [
+        Withheld(f"context_variables.{each.variable}", each.withheld, each.detail)
+        for each in shown
+        if each.withheld
+    ]
+    around = "heads the variables" if exposure.template is None else "stands around the variables"
+    pieces = [_piece(agent, each, around) for each in shown if each.text]
+    return view([*_placed(exposure.placement, told, pieces), *schemas], withheld)
+
+
+def _told(agent: Agent, instructions: str | None) -> Piece:
+    if instructions is not None:
+        return piece("instruction", f"hooks.{agent.name}", instructions, "as its hooks left them")
+    return piece("instruction", f"agents.{agent.name}", agent.instructions, "its instructions")
+
+
+def _messages(messages: Sequence[Message], left_by: str) -> list[Piece]:
+    why = f"as {left_by} left what was said"
+    return [piece("message", left_by, spoken(each.author, each.text), why) for each in messages]
+
+
+def _tools(tools: Sequence[ToolSchema]) -> list[Piece]:
+    return [piece("tool", f"tools.{t.name}", rendered(t), "offered to this agent") for t in tools]
+
+
+def _output(output: OutputSchema | None) -> list[Piece]:
+    if output is None:
+        return []
+    origin = f"structured_outputs.{output.name}"
+    return [piece("output", origin, rendered(output), "the form of its answer")]
+
+
+def digest_of(agent: str, variables: Variables, state: RunState) -> dict[str, str]:
+    """A digest of the variables that an agent may see: each in a few characters."""
+    exposure = variables.exposures.get(agent)
+    found: dict[str, str] = {}
+    for name in names_of(exposure) if exposure else ():
+        definition = variables.definitions.get(name)
+        limit = (definition and definition.max_chars) or DIGEST_CHARS
+        value = state.values.get(name)
+        text = "absent" if name not in state.values else as_data(value)
+        found[name] = text if len(text) <= limit else f"{text[: limit - 1]}…"
+    return found
+
+
+# How many characters of a value a digest shows, unless its definition says.
+DIGEST_CHARS = 120
+
+
+def _piece(agent: Agent, shown: Shown, around: str) -> Piece:
+    if shown.variable is None:
+        origin = f"context_variables.agents.{agent.name}"
+        return piece("instruction", origin, shown.text, around)
+    origin = f"context_variables.{shown.variable}"
+    return piece("variable", origin, shown.text, "exposed to this agent")
+
+
+def _placed(placement: str, told: Piece, pieces: list[Piece]) -> list[Piece]:
+    """Instructions and variables in order; the separator belongs to what comes second."""
+    if not pieces:
+        return [told]
+    if placement == "replace":
+        return pieces
+    if placement == "prepend":
+        return [*pieces, apart(told)] if told.text else pieces
+    return [told, apart(pieces[0]), *pieces[1:]] if told.text else pieces

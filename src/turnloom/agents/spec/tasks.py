@@ -1,0 +1,133 @@
+"""What an engine is given, and what it gives back."""
+
+from collections.abc import Callable, Set
+from typing import Any, Protocol
+
+import msgspec
+
+from turnloom.agents.spec.tools import ToolCall, ToolResult, ToolSchema
+from turnloom.assembly.logic import prompt_text, rendered
+from turnloom.assembly.spec import ContextSlice, Transcript
+from turnloom.board.spec import Artifact, Visibility
+from turnloom.kernel.values import Json
+from turnloom.variables.spec import Context
+
+
+class OutputSchema(msgspec.Struct, frozen=True):
+    """The form that an answer must have: a JSON Schema under a name."""
+
+    name: str
+    schema: Json
+
+
+class Exchange(msgspec.Struct, frozen=True):
+    """An earlier call of the same turn: what the engine said, and what came of it.
+
+    `results` answer `calls` in their order; `problem` says what was wrong with the answer.
+    """
+
+    text: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    results: tuple[ToolResult, ...] = ()
+    problem: str = ""
+
+
+class Publication(msgspec.Struct, frozen=True):
+    """Something to be published: a value of an artifact type, and what is special about it.
+
+    What is left out is as the agent's declaration has it.
+    """
+
+    value: Any
+    tags: Set[str] | None = None
+    visibility: Visibility | None = None
+    partition: str | None = None
+
+
+NO_CONTEXT = ContextSlice([])
+
+
+def _as_it_is(value: Json) -> Json:
+    """Nothing in it is secret."""
+    return value
+
+
+def _unheard(text: str | None) -> None:
+    """Nobody listens."""
+
+
+class Task(msgspec.Struct, frozen=True):
+    """What an engine is given: the recorded frame, opened, and the calls of this turn before.
+
+    `inputs` are the artifacts that woke the agent and `context` is what its providers gave, both
+    as the frame shows them. `say` takes pieces of the answer while it is made, for whoever watches;
+    `say(None)` takes them back, when the answer is made from its beginning again. `mask` gives a
+    value without the run's secrets, for whoever writes it down. `variables` are the run's own, for
+    engines that take them: what is written there is on record as the agent's.
+    """
+
+    run: str
+    agent: str
+    turn: int
+    number: int
+    key: str
+    system: str
+    transcript: Transcript
+    tools: tuple[ToolSchema, ...] = ()
+    output: OutputSchema | None = None
+    exchanges: tuple[Exchange, ...] = ()
+    model: str | None = None
+    say: Callable[[str | None], None] = _unheard
+    inputs: tuple[Artifact, ...] = ()
+    context: ContextSlice = NO_CONTEXT
+    mask: Callable[[Json], Json] = _as_it_is
+    variables: Context | None = None
+
+    @property
+    def prompt(self) -> str:
+        """Everything of the frame that the engine was given, as one text."""
+        schemas = [rendered(each) for each in (*self.tools, *filter(None, (self.output,)))]
+        return prompt_text(self.system, self.transcript) + "".join(schemas)
+
+
+class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a model call used."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(
+            self.input_tokens + other.input_tokens, self.output_tokens + other.output_tokens
+        )
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What an engine gave back: a text, tools that it wants called, an output of the asked form,
+    artifacts to be published.
+
+    `model` is the one that answered, by its provider's word. `added` are the texts that it was
+    shown and the task does not hold, in order. `before` is what the engine itself had tools of its
+    own do before it gave this answer; its next task of the turn holds that too.
+    """
+
+    text: str = ""
+    usage: Usage = Usage()
+    calls: tuple[ToolCall, ...] = ()
+    output: Json = None
+    artifacts: tuple[Publication, ...] = ()
+    model: str = ""
+    added: tuple[str, ...] = ()
+    before: tuple[Exchange, ...] = ()
+
+
+class Engine(Protocol):
+    """Makes agents answer.
+
+    One with `takes_variables = True` is given the run's variables with its tasks, and may ask
+    people, as tools may.
+    """
+
+    async def __call__(self, task: Task) -> Answer:
+        """The answer to a task. Called again for the same key only if the first answer was lost."""
+        ...

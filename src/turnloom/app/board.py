@@ -1,0 +1,271 @@
+"""Boards as handles."""
+
+import inspect
+from collections.abc import Callable, Iterable, Set
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from turnloom.errors import PlanChanged, ReactionFailed, UsageError
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from turnloom.board.spec import Artifact, BoardHandle, FilterConfig, Items, Reader, Visibility
+    from turnloom.board.spec.handle import Summary
+    from turnloom.reaction.spec.builder import AgentBuilder
+    from turnloom.runtime.service.boards import BoardRuns
+    from turnloom.runtime.service.runs import Runs
+    from turnloom.wiring import Parts
+    from turnloom.wiring.boards import BoardDeclaration
+
+
+class Readable:
+    """A board to be read: as nobody in particular, who sees what is public, or as somebody."""
+
+    def __init__(self, parts: "Parts") -> None:
+        self._parts = parts
+
+    def read_as(self, reader: "Reader") -> "BoardHandle":
+        """The board as somebody sees it."""
+        return self._parts.bind(reader)
+
+    async def query_artifacts(
+        self,
+        filter: "FilterConfig | None" = None,
+        *,
+        embed_meta: bool = False,
+        cursor: str | None = None,
+        count: bool = False,
+    ) -> "tuple[Items, int | None]":
+        """What the filter asks for of what is public, and how many there are if that is asked."""
+        handle = self._nobody()
+        return await handle.query_artifacts(
+            filter, embed_meta=embed_meta, cursor=cursor, count=count
+        )
+
+    async def get(self, id: str) -> "Artifact | None":
+        """The artifact of this id, if there is one that is public."""
+        return await self._nobody().get(id)
+
+    async def summary(self, filter: "FilterConfig | None" = None) -> "Summary":
+        """How many public artifacts there are, by type, producer, visibility and tag."""
+        return await self._nobody().summary(filter)
+
+    def _nobody(self) -> "BoardHandle":
+        spec: Any = import_module("turnloom.board.spec")
+        return self.read_as(spec.Reader())
+
+
+class Board(Readable):
+    """A board of an app: what is published on it wakes the agents that subscribe to it."""
+
+    def __init__(
+        self,
+        declared: "BoardDeclaration",
+        runs: "BoardRuns",
+        parts: "Parts",
+        serve: "Callable[[], Runs]",
+    ) -> None:
+        super().__init__(parts)
+        self.name = declared.name
+        self._declared = declared
+        self._runs = runs
+        self._serve = serve
+        self._closed = False
+
+    def agent(self, name: str) -> "AgentBuilder":
+        """A new agent on the board, to be declared.
+
+        Raises:
+            UsageError: there is one of this name, or this is no name.
+        """
+        if name in self._declared.builders:
+            raise UsageError(f"Board {self.name!r} has an agent {name!r} already. Name another.")
+        building: Any = import_module("turnloom.reaction.spec.builder")
+        changed = self._changed
+        builder: AgentBuilder = building.AgentBuilder(name, self._declared.types, changed)
+        self._declared.builders[name] = builder
+        changed()
+        return builder
+
+    def register(self, *types: "type[BaseModel]") -> None:
+        """Know types of artifacts that no agent on a board of this app declares.
+
+        Raises:
+            UsageError: one was not marked with `@artifact_type`, or another has its name.
+        """
+        for each in types:
+            self._declared.types.register(each)
+
+    def _changed(self) -> None:
+        self._parts.boards.change(self.name)
+
+    async def publish(
+        self,
+        value: "BaseModel",
+        *,
+        tags: "Set[str] | Iterable[str]" = frozenset(),
+        visibility: "Visibility | None" = None,
+        correlation_id: str | None = None,
+        partition: str | None = None,
+        id: str | None = None,
+    ) -> "Artifact":
+        """Put a value on the board, and let it wake whoever subscribes to it.
+
+        Without a `correlation_id` it begins a run of its own; with one it belongs to that
+        correlation's. With an `id`, publishing the same once more changes nothing.
+
+        Raises:
+            InvalidArtifact: it would not come back from JSON as it is.
+            ArtifactExists: an artifact of this id is there, with other content.
+        """
+        self._go()
+        return await self._runs.publish(
+            _publication(value, tags, visibility, partition), correlation_id, id
+        )
+
+    async def publish_many(
+        self,
+        values: "Iterable[BaseModel]",
+        *,
+        tags: "Set[str] | Iterable[str]" = frozenset(),
+        visibility: "Visibility | None" = None,
+        correlation_id: str | None = None,
+    ) -> "list[Artifact]":
+        """Put values on the board, each as `publish` does; none of them, if one is not right."""
+        self._go()
+        things = [_publication(value, tags, visibility, None) for value in values]
+        return await self._runs.publish_many(things, correlation_id)
+
+    async def invoke(
+        self, agent: str, value: "BaseModel", *, publish: bool = True
+    ) -> "list[Artifact]":
+        """Give an agent a value directly, and get what it makes of it.
+
+        The value itself is not put on the board; what the agent makes is, unless `publish` is
+        false.
+
+        Raises:
+            ReactionFailed: the agent could not do it.
+        """
+        runs = self._go()
+        run = await self._runs.give(agent, _publication(value), publish)
+        following: Any = import_module("turnloom.runtime.service.invoking")
+        made: list[Artifact] = await following.outcome(runs, run)
+        return made
+
+    async def run_until_idle(
+        self,
+        timeout: float | None = None,  # noqa: ASYNC109 - what the field calls it
+        *,
+        raise_errors: bool = True,
+    ) -> "ExceptionGroup[Exception] | None":
+        """Wait until nothing is going on in the runs that this program set off here, and no batch
+        is about to be taken because of its time.
+
+        Raises:
+            ExceptionGroup: what failed since this was last asked, unless `raise_errors` is false;
+                then it is given back.
+            TimeoutError: it is not idle in time; what goes on goes on.
+        """
+        activity = self._runs.activity
+
+        async def is_idle() -> bool:
+            return activity.is_idle
+
+        await activity.until(is_idle, timeout)
+        failures = activity.take_failures()
+        if not failures:
+            return None
+        group = ExceptionGroup(f"On board {self.name!r}, not everything went well", failures)
+        if raise_errors:
+            raise group
+        return group
+
+    async def run_until(
+        self,
+        condition: "Callable[[], Any]",
+        timeout: float | None = None,  # noqa: ASYNC109 - what the field calls it
+    ) -> None:
+        """Wait until a condition holds: a function, plain or async, that is asked again whenever
+        something is on record here.
+
+        Raises:
+            TimeoutError: it does not hold in time.
+        """
+
+        async def holds() -> Any:
+            verdict = condition()
+            return await verdict if inspect.isawaitable(verdict) else verdict
+
+        await self._runs.activity.until(holds, timeout)
+
+    async def retry(self, failed: "ReactionFailed | Artifact | str", agent: str = "") -> int:
+        """Let what failed be tried again: one failure, or all that failed in a run or with an
+        artifact, of one agent if it is named. How many turns that is.
+
+        Raises:
+            UsageError: nothing of that kind failed, or its run has ended.
+        """
+        self._go()
+        if isinstance(failed, ReactionFailed):
+            return await self._runs.retry(failed.run, failed.agent, turn=failed.turn)
+        return await self._runs.retry(failed if isinstance(failed, str) else failed.id, agent)
+
+    async def cancel(self, run: str | None = None, *, reason: str = "") -> int:
+        """End a run of the board now, or all that are going on in this program; how many."""
+        runs = self._go()
+        ids = [run] if run is not None else self._runs.activity.runs
+        return sum([await runs.cancel(each, by=self._runs.user, reason=reason) for each in ids])
+
+    async def resume(self) -> list[str]:
+        """Go on with the runs of this board that were cut off, or wait for an instant.
+
+        Raises:
+            PlanChanged: one of them is pinned to another plan of the board; none is gone on with.
+        """
+        self._go()
+        found = await self._runs.unfinished()
+        for first, _ in found:
+            try:
+                await self._parts.definitions.restore(first.data)
+            except PlanChanged as error:
+                told = f"Run {first.run!r} cannot be gone on with. {error}"
+                raise PlanChanged(f"{told}\nTo give it up: board.cancel({first.run!r})") from None
+        for first, last in found:
+            await self._runs.resume(first.run, last)
+        return [first.run for first, _ in found]
+
+    async def close(
+        self,
+        timeout: float | None = None,  # noqa: ASYNC109 - what the field calls it
+    ) -> None:
+        """Take batches as they are, wait until nothing is going on, and publish nothing more.
+
+        Raises:
+            ExceptionGroup: what failed since that was last asked.
+        """
+        if not self._closed:
+            self._go()
+            await self._runs.close()
+            self._closed = True
+        await self.run_until_idle(timeout)
+
+    def _go(self) -> "Runs":
+        """Drive what is set off, in this program."""
+        if self._closed:
+            raise UsageError(f"Board {self.name!r} is closed. Make another app to go on with it.")
+        return self._serve()
+
+
+def _publication(
+    value: Any,
+    tags: "Iterable[str]" = (),
+    visibility: "Visibility | None" = None,
+    partition: str | None = None,
+) -> Any:
+    spec: Any = import_module("turnloom.agents.spec")
+    if isinstance(value, spec.Publication):
+        return value
+    names = tags if isinstance(tags, str) else frozenset(tags)
+    return spec.Publication(value, names, visibility, partition)

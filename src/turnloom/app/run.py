@@ -1,0 +1,88 @@
+"""Runs as handles."""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractContextManager
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from turnloom.agents.spec import Question
+    from turnloom.flow.spec.outcomes import Outcome
+    from turnloom.log.spec import Event
+    from turnloom.runtime.service.runs import Runs
+    from turnloom.runtime.spec import Delivery, Delta
+
+
+def _identity(user: str | None, tenant: str | None) -> Any:
+    spec: Any = import_module("turnloom.runtime.spec")
+    return spec.Identity(user, tenant)
+
+
+class Run:
+    """One execution of a workflow."""
+
+    def __init__(self, id: str, runs: "Runs") -> None:
+        self.id = id
+        self._runs = runs
+
+    def events(self, after: int = 0) -> "AsyncGenerator[Event]":
+        """Its events from a position on, live, up to its end."""
+        return self._runs.events(self.id, after)
+
+    async def question(
+        self, *, user_id: str | None = None, app_id: str | None = None
+    ) -> "Question | None":
+        """What it asks and waits for, if it does.
+
+        `user_id` and `app_id` say who wants to know, where that is not settled otherwise.
+
+        Raises:
+            NotYours: the run belongs to somebody else.
+        """
+        return await self._runs.question(self.id, _identity(user_id, app_id))
+
+    async def answer(
+        self,
+        question: str | None,
+        value: Any,
+        *,
+        user_id: str | None = None,
+        app_id: str | None = None,
+    ) -> "Delivery":
+        """Answer one of its questions (`None`: the open one), and say what became of it.
+
+        `user_id` and `app_id` say who answers, where that is not settled otherwise.
+
+        Raises:
+            NotYours: the run belongs to somebody else.
+            QuestionExpired: it comes too late.
+            UsageError: there is no such question, or this is no answer to it.
+        """
+        who = _identity(user_id, app_id)
+        return await self._runs.answer(self.id, question, value, who=who)
+
+    def listening(self, listener: "Callable[[Delta], None]") -> "AbstractContextManager[None]":
+        """Let a listener hear answers while they are made in this process, piece by piece."""
+        return self._runs.listening(self.id, listener)
+
+    async def cancel(self, *, by: str = "local", reason: str = "") -> bool:
+        """End it now; whether it was still going.
+
+        Raises:
+            UsageError: nobody drives it, and another program declares its board.
+        """
+        return await self._runs.cancel(self.id, by=by, reason=reason)
+
+    async def outcome(self) -> "Outcome":
+        """What has become of a run of a flow, once it ends or waits for a person.
+
+        Raises:
+            UsageError: it is no run of a flow.
+        """
+        outcomes: Any = import_module("turnloom.runtime.service.outcomes")
+        found: Outcome = await outcomes.outcome(self._runs, self.id)
+        return found
+
+    async def finished(self) -> "Event":
+        """The event that ended it, once it is there."""
+        return [event async for event in self.events()][-1]

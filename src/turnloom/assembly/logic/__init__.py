@@ -1,0 +1,43 @@
+"""How frames are made and read, how providers are judged, and how collections are asked."""
+
+from turnloom.assembly.logic.frames import (
+    BESIDE,
+    CONTEXT,
+    COUNTER,
+    EMPTY,
+    SCHEMAS,
+    SOURCED,
+    View,
+    apart,
+    estimate,
+    frame,
+    is_counted_alike,
+    piece,
+    prompt_text,
+    recounted,
+    rendered,
+    spoken,
+    system_text,
+    view,
+)
+
+__all__ = [
+    "BESIDE",
+    "CONTEXT",
+    "COUNTER",
+    "EMPTY",
+    "SCHEMAS",
+    "SOURCED",
+    "View",
+    "apart",
+    "estimate",
+    "frame",
+    "is_counted_alike",
+    "piece",
+    "prompt_text",
+    "recounted",
+    "rendered",
+    "spoken",
+    "system_text",
+    "view",
+]

@@ -1,0 +1,178 @@
+"""Whether sources can give what they name: all problems at once."""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from turnloom.assembly.logic.descriptions import origin_of
+from turnloom.assembly.logic.retrieval import read_filters
+from turnloom.assembly.logic.states import At, type_at
+from turnloom.assembly.spec.formats import Budget
+from turnloom.assembly.spec.retrieval import RagCollection
+from turnloom.assembly.spec.sources import (
+    RetrievalSource,
+    Source,
+    StateSource,
+    VariableSource,
+    check_path,
+)
+from turnloom.assembly.spec.templates import places_in
+from turnloom.errors import UsageError
+from turnloom.kernel.documents import Path
+from turnloom.kernel.values import nearest, preview
+
+
+def as_sources(given: Iterable[object]) -> tuple[Source, ...]:
+    """What was declared as sources.
+
+    Raises:
+        UsageError: something is none.
+    """
+    found: list[Source] = []
+    for place, each in enumerate(given):
+        if not isinstance(each, Source):
+            raise UsageError(
+                f"context[{place}] is {preview(each)}, which is no source. Write from_state(…), "
+                "from_retrieval(…), from_literal(…), from_variables(…), from_provider(…) or "
+                "from_history(…)."
+            )
+        found.append(each)
+    return tuple(found)
+
+
+class Trouble(NamedTuple):
+    """A numbered problem with one source: which source, its code, what it is, what to do; and
+    where a folder has it, inside of what it declares for the source."""
+
+    place: int
+    code: str
+    message: str
+    remedy: str
+    at: Path
+
+
+class _Problem(NamedTuple):
+    """What is wrong, and what to do."""
+
+    message: str
+    remedy: str
+
+
+class _Known(NamedTuple):
+    """What sources may name; nothing is said about what is not known."""
+
+    state: Any
+    variables: Collection[str] | None
+    collections: Collection[type[RagCollection]] | None
+
+
+def check_sources(
+    sources: Sequence[Source | None],
+    state_type: Any = None,
+    variables: Collection[str] | None = None,
+    collections: Collection[type[RagCollection]] | None = None,
+    budget: Budget | None = None,
+) -> list[Trouble]:
+    """Every problem that sources have with a type of state, with the variables that are declared,
+    with the collections that are registered and with a budget; what is left out is not looked at.
+
+    Where the state is no object of a class, its type is a mapping of names to types. A source that
+    could not be made is nothing, and keeps its place.
+    """
+    known = _Known(state_type, variables, collections)
+    found = [
+        trouble
+        for place, source in enumerate(sources)
+        if source is not None
+        for trouble in _troubles(place, source, known)
+    ]
+    return [*found, *_budget_troubles(sources, budget)] if budget else found
+
+
+def _troubles(place: int, source: Source, known: _Known) -> Iterator[Trouble]:
+    match source:
+        case StateSource(at=str(path)) if known.state is not None:
+            for problem in _missing(known.state, check_path(path)):
+                yield _told(place, source, "W055", problem, ("state",))
+        case VariableSource(names=names) if known.variables is not None:
+            for number, name in enumerate(names):
+                if name not in known.variables:
+                    problem = _undeclared(name, known.variables)
+                    yield _told(place, source, "W021", problem, ("variables", number))
+        case RetrievalSource():
+            yield from _search_troubles(place, source, known)
+        case _:
+            pass
+
+
+def _search_troubles(place: int, source: RetrievalSource, known: _Known) -> Iterator[Trouble]:
+    if known.collections is not None and source.collection not in known.collections:
+        problem = _Problem(
+            f"collection {source.collection.name!r} is not registered.",
+            f"Register it with `app.register({source.collection.__name__}, adapter)` before the "
+            "run starts.",
+        )
+        yield _told(place, source, "W057", problem, ("retrieval", "collection"))
+    for key, value in source.filters.items():
+        for code, problem in _filter_problems(key, value, known):
+            yield _told(place, source, code, problem, ("retrieval", "filters", key))
+    if isinstance(source.query, str):
+        for name in places_in(source.query):
+            yield from _place_troubles(place, source, name, known)
+
+
+def _filter_problems(key: str, value: Any, known: _Known) -> Iterator[tuple[str, _Problem]]:
+    if isinstance(value, At) and known.state is not None:
+        for message, remedy in _missing(known.state, value.path.split(".")):
+            yield "W055", _Problem(f"filter {key!r}: {message}", remedy)
+    elif not callable(value):
+        try:
+            read_filters({key: value})
+        except UsageError as error:
+            message, _, remedy = str(error).partition(". ")
+            yield "W058", _Problem(f"{message.removesuffix('.')}.", remedy)
+
+
+def _place_troubles(place: int, source: Source, name: str, known: _Known) -> Iterator[Trouble]:
+    """A place of a template is for a variable, or else for a field of the state."""
+    at = ("retrieval", "query")
+    if known.variables is not None and name in known.variables:
+        return
+    if known.state is not None:
+        for message, remedy in _missing(known.state, name.split(".")):
+            problem = _Problem(f"the query has a place for {name!r}: {message}", remedy)
+            yield _told(place, source, "W056", problem, at)
+    elif known.variables is not None:
+        yield _told(place, source, "W056", _undeclared(name, known.variables), at)
+
+
+def _budget_troubles(sources: Sequence[Source | None], budget: Budget) -> Iterator[Trouble]:
+    """The first source for whose minimum there is no room beside those before it."""
+    kept = 0
+    for place, source in enumerate(sources):
+        if source is None or (kept := kept + source.min_tokens) <= budget.max_tokens:
+            continue
+        problem = _Problem(
+            f"up to here {kept} tokens are kept in any case, and the budget has "
+            f"{budget.max_tokens}.",
+            "Lower `min_tokens`, or raise `max_tokens`.",
+        )
+        yield _told(place, source, "W059", problem, ("min_tokens",))
+        return
+
+
+def _missing(state: Any, names: Sequence[str]) -> Iterator[_Problem]:
+    """Why the type of what stands in a state under these names is not known."""
+    found = type_at(state, names)
+    if found.problem:
+        yield _Problem(found.problem, found.remedy)
+
+
+def _undeclared(name: str, declared: Collection[str]) -> _Problem:
+    near = nearest(name, list(declared))
+    remedy = f"Did you mean {near!r}?" if near else f"Declared: {', '.join(declared) or 'nothing'}."
+    return _Problem(f"variable {name!r} is not declared.", remedy)
+
+
+def _told(place: int, source: Source, code: str, problem: _Problem, at: Path) -> Trouble:
+    message = f"{origin_of(place, source)}: {problem.message}"
+    return Trouble(place, code, message, problem.remedy, at)

@@ -1,0 +1,127 @@
+"""Sources in words: what a plan prints of them, and what they are called on record."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields
+from textwrap import indent
+from typing import Any
+
+from turnloom.assembly.logic.states import At
+from turnloom.assembly.spec.assemblies import Assembly
+from turnloom.assembly.spec.formats import PLAIN
+from turnloom.assembly.spec.providers import Chosen
+from turnloom.assembly.spec.sources import (
+    HistorySource,
+    LiteralSource,
+    ProviderSource,
+    RetrievalSource,
+    Source,
+    StateSource,
+    VariableSource,
+)
+from turnloom.kernel.names import qualified
+from turnloom.kernel.values import preview
+
+
+def describe_sources(sources: Iterable[Source]) -> str:
+    """Sources line by line, in the words that declare them; the same in every process."""
+    return "\n".join(f"{number}. {_call(each)}" for number, each in enumerate(sources, 1))
+
+
+def describe_assembly(assembly: Assembly) -> str:
+    """What context is assembled from, line by line: sources, and what is said of their budget and
+    format."""
+    lines = [describe_sources(assembly.sources)]
+    if assembly.budget is not None:
+        lines.append(f"budget: {assembly.budget.max_tokens} tokens")
+    said = [(each.name, getattr(assembly.format, each.name)) for each in fields(PLAIN)]
+    told = [_argument(name, value) for name, value in said if value != getattr(PLAIN, name)]
+    return "\n".join([*lines, f"format: {', '.join(told)}"] if told else lines)
+
+
+def describe_provider(chosen: Chosen) -> str:
+    """A provider in the words that declare it as a source."""
+    return f"from_provider({', '.join(_provider(chosen))})"
+
+
+def by_agent(contexts: Mapping[str, str]) -> str:
+    """What is said of the context of agents, under the name of each."""
+    return "\n".join(f"{agent}\n{indent(said, '  ')}" for agent, said in contexts.items())
+
+
+def origin_of(place: int, source: Source) -> str:
+    """What a source is called on record: where it stands among the others, and what it is."""
+    match source:
+        case StateSource(at=at):
+            told = f"from_state({at if isinstance(at, str) else qualified(at)})"
+        case RetrievalSource(collection=collection):
+            told = f"from_retrieval({collection.name})"
+        case LiteralSource():
+            told = "from_literal"
+        case VariableSource(names=names):
+            told = f"from_variables({', '.join(names)})"
+        case ProviderSource(chosen=chosen):
+            told = f"from_provider({chosen.name or name_of(chosen.provider)})"
+        case HistorySource():
+            told = "from_history"
+    return f"context[{place}] {told}"
+
+
+def name_of(thing: Any) -> str:
+    """What a provider or function is called: its own name, or that of its class."""
+    return qualified(thing).rpartition(".")[2]
+
+
+def _call(source: Source) -> str:
+    match source:
+        case StateSource(at=at):
+            function, own = "from_state", [_argument("", at)]
+        case RetrievalSource():
+            function, own = "from_retrieval", [*_search(source)]
+        case LiteralSource(text=text):
+            function, own = "from_literal", [preview(text)]
+        case VariableSource(names=names):
+            function, own = "from_variables", [*map(repr, names)]
+        case ProviderSource():
+            function, own = "from_provider", [*_provider(source.chosen)]
+        case HistorySource():
+            function, own = "from_history", [*_window(source)]
+    return f"{function}({', '.join([*own, *_share(source)])})"
+
+
+def _search(source: RetrievalSource) -> Iterator[str]:
+    yield source.collection.name
+    yield _argument("query", source.query)
+    yield _argument("top_k", source.top_k)
+    yield _argument("min_relevance", source.min_relevance)
+    if source.filters:
+        told = (f"{key!r}: {_argument('', value)}" for key, value in source.filters.items())
+        yield f"filters={{{', '.join(told)}}}"
+
+
+def _provider(chosen: Chosen) -> Iterator[str]:
+    yield chosen.name or qualified(chosen.provider)
+    if chosen.fallback is not None:
+        yield f"fallback={qualified(chosen.fallback)}"
+    yield f"timeout={chosen.timeout:g}"
+
+
+def _window(source: HistorySource) -> Iterator[str]:
+    for name in ("last", "tokens", "summarise"):
+        value = getattr(source, name)
+        if value is not None:
+            yield _argument(name, value)
+
+
+def _share(source: Source) -> Iterator[str]:
+    for name in ("priority", "min_tokens", "title"):
+        value = getattr(source, name)
+        if value:
+            yield _argument(name, value)
+
+
+def _argument(name: str, value: Any) -> str:
+    if isinstance(value, At):
+        told = f"from_state({value.path!r})"
+    else:
+        told = qualified(value) if callable(value) else preview(value)
+    return f"{name}={told}" if name else told

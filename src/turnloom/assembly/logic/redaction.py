@@ -1,0 +1,108 @@
+"""Taking out of values what is not to be shown, or putting something else in its place."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from typing import NamedTuple
+
+from turnloom.errors import ContextUnavailable, UsageError
+from turnloom.kernel.values import Json, as_array, as_object
+from turnloom.variables.logic.types import apart, is_json
+
+# Gives what stands in the place of a value, from its path and the value.
+Transform = Callable[[str, Json], Json]
+
+# Stands for any number of names, also for none.
+DEEP = "**"
+
+# What is taken out.
+_GONE = object()
+
+
+class Rule(NamedTuple):
+    """Which values are meant, by the names that lead to them; without a transform they go."""
+
+    names: tuple[str, ...]
+    transform: Transform | None = None
+
+
+def rule(key: object, transform: Transform | None = None) -> Rule:
+    """The rule of a dotted key.
+
+    Raises:
+        UsageError: the key is none.
+    """
+    if not isinstance(key, str) or not all(key.split(".")):
+        raise UsageError(
+            f"{key!r} is no key to redact. Write names with dots between them, as in "
+            "'customer.email'; `*` is any name or part of one, `**` any number of names."
+        )
+    names = key.split(".")
+    while names[-1:] == [DEEP]:
+        names.pop()
+    return Rule(tuple(names) or ("*",), transform)
+
+
+def redact(value: Json, rules: Sequence[Rule]) -> tuple[Json, tuple[str, ...]]:
+    """A value without what the rules mean, and the paths of that; lists are looked through.
+
+    Raises:
+        ContextUnavailable: a transform fails.
+    """
+    paths: list[str] = []
+    return _inside(value, rules, "", paths), tuple(paths)
+
+
+def _inside(value: Json, rules: Sequence[Rule], path: str, paths: list[str]) -> Json:
+    if (mapping := as_object(value)) is not None:
+        kept = {
+            name: _at(each, [*_behind(rules, name)], f"{path}.{name}" if path else name, paths)
+            for name, each in mapping.items()
+        }
+        return {name: each for name, each in kept.items() if each is not _GONE}
+    if (elements := as_array(value)) is not None:
+        listed = [
+            _at(each, [*rules, *_behind(rules, str(n))], f"{path}.{n}", paths)
+            for n, each in enumerate(elements)
+        ]
+        return [each for each in listed if each is not _GONE]
+    return value
+
+
+def _at(value: Json, rules: Sequence[Rule], path: str, paths: list[str]) -> Json:
+    hit = next((each for each in rules if not each.names), None)
+    if hit is None:
+        return _inside(value, rules, path, paths)
+    paths.append(path)
+    return _GONE if hit.transform is None else _transformed(hit.transform, path, value)
+
+
+def _behind(rules: Sequence[Rule], name: str) -> Iterator[Rule]:
+    """What is left of the rules behind a name."""
+    for each in rules:
+        first, rest = each.names[0], each._replace(names=each.names[1:])
+        if first == DEEP:
+            yield each
+            yield from _behind([rest], name)
+        elif _pattern(first).fullmatch(name):
+            yield rest
+
+
+@cache
+def _pattern(name: str) -> re.Pattern[str]:
+    return re.compile(".*".join(map(re.escape, name.split("*"))), re.DOTALL)
+
+
+def _transformed(transform: Transform, path: str, value: Json) -> Json:
+    # What the transform says may tell what it was given: its error is named, and not quoted.
+    try:
+        made = transform(path, apart(value))
+    except Exception as error:
+        raise ContextUnavailable(
+            f"The transform of {path!r} raised {type(error).__name__!r}. Let it take every value."
+        ) from error
+    if not is_json(made):
+        raise ContextUnavailable(
+            f"The transform of {path!r} gave a {type(made).__name__!r}. Let it give JSON."
+        )
+    return made

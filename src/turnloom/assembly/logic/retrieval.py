@@ -1,0 +1,253 @@
+"""How a collection is asked: what may be asked, what filters mean, how well something fits."""
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple, cast, get_args
+
+import msgspec
+
+from turnloom.assembly.logic.frames import COUNTER, estimate
+from turnloom.assembly.spec.retrieval import Document, Format, RetrievalResult
+from turnloom.board.logic.rows import read_visibility, write_visibility
+from turnloom.board.logic.seeing import ALWAYS, may_see
+from turnloom.board.spec import After, Public, Reader, Visibility
+from turnloom.board.spec.visibility import is_visibility
+from turnloom.errors import UsageError
+from turnloom.kernel.digests import chain, digest
+from turnloom.kernel.values import Json, as_object, kind_of, preview
+from turnloom.variables.logic.paths import is_storable
+
+# Decimals of a score; what differs by less is equally good.
+DECIMALS = 6
+# The longest fact that every database indexes as it is; a longer one is known by its digest.
+LONGEST_FACT = 200
+# The longest visibility, in bytes, that every database indexes.
+LONGEST_VISIBILITY = 2_000
+# Opens when nobody is left.
+NEVER = After(datetime.max.replace(tzinfo=UTC))
+
+# A word is letters and digits; what joins words, such as a low line, is none.
+_WORD = re.compile(r"[^\W_]+")
+_SCALARS = ("null", "boolean", "integer", "number", "string")
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+class Estimate:
+    """The count of tokens without a tokenizer: a quarter of the characters, rounded up."""
+
+    name = COUNTER
+    version = "1"
+
+    def count(self, text: str) -> int:
+        """About how many tokens a text has."""
+        return estimate(text)
+
+
+class Prepared(NamedTuple):
+    """A document that was found fit to be kept: its content's digest, its metadata and facts, and
+    who may see it."""
+
+    document: Document
+    digest: str
+    metadata: str
+    facts: Sequence[str]
+    visibility: str
+
+
+# ------------------------------------------------------------------ what goes in
+
+
+def prepare(documents: Iterable[Document], cut: str) -> dict[str, Prepared]:
+    """Documents by id, ready to be kept; `cut` says how they will be cut.
+
+    Raises:
+        UsageError: one cannot be kept, or two of one id differ.
+    """
+    found: dict[str, Prepared] = {}
+    for document in documents:
+        prepared = _prepare(document, cut)
+        before = found.setdefault(document.id, prepared)
+        if before.digest != prepared.digest:
+            raise UsageError(
+                f"Document {document.id!r} is given twice, with different content. "
+                "Give each document an id of its own."
+            )
+    return found
+
+
+def _prepare(document: Document, cut: str) -> Prepared:
+    for what, text in (("id", document.id), ("text", document.text)):
+        if not _is_kept(text):
+            raise UsageError(
+                f"The {what} of document {preview(document.id)} is not text that every store can "
+                "hold. Take out NUL and half characters."
+            )
+    if not document.id:
+        raise UsageError("A document has an empty id. Give it one by which it is found again.")
+    if document.format not in get_args(Format):
+        raise UsageError(
+            f"Document {document.id!r} has the format {preview(document.format)}. "
+            f"Use one of {', '.join(get_args(Format))}."
+        )
+    metadata = _write_metadata(document)
+    visibility = _write_visibility(document)
+    content = [document.text, metadata, document.format, cut, *filter(None, [visibility])]
+    return Prepared(document, chain(*content), metadata, facts_of(document.metadata), visibility)
+
+
+def _is_kept(text: object) -> bool:
+    return isinstance(text, str) and is_storable(text)
+
+
+def _write_metadata(document: Document) -> str:
+    """The metadata as JSON that reads back as it was."""
+    given = as_object(document.metadata)
+    try:
+        text = _encode(given).decode()
+        same = given is not None and msgspec.json.decode(text) == given
+    except (TypeError, ValueError, RecursionError, OverflowError):
+        same, text = False, ""
+    if not same:
+        raise UsageError(
+            f"The metadata of document {document.id!r} is not a JSON object: "
+            f"{preview(document.metadata)}. Use texts, numbers, true, false, null, lists and dicts."
+        )
+    return text
+
+
+def _write_visibility(document: Document) -> str:
+    """Who may see a document as JSON; nothing where everybody may."""
+    if not is_visibility(document.visibility):
+        raise UsageError(
+            f"The visibility of document {document.id!r} is {preview(document.visibility)}. "
+            "Give a Public, Private, Labelled, Tenant or After."
+        )
+    text = "" if document.visibility == Public() else write_visibility(document.visibility)
+    if len(text.encode()) > LONGEST_VISIBILITY:
+        raise UsageError(
+            f"The visibility of document {document.id!r} names too many to be indexed everywhere. "
+            "Give a label to those who may see it, and name that."
+        )
+    return text
+
+
+def hidden_from(reader: Reader, now: datetime | None, visibilities: Iterable[str]) -> list[str]:
+    """Those of visibilities that do not admit a reader; one that cannot be read admits nobody."""
+    return [each for each in visibilities if not admits(read_kept(each), reader, now)]
+
+
+def admits(visibility: object, reader: Reader, now: datetime | None) -> bool:
+    """Whether a reader may see something; what opens at an instant is closed if it is unknown what
+    time it is."""
+    return may_see(visibility, reader, now or ALWAYS)
+
+
+def read_kept(visibility: str) -> Visibility:
+    """The visibility that a store keeps; one that cannot be read shows nothing to anybody."""
+    return (read_visibility(visibility) or NEVER) if visibility else Public()
+
+
+def facts_of(metadata: Mapping[str, Json]) -> tuple[str, ...]:
+    """What filters find a document by: each key with its value, or with each one of a list."""
+    found: dict[str, None] = {}
+    for key, value in metadata.items():
+        values = cast(list[Any], value) if isinstance(value, list) else [value]
+        found |= {_fact(key, each): None for each in values if kind_of(each) in _SCALARS}
+    return tuple(found)
+
+
+def _fact(key: str, value: Json) -> str:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    text = _encode([key, value]).decode()
+    return text if len(text) <= LONGEST_FACT else digest(text)
+
+
+# ------------------------------------------------------------------ what is asked
+
+
+def read_filters(filters: Json) -> tuple[tuple[str, ...], ...]:
+    """Groups of facts: a document passes when it has one out of each.
+
+    Raises:
+        UsageError: a key or a value cannot be looked for.
+    """
+    if filters is None:
+        return ()
+    if not isinstance(filters, Mapping):
+        raise UsageError(
+            f"Filters are keys of metadata with their values, not {preview(filters)}. "
+            'Write them as in {"tenant": "acme"}.'
+        )
+    given = cast(Mapping[Any, Json], filters)
+    return tuple(_group(key, value) for key, value in given.items())
+
+
+def _group(key: object, value: Json) -> tuple[str, ...]:
+    if not isinstance(key, str) or not key or not is_storable(key):
+        raise UsageError(f"{preview(key)} cannot be a key of metadata. Name one with a text.")
+    several = isinstance(value, list | tuple | set | frozenset)
+    values: list[Any] = list(cast(Iterable[Any], value)) if several else [value]
+    for each in values:
+        if kind_of(each) not in _SCALARS or (isinstance(each, float) and not math.isfinite(each)):
+            raise UsageError(
+                f"Filter {key!r} asks for {preview(each)}. Give a text, a number, true, false "
+                "or null, or a list of such, of which one must be there."
+            )
+        if isinstance(each, str) and not is_storable(each):
+            raise UsageError(f"Filter {key!r} asks for {preview(each)}, which no store can hold.")
+    return tuple(_fact(key, each) for each in values)
+
+
+def words_of(text: str) -> tuple[str, ...]:
+    """The different words of a text, in small letters, the first ones first.
+
+    Letters stay letters: indexes of words have `ß` as it is, and not as `ss`.
+    """
+    return tuple(dict.fromkeys(word.lower() for word in _WORD.findall(text)))
+
+
+# ------------------------------------------------------------------ how well it fits
+
+
+def unit(vector: Sequence[float]) -> list[float] | None:
+    """A vector of the same direction and of length 1; none if it has no direction.
+
+    Raises:
+        UsageError: a number in it is not finite.
+    """
+    length = math.hypot(*vector)
+    if not math.isfinite(length):
+        raise UsageError("An embedder gave a vector with a number that is not finite. Correct it.")
+    return [number / length for number in vector] if length else None
+
+
+def weigh(counts: Sequence[int], total: int) -> list[float]:
+    """What each word of a query counts for, by how many of all chunks have it: 1 altogether.
+
+    A word that few have says more than one that most have; one that none has is missed as well.
+    """
+    rare = [math.log(1 + (total - count + 0.5) / (count + 0.5)) for count in counts]
+    whole = math.fsum(rare)
+    return [each / whole for each in rare]
+
+
+def blend(meaning: float, words: float) -> float:
+    """How well something fits by meaning or by words: either is enough, both are better."""
+    return 1 - (1 - max(meaning, 0.0)) * (1 - words)
+
+
+def tidy(score: float) -> float:
+    """A score as it is told: rounded, and never above 1."""
+    return min(round(float(score), DECIMALS), 1.0)
+
+
+def rank(
+    results: Iterable[RetrievalResult], top_k: int, min_relevance: float
+) -> list[RetrievalResult]:
+    """The best that are good enough; equally good ones by the order of their sources."""
+    enough = [each for each in results if each.score >= min_relevance]
+    enough.sort(key=lambda each: (-each.score, each.source_id, each.chunk))
+    return enough[:top_k]

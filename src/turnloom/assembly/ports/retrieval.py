@@ -1,0 +1,132 @@
+"""What retrieval needs from the world."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Protocol
+
+from turnloom.assembly.spec.retrieval import Added, Document, Format, RetrievalResult
+from turnloom.assembly.spec.vectors import Entry, Probe
+from turnloom.board.spec import Reader
+from turnloom.kernel.values import Json
+
+# Whoever does not say who is looking sees what everybody may see.
+NOBODY = Reader()
+
+
+class VectorSearch(Protocol):
+    """One collection: documents go in, the pieces that fit a query come out."""
+
+    async def search(
+        self,
+        query: str,
+        top_k: int = 5,
+        min_relevance: float = 0.7,
+        filters: Mapping[str, Json] | None = None,
+        reader: Reader = NOBODY,
+        now: datetime | None = None,
+    ) -> list[RetrievalResult]:
+        """The best `top_k` pieces of what passes the filters, is relevant enough and may be seen by
+        the reader, best first: `Results`, where it is known whether they are the same for all.
+
+        Whoever does not say what time it is does not see what opens at an instant. A filter names
+        a key of the metadata and the value to be there, or a list of values of which one must be.
+        Where a document has a list, one of its elements is enough. A blank query finds nothing.
+
+        Raises:
+            UsageError: what is asked for makes no sense.
+            CollectionUnavailable: the collection does not answer, in time or at all.
+        """
+        ...
+
+    async def add(self, documents: Iterable[Document]) -> Added:
+        """Keep documents: one that is there with the same content stays, with other content it is
+        replaced whole.
+
+        Raises:
+            UsageError: a document cannot be kept, or the collection was made with another embedder.
+            CollectionUnavailable: the rest was not kept; the same may be added again later.
+        """
+        ...
+
+    async def remove(self, ids: Iterable[str]) -> int:
+        """Take documents out; how many there were."""
+        ...
+
+    async def aclose(self) -> None:
+        """Let go of files and connections."""
+        ...
+
+
+class PlainSearch(Protocol):
+    """One collection that does not ask who is looking: what it finds is for everybody, but for
+    results that say otherwise."""
+
+    async def search(
+        self,
+        query: str,
+        top_k: int = 5,
+        min_relevance: float = 0.7,
+        filters: Mapping[str, Json] | None = None,
+    ) -> list[RetrievalResult]:
+        """The best `top_k` pieces of what passes the filters and is relevant enough, best first.
+
+        Raises:
+            CollectionUnavailable: the collection does not answer, in time or at all.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Let go of files and connections."""
+        ...
+
+
+class VectorStore(Protocol):
+    """The vectors of one collection, all of one space."""
+
+    async def digests(self, ids: Sequence[str]) -> Mapping[str, str]:
+        """The digests of those of these documents that are there, by id."""
+        ...
+
+    async def replace(self, ids: Sequence[str], entries: Sequence[Entry]) -> int:
+        """Take the documents of these ids out and put these in, all or nothing; how many went.
+
+        Raises:
+            UsageError: the collection was made in another space.
+            CollectionUnavailable: nothing was changed; the same may be tried again later.
+        """
+        ...
+
+    async def visibilities(self) -> Sequence[str]:
+        """The different visibilities of what is kept, but for what everybody may see.
+
+        Raises:
+            UsageError: the collection was made in another space.
+            CollectionUnavailable: the store does not answer, in time or at all.
+        """
+        ...
+
+    async def nearest(self, probe: Probe) -> Sequence[RetrievalResult]:
+        """What fits best of what passes, relevant enough, best first and then by source.
+
+        Raises:
+            UsageError: the collection was made in another space.
+            CollectionUnavailable: the store does not answer, in time or at all.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Let go of files and connections, and refuse everything from now on."""
+        ...
+
+
+class Splitter(Protocol):
+    """Cuts texts into chunks; the same text always into the same."""
+
+    @property
+    def name(self) -> str:
+        """How it cuts; changes when the chunks do."""
+        ...
+
+    def split(self, text: str, format: Format) -> Sequence[str]:
+        """The chunks of a text, in their order."""
+        ...

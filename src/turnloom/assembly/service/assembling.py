@@ -1,0 +1,246 @@
+"""Assembling: sources are looked up in a situation, and what they give becomes context."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from operator import is_
+from typing import Any, NamedTuple
+
+import msgspec
+
+from turnloom.assembly.events import ContextGathered, RetrievalSearched
+from turnloom.assembly.logic.assembled import AssembledContext
+from turnloom.assembly.logic.checking import as_sources
+from turnloom.assembly.logic.composing import Draft, Press, compose
+from turnloom.assembly.logic.descriptions import origin_of
+from turnloom.assembly.logic.drafts import (
+    artifact_draft,
+    blank_draft,
+    history_draft,
+    literal_draft,
+    retrieval_draft,
+    state_draft,
+    variable_draft,
+)
+from turnloom.assembly.logic.items import with_payload
+from turnloom.assembly.logic.pieces import input_texts, item_texts, redactions
+from turnloom.assembly.logic.reading import read_sought, read_state
+from turnloom.assembly.logic.retrieval import Estimate
+from turnloom.assembly.logic.searched import Sought, results_of
+from turnloom.assembly.logic.windows import outside_of, window_of
+from turnloom.assembly.ports import TokenCounter
+from turnloom.assembly.service.counting import Counts
+from turnloom.assembly.service.looking import gather_once, search_all
+from turnloom.assembly.service.situations import Situation
+from turnloom.assembly.service.summarising import Past, extend, summarise_once
+from turnloom.assembly.spec.formats import PLAIN, Budget, ContextFormat
+from turnloom.assembly.spec.messages import Piece
+from turnloom.assembly.spec.sources import (
+    HistorySource,
+    LiteralSource,
+    ProviderSource,
+    RetrievalSource,
+    Source,
+    StateSource,
+    VariableSource,
+)
+from turnloom.kernel.values import writable
+from turnloom.variables.logic.exposure import show_value
+
+
+class Assembled(NamedTuple):
+    """The context of a turn, its pieces for the frame, what providers gave for it, and what counted
+    its tokens."""
+
+    context: AssembledContext
+    pieces: tuple[Piece, ...]
+    gathered: tuple[ContextGathered, ...]
+    counter: str
+
+
+async def assemble(
+    sources: Sequence[Source],
+    situation: Situation,
+    budget: Budget | None = None,
+    format: ContextFormat = PLAIN,
+    counter: TokenCounter | None = None,
+) -> Assembled:
+    """The context of one turn.
+
+    Raises:
+        ContextUnavailable: a source cannot be read, or its provider gives nothing.
+        ContextTooLarge: there is no room for what must be shown at least.
+        CollectionUnavailable: a collection does not answer.
+    """
+    return await Assembler(sources, counter or Estimate(), budget, format).assemble(situation)
+
+
+class Assembler:
+    """Assembles the context of an agent's turns in one run; what stays is not made anew."""
+
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        counter: TokenCounter,
+        budget: Budget | None = None,
+        format: ContextFormat = PLAIN,
+    ) -> None:
+        self._sources = [(origin_of(n, each), each) for n, each in enumerate(as_sources(sources))]
+        self._budget = budget
+        self._counts = Counts(counter)
+        self._press = Press(format, self._counts)
+        # What each source was last made of, and what it came to.
+        self._made: dict[str, tuple[Any, Draft]] = {}
+        self._searches = _Searches()
+        self._pasts: dict[str, Past] = {}
+        self._last: tuple[list[Draft], Assembled] | None = None
+
+    async def assemble(self, situation: Situation) -> Assembled:
+        """The context of the agent's next turn.
+
+        Raises:
+            ContextUnavailable: a source cannot be read, or its provider gives nothing.
+            ContextTooLarge: there is no room for what must be shown at least.
+            CollectionUnavailable: a collection does not answer.
+        """
+        await self._searches.make(self._sources, situation)
+        gathered: list[ContextGathered] = []
+        drafts: list[Draft] = []
+        for place, (origin, source) in enumerate(self._sources):
+            if isinstance(source, ProviderSource):
+                fact = await gather_once(provider_key(place), source.chosen, situation)
+                gathered.append(fact)
+                drafts.append(self._provided(source, origin, fact, situation))
+                situation = _leaving(situation, fact)
+            elif isinstance(source, HistorySource):
+                drafts.append(await self._said(source, origin, situation))
+            else:
+                drafts.append(self._read(source, origin, situation))
+        return self._composed(drafts, tuple(gathered))
+
+    def _read(
+        self,
+        source: StateSource | RetrievalSource | LiteralSource | VariableSource,
+        origin: str,
+        situation: Situation,
+    ) -> Draft:
+        """What a source comes to of which everything is known."""
+        match source:
+            case LiteralSource():
+                return self._draft(origin, None, lambda _: literal_draft(source, origin))
+            case StateSource():
+                text = read_state(source, origin, situation.state)
+                mask = situation.masked
+                return self._draft(
+                    origin, text, lambda it: state_draft(source, origin, mask(writable(it)))
+                )
+            case VariableSource(names=names):
+                shown = tuple(show_value(name, situation.values, "null") for name in names)
+                return self._draft(origin, shown, lambda it: variable_draft(source, origin, it))
+            case RetrievalSource():
+                return self._retrieved(source, origin, situation)
+
+    def _retrieved(self, source: RetrievalSource, origin: str, situation: Situation) -> Draft:
+        fact = self._searches.found(origin)
+        if fact is None:
+            return self._draft(origin, None, lambda _: blank_draft(source, origin))
+        texts = situation.texts
+        return self._draft(
+            origin,
+            fact,
+            lambda it: retrieval_draft(source, origin, it, results_of(it, texts)),
+        )
+
+    def _provided(
+        self, source: ProviderSource, origin: str, fact: ContextGathered, situation: Situation
+    ) -> Draft:
+        # A text is on record once, and its digest stands for it.
+        items = [msgspec.structs.replace(each, text=None) for each in fact.items]
+        known = items, redactions(fact)
+        return self._draft(
+            origin,
+            known,
+            lambda _: artifact_draft(source, origin, fact, item_texts(fact, situation.texts)),
+        )
+
+    async def _said(self, source: HistorySource, origin: str, situation: Situation) -> Draft:
+        """What was said in the window of a source, and a summary of the rest."""
+        messages = situation.history
+        window = window_of(source, messages, self._counts)
+        if not window.outside:
+            past = None
+        else:
+            past = extend(self._pasts.get(origin), messages, window.outside)
+            if source.summarise is not None and past.summary is None:
+                key = f"summary/{situation.agent}/{origin}"
+                past = await summarise_once(past, source.summarise, messages, key, situation)
+            self._pasts[origin] = past
+        shown = tuple(messages[window.outside :])
+
+        def make(_: object) -> Draft:
+            if past is None:
+                return history_draft(source, origin, shown, None, ())
+            withheld = outside_of(origin, past.span, window.reason, past.summary is not None)
+            return history_draft(source, origin, shown, past.summary, (withheld,))
+
+        return self._draft(origin, (shown, past), make)
+
+    def _draft(self, origin: str, of: Any, make: Callable[[Any], Draft]) -> Draft:
+        """What is made of something: what was made of the same the last time."""
+        known = self._made.get(origin)
+        if known is not None and known[0] == of:
+            return known[1]
+        made = make(of)
+        self._made[origin] = of, made
+        return made
+
+    def _composed(self, drafts: list[Draft], gathered: tuple[ContextGathered, ...]) -> Assembled:
+        """What drafts make: what they made the last time, if they are the same."""
+        if self._last is None or not all(map(is_, drafts, self._last[0])):
+            composed = compose(drafts, self._budget, self._press)
+            self._last = drafts, Assembled(*composed, gathered, self._counts.name)
+        made = self._last[1]
+        return made._replace(gathered=gathered) if made.gathered != gathered else made
+
+
+def provider_key(place: int) -> str:
+    """What the slice of a provider is on record as in its turn; it stands there among sources."""
+    return f"context/{place}"
+
+
+def _leaving(situation: Situation, fact: ContextGathered) -> Situation:
+    """The situation for the next provider: what one shows of the inputs, the next is given."""
+    request = situation.request
+    if request is None or fact.inputs is None:
+        return situation
+    shown = zip(request.inputs, input_texts(fact, situation.texts), strict=True)
+    inputs = tuple(
+        with_payload(artifact, msgspec.json.decode(text)["payload"]) for artifact, text in shown
+    )
+    return replace(situation, request=replace(request, inputs=inputs))
+
+
+class _Searches:
+    """The searches of sources, as far as this run has made them."""
+
+    def __init__(self) -> None:
+        self._facts: dict[str, RetrievalSearched] = {}
+        # The key of what each source looks for; nothing where its query is blank.
+        self._keys: dict[str, str | None] = {}
+
+    async def make(self, sources: Sequence[tuple[str, Source]], situation: Situation) -> None:
+        """Search for what sources look for and was not found in this run yet, side by side."""
+        missing: dict[str, Sought] = {}
+        for origin, source in sources:
+            if isinstance(source, RetrievalSource):
+                sought = read_sought(source, origin, situation.state, situation.values)
+                # Two that Python takes for the same may be two: true is not 1.
+                key = self._keys[origin] = None if sought is None else sought.key
+                if sought is not None and key is not None and key not in self._facts:
+                    missing[key] = sought
+        if missing:
+            self._facts |= await search_all(missing, situation)
+
+    def found(self, origin: str) -> RetrievalSearched | None:
+        """What was found for a source; nothing if it looks for nothing."""
+        key = self._keys[origin]
+        return None if key is None else self._facts[key]

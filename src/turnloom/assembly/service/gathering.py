@@ -1,0 +1,124 @@
+"""Gathering: a provider is asked for a turn, and the fallback in its place when it fails."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import anyio
+
+from turnloom.assembly.events import ProviderFailed
+from turnloom.assembly.logic.descriptions import name_of
+from turnloom.assembly.logic.gathered import Gathered, check_given, shown_inputs
+from turnloom.assembly.logic.items import with_payload
+from turnloom.assembly.logic.slices import Settled
+from turnloom.assembly.service.trail import HERE, Place, Trail, ask
+from turnloom.assembly.spec import Chosen, ContextProvider, ContextRequest
+from turnloom.board.spec import Artifact
+from turnloom.errors import ContextUnavailable
+from turnloom.kernel.contained import contained, named
+from turnloom.kernel.values import said
+
+
+async def gather(
+    chosen: Chosen, request: ContextRequest, *, witnessed: Sequence[Artifact]
+) -> Gathered:
+    """What the chosen provider gives for a turn, or its fallback.
+
+    `witnessed` grows with what the board of the request gives out; a slice may show that and the
+    inputs, and no other artifact.
+
+    Raises:
+        ContextUnavailable: neither gave a slice.
+    """
+    trail = Trail(request.inputs, witnessed)
+    token = HERE.set(Place(trail))
+    try:
+        given = await ask_chosen(chosen, request, trail)
+    finally:
+        HERE.reset(token)
+    return _gathered(request, given, trail)
+
+
+class Given(NamedTuple):
+    """What one provider of a choice gave; `instead` says that it is the fallback."""
+
+    provider: str
+    settled: Settled
+    instead: bool
+
+
+async def ask_chosen(chosen: Chosen, request: ContextRequest, trail: Trail) -> Given:
+    """What the chosen provider gives, or its fallback, and who did; failures are on the trail.
+
+    Raises:
+        ContextUnavailable: neither gave a slice.
+    """
+    asked = [(chosen.name or name_of(chosen.provider), chosen.provider)]
+    if chosen.fallback is not None:
+        asked.append((name_of(chosen.fallback), chosen.fallback))
+    failures: list[ProviderFailed] = []
+    for number, (name, provider) in enumerate(asked):
+        try:
+            settled = await _asked(provider, name, chosen, request, trail)
+            return Given(name, settled, number > 0)
+        except Exception as error:
+            instead = asked[number + 1][0] if number + 1 < len(asked) else ""
+            if not instead and isinstance(error, ContextUnavailable) and error.failures:
+                raise  # a choice inside has said it all
+            failures.append(_failed(request, name, error, instead))
+            trail.failures.append(failures[-1])
+    raise _unavailable(failures, trail)
+
+
+async def _asked(
+    provider: ContextProvider, name: str, chosen: Chosen, request: ContextRequest, trail: Trail
+) -> Settled:
+    """What one provider gives in its time."""
+    own = replace(
+        request,
+        inputs=tuple(with_payload(each, each.payload) for each in request.inputs),
+        config={**request.config, **chosen.config},
+    )
+    with anyio.move_on_after(chosen.timeout):
+        with contained():
+            settled = await ask(provider, own, name)
+        check_given(settled.items, name, trail.known())
+        return settled
+    raise ContextUnavailable(
+        f"{name!r} took over {chosen.timeout:g} s. Let it ask for less, or raise its `timeout`."
+    )
+
+
+def _failed(request: ContextRequest, name: str, error: Exception, fallback: str) -> ProviderFailed:
+    turn, agent, kind = request.ctx.turn, request.agent.name, named(error)
+    return ProviderFailed(turn, agent, name, kind, said(error), fallback)
+
+
+def _gathered(request: ContextRequest, given: Given, trail: Trail) -> Gathered:
+    return Gathered(
+        request.ctx.turn,
+        request.agent.name,
+        given.provider,
+        tuple(given.settled.items),
+        tuple(trail.calls),
+        given.settled.metadata,
+        shown_inputs(request.inputs, given.settled.inputs, given.provider),
+        given.instead,
+        tuple(trail.failures),
+    )
+
+
+def _unavailable(failures: Sequence[ProviderFailed], trail: Trail) -> ContextUnavailable:
+    told = " ".join(map(_told, failures))
+    remedy = "" if len(failures) > 1 else " Or give the agent a fallback."
+    return ContextUnavailable(
+        f"Agent {failures[0].agent!r} got no context. {told}{remedy}", trail.failures
+    )
+
+
+def _told(failed: ProviderFailed) -> str:
+    """What went wrong, and what to do."""
+    if failed.error == ContextUnavailable.__name__:
+        return failed.message
+    message = failed.message.rstrip(".")
+    return f"Provider {failed.provider!r} raised {failed.error}: {message}. Correct it."

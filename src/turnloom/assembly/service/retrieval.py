@@ -1,0 +1,159 @@
+"""Collections over a store of vectors: documents are cut and embedded here, for every store."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from itertools import islice
+
+from anyio import to_thread
+
+from turnloom.assembly.logic.retrieval import (
+    Prepared,
+    admits,
+    hidden_from,
+    prepare,
+    read_filters,
+    unit,
+    words_of,
+)
+from turnloom.assembly.ports import Embedder, Splitter, VectorStore
+from turnloom.assembly.ports.retrieval import NOBODY
+from turnloom.assembly.spec.retrieval import (
+    Added,
+    Document,
+    Matching,
+    Results,
+    check_matching,
+    check_search,
+)
+from turnloom.assembly.spec.vectors import Chunk, Entry, Probe, Space
+from turnloom.board.spec import Reader
+from turnloom.errors import UsageError
+from turnloom.kernel.values import Json
+
+# How many documents are kept at once, and how many texts are embedded at once.
+DOCUMENTS = 64
+TEXTS = 256
+# How many different words of a query are looked for at most.
+MOST_WORDS = 64
+# More results than anybody asks for, and a number that every store can count to.
+MOST = 1_000_000
+
+
+def space_of(embedder: Embedder) -> Space:
+    """Where the vectors of an embedder live."""
+    return Space(embedder.name, embedder.version, embedder.dimensions)
+
+
+class EmbeddingSearch:
+    """A `VectorSearch` over a store of vectors."""
+
+    def __init__(
+        self,
+        store: VectorStore,
+        embedder: Embedder,
+        splitter: Splitter,
+        matching: Matching = "vector",
+    ) -> None:
+        check_matching(matching)
+        self._store = store
+        self._embedder = embedder
+        self._splitter = splitter
+        self._matching = matching
+
+    async def search(
+        self,
+        query: str,
+        top_k: int = 5,
+        min_relevance: float = 0.7,
+        filters: Mapping[str, Json] | None = None,
+        reader: Reader = NOBODY,
+        now: datetime | None = None,
+    ) -> Results:
+        """The best `top_k` pieces of what passes the filters, is relevant enough and may be seen by
+        the reader, best first.
+
+        Raises:
+            UsageError: what is asked for makes no sense, or the collection was made with another
+                embedder.
+            CollectionUnavailable: the collection does not answer, in time or at all.
+        """
+        check_search(query, top_k, min_relevance)
+        groups = read_filters(filters)
+        if not query.strip() or not all(groups):
+            return Results(for_all=True)
+        query = query.encode("utf-8", "replace").decode()  # models refuse half characters
+        words = () if self._matching == "vector" else words_of(query)[:MOST_WORDS]
+        vector = None if self._matching == "keyword" else unit((await self._embed([query]))[0])
+        if vector is None and not words:
+            return Results(for_all=True)
+        kept = await self._store.visibilities()
+        hidden = hidden_from(reader, now, kept)
+        probe = Probe(vector, words, min(top_k, MOST), min_relevance, groups, hidden)
+        # What came to be kept since then may be of a visibility that is not among these.
+        found = [e for e in await self._store.nearest(probe) if admits(e.visibility, reader, now)]
+        return Results(found, for_all=not kept)
+
+    async def add(self, documents: Iterable[Document]) -> Added:
+        """Keep documents: one that is there with the same content stays, with other content it is
+        replaced whole.
+
+        Raises:
+            UsageError: a document cannot be kept, or the collection was made with another embedder.
+            CollectionUnavailable: the rest was not kept; the same may be added again later.
+        """
+        prepared = await to_thread.run_sync(prepare, list(documents), self._splitter.name)
+        known = await self._store.digests(list(prepared))
+        changed = iter([each for id, each in prepared.items() if known.get(id) != each.digest])
+        done = Added()
+        while some := list(islice(changed, DOCUMENTS)):
+            entries = await self._entries(some)
+            gone = await self._store.replace([entry.id for entry in entries], entries)
+            chunks = sum(len(entry.chunks) for entry in entries)
+            done = done.plus(Added(len(entries) - gone, gone, 0, chunks))
+        return done._replace(unchanged=len(prepared) - done.added - done.replaced)
+
+    async def remove(self, ids: Iterable[str]) -> int:
+        """Take documents out; how many there were."""
+        return await self._store.replace(list(dict.fromkeys(ids)), ())
+
+    async def aclose(self) -> None:
+        """Let go of files and connections."""
+        await self._store.aclose()
+
+    async def _entries(self, documents: Sequence[Prepared]) -> list[Entry]:
+        texts = await to_thread.run_sync(self._split, documents)
+        vectors = await self._embed([text for some in texts for text in some])
+        return await to_thread.run_sync(_join, documents, texts, vectors)
+
+    def _split(self, documents: Sequence[Prepared]) -> list[Sequence[str]]:
+        """On a thread: the chunks of each document."""
+        given = [each.document for each in documents]
+        return [self._splitter.split(each.text, each.format) for each in given]
+
+    async def _embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
+        found: list[Sequence[float]] = []
+        for first in range(0, len(texts), TEXTS):
+            found += await self._embedder.embed(texts[first : first + TEXTS])
+        lengths = {len(vector) for vector in found}
+        if len(found) != len(texts) or lengths - {self._embedder.dimensions}:
+            raise UsageError(
+                f"Embedder {self._embedder.name!r} gave {len(found)} vectors of "
+                f"{', '.join(map(str, sorted(lengths)))} dimensions for {len(texts)} texts; it "
+                f"says that it has {self._embedder.dimensions}. Correct the embedder."
+            )
+        return found
+
+
+def _join(
+    documents: Sequence[Prepared],
+    texts: Sequence[Sequence[str]],
+    vectors: Sequence[Sequence[float]],
+) -> list[Entry]:
+    """On a thread: documents with their chunks; one without a direction is all zeros."""
+    units = (unit(vector) or [0.0] * len(vector) for vector in vectors)
+    entries: list[Entry] = []
+    for each, some in zip(documents, texts, strict=True):
+        chunks = [Chunk(text, next(units)) for text in some]
+        about = each.document.id, each.digest, each.metadata, each.facts
+        entries.append(Entry(*about, chunks, each.visibility))
+    return entries

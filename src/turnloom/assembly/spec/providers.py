@@ -1,0 +1,117 @@
+"""What gives context for a turn, what it is asked, and what it gives."""
+
+from collections.abc import Awaitable, Mapping, Set
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from turnloom.assembly.spec.messages import Transcript
+from turnloom.board.spec import Artifact
+from turnloom.board.spec.handle import BoardHandle
+from turnloom.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRef:
+    """Whose turn it is, as others may know it."""
+
+    name: str
+    description: str = ""
+    labels: Set[str] = frozenset()
+    tenant: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunRef:
+    """The run that a turn belongs to; `transcript` is what was said, as the agent may see it."""
+
+    id: str
+    workflow: str
+    tenant: str
+    user: str
+    transcript: Transcript
+
+
+@dataclass(frozen=True, slots=True)
+class TurnContext:
+    """A turn as providers and components see it; `state` is theirs as long as the turn lasts."""
+
+    run: RunRef
+    state: dict[str, Any]
+    board: BoardHandle
+    turn: int
+
+
+@dataclass(frozen=True, slots=True)
+class ContextRequest:
+    """What a provider is asked: context for this agent, in this turn, about these inputs."""
+
+    agent: AgentRef
+    ctx: TurnContext
+    inputs: tuple[Artifact, ...]
+    board: BoardHandle
+    correlation_id: str | None = None
+    config: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(slots=True)
+class ContextSlice:
+    """What a provider gives: items for the engines of the turn, and what it has to say about them.
+
+    `inputs` is how the inputs of the turn are to be shown, where that is not as they are.
+    """
+
+    items: list[dict[str, Any]]
+    metadata: dict[str, Any] = field(default_factory=dict[str, Any])
+    inputs: list[dict[str, Any]] | None = None
+
+
+class ContextProvider(Protocol):
+    """Gives context for a request: an `async def`, or what has one as its `__call__`."""
+
+    def __call__(self, request: ContextRequest, /) -> Awaitable[ContextSlice]:
+        """The slice for this request."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Which provider a declaration chose, and what is used in its place when it fails.
+
+    Each of them has `timeout` seconds and gets `config` with its request. `name` is what it is
+    called on record, unless that is the name of its class or function.
+
+    Raises:
+        UsageError: one of them cannot be called, or there is no time for it.
+    """
+
+    provider: ContextProvider
+    fallback: ContextProvider | None = None
+    timeout: float = 60.0
+    config: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        check_provider(self.provider, "The context provider")
+        if self.fallback is not None:
+            check_provider(self.fallback, "The fallback")
+        if not self.timeout > 0:
+            raise UsageError(
+                f"A provider cannot answer in {self.timeout!r} seconds. Give `timeout` more than 0."
+            )
+
+
+def check_provider(provider: object, what: str) -> None:
+    """See that something can be a provider.
+
+    Raises:
+        UsageError: it is a class, or cannot be called.
+    """
+    if isinstance(provider, type):
+        raise UsageError(
+            f"{what} is the class {provider.__name__!r}. Give one of it: {provider.__name__}(…)."
+        )
+    if not callable(provider):
+        raise UsageError(
+            f"{what} is {provider!r}, which cannot be called. "
+            "Give an `async def` that takes a ContextRequest and gives a ContextSlice."
+        )

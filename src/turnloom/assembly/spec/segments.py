@@ -1,0 +1,175 @@
+"""Segments: pieces of assembled context, each with the declaration that it comes from."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+import msgspec
+
+from turnloom.assembly.spec.formats import SEPARATORS, TEMPLATES
+from turnloom.assembly.spec.messages import Message
+from turnloom.assembly.spec.retrieval import RetrievalResult
+from turnloom.assembly.spec.templates import fill
+from turnloom.board.spec import Audience
+from turnloom.kernel.values import Json
+
+# What a template, JSON or XML can say of one item.
+Fields = Mapping[str, Json]
+
+# How often a segment says something else than in the turn before.
+Changes = Literal["never", "sometimes", "always"]
+
+
+class _Segment(
+    msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", forbid_unknown_fields=True
+):
+    """What all segments have: `origin` is the declaration, `tokens` its share of the context."""
+
+    origin: str = ""
+    title: str = ""
+    tokens: int = 0
+    changes: Changes = "sometimes"
+
+    @property
+    def kind(self) -> str:
+        """Which of the segments this is."""
+        return str(self.__struct_config__.tag)
+
+    @property
+    def items(self) -> tuple[Fields, ...]:
+        """What it shows, item by item; each has its `content`."""
+        raise NotImplementedError
+
+
+class _Text(_Segment, frozen=True):
+    content: str
+
+    @property
+    def items(self) -> tuple[Fields, ...]:
+        """The text, as the only item."""
+        return ({"content": self.content},)
+
+
+class StateSegment(_Text, frozen=True, tag="state"):
+    """A value of the state as text; null is empty text."""
+
+
+class LiteralSegment(_Text, frozen=True, tag="literal"):
+    """A text as it was declared."""
+
+
+class _List(_Segment, frozen=True):
+    @property
+    def content(self) -> str:
+        """All items as one text."""
+        kind = self.kind
+        texts = (
+            fill(TEMPLATES[kind], lambda name, item=item: str(item[name])) for item in self.items
+        )
+        return SEPARATORS[kind].join(texts)
+
+
+class ShownVariable(msgspec.Struct, frozen=True):
+    """A variable and its value as text."""
+
+    name: str
+    content: str
+
+
+class VariableSegment(_List, frozen=True, tag="variables"):
+    """Variables with their values."""
+
+    variables: tuple[ShownVariable, ...]
+
+    @property
+    def items(self) -> tuple[Fields, ...]:
+        """The variables."""
+        return tuple({"name": each.name, "content": each.content} for each in self.variables)
+
+
+class RetrievalSegment(_List, frozen=True, tag="retrieval"):
+    """What was found in a collection, best first."""
+
+    collection: str
+    query: str
+    results: tuple[RetrievalResult, ...]
+
+    @property
+    def items(self) -> tuple[Fields, ...]:
+        """The results."""
+        return tuple(
+            {
+                "content": each.content,
+                "source_id": each.source_id,
+                "chunk": each.chunk,
+                "score": each.score,
+                "collection": self.collection,
+            }
+            for each in self.results
+        )
+
+
+class ShownArtifact(msgspec.Struct, frozen=True):
+    """An item that a provider gave, as text; `artifact` is the id of what it shows, if anything,
+    and `redacted` what it does not show of that; `visibility` is that of what it was made of."""
+
+    content: str
+    artifact: str = ""
+    provider: str = ""
+    redacted: tuple[str, ...] = ()
+    visibility: Audience = ()
+
+
+class ArtifactSegment(_List, frozen=True, tag="artifact"):
+    """Items that a provider gave."""
+
+    artifacts: tuple[ShownArtifact, ...]
+
+    @property
+    def items(self) -> tuple[Fields, ...]:
+        """The items."""
+        return tuple(
+            {"content": each.content, "artifact": each.artifact, "provider": each.provider}
+            for each in self.artifacts
+        )
+
+
+class Summary(msgspec.Struct, frozen=True):
+    """A text in the place of messages: those of the events `first` to `last`, whose running digest
+    is `digest`; `visibility` is that of all of them."""
+
+    content: str
+    first: int
+    last: int
+    count: int
+    digest: str
+    visibility: Audience = ()
+
+
+# Who says a summary.
+SUMMARY = "summary"
+
+
+class HistorySegment(_List, frozen=True, tag="history"):
+    """What was said, and a summary of what was said before that."""
+
+    messages: tuple[Message, ...]
+    summary: Summary | None = None
+
+    @property
+    def items(self) -> tuple[Fields, ...]:
+        """The summary, if there is one, and the messages."""
+        said = tuple({"content": m.text, "author": m.author, "seq": m.seq} for m in self.messages)
+        if self.summary is None:
+            return said
+        whole = {"content": self.summary.content, "author": SUMMARY, "seq": self.summary.last}
+        return (whole, *said)
+
+
+ContextSegment = (
+    StateSegment
+    | RetrievalSegment
+    | LiteralSegment
+    | VariableSegment
+    | ArtifactSegment
+    | HistorySegment
+)

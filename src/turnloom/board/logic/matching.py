@@ -1,0 +1,129 @@
+"""Whether an artifact is what a filter asks for."""
+
+from collections.abc import Set
+from typing import Any
+
+from turnloom.board.spec import Artifact, FilterConfig, TagFilter, TypeRegistry, Where
+from turnloom.kernel.values import Json, as_array, as_object
+
+# Where a path leads that leads nowhere; null is a value.
+_NOWHERE = object()
+
+
+def resolve_types(filter: FilterConfig, types: TypeRegistry) -> FilterConfig:
+    """The filter with the full name of each type.
+
+    Raises:
+        UnknownType: it names a type that is not known, or a simple name of several.
+    """
+    if filter.types is None:
+        return filter
+    return filter.model_copy(update={"types": frozenset(map(types.resolve, filter.types))})
+
+
+def matches(filter: FilterConfig, artifact: Artifact) -> bool:
+    """Whether the filter asks for this artifact; the types of both are full names."""
+    return (
+        _within(filter.types, artifact.type)
+        and _within(filter.produced_by, artifact.produced_by)
+        and _within(filter.runs, artifact.run)
+        and filter.correlation_id in (None, artifact.correlation_id)
+        and filter.partition in (None, artifact.partition)
+        and _in_window(filter, artifact)
+        and (filter.tags is None or tagged(filter.tags, artifact.tags))
+        and all(holds(where, artifact.payload) for where in filter.where)
+    )
+
+
+def holds(where: Where, payload: Json) -> bool:
+    """Whether a payload fulfils a condition; a path that leads nowhere fulfils none but its own
+    absence."""
+    path, operator, value = where
+    found = value_at(payload, path, _NOWHERE)
+    if operator == "exists":
+        return (found is not _NOWHERE) is value
+    return found is not _NOWHERE and _compare(operator, found, value)
+
+
+def _within(wanted: Set[str] | None, value: str | None) -> bool:
+    return wanted is None or value in wanted
+
+
+def _in_window(filter: FilterConfig, artifact: Artifact) -> bool:
+    at = artifact.created_at
+    return (filter.since is None or filter.since <= at) and (
+        filter.until is None or at <= filter.until
+    )
+
+
+def tagged(filter: TagFilter, tags: Set[str]) -> bool:
+    """Whether tags are as a filter wants them."""
+    if not tags.isdisjoint(filter.exclude):
+        return False
+    if filter.include is None:
+        return True
+    if filter.match == "any":
+        return not tags.isdisjoint(filter.include)
+    return bool(filter.include) and filter.include <= tags
+
+
+def value_at(payload: Json, path: str, missing: Any = None) -> Any:
+    """What stands in a payload at the end of a path."""
+    for name in path.split("."):
+        inside = as_object(payload)
+        if inside is None or name not in inside:
+            return missing
+        payload = inside[name]
+    return payload
+
+
+def _compare(operator: str, found: Json, value: Json) -> bool:
+    match operator:
+        case "eq":
+            return _same(found, value)
+        case "ne":
+            return not _same(found, value)
+        case "in":
+            return any(_same(found, each) for each in value)
+        case "contains":
+            return _contains(found, value)
+        case _:
+            return _comparable(found, value) and _ordered(operator, found, value)
+
+
+def _same(a: Json, b: Json) -> bool:
+    """Whether two JSON values are the same: 1 is 1.0, and neither is true."""
+    if isinstance(a, bool) or isinstance(b, bool):
+        return a is b
+    these, those = as_array(a), as_array(b)
+    if these is not None and those is not None:
+        return len(these) == len(those) and all(map(_same, these, those))
+    this, that = as_object(a), as_object(b)
+    if this is not None and that is not None:
+        return this.keys() == that.keys() and all(_same(this[key], that[key]) for key in this)
+    return a == b
+
+
+def _contains(found: Json, value: Json) -> bool:
+    if isinstance(found, str):
+        return isinstance(value, str) and value in found
+    return any(_same(each, value) for each in as_array(found) or ())
+
+
+def _comparable(a: Json, b: Json) -> bool:
+    if isinstance(a, bool) or isinstance(b, bool):
+        return False
+    numbers = isinstance(a, int | float) and isinstance(b, int | float)
+    return numbers or (isinstance(a, str) and isinstance(b, str))
+
+
+def _ordered(operator: str, found: Any, value: Any) -> bool:
+    match operator:
+        case "lt":
+            return found < value
+        case "le":
+            return found <= value
+        case "gt":
+            return found > value
+        case _:
+            return found >= value

@@ -1,0 +1,92 @@
+"""How a filter is answered from an index of terms."""
+
+from collections.abc import Iterator, Sequence, Set
+from datetime import datetime
+from itertools import chain
+
+from turnloom.board.logic.rows import microseconds
+from turnloom.board.logic.terms import EVERYTHING, Key, scopes_of, tagged, term
+from turnloom.board.spec import FilterConfig, Reader
+from turnloom.board.spec.index import Branch, Plan, Position
+
+# Before and behind every position, within 64 bits.
+BEGINNING: Position = (-(2**62), 0)
+END: Position = (2**62, 0)
+
+
+class Outline:
+    """A filter in terms, scope by scope of a reader: each of its groups needs one."""
+
+    def __init__(self, filter: FilterConfig, reader: Reader) -> None:
+        self._filter = filter
+        self._scopes = scopes_of(reader)
+        self._groups = tuple(_groups(filter)) or ((EVERYTHING,),)
+
+    @property
+    def decided(self) -> bool:
+        """Whether there is at most one way to look: one group, or one that nothing can be in."""
+        return len(self._groups) == 1 or not all(self._groups)
+
+    def groups(self) -> list[tuple[int, ...]]:
+        """The terms of each group in the first scope, then in the next one, and so on."""
+        return [
+            tuple(term(scope, fact) for fact in group)
+            for scope in self._scopes
+            for group in self._groups
+        ]
+
+    def plan(self, weights: Sequence[int] | None, now: datetime) -> Plan:
+        """Look in each scope by the group with the fewest entries and check the others; not at all
+        where a group has none. The weights are those of `groups`, if there is a choice."""
+        filter, size, groups = self._filter, len(self._groups), self.groups()
+        branches: list[Branch] = []
+        for first, scope in zip(range(0, len(groups), size), self._scopes, strict=True):
+            here = groups[first : first + size]
+            weighed = weights[first : first + size] if weights else list(map(len, here))
+            if all(weighed):
+                leads = here.pop(weighed.index(min(weighed)))
+                branches.append(Branch(leads, tuple(here), self._excluded(scope)))
+        low = BEGINNING if filter.since is None else (microseconds(filter.since), 0)
+        # Numbers begin with 1, so this is behind everything of that microsecond.
+        high = END if filter.until is None else (microseconds(filter.until) + 1, 0)
+        newest_first = filter.order == "-created_at"
+        return Plan(tuple(branches), low, high, newest_first, microseconds(now))
+
+    def _excluded(self, scope: Key) -> tuple[int, ...]:
+        tags = self._filter.tags
+        return tuple(term(scope, ("tag", tag)) for tag in sorted(tags.exclude)) if tags else ()
+
+
+def _groups(filter: FilterConfig) -> Iterator[tuple[Key, ...]]:
+    if filter.correlation_id is not None:
+        yield (("correlation", filter.correlation_id),)
+    if filter.runs is not None:
+        yield _each("run", filter.runs)
+    if filter.partition is not None:
+        yield (("partition", filter.partition),)
+    if filter.produced_by is not None:
+        yield _each("producer", filter.produced_by)
+    if filter.tags and filter.tags.include is not None:
+        yield from _tagged(filter.tags.include, filter.tags.match, filter.types)
+    elif filter.types is not None:
+        yield _each("type", filter.types)
+
+
+def _tagged(tags: Set[str], match: str, types: Set[str] | None) -> Iterator[tuple[Key, ...]]:
+    """Tags by themselves, or each with each type: that the two are often asked for together is
+    worth an entry that says both."""
+    pairs = [_pairs(tag, types) for tag in sorted(tags)]
+    if match == "all" and pairs:
+        yield from pairs
+    else:
+        yield tuple(chain.from_iterable(pairs))
+
+
+def _pairs(tag: str, types: Set[str] | None) -> tuple[Key, ...]:
+    if types is None:
+        return (("tag", tag),)
+    return tuple(tagged(type, tag) for type in sorted(types))
+
+
+def _each(kind: str, values: Set[str]) -> tuple[Key, ...]:
+    return tuple((kind, value) for value in sorted(values))

@@ -1,0 +1,103 @@
+"""What the board needs from the world."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Protocol
+
+from turnloom.board.spec import Artifact, Consumption, FilterConfig, Page, Reader, Summary
+from turnloom.board.spec.index import Found, Plan
+
+
+class ArtifactStore(Protocol):
+    """Artifacts that are only ever added. Whoever reads says who is reading and when."""
+
+    @property
+    def follows_log(self) -> bool:
+        """Whether what the log beside it is told of the board is here in the same moment; if not,
+        whoever appends puts it here afterwards."""
+        ...
+
+    async def put(self, artifacts: Sequence[Artifact]) -> None:
+        """Keep artifacts in their order, all or none; one that is there already changes nothing.
+
+        Raises:
+            ArtifactExists: one is there with other content.
+            InvalidArtifact: one cannot be kept as it is.
+            StoreUnavailable: nothing was kept; the same may be tried again later.
+        """
+        ...
+
+    async def consume(self, consumptions: Sequence[Consumption]) -> None:
+        """Keep who took what, all or none; one that is there already changes nothing. What was
+        taken need not be there.
+
+        Raises:
+            StoreUnavailable: nothing was kept; the same may be tried again later.
+        """
+        ...
+
+    async def find(self, id: str) -> Found | None:
+        """The row of an artifact, whoever may see it: for whoever publishes, not for readers."""
+        ...
+
+    async def get(self, id: str, reader: Reader, now: datetime) -> Artifact | None:
+        """The artifact of this id as a copy; none if there is none that the reader may see."""
+        ...
+
+    async def query(
+        self,
+        filter: FilterConfig,
+        reader: Reader,
+        now: datetime,
+        *,
+        embed_meta: bool = False,
+        cursor: str | None = None,
+        count: bool = False,
+    ) -> Page:
+        """Copies of what the filter asks for and the reader may see, by time and then in the order
+        of their coming; types are full names. The limit counts these and no others, and so does
+        the total. With `embed_meta` they are envelopes. A cursor goes on behind the page that gave
+        it.
+
+        Raises:
+            UsageError: the cursor is none, or belongs to another filter or reader.
+        """
+        ...
+
+    async def summary(self, filter: FilterConfig, reader: Reader, now: datetime) -> Summary:
+        """How many there are, in all and of what, of all that the filter asks for and the reader
+        may see; types are full names, and the limit does not matter."""
+        ...
+
+    async def upcoming(self, now: datetime, limit: int) -> Sequence[datetime]:
+        """The next instants at which something becomes visible that is not yet, soonest first."""
+        ...
+
+    async def aclose(self) -> None:
+        """Let go of connections; what it shares with a log stays open until that is closed."""
+        ...
+
+
+class ArtifactIndex(Protocol):
+    """What a store finds by terms, for `turnloom.board.service` to judge. It may find too much, as
+    two terms may be the same number; it must not miss anything."""
+
+    async def find(self, id: str) -> Found | None:
+        """The row of an artifact."""
+        ...
+
+    async def walk(self, plan: Plan, most: int) -> Sequence[Found]:
+        """The first rows of a plan in its direction, each once."""
+        ...
+
+    async def tally(self, plan: Plan) -> Sequence[tuple[str, int]]:
+        """How many rows of a plan have which visibility."""
+        ...
+
+    async def consumptions(self, ids: Sequence[str]) -> Sequence[Consumption]:
+        """Who took one of these artifacts, in any order."""
+        ...
+
+    async def weigh(self, groups: Sequence[Sequence[int]], most: int) -> Sequence[int]:
+        """How many entries the terms of each group have, counted up to `most`."""
+        ...

@@ -1,0 +1,112 @@
+"""A board bound to one reader, with no way around it.
+
+A handle holds nothing: what it stands for is kept here, under a weak reference to it, so that no
+attribute that can be reached from a handle leads to the store, the reader or anybody else's view. A
+`WeakKeyDictionary` would not do: the references that it makes have a callback that leads to it.
+"""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import NamedTuple, Never, final
+from weakref import ReferenceType, ref
+
+from turnloom.board.logic.matching import resolve_types
+from turnloom.board.ports import ArtifactStore
+from turnloom.board.spec import (
+    Artifact,
+    BoardHandle,
+    FilterConfig,
+    Items,
+    Reader,
+    Summary,
+    TypeRegistry,
+)
+from turnloom.errors import UsageError
+
+# Told of every artifact that a handle gives out, before it does.
+Witness = Callable[[Sequence[Artifact]], None]
+
+
+def bind(
+    store: ArtifactStore,
+    types: TypeRegistry,
+    reader: Reader,
+    clock: Callable[[], datetime],
+    witness: Witness | None = None,
+) -> BoardHandle:
+    """A board as a reader sees it at the moment of each call."""
+    handle = _Handle()
+    _bound[ref(handle, _forget)] = _Bound(store, types, reader, clock, witness or _ignore)
+    return handle
+
+
+class _Bound(NamedTuple):
+    store: ArtifactStore
+    types: TypeRegistry
+    reader: Reader
+    clock: Callable[[], datetime]
+    witness: Witness
+
+    def resolve(self, filter: FilterConfig | None) -> FilterConfig:
+        return resolve_types(filter or FilterConfig(), self.types)
+
+
+@final
+class _Handle:
+    __slots__ = ("__weakref__",)
+
+    async def query_artifacts(
+        self,
+        filter: FilterConfig | None = None,
+        *,
+        embed_meta: bool = False,
+        cursor: str | None = None,
+        count: bool = False,
+    ) -> tuple[Items, int | None]:
+        """Copies of what the filter asks for, and how many there are in all if that is asked."""
+        bound = _bound_to(self)
+        page = await bound.store.query(
+            bound.resolve(filter),
+            bound.reader,
+            bound.clock(),
+            embed_meta=embed_meta,
+            cursor=cursor,
+            count=count,
+        )
+        bound.witness(page.items)
+        return Items(page.items, page.cursor), page.total
+
+    async def get(self, id: str) -> Artifact | None:
+        """The artifact of this id as a copy; none if there is none to be seen."""
+        bound = _bound_to(self)
+        artifact = await bound.store.get(id, bound.reader, bound.clock())
+        if artifact is not None:
+            bound.witness((artifact,))
+        return artifact
+
+    async def summary(self, filter: FilterConfig | None = None) -> Summary:
+        """How many there are, in all and of what, of all that the filter asks for."""
+        bound = _bound_to(self)
+        return await bound.store.summary(bound.resolve(filter), bound.reader, bound.clock())
+
+    def __setattr__(self, name: str, value: object) -> Never:
+        raise UsageError(f"A board handle does not change: {name!r} cannot be set.")
+
+    def __reduce__(self) -> Never:
+        # What copies and pickles an object asks for this.
+        raise UsageError("A board handle is neither copied nor stored. Pass the handle itself on.")
+
+
+_bound: dict[ReferenceType[_Handle], _Bound] = {}
+
+
+def _bound_to(handle: _Handle) -> _Bound:
+    return _bound[ref(handle)]
+
+
+def _forget(handle: ReferenceType[_Handle]) -> None:
+    del _bound[handle]
+
+
+def _ignore(_: Sequence[Artifact]) -> None:
+    """Nobody wants to know."""

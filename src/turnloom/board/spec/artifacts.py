@@ -1,0 +1,87 @@
+"""A typed thing on the board, who took it, and some of them as they are read."""
+
+from collections.abc import Set
+from datetime import datetime
+
+import msgspec
+from msgspec.structs import force_setattr
+
+from turnloom.board.spec.values import instant, name, names
+from turnloom.board.spec.visibility import Public, Visibility, is_visibility
+from turnloom.errors import InvalidArtifact
+from turnloom.kernel.values import Json
+
+
+class Artifact(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Something that was made, with where it comes from and who may see it; never changed."""
+
+    id: str
+    type: str
+    payload: dict[str, Json]
+    produced_by: str
+    created_at: datetime
+    correlation_id: str | None = None
+    run: str | None = None
+    parents: tuple[str, ...] = ()
+    tags: Set[str] = frozenset()
+    visibility: Visibility = Public()
+    partition: str | None = None
+    version: int = 1
+
+    def __post_init__(self) -> None:
+        name(self.id, "Artifact.id")
+        name(self.type, "Artifact.type")
+        name(self.produced_by, "Artifact.produced_by")
+        for field in ("correlation_id", "run", "partition"):
+            value = getattr(self, field)
+            if value not in (None, ""):
+                name(value, f"Artifact.{field}")
+        force_setattr(self, "created_at", instant(self.created_at, "Artifact.created_at"))
+        force_setattr(self, "tags", names(self.tags, "Artifact.tags"))
+        if isinstance(self.parents, str):
+            raise InvalidArtifact(f"Artifact.parents is {self.parents!r}. Give a tuple of ids.")
+        if not is_visibility(self.visibility):
+            raise InvalidArtifact(f"Artifact.visibility is {self.visibility!r}, which is none.")
+        force_setattr(self, "parents", tuple(self.parents))
+
+
+class Consumption(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An agent's subscription took an artifact into a turn of a run; once for each such turn."""
+
+    artifact: str
+    agent: str
+    subscription: str
+    run: str
+    turn: int
+    at: datetime
+
+    def __post_init__(self) -> None:
+        for field in ("artifact", "agent", "subscription", "run"):
+            name(getattr(self, field), f"Consumption.{field}")
+        force_setattr(self, "at", instant(self.at, "Consumption.at"))
+
+
+class Envelope(Artifact, frozen=True, kw_only=True):
+    """An artifact together with who took it, the oldest taking first."""
+
+    consumptions: tuple[Consumption, ...] = ()
+
+
+class Page(msgspec.Struct, frozen=True):
+    """Some of the artifacts that were asked for, how many there are in all if that was asked too,
+    and where to go on if there are more."""
+
+    items: tuple[Artifact, ...]
+    total: int | None = None
+    cursor: str | None = None
+
+
+class Summary(msgspec.Struct, frozen=True, kw_only=True):
+    """How many artifacts there are, in all and by what they are; by the kind of visibility too. One
+    with several tags counts under each."""
+
+    total: int
+    by_type: dict[str, int]
+    by_producer: dict[str, int]
+    by_visibility: dict[str, int]
+    by_tag: dict[str, int]

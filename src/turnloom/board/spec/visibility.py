@@ -1,0 +1,89 @@
+"""Who may see an artifact, and who is looking."""
+
+from collections.abc import Set
+from datetime import datetime
+
+import msgspec
+from msgspec.structs import force_setattr
+
+from turnloom.board.spec.values import Names, instant, name, names
+from turnloom.errors import InvalidArtifact
+
+
+class _Kind(msgspec.Struct, frozen=True, tag_field="kind", forbid_unknown_fields=True):
+    """What all kinds of visibility share: a tag, and nothing beside what they say."""
+
+
+class Public(_Kind, frozen=True, tag="public"):
+    """Everybody may see it."""
+
+
+class Private(_Kind, frozen=True, tag="private"):
+    """The agents that are named may see it."""
+
+    agents: Set[str]
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "agents", _some(self.agents, "Private.agents"))
+
+
+class Labelled(_Kind, frozen=True, tag="labelled"):
+    """Whoever has all of these labels may see it."""
+
+    labels: Set[str]
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "labels", _some(self.labels, "Labelled.labels"))
+
+
+class Tenant(_Kind, frozen=True, tag="tenant"):
+    """Whoever belongs to this tenant may see it."""
+
+    tenant_id: str
+
+    def __post_init__(self) -> None:
+        name(self.tenant_id, "Tenant.tenant_id")
+
+
+class After(_Kind, frozen=True, tag="after"):
+    """From an instant on, whoever `then` allows may see it; before, nobody."""
+
+    at: datetime
+    then: "Visibility" = Public()
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "at", instant(self.at, "After.at"))
+        if not is_visibility(self.then):
+            raise InvalidArtifact(
+                f"After.then is {self.then!r}, which is no visibility. "
+                "Give a Public, Private, Labelled, Tenant or After."
+            )
+
+
+Visibility = Public | Private | Labelled | Tenant | After
+
+# Who may see what was made of several things: whoever all of these admit. Nothing is everybody.
+Audience = tuple[Visibility, ...]
+
+
+def is_visibility(value: object) -> bool:
+    """Whether a value is one of the kinds of visibility that there are."""
+    return isinstance(value, Public | Private | Labelled | Tenant | After)
+
+
+class Reader(msgspec.Struct, frozen=True):
+    """Who is looking: an agent, its labels and its tenant, as the app says."""
+
+    agent: str = ""
+    labels: Set[str] = frozenset()
+    tenant: str = ""
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "labels", names(self.labels, "Reader.labels"))
+
+
+def _some(values: Set[str], what: str) -> Names:
+    found = names(values, what)
+    if not found:
+        raise InvalidArtifact(f"{what} is empty, so it would say nothing. Name at least one.")
+    return found

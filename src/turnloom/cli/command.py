@@ -1,0 +1,34 @@
+"""What every command is: options that know how to carry themselves out."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from turnloom.cli.terminal import Terminal
+
+
+def as_text(words: str | None) -> str | None:
+    """What was given on the command line, if it is text.
+
+    Raises:
+        BadParameter: its bytes are not UTF-8.
+    """
+    if words is not None and not words.isascii():
+        try:
+            words.encode()
+        except UnicodeEncodeError as error:
+            raise typer.BadParameter(f"{words!r} is not UTF-8 text. Write it as UTF-8.") from error
+    return words
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command(ABC):
+    """A command as it was asked for; typer makes it from its fields."""
+
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks and the log.")] = False
+
+    @abstractmethod
+    def carry_out(self, terminal: Terminal) -> int:
+        """Do it, and give the exit code."""

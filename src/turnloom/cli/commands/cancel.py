@@ -1,0 +1,45 @@
+"""`turnloom cancel`: the end of a run."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from turnloom.app import Loom
+from turnloom.cli.command import as_text
+from turnloom.cli.stored import RunId, StoreCommand, find_run
+from turnloom.cli.terminal import Terminal, safe
+from turnloom.explain.logic.timeline import status_of
+
+# Seconds that whoever drives the run has to end it.
+PATIENCE = 10.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cancel(StoreCommand):
+    """End a run now, wherever it is driven."""
+
+    run: RunId
+    reason: Annotated[
+        str, typer.Option(metavar="TEXT", callback=as_text, help="Why; it is recorded.")
+    ] = ""
+
+    async def act(self, app: Loom, terminal: Terminal) -> int:
+        """End the run, and say so once it is on record."""
+        run = await find_run(app, self.run)
+        if not await app.run(run).cancel(reason=self.reason):
+            status = status_of((await app.log(run))[-1])
+            terminal.show(safe(f"Run {run} had ended before: {status}. Nothing was changed."))
+            return 0
+        try:
+            async with asyncio.timeout(PATIENCE):
+                end = await app.run(run).finished()
+        except TimeoutError:
+            terminal.fail(
+                f"Run {run} is told to end, and who drives it has not ended it yet.",
+                f"See how it stands: {self.again('explain', run)}",
+            )
+            return 1
+        terminal.show(safe(f"Run {run} is {status_of(end)}."))
+        return 0

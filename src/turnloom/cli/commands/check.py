@@ -1,0 +1,64 @@
+"""`turnloom check`: every problem of every workflow, at once."""
+
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from importlib import metadata
+from typing import Annotated
+
+import msgspec
+import typer
+
+from turnloom.cli.command import Command
+from turnloom.cli.problems import line, relocate
+from turnloom.cli.sarif import sarif
+from turnloom.cli.terminal import Terminal
+from turnloom.errors import Diagnostic, UsageError
+from turnloom.wiring import Folders, examine_code, is_code
+
+
+class Format(StrEnum):
+    """How problems are printed."""
+
+    text = "text"
+    json = "json"
+    sarif = "sarif"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check(Command):
+    """Check workflow folders, and the flows and chats of AG2 in files of code: silent when all is
+    right, else every problem with its place."""
+
+    paths: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="PATH...", help="Workflow folders, and `.py` files with flows or chats of AG2."
+        ),
+    ]
+    production: Annotated[
+        bool, typer.Option("--production", help="Also say what will not happen in production.")
+    ] = False
+    format: Annotated[Format, typer.Option(help="For people, a JSON array, or SARIF 2.1.0.")] = (
+        Format.text
+    )
+    json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False
+
+    def carry_out(self, terminal: Terminal) -> int:
+        """Check every folder and file; 2 if one has an error."""
+        if self.json and self.format is Format.sarif:
+            raise UsageError("--json and --format sarif exclude each other. Choose one.")
+        problems = [problem for path in self.paths for problem in self._problems(path)]
+        match Format.json if self.json else self.format:
+            case Format.json:
+                terminal.emit(msgspec.json.encode([asdict(problem) for problem in problems]))
+            case Format.sarif:
+                terminal.emit(msgspec.json.encode(sarif(problems, metadata.version("turnloom"))))
+            case Format.text:
+                for problem in problems:
+                    terminal.show(line(problem))
+        return 2 if any(problem.severity == "error" for problem in problems) else 0
+
+    def _problems(self, path: str) -> list[Diagnostic]:
+        if is_code(path):
+            return relocate(path, examine_code(path))
+        return relocate(path, sorted(Folders(production=self.production).examine(path)[1]))

@@ -1,0 +1,63 @@
+"""`turnloom explain`: why an agent saw what it saw, and why the work went where it went."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import msgspec
+import typer
+
+from turnloom.app import Loom
+from turnloom.cli.explanations import render
+from turnloom.cli.stored import Json, RunId, StoreCommand, find_run
+from turnloom.cli.terminal import Terminal, joined, safe
+from turnloom.explain.spec.timeline import Timeline
+from turnloom.explain.spec.turn import TurnExplained
+
+# Rows of a timeline that a route can be asked for: by rules, and on a board by artifacts.
+ROUTES = frozenset({"route", "artifact", "set"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explain(StoreCommand):
+    """Explain a turn, a variable or a route of a run from its log; with none named, show it all."""
+
+    run: RunId
+    turn: Annotated[int | None, typer.Option(metavar="N", help="What turn N was shown.")] = None
+    agent: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Count the turns of this agent only.")
+    ] = None
+    variable: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Why a variable has its value.")
+    ] = None
+    at: Annotated[
+        int | None, typer.Option(metavar="SEQ", help="The variable as of this event.")
+    ] = None
+    route: Annotated[
+        int | None, typer.Option(metavar="SEQ", help="Why the work went where it went.")
+    ] = None
+    json: Json = False
+
+    async def act(self, app: Loom, terminal: Terminal) -> int:
+        """Print the explanation."""
+        run = await find_run(app, self.run)
+        found = await app.explain(run, self.turn, self.variable, self.route, self.agent, self.at)
+        if self.json:
+            terminal.emit(msgspec.json.encode(found))
+            return 0
+        for part in render(found):
+            terminal.show(part)
+        if isinstance(found, Timeline):
+            self._hint(found, terminal)
+        return 1 if isinstance(found, TurnExplained) and not found.verified else 0
+
+    def _hint(self, found: Timeline, terminal: Terminal) -> None:
+        """Say what else can be asked."""
+        terminal.show(safe("Ask for more:", "dim"))
+        routes = (str(row.seq) for row in found.rows if row.what in ROUTES)
+        asks = [
+            *([("--turn", str(found.turns))] if found.turns else []),
+            ("--variable", "NAME"),
+            ("--route", next(routes, "SEQ")),
+        ]
+        for words in asks:
+            terminal.show(joined("  ", (self.again("explain", found.run, *words), "bold")))

@@ -1,0 +1,56 @@
+"""`turnloom index`: database variables that are found quickly in large collections."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from turnloom.app import Loom
+from turnloom.cli.command import Command, as_text
+from turnloom.cli.problems import located
+from turnloom.cli.terminal import Terminal, joined, safe
+from turnloom.variables.service import Index as Indexed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Index(Command):
+    """Make the indexes that database variables are looked up by; those that exist stay."""
+
+    paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Workflow folders.")]
+    documents: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            callback=as_text,
+            help="Where documents are, instead of TURNLOOM_DOCUMENTS or sqlite:.turnloom/documents",
+        ),
+    ] = None
+
+    def carry_out(self, terminal: Terminal) -> int:
+        """Make every index, a line each; 1 if one cannot be made, as its collection is missing."""
+        return asyncio.run(self._make(terminal))
+
+    async def _make(self, terminal: Terminal) -> int:
+        told: set[Indexed] = set()
+        async with Loom(store="memory", documents=self.documents) as app:
+            for path in self.paths:
+                with located(path):
+                    async for index in app.index(path):
+                        if index not in told:
+                            _tell(index, terminal)
+                            told.add(index)
+        if not told:
+            terminal.tell(safe("There are no database variables, so there is nothing to index."))
+        if all(index.made for index in told):
+            return 0
+        terminal.fail("A collection that is not there cannot be indexed. Run this once it is.")
+        return 1
+
+
+def _tell(index: Indexed, terminal: Terminal) -> None:
+    """Say which index it is, and whether it is there."""
+    database = "default database" if index.database is None else f"database {index.database}"
+    became = ("indexed", "green") if index.made else ("no such collection", "bold red")
+    place = f"{database}, collection {index.collection}, field {index.field}: "
+    terminal.show(joined(place, became))

@@ -1,0 +1,189 @@
+"""`turnloom ingest`: the texts of a folder put into a collection."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Annotated
+
+import msgspec
+import typer
+from anyio import to_thread
+from pydantic import ValidationError
+from rich.progress import Progress
+
+from turnloom.assembly.ports import VectorSearch
+from turnloom.assembly.spec import Added, Chunking, Document
+from turnloom.assembly.spec.retrieval import LONGEST_CHUNK, check_name
+from turnloom.board.spec import Labelled, Private, Public, Tenant, Visibility
+from turnloom.cli.command import Command, as_text
+from turnloom.cli.stored import Json
+from turnloom.cli.terminal import Terminal, joined, safe
+from turnloom.errors import InvalidArtifact, UsageError
+from turnloom.wiring import PATH, open_search, read_document, settings, texts_below
+
+# How many files are read and put in at once.
+BATCH = 32
+
+
+class _Intake:
+    """A collection that takes in files of a folder, and what became of them so far."""
+
+    def __init__(
+        self,
+        folder: str,
+        metadata: Mapping[str, str],
+        visibility: Visibility,
+        search: VectorSearch,
+    ) -> None:
+        self._folder = folder
+        self._metadata = metadata
+        self._visibility = visibility
+        self._search = search
+        self.added = Added()
+        self.skipped: dict[str, str] = {}
+
+    async def take(self, files: Sequence[str]) -> None:
+        """Put files in; those that cannot be read are noted."""
+        documents = await to_thread.run_sync(self._read, files)
+        self.added = self.added.plus(await self._search.add(documents))
+
+    def _read(self, files: Sequence[str]) -> list[Document]:
+        """On a thread: the documents of the files that can be read."""
+        documents: list[Document] = []
+        for path in files:
+            try:
+                found = read_document(self._folder, path, self._metadata, self._visibility)
+                documents.append(found)
+            except OSError as error:
+                self.skipped[path] = error.strerror or type(error).__name__
+            except ValueError:
+                self.skipped[path] = "it is not text in UTF-8"
+        return documents
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ingest(Command):
+    """Put the texts below a folder into a collection; what is there unchanged stays."""
+
+    folder: Annotated[
+        str, typer.Argument(metavar="FOLDER", help="A folder of text and Markdown files.")
+    ]
+    collection: Annotated[
+        str, typer.Option(metavar="NAME", callback=as_text, help="Which collection.")
+    ]
+    vectors: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            callback=as_text,
+            help="Where collections are, instead of TURNLOOM_VECTORS or "
+            "sqlite:.turnloom/vectors.db.",
+        ),
+    ] = None
+    metadata: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="What filters find these by; may be repeated."),
+    ] = None
+    visibility: Annotated[
+        str,
+        typer.Option(
+            metavar="WHO",
+            callback=as_text,
+            help="Who finds these: public, private:AGENT,…, labelled:LABEL,… or tenant:NAME.",
+        ),
+    ] = "public"
+    tokens: Annotated[int, typer.Option(metavar="N", help="How long chunks are at most.")] = (
+        Chunking().tokens
+    )
+    overlap: Annotated[
+        int, typer.Option(metavar="N", help="How much of one chunk the next repeats at most.")
+    ] = Chunking().overlap
+    json: Json = False
+
+    def carry_out(self, terminal: Terminal) -> int:
+        """Put all files in; 1 if one cannot be read."""
+        return asyncio.run(self._ingest(terminal))
+
+    async def _ingest(self, terminal: Terminal) -> int:
+        files, about = texts_below(self.folder), (self._metadata(), _visibility(self.visibility))
+        chosen = settings({"vectors": self.vectors})
+        if chosen.vectors == "memory":
+            raise UsageError(
+                "Collections in memory end with this command. Say where to keep them: "
+                "`--vectors sqlite:FILE`."
+            )
+        search = open_search(chosen, check_name(self.collection), self._chunking())
+        intake = _Intake(self.folder, *about, search)
+        async with aclosing(search):
+            with _bar(terminal) as bar:
+                for first in bar.track(range(0, len(files), BATCH), description="ingesting"):
+                    await intake.take(files[first : first + BATCH])
+        self._tell(intake, terminal)
+        return 1 if intake.skipped else 0
+
+    def _chunking(self) -> Chunking:
+        try:
+            return Chunking(tokens=self.tokens, overlap=self.overlap)
+        except ValidationError as error:
+            raise UsageError(
+                f"Chunks cannot have {self.tokens} tokens with an overlap of {self.overlap}. "
+                f"Take 1 to {LONGEST_CHUNK} tokens, and an overlap below that of 0 or more."
+            ) from error
+
+    def _metadata(self) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for pair in self.metadata or ():
+            key, equals, value = pair.partition("=")
+            if not key or not equals:
+                raise UsageError(
+                    f"Metadata {pair!r} is not KEY=VALUE. Write it as in `tenant=acme`."
+                )
+            if key in found or key == PATH:
+                whose = "is the path of each file" if key == PATH else "is given twice"
+                raise UsageError(f"Metadata {key!r} {whose}. Take another key for {value!r}.")
+            found[key] = value
+        return found
+
+    def _tell(self, intake: _Intake, terminal: Terminal) -> None:
+        for path, reason in intake.skipped.items():
+            terminal.tell(joined(("skipped ", "yellow"), f"{path}: {reason}"))
+        counts = {**intake.added._asdict(), "skipped": len(intake.skipped)}
+        if self.json:
+            terminal.emit(msgspec.json.encode({"collection": self.collection, **counts}))
+            return
+        told = ", ".join(f"{count} {what}" for what, count in counts.items())
+        terminal.show(safe(f"{self.collection}: {told}"))
+
+
+def _visibility(said: str) -> Visibility:
+    """Who may see documents, as an option says it."""
+    kind, _, who = said.partition(":")
+    names = {each.strip() for each in who.split(",")}
+    try:
+        match kind:
+            case "public" if said == kind:
+                return Public()
+            case "private":
+                return Private(names)
+            case "labelled":
+                return Labelled(names)
+            case "tenant":
+                return Tenant(who.strip())
+            case _:
+                reason = ""
+    except InvalidArtifact as error:
+        reason = f"{error} "
+    raise UsageError(
+        f"{said!r} does not say who may see documents. {reason}Write `public`, "
+        "`private:ann,bob`, `labelled:staff,audit` or `tenant:acme`."
+    )
+
+
+def _bar(terminal: Terminal) -> Progress:
+    """A bar on standard error for eyes; nothing for programs."""
+    return Progress(
+        console=terminal.err,
+        transient=True,
+        disable=not terminal.err.is_terminal,
+    )

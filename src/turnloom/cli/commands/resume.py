@@ -1,0 +1,35 @@
+"""`turnloom resume`: a run taken up where its log ends."""
+
+from dataclasses import dataclass
+
+from turnloom.app import Loom
+from turnloom.cli.conversing import ConversingCommand
+from turnloom.cli.stored import RunId, find_run
+from turnloom.cli.terminal import Terminal, safe
+from turnloom.errors import DefinitionError
+from turnloom.explain.logic.timeline import status_of
+from turnloom.log.events import ENDS
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resume(ConversingCommand):
+    """Go on with a run that was interrupted or waits, and converse with it here."""
+
+    run: RunId
+
+    async def act(self, app: Loom, terminal: Terminal) -> int:
+        """Take the run up, attend to it, and say how to go on."""
+        run = await find_run(app, self.run)
+        events = await app.log(run)
+        if events[-1].kind in ENDS:
+            status = status_of(events[-1])
+            terminal.tell(safe(f"Run {run} has ended: {status}. There is nothing to go on with."))
+            terminal.tell(safe(f"  {self.again('explain', run)}"))
+            return 0 if status == "finished" else 1
+        loaded = await app.definition(run)
+        if loaded.lacking:
+            raise DefinitionError(loaded.workflow.name, loaded.lacking)
+        if loaded.changed_code:
+            files = ", ".join(loaded.changed_code)
+            terminal.tell(safe(f"Code has changed since the run began: {files}.", "yellow"))
+        return await self.converse(app, await app.resume(run), terminal, events)

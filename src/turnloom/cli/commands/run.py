@@ -1,0 +1,74 @@
+"""`turnloom run`: a workflow in the terminal: a conversation, or the steps of a flow."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+from anyio import to_thread
+
+from turnloom.app import Loom
+from turnloom.app import Run as Started
+from turnloom.cli.command import as_text
+from turnloom.cli.conversing import ConversingCommand
+from turnloom.cli.entrances import entrance
+from turnloom.cli.invocation import again
+from turnloom.cli.problems import located
+from turnloom.cli.programs import file_of, flow_at, is_program, state_of
+from turnloom.cli.terminal import Terminal, safe
+from turnloom.errors import UsageError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run(ConversingCommand):
+    """Run a workflow folder or a flow, and converse with it here."""
+
+    path: Annotated[
+        str,
+        typer.Argument(
+            metavar="PATH",
+            help="The workflow folder, a folder of such with one entry point, or FILE.py[:FLOW].",
+        ),
+    ]
+    input: Annotated[
+        str | None,
+        typer.Option(
+            metavar="JSON|@FILE", callback=as_text, help="The state that a flow begins with."
+        ),
+    ] = None
+    user: Annotated[str, typer.Option(metavar="ID", callback=as_text, help="Who converses.")] = (
+        "local"
+    )
+    app: Annotated[
+        str, typer.Option(metavar="ID", callback=as_text, help="On behalf of which app.")
+    ] = "local"
+    strict: Annotated[
+        bool | None,
+        typer.Option(
+            "--strict/--no-strict", help="Whether invalid context variables keep it from starting."
+        ),
+    ] = None
+
+    def open(self) -> Loom:
+        """The app, with the model and the engine, and as strict as it was asked for."""
+        return Loom(store=self.store, model=self.model, engine=self.engine, strict=self.strict)
+
+    async def act(self, app: Loom, terminal: Terminal) -> int:
+        """Start the run, attend to it, and say how to go on."""
+        if is_program(self.path):
+            return await self.converse(app, await self._start_flow(app), terminal)
+        if self.input is not None:
+            raise UsageError("--input is the state of a flow: `turnloom run FILE.py --input …`.")
+        path = entrance(self.path)
+        with located(path):
+            run = await app.start(path, user_id=self.user, app_id=self.app)
+        if (await app.log(run.id))[0].data.set_aside:
+            told = "The run begins without its context variables, which do not pass their check"
+            terminal.tell(safe(f"{told}: {again('check', path)}", "yellow"))
+        return await self.converse(app, run, terminal)
+
+    async def _start_flow(self, app: Loom) -> Started:
+        """A run of the flow that was named."""
+        with located(file_of(self.path)):
+            flow = await to_thread.run_sync(flow_at, self.path)
+            state = state_of(flow, self.input)
+            return await app.start(flow, state, user_id=self.user, app_id=self.app)

@@ -1,0 +1,66 @@
+"""`turnloom runs`: the runs of a store."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import msgspec
+import typer
+from rich.table import Table
+
+from turnloom.app import Loom
+from turnloom.cli.questions import gist
+from turnloom.cli.stored import Json, StoreCommand
+from turnloom.cli.terminal import Terminal, joined, safe
+from turnloom.explain.spec.text import moment
+from turnloom.runtime.spec import Summary
+
+_STYLES = {"finished": "green", "failed": "red", "cancelled": "red", "waiting": "yellow"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Runs(StoreCommand):
+    """List runs, the one begun last coming first."""
+
+    json: Json = False
+    limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 20
+
+    async def act(self, app: Loom, terminal: Terminal) -> int:
+        """Print the list."""
+        found = await app.runs(self.limit + 1)
+        listed, more = found[: self.limit], len(found) > self.limit
+        if self.json:
+            terminal.emit(msgspec.json.encode(listed))
+        elif listed:
+            terminal.show(_table(listed))
+            await self._tell_waiting(app, listed, terminal)
+            if more:
+                terminal.tell(safe("There are more; `--limit N` shows N of them.", "dim"))
+        else:
+            terminal.tell(safe("There are no runs in this store. `turnloom run PATH` starts one."))
+        return 0
+
+    async def _tell_waiting(self, app: Loom, listed: Sequence[Summary], terminal: Terminal) -> None:
+        """Say what each run asks that waits."""
+        for each in listed:
+            question = await app.run(each.run).question() if each.status == "waiting" else None
+            if question is not None and (asked := gist(question)):
+                terminal.show(joined((each.run, "bold"), f" waits: {asked}"))
+
+
+def _table(summaries: Sequence[Summary]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for name in ("run", "workflow", "status", "started", "last event", "events", "user", "app"):
+        table.add_column(name, no_wrap=name in ("run", "status"), overflow="fold")
+    for each in summaries:
+        table.add_row(
+            safe(each.run, "bold"),
+            safe(each.workflow),
+            safe(each.status, _STYLES.get(each.status, "")),
+            safe(moment(each.started)),
+            safe(moment(each.latest)),
+            safe(str(each.events)),
+            safe(each.user),
+            safe(each.tenant),
+        )
+    return table

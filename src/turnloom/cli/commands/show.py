@@ -1,0 +1,149 @@
+"""`turnloom show`: what is allowed in a file, which settings are in force, what gives context, and
+pictures of workflows."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from turnloom.app import Loom
+from turnloom.cli.command import Command
+from turnloom.cli.graphs import graph_of
+from turnloom.cli.masking import masked
+from turnloom.cli.problems import located, relocate
+from turnloom.cli.programs import file_of, flow_at, is_program
+from turnloom.cli.stored import Json, StoreFile, find_run
+from turnloom.cli.terminal import Terminal, joined, safe
+from turnloom.conversation.logic.schemas import FILES, schema_of, written
+from turnloom.errors import DefinitionError, UsageError
+from turnloom.flow.logic.flowing import Flowing
+from turnloom.flow.logic.plans import describe_plan
+from turnloom.reaction.logic.reacting import Reacting
+from turnloom.runtime.service.pinning import CONTEXT, PLAN, plan_place
+from turnloom.wiring import Folders, describe_staff, in_force
+
+
+class Subject(StrEnum):
+    """What can be shown."""
+
+    schema = "schema"
+    config = "config"
+    plan = "plan"
+    graph = "graph"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Show(Command):
+    """Show the JSON Schema of a workflow's file, the settings and where each came from, what gives
+    the agents of a workflow or a run their context, or a picture of a workflow."""
+
+    subject: Annotated[
+        Subject, typer.Argument(metavar="WHAT", help="`schema`, `config`, `plan` or `graph`.")
+    ]
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME",
+            help=f"Schema of: {', '.join(FILES)}. Plan and graph of: a folder, a flow of a file "
+            "(`FILE.py` or `FILE.py:FLOW`), or a run.",
+        ),
+    ] = None
+    json: Json = False
+    store: StoreFile = None
+
+    def carry_out(self, terminal: Terminal) -> int:
+        """Print what was asked for."""
+        if self.json and self.subject is not Subject.plan:
+            raise UsageError("Only a plan is shown as text or as JSON. Leave `--json` out.")
+        match self.subject:
+            case Subject.config:
+                self._show_config(terminal)
+            case Subject.schema:
+                self._show_schema(terminal)
+            case Subject.plan if self.name is not None and Path(self.name).is_dir():
+                self._show_folder(terminal, self.name)
+            case Subject.plan if self.name is not None and is_program(self.name):
+                self._show_flow(terminal, self.name)
+            case Subject.plan:
+                asyncio.run(self._show_run(terminal))
+            case Subject.graph:
+                asyncio.run(self._show_graph(terminal))
+        return 0
+
+    async def _show_graph(self, terminal: Terminal) -> None:
+        if self.name is None:
+            raise UsageError(
+                "Say of what: `turnloom show graph NAME`, where NAME is a workflow folder, "
+                "`FILE.py`, `FILE.py:FLOW` or a run."
+            )
+        async with Loom(store=self.store) as app:
+            terminal.show(safe((await graph_of(app, self.name)).rstrip("\n")))
+
+    def _show_folder(self, terminal: Terminal, path: str) -> None:
+        """What gives the agents of a folder context; its files are the raw plan."""
+        if self.store is not None:
+            raise UsageError("A folder has no store. Leave `--store` out.")
+        loaded, problems = Folders().examine(path)
+        if loaded is None:
+            raise DefinitionError(path, relocate(path, sorted(problems)))
+        if self.json:
+            terminal.emit(msgspec.json.encode(loaded.files))
+        else:
+            terminal.show(safe(describe_staff(loaded.staff)))
+
+    def _show_flow(self, terminal: Terminal, path: str) -> None:
+        """What gives the agents of a flow's steps context, or the plan that runs are pinned to."""
+        if self.store is not None:
+            raise UsageError("A flow of a file has no store. Leave `--store` out.")
+        with located(file_of(path)):
+            plan = flow_at(path).plan
+        self._show_plan(terminal, {PLAN: plan.text, CONTEXT: describe_plan(plan)})
+
+    async def _show_run(self, terminal: Terminal) -> None:
+        if self.name is None:
+            raise UsageError(
+                "Say of what: `turnloom show plan PATH` for a folder or a flow of a file, "
+                "`turnloom show plan RUN` for a run. `turnloom runs` lists runs."
+            )
+        async with Loom(store=self.store) as app:
+            started = (await app.log(await find_run(app, self.name)))[0].data
+            if started.form in (Reacting.form, Flowing.form):
+                pinned = (await app.log(plan_place(started)))[0].data
+                self._show_plan(terminal, pinned.files)
+                return
+        if self.json:
+            terminal.emit(msgspec.json.encode(started.files))
+            return
+        for file, text in started.files.items():
+            terminal.show(joined((f"# {file}", "dim")))
+            terminal.show(safe(text.rstrip("\n")))
+        terminal.show(joined(("# context", "dim")))
+        terminal.show(safe(describe_staff(Folders().recall(started).staff)))
+
+    def _show_plan(self, terminal: Terminal, files: Mapping[str, str]) -> None:
+        """The plan of a board or of a flow: for people what it says of context."""
+        if self.json or CONTEXT not in files:
+            terminal.emit(files[PLAN].encode())
+        else:
+            terminal.show(safe(files[CONTEXT] or "There are no agents that context is for."))
+
+    def _show_schema(self, terminal: Terminal) -> None:
+        if self.name is None:
+            names = ", ".join(FILES)
+            raise UsageError(f"Say of which file: `turnloom show schema NAME`. Names: {names}.")
+        if self.store is not None:
+            raise UsageError("A schema has no store. Leave `--store` out.")
+        terminal.emit(written(schema_of(self.name)))
+
+    def _show_config(self, terminal: Terminal) -> None:
+        if self.name is not None:
+            raise UsageError(f"`turnloom show config` takes no name. Leave {self.name!r} out.")
+        for name, chosen in in_force({"store": self.store}).items():
+            value = json.dumps(masked(chosen.value), ensure_ascii=False)
+            terminal.show(joined((name, "bold"), f" = {value}", (f"  # {chosen.origin}", "dim")))

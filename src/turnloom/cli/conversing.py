@@ -1,0 +1,198 @@
+"""Commands that attend to a run in this terminal, and what they say when they leave it."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Protocol, runtime_checkable
+
+import typer
+from pydantic import BaseModel
+
+from turnloom.agents.events import ModelCalled, TurnStarted
+from turnloom.agents.spec import Question
+from turnloom.app import Loom, Run
+from turnloom.cli.command import as_text
+from turnloom.cli.keyboard import is_attended
+from turnloom.cli.narration import JsonLines, Narration, Story
+from turnloom.cli.person import Person
+from turnloom.cli.questions import example, gist, tidy
+from turnloom.cli.session import Script, Session
+from turnloom.cli.stored import Json, StoreCommand
+from turnloom.cli.terminal import Terminal, joined, safe
+from turnloom.conversation.events import RouteDecided
+from turnloom.errors import TurnloomError, UsageError
+from turnloom.explain.logic.flow_routes import is_flow
+from turnloom.explain.logic.words import words
+from turnloom.log.events import RunCancelled, RunFinished
+from turnloom.log.spec import Event
+from turnloom.runtime.spec import Loaded
+
+
+@runtime_checkable
+class Scripted(Protocol):
+    """An engine that knows which of its lines nobody asked for."""
+
+    def unsaid(self, spoken: Mapping[str, int]) -> dict[str, int]:
+        """How many lines of each agent are left, given how often each was asked."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConversingCommand(StoreCommand):
+    """A command that holds a conversation with a run."""
+
+    quiet: Annotated[bool, typer.Option("--quiet", help="Only what agents say and ask.")] = False
+    json: Json = False
+    unattended: Annotated[
+        bool, typer.Option("--unattended", help="The workflow's scripted user answers.")
+    ] = False
+    model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            callback=as_text,
+            help="The model of agents that choose no engine and name none, as openai:gpt-5.",
+        ),
+    ] = None
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            callback=as_text,
+            help="The engine that asks models for agents that choose none, as ag2.",
+        ),
+    ] = None
+
+    def open(self) -> Loom:
+        """The app, with the model and the engine that were asked for."""
+        return Loom(store=self.store, model=self.model, engine=self.engine)
+
+    async def converse(
+        self, app: Loom, run: Run, terminal: Terminal, before: Sequence[Event] = ()
+    ) -> int:
+        """Attend to a run until it ends or waits, and give the exit code."""
+        if self.quiet and self.json:
+            raise UsageError("--quiet and --json exclude each other. Choose one.")
+        for name in (await app.definition(run.id)).unheeded:
+            told = f"--{name} makes no difference: every agent chooses what answers for it"
+            terminal.tell(safe(f"{told}, by `engine` or `model`.", "yellow"))
+        narration = JsonLines(terminal) if self.json else Story(terminal, quiet=self.quiet)
+        session = Session(run, narration, self._answers(app, run, narration))
+        session.recall(before)
+        if isinstance(narration, Story) and before:
+            narration.recap()
+        end = await self._attend(session, run.id, terminal)
+        events = await app.log(run.id)
+        if end is not None and end.kind == RunFinished.kind and is_flow(events) and not self.json:
+            state: BaseModel = (await run.outcome()).state
+            terminal.show(safe(tidy(state.model_dump(mode="json"))))
+        question = None if end else await run.question()
+        return self._conclude(events, end, question, await app.definition(run.id), terminal)
+
+    def _answers(self, app: Loom, run: Run, narration: Narration) -> Person | Script:
+        async def lines() -> Sequence[Any]:
+            return (await app.definition(run.id)).user_script
+
+        return Script(lines) if self.unattended or not is_attended() else Person(narration)
+
+    async def _attend(self, session: Session, run: str, terminal: Terminal) -> Event | None:
+        onward = f"Run {run} can go on from where it stands: {self._resuming(run)}"
+        if not self.is_kept:
+            onward = f"Run {run} was kept in memory only, and is gone."
+        try:
+            return await session.attend()
+        except asyncio.CancelledError:
+            terminal.tell("")
+            terminal.tell(safe(onward))
+            raise
+        except TurnloomError as error:
+            error.add_note(onward)
+            raise
+
+    def _conclude(
+        self,
+        events: Sequence[Event],
+        end: Event | None,
+        question: Question | None,
+        loaded: Loaded,
+        terminal: Terminal,
+    ) -> int:
+        """Say how the run stands and how to go on, and give the exit code."""
+        run = events[0].run
+        tell = terminal.tell if self.quiet or self.json else terminal.show
+        trouble = _trouble(events, end, loaded)
+        if trouble:
+            terminal.fail(*trouble)
+        elif end is None:
+            how = (
+                "Give it from anywhere, or go on here:"
+                if self.is_kept
+                else "It was in memory only."
+            )
+            tell(safe(f"Run {run} waits for an answer. {how}"))
+            if question is not None and (asked := gist(question)):
+                tell(safe(f"  {asked}"))
+        elif self.quiet:
+            return 0
+        else:
+            tell(safe(f"Run {run} finished: {_finish(events, end)}."))
+        for command in self._onward(events, question):
+            tell(joined("  ", (command, "bold")))
+        return 1 if trouble else 0
+
+    def _resuming(self, run: str) -> str:
+        """The command line that goes on with a run, with the same model and engine."""
+        model = ("--model", self.model) if self.model else ()
+        engine = ("--engine", self.engine) if self.engine else ()
+        return self.again("resume", run, *model, *engine)
+
+    def _onward(self, events: Sequence[Event], question: Question | None) -> Iterator[str]:
+        """Command lines to go on with."""
+        run = events[0].run
+        if not self.is_kept:
+            return
+        if question is not None:
+            yield self.again("answer", run, example(question))
+            yield self._resuming(run)
+        turns = [event.data.turn for event in events if isinstance(event.data, TurnStarted)]
+        if turns:
+            yield self.again("explain", run, "--turn", str(turns[-1]))
+        yield self.again("explain", run)
+
+
+def _finish(events: Sequence[Event], end: Event) -> str:
+    """Why the run finished; a rule is told with whose rule it is."""
+    routes = [event.data for event in events if isinstance(event.data, RouteDecided)]
+    last = routes[-1] if routes else None
+    by_rule = last is not None and any(rule.fired for rule in last.considered)
+    return f"{last.source}, {words(end)}" if last is not None and by_rule else words(end)
+
+
+def _trouble(events: Sequence[Event], end: Event | None, loaded: Loaded) -> list[str]:
+    """What went wrong with the run, and what to do about it."""
+    if end is None:
+        return []
+    run = end.run
+    if not isinstance(end.data, RunFinished):
+        status = "was cancelled" if isinstance(end.data, RunCancelled) else "failed"
+        return [f"Run {run} {status}: {words(end)}"]
+    left = _unsaid(events, loaded)
+    if not left:
+        return []
+    lines = ", ".join(f"{agent}: {count}" for agent, count in left.items())
+    return [
+        f"Run {run} finished, but its script has lines that nobody asked for ({lines}).",
+        "Remove them from the script, or let the conversation go on until they are said.",
+    ]
+
+
+def _unsaid(events: Sequence[Event], loaded: Loaded) -> dict[str, int]:
+    """How many lines of each scripted agent nobody asked for."""
+    spoken = Counter(event.data.agent for event in events if isinstance(event.data, ModelCalled))
+    left: dict[str, int] = {}
+    for agent, staff in loaded.staff.items():
+        engine = staff.engines[0]
+        if isinstance(engine, Scripted) and agent in (counts := engine.unsaid(spoken)):
+            left[agent] = counts[agent]
+    return left

@@ -1,0 +1,187 @@
+"""From words on the command line to an exit code."""
+
+import gc
+import logging
+import os
+import sys
+import threading
+import traceback
+from collections.abc import Iterator, MutableMapping, Sequence
+from importlib import import_module, metadata
+from typing import Annotated, Any, NoReturn
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from turnloom.cli import problems
+from turnloom.cli.command import Command
+from turnloom.cli.terminal import Terminal, safe
+from turnloom.errors import DefinitionError, NotYours, TurnloomError, UsageError
+
+FAILED, WRONG = 1, 2
+
+# Seconds that threads have to end before the process ends without them.
+GRACE = 0.5
+
+# When the garbage collector looks: runs make many small things that live as long as the run does,
+# and looking at all of them after every 700 costs more than a turn does.
+COLLECTOR = (50_000, 20, 100)
+
+COMMANDS = {
+    "run": "Run",
+    "check": "Check",
+    "runs": "Runs",
+    "explain": "Explain",
+    "resume": "Resume",
+    "answer": "Answer",
+    "cancel": "Cancel",
+    "index": "Index",
+    "ingest": "Ingest",
+    "migrate": "Migrate",
+    "show": "Show",
+}
+
+
+class _Commands(MutableMapping[str, Any]):
+    """The commands by name, each imported when it is asked for."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._made:
+            module = import_module(f"turnloom.cli.commands.{name}") if name in COMMANDS else None
+            if module is None:
+                raise KeyError(name)
+            alone = typer.Typer(add_completion=False)
+            alone.command(name)(getattr(module, COMMANDS[name]))
+            self._made[name] = get_command(alone)
+        return self._made[name]
+
+    def __setitem__(self, name: str, command: Any) -> None:
+        self._made[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+
+class _Group(TyperGroup):
+    """The program: knows the names of its commands before it has any."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = _Commands()
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        Terminal().show(safe(f"turnloom {metadata.version('turnloom')}"))
+        raise typer.Exit
+
+
+def _asked(command: Any, *, debug: bool, version: bool) -> tuple[Command, bool]:
+    """What the words ask for, and whether they ask for tracebacks."""
+    return command, debug or command.debug
+
+
+_application = typer.Typer(
+    cls=_Group, add_completion=False, no_args_is_help=True, result_callback=_asked
+)
+
+
+@_application.callback()
+def turnloom(
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks and the log.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Agent workflows whose context is declared, checked, recorded and explained."""
+
+
+def main() -> NoReturn:
+    """Do what the command line says, and end the process."""
+    gc.set_threshold(*COLLECTOR)
+    terminal = Terminal()
+    try:
+        code = perform(sys.argv[1:], terminal)
+        terminal.out.file.flush()
+    except BrokenPipeError:
+        # Nobody reads any more; what is still buffered must not fail at exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        code = FAILED
+    _end(code, terminal)
+
+
+def _end(code: int, terminal: Terminal) -> NoReturn:
+    """End the process, also when a workflow's function does not heed that it must stop."""
+    others = [each for each in threading.enumerate() if each is not threading.main_thread()]
+    for thread in others:
+        thread.join(0 if thread.daemon else GRACE)
+    if any(thread.is_alive() and not thread.daemon for thread in others):
+        terminal.out.file.flush()
+        terminal.err.file.flush()
+        os._exit(code)
+    sys.exit(code)
+
+
+def perform(words: Sequence[str], terminal: Terminal) -> int:
+    """Do what the words say, and give the exit code."""
+    try:
+        asked = get_command(_application)(list(words), prog_name="turnloom", standalone_mode=False)
+    except typer.TyperException as error:
+        if message := error.format_message():
+            where = getattr(getattr(error, "ctx", None), "command_path", "turnloom")
+            terminal.fail(message, f"`{where} --help` says what there is.")
+        return error.exit_code
+    if isinstance(asked, int):
+        return asked
+    command, debug = asked
+    return carry_out(command, debug, terminal)
+
+
+def carry_out(command: Command, debug: bool, terminal: Terminal) -> int:
+    """Do what a command says; errors become sentences and exit codes."""
+    handler = logging.StreamHandler() if debug else logging.NullHandler()
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
+    logging.getLogger("turnloom").setLevel(logging.DEBUG if debug else logging.WARNING)
+    try:
+        return command.carry_out(terminal)
+    except BrokenPipeError:
+        raise
+    except KeyboardInterrupt:
+        terminal.fail("Interrupted.")
+        return FAILED
+    except Exception as error:  # noqa: BLE001 - told to the user, in full with --debug
+        if debug:
+            terminal.tell(safe("".join(traceback.format_exception(error))))
+        return _complain(error, terminal)
+
+
+def _complain(error: Exception, terminal: Terminal) -> int:
+    """Say what went wrong, and give the exit code that goes with it."""
+    notes: list[str] = getattr(error, "__notes__", [])
+    match error:
+        case DefinitionError():
+            terminal.fail("The workflow does not pass its check.", *notes)
+            for problem in error.diagnostics:
+                terminal.tell(problems.line(problem))
+            return WRONG
+        case TurnloomError():
+            terminal.fail(str(error), *notes)
+            wrong = isinstance(error, UsageError) and not isinstance(error, NotYours)
+            return WRONG if wrong else FAILED
+        case _:
+            what = f"{type(error).__name__}: {error}"
+            terminal.fail(f"Turnloom itself failed with {what}. `--debug` shows where.", *notes)
+            return FAILED

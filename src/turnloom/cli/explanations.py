@@ -1,0 +1,193 @@
+"""Explanations for people: tables, colour, the width of the terminal."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from turnloom.cli.terminal import joined, safe
+from turnloom.explain.spec.asked import Explanation
+from turnloom.explain.spec.board import NAMED
+from turnloom.explain.spec.flow import FlowRouteExplained
+from turnloom.explain.spec.reaction import ARRIVED, ConsumptionExplained, OfferExplained
+from turnloom.explain.spec.route import RouteExplained
+from turnloom.explain.spec.timeline import COLUMNS, Timeline
+from turnloom.explain.spec.turn import Shown, TurnExplained
+from turnloom.explain.spec.variable import Change, VariableExplained
+
+_KINDS = {
+    "instruction": "cyan",
+    "variable": "green",
+    "history": "magenta",
+    "tool": "yellow",
+    "context": "bright_blue",
+    "artifact": "bright_blue",
+    "input": "bright_green",
+    "output": "blue",
+}
+_BAR = 20
+
+
+def render(found: Explanation) -> Iterator[RenderableType]:
+    """An explanation, part by part."""
+    match found:
+        case TurnExplained():
+            return _turn(found)
+        case VariableExplained():
+            return _variable(found)
+        case RouteExplained():
+            return _route(found)
+        case FlowRouteExplained():
+            return _flow_route(found)
+        case OfferExplained():
+            return _offer(found)
+        case ConsumptionExplained():
+            return _consumption(found)
+        case Timeline():
+            return _timeline(found)
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for column in columns:
+        number = column in ("seq", "tokens", "share", "took", "used")
+        table.add_column(column, justify="right" if number else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(safe(cell) if isinstance(cell, str) else cell for cell in row))
+    return table
+
+
+def _heading(text: str) -> Text:
+    return safe(text, "bold")
+
+
+def _turn(found: TurnExplained) -> Iterator[RenderableType]:
+    yield _heading(found.headline)
+    for doubt in found.doubts:
+        yield safe(f"  ! {doubt}", "bold red")
+    if (woken := found.woken) is not None:
+        yield safe(woken.says)
+        yield _table(NAMED, (each.cells for each in woken.artifacts))
+    yield _table(
+        ("#", "kind", "origin", "tokens", "share", "", "reason"),
+        (_segment(number, each) for number, each in enumerate(found.segments, 1)),
+    )
+    if found.withheld:
+        yield _heading("Withheld")
+        rows = ((each.origin, each.reason, each.detail) for each in found.withheld)
+        yield _table(("origin", "reason", "detail"), rows)
+    else:
+        yield safe("Withheld: nothing")
+    for line in found.outcome:
+        yield safe(line)
+    yield from _prompt(found)
+
+
+def _prompt(found: TurnExplained) -> Iterator[RenderableType]:
+    """What the engines were given, to the byte."""
+    yield _heading("The prompt, segment by segment")
+    for number, each in enumerate(found.segments, 1):
+        yield safe(f"── {number} {each.kind} {each.origin} ──", "dim")
+        yield safe(each.text, _KINDS.get(each.kind, ""))
+    if found.exchanges:
+        yield _heading("Exchanges, given to later model calls")
+    for number, said in enumerate(found.exchanged, 1):
+        yield safe(f"── {number} ──", "dim")
+        yield safe(said)
+    for part in found.parts:
+        yield safe("\n".join(part.lines))
+
+
+def _segment(number: int, each: Shown) -> tuple[str | Text, ...]:
+    style = _KINDS.get(each.kind, "")
+    bar = Text("█" * round(each.share / 100 * _BAR), style)
+    share = f"{each.share:.1f} %"
+    return (
+        str(number),
+        safe(each.kind, style),
+        each.origin,
+        str(each.tokens),
+        share,
+        bar,
+        each.reason,
+    )
+
+
+def _flow_route(found: FlowRouteExplained) -> Iterator[RenderableType]:
+    yield _heading(found.headline)
+    for line in found.parts:
+        yield safe(line)
+
+
+def _variable(found: VariableExplained) -> Iterator[RenderableType]:
+    yield _heading(found.headline)
+    for line in found.origin:
+        yield safe(line)
+    yield _heading("Changes") if found.history else safe("Changes: none")
+    for write in found.history:
+        style = "green" if isinstance(write, Change) else "red"
+        yield joined(f"  seq {write.seq}: ", (write.says, style))
+        rows = ((f"    ← {each.seq}", each.kind, each.says) for each in write.causes)
+        yield _table(("    because of", "kind", "what"), rows)
+    yield _heading("Frames that showed it") if found.frames else safe("Frames: none showed it")
+    if found.frames:
+        shown = (
+            (str(each.seq), f"turn {each.turn}", each.agent, each.withheld or each.text)
+            for each in found.frames
+        )
+        yield _table(("seq", "turn", "agent", "shown as"), shown)
+    if not found.judged:
+        yield safe("Conditions: none looked at it")
+        return
+    yield _heading("Conditions that looked at it")
+    judged = ((str(each.seq), each.who, each.condition, each.verdict) for each in found.judged)
+    yield _table(("seq", "whose", "condition", "verdict"), judged)
+
+
+def _route(found: RouteExplained) -> Iterator[RenderableType]:
+    yield _heading(found.headline)
+    if found.rules:
+        rows = (
+            (
+                str(each.rule),
+                each.target,
+                each.wants,
+                each.sight,
+                safe(each.verdict, "green" if each.fired else "dim"),
+            )
+            for each in found.rules
+        )
+        yield _table(("rule", "target", "condition", "saw", "verdict"), rows)
+    else:
+        yield safe("Rules: none was considered")
+    for line in found.alternatives:
+        yield safe(line)
+
+
+def _offer(found: OfferExplained) -> Iterator[RenderableType]:
+    yield _heading(found.headline)
+    yield _table(NAMED, [found.artifact.cells])
+    if not found.to:
+        yield safe(found.nobody)
+        return
+    rows = (
+        (each.subscription, safe(each.told, "dim" if each.refused else "green"))
+        for each in found.to
+    )
+    yield _table(("subscription", "verdict"), rows)
+    for line in found.choice:
+        yield safe(line)
+
+
+def _consumption(found: ConsumptionExplained) -> Iterator[RenderableType]:
+    yield _heading(found.headline)
+    yield _table(ARRIVED, (each.cells for each in found.artifacts))
+    yield safe(found.reason)
+
+
+def _timeline(found: Timeline) -> Iterator[RenderableType]:
+    yield _heading(found.headline)
+    for line in found.about:
+        yield safe(line)
+    yield _table(COLUMNS, (row.cells for row in found.rows))

@@ -1,0 +1,219 @@
+"""Answers to what tools ask: what a JSON Schema demands, field by field, and what words mean."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import NamedTuple
+
+import msgspec
+
+from turnloom.agents.logic.answers import misanswer
+from turnloom.agents.spec import Question
+from turnloom.kernel.values import Json, as_array, as_data, as_object, type_names
+
+# Further references lead in a circle, or to nothing that a person can be asked for.
+REFERENCES = 10
+
+_YES_NO = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
+_EXAMPLES: dict[str, Json] = {
+    "integer": 0,
+    "number": 0,
+    "boolean": True,
+    "array": [],
+    "object": {},
+    "null": None,
+}
+_ENUMERATED = re.compile(r"\d{1,4}", re.ASCII)
+
+
+class Given(NamedTuple):
+    """A value that was given; it may be null."""
+
+    value: Json
+
+
+class Field(NamedTuple):
+    """One thing to be typed: a property of the answer or, without a name, the whole of it."""
+
+    name: str
+    schema: Mapping[str, Json]
+    required: bool
+    nullable: bool
+
+    @property
+    def choices(self) -> list[Json]:
+        """The values that it can have, if they are listed."""
+        return [self.schema["const"]] if "const" in self.schema else self.schema.get("enum", [])
+
+    @property
+    def kind(self) -> str:
+        """The JSON type that it has, if that is one."""
+        kinds = self.schema.get("type", "")
+        listed = [kind for kind in as_array(kinds) or () if kind != "null"]
+        return listed[0] if len(listed) == 1 else kinds if isinstance(kinds, str) else ""
+
+    @property
+    def description(self) -> str:
+        """What it is for, if the schema says so."""
+        said = self.schema.get("description", "")
+        return " ".join(said.split())
+
+    @property
+    def demand(self) -> str:
+        """What it takes, in a few words."""
+        if self.choices:
+            return " | ".join(map(word, self.choices))
+        return type_names.get(self.kind, "JSON")
+
+    @property
+    def example(self) -> Json:
+        """A value that it may take."""
+        return self.choices[0] if self.choices else _EXAMPLES.get(self.kind, "your answer")
+
+    def pick(self, typed: str) -> Given | None:
+        """The choice that is meant by its number."""
+        number = int(typed) if _ENUMERATED.fullmatch(typed) else 0
+        return Given(self.choices[number - 1]) if 0 < number <= len(self.choices) else None
+
+    def readings(self, typed: str) -> Iterator[Json]:
+        """What the words may mean, the likeliest first."""
+        if self.choices:
+            yield from (each for each in self.choices if word(each) == typed)
+            yield from (each for each in self.choices if word(each).lower() == typed.lower())
+        elif self.kind == "boolean":
+            yield from (_YES_NO[each] for each in (typed.lower(),) if each in _YES_NO)
+        elif self.kind == "string":
+            yield typed
+        else:
+            yield from (given.value for given in decoded(typed))
+            yield from () if self.kind else (typed,)
+
+
+class Form:
+    """What a tool's question takes as its answer."""
+
+    def __init__(self, question: Question) -> None:
+        self._question = question
+        root = as_object(question.schema) or {}
+        whole, nullable = _plain(root, root)
+        properties = as_object(whole.get("properties")) or {}
+        required: list[str] = as_array(whole.get("required")) or []
+        # A form would never be complete if it had no field for something that is required.
+        self.is_object = bool(properties) and set(required) <= set(properties)
+        self._parts = {"$defs": root.get("$defs", {}), "properties": properties}
+        self.fields = [Field("", whole, True, nullable)]
+        if self.is_object:
+            ordered = sorted(properties, key=lambda name: name not in required)
+            self.fields = [
+                Field(name, schema, name in required, nullable)
+                for name in ordered
+                for schema, nullable in (_plain(as_object(properties[name]) or {}, root),)
+            ]
+
+    @property
+    def demand(self) -> str:
+        """What an answer looks like, on one line."""
+        if not self.is_object:
+            return self.fields[0].demand if self._question.schema is not None else "JSON or a text"
+        parts = (
+            f"{each.name}{'' if each.required else '?'}: {each.demand}" for each in self.fields
+        )
+        return f"{{{', '.join(parts)}}}"
+
+    @property
+    def example(self) -> str:
+        """An answer as `turnloom answer` takes it; what nobody can guess is left open."""
+        alone = self._alone
+        if alone is not None and (alone.choices or not alone.name):
+            return word(alone.example)
+        return as_data({each.name: each.example for each in self.fields if each.required})
+
+    @property
+    def _alone(self) -> Field | None:
+        """The only field that it has, or that it cannot do without."""
+        needed = [each for each in self.fields if each.required] or self.fields
+        return needed[0] if len(needed) == 1 else None
+
+    def typed(self, field: Field, typed: str) -> Given | str:
+        """The value of a field that was typed, or what is wrong with it."""
+        found = _fitting(field.readings(typed), partial(self._misfit, field))
+        picked = found if isinstance(found, Given) else field.pick(typed)
+        if picked is not None:
+            return picked
+        if field.choices:
+            return f"{as_data(typed)} is none of these: {', '.join(map(word, field.choices))}."
+        return found or f"{as_data(typed)} is not {field.demand}."
+
+    def _misfit(self, field: Field, value: Json) -> str | None:
+        """What is wrong with a field, whatever the others are."""
+        if not field.name:
+            return misanswer(self._question, value)
+        alone = msgspec.structs.replace(self._question, schema=self._parts)
+        return misanswer(alone, {field.name: value})
+
+    def read(self, text: str) -> Given | str:
+        """The answer that a text on the command line is, or what is wrong with it.
+
+        It is JSON; words will do if the answer is one value, or needs one property only.
+        """
+        found = _fitting(self._meanings(text), partial(misanswer, self._question))
+        return found or f"{as_data(text)} is not JSON"
+
+    def _meanings(self, text: str) -> Iterator[Json]:
+        for given in decoded(text):
+            yield given.value
+        if not self.is_object:
+            yield from self.fields[0].readings(text)
+        elif (alone := self._alone) is not None:
+            yield from ({alone.name: each} for each in alone.readings(text))
+
+
+def _fitting(values: Iterable[Json], misfit: Callable[[Json], str | None]) -> Given | str:
+    """The first value that fits; else what is wrong with the first one, if there is one."""
+    problems: list[str] = []
+    for value in values:
+        problem = misfit(value)
+        if problem is None:
+            return Given(value)
+        problems.append(problem)
+    return problems[0] if problems else ""
+
+
+def word(value: Json) -> str:
+    """A value as a person types it."""
+    return value if isinstance(value, str) else as_data(value)
+
+
+def decoded(text: str) -> list[Given]:
+    """The value that a text is in JSON, if it is JSON."""
+    try:
+        return [Given(msgspec.json.decode(text))]
+    except (ValueError, RecursionError):  # it is a text, then
+        return []
+
+
+def _plain(schema: Mapping[str, Json], root: Mapping[str, Json]) -> tuple[dict[str, Json], bool]:
+    """A schema with what it refers to put in, and whether null will do instead."""
+    found, nullable = dict(schema), False
+    for _ in range(REFERENCES):
+        kinds = as_array(found.get("type")) or ()
+        nullable = nullable or "null" in kinds
+        inside = as_array(found.get("anyOf") or found.get("oneOf") or found.get("allOf")) or []
+        real = [each for each in inside if each != {"type": "null"}]
+        if isinstance(target := found.pop("$ref", None), str):
+            found = {**_at(root, target), **found}
+        elif len(real) == 1:
+            nullable = nullable or len(inside) > 1
+            rest = {key: found[key] for key in found if key not in ("anyOf", "oneOf", "allOf")}
+            found = {**(as_object(real[0]) or {}), **rest}
+        else:
+            break
+    return found, nullable
+
+
+def _at(root: Mapping[str, Json], pointer: str) -> dict[str, Json]:
+    """What stands at a place inside of the schema; nothing, if there is none."""
+    found: Json = dict(root)
+    for step in filter(None, pointer.removeprefix("#").split("/")):
+        found = (as_object(found) or {}).get(step.replace("~1", "/").replace("~0", "~"))
+    return as_object(found) or {}

@@ -1,0 +1,52 @@
+"""Pictures of workflows, found by what people call them."""
+
+import os
+
+from anyio import to_thread
+
+from turnloom.app import Loom
+from turnloom.cli.problems import located
+from turnloom.cli.programs import file_of, flow_at, is_program
+from turnloom.cli.stored import find_run
+from turnloom.errors import DefinitionError, UsageError
+from turnloom.explain.logic.pictures import picture
+from turnloom.reaction.logic.reacting import Reacting
+from turnloom.wiring import Folders
+
+
+async def graph_of(app: Loom, name: str) -> str:
+    """A picture of what is in a folder, of a flow in a file of code, or of what a run goes by.
+
+    Raises:
+        UsageError: there is no such thing, or it cannot be drawn.
+        DefinitionError: it does not pass its check.
+    """
+    declared = await to_thread.run_sync(_declared, name)  # a file may run a loop of its own
+    if declared is not None:
+        return declared
+    run = await find_run(app, name)
+    started = (await app.log(run))[0].data
+    if started.form == Reacting.form:
+        raise UsageError(
+            f"Run {run!r} belongs to a board, which has no ways that could be drawn: its agents "
+            f"are woken by what is published. `turnloom show plan {name}` prints what wakes them."
+        )
+    return picture((await app.definition(run)).workflow)
+
+
+def _declared(name: str) -> str | None:
+    """A picture of what a folder or a file of code declares; nothing if a name is of neither."""
+    if is_program(name):
+        with located(file_of(name)):
+            return flow_at(name).to_mermaid()
+    if os.path.isdir(name):
+        with located(name):
+            return _of_folder(name)
+    return None
+
+
+def _of_folder(folder: str) -> str:
+    loaded, problems = Folders().examine(folder)
+    if loaded is None:
+        raise DefinitionError(os.path.basename(os.path.abspath(folder)), sorted(problems))
+    return picture(loaded.workflow)

@@ -1,0 +1,266 @@
+"""A run told event by event: to people, or as JSON to programs."""
+
+from typing import Protocol
+
+import msgspec
+from rich.text import Text
+
+from turnloom.agents.events import (
+    AgentOutput,
+    AgentText,
+    QuestionAnswered,
+    QuestionAsked,
+    QuestionExpired,
+    ToolCalled,
+    ToolFailed,
+    ToolReturned,
+)
+from turnloom.agents.logic.folding import question_of
+from turnloom.agents.spec import Question
+from turnloom.assembly.events import FrameAssembled
+from turnloom.cli.asides import TROUBLES, Stepped, aside, begun, called, came_of, stepped
+from turnloom.cli.forms import word
+from turnloom.cli.page import Page, Stream
+from turnloom.cli.questions import tidy, told
+from turnloom.cli.terminal import Terminal, joined, safe
+from turnloom.explain.logic.frames import Frames
+from turnloom.explain.spec.text import indent, one_line
+from turnloom.flow.events import (
+    StepCompensated,
+    StepCompleted,
+    StepFailed,
+    StepRetried,
+    StepStarted,
+)
+from turnloom.log.spec import Event
+from turnloom.runtime.spec import Delta
+
+COLOURS = ("cyan", "magenta", "green", "blue", "yellow", "bright_cyan", "bright_magenta")
+PROMPT = "you> "
+
+# How many messages a resumed session repeats.
+RECAP = 4
+
+
+class Narration(Protocol):
+    """Tells what happens in a run, and asks the person at this terminal."""
+
+    def recall(self, event: Event) -> None:
+        """Take note of an event that was told before."""
+        ...
+
+    def hear(self, delta: Delta) -> None:
+        """Take a piece of an answer that is being made."""
+        ...
+
+    def tell(self, event: Event, *, typed_here: bool = False) -> None:
+        """Tell an event; an answer that was typed here stands on the screen already."""
+        ...
+
+    def present(self, question: Question) -> None:
+        """Show what is asked, unless it stands on the screen already."""
+        ...
+
+    def remark(self, text: str) -> None:
+        """Say something that helps to answer."""
+        ...
+
+    def prompt(self, label: str) -> None:
+        """Ask for a line."""
+        ...
+
+    def withdraw(self) -> None:
+        """Give up a prompt that nobody answered here."""
+        ...
+
+    def rest(self) -> None:
+        """Leave nothing half said."""
+        ...
+
+
+class JsonLines:
+    """Each event as one line of JSON on standard output; prompts go to standard error."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self._terminal = terminal
+
+    def recall(self, event: Event) -> None:
+        """Nothing: what was told before is not told again."""
+
+    def hear(self, delta: Delta) -> None:
+        """Nothing: pieces are no events."""
+
+    def tell(self, event: Event, *, typed_here: bool = False) -> None:
+        """Print the event as it is stored."""
+        self._terminal.emit(msgspec.json.encode(event))
+
+    def present(self, question: Question) -> None:
+        """Show what is asked on standard error."""
+        if asked := told(question):
+            self._terminal.tell(safe(asked))
+
+    def remark(self, text: str) -> None:
+        """Say it on standard error."""
+        self._terminal.tell(safe(text))
+
+    def prompt(self, label: str) -> None:
+        """Ask on standard error."""
+        self._terminal.tell(safe(label), end="")
+
+    def withdraw(self) -> None:
+        """End the line of the prompt."""
+        self._terminal.tell("")
+
+    def rest(self) -> None:
+        """Nothing: lines of JSON are whole."""
+
+
+class Story:
+    """A run as a conversation; unless quiet, with what each agent saw and where the work went."""
+
+    def __init__(self, terminal: Terminal, *, quiet: bool) -> None:
+        self._terminal = terminal
+        self._is_live = terminal.out.is_terminal
+        self._quiet = quiet
+        self._frames = Frames()
+        self._colours: dict[str, str] = {}
+        self._asked: Question | None = None
+        self._page = Page(terminal)
+        self._stream = Stream(self._page, self._label)
+
+    def recall(self, event: Event) -> None:
+        """Take note of what later events may refer to, and of what was asked last."""
+        self._frames.take(event)
+        match event.data:
+            case QuestionAsked() as asked:
+                self._asked = question_of(asked, event.seq)
+            case QuestionAnswered() | QuestionExpired():
+                self._asked = None
+            case _:
+                self._stream.follow(event.data)
+
+    def recap(self) -> None:
+        """Repeat what was said last."""
+        for message in () if self._quiet else self._frames.messages[-RECAP:]:
+            self._aside(f"{message.author}: {one_line(message.text, 200)}")
+        if self._asked is not None:
+            self._ask(self._asked)
+
+    def hear(self, delta: Delta) -> None:
+        """Show the piece to people who watch; who reads later reads whole lines."""
+        if self._is_live:
+            self._stream.hear(delta)
+
+    def tell(self, event: Event, *, typed_here: bool = False) -> None:
+        """Show the event, if it is one that people want to see."""
+        self._frames.take(event)
+        match event.data:
+            case QuestionAnswered(value=value):
+                if not typed_here:
+                    self._say((PROMPT, "bold"), word(value))
+            case QuestionAsked() as asked:
+                self._ask(question_of(asked, event.seq))
+            case AgentText() | AgentOutput() as fact:
+                self._agent(fact)
+            case _:
+                self._stream.follow(event.data)
+                if not self._quiet:
+                    self._beside(event)
+
+    def present(self, question: Question) -> None:
+        """Nothing: what is asked was told."""
+
+    def remark(self, text: str) -> None:
+        """Say it among the rest."""
+        self._aside(text)
+
+    def prompt(self, label: str) -> None:
+        """Ask on standard output."""
+        self.rest()
+        self._terminal.show(safe(label, "bold"), end="")
+
+    def withdraw(self) -> None:
+        """End the line of the prompt."""
+        self._terminal.show("")
+
+    def rest(self) -> None:
+        """End a line that is still open."""
+        self._page.end()
+
+    def _beside(self, event: Event) -> None:
+        """Show what happens beside the conversation."""
+        style = "yellow" if isinstance(event.data, TROUBLES) else "dim"
+        match event.data:
+            case FrameAssembled() as fact:
+                self._aside(self._saw(fact))
+            case ToolCalled() as fact:
+                self._page.begin(event.id.removesuffix("?"), safe(f"  {called(fact)}", "dim"))
+            case ToolReturned() | ToolFailed() as fact:
+                key, outcome = event.id.rpartition(".")[0], f" → {came_of(fact)}"
+                if self._page.go_on(key, safe(outcome, style)):
+                    self._page.end()
+                else:
+                    self._aside(f"{fact.tool}{outcome}", style)
+            case StepStarted() as fact:
+                self._page.begin(f"s{fact.number}", safe(f"  {begun(fact)}", "dim"))
+            case StepCompleted() | StepFailed() | StepRetried() | StepCompensated() as fact:
+                self._step(f"s{fact.number}", fact, style)
+            case _:
+                if line := aside(event):
+                    self._aside(line, style)
+
+    def _step(self, key: str, fact: Stepped, style: str) -> None:
+        """Show what came of a step, on its line if that is still open."""
+        if self._page.go_on(key, safe(f" → {stepped(fact)}", style)):
+            self._page.end()
+        else:
+            self._aside(f"{fact.place} → {stepped(fact)}", style)
+
+    def _aside(self, text: str, style: str = "dim") -> None:
+        self._page.show(safe(indent(text, "  "), style))
+
+    def _say(self, *parts: str | Text | tuple[str, str]) -> None:
+        """Show a text whose further lines are moved in, so that none passes for ours."""
+        whole = joined(*parts)
+        lines = whole.split("\n", allow_blank=True)
+        self._page.show(Text("\n  ").join(lines))
+
+    def _ask(self, question: Question) -> None:
+        if asked := told(question):
+            self._say(asked)
+
+    def _agent(self, fact: AgentText | AgentOutput) -> None:
+        is_output = isinstance(fact, AgentOutput)
+        if fact.hidden:
+            if not self._quiet:
+                self._aside(f"{fact.agent} {f'gave {fact.model}' if is_output else 'handed over'}")
+        elif is_output:
+            self._say(self._label(fact.agent), ": ", tidy(fact.output))
+        elif not self._stream.complete(fact):
+            self._say(self._label(fact.agent), ": ", fact.text)
+
+    def _label(self, agent: str) -> Text:
+        """The name of an agent, in the same colour throughout."""
+        colour = self._colours.setdefault(agent, COLOURS[len(self._colours) % len(COLOURS)])
+        return safe(agent, f"bold {colour}")
+
+    def _saw(self, fact: FrameAssembled) -> str:
+        """What an agent is shown, in one line."""
+        sighted = self._frames.sighted(fact)
+        segments, withheld = sighted or ((), ())
+        names = [
+            segment.origin.removeprefix("context_variables.")
+            for segment in segments
+            if segment.kind == "variable"
+        ]
+        count = len(segments) + bool(fact.history.count)
+        shown = f" with {', '.join(names)}" if names else ""
+        return (
+            f"turn {fact.turn}: {fact.agent} saw {_counted(count, 'segment')}{shown}, "
+            f"{_counted(fact.history.count, 'message')}, {_counted(fact.tokens, 'token')}, "
+            f"{len(withheld)} withheld"
+        )
+
+
+def _counted(count: int, thing: str) -> str:
+    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"

@@ -1,0 +1,102 @@
+"""Standard output as a page with an open line at its end, and answers put there in pieces."""
+
+from collections import deque
+from collections.abc import Callable
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from turnloom.agents.events import AgentText, ModelAnswered, ModelCalled, ModelFailed
+from turnloom.cli.terminal import Terminal, joined, safe
+from turnloom.runtime.spec import Delta
+
+
+class Page:
+    """What stands on standard output: whole lines, and at its end perhaps an open one."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self._terminal = terminal
+        self._open: object = None
+
+    def show(self, what: RenderableType) -> None:
+        """Put something on lines of its own."""
+        self.end()
+        self._terminal.show(what)
+
+    def begin(self, key: object, piece: Text) -> None:
+        """Begin a line that who knows the key can go on with."""
+        self.end()
+        self._terminal.write(piece)
+        self._open = key
+
+    def go_on(self, key: object, piece: Text) -> bool:
+        """Go on with the line of that key; whether it was still open."""
+        if self._open != key:
+            return False
+        self._terminal.write(piece)
+        return True
+
+    def end(self) -> None:
+        """End the open line."""
+        if self._open is not None:
+            self._open = None
+            self._terminal.show("")
+
+
+class Stream:
+    """Answers while they are made: pieces are shown once the call that makes them has been told.
+
+    Whoever drives the run is ahead of those who are told of it, so pieces may come too early.
+    """
+
+    def __init__(self, page: Page, label: Callable[[str], Text]) -> None:
+        self._page = page
+        self._label = label
+        self._told = (0, 0)
+        self._is_over = False
+        self._shown = ""
+        self._early: deque[Delta] = deque()
+
+    def hear(self, delta: Delta) -> None:
+        """Take a piece, and show it when it is its time."""
+        self._early.append(delta)
+        self._catch_up()
+
+    def follow(self, fact: object) -> None:
+        """Take note of a model call: its pieces may be shown from its beginning to its end."""
+        if isinstance(fact, ModelCalled):
+            turn, number = self._told
+            self._told = (fact.turn, number + 1 if fact.turn == turn else 1)
+            self._is_over, self._shown = False, ""
+            self._catch_up()
+        elif isinstance(fact, ModelAnswered | ModelFailed):
+            self._is_over = True
+
+    def complete(self, fact: AgentText) -> bool:
+        """Show what is missing of a text; whether all of it stands in its place then."""
+        rest = fact.text.removeprefix(self._shown)
+        if len(rest) + len(self._shown) != len(fact.text):
+            return False
+        whole = self._page.go_on(self._told, _moved_in(rest))
+        self._page.end()
+        return whole
+
+    def _catch_up(self) -> None:
+        while self._early and (self._early[0].turn, self._early[0].call) <= self._told:
+            delta = self._early.popleft()
+            if (delta.turn, delta.call) == self._told and not self._is_over:
+                self._put(delta)
+
+    def _put(self, delta: Delta) -> None:
+        if delta.offset == 0:
+            self._shown = ""
+            self._page.begin(self._told, joined(self._label(delta.agent), ": "))
+        # Without the pieces before it, a piece makes no sense: the whole text will come.
+        in_place = delta.offset == len(self._shown)
+        if in_place and self._page.go_on(self._told, _moved_in(delta.text)):
+            self._shown += delta.text
+
+
+def _moved_in(text: str) -> Text:
+    """A piece whose further lines are moved in, so that none passes for ours."""
+    return safe(text.replace("\n", "\n  "))

@@ -1,0 +1,99 @@
+"""Somebody at the keyboard, who is asked line by line."""
+
+from turnloom.agents.logic.answers import misanswer
+from turnloom.agents.spec import Question
+from turnloom.cli.forms import Field, Form, Given, word
+from turnloom.cli.keyboard import Keyboard
+from turnloom.cli.narration import PROMPT, Narration
+from turnloom.kernel.values import Json
+
+
+class Person:
+    """Somebody at the keyboard."""
+
+    typed = True
+
+    def __init__(self, narration: Narration) -> None:
+        self._narration = narration
+        self._keyboard = Keyboard()
+
+    async def answer(self, question: Question, number: int) -> Given | None:
+        """What the person answers; nothing once they are done."""
+        self._narration.present(question)
+        try:
+            answer = await (self._fitting(question) if question.tool else self._words())
+        except EOFError:
+            self._narration.withdraw()
+            return None
+        return Given(answer)
+
+    def withdraw(self) -> None:
+        """Leave the line of the prompt."""
+        self._narration.withdraw()
+
+    async def _line(self, label: str) -> str:
+        """A line that the person types.
+
+        Raises:
+            EOFError: there are no more.
+        """
+        self._narration.prompt(label)
+        line = await self._keyboard.line()
+        if line is None:
+            raise EOFError
+        return line
+
+    async def _words(self) -> str:
+        """A line that says something; an empty one asks again."""
+        while not (line := await self._line(PROMPT)).strip():
+            continue
+        return line
+
+    async def _fitting(self, question: Question) -> Json:
+        """An answer of the form that a tool asks for; any other asks again."""
+        form = Form(question)
+        while True:
+            answer = await self._filled(form)
+            problem = misanswer(question, answer)
+            if problem is None:
+                return answer
+            self._narration.remark(problem)
+
+    async def _filled(self, form: Form) -> Json:
+        given = {field.name: await self._value(form, field) for field in form.fields}
+        found = {name: each.value for name, each in given.items() if each is not None}
+        return found if form.is_object else found[""]
+
+    async def _value(self, form: Form, field: Field) -> Given | None:
+        """The value of a field; nothing if it may be left out and is."""
+        for line in _introduction(field):
+            self._narration.remark(line)
+        label = f"{field.name}> " if len(form.fields) > 1 else PROMPT
+        while True:
+            typed = (await self._line(label)).strip()
+            if typed:
+                value = form.typed(field, typed)
+                if isinstance(value, Given):
+                    return value
+                self._narration.remark(value)
+            elif not field.required:
+                return None
+            elif field.nullable:
+                return Given(None)
+
+
+def _introduction(field: Field) -> list[str]:
+    """What a field is for and what it takes."""
+    if field.choices:
+        numbered = [f"{number}) {word(each)}" for number, each in enumerate(field.choices, 1)]
+        about = _about(field, "")
+        return [about, *numbered] if about else numbered
+    about = _about(field, "y/n" if field.kind == "boolean" else field.demand)
+    return [about] if about else []
+
+
+def _about(field: Field, takes: str) -> str:
+    optional = "" if field.required else "or nothing"
+    notes = " ".join(filter(None, (takes, optional)))
+    said = ": ".join(filter(None, (field.name, field.description)))
+    return f"{said} ({notes})" if notes and said else said

@@ -1,0 +1,102 @@
+"""Flows in files of code, as the command line names them: `FILE.py`, or `FILE.py:NAME`."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from pydantic import BaseModel, ValidationError
+
+from turnloom.errors import UsageError
+from turnloom.flow.logic.flows import Flow
+from turnloom.kernel.values import as_object, nearest
+from turnloom.wiring.flows import flows_in
+
+_CODE = ".py"
+
+
+def is_program(path: str) -> bool:
+    """Whether a path names a file of code, or a flow in one."""
+    return path.endswith(_CODE) or f"{_CODE}:" in path
+
+
+def file_of(path: str) -> str:
+    """The file that a path names, without the flow in it."""
+    return path if path.endswith(_CODE) else path.rpartition(f"{_CODE}:")[0] + _CODE
+
+
+def flow_at(path: str) -> Flow[Any]:
+    """The flow that a path names.
+
+    Raises:
+        UsageError: there is no such file or flow, or it is not said which of several.
+        DefinitionError: the file does not run, or a flow in it does not pass its check.
+    """
+    file = file_of(path)
+    name = path[len(file) + 1 :]
+    if not Path(file).is_file():
+        raise UsageError(f"There is no file {file!r}.")
+    found = {flow.name: flow for flow in flows_in(file)}
+    if not found:
+        raise UsageError(f"{file!r} builds no flow. Build one: `Flow(name, State).start_with(…)`.")
+    if name in found:
+        return found[name]
+    if name:
+        near = nearest(name, [*found])
+        remedy = f"Did you mean {near!r}?" if near else f"It builds: {', '.join(found)}."
+        raise UsageError(f"{file!r} builds no flow {name!r}. {remedy}")
+    if len(found) > 1:
+        raise UsageError(
+            f"{file!r} builds several flows: {', '.join(found)}. Name one: {file}:{min(found)}"
+        )
+    return next(iter(found.values()))
+
+
+def state_of(flow: Flow[Any], given: str | None) -> BaseModel:
+    """The state that a run of a flow begins with: JSON, or what is in the file after an `@`.
+
+    Raises:
+        UsageError: it is no state of the flow, or the file cannot be read.
+    """
+    model: type[BaseModel] = flow.state
+    try:
+        if given is None:
+            return model()
+        text = _text(given)
+        state = model.model_validate_json(text)
+        _refuse_unknown(model, text)
+        return state
+    except ValidationError as error:
+        remedy = "Give a state with --input." if given is None else "Correct --input."
+        faults = "; ".join(map(_fault, error.errors()))
+        raise UsageError(f"This is no {model.__name__}: {faults}. {remedy}") from error
+
+
+def _refuse_unknown(model: type[BaseModel], text: str) -> None:
+    """Refuse keys that the state has not, unless it says itself what becomes of them.
+
+    Raises:
+        UsageError: there are such keys.
+    """
+    if model.model_config.get("extra") is not None:
+        return
+    known = {field.alias or name for name, field in model.model_fields.items()}
+    known |= model.model_fields.keys()
+    for key in as_object(msgspec.json.decode(text)) or {}:
+        if key not in known:
+            near = nearest(key, sorted(known))
+            remedy = f"Did you mean {near!r}?" if near else f"It has: {', '.join(sorted(known))}."
+            raise UsageError(f"A {model.__name__} has no field {key!r}. {remedy}")
+
+
+def _fault(detail: Any) -> str:
+    where = ".".join(map(str, detail["loc"]))
+    return f"{where}: {detail['msg']}" if where else str(detail["msg"])
+
+
+def _text(given: str) -> str:
+    if not given.startswith("@"):
+        return given
+    try:
+        return Path(given[1:]).read_text(encoding="utf-8")
+    except (OSError, UnicodeError) as error:
+        raise UsageError(f"The file of --input cannot be read: {error}.") from error

@@ -1,0 +1,89 @@
+"""Where words go: standard output for what was asked for, standard error for everything else."""
+
+import re
+import sys
+from io import TextIOWrapper
+
+from rich.console import Console, RenderableType
+from rich.text import Text
+
+from turnloom.explain.spec.text import visible
+
+# The width of tables that nobody looks at: wide enough to cut little.
+UNSEEN_WIDTH = 160
+
+# Characters that JSON leaves as they are and that a terminal could obey.
+_UNESCAPED = re.compile("[\x7f-\x9f]")
+
+
+def safe(text: str, style: str = "") -> Text:
+    """A text that neither the terminal nor rich takes for anything but text."""
+    return Text(visible(text), style)
+
+
+def joined(*parts: str | Text | tuple[str, str]) -> Text:
+    """Texts and styled texts in a row, all of them safe."""
+    line = Text()
+    for part in parts:
+        match part:
+            case Text():
+                line.append_text(part)
+            case str():
+                line.append_text(safe(part))
+            case (text, style):
+                line.append_text(safe(text, style))
+    return line
+
+
+class Terminal:
+    """The two streams of this process."""
+
+    def __init__(self) -> None:
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")
+        self.out = _console(stderr=False)
+        self.err = _console(stderr=True)
+
+    def show(self, what: RenderableType, *, end: str = "\n") -> None:
+        """Put something on standard output."""
+        _put(self.out, what, end)
+
+    def write(self, piece: Text) -> None:
+        """Put a piece of a line on standard output, and leave the line open."""
+        self.out.print(piece, end="", soft_wrap=True)
+        self.out.file.flush()
+
+    def tell(self, what: RenderableType, *, end: str = "\n") -> None:
+        """Put something on standard error."""
+        _put(self.err, what, end)
+
+    def emit(self, line: bytes) -> None:
+        """Put a line of JSON on standard output, as it is."""
+        text = _UNESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", line.decode())
+        self.out.file.write(f"{text}\n")
+        self.out.file.flush()
+
+    def fail(self, message: str, *more: str) -> None:
+        """Say on standard error what went wrong."""
+        self.tell(joined(("Error: ", "bold red"), message))
+        for each in more:
+            self.tell(safe(each))
+
+
+def _console(*, stderr: bool) -> Console:
+    plain = Console(stderr=stderr, highlight=False, markup=False, emoji=False)
+    if plain.no_color:
+        plain = Console(
+            stderr=stderr, highlight=False, markup=False, emoji=False, color_system=None
+        )
+    if not plain.is_terminal:
+        plain.width = max(plain.width, UNSEEN_WIDTH)
+    return plain
+
+
+def _put(console: Console, what: RenderableType, end: str) -> None:
+    """Wrap texts for eyes only: a program that reads them gets whole lines."""
+    whole = isinstance(what, Text) and not console.is_terminal
+    console.print(what, end=end, soft_wrap=whole)
+    console.file.flush()

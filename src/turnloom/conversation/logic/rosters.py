@@ -1,0 +1,149 @@
+"""What a folder declares that needs code behind it, also if the folder has problems elsewhere."""
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from turnloom.agents.spec import (
+    SELECTOR,
+    TERMINATE,
+    USER,
+    WORKFLOW,
+    Agent,
+    ContextChoice,
+    Script,
+    Tool,
+)
+from turnloom.conversation.logic.scope import Scope
+from turnloom.conversation.logic.tooling import check_message_hooks, read_lifecycle, read_tooling
+from turnloom.conversation.spec import Orchestrator
+from turnloom.kernel.documents import Document, Folder, Path
+from turnloom.kernel.models import Entry, Report
+from turnloom.lifecycle.spec import LifecycleTool, MessageHook
+
+
+class Roster(NamedTuple):
+    """The agents of a folder that are valid, where each stands, the script if it is valid, where
+    its functions stand, and the model of agents that name none."""
+
+    agents: Mapping[str, Agent]
+    places: Mapping[str, tuple[str, int]]
+    script: Script | None
+    played: Mapping[str, tuple[str, int]]
+    model: str | None = None
+
+
+def roster(folder: Folder, broken: frozenset[str]) -> Roster:
+    """Who is there to be given an engine, also in a folder that has problems elsewhere."""
+    scope = Scope(Report(folder.name), folder, broken)
+    agents = read_agents(scope)
+    document = scope.document("script")
+    script = scope.report.model(document, Entry((), document.value), Script)
+    functions = script.functions if script else ()
+    played = {name: _where((document, ("functions", name))) for name in functions}
+    places = {name: _where(place) for name, place in scope.places.items()}
+    document = scope.document("orchestrator")
+    setup = scope.report.model(document, scope.report.part(document, "orchestrator"), Orchestrator)
+    script = None if "script" in broken else script
+    return Roster(agents, places, script, played, setup.model if setup else None)
+
+
+def declared_tools(folder: Folder, broken: frozenset[str]) -> list[tuple[tuple[str, int], Tool]]:
+    """The valid tools of a folder and where each stands, also if it has problems elsewhere."""
+    tooling = read_tooling(Scope(Report(folder.name), folder, broken))
+    return [(_where((tooling.document, path)), tool) for path, tool in tooling.tools.values()]
+
+
+def declared_hooks(
+    folder: Folder, broken: frozenset[str]
+) -> list[tuple[tuple[str, int], LifecycleTool]]:
+    """The valid hooks of a folder and where each stands, also if it has problems elsewhere."""
+    scope = Scope(Report(folder.name), folder, broken)
+    document = scope.document("tools")
+    return [(_where((document, path)), hook) for path, hook in read_lifecycle(scope, document)]
+
+
+def declared_message_hooks(
+    folder: Folder, broken: frozenset[str]
+) -> list[tuple[tuple[str, int], MessageHook]]:
+    """The valid message hooks of a folder and where each stands."""
+    scope = Scope(Report(folder.name), folder, broken)
+    document = scope.document("hooks")
+    return [(_where((document, path)), hook) for path, hook in check_message_hooks(scope)]
+
+
+class PlacedChoice(NamedTuple):
+    """A choice of context, and where it stands."""
+
+    choice: ContextChoice
+    document: Document
+    path: Path
+
+    def place(self, *keys: str | int) -> tuple[str, int]:
+        """Where something that it says stands."""
+        return _where((self.document, (*self.path, *keys)))
+
+
+def declared_contexts(folder: Folder, broken: frozenset[str]) -> dict[str, list[PlacedChoice]]:
+    """What gives context to the valid agents of a folder that declare it."""
+    scope = Scope(Report(folder.name), folder, broken)
+    agents = read_agents(scope)
+    return {
+        name: [*placed_contexts(scope, agent)] for name, agent in agents.items() if agent.context
+    }
+
+
+def placed_contexts(scope: Scope, agent: Agent) -> Iterator[PlacedChoice]:
+    """What gives context to an agent that the scope knows."""
+    document, path = scope.places[agent.name]
+    for number, choice in enumerate(agent.context):
+        listed = (*path, "context", number)
+        yield PlacedChoice(choice, document, listed if listed in document.places else listed[:-1])
+
+
+def read_agents(scope: Scope) -> dict[str, Agent]:
+    """The agents of a folder that are valid by themselves; the scope gets to know all of them."""
+    document = scope.document("agents")
+    entry = scope.report.part(document, "agents")
+    declared = scope.report.named(document, entry, "Agent")
+    agents: dict[str, Agent] = {}
+    for name, found in declared.entries.items():
+        scope.agent_names.add(name)
+        scope.places[name] = (document, found.path)
+        _check_name(scope, document, found, name)
+        agent = scope.report.model(document, found, Agent)
+        if agent is not None:
+            agents[name] = agent
+            _check_sections(scope, document, found.path, agent)
+    scope.code_answers = any(each.engine and each.engine.function for each in agents.values())
+    complete = declared.complete and "agents" not in scope.broken
+    scope.agents_known = complete and bool(declared.entries)
+    if complete and not declared.entries:
+        scope.report.add(
+            document, entry.path, "W011", "The workflow has no agents.", "Declare at least one."
+        )
+    return agents
+
+
+def _check_name(scope: Scope, document: Document, found: Entry, name: str) -> None:
+    if name in (USER, TERMINATE, WORKFLOW, SELECTOR):
+        scope.report.add(
+            document,
+            found.path,
+            "W026",
+            f"An agent cannot be called {name!r}; handoffs use that word.",
+            "Choose another name.",
+        )
+
+
+def _check_sections(scope: Scope, document: Document, path: Path, agent: Agent) -> None:
+    ids = [section.id for section in agent.prompt_sections]
+    for number, id in enumerate(ids):
+        if id and id in ids[:number]:
+            where = (*path, "prompt_sections", number, "id")
+            message = f"Agent {agent.name!r} has two sections {id!r}."
+            scope.report.add(document, where, "W013", message, "Rename one of them.")
+
+
+def _where(place: tuple[Document, Path]) -> tuple[str, int]:
+    document, path = place
+    return document.file, document.place(path).line

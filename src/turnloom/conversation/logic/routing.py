@@ -1,0 +1,351 @@
+"""Whose turn it is: rules in declared order, then the pattern's default."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import msgspec
+
+from turnloom.agents.events import (
+    ChanceDrawn,
+    QuestionAnswered,
+    SpeakerPicked,
+    TransferChosen,
+    TurnFinished,
+    UserText,
+)
+from turnloom.agents.spec import (
+    SELECTOR,
+    TERMINATE,
+    USER,
+    Ask,
+    Decision,
+    Draw,
+    Finish,
+    Given,
+    Pick,
+    Products,
+    Question,
+    RunState,
+    Select,
+    TakeTurn,
+    Transfer,
+)
+from turnloom.conversation.events import Considered, RouteDecided
+from turnloom.conversation.logic.reach import candidates_of
+from turnloom.conversation.logic.transfers import transfer
+from turnloom.conversation.spec import Conversation, Floor, Rule
+from turnloom.guards.events import SelectionMade
+from turnloom.guards.logic.recovering import instead
+from turnloom.log.spec import Fact
+from turnloom.variables.logic.conditions import judge
+
+
+def _on_route(floor: Floor, fact: RouteDecided) -> None:
+    floor.next, floor.reason, floor.choice, floor.picked = fact.target, fact.reason, 0, ""
+
+
+def _on_turn(floor: Floor, fact: TurnFinished) -> None:
+    floor.last, floor.agent, floor.next, floor.selected = fact.agent, fact.agent, None, ""
+    floor.streak[fact.agent] = floor.streak.get(fact.agent, 0) + 1
+
+
+def _on_user(floor: Floor, fact: UserText) -> None:
+    if fact.author == USER:
+        floor.last, floor.next, floor.selected = USER, None, ""
+        floor.streak.clear()
+
+
+def _on_transfer(floor: Floor, fact: TransferChosen) -> None:
+    floor.choice = fact.rule
+
+
+def _on_drawn(floor: Floor, fact: ChanceDrawn) -> None:
+    floor.picked = fact.drawn
+
+
+def _on_picked(floor: Floor, fact: SpeakerPicked) -> None:
+    floor.picked = fact.picked
+
+
+def _on_answered(floor: Floor, fact: QuestionAnswered) -> None:
+    if fact.tool == SELECTOR:
+        floor.picked = str(fact.value)
+
+
+def _on_selected(floor: Floor, fact: SelectionMade) -> None:
+    """Who was chosen in place of somebody else gets a route of its own."""
+    floor.selected, floor.category = fact.chosen, fact.category
+    if fact.chosen != fact.meant:
+        floor.next = None
+
+
+_FOLDS: dict[type, Callable[[Floor, Any], None]] = {
+    RouteDecided: _on_route,
+    TurnFinished: _on_turn,
+    UserText: _on_user,
+    TransferChosen: _on_transfer,
+    ChanceDrawn: _on_drawn,
+    SpeakerPicked: _on_picked,
+    QuestionAnswered: _on_answered,
+    SelectionMade: _on_selected,
+}
+
+
+class Way(NamedTuple):
+    """Where the work goes next, and why."""
+
+    target: str
+    reason: str
+
+
+class Conversing:
+    """A conversation as something that decides whose turn it is."""
+
+    form = "conversation"
+    products: Mapping[str, Products] = {}
+    progress = Floor
+    folds: Mapping[type, Callable[[Any, Any], None]] = _FOLDS
+
+    def __init__(self, conversation: Conversation) -> None:
+        self.conversation = conversation
+        self.name = conversation.name
+        self.version = conversation.version
+        self.agents = conversation.agents
+        self.variables = conversation.variables
+        self.triggers = conversation.triggers
+        self.toolkit = conversation.toolkit
+        self.outputs = conversation.outputs
+        self.hooks = conversation.hooks
+        self.message_hooks = conversation.message_hooks
+        self._setup = conversation.orchestrator
+        self._roster = list(self.agents)
+        self._before_reply = _some(conversation, lambda rule: rule.pre)
+        self._after_reply = _some(conversation, lambda rule: not rule.pre)
+        self._by_model = _some(conversation, lambda rule: rule.llm)
+        limited = (a.name for a in self.agents.values() if a.max_consecutive_auto_reply is not None)
+        self._steered = {*self._before_reply, *limited}
+        self._candidates = candidates_of(self._setup)
+
+    def begin(self) -> Floor:
+        """Nobody has spoken."""
+        return Floor()
+
+    def due(self, state: RunState) -> datetime | None:
+        """When something is overdue: a conversation itself waits for nothing."""
+        return None
+
+    def overdue(self, state: RunState, now: datetime) -> Sequence[tuple[str, Fact]]:
+        """What is on record when its time has come: nothing."""
+        return ()
+
+    def given(self, state: RunState, turn: int) -> Given | None:
+        """The artifacts that an open turn is about: none."""
+        return None
+
+    def selected(self, state: RunState, turn: int) -> Sequence[str]:
+        """The category in which a guard chose the agent of an open turn for it, if one did."""
+        floor: Floor = state.progress
+        return (floor.category,) if floor.selected == state.open[turn].agent else ()
+
+    def shows(self, agent: str) -> bool:
+        """Whether the user sees what this agent says."""
+        visible = self.conversation.visible
+        return visible is None or agent in visible
+
+    def transfers(self, agent: str, state: RunState) -> Sequence[Transfer]:
+        """The handoffs that the agent's model may choose at this moment."""
+        rules = self._by_model.get(agent)
+        return [transfer(rule, state.values, state.absent) for rule in rules] if rules else ()
+
+    def decide(self, state: RunState) -> Decision:
+        """The next speaker, with the route on record; or who is to pick one."""
+        floor: Floor = state.progress
+        if floor.next is not None:
+            return self._go(state, Way(floor.next, floor.reason), ())
+        route = self._route(state, floor)
+        if not isinstance(route, RouteDecided):
+            return route
+        first, then = _ROUTES[bool(floor.selected)]
+        route = self._rotated(state, route)
+        moment = _moment(state)
+        if route.target not in self._steered:
+            return self._go(state, route, ((f"{moment}/{first}", route),))
+        routes = self._before(state, route)
+        routes[-1] = self._limited(floor, routes[-1])
+        facts = tuple(
+            (f"{moment}/{then}.{n}" if n else f"{moment}/{first}", each)
+            for n, each in enumerate(routes)
+        )
+        return self._go(state, routes[-1], facts)
+
+    def _rotated(self, state: RunState, route: RouteDecided) -> RouteDecided:
+        """The route, unless its target goes round in circles and somebody else is there."""
+        other = instead(state, route.target, self._roster)
+        if other is None:
+            return route
+        reason = f"loop detection: {route.target} goes round in circles, another one speaks"
+        return msgspec.structs.replace(route, target=other, reason=reason)
+
+    def _go(
+        self, state: RunState, way: Way | RouteDecided, facts: tuple[tuple[str, Fact], ...]
+    ) -> Decision:
+        if way.target == TERMINATE:
+            return Finish(way.reason, facts)
+        if way.target == USER:
+            return Ask(self._question(state), facts)
+        if way.target in self._candidates and not state.progress.selected:
+            return Select(f"{_moment(state)}/selection", way.target, facts)
+        return TakeTurn(way.target, facts)
+
+    def _question(self, state: RunState) -> Question:
+        opening = self._setup.initial_message_to_user
+        prompt = opening if opening and not state.turns and not state.progress.last else ""
+        return Question(f"{_moment(state)}/ask", prompt or "", state.user)
+
+    def _route(self, state: RunState, floor: Floor) -> RouteDecided | Decision:
+        setup = self._setup
+        if floor.selected:
+            reason = "a guard chose it among the candidates"
+            return RouteDecided(floor.last, floor.selected, reason)
+        if not floor.last:
+            target = USER if setup.startup_mode == "UserDriven" else self._first()
+            return RouteDecided("", target, f"startup: {setup.startup_mode}")
+        if setup.max_turns is not None and state.turns >= setup.max_turns:
+            return RouteDecided(floor.last, TERMINATE, f"max_turns: {setup.max_turns} reached")
+        considered: list[Considered] = []
+        for rule in self._after_reply.get(floor.last, ()):
+            entry = _consider(rule, state, floor.choice)
+            considered.append(entry)
+            if entry.fired:
+                return RouteDecided(floor.last, rule.target, _named(rule), tuple(considered))
+        way = self._default(state, floor)
+        if not isinstance(way, Way):
+            return way
+        return RouteDecided(floor.last, way.target, way.reason, tuple(considered))
+
+    def _limited(self, floor: Floor, route: RouteDecided) -> RouteDecided:
+        """The route, unless its target has replied as often in a row as it may."""
+        agent = self.agents.get(route.target)
+        most = agent.max_consecutive_auto_reply if agent else None
+        if most is None or floor.streak.get(route.target, 0) < most:
+            return route
+        end = USER if self._setup.human_in_the_loop else TERMINATE
+        reason = f"max_consecutive_auto_reply: {route.target} replied {most} times"
+        return msgspec.structs.replace(route, target=end, reason=reason)
+
+    def _before(self, state: RunState, route: RouteDecided) -> list[RouteDecided]:
+        """The route, and those that rules judged before a reply make of it.
+
+        Rules that lead in a circle are followed once: whom they come back to replies.
+        """
+        routes, met = [route], set[str]()
+        while (agent := routes[-1].target) in self._before_reply:
+            if agent in met:
+                reason = f"{routes[-1].reason}; {agent} was passed over once and replies"
+                routes[-1] = msgspec.structs.replace(routes[-1], reason=reason)
+                break
+            met.add(agent)
+            rules = self._before_reply[agent]
+            entries = [_consider(rule, state, 0) for rule in rules]
+            fired = next((n for n, entry in enumerate(entries) if entry.fired), None)
+            if fired is None:
+                considered = (*routes[-1].considered, *entries)
+                routes[-1] = msgspec.structs.replace(routes[-1], considered=considered)
+                break
+            rule = rules[fired]
+            reason = f"{_named(rule)}, before {agent} would reply"
+            routes.append(RouteDecided(agent, rule.target, reason, tuple(entries[: fired + 1])))
+        return routes
+
+    def _default(self, state: RunState, floor: Floor) -> Way | Decision:
+        """What the pattern says when no rule fires."""
+        first = self._setup.initial_agent
+        match self._setup.orchestration_pattern:
+            case "DefaultPattern":
+                return self._usual(floor)
+            case _ if first is not None and not floor.agent:
+                return Way(first, "no rule fired: initial_agent replies first")
+            case "RoundRobinPattern":
+                ring = [*self._roster, *self._people()]
+                last = floor.last if floor.last in ring else floor.agent
+                place = ring.index(last) if last else -1
+                return Way(ring[(place + 1) % len(ring)], "no rule fired: the next in the round")
+            case pattern:
+                among = self._others(floor)
+                if len(among) == 1:
+                    return Way(among[0], "no rule fired: the only one there is")
+                if floor.picked:
+                    return Way(floor.picked, f"no rule fired: {_WHO_PICKS[pattern]} picked")
+                return _picking(pattern, state, among)
+
+    def _usual(self, floor: Floor) -> Way:
+        if floor.last == USER:
+            back = floor.agent or self._first()
+            return Way(back, "no rule fired: back to whom the user answered")
+        if self._setup.human_in_the_loop:
+            return Way(USER, "no rule fired: the user, as human_in_the_loop is set")
+        return Way(TERMINATE, "no rule fired: the end")
+
+    def _people(self) -> list[str]:
+        return [USER] if self._setup.human_in_the_loop else []
+
+    def _others(self, floor: Floor) -> tuple[str, ...]:
+        """Who can be picked: everybody but the one who spoke last, if there is somebody else."""
+        everybody = [*self._roster, *self._people()]
+        if self._setup.orchestration_pattern == "ManualPattern":
+            return (*everybody, TERMINATE)
+        others = [name for name in everybody if name != floor.last]
+        return tuple(others or everybody)
+
+    def _first(self) -> str:
+        return self._setup.initial_agent or self._roster[0]
+
+
+def _some(
+    conversation: Conversation, wanted: Callable[[Rule], bool]
+) -> dict[str, tuple[Rule, ...]]:
+    """Some of the rules, by whoever has any."""
+    found = {source: tuple(filter(wanted, rules)) for source, rules in conversation.rules.items()}
+    return {source: rules for source, rules in found.items() if rules}
+
+
+# What routes of one moment are called on record: as the rules say, and after a guard chose.
+_ROUTES = (("route", "pre"), ("selected", "selected.pre"))
+
+_WHO_PICKS = {"RandomPattern": "chance", "AutoPattern": "the model", "ManualPattern": "the user"}
+
+
+def _picking(pattern: str, state: RunState, among: tuple[str, ...]) -> Decision:
+    """What has to happen before it is known who speaks next."""
+    moment = _moment(state)
+    match pattern:
+        case "RandomPattern":
+            return Draw(f"{moment}/draw", among)
+        case "AutoPattern":
+            return Pick(f"chat/pick/{moment}", among)
+        case _:
+            schema = {"enum": list(among)}
+            prompt = "Who speaks next?"
+            question = Question(f"{moment}/pick", prompt, state.user, SELECTOR, None, schema=schema)
+            return Ask(question)
+
+
+def _named(rule: Rule) -> str:
+    return f"{'string_llm' if rule.llm else rule.kind} rule {rule.number}"
+
+
+def _consider(rule: Rule, state: RunState, choice: int) -> Considered:
+    if rule.llm:
+        chosen = rule.number == choice
+        why_not = "" if chosen else "the agent's model did not choose it"
+        return Considered(rule.number, rule.target, chosen, rule.said, {}, why_not)
+    if rule.condition is None:
+        return Considered(rule.number, rule.target, True)
+    holds, saw, why_not = judge(rule.condition, state.values, state.absent)
+    return Considered(rule.number, rule.target, holds, rule.said, saw, why_not)
+
+
+def _moment(state: RunState) -> str:
+    """A name for this point of the run that the same point always has."""
+    return f"t{state.turns}.{state.history.count}"

@@ -1,0 +1,215 @@
+"""JSON Schemas of the files of a workflow, so that editors and generators know what is allowed.
+
+A file is described by its models and the shape that they make, in `FILES`: the one place where
+another is added.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import msgspec
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+
+from turnloom.agents.logic.outputs.shipped import SCHEMA
+from turnloom.agents.spec import Agent, Script, Server, Tool
+from turnloom.conversation.spec import Handoff, Orchestrator, UiConfig
+from turnloom.errors import UsageError
+from turnloom.guards.spec import RunBudget, Selection
+from turnloom.kernel.values import nearest
+from turnloom.lifecycle.spec import LifecycleTool, MessageHook
+from turnloom.variables.logic.triggers import definition_model
+from turnloom.variables.spec import Exposure, TimerExpired
+
+Schema = dict[str, Any]
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+# Keys that also take a text, which the model reads into what it declares.
+_TEXTS = (
+    (Agent, "engine"),
+    (TimerExpired, "after"),
+    (LifecycleTool, "after"),
+    (Selection, "category"),
+    (RunBudget, "wall_time"),
+)
+_TEXT: Schema = {"type": "string"}
+
+# Keys of lists that also take one entry alone.
+_ALONE = ((Agent, "context"),)
+
+
+class File(NamedTuple):
+    """What a file holds: models, the shape they make, and the outer key that may be left out.
+
+    `beside` may stand next to the outer key; `parts` is what the shape refers to besides models.
+    """
+
+    models: tuple[type[BaseModel], ...]
+    shape: Schema
+    key: str | None = None
+    beside: Schema = {}
+    parts: Schema = {}
+
+
+def _variables() -> File:
+    definition = definition_model()
+    keys = {"definitions": _named(definition), "agents": _named(Exposure)}
+    shape = {"type": "object", "properties": keys, "additionalProperties": False}
+    return File((definition, Exposure), shape, "context_variables")
+
+
+def _handoffs() -> File:
+    # An object that is empty is what is left of a file whose last rule is gone.
+    shape = {"type": ["array", "object", "null"], "items": _ref(Handoff), "maxProperties": 0}
+    return File((Handoff,), shape, "handoff_rules")
+
+
+def _tools() -> File:
+    keys = {
+        "tools": _listed(Tool),
+        "lifecycle_tools": _listed(LifecycleTool),
+        "mcp_servers": _named(Server),
+    }
+    shape = {"type": ["object", "null"], "properties": keys, "additionalProperties": False}
+    return File((Tool, LifecycleTool, Server), shape)
+
+
+def _outputs() -> File:
+    registry = {
+        "type": ["object", "null"],
+        "additionalProperties": {"type": ["string", "null"]},
+    }
+    model = {
+        "if": {"type": "object", "properties": {"type": {"const": SCHEMA}}, "required": ["type"]},
+        "then": {"$ref": "#/$defs/shipped"},
+        "else": {"$ref": "#/$defs/field"},
+    }
+    models = {
+        "type": ["object", "array", "null"],
+        "additionalProperties": model,
+        "items": {**model, "required": ["name"]},
+    }
+    keys = {"models": models, "registry": registry}
+    shape = {"type": ["object", "null"], "properties": keys, "additionalProperties": False}
+    parts = {"field": _field(), "shipped": _shipped()}
+    return File((), shape, "structured_outputs", {"registry": registry}, parts)
+
+
+def _shipped() -> Schema:
+    """A model that names one of these schemas."""
+    return {
+        "properties": {"name": _TEXT, "type": _TEXT, SCHEMA: {"enum": list(FILES)}},
+        "required": [SCHEMA],
+        "additionalProperties": False,
+    }
+
+
+def _field() -> Schema:
+    """The language of fields: the name of a type or a model, or an object that says more."""
+    field = {"$ref": "#/$defs/field"}
+    words: Schema = {"type": "array", "minItems": 1}
+    keys: Schema = {
+        "name": _TEXT,
+        "type": _TEXT,
+        "description": _TEXT,
+        "fields": {"type": ["object", "null"], "additionalProperties": field},
+        "items": field,
+        "variants": {"type": "array", "items": field},
+        "values": {"anyOf": [words, field]},
+        "literal": words,
+        "enum": words,
+        "additional": field,
+        "default": {},
+        "optional": {"type": "boolean"},
+        "required": {"type": "boolean"},
+    }
+    return {
+        "type": ["string", "object"],
+        "properties": keys,
+        "required": ["type"],
+        "additionalProperties": False,
+    }
+
+
+FILES: dict[str, Callable[[], File]] = {
+    "context_variables": _variables,
+    "orchestrator": lambda: File((Orchestrator,), _ref(Orchestrator), "orchestrator"),
+    "agents": lambda: File((Agent,), _named(Agent, at_least=1), "agents"),
+    "handoffs": _handoffs,
+    "tools": _tools,
+    "structured_outputs": _outputs,
+    "hooks": lambda: File((MessageHook,), _listed(MessageHook), "hooks"),
+    "ui_config": lambda: File((UiConfig,), _ref(UiConfig)),
+    "script": lambda: File((Script,), _ref(Script)),
+}
+
+
+def schema_of(name: str) -> Schema:
+    """The schema of a file: what it may hold, with its outer key and without it.
+
+    Raises:
+        UsageError: no file has this name.
+    """
+    if name not in FILES:
+        hint = nearest(name, FILES)
+        remedy = f"Did you mean {hint!r}?" if hint else f"Names: {', '.join(FILES)}."
+        raise UsageError(f"There is no schema of {name!r}. {remedy}")
+    file = FILES[name]()
+    inner = {"$ref": f"#/$defs/{name}"}
+    root = inner if file.key is None else _enclosed(file.key, inner, file.beside)
+    definitions = {name: file.shape, **_definitions(file.models), **file.parts}
+    return {"$schema": _DIALECT, "title": name, **root, "$defs": definitions}
+
+
+# What an agent may answer with: each file of a workflow, by name.
+SCHEMAS = {name: partial(schema_of, name) for name in FILES}
+
+
+def written(schema: Schema) -> bytes:
+    """A schema as the text of a file, without the end of its last line."""
+    return msgspec.json.format(msgspec.json.encode(schema), indent=2)
+
+
+def _enclosed(key: str, inner: Schema, beside: Schema) -> Schema:
+    """Something under a key that may be left out; if it is there, little stands beside it."""
+    within = {"properties": {key: inner, **beside}, "additionalProperties": False}
+    return {"if": {"type": "object", "required": [key]}, "then": within, "else": inner}
+
+
+def _named(model: type[BaseModel], at_least: int = 0) -> Schema:
+    """Entries by name, or a list of entries with `name`."""
+    return {
+        "type": ["object", "array"] if at_least else ["object", "array", "null"],
+        "propertyNames": {"minLength": 1},
+        "additionalProperties": _ref(model),
+        "items": {**_ref(model), "required": ["name"]},
+        **({"minProperties": at_least, "minItems": at_least} if at_least else {}),
+    }
+
+
+def _listed(model: type[BaseModel]) -> Schema:
+    return {"type": ["array", "null"], "items": _ref(model)}
+
+
+def _ref(model: type[BaseModel]) -> Schema:
+    return {"$ref": f"#/$defs/{model.__name__}"}
+
+
+def _definitions(models: tuple[type[BaseModel], ...]) -> Schema:
+    """The schemas of models and of what they hold; entries by name may leave their `name` out."""
+    _, found = models_json_schema([(model, "validation") for model in models])
+    definitions: Schema = found.get("$defs", {})
+    for model in models:
+        entry = definitions[model.__name__]
+        entry["required"] = [key for key in entry.get("required", ()) if key != "name"]
+    for model, key in _TEXTS:
+        if model.__name__ in definitions:
+            keys = definitions[model.__name__]["properties"]
+            keys[key] = {"anyOf": [keys[key], {"type": "string"}]}
+    for model, key in _ALONE:
+        if model.__name__ in definitions:
+            keys = definitions[model.__name__]["properties"]
+            keys[key] = {"anyOf": [keys[key], keys[key]["items"]]}
+    return definitions

@@ -1,0 +1,75 @@
+"""What the checks of one workflow know of each other: names, places, problems."""
+
+from collections.abc import Mapping
+
+from turnloom.agents.spec import TERMINATE, USER
+from turnloom.kernel.documents import Document, Folder, Path
+from turnloom.kernel.models import Entry, Report
+from turnloom.kernel.values import as_object, nearest
+from turnloom.variables.logic.checking import CheckedVariables
+from turnloom.variables.spec import Definition, Variables
+
+
+class Scope:
+    """The names that a workflow declares, and the report that its checks share."""
+
+    def __init__(self, report: Report, folder: Folder, broken: frozenset[str]) -> None:
+        self.report = report
+        self.folder = folder
+        self.broken = broken
+        self.agent_names: set[str] = set()
+        self.agents_known = False
+        self.code_answers = False
+        self.variables_known = False
+        self.places: dict[str, tuple[Document, Path]] = {}
+        self.variable_names: frozenset[str] = frozenset()
+        self.variables = Variables()
+        self.declared: Mapping[str, Entry] = {}
+        self.views: Mapping[str, Entry] = {}
+        self.asking: list[tuple[Document, Path, str]] = []
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether all parts could be read and nothing wrong has been found so far."""
+        return not self.broken and all(each.severity != "error" for each in self.report.problems)
+
+    @property
+    def others_write(self) -> bool:
+        """Whether code is there that may set any derived variable at any time: tools, hooks, or
+        what answers for agents."""
+        declared = as_object(self.document("tools").value) or {}
+        hooks = self.report.part(self.document("hooks"), "hooks").value
+        played = (as_object(self.document("script").value) or {}).get("functions")
+        written = declared.get("tools") or declared.get("lifecycle_tools") or hooks or played
+        return self.code_answers or bool(written)
+
+    def document(self, part: str) -> Document:
+        """The document of a part, or an empty one."""
+        empty = Document(f"{self.folder.name}/{part}.yaml", {}, "")
+        return self.folder.documents.get(part, empty)
+
+    def know(self, checked: CheckedVariables) -> None:
+        """Take in the variables, also the names of those that are not valid."""
+        self.variables = checked.variables
+        self.declared, self.views = checked.declared, checked.views
+        self.variable_names = checked.names
+        self.variables_known = checked.complete and "context_variables" not in self.broken
+
+    def definition(self, name: str) -> Definition | None:
+        """The definition of a variable, if it is a valid one."""
+        return self.variables.definitions.get(name)
+
+    def check_agent(self, document: Document, path: Path, name: str, role: str) -> bool:
+        """Whether an agent exists; a note if not."""
+        if name in self.agent_names or not self.agents_known:
+            return True
+        known = sorted(self.agent_names)
+        hint = nearest(name, known)
+        remedy = f"Did you mean {hint!r}?" if hint else f"Declared: {', '.join(known)}."
+        message = f"Agent {name!r}, which {role}, is not declared."
+        self.report.add(document, path, "W020", message, remedy)
+        return False
+
+    def check_party(self, document: Document, path: Path, name: str, role: str) -> bool:
+        """Whether a name is an agent, the user or the end; a note if not."""
+        return name in (USER, TERMINATE) or self.check_agent(document, path, name, role)

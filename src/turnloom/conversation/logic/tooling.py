@@ -1,0 +1,233 @@
+"""Tools, servers of tools and hooks as a workflow declares them, each name checked."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from turnloom.agents.logic.outputs.checking import check_response
+from turnloom.agents.spec import DIGEST, SELECTOR, Agent, Outputs, Server, Tool, Toolkit
+from turnloom.conversation.logic.rules import check_condition
+from turnloom.conversation.logic.scope import Scope
+from turnloom.kernel.documents import Document, Path
+from turnloom.kernel.models import Entry
+from turnloom.kernel.values import Json, as_array, as_object, nearest
+from turnloom.lifecycle.logic import Checked, order_hooks, read_hooks
+from turnloom.lifecycle.spec import ALL, Hooks, MessageHook
+
+_KEYS = ("tools", "lifecycle_tools", "mcp_servers")
+
+
+class Declared(NamedTuple):
+    """A declared tool that is valid by itself, and where it stands."""
+
+    path: Path
+    tool: Tool
+
+
+class Tooling(NamedTuple):
+    """What a tools file declares, as far as it is valid by itself."""
+
+    document: Document
+    tools: Mapping[str, Declared]
+    servers: Mapping[str, Server]
+    complete: bool
+
+    @property
+    def words(self) -> dict[str, str]:
+        """What tools are called by: their names, functions and components."""
+        found: dict[str, str] = {}
+        for name, (_, tool) in self.tools.items():
+            component = tool.ui.component if tool.ui else None
+            for word in (name, tool.function, component):
+                if word:
+                    found.setdefault(word, name)
+        return found
+
+
+def read_tooling(scope: Scope) -> Tooling:
+    """The tools and servers that the tools file declares."""
+    document = scope.document("tools")
+    value = as_object(document.value)
+    if value is None:
+        if document.value is not None:
+            message = "The tools file must be an object."
+            scope.report.add(document, (), "W012", message, f"Write `{'`, `'.join(_KEYS)}`.")
+        return Tooling(document, {}, {}, document.value is None)
+    for key in value:
+        if key not in _KEYS:
+            scope.report.unknown(document, (key,), _KEYS)
+    tools, all_valid = _tools(scope, document, value.get("tools"))
+    listed = Entry(("mcp_servers",), value.get("mcp_servers"))
+    servers = scope.report.named(document, listed, "Server")
+    read = {
+        name: server
+        for name, entry in servers.entries.items()
+        if (server := scope.report.model(document, entry, Server)) is not None
+    }
+    complete = all_valid and "tools" not in scope.broken
+    return Tooling(document, tools, read, complete)
+
+
+def _tools(scope: Scope, document: Document, value: Any) -> tuple[dict[str, Declared], bool]:
+    """The valid tools by name, and whether these are all that are declared."""
+    items = as_array(value)
+    if items is None:
+        if value is not None:
+            message = "'tools' must be an array."
+            scope.report.add(document, ("tools",), "W012", message, "Write one entry per tool.")
+        return {}, value is None
+    found: dict[str, Declared] = {}
+    complete = True
+    for number, item in enumerate(items):
+        path: Path = ("tools", number)
+        tool = scope.report.model(document, Entry(path, item), Tool)
+        if tool is None:
+            complete = False
+        elif problem := _taken(tool.title, found):
+            scope.report.add(document, path, *problem, "Give it another `name`.")
+        else:
+            found[tool.title] = Declared(path, tool)
+    return found, complete
+
+
+def _taken(name: str, found: Mapping[str, Declared]) -> tuple[str, str] | None:
+    """The code and the message of the problem that a tool cannot be called so."""
+    if name == SELECTOR:
+        return "W026", f"A tool cannot be called {name!r}; who speaks next is asked by that word."
+    if name == DIGEST:
+        return "W013", f"Every workflow has a tool {DIGEST!r} of its own."
+    return ("W013", f"Tool {name!r} is declared twice.") if name in found else None
+
+
+def check_toolkit(
+    scope: Scope, tooling: Tooling, agents: Mapping[str, Agent], outputs: Outputs
+) -> Toolkit:
+    """The tools with the agents that have them and what people answer them."""
+    bound: dict[str, list[str]] = {}
+    for name, (path, tool) in tooling.tools.items():
+        document = tooling.document
+        if tool.agent is not None:
+            where = (*path, "agent")
+            if scope.check_agent(document, where, tool.agent, f"has tool {name!r}"):
+                bound.setdefault(tool.agent, []).append(name)
+        if tool.tool_type == "UI_Tool":
+            scope.asking.append((document, path, name))
+    _bind_listed(scope, tooling, agents, bound)
+    _check_bound(scope, tooling, agents, bound, outputs)
+    _check_modes(scope, agents, outputs)
+    for server in tooling.servers.values():
+        if server.agent is not None:
+            where = ("mcp_servers",)
+            scope.check_agent(tooling.document, where, server.agent, f"has {server.name!r}")
+    return Toolkit(
+        {name: tool for name, (_, tool) in tooling.tools.items()},
+        {agent: tuple(names) for agent, names in bound.items()},
+        tuple(tooling.servers.values()),
+        tooling.words,
+        dict(_responses(scope, tooling, outputs)),
+    )
+
+
+def _bind_listed(
+    scope: Scope, tooling: Tooling, agents: Mapping[str, Agent], bound: dict[str, list[str]]
+) -> None:
+    """Bind what agents list themselves."""
+    known = [*tooling.tools, DIGEST]
+    for agent in agents.values():
+        document, path = scope.places[agent.name]
+        for number, name in enumerate(agent.tools):
+            if name in tooling.tools:
+                names = bound.setdefault(agent.name, [])
+                names += [name] if name not in names else []
+            elif name != DIGEST and tooling.complete:
+                hint = nearest(name, known)
+                remedy = f"Did you mean {hint!r}?" if hint else f"Declared: {', '.join(known)}."
+                message = f"Agent {agent.name!r} has tool {name!r}, which is not declared."
+                scope.report.add(document, (*path, "tools", number), "W045", message, remedy)
+
+
+def _check_bound(
+    scope: Scope,
+    tooling: Tooling,
+    agents: Mapping[str, Agent],
+    bound: Mapping[str, list[str]],
+    outputs: Outputs,
+) -> None:
+    """Note tools that nobody has, and tools that wait for an output that nobody gives."""
+    holders: dict[str, list[str]] = {}
+    for agent, names in bound.items():
+        for name in names:
+            holders.setdefault(name, []).append(agent)
+    for name, (path, tool) in tooling.tools.items():
+        if name not in holders and tool.agent is None:
+            message = f"No agent has tool {name!r}."
+            remedy = "Name one as its `agent`, list it under an agent's `tools`, or remove it."
+            scope.report.warn(tooling.document, path, "W046", message, remedy)
+        for agent in holders.get(name, ()) if tool.auto_invoke and outputs.complete else ():
+            if agent in agents and agent not in outputs.registry:
+                message = f"Tool {name!r} takes the output of {agent!r}, which has no form."
+                remedy = "Give the agent one in `structured_outputs`, or drop `auto_invoke`."
+                scope.report.add(tooling.document, (*path, "auto_invoke"), "W047", message, remedy)
+
+
+def _check_modes(scope: Scope, agents: Mapping[str, Agent], outputs: Outputs) -> None:
+    """Note agents whose tools all wait for an output that they do not give."""
+    for agent in agents.values():
+        if agent.auto_tool_mode and outputs.complete and agent.name not in outputs.registry:
+            document, path = scope.places[agent.name]
+            message = f"Agent {agent.name!r} calls its tools with its output, which has no form."
+            remedy = "Give it one in `structured_outputs`, or drop `auto_tool_mode`."
+            scope.report.add(document, (*path, "auto_tool_mode"), "W047", message, remedy)
+
+
+def _responses(scope: Scope, tooling: Tooling, outputs: Outputs) -> Iterator[tuple[str, Json]]:
+    """The JSON Schemas of what people answer tools."""
+    for name, (path, tool) in tooling.tools.items():
+        if tool.ui is not None and tool.ui.response is not None:
+            entry = Entry((*path, "ui", "response"), tool.ui.response)
+            model = check_response(scope.report, tooling.document, entry, outputs)
+            if model is not None:
+                yield name, model.schema
+
+
+def read_lifecycle(scope: Scope, document: Document) -> list[Checked]:
+    """The hooks that the tools file declares, as far as each is valid by itself."""
+    declared = as_object(document.value) or {}
+    entry = Entry(("lifecycle_tools",), declared.get("lifecycle_tools"))
+    return read_hooks(scope.report, document, entry)
+
+
+def check_message_hooks(scope: Scope) -> list[tuple[Path, MessageHook]]:
+    """The message hooks of a workflow that are valid, and where each stands."""
+    document = scope.document("hooks")
+    entry = scope.report.part(document, "hooks")
+    items = as_array(entry.value)
+    if items is None:
+        if entry.value:
+            message = "Message hooks must be a list under `hooks`."
+            scope.report.add(document, entry.path, "W012", message, "Write one entry per hook.")
+        return []
+    found: list[tuple[Path, MessageHook]] = []
+    for number, item in enumerate(items):
+        path = (*entry.path, number)
+        hook = scope.report.model(document, Entry(path, item), MessageHook)
+        if hook is not None:
+            if hook.hook_agent != ALL:
+                scope.check_agent(document, (*path, "hook_agent"), hook.hook_agent, "has a hook")
+            found.append((path, hook))
+    return found
+
+
+def check_hooks(scope: Scope, tooling: Tooling) -> Hooks:
+    """The hooks of a workflow by trigger, in the order in which they run."""
+    document = tooling.document
+    checked = read_lifecycle(scope, document)
+    conditions = {
+        number: check_condition(scope, document, (*each.path, "when"), each.declared.when)
+        for number, each in enumerate(checked)
+        if each.declared.when is not None
+    }
+    for each in checked:
+        if each.declared.agent is not None:
+            where = (*each.path, "agent")
+            scope.check_agent(document, where, each.declared.agent, "has a hook")
+    return order_hooks(scope.report, document, checked, conditions)

@@ -1,0 +1,139 @@
+"""What a user declares about a conversation."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import msgspec
+from pydantic import BeforeValidator, Field
+
+from turnloom.agents.spec import TERMINATE, USER, Agent, OutputModel, Script, Toolkit
+from turnloom.guards.spec import NO_GUARDS, Guards
+from turnloom.kernel.models import Declared
+from turnloom.kernel.values import Json
+from turnloom.lifecycle.spec import Hooks, MessageHook
+from turnloom.variables.logic.conditions import Condition
+from turnloom.variables.logic.derivation import Triggers
+from turnloom.variables.spec import Variables
+
+Startup = Literal["AgentDriven", "UserDriven", "BackendOnly"]
+Pattern = Literal[
+    "DefaultPattern", "RoundRobinPattern", "AutoPattern", "RandomPattern", "ManualPattern"
+]
+
+# Other words for the same thing, as workflows from elsewhere have them.
+_ALIASES = {
+    "context": "expression",
+    "context_expression": "expression",
+    "llm": "string_llm",
+    "before_reply": "pre",
+    "immediate": "pre",
+    "context_pre": "pre",
+}
+
+
+def _usual(word: Json) -> Json:
+    """The word that we use for a word."""
+    return _ALIASES.get(word, word) if isinstance(word, str) else word
+
+
+def _party(name: Json) -> Json:
+    """Whoever is not an agent, in whatever case it is written."""
+    lowered = name.lower() if isinstance(name, str) else name
+    return lowered if lowered in (USER, TERMINATE) else name
+
+
+Party = Annotated[str, BeforeValidator(_party)]
+
+
+class Orchestrator(Declared):
+    """How a conversation starts, ends, and goes on when no rule fires."""
+
+    workflow_name: str | None = None
+    version: str = "1"
+    orchestration_pattern: Pattern = "DefaultPattern"
+    startup_mode: Startup = "AgentDriven"
+    initial_agent: str | None = None
+    initial_message: str | None = None
+    initial_message_to_user: str | None = None
+    max_turns: int | None = Field(default=None, ge=1)
+    human_in_the_loop: bool = False
+    database_name: str | None = Field(default=None, min_length=1)
+    model: str | None = Field(default=None, min_length=1)
+    entry_point: bool = False
+    guards: Guards = NO_GUARDS
+
+
+class Handoff(Declared):
+    """A rule that passes the turn."""
+
+    source_agent: Party
+    target_agent: Party
+    handoff_type: Literal["condition", "after_work"]
+    condition_type: Annotated[
+        Literal["expression", "string_llm"] | None, BeforeValidator(_usual)
+    ] = None
+    condition_scope: Annotated[Literal["pre"] | None, BeforeValidator(_usual)] = None
+    condition: str | None = None
+    transition_target: Literal["AgentTarget", "RevertToUserTarget", "TerminateTarget"] | None = None
+
+
+class UiConfig(Declared):
+    """What the user is shown."""
+
+    visual_agents: tuple[str, ...] = Field(default=(), strict=False)
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """A handoff, ready to be judged; `number` is its place in the file, from 1.
+
+    One with `llm` is judged by the agent's model, from what is `said`; one with `pre` is judged
+    before the agent would reply.
+    """
+
+    number: int
+    target: str
+    kind: str
+    condition: Condition | None
+    said: str
+    llm: bool = False
+    pre: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """A checked conversation."""
+
+    name: str
+    version: str
+    digest: str
+    orchestrator: Orchestrator
+    agents: Mapping[str, Agent]
+    variables: Variables
+    triggers: Triggers
+    rules: Mapping[str, tuple[Rule, ...]]
+    script: Script
+    toolkit: Toolkit
+    outputs: Mapping[str, OutputModel]
+    hooks: Hooks
+    message_hooks: tuple[MessageHook, ...] = ()
+    visible: frozenset[str] | None = None
+
+
+class Floor(msgspec.Struct):
+    """Who spoke last, which agent spoke last, and who is to speak next if that is decided.
+
+    `choice` is the rule that the last agent's model chose, `picked` who was drawn or picked, and
+    `streak` how often each agent spoke since the user did. `selected` is the candidate that a guard
+    chose for the next turn, in which `category`.
+    """
+
+    last: str = ""
+    agent: str = ""
+    next: str | None = None
+    reason: str = ""
+    choice: int = 0
+    picked: str = ""
+    streak: dict[str, int] = {}
+    selected: str = ""
+    category: str = ""

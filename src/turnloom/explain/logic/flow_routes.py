@@ -1,0 +1,142 @@
+"""Where a flow went, from its log: branches, forks, loops, approvals, and why it stopped."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from turnloom.agents.events import QuestionAnswered, QuestionAsked
+from turnloom.errors import UsageError
+from turnloom.explain.logic.causes import Causes
+from turnloom.explain.logic.words import words
+from turnloom.explain.spec.flow import FlowRouteExplained
+from turnloom.explain.spec.text import moment, one_line
+from turnloom.flow import events as flow
+from turnloom.flow.logic.flowing import Flowing
+from turnloom.kernel.values import preview
+from turnloom.log.events import ENDS
+from turnloom.log.spec import Event
+
+ROUTES = (
+    flow.BranchTaken,
+    flow.ForkOpened,
+    flow.ForkFailed,
+    flow.ForkJoined,
+    flow.LoopPassed,
+    flow.LoopEnded,
+    flow.ApprovalDecided,
+    flow.StepFailed,
+    flow.FlowStopped,
+)
+
+# Links of the chain of causes that say why; further back is what came before that.
+LINKS = 3
+
+# What stopping leads to.
+_AFTER = (flow.StepSkipped, flow.StepCompensated, flow.StepCompleted, flow.StepFailed)
+
+
+def is_flow(events: Sequence[Event]) -> bool:
+    """Whether steps of a flow are taken in a run."""
+    return events[0].data.form == Flowing.form
+
+
+def explain_flow_route(events: Sequence[Event], seq: int) -> FlowRouteExplained:
+    """Why the flow went where it went at an event, or at the next such event after it.
+
+    Raises:
+        UsageError: nothing was decided there or after it.
+    """
+    routes = [event for event in events if isinstance(event.data, ROUTES)]
+    found = next((event for event in routes if event.seq >= seq), None)
+    if found is None or seq < 1:
+        known = ", ".join(str(event.seq) for event in routes) or "none"
+        raise UsageError(f"Nothing was decided at seq {seq} or after it. It was at: {known}.")
+    return FlowRouteExplained(
+        found.run,
+        found.seq,
+        seq,
+        found.kind,
+        getattr(found.data, "place", ""),
+        words(found),
+        tuple(_went_by(events, found)),
+        Causes(events).of(found)[:LINKS],
+        tuple(_came_of(events, found)),
+    )
+
+
+def _went_by(events: Sequence[Event], route: Event) -> Iterator[str]:
+    """What a decision went by, as far as its own event does not say it."""
+    match route.data:
+        case flow.BranchTaken(value=value, case=case):
+            yield f"Value: {preview(value)}; path: {case or 'none is for it'}"
+        case flow.LoopPassed(place=place) | flow.LoopEnded(place=place):
+            for event in _passes(events, place, route.seq):
+                yield f"seq {event.seq}: {words(event)}"
+        case flow.ApprovalDecided():
+            yield from _asked(events, route)
+        case flow.StepFailed(attempt=attempt, stack=stack, handler=handler):
+            yield f"Attempt: {attempt}; handled by: {handler or 'nothing in the step'}"
+            yield from [stack] if stack else []
+        case flow.FlowStopped(cause=cause):
+            yield f"Cause: {cause}"
+        case _:
+            return
+
+
+def _passes(events: Sequence[Event], place: str, until: int) -> Iterator[Event]:
+    for event in events:
+        fact = event.data
+        if isinstance(fact, flow.LoopPassed) and fact.place == place and event.seq <= until:
+            yield event
+
+
+def _asked(events: Sequence[Event], route: Event) -> Iterator[str]:
+    """What an approver was asked, and what they said."""
+    question = route.id.removesuffix("/decided")
+    for event in events:
+        match event.data:
+            case QuestionAsked(question=id, to=to, prompt=prompt, due=due) if id == question:
+                until = f", until {moment(due)}" if due else ""
+                yield f"seq {event.seq}: {to} was asked {one_line(prompt)}{until}"
+            case QuestionAnswered(question=id) if id == question:
+                yield f"seq {event.seq}: {words(event)}"
+            case _:
+                continue
+
+
+def _came_of(events: Sequence[Event], route: Event) -> Iterator[str]:
+    """What followed: after a stop, everything up to the end; else what came next there."""
+    after = [event for event in events if event.seq > route.seq]
+    if isinstance(route.data, flow.FlowStopped):
+        for event in after:
+            if isinstance(event.data, _AFTER) or event.kind in ENDS:
+                yield f"seq {event.seq}: {words(event)}"
+        return
+    if (found := following(after, _strand(route.data))) is not None:
+        yield f"seq {found.seq}: {words(found)}"
+
+
+def following(later: Sequence[Event], strand: str) -> Event | None:
+    """What comes next in a line of work, of these events."""
+    kinds = (flow.StepStarted, flow.StepRetried, *ROUTES)
+    for event in later:
+        is_next = isinstance(event.data, kinds) and _is_in(event.data, strand)
+        if is_next or event.kind in ENDS:
+            return event
+    return None
+
+
+def after_turn(events: Sequence[Event], later: Sequence[Event], turn: int) -> Event | None:
+    """What comes next in the line of work whose step an agent took in a turn."""
+    steps = (event.data for event in events if isinstance(event.data, flow.StepStarted))
+    strand = next((fact.strand for fact in steps if fact.turn == turn), "")
+    return following(later, strand)
+
+
+def _strand(fact: Any) -> str:
+    return getattr(fact, "strand", "")
+
+
+def _is_in(fact: Any, strand: str) -> bool:
+    """Whether something belongs to a line of work, or to a path that it opened."""
+    own = _strand(fact)
+    return own == strand or own.startswith(strand) or isinstance(fact, flow.FlowStopped)

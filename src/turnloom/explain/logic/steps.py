@@ -1,0 +1,289 @@
+"""What happened in a turn, from its events: one step for each call, in the order they began."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from turnloom.agents import events as agents
+from turnloom.agents.spec import ToolCall, Usage
+from turnloom.assembly.events import FrameAssembled
+from turnloom.board.events import ArtifactConsumed
+from turnloom.explain.logic.artifacts import Artifacts
+from turnloom.explain.logic.board_steps import board_step
+from turnloom.explain.logic.calls import Part, call_of, model_call_of, number_of, part_of, place_of
+from turnloom.explain.logic.words import words
+from turnloom.explain.spec import details
+from turnloom.explain.spec import steps as spec
+from turnloom.guards.events import BudgetReserved
+from turnloom.lifecycle import events as lifecycle
+from turnloom.log.events import RunPaused
+from turnloom.log.spec import Event
+from turnloom.variables import events as variables
+
+T = TypeVar("T")
+
+# What a call is known by and how it ended: told by its step.
+_HEADS = (
+    agents.ModelCalled,
+    agents.ModelAnswered,
+    agents.ModelFailed,
+    agents.ToolCalled,
+    agents.ToolReturned,
+    agents.ToolFailed,
+    agents.TransferChosen,
+    lifecycle.LifecycleToolCall,
+    lifecycle.LifecycleToolResult,
+    lifecycle.LifecycleToolError,
+    lifecycle.MessageHookCalled,
+    lifecycle.MessageHooked,
+    lifecycle.MessageHookFailed,
+)
+
+# What is told elsewhere: by the turn, by what woke it, by its frame, by the question it belongs to.
+_APART = (
+    agents.TurnStarted,
+    agents.TurnFinished,
+    FrameAssembled,
+    RunPaused,
+    agents.QuestionAnswered,
+    agents.QuestionExpired,
+    ArtifactConsumed,
+)
+
+
+class Call(NamedTuple):
+    """The events that one call left, in order."""
+
+    key: str
+    events: list[Event]
+
+    def one(self, *facts: type[T]) -> tuple[Event, T] | None:
+        """The first of its events that holds one of these facts, with the fact."""
+        found = (event for event in self.events if isinstance(event.data, facts))
+        return next(((event, event.data) for event in found), None)
+
+
+def calls(own: Sequence[Event]) -> list[Call]:
+    """The events of a turn by the calls that left them; an event of no call stands alone."""
+    found: dict[str, Call] = {}
+    for event in own:
+        key = call_of(event)
+        events = found.setdefault(key or event.id, Call(key, [])).events
+        # What is reserved for a call is on record just before it, and told within it.
+        is_head = len(events) == 1 and isinstance(events[0].data, BudgetReserved)
+        events.insert(0 if is_head else len(events), event)
+    return list(found.values())
+
+
+def steps(turn: Sequence[Call], artifacts: Artifacts) -> list[spec.Step]:
+    """What happened in a turn, in order."""
+    asked = {call.key: wanted for call in turn for wanted in [_wanted(call)] if wanted}
+    given = exchanges_given(turn)
+    made: list[spec.Step] = []
+    for call in turn:
+        tool = asked.get(model_call_of(call.key), ())
+        step = _step(call, tool, given) or board_step(call.events, artifacts)
+        if step is not None:
+            made.append(step)
+        else:
+            made += _details(call)
+    return made
+
+
+def exchanges_given(turn: Sequence[Call]) -> dict[str, int]:
+    """How many exchanges each model call of a turn was given, by its key.
+
+    Each engine before left one; each call of this one too, and those that it had with tools of its
+    own.
+    """
+    found: dict[str, int] = {}
+    left: dict[Part, int] = {}
+    for call in turn:
+        if isinstance(call.events[0].data, agents.ModelCalled):
+            part, answered = part_of(call.key), call.one(agents.ModelAnswered)
+            found[call.key] = left.get(part, part.engine)
+            left[part] = found[call.key] + 1 + (len(answered[1].before) if answered else 0)
+    return found
+
+
+def _wanted(call: Call) -> Sequence[ToolCall]:
+    """The tools that a model call wanted called."""
+    answered = call.one(agents.ModelAnswered)
+    return answered[1].calls if answered else ()
+
+
+def _step(call: Call, wanted: Sequence[ToolCall], given: Mapping[str, int]) -> spec.Step | None:
+    match call.events[0].data:
+        case agents.ModelCalled():
+            return _model(call, given[call.key])
+        case agents.ToolCalled() | agents.ToolFailed():
+            return _tool(call, wanted)
+        case lifecycle.LifecycleToolCall() | lifecycle.LifecycleToolResult():
+            return _hook(call)
+        case lifecycle.MessageHookCalled():
+            return _message_hook(call)
+        case agents.TransferChosen(rule=rule, target=target):
+            return spec.Transferred(call.events[0].seq, rule, target, tuple(_details(call)))
+        case _:
+            return None
+
+
+def _model(call: Call, given: int) -> spec.ModelAsked:
+    first, number, part = call.events[0], number_of(call.key), part_of(call.key)
+    outcome, usage, wanted, error, took, model = "open", Usage(), (), "", None, ""
+    if answered := call.one(agents.ModelAnswered):
+        outcome, usage, wanted = "answered", answered[1].usage, answered[1].calls
+        took, model = _seconds(first, answered[0]), answered[1].model
+    elif failed := call.one(agents.ModelFailed):
+        outcome, error = "failed", f"{failed[1].error}: {failed[1].message}"
+        took = _seconds(first, failed[0])
+    return spec.ModelAsked(
+        first.seq,
+        number,
+        first.data.engine,
+        first.data.request,
+        given,
+        outcome,
+        took,
+        usage,
+        wanted,
+        error,
+        tuple(_details(call)),
+        part.name,
+        model,
+    )
+
+
+def _tool(call: Call, wanted: Sequence[ToolCall]) -> spec.ToolUsed:
+    first, place = call.events[0], place_of(call.key)
+    asked = wanted[place].arguments if place < len(wanted) else None
+    outcome, result, error, took = "open", None, "", None
+    if returned := call.one(agents.ToolReturned):
+        outcome, result, took = "returned", returned[1].result, _seconds(first, returned[0])
+    elif failed := call.one(agents.ToolFailed):
+        outcome, took = "failed", _seconds(first, failed[0])
+        error = f"{failed[1].error}: {failed[1].message}"
+    within = tuple(_details(call))
+    return spec.ToolUsed(
+        first.seq,
+        first.data.tool,
+        number_of(model_call_of(call.key)),
+        "/auto." in call.key,
+        getattr(first.data, "arguments", asked),
+        outcome,
+        result,
+        error,
+        took,
+        _waited(within),
+        within,
+        part_of(call.key).name,
+    )
+
+
+def _hook(call: Call) -> spec.HookRan:
+    first = call.events[0]
+    ended = call.one(lifecycle.LifecycleToolResult, lifecycle.LifecycleToolError)
+    fact = ended[1] if ended else None
+    failed = fact if isinstance(fact, lifecycle.LifecycleToolError) else None
+    within = tuple(_details(call))
+    return spec.HookRan(
+        first.seq,
+        first.data.hook,
+        first.data.trigger,
+        fact.status if fact else "open",
+        fact.attempts if fact else 1,
+        fact.elapsed_ms if fact else None,
+        _waited(within),
+        first.data.restored,
+        getattr(fact, "result", None),
+        f"{failed.error}: {failed.message}" if failed else "",
+        within,
+    )
+
+
+def _message_hook(call: Call) -> spec.HookRan:
+    first = call.events[0]
+    ended = call.one(lifecycle.MessageHooked, lifecycle.MessageHookFailed)
+    fact = ended[1] if ended else None
+    failed = fact if isinstance(fact, lifecycle.MessageHookFailed) else None
+    return spec.HookRan(
+        first.seq,
+        first.data.function,
+        first.data.hook_type,
+        "error" if failed else "success" if fact else "open",
+        1,
+        1000 * _seconds(first, ended[0]) if ended else None,
+        0.0,
+        False,
+        getattr(fact, "result", None),
+        f"{failed.error}: {failed.message}" if failed else "",
+        tuple(_details(call)),
+    )
+
+
+def _waited(within: Sequence[details.Detail]) -> float:
+    return sum(each.waited or 0 for each in within if isinstance(each, details.Questioned))
+
+
+def _seconds(first: Event, last: Event) -> float:
+    return (last.at - first.at).total_seconds()
+
+
+def _details(call: Call) -> Iterator[details.Detail]:
+    """What happened within a call, besides that it began and ended."""
+    for event in call.events:
+        if isinstance(event.data, agents.QuestionAsked):
+            yield _question(call, event, event.data)
+        elif isinstance(event.data, agents.ModelAnswered):
+            yield from _beside(event.seq, event.data)
+        elif make := _DETAILS.get(event.kind):
+            yield make(call, event.seq, event.data)
+        elif not isinstance(event.data, (*_HEADS, *_APART)):
+            yield details.Noted(event.seq, event.kind, words(event))
+
+
+def _beside(seq: int, answered: agents.ModelAnswered) -> Iterator[details.Detail]:
+    """What an engine did and showed that the run did not have it do."""
+    for exchange in answered.before:
+        for call, given in zip(exchange.calls, exchange.results, strict=True):
+            yield details.OwnTool(seq, call.tool, call.arguments, given.value, given.error)
+    if answered.added:
+        yield details.Added(seq, answered.added)
+
+
+def _question(call: Call, event: Event, fact: agents.QuestionAsked) -> details.Questioned:
+    asked = (event.seq, fact.question, fact.tool, fact.to, fact.prompt, fact.payload)
+    for later in call.events:
+        ending = later.data
+        if getattr(ending, "question", None) != fact.question:
+            continue
+        if isinstance(ending, agents.QuestionAnswered):
+            how = (ending.by, later.at, ending.value, _seconds(event, later))
+            return details.Questioned(*asked, "answered", *how)
+        if isinstance(ending, agents.QuestionExpired):
+            how = ("", later.at, None, _seconds(event, later))
+            return details.Questioned(*asked, "expired", *how)
+    return details.Questioned(*asked, "open")
+
+
+def _refused(call: Call, seq: int, fact: agents.OutputRefused) -> details.Detail:
+    answered = call.one(agents.ModelAnswered)
+    return details.Rejected(seq, fact.model, answered[1].raw if answered else "", fact.problem)
+
+
+_DETAILS: dict[str, Callable[[Call, int, Any], details.Detail]] = {
+    agents.AgentText.kind: lambda _, seq, fact: details.Spoken(seq, fact.text, fact.hidden),
+    agents.AgentOutput.kind: lambda _, seq, fact: details.Gave(
+        seq, fact.model, fact.output, fact.hidden
+    ),
+    agents.OutputRefused.kind: _refused,
+    agents.EffectDone.kind: lambda _, seq, fact: details.Done(seq, fact.name, fact.result),
+    variables.ContextChanged.kind: lambda _, seq, fact: details.Became(
+        seq, fact.name, fact.previous, fact.value, fact.writer, fact.removed
+    ),
+    variables.ContextRefused.kind: lambda _, seq, fact: details.Declined(
+        seq, fact.name, fact.writer, fact.reason
+    ),
+    variables.ContextMissed.kind: lambda _, seq, fact: details.Unset(
+        seq, fact.name, fact.tool, fact.key, fact.value
+    ),
+}

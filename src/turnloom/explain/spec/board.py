@@ -1,0 +1,179 @@
+"""What boards add to a turn: what woke it, what was gathered for it, what it put on the board.
+
+Artifacts are told of by name; what their payloads say is nobody's business here.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+
+from turnloom.explain.spec.text import counted, lasting, moment, one_line, table
+
+
+class Named(msgspec.Struct, frozen=True):
+    """An artifact by its name: everything that says where it comes from, and nothing it says."""
+
+    seq: int
+    id: str
+    type: str
+    produced_by: str
+    run: str
+    parents: tuple[str, ...]
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The artifact as texts: id, type, producer, run, parents."""
+        return self.id, self.type, self.produced_by, self.run, ", ".join(self.parents) or "-"
+
+
+NAMED = ("id", "type", "produced by", "in run", "made from")
+
+
+class Woken(msgspec.Struct, frozen=True):
+    """Why a turn on a board was taken: which subscription took which artifacts.
+
+    Without a subscription, somebody gave them to the agent directly. `retry_of` is the turn that
+    failed with them before.
+    """
+
+    seq: int
+    subscription: str
+    artifacts: tuple[Named, ...]
+    retry_of: int = 0
+
+    @property
+    def says(self) -> str:
+        """What woke the agent, in a line."""
+        by = f"Woken by {self.subscription}" if self.subscription else "Given directly"
+        again = f", once more after turn {self.retry_of}" if self.retry_of else ""
+        return f"{by} (seq {self.seq}) with {counted(len(self.artifacts), 'artifact')}{again}:"
+
+    @property
+    def lines(self) -> list[str]:
+        """What woke the agent, and each artifact in a line."""
+        return [self.says, *indented(self.artifacts)]
+
+
+def indented(artifacts: Sequence[Named]) -> list[str]:
+    """Artifacts by name, a line each, under a head."""
+    head, *rest = table([NAMED, *(each.cells for each in artifacts)])
+    return [f"  {line}" for line in (head, *rest)]
+
+
+class Consulted(msgspec.Struct, frozen=True, tag="provider"):
+    """One call of a provider, inside whom: how many items it gave in how many microseconds."""
+
+    seq: int
+    provider: str
+    items: int
+    micros: int
+    error: str = ""
+
+    @property
+    def says(self) -> str:
+        """What the call came to."""
+        took = lasting(self.micros / 1_000_000)
+        gave = f"failed with {self.error} after" if self.error else f"gave {items(self.items)} in"
+        return f"{self.provider} {gave} {took}"
+
+
+class Unprovided(msgspec.Struct, frozen=True, tag="failed provider"):
+    """A provider that gave nothing, and who was asked in its place."""
+
+    seq: int
+    provider: str
+    error: str
+    message: str
+    fallback: str = ""
+
+    @property
+    def says(self) -> str:
+        """What went wrong, and what was done about it."""
+        instead = f"; asked in its place: {self.fallback}" if self.fallback else ""
+        return f"{self.provider} failed: {self.error}: {one_line(self.message, 200)}{instead}"
+
+
+class Offered(msgspec.Struct, frozen=True, tag="offer"):
+    """What a subscription made of an artifact, and what came of that."""
+
+    seq: int
+    subscription: str
+    verdict: str
+    what: str
+    opens: datetime | None = None
+
+    @property
+    def refused(self) -> bool:
+        """Whether the artifact is not for the subscription."""
+        return self.what.startswith("no: ")
+
+    @property
+    def told(self) -> str:
+        """The verdict in words, with the instant from which the artifact can be seen."""
+        return f"{self.what} (from {moment(self.opens)} on)" if self.opens else self.what
+
+    @property
+    def says(self) -> str:
+        """Whose verdict it is, in words."""
+        return f"{self.subscription}: {self.told}"
+
+
+class Chose(msgspec.Struct, frozen=True, tag="choice"):
+    """Which of several tries of the turn counts; `chosen` is from 1."""
+
+    seq: int
+    chosen: int
+    scores: tuple[float | None, ...]
+
+    @property
+    def says(self) -> str:
+        """The choice with all scores."""
+        scores = ", ".join("failed" if each is None else f"{each:g}" for each in self.scores)
+        return f"try {self.chosen} of {len(self.scores)} counts (scores: {scores})"
+
+
+class Gathered(msgspec.Struct, frozen=True, tag="context"):
+    """Context that was gathered from a provider, or from the `fallback` in its place.
+
+    `outcome` is `gathered`, or `failed` if nobody gave any. Which items there are, and what each
+    leaves out, the frame says; who else was asked on the way stands within.
+    """
+
+    seq: int
+    provider: str
+    outcome: str
+    items: int
+    seconds: float
+    fallback: bool
+    within: tuple[Consulted | Unprovided, ...]
+
+    @property
+    def says(self) -> str:
+        """Who gave how much."""
+        if self.outcome == "failed":
+            return f"no context: {self.provider} failed"
+        instead = ", the fallback," if self.fallback else ""
+        gave = f"gave {items(self.items)} in {lasting(self.seconds)}"
+        return f"context: {self.provider}{instead} {gave}"
+
+
+class Published(msgspec.Struct, frozen=True, tag="artifact"):
+    """An artifact that the turn made, and to whom it was offered; not if it was only `made`."""
+
+    seq: int
+    artifact: Named
+    made: bool
+    within: tuple[Offered, ...]
+
+    @property
+    def says(self) -> str:
+        """What was made, from what."""
+        did = "made, for who asked alone," if self.made else "published"
+        origin = f", made from {', '.join(self.artifact.parents)}" if self.artifact.parents else ""
+        return f"{did} {self.artifact.type} {self.artifact.id}{origin}"
+
+
+def items(count: int) -> str:
+    """How many items were given."""
+    return counted(count, "item") if count else "no items"

@@ -1,0 +1,89 @@
+"""A run from its start to its last event, a row for each thing of note."""
+
+from datetime import datetime
+
+import msgspec
+
+from turnloom.agents.spec import Usage
+from turnloom.explain.spec.text import counted, lasting, moment, table, visible
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One thing of note: a turn, a tool, a hook, a question, a pick, a route, the end.
+
+    `depth` says how far it stands inside others: a tool in its turn, a question in its tool.
+    """
+
+    seq: int
+    what: str
+    who: str
+    at: datetime
+    seconds: float | None = None
+    tokens: int | None = None
+    usage: Usage | None = None
+    note: str = ""
+    depth: int = 0
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The row as texts: seq, what, who, how long, tokens shown, tokens used, note."""
+        usage = self.usage
+        used = f"{usage.input_tokens}/{usage.output_tokens}" if usage else ""
+        tokens = "" if self.tokens is None else str(self.tokens)
+        what = f"{'  ' * self.depth}{self.what}"
+        return str(self.seq), what, self.who, lasting(self.seconds), tokens, used, self.note
+
+
+class Timeline(msgspec.Struct, frozen=True):
+    """What happened in a run, when, for how long and at what cost.
+
+    On a board: what the run is about, which runs it comes from (the first collected for it), and
+    the subscription that it collects for. `spent` is what it used of its budget.
+    """
+
+    run: str
+    workflow: str
+    version: str
+    status: str
+    user: str
+    tenant: str
+    started: datetime
+    seconds: float
+    events: int
+    turns: int
+    usage: Usage
+    rows: tuple[Row, ...]
+    correlation: str = ""
+    parents: tuple[str, ...] = ()
+    collects: str = ""
+    spent: str = ""
+
+    def __str__(self) -> str:
+        rows = table([COLUMNS, *(row.cells for row in self.rows)])
+        return visible("\n".join([self.headline, *self.about, *rows]))
+
+    @property
+    def about(self) -> list[str]:
+        """The budget of the run, and on a board where it comes from, a line each."""
+        lines = [f"Budget: used {self.spent}"] if self.spent else []
+        lines += [f"Collects for {self.collects}"] if self.collects else []
+        if self.correlation not in ("", self.run):
+            lines.append(f"Correlation: {self.correlation}")
+        if self.parents:
+            collected, *others = self.parents
+            origin = f", of artifacts from {', '.join(others)}" if others else ""
+            lines.append(f"Parents: collected in run {collected}{origin}")
+        return lines
+
+    @property
+    def headline(self) -> str:
+        """The run in one line."""
+        workflow = f"{self.workflow} {self.version}".rstrip()
+        return (
+            f"Run {self.run} of {workflow}: {self.status}, "
+            f"started {moment(self.started)}, {lasting(self.seconds)}, "
+            f"{counted(self.turns, 'turn')}, {counted(self.events, 'event')}"
+        )
+
+
+COLUMNS = ("seq", "what", "who", "took", "tokens", "used", "note")

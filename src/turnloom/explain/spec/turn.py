@@ -1,0 +1,184 @@
+"""One turn: the frame as it was sent, what happened, and where the work went."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from turnloom.agents.spec import Exchange, Usage
+from turnloom.assembly.events import Withheld
+from turnloom.board.spec import Audience
+from turnloom.explain.spec.audiences import audience
+from turnloom.explain.spec.board import Woken
+from turnloom.explain.spec.steps import Step, lines_of
+from turnloom.explain.spec.text import indent, lasting, one_line, table, visible
+from turnloom.kernel.values import as_data
+
+
+class Said(msgspec.Struct, frozen=True):
+    """One message of the history, and the event that holds it."""
+
+    seq: int
+    author: str
+    text: str
+
+
+class Shown(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A segment of the frame with its exact text and its share of the whole in percent."""
+
+    kind: str
+    origin: str
+    reason: str
+    tokens: int
+    share: float
+    digest: str
+    text: str
+    messages: tuple[Said, ...] = ()
+
+
+class Onward(msgspec.Struct, frozen=True):
+    """Where the work went after the turn: a route, or the end of the run."""
+
+    seq: int
+    kind: str
+    target: str
+    reason: str
+
+
+class Framed(msgspec.Struct, frozen=True):
+    """What an engine was shown, to the byte. `seq` is where the frame stands."""
+
+    seq: int
+    as_in: int
+    segments: tuple[Shown, ...]
+    withheld: tuple[Withheld, ...]
+    tokens: int
+    counter: str
+    digest: str
+    prompt: str
+    visibility: Audience = ()
+
+
+NO_FRAME = Framed(0, 0, (), (), 0, "", "", "")
+
+
+class PartExplained(msgspec.Struct, frozen=True):
+    """One engine of several, or one try of several: what it was shown, if that is not the frame of
+    the turn, and the exchanges that its last model call was given."""
+
+    name: str
+    frame: Framed | None
+    exchanges: tuple[Exchange, ...]
+
+    @property
+    def lines(self) -> list[str]:
+        """What this part was given, segment by segment and exchange by exchange."""
+        if self.frame is None:
+            lines = [f"{self.name} was shown the same frame"]
+        else:
+            size = f"{self.frame.tokens} tokens, digest {self.frame.digest}"
+            lines = [f"{self.name} was shown a frame of its own (seq {self.frame.seq}), {size}:"]
+            lines += told(self.frame.segments)
+        if self.exchanges:
+            lines += [f"{self.name} was given, in its last model call:", *given(self.exchanges)]
+        return lines
+
+
+class TurnExplained(msgspec.Struct, frozen=True):
+    """What one turn was shown, to the byte, and what it did.
+
+    `seq` is where its frame stands, or 0 if it has none yet. `exchanges` is what its later model
+    calls were given besides the frame: the second the first of them, the third two, and so on.
+    `woken` says why it was taken, on a board. `parts` tell of further engines, and of tries.
+    `visibility` is that of all that its frame shows.
+    """
+
+    run: str
+    turn: int
+    agent: str
+    status: str
+    error: str
+    seq: int
+    as_in: int
+    segments: tuple[Shown, ...]
+    withheld: tuple[Withheld, ...]
+    tokens: int
+    counter: str
+    digest: str
+    verified: bool
+    doubts: tuple[str, ...]
+    prompt: str
+    exchanges: tuple[Exchange, ...]
+    steps: tuple[Step, ...]
+    usage: Usage
+    seconds: float | None
+    onward: Onward | None
+    woken: Woken | None = None
+    parts: tuple[PartExplained, ...] = ()
+    visibility: Audience = ()
+
+    def __str__(self) -> str:
+        lines = [self.headline, *self.waking, *self._sight(), *self._left_out(), *self.outcome]
+        lines += ["", "The prompt, segment by segment:", *told(self.segments)]
+        if self.exchanges:
+            lines += ["Exchanges, given to later model calls:", *given(self.exchanges)]
+        for part in self.parts:
+            lines += part.lines
+        return visible("\n".join(lines))
+
+    @property
+    def headline(self) -> str:
+        """Which turn this is, how big it was and whether the record is sound."""
+        status = f"{self.status}: {one_line(self.error, 200)}" if self.error else self.status
+        who = f"Turn {self.turn} of {self.agent} ({status}), run {self.run}"
+        if not self.seq:
+            return f"{who}: it has no frame{' yet' if self.status == 'open' else ''}"
+        proof = "digests verified" if self.verified else "DIGESTS DO NOT MATCH"
+        return f"{who}: {self.tokens} tokens ({self.counter}), digest {self.digest}, {proof}"
+
+    @property
+    def waking(self) -> list[str]:
+        """What woke the agent, on a board."""
+        return self.woken.lines if self.woken else []
+
+    def _sight(self) -> list[str]:
+        rows = [
+            (f"  [{n}]", each.kind, each.origin, f"{each.tokens}", f"{each.share} %", each.reason)
+            for n, each in enumerate(self.segments, 1)
+        ]
+        heads = [f"Shown, for {audience(self.visibility)}:" if self.visibility else "Shown:"]
+        return [*(f"  ! {doubt}" for doubt in self.doubts), *heads, *table(rows)]
+
+    def _left_out(self) -> list[str]:
+        if not self.withheld:
+            return ["Withheld: nothing"]
+        rows = [(f"  {each.origin}", each.reason, each.detail) for each in self.withheld]
+        return ["Withheld:", *table(rows)]
+
+    @property
+    def outcome(self) -> list[str]:
+        """What happened in the turn and where the work went, a line each."""
+        took = f", {lasting(self.seconds)}" if self.seconds is not None else ""
+        used = f"{self.usage.input_tokens} in, {self.usage.output_tokens} out"
+        lines = [f"What happened ({used}{took}):", *lines_of(self.steps)]
+        if (onward := self.onward) is not None:
+            target = f" → {onward.target}" if onward.target else ""
+            lines.append(f"Then (seq {onward.seq}): {onward.kind}{target} ({onward.reason})")
+        return lines
+
+    @property
+    def exchanged(self) -> list[str]:
+        """Each exchange as data."""
+        return [as_data(each) for each in self.exchanges]
+
+
+def told(segments: Sequence[Shown]) -> list[str]:
+    """Segments with their texts."""
+    lines: list[str] = []
+    for number, segment in enumerate(segments, 1):
+        lines += [f"  [{number}] {segment.kind} {segment.origin}", indent(segment.text)]
+    return lines
+
+
+def given(exchanges: Sequence[Exchange]) -> list[str]:
+    """Exchanges as data, a line each."""
+    return [f"  [{number}] {as_data(each)}" for number, each in enumerate(exchanges, 1)]

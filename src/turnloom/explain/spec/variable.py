@@ -1,0 +1,227 @@
+"""One variable: what it is for, where its value is from, what changed it, who read it."""
+
+from datetime import datetime
+
+import msgspec
+
+from turnloom.explain.spec.text import one_line, table, visible
+from turnloom.kernel.values import Json, preview
+
+
+class Cause(msgspec.Struct, frozen=True):
+    """One event in a chain of causes."""
+
+    seq: int
+    kind: str
+    actor: str
+    says: str
+
+
+class Change(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One change of the value, and what led to it: nearest first, back to what is from outside.
+
+    `absent` says that there was no value before, `removed` that there was none afterwards, and
+    `ephemeral` that the value lived in the memory of a process alone.
+    """
+
+    seq: int
+    at: datetime
+    previous: Json
+    value: Json
+    writer: str
+    causes: tuple[Cause, ...]
+    absent: bool = False
+    removed: bool = False
+    ephemeral: bool = False
+
+    @property
+    def says(self) -> str:
+        """What became what, and by whom."""
+        was = "absent" if self.absent else preview(self.previous)
+        now = "removed" if self.removed else shown(self.value, self.ephemeral)
+        return f"{was} → {now} by {self.writer}"
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """A value that somebody wanted the variable to take and that it could not have."""
+
+    seq: int
+    at: datetime
+    writer: str
+    reason: str
+    causes: tuple[Cause, ...]
+
+    @property
+    def says(self) -> str:
+        """Whose value was refused, and why."""
+        return f"refused to {self.writer}: {one_line(self.reason, 200)}"
+
+
+class Omission(msgspec.Struct, frozen=True):
+    """A value that an answer held for the variable, and that the tool which asked did not set."""
+
+    seq: int
+    at: datetime
+    tool: str
+    key: str
+    value: Json
+    causes: tuple[Cause, ...]
+
+    @property
+    def says(self) -> str:
+        """Which tool did not set what."""
+        was = preview(self.value)
+        return f"not set by tool:{self.tool}, and {self.key} of the answer was {was}"
+
+
+Write = Change | Refusal | Omission
+
+
+class Sight(msgspec.Struct, frozen=True):
+    """A frame that showed the variable, or that was to show it and says why it did not.
+
+    `origin` is the segment: the variable's own, or a handoff whose words hold its value.
+    """
+
+    seq: int
+    turn: int
+    agent: str
+    text: str
+    withheld: str = ""
+    origin: str = ""
+
+
+class Judged(msgspec.Struct, frozen=True):
+    """A rule of a route whose condition looked at the variable."""
+
+    seq: int
+    source: str
+    target: str
+    rule: int
+    condition: str
+    value: Json
+    fired: bool
+    why_not: str
+
+    @property
+    def who(self) -> str:
+        """Whose rule it is."""
+        return f"{self.source} rule {self.rule}"
+
+    @property
+    def verdict(self) -> str:
+        """What the rule made of it."""
+        return f"fired → {self.target}" if self.fired else f"no: {self.why_not}"
+
+
+class Gated(msgspec.Struct, frozen=True):
+    """A hook that runs on a condition which looked at the variable."""
+
+    seq: int
+    hook: str
+    trigger: str
+    agent: str | None
+    condition: str
+    value: Json
+    ran: bool
+    why_not: str
+
+    @property
+    def who(self) -> str:
+        """Which hook it is."""
+        of = f" of {self.agent}" if self.agent else ""
+        return f"hook {self.hook}, {self.trigger}{of}"
+
+    @property
+    def verdict(self) -> str:
+        """What the hook made of it."""
+        return "ran" if self.ran else f"skipped: {self.why_not}"
+
+
+class VariableExplained(msgspec.Struct, frozen=True):
+    """Why a variable has the value it has, as of an event."""
+
+    run: str
+    name: str
+    description: str
+    at: int
+    present: bool
+    value: Json
+    ephemeral: bool
+    undeclared: bool
+    source: str
+    place: str
+    raw: str | None
+    first: Json
+    defaulted: bool
+    note: str
+    suppressed: str
+    changes: tuple[Change, ...]
+    refused: tuple[Refusal, ...]
+    missed: tuple[Omission, ...]
+    frames: tuple[Sight, ...]
+    conditions: tuple[Judged, ...]
+    hooks: tuple[Gated, ...]
+
+    def __str__(self) -> str:
+        return visible("\n".join([self.headline, *self.origin, *self._history(), *self._readers()]))
+
+    @property
+    def headline(self) -> str:
+        """The value as of the event asked for."""
+        value = shown(self.value, self.ephemeral) if self.present else "absent"
+        return f"{self.name} is {value} as of seq {self.at}, run {self.run}"
+
+    @property
+    def origin(self) -> list[str]:
+        """What the variable is for and where its first value came from, a line each."""
+        lines = [f"Description: {one_line(self.description, 200)}"] if self.description else []
+        if self.suppressed:
+            return [*lines, f"Suppressed: {self.suppressed}"]
+        if self.undeclared:
+            return [*lines, "Undeclared: only tools and hooks write it"]
+        if not self.source:
+            return [*lines, "Not loaded yet"]
+        place = f" ({self.place})" if self.place else ""
+        raw = f"{preview(self.raw)} → " if self.raw is not None else ""
+        used = " (the default)" if self.defaulted else ""
+        lines.append(f"Source: {self.source}{place}: {raw}{preview(self.first)}{used}")
+        return [*lines, f"Note: {one_line(self.note, 200)}"] if self.note else lines
+
+    @property
+    def history(self) -> list[Write]:
+        """Every write since the first value, taken, refused or missed, in the order of the log."""
+        return sorted((*self.changes, *self.refused, *self.missed), key=lambda write: write.seq)
+
+    @property
+    def judged(self) -> list[Judged | Gated]:
+        """Every condition that looked at it, of routes and of hooks, in the order of the log."""
+        return sorted((*self.conditions, *self.hooks), key=lambda each: each.seq)
+
+    def _history(self) -> list[str]:
+        lines = ["Changes:" if self.history else "Changes: none"]
+        for write in self.history:
+            lines.append(f"  seq {write.seq}: {write.says}")
+            rows = [(f"    ← seq {each.seq}", each.kind, each.says) for each in write.causes]
+            lines += table(rows)
+        return lines
+
+    def _readers(self) -> list[str]:
+        seen = [
+            (f"  seq {each.seq}", f"turn {each.turn}", each.agent, each.withheld or each.text)
+            for each in self.frames
+        ]
+        judged = [
+            (f"  seq {each.seq}", each.who, each.condition, each.verdict) for each in self.judged
+        ]
+        return [
+            "Frames:" if seen else "Frames: none showed it",
+            *table(seen),
+            "Conditions:" if judged else "Conditions: none looked at it",
+            *table(judged),
+        ]
+
+
+def shown(value: Json, ephemeral: bool) -> str:
+    """A value on one line; one that is not JSON as what is recorded in its place."""
+    return str(value) if ephemeral else preview(value)

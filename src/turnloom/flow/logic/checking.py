@@ -1,0 +1,54 @@
+"""What is wrong with a flow: all at once, numbered, at the lines that made the calls."""
+
+from collections.abc import Iterator
+
+from turnloom.errors import Diagnostic
+from turnloom.flow.logic.checks.approvals import check_approvals
+from turnloom.flow.logic.checks.calls import check_calls, check_nesting
+from turnloom.flow.logic.checks.contexts import check_context
+from turnloom.flow.logic.checks.effects import check_effects
+from turnloom.flow.logic.checks.models import as_model, check_model
+from turnloom.flow.logic.checks.names import check_name, check_names
+from turnloom.flow.logic.checks.problems import problem
+from turnloom.flow.logic.checks.settings import check_timeout, check_values
+from turnloom.flow.logic.checks.shapes import check_reach, check_shapes, ends
+from turnloom.flow.logic.checks.steps import check_step
+from turnloom.flow.logic.checks.writes import check_writes
+from turnloom.flow.logic.plans import placed_lines, steps_of
+from turnloom.flow.spec.declared import Declared
+
+
+def check(declared: Declared) -> list[Diagnostic]:
+    """Every problem of a flow, in the order of its lines."""
+    tangled = [*check_nesting(declared)]
+    inside = tangled or _check_paths(declared)
+    return sorted({*_check_flow(declared), *inside})
+
+
+def _check_flow(declared: Declared) -> Iterator[Diagnostic]:
+    """What is wrong with the flow as a whole."""
+    site = declared.main.site
+    yield from check_name(declared.name, site, "the flow")
+    yield from check_calls(declared)
+    yield from check_model(declared.state, site)
+    yield from check_timeout(f"`timeout` of flow {declared.name!r}", declared.timeout, site)
+
+
+def _check_paths(declared: Declared) -> Iterator[Diagnostic]:
+    """What is wrong with the paths of the flow, whose nesting comes to an end."""
+    paths = placed_lines(declared.main, declared.failure)
+    model = as_model(declared.state)
+    yield from check_names(paths)
+    yield from check_shapes(paths, model)
+    yield from check_reach(paths, model)
+    yield from check_approvals(paths)
+    yield from check_effects(paths)
+    for node in steps_of(paths):
+        yield from check_step(node)
+        yield from check_values(node)
+        yield from check_context(node, model, declared.variables)
+    if model is not None:
+        yield from check_writes(paths, model)
+    if declared.main.nodes and not declared.is_ended and not ends(declared.main, model):
+        message = f"Flow {declared.name!r} has no `finally_`; it ends after its last step."
+        yield problem(declared.main.site, "W105", message, "Make that the last one.", "warning")

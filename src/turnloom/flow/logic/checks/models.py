@@ -1,0 +1,99 @@
+"""Whether a flow's state is a model, and its reducers fit its fields."""
+
+from collections.abc import Iterator, Mapping
+from types import NoneType, UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from turnloom.agents.logic.plans import schema_digest
+from turnloom.errors import Diagnostic, UsageError
+from turnloom.flow.logic.checks.keys import lost_key
+from turnloom.flow.logic.checks.problems import fits, problem
+from turnloom.flow.logic.states import APPENDED, MERGED, is_kind, reducer_of, reducers_in
+from turnloom.flow.spec.nodes import Site
+from turnloom.kernel.values import preview
+
+
+def as_model(state: Any) -> type[BaseModel] | None:
+    """What was given as the state, if it is a model."""
+    return state if isinstance(state, type) and issubclass(state, BaseModel) else None
+
+
+def check_model(state: Any, site: Site) -> Iterator[Diagnostic]:
+    """Whether what was given as the state can be one."""
+    model = as_model(state)
+    if model is None:
+        message = f"The state is {preview(state)}, which is no pydantic model."
+        yield problem(site, "W116", message, "Declare it with `class State(BaseModel)`.")
+        return
+    try:
+        schema_digest(model, model.__name__)
+    except UsageError as error:
+        message, _, remedy = str(error).partition(". ")
+        yield problem(site, "W116", f"{message}.", remedy or "Use fields that JSON can say.")
+    else:
+        yield from _check_keys(model, site)
+    if not model.model_config.get("frozen"):
+        message = f"{model.__name__} can be changed, which nobody would notice."
+        remedy = "Set `model_config = ConfigDict(frozen=True)`."
+        yield problem(site, "W117", message, remedy, "warning")
+    for name, field in model.model_fields.items():
+        yield from _check_reducer(f"{model.__name__}.{name}", field, site)
+
+
+def _check_keys(model: type[BaseModel], site: Site) -> Iterator[Diagnostic]:
+    """Whether a state with mappings comes back from JSON."""
+    lost = lost_key(model)
+    if lost is not None:
+        what = f"A mapping in {model.__name__} can have the key {preview(*lost)}"
+        message = f"{what}, which does not come back from JSON: keys are texts there."
+        yield problem(site, "W116", message, "Use keys whose values are texts, or an `IntEnum`.")
+
+
+def _check_reducer(name: str, field: FieldInfo, site: Site) -> Iterator[Diagnostic]:
+    """Whether a field can be reduced as it is annotated."""
+    if len(reducers_in(field.metadata)) > 1:
+        message = f"{name} has several reducers, of which one would count."
+        yield problem(site, "W118", message, "Keep one of them.")
+    if _inner(field.annotation):
+        message = f"{name} has a reducer inside of its type, where it does nothing."
+        yield problem(site, "W118", message, "Write `Annotated[…, reducer]` around the whole type.")
+    reducer = reducer_of(field)
+    if callable(reducer):
+        if not fits(reducer, 2):
+            message = f"The reducer of {name}, {preview(reducer)}, does not take two values."
+            remedy = "Let it take what is there and what is given."
+            yield problem(site, "W118", message, remedy)
+        return
+    wanted = {APPENDED: ("append", list), MERGED: ("merge", dict)}.get(reducer)
+    if wanted is not None and not _is_all(field.annotation, wanted[1]):
+        message = f"{name} is a {_written(field.annotation)}, which `{wanted[0]}` does not reduce."
+        remedy = f"Make it a {wanted[1].__name__}, or use another reducer."
+        yield problem(site, "W118", message, remedy)
+
+
+def _parts(annotation: Any) -> list[Any]:
+    """What a value can be besides null."""
+    is_union = get_origin(annotation) in (Union, UnionType)
+    parts = get_args(annotation) if is_union else (annotation,)
+    return [each for each in parts if each is not NoneType]
+
+
+def _inner(annotation: Any) -> bool:
+    """Whether a reducer stands at a part of a type."""
+    return any(
+        reducers_in(get_args(each)[1:])
+        for each in _parts(annotation)
+        if get_origin(each) is Annotated
+    )
+
+
+def _is_all(annotation: Any, kind: type) -> bool:
+    kinds = (dict, Mapping) if kind is dict else (kind,)
+    return all(any(is_kind(each, one) for one in kinds) for each in _parts(annotation))
+
+
+def _written(annotation: Any) -> str:
+    return annotation.__name__ if isinstance(annotation, type) else str(annotation)

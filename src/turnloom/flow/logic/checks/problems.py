@@ -1,0 +1,38 @@
+"""Problems of flows, at the lines that made the calls."""
+
+from collections.abc import Callable
+from inspect import signature
+from typing import Any
+
+from turnloom.errors import Diagnostic
+from turnloom.flow.spec.nodes import Site
+
+
+def problem(
+    site: Site, code: str, message: str, remedy: str, severity: str = "error"
+) -> Diagnostic:
+    """A problem with what a call made."""
+    return Diagnostic(site.file, site.line, code, message, remedy, severity)
+
+
+def fits(function: Callable[..., Any], count: int) -> bool:
+    """Whether a function can be called with so many values, as far as it says."""
+    try:
+        wanted = signature(function)
+    except (TypeError, ValueError):
+        return True
+    try:
+        wanted.bind(*range(count))
+    except TypeError:
+        return False
+    return True
+
+
+def is_count(value: object, least: int) -> bool:
+    """Whether a value is a whole number, and no less than another."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def is_number(value: object) -> bool:
+    """Whether a value is a number that can be compared."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and value == value

@@ -1,0 +1,158 @@
+"""Flows as programs build them: they check themselves, and can be drawn."""
+
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Generic, Self, TypeVar, Unpack
+
+from pydantic import BaseModel
+
+from turnloom.errors import DefinitionError, Diagnostic
+from turnloom.flow.logic.checking import check
+from turnloom.flow.logic.drawing import draw
+from turnloom.flow.logic.plans import make_plan, placed_lines
+from turnloom.flow.spec.builder import Path, Settings, as_line, calling, make_step
+from turnloom.flow.spec.declared import Declared, Misplaced
+from turnloom.flow.spec.nodes import FlowPlan, Line, Node, Site
+from turnloom.guards.spec import Guards
+
+S = TypeVar("S", bound=BaseModel)
+
+
+class Flow(Path, Generic[S]):
+    """A flow: a typed state that goes through steps, checked when it is built.
+
+    `variables`, `hooks` and `guards` are what a workflow folder declares, in Python. `timeout` is
+    the seconds that a run may take.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        state: type[S],
+        *,
+        version: str = "1",
+        timeout: float | None = None,
+        variables: Mapping[str, Any] | None = None,
+        hooks: Sequence[Mapping[str, Any]] = (),
+        guards: Guards | Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__()
+        self.name = name
+        self.state = state
+        self.version = version
+        self.timeout = timeout
+        self.variables = variables or {}
+        self.hooks = hooks
+        self.guards = guards
+        self._failure: Line | None = None
+        self._misplaced: list[Misplaced] = []
+        self._is_begun = self._is_ended = False
+        self._plan: FlowPlan | None = None
+        gathered = _gathered.get()
+        if gathered is not None:
+            gathered.append(self)
+
+    def start_with(self, step: Any, **settings: Unpack[Settings]) -> Self:
+        """The first step."""
+        self._put("start_with", make_step(step, calling(), settings))
+        self._is_begun = True
+        return self
+
+    def finally_(self, step: Any, **settings: Unpack[Settings]) -> Self:
+        """The last step.
+
+        Raises:
+            DefinitionError: the flow does not pass its check.
+        """
+        self._put("finally_", make_step(step, calling(), settings))
+        self._is_ended = True
+        if _gathered.get() is None:
+            self.plan  # noqa: B018 - problems are told where the flow is built
+        return self
+
+    def on_failure(self, path: Any) -> Self:
+        """What a failure leads to that nothing in the flow recovers from, after what was done is
+        made up for."""
+        if self._failure is not None:
+            self._misplaced.append(Misplaced("on_failure", calling(), "on_failure"))
+        elif not self._is_begun:
+            self._misplaced.append(Misplaced("on_failure", calling(), ""))
+        self._failure = as_line(path)
+        self._plan = None
+        return self
+
+    def check(self) -> Sequence[Diagnostic]:
+        """Everything that is wrong with the flow, or probably not meant."""
+        return check(
+            Declared(
+                self.name,
+                self.state,
+                self._line,
+                self._failure,
+                self._misplaced,
+                self.timeout,
+                self._is_ended,
+                self.variables,
+            )
+        )
+
+    @property
+    def plan(self) -> FlowPlan:
+        """What runs of the flow are pinned to.
+
+        Raises:
+            DefinitionError: the flow does not pass its check.
+        """
+        if self._plan is None:
+            problems = self.check()
+            if any(each.severity == "error" for each in problems):
+                raise DefinitionError(self.name, sorted(problems))
+            beside = {"variables": self.variables, "hooks": self.hooks, "guards": self.guards}
+            paths = placed_lines(self._line, self._failure)
+            version, timeout = self.version, self.timeout
+            self._plan = make_plan(self.name, version, self.state, paths, timeout, beside)
+        return self._plan
+
+    def to_mermaid(self) -> str:
+        """The flow as a flowchart in the language of Mermaid: every way that a run can go.
+
+        Raises:
+            DefinitionError: the flow does not pass its check.
+        """
+        return draw(self.plan)
+
+    @property
+    def site(self) -> Site:
+        """Where the flow is built."""
+        return self._line.site
+
+    def _put(self, call: str, node: Node) -> Self:
+        after = self._misplacing(call)
+        if after is not None:
+            self._misplaced.append(Misplaced(call, node.site, after))
+        self._plan = None
+        return super()._put(call, node)
+
+    def _misplacing(self, call: str) -> str | None:
+        """What a call must not come after; empty if something has to come before it."""
+        if call == "start_with":
+            return call if self._is_begun else None
+        if not self._is_begun:
+            return ""
+        return "finally_" if self._is_ended else None
+
+
+# The flows that are built while somebody gathers them.
+_gathered: ContextVar[list[Flow[Any]] | None] = ContextVar("gathered", default=None)
+
+
+@contextmanager
+def gathering() -> Generator[list[Flow[Any]]]:
+    """Gather the flows that are built; none is refused, whatever its check says."""
+    found: list[Flow[Any]] = []
+    token = _gathered.set(found)
+    try:
+        yield found
+    finally:
+        _gathered.reset(token)

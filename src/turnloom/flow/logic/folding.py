@@ -1,0 +1,288 @@
+"""How what happens in a flow changes what a run of it knows."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from turnloom.agents.events import QuestionAnswered, QuestionAsked, QuestionExpired
+from turnloom.flow.events import (
+    ApprovalDecided,
+    BranchTaken,
+    FlowStopped,
+    ForkFailed,
+    ForkJoined,
+    ForkOpened,
+    LoopEnded,
+    LoopPassed,
+    StateGiven,
+    StepCompensated,
+    StepCompleted,
+    StepFailed,
+    StepHandled,
+    StepRecovered,
+    StepRetried,
+    StepSkipped,
+    StepStarted,
+)
+from turnloom.flow.logic.approvals import APPROVED, DEFERRED, EXPIRED
+from turnloom.flow.logic.endings import rescue, stop
+from turnloom.flow.logic.states import StateModel
+from turnloom.flow.logic.walking import (
+    advance,
+    again,
+    children,
+    done_at,
+    end,
+    enter,
+    fail,
+    forget,
+    leave_loop,
+    loop_of,
+    open_fork,
+    place_of,
+    settle,
+    state_of,
+    step_of,
+)
+from turnloom.flow.spec.nodes import FlowPlan
+from turnloom.flow.spec.progress import (
+    Asked,
+    Decided,
+    Progress,
+    Step,
+    StepFailure,
+    Strand,
+)
+from turnloom.variables.events import TimerExpired
+
+# The timer of a whole run, and what those of attempts begin with.
+TIMEOUT, RETRY = "flow/timeout", "flow/retry/"
+
+
+class Folding:
+    """Folds the facts of runs of one flow."""
+
+    def __init__(self, plan: FlowPlan, states: StateModel) -> None:
+        self._plan = plan
+        self._states = states
+        self.folds: Mapping[type, Callable[[Any, Any], None]] = {
+            StateGiven: self._on_given,
+            StepStarted: self._on_started,
+            StepCompleted: self._on_completed,
+            StepRetried: self._on_retried,
+            StepFailed: self._on_failed,
+            StepHandled: self._on_handled,
+            StepRecovered: self._on_recovered,
+            StepSkipped: self._on_skipped,
+            StepCompensated: self._on_compensated,
+            BranchTaken: self._on_branch,
+            ForkOpened: self._on_opened,
+            ForkFailed: self._on_fork_failed,
+            ForkJoined: self._on_joined,
+            LoopPassed: self._on_passed,
+            LoopEnded: self._on_loop_ended,
+            ApprovalDecided: self._on_decided,
+            FlowStopped: self._on_stopped,
+            QuestionAsked: self._on_asked,
+            QuestionAnswered: self._on_answered,
+            QuestionExpired: self._on_expired,
+            TimerExpired: self._on_timer,
+        }
+
+    def _on_given(self, progress: Progress, fact: StateGiven) -> None:
+        root = progress.strands[""]
+        root.state = {**fact.state}
+        settle(self._plan, progress, root)
+
+    def _on_started(self, progress: Progress, fact: StepStarted) -> None:
+        progress.begun = max(progress.begun, fact.number)
+        progress.steps[fact.number] = Step(
+            fact.number, fact.place, fact.strand, fact.step, fact.attempt, fact.turn, fact.undoes
+        )
+        if not fact.undoes:
+            strand = progress.strands[fact.strand]
+            strand.step, strand.attempt, strand.status = fact.number, fact.attempt, "busy"
+
+    def _on_completed(self, progress: Progress, fact: StepCompleted) -> None:
+        progress.steps.pop(fact.number, None)
+        strand = progress.strands[fact.strand]
+        self._states.apply(strand.state, fact.update, fact.reduced)
+        if strand.id and fact.update:
+            strand.deltas.append(fact.update)
+        if fact.thread:
+            progress.threads.setdefault(fact.thread, []).extend(fact.said)
+        done, node = done_at(self._plan, strand), step_of(self._plan, strand)
+        if done is not None and not fact.cached:  # else nothing was done
+            progress.completed.append(done)
+        forget(progress, strand)
+        if fact.is_unsure and node is not None and node.on_low_confidence is not None:
+            frame = strand.frames[-1]
+            enter(self._plan, progress, strand, f"{frame.path}/{frame.at}.low", f"{fact.place}?/")
+        else:
+            advance(self._plan, progress, strand)
+
+    def _on_retried(self, progress: Progress, fact: StepRetried) -> None:
+        step = progress.steps[fact.number]
+        progress.strands[step.strand].status = "ready" if fact.due is None else "waiting"
+
+    def _on_failed(self, progress: Progress, fact: StepFailed) -> None:
+        progress.steps.pop(fact.number, None)
+        strand = progress.strands[fact.strand]
+        done = done_at(self._plan, strand) if fact.attempt else None
+        strand.broken = strand.broken or done
+        strand.step = strand.attempt = 0
+        failure = failure_of(fact)
+        if fact.handler:
+            strand.failures.append(failure)
+            enter(self._plan, progress, strand, fact.handler, f"{fact.place}!/")
+        else:
+            fail(self._plan, progress, strand, failure)
+
+    def _on_handled(self, progress: Progress, fact: StepHandled) -> None:
+        strand = progress.strands[fact.strand]
+        strand.frames.pop()
+        fail(self._plan, progress, strand, strand.failures.pop())
+
+    def _on_recovered(self, progress: Progress, fact: StepRecovered) -> None:
+        strand = progress.strands[fact.strand]
+        ends = self._plan.paths[strand.frames.pop().path].line.ends
+        strand.failures.pop()
+        strand.broken = None
+        forget(progress, strand)
+        if ends:
+            end(progress, strand)
+        else:
+            advance(self._plan, progress, strand)
+
+    def _on_skipped(self, progress: Progress, fact: StepSkipped) -> None:
+        progress.steps.pop(fact.number, None)
+
+    def _on_compensated(self, progress: Progress, fact: StepCompensated) -> None:
+        step = progress.steps.pop(fact.number, None)
+        undoing = progress.undoing
+        assert undoing is not None
+        done = undoing.left.pop(0)
+        strand = state_of(progress, step.strand if step else done.strand)
+        self._states.apply(strand.state, fact.update, fact.reduced)
+        rescue(self._plan, progress, undoing)
+
+    def _on_branch(self, progress: Progress, fact: BranchTaken) -> None:
+        strand = progress.strands[fact.strand]
+        if fact.path:
+            enter(self._plan, progress, strand, fact.path, f"{fact.place}:{fact.case}/")
+        else:
+            advance(self._plan, progress, strand)
+
+    def _on_opened(self, progress: Progress, fact: ForkOpened) -> None:
+        open_fork(self._plan, progress, progress.strands[fact.strand])
+
+    def _on_fork_failed(self, progress: Progress, fact: ForkFailed) -> None:
+        strand, path = progress.strands[fact.strand], progress.strands[fact.path]
+        assert path.failed is not None
+        strand.broken = strand.broken or path.broken
+        forget(progress, strand)
+        fail(self._plan, progress, strand, path.failed)
+
+    def _on_joined(self, progress: Progress, fact: ForkJoined) -> None:
+        strand = progress.strands[fact.strand]
+        for child in children(progress, strand, fact.place):
+            for delta in child.deltas:
+                own = {name: fact.reduced[name] for name in delta if name in fact.reduced}
+                self._states.apply(strand.state, delta, own)
+                if strand.id:
+                    strand.deltas.append(delta)
+            child.status = "joined"
+        strand.status = "ready"
+
+    def _on_passed(self, progress: Progress, fact: LoopPassed) -> None:
+        strand = progress.strands[fact.strand]
+        loop, _ = loop_of(self._plan, strand)
+        if not fact.held and fact.number < loop.max_iterations:
+            again(self._plan, progress, strand)
+
+    def _on_loop_ended(self, progress: Progress, fact: LoopEnded) -> None:
+        leave_loop(self._plan, progress, progress.strands[fact.strand])
+
+    def _on_asked(self, progress: Progress, fact: QuestionAsked) -> None:
+        strand = self._asking(progress, fact.question)
+        if strand is None:
+            return
+        asked = strand.asking or Asked()
+        strand.asking = Asked(asked.level, fact.question, asked.number + 1, fact.due)
+        strand.status = "waiting"
+
+    def _asking(self, progress: Progress, question: str) -> Strand | None:
+        """The strand that waits for an approval, by its question."""
+        if not question.startswith(APPROVALS):
+            return None
+        place = question.removeprefix(APPROVALS).rpartition("#")[0]
+        for strand in progress.strands.values():
+            if strand.frames and place_of(self._plan, strand) == place:
+                return strand
+        return None
+
+    def _on_answered(self, progress: Progress, fact: QuestionAnswered) -> None:
+        strand = self._asking(progress, fact.question)
+        if strand is not None and strand.asking is not None:
+            strand.asking.answer, strand.asking.by = fact.value, fact.by
+            strand.asking.status, strand.status = "answered", "ready"
+
+    def _on_expired(self, progress: Progress, fact: QuestionExpired) -> None:
+        strand = self._asking(progress, fact.question)
+        if strand is not None and strand.asking is not None:
+            strand.asking.status, strand.status = EXPIRED, "ready"
+
+    def _on_decided(self, progress: Progress, fact: ApprovalDecided) -> None:
+        strand = progress.strands[fact.strand]
+        asked = strand.asking
+        assert asked is not None
+        if fact.outcome == DEFERRED:
+            asked.status, asked.answer = "open", None
+            return
+        if fact.to:
+            strand.asking = Asked(asked.level + 1, number=asked.number)
+            return
+        strand.asking = None
+        progress.approvals[fact.approval] = Decided(
+            fact.approver, fact.outcome, fact.option, fact.instructions, fact.by
+        )
+        if fact.path:
+            enter(self._plan, progress, strand, fact.path, f"{fact.place}:{fact.outcome}/")
+        elif fact.outcome == APPROVED:
+            advance(self._plan, progress, strand)
+        else:
+            fail(self._plan, progress, strand, self._unapproved(fact))
+
+    def _unapproved(self, fact: ApprovalDecided) -> StepFailure:
+        error = "ApprovalExpired" if fact.outcome == EXPIRED else "ApprovalRejected"
+        told = f": {fact.instructions}" if fact.instructions else "."
+        message = f"{fact.approver!r} did not approve{told}"
+        return StepFailure(fact.approval, error, message, what=f"approval {fact.approval!r}")
+
+    def _on_timer(self, progress: Progress, fact: TimerExpired) -> None:
+        if fact.timer == TIMEOUT:
+            progress.is_late = True
+        elif fact.timer.startswith(RETRY):
+            step = progress.steps.get(int(fact.timer.removeprefix(RETRY)))
+            if step is not None and step.strand in progress.strands:
+                progress.strands[step.strand].status = "ready"
+
+    def _on_stopped(self, progress: Progress, fact: FlowStopped) -> None:
+        stop(self._plan, progress, fact)
+
+
+# What the ids of questions begin with that approvals ask.
+APPROVALS = "approval/"
+
+
+def failure_of(fact: StepFailed) -> StepFailure:
+    """A failure as those who handle it are told."""
+    return StepFailure(
+        fact.step,
+        fact.error,
+        fact.message,
+        fact.stack,
+        fact.at,
+        fact.attempt,
+        fact.frame,
+        fact.what,
+    )

@@ -1,0 +1,243 @@
+"""The plan of a flow: its paths by id, and the text that runs are pinned to."""
+
+import json
+from collections.abc import Iterator, Mapping
+from inspect import getsource, isroutine
+from typing import Any, cast, get_args
+
+from turnloom.agents.logic.plans import (
+    Writing,
+    as_data,
+    as_text,
+    data_of,
+    parts_diff,
+    schema_digest,
+)
+from turnloom.assembly.logic.descriptions import by_agent, describe_assembly
+from turnloom.assembly.spec.assemblies import Assembly
+from turnloom.assembly.spec.formats import Budget, ContextFormat
+from turnloom.assembly.spec.sources import Share, Source
+from turnloom.flow.logic.walking import FAILURE, MAIN
+from turnloom.flow.spec.builder import step_name
+from turnloom.flow.spec.nodes import (
+    ApprovalNode,
+    Asking,
+    BranchNode,
+    FlowPlan,
+    ForkNode,
+    Line,
+    LoopNode,
+    Node,
+    Option,
+    Placed,
+    StepNode,
+)
+from turnloom.flow.spec.steps import AgentStep, Retry
+from turnloom.kernel.digests import digest
+from turnloom.kernel.values import Json
+
+
+def _named(code: object) -> str:
+    """What code is called in a plan: its module may have another name where it is resumed."""
+    return getattr(code, "__qualname__", None) or type(code).__qualname__
+
+
+_WRITTEN = Writing((Asking, Budget, ContextFormat, Option, Retry, Share, *get_args(Source)), _named)
+
+
+def placed_lines(main: Line, failure: Line | None) -> dict[str, Placed]:
+    """Every path of a flow by its id, those inside others after them."""
+    found = dict(_below(MAIN, Placed(main, "main")))
+    if failure is not None:
+        found |= dict(_below(FAILURE, Placed(failure, "failure")))
+    return found
+
+
+def _below(id: str, placed: Placed) -> Iterator[tuple[str, Placed]]:
+    yield id, placed
+    for at, node in enumerate(placed.line.nodes):
+        for label, part, line in lines_of(node):
+            inner = f"{id}/{at}.{label}"
+            yield from _below(inner, Placed(line, part, id, at))
+            if part == "path" and line.handler is not None:
+                yield from _below(f"{inner}!", Placed(line.handler, "rescue", id, at))
+
+
+def lines_of(node: Node) -> Iterator[tuple[str, str, Line]]:
+    """The paths that belong to a node: what tells each apart, and what part it plays."""
+    match node:
+        case StepNode():
+            return _step_lines(node)
+        case BranchNode():
+            return _branch_lines(node)
+        case ForkNode():
+            return _fork_lines(node)
+        case LoopNode(body=body):
+            return iter([("body", "body", body)])
+        case ApprovalNode():
+            return _approval_lines(node)
+
+
+def _branch_lines(node: BranchNode) -> Iterator[tuple[str, str, Line]]:
+    for number, (_, line) in enumerate(node.cases):
+        yield str(number), "case", line
+    if node.otherwise is not None:
+        yield "otherwise", "case", node.otherwise
+
+
+def _fork_lines(node: ForkNode) -> Iterator[tuple[str, str, Line]]:
+    for number, line in enumerate(node.paths):
+        yield str(number), "path", line
+    if node.join is not None:
+        yield from _step_lines(node.join)
+
+
+def _step_lines(node: StepNode) -> Iterator[tuple[str, str, Line]]:
+    for number, (_, line) in enumerate(node.on_failure):
+        yield f"failed.{number}", "handler", line
+    if node.on_low_confidence is not None:
+        yield "low", "low", node.on_low_confidence
+
+
+def _approval_lines(node: ApprovalNode) -> Iterator[tuple[str, str, Line]]:
+    if node.on_rejection is not None:
+        yield "rejected", "rejected", node.on_rejection
+    level, asking = 0, node.asking
+    while isinstance(asking.then, Asking):
+        level, asking = level + 1, asking.then
+    if asking.then is not None:
+        yield f"late.{level}", "late", asking.then
+
+
+def make_plan(
+    name: str,
+    version: str,
+    state: Any,
+    paths: Mapping[str, Placed],
+    timeout: float | None,
+    beside: Mapping[str, Any],
+) -> FlowPlan:
+    """The plan of a flow of these paths, and of what it declares beside them, by part.
+
+    Raises:
+        UsageError: its state has no JSON Schema.
+    """
+    written: dict[str, Json] = {
+        "flow": name,
+        "version": version,
+        "state": schema_digest(state, state.__name__),
+        "timeout": timeout,
+        "paths": {id: _line_data(each.line) for id, each in paths.items()},
+        **{part: as_data(said, _WRITTEN) for part, said in beside.items() if said},
+    }
+    text = as_text(written)
+    return FlowPlan(
+        name=name,
+        version=version,
+        state=state,
+        paths=paths,
+        timeout=timeout,
+        text=text,
+        digest=digest(text),
+    )
+
+
+def _line_data(line: Line) -> Json:
+    nodes: list[Json] = [_node_data(node) for node in line.nodes]
+    return [*nodes, "complete"] if line.ends else nodes
+
+
+def _node_data(node: Node) -> Json:
+    """A node by its kind; the paths that belong to it have entries of their own."""
+    match node:
+        case StepNode():
+            return {"name": node.name, **_step_data(node)}
+        case BranchNode(name=name, on=on, cases=cases):
+            values: list[Json] = [as_data(value, _WRITTEN) for value, _ in cases]
+            return {"branch": name, "on": as_data(on, _WRITTEN), "cases": values}
+        case ForkNode(name=name, join=join):
+            return {"fork": name, "join": join and {"name": join.name, **_step_data(join)}}
+        case LoopNode(name=name, until=until, max_iterations=most):
+            return {"loop": name, "until": as_data(until, _WRITTEN), "max_iterations": most}
+        case ApprovalNode(name=name, asking=asking):
+            return {"approval": name, **_asking_data(asking)}
+
+
+# What is written elsewhere, or says nothing about what is done.
+_ELSEWHERE = ("name", "site", "on_failure", "on_low_confidence")
+
+
+def _step_data(node: StepNode) -> dict[str, Json]:
+    data = {key: value for key, value in data_of(node, _WRITTEN).items() if key not in _ELSEWHERE}
+    kinds: list[Json] = [step_name(kind) for kind, _ in node.on_failure]
+    return {**data, **({"handles": kinds} if kinds else {}), **_agent_data(node.step)}
+
+
+def step_text(node: StepNode) -> str:
+    """What is declared of a step, and its code as far as that can be read."""
+    return as_text({"name": node.name, "code": code_of(node.step), **_step_data(node)})
+
+
+def code_of(step: Any) -> str:
+    """The source of a step; where that cannot be had, its name."""
+    try:
+        return getsource(cast(Any, step if isroutine(step) else type(step)))
+    except (OSError, TypeError):
+        return _named(step)
+
+
+def _agent_data(step: Any) -> dict[str, Json]:
+    if not isinstance(step, AgentStep):
+        return {}
+    return {
+        "instructions": step.instructions(),
+        "output": schema_digest(step.output_type, step.output_type.__name__)
+        if step.output_type
+        else None,
+        "tools": [as_data(each, _WRITTEN) for each in step.tools],
+        "thread": step.thread,
+    }
+
+
+def _asking_data(asking: Asking) -> dict[str, Json]:
+    data = {key: value for key, value in data_of(asking, _WRITTEN).items() if key != "then"}
+    late = asking.then
+    return {**data, "then": _asking_data(late)} if isinstance(late, Asking) else data
+
+
+def plan_diff(old_text: str, new_text: str) -> str:
+    """What differs between the texts of two plans, path by path; empty if nothing does."""
+    return parts_diff(_parts(old_text), _parts(new_text))
+
+
+def _parts(text: str) -> dict[str, Json]:
+    plan: dict[str, Json] = json.loads(text)
+    paths: Any = plan.pop("paths", {})
+    return {"flow": plan, **{f"path {id!r}": nodes for id, nodes in paths.items()}}
+
+
+def describe_plan(plan: FlowPlan) -> str:
+    """What gives each agent step of a flow its context, for people."""
+    steps = [node for node in steps_of(plan.paths) if isinstance(node.step, AgentStep)]
+    return by_agent({node.name: _described(node) for node in steps})
+
+
+def _described(node: StepNode) -> str:
+    if not node.context:
+        return "nothing"
+    return describe_assembly(assembly_of(node))
+
+
+def assembly_of(node: StepNode) -> Assembly:
+    """What the context of a step's agent is assembled from."""
+    return Assembly(tuple(node.context), node.budget, node.format)
+
+
+def steps_of(paths: Mapping[str, Placed]) -> Iterator[StepNode]:
+    """Every step of paths, also those that join others."""
+    for placed in paths.values():
+        for node in placed.line.nodes:
+            if isinstance(node, StepNode):
+                yield node
+            elif isinstance(node, ForkNode) and node.join is not None:
+                yield node.join

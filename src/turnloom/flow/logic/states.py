@@ -1,0 +1,245 @@
+"""The state of a flow: how changes are read, and what they make of it."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
+from typing import Annotated, Any, NamedTuple, cast, get_origin
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticSerializationError
+
+from turnloom.errors import InvalidUpdate
+from turnloom.flow.spec.states import Update, append, merge
+from turnloom.kernel.values import Json, nearest, preview, said
+
+# How a change of a field becomes part of the state, where no code of the program says it.
+REPLACED, APPENDED, MERGED = "replaced", "appended", "merged"
+
+
+class Change(NamedTuple):
+    """What a step changes, as JSON, and how sure it is."""
+
+    fields: dict[str, Json]
+    confidence: float | None = None
+
+
+class StateModel:
+    """A model of states: reads and writes states, and what steps change in them."""
+
+    def __init__(self, model: type[BaseModel]) -> None:
+        self.model = model
+        self.reducers = {name: reducer_of(field) for name, field in model.model_fields.items()}
+
+    def dump(self, state: BaseModel) -> dict[str, Json]:
+        """A state as JSON, from which the same state can be read.
+
+        Raises:
+            InvalidUpdate: it is of another model, or does not come back as it is.
+        """
+        if not isinstance(state, self.model):
+            raise InvalidUpdate(
+                f"The flow's state is a {self.model.__name__}, not {preview(state)}."
+            )
+        try:
+            written: dict[str, Json] = state.model_dump(mode="json", by_alias=False)
+            back = self.load(written)
+        except (PydanticSerializationError, ValidationError, ValueError) as error:
+            raise InvalidUpdate(
+                f"A {self.model.__name__} does not come back from JSON: {said(error)}"
+            ) from error
+        if back != state:
+            raise InvalidUpdate(
+                f"A {self.model.__name__} comes back from JSON as another one: {preview(back)}. "
+                "Use fields that JSON can say."
+            )
+        return written
+
+    def load(self, written: Mapping[str, Json]) -> Any:
+        """The state that JSON says, made anew: nobody else has a hold on it."""
+        text = json.dumps(written, allow_nan=False)  # a store would give back null
+        return self.model.model_validate_json(text, by_name=True)
+
+    def read(self, given: Any, state: Any, shown: Callable[[], Any]) -> Change:
+        """What a step gave that has had a state, as the change of fields that it is; `shown` makes
+        that state once more, as it was shown.
+
+        Raises:
+            InvalidUpdate: it is none, or has fields or values that the state cannot have.
+        """
+        if given is None:
+            return Change({})
+        if isinstance(given, Update):
+            update = cast(Update[Any], given)
+            fields = self._fields(self._changed(update.changes, state, shown))
+            return Change(fields, _confidence(update.confidence))
+        if isinstance(given, Mapping):
+            changes = cast(Mapping[Any, Any], given)
+            return Change(self._fields(self._changed(changes, state, shown)))
+        if isinstance(given, BaseModel):
+            raise InvalidUpdate(
+                f"A step gives what it changes, not a whole {type(given).__name__}. "
+                "Give a dict, or `Update(…)`, with the fields that change."
+            )
+        raise InvalidUpdate(f"A step gives a dict, an Update or nothing, not {preview(given)}.")
+
+    def _changed(
+        self, changes: Mapping[Any, Any], state: Any, shown: Callable[[], Any]
+    ) -> Mapping[Any, Any]:
+        """Changes without the lists that a step was shown and gave back as they were: what is there
+        already is not to come once more.
+
+        Raises:
+            InvalidUpdate: such a list was changed in place.
+        """
+        back = {name for name, value in changes.items() if self._is_own(name, value, state)}
+        before = shown() if back else None
+        for name in sorted(back):
+            if getattr(before, name) != changes[name]:
+                raise InvalidUpdate(
+                    f"The step changed {self.model.__name__}.{name} in place and gave it back. "
+                    f"Leave the state as it is, and give a list of its own: {{{name!r}: […]}}."
+                )
+        return {name: value for name, value in changes.items() if name not in back}
+
+    def _is_own(self, name: Any, value: Any, state: Any) -> bool:
+        """Whether a value is the very list of a state that its reducer would reduce with itself."""
+        if not isinstance(value, list) or self.reducers.get(name, REPLACED) == REPLACED:
+            return False
+        return value is getattr(state, name)
+
+    def _fields(self, changes: Mapping[Any, Any]) -> dict[str, Json]:
+        return {name: self._field(name, value) for name, value in changes.items()}
+
+    def _field(self, name: Any, value: Any) -> Json:
+        if name not in self.reducers:
+            near = nearest(str(name), list(self.reducers))
+            remedy = f"Did you mean {near!r}?" if near else f"It has: {', '.join(self.reducers)}."
+            raise InvalidUpdate(f"{self.model.__name__} has no field {name!r}. {remedy}")
+        writer = _ANYTHING if callable(self.reducers[name]) else self._writers[name]
+        try:
+            (written,) = writer.dump_python(writer.validate_python((value,)), mode="json")
+            # A store would give back null for what is no number, and nothing for half a character.
+            json.dumps(written, allow_nan=False, ensure_ascii=False).encode()
+            return written
+        except (PydanticSerializationError, ValidationError, ValueError) as error:
+            raise InvalidUpdate(
+                f"{preview(value)} cannot be {self.model.__name__}.{name}: {said(error)}"
+            ) from error
+
+    @cached_property
+    def _writers(self) -> dict[str, TypeAdapter[Any]]:
+        return {name: _writer(_type(field)) for name, field in self.model.model_fields.items()}
+
+    @cached_property
+    def _adapters(self) -> dict[str, TypeAdapter[Any]]:
+        return {name: TypeAdapter(_type(field)) for name, field in self.model.model_fields.items()}
+
+    def reduce(
+        self, state: Mapping[str, Json], deltas: Iterable[Mapping[str, Json]]
+    ) -> dict[str, Json]:
+        """The fields of the state whose reducers are code, as they are after these changes.
+
+        Raises:
+            InvalidUpdate: the state cannot be what comes of it.
+        """
+        now = {**state}
+        reduced: dict[str, Json] = {}
+        for delta in deltas:
+            own = {name: self._reduced(name, now, delta) for name in delta if self._is_code(name)}
+            reduced |= own
+            self.apply(now, delta, own)
+        try:
+            self.load(now)
+        except ValueError as error:
+            raise InvalidUpdate(
+                f"The state cannot be what the step makes of it: {said(error)}"
+            ) from error
+        return reduced
+
+    def _is_code(self, name: str) -> bool:
+        return callable(self.reducers[name])
+
+    def _reduced(self, name: str, now: Mapping[str, Json], delta: Mapping[str, Json]) -> Json:
+        reducer, field = self.reducers[name], self._adapters[name]
+        assert callable(reducer)
+        try:
+            result = reducer(field.validate_python(now[name]), _meant(field, delta[name]))
+            return field.dump_python(field.validate_python(result), mode="json")
+        except Exception as error:
+            raise InvalidUpdate(f"The reducer of {name!r} failed: {said(error)}") from error
+
+    def apply(
+        self, state: dict[str, Json], delta: Mapping[str, Json], reduced: Mapping[str, Json]
+    ) -> None:
+        """Let a change be part of a state."""
+        given: Mapping[str, Any] = delta
+        for name, value in given.items():
+            how = self.reducers.get(name, REPLACED)
+            before: Any = state.get(name)
+            if name in reduced:
+                state[name] = reduced[name]
+            elif how == APPENDED:
+                state[name] = append(before or [], value)
+            elif how == MERGED:
+                state[name] = merge(before or {}, value)
+            else:
+                state[name] = value
+
+
+def _writer(kind: Any) -> TypeAdapter[Any]:
+    """What writes one value of a type, in a tuple: only there can it be told to write a number that
+    is none as it is, for us to refuse it, and not as null."""
+    one: Any = tuple
+    return TypeAdapter(one[kind], config=ConfigDict(ser_json_inf_nan="constants"))
+
+
+_ANYTHING = _writer(Any)
+
+
+def _type(field: FieldInfo) -> Any:
+    """The type of a field and what limits it: pydantic warns of all else, such as an alias, where
+    no model is around it."""
+    annotated: Any = Annotated
+    return annotated[field.annotation, Field(discriminator=field.discriminator), *field.metadata]
+
+
+def _meant(field: TypeAdapter[Any], given: Json) -> Any:
+    """What was given to a reducer: a value of the field, where it is one, else as JSON has it."""
+    try:
+        return field.validate_json(json.dumps(given), strict=True)
+    except ValidationError:
+        return given
+
+
+def reducer_of(field: FieldInfo) -> str | Callable[[Any, Any], Any]:
+    """How a change of a field becomes part of the state: by a word, or by code of the program."""
+    found = reducers_in(field.metadata)
+    match found:
+        case []:
+            return REPLACED
+        case [first, *_] if first is append:
+            return APPENDED
+        case [first, *_] if first is merge:
+            return MERGED
+        case _:
+            return found[0]
+
+
+def reducers_in(metadata: Iterable[Any]) -> list[Callable[[Any, Any], Any]]:
+    """What an annotation has that reduces."""
+    return [each for each in metadata if callable(each) and not isinstance(each, type)]
+
+
+def is_kind(annotation: Any, kind: type) -> bool:
+    """Whether an annotation is of a kind of collection, such as `list[int]` of `list`."""
+    return (get_origin(annotation) or annotation) is kind
+
+
+def _confidence(given: Any) -> float | None:
+    if given is None:
+        return None
+    is_number = isinstance(given, int | float) and not isinstance(given, bool)
+    if not is_number or not 0 <= given <= 1:
+        raise InvalidUpdate(f"A step is sure from 0 to 1, not {given!r}.")
+    return float(given)

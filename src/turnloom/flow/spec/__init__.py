@@ -1,0 +1,17 @@
+"""Flows as users write them down: states, steps, paths."""
+
+from turnloom.flow.spec.builder import Path as Path
+from turnloom.flow.spec.builder import complete as complete
+from turnloom.flow.spec.builder import escalate_to as escalate_to
+from turnloom.flow.spec.nodes import FlowPlan as FlowPlan
+from turnloom.flow.spec.nodes import Option as Option
+from turnloom.flow.spec.progress import Decided as Decided
+from turnloom.flow.spec.progress import Progress as Progress
+from turnloom.flow.spec.progress import StepFailure as StepFailure
+from turnloom.flow.spec.states import Update as Update
+from turnloom.flow.spec.states import append as append
+from turnloom.flow.spec.states import merge as merge
+from turnloom.flow.spec.steps import AgentStep as AgentStep
+from turnloom.flow.spec.steps import PathResult as PathResult
+from turnloom.flow.spec.steps import Retry as Retry
+from turnloom.flow.spec.steps import StepContext as StepContext

@@ -1,0 +1,297 @@
+"""Flows as programs write them down: one call after the other."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from inspect import currentframe
+from typing import Any, Self, TypedDict, Unpack, cast
+
+from turnloom.assembly.spec.formats import Budget, ContextFormat
+from turnloom.flow.spec.nodes import (
+    APPROVE,
+    REJECT,
+    ApprovalNode,
+    Asking,
+    BranchNode,
+    ForkNode,
+    Line,
+    LoopNode,
+    Node,
+    Option,
+    Site,
+    StepNode,
+    Unmade,
+)
+from turnloom.flow.spec.steps import Retry
+from turnloom.guards.spec import Selection
+from turnloom.kernel.values import said
+
+
+class Complete:
+    """Ends a path, and the flow with it."""
+
+
+def complete() -> Complete:
+    """What ends a path, and the flow with it."""
+    return Complete()
+
+
+class Settings(TypedDict, total=False):
+    """How a step is to be taken.
+
+    `retry` counts the attempts after the first. `timeout`, `compensate_timeout` and `cache` are
+    seconds; `cache=True` keeps a result without end. A handled failure lets the flow go on with
+    `recover`.
+    """
+
+    name: str
+    context: Sequence[Any]
+    budget: Budget
+    format: ContextFormat
+    retry: int | Retry
+    timeout: float
+    require_confidence: float
+    on_low_confidence: Any
+    validate: tuple[Callable[..., Any], str]
+    compensate: Any
+    compensate_timeout: float
+    on_failure: Any
+    recover: bool
+    cache: float | bool
+    select: Selection
+
+
+class Path:
+    """Steps one after the other, as a part of a flow."""
+
+    def __init__(self, *steps: Any) -> None:
+        self._line = Line(site=calling())
+        self._numbers: dict[str, int] = {}
+        for step in steps:
+            self._add(step)
+
+    @property
+    def line(self) -> Line:
+        """What the path consists of."""
+        return self._line
+
+    def then(self, step: Any, **settings: Unpack[Settings]) -> Self:
+        """A step after what is there."""
+        return self._put("then", make_step(step, calling(), settings))
+
+    def branch(
+        self,
+        on: Callable[..., Any],
+        cases: Mapping[Any, Any],
+        *,
+        otherwise: Any = None,
+        name: str | None = None,
+    ) -> Self:
+        """The path whose value `on` gives for the state; afterwards the paths are one again."""
+        return self._put(
+            "branch",
+            BranchNode(
+                name=self._named("branch", name),
+                site=calling(),
+                on=on,
+                cases=_cases(cases),
+                otherwise=None if otherwise is None else as_line(otherwise),
+            ),
+        )
+
+    def fork(self, *paths: Any, join: Any = None, name: str | None = None) -> Self:
+        """All paths at once, each from the same state, and `join` after the last of them."""
+        return self._put(
+            "fork",
+            ForkNode(
+                name=self._named("fork", name),
+                site=calling(),
+                paths=tuple(map(as_line, paths)),
+                join=None if join is None else _join(join, calling()),
+            ),
+        )
+
+    def repeat_until(
+        self,
+        until: Callable[..., Any],
+        path: Any,
+        *,
+        max_iterations: int = 100,
+        name: str | None = None,
+    ) -> Self:
+        """A path again and again, until a condition holds after it, at most so often."""
+        return self._put(
+            "repeat_until",
+            LoopNode(
+                name=self._named("loop", name),
+                site=calling(),
+                until=until,
+                body=as_line(path),
+                max_iterations=max_iterations,
+            ),
+        )
+
+    def await_approval(
+        self,
+        approver: str,
+        *,
+        context: str | Callable[..., Any] = "",
+        options: Sequence[str | Option] = (),
+        timeout: float | None = None,
+        on_timeout: Any = None,
+        on_rejection: Any = None,
+        name: str | None = None,
+    ) -> Self:
+        """A decision of a person that the run waits for; seconds pass until `on_timeout`."""
+        return self._put(
+            "await_approval",
+            ApprovalNode(
+                name=self._named("approval", name),
+                site=calling(),
+                asking=escalate_to(
+                    approver,
+                    context=context,
+                    options=options,
+                    timeout=timeout,
+                    on_timeout=on_timeout,
+                ),
+                on_rejection=None if on_rejection is None else as_line(on_rejection),
+            ),
+        )
+
+    def on_failure(self, path: Any) -> Self:
+        """What a failure in a path of a fork leads to; the path is then joined as recovered."""
+        self._line.handler = as_line(path)
+        return self
+
+    def complete(self) -> Self:
+        """End the flow after this path."""
+        self._line.end = len(self._line.nodes)
+        return self
+
+    def _add(self, step: Any) -> None:
+        if isinstance(step, Complete):
+            self._line.end = len(self._line.nodes)
+        else:
+            self._line.nodes.append(make_step(step, calling(), {}))
+
+    def _put(self, call: str, node: Node) -> Self:
+        self._line.nodes.append(node)
+        return self
+
+    def _named(self, kind: str, given: str | None) -> str:
+        """What a node is called that may have been given a name."""
+        if given is not None:
+            return given
+        number = self._numbers[kind] = self._numbers.get(kind, 0) + 1
+        return kind if number == 1 else f"{kind}_{number}"
+
+
+def escalate_to(
+    approver: str,
+    *,
+    context: str | Callable[..., Any] = "",
+    options: Sequence[str | Option] = (),
+    timeout: float | None = None,
+    on_timeout: Any = None,
+) -> Asking:
+    """Whom an approval asks next, when nobody has answered in time."""
+    late = on_timeout
+    return Asking(
+        approver=approver,
+        context=context,
+        options=tuple(map(_option, options)) or (APPROVE, REJECT),
+        timeout=timeout,
+        then=late if late is None or isinstance(late, Asking) else as_line(late),
+    )
+
+
+def as_line(path: Any) -> Line:
+    """What was given as a path: a step, several in a list, or a path that was built."""
+    if isinstance(path, Path):
+        return path.line
+    if isinstance(path, Line):
+        return path
+    return Path(*(cast(Sequence[Any], path) if isinstance(path, list | tuple) else (path,))).line
+
+
+def step_name(step: Any) -> str:
+    """What a step is called that is given no name: as its function or class is."""
+    if isinstance(step, type) or not hasattr(step, "run") and hasattr(step, "__name__"):
+        return step.__name__
+    return type(step).__name__
+
+
+def as_step(step: Any) -> Any:
+    """A step as it is called; of a class, the one that it makes."""
+    if not isinstance(step, type):
+        return step
+    try:
+        return step()
+    except Exception as error:  # noqa: BLE001 - whatever a class raises is told by the check
+        return Unmade(step, f"{type(error).__name__}: {said(error)}")
+
+
+def make_step(step: Any, site: Site, settings: Settings) -> StepNode:
+    """A step with its settings in one form."""
+    known = Settings.__annotations__
+    plain: dict[str, Any] = {key: said for key, said in settings.items() if key in known}
+    name, failure, low, cache = (
+        plain.pop(key, None) for key in ("name", "on_failure", "on_low_confidence", "cache")
+    )
+    retry = plain.pop("retry", 0)
+    return StepNode(
+        name=step_name(step) if name is None else name,
+        step=as_step(step),
+        site=site,
+        retry=retry if isinstance(retry, Retry) else Retry(retry, delay=0.0),
+        on_failure=_handlers(failure),
+        on_low_confidence=None if low is None else as_line(low),
+        compensate=as_step(plain.pop("compensate", None)),
+        cache=math.inf if cache is True else None if cache is False else cache,
+        unknown=tuple(key for key in settings if key not in known),
+        **plain,
+    )
+
+
+def _handlers(given: Any) -> tuple[tuple[type[BaseException], Line], ...]:
+    """What failures lead to, by their type."""
+    if given is None:
+        return ()
+    by_type = cast(Mapping[Any, Any], given) if isinstance(given, Mapping) else {Exception: given}
+    return tuple((kind, as_line(path)) for kind, path in by_type.items())
+
+
+def _cases(given: object) -> tuple[tuple[Any, Line], ...]:
+    """The paths of a branch by their values; of what maps nothing, none."""
+    if not isinstance(given, Mapping):
+        return ()
+    found = cast(Mapping[Any, Any], given)
+    return tuple((value, as_line(path)) for value, path in found.items())
+
+
+def _join(given: Any, site: Site) -> StepNode:
+    """The step that joins the paths of a fork, which a path may give settings."""
+    match given:
+        case Path(line=Line(nodes=[StepNode() as node])):
+            return node
+        case [only]:
+            return make_step(only, site, {})
+        case _:
+            return make_step(given, site, {})
+
+
+def _option(given: str | Option) -> Option:
+    if isinstance(given, Option):
+        return given
+    return Option(given, given, rejects=given == REJECT.id)
+
+
+def calling() -> Site:
+    """The line of the program that made the call that is going on."""
+    frame = currentframe()
+    assert frame is not None
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(
+        "turnloom.flow."
+    ):
+        frame = frame.f_back
+    return Site(frame.f_code.co_filename, frame.f_lineno)

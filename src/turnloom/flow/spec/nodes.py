@@ -1,0 +1,169 @@
+"""What a flow consists of, as its builder leaves it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from turnloom.assembly.spec.formats import PLAIN, Budget, ContextFormat
+from turnloom.flow.spec.steps import Retry
+from turnloom.guards.spec import Selection
+
+# Seconds that a compensation may take where nothing else is said.
+COMPENSATION = 300.0
+
+
+class Site(NamedTuple):
+    """The line of a program that made a call."""
+
+    file: str
+    line: int
+
+
+@dataclass(slots=True)
+class Line:
+    """Nodes one after the other; `end` is after how many of them the flow is over, if it is then,
+    and `handler` what a failure in them leads to, for a path of a fork."""
+
+    nodes: list["Node"] = field(default_factory=list["Node"])
+    site: Site = Site("", 0)
+    end: int | None = None
+    handler: "Line | None" = None
+
+    @property
+    def ends(self) -> bool:
+        """Whether the flow is over after the path."""
+        return self.end is not None
+
+
+class Unmade(NamedTuple):
+    """A class of which no step could be made, and why."""
+
+    kind: type
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepNode:
+    """A step, and how it is to be taken. Its settings are as they were given: the check says what
+    is wrong with them, and which are `unknown`."""
+
+    name: str
+    step: Any
+    site: Site
+    context: Sequence[Any] = ()
+    budget: Budget | None = None
+    format: ContextFormat = PLAIN
+    retry: Retry = Retry(0, delay=0.0)
+    timeout: float | None = None
+    require_confidence: float | None = None
+    on_low_confidence: Line | None = None
+    validate: tuple[Callable[..., Any], str] | None = None
+    compensate: Any = None
+    compensate_timeout: float | None = None
+    on_failure: tuple[tuple[type[BaseException], Line], ...] = ()
+    recover: bool = False
+    cache: float | None = None
+    select: Selection | None = None
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def undo_seconds(self) -> float:
+        """The seconds that what makes up for the step may take."""
+        return self.compensate_timeout or self.timeout or COMPENSATION
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BranchNode:
+    """Paths of which the one is walked whose value the state has."""
+
+    name: str
+    site: Site
+    on: Callable[..., Any]
+    cases: tuple[tuple[Any, Line], ...]
+    otherwise: Line | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForkNode:
+    """Paths that are walked at once, each from the same state, and the step after the last."""
+
+    name: str
+    site: Site
+    paths: tuple[Line, ...]
+    join: StepNode | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopNode:
+    """A path that is walked until a condition holds, at most so often."""
+
+    name: str
+    site: Site
+    until: Callable[..., Any]
+    body: Line
+    max_iterations: int
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """What an approver may choose; one that `rejects` leads where a rejection does."""
+
+    id: str
+    label: str = ""
+    description: str = ""
+    rejects: bool = False
+
+
+APPROVE, REJECT = Option("approve", "Approve"), Option("reject", "Reject", rejects=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """Whom an approval asks, what they are told, what they may choose and until when; nobody
+    having answered, `then` is walked, or else the next is asked."""
+
+    approver: str
+    context: str | Callable[..., Any] = ""
+    options: tuple[Option, ...] = (APPROVE, REJECT)
+    timeout: float | None = None
+    then: "Line | Asking | None" = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalNode:
+    """A decision of a person that the run waits for."""
+
+    name: str
+    site: Site
+    asking: Asking
+    on_rejection: Line | None = None
+
+
+Node = StepNode | BranchNode | ForkNode | LoopNode | ApprovalNode
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A path of a flow: its nodes, what part it plays, and the path and node that it belongs to."""
+
+    line: Line
+    part: str
+    owner: str = ""
+    at: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowPlan:
+    """A flow as runs of it are pinned to: its paths by id, its text and the digest of that."""
+
+    name: str
+    version: str
+    state: Any
+    paths: Mapping[str, Placed]
+    timeout: float | None
+    text: str
+    digest: str
+
+    def node(self, path: str, at: int) -> Node:
+        """The node at a place of a path."""
+        return self.paths[path].line.nodes[at]

@@ -1,0 +1,131 @@
+"""What a run of a flow knows beside what every run knows."""
+
+from datetime import datetime
+
+import msgspec
+
+from turnloom.assembly.spec import Message
+from turnloom.kernel.values import Json
+
+
+class StepFailure(msgspec.Struct, frozen=True):
+    """Why a step failed for good: at which attempt, when, and which frame its agent was shown;
+    `what` says what failed where that was no step, such as the condition of a loop."""
+
+    step: str
+    error: str
+    message: str
+    stack: str = ""
+    at: datetime | None = None
+    attempt: int = 0
+    frame: str = ""
+    what: str = ""
+
+
+class Decided(msgspec.Struct, frozen=True):
+    """What came of an approval: `approved`, `rejected` or `expired`, by whom and with what to be
+    kept in mind; `option` is what was chosen."""
+
+    approver: str
+    outcome: str
+    option: str = ""
+    instructions: str = ""
+    by: str = ""
+
+
+class Frame(msgspec.Struct):
+    """A path being walked: which, where in it, what places in it begin with, and in which pass."""
+
+    path: str
+    at: int = 0
+    prefix: str = ""
+    number: int = 0
+
+
+class Asked(msgspec.Struct):
+    """An approval being waited for: whom it asks (how often that was passed on), the question, how
+    often it was asked, until when, and what came back."""
+
+    level: int = 0
+    question: str = ""
+    number: int = 0
+    due: datetime | None = None
+    answer: Json = None
+    by: str = ""
+    status: str = "open"
+
+
+class Strand(msgspec.Struct):
+    """A line of work in a run: the flow itself, a path of a fork, or a path after the end.
+
+    `frames` are the paths being walked, the innermost last. `status` is `ready`, `busy` (a step is
+    being taken), `waiting` (for a time or a person), `forked`, `done` or `failed`. A path of a fork
+    has its own `state`, and `deltas` that are to be joined. `paths` are the strands that walk the
+    paths of a fork in it, of which so many are `open`: not at their end.
+    """
+
+    id: str
+    parent: str = ""
+    frames: list[Frame] = []
+    status: str = "ready"
+    state: dict[str, Json] = {}
+    deltas: list[dict[str, Json]] = []
+    step: int = 0
+    attempt: int = 0
+    failures: list[StepFailure] = []
+    failed: StepFailure | None = None
+    broken: "Done | None" = None
+    asking: "Asked | None" = None
+    paths: list[str] = []
+    open: int = 0
+
+
+class Step(msgspec.Struct):
+    """A step being taken, with what is on record for it, by id; `turn` is that of its agent."""
+
+    number: int
+    place: str
+    strand: str
+    node: str
+    attempt: int
+    turn: int = 0
+    undoes: str = ""
+
+
+class Done(msgspec.Struct, frozen=True):
+    """A step that was completed and that can be made up for."""
+
+    place: str
+    strand: str
+    path: str
+    at: int
+
+
+class Undoing(msgspec.Struct):
+    """The end of a run that is not to go on: why, which step began last before, what is still to be
+    made up for, in order, and what comes then."""
+
+    failure: StepFailure
+    cause: str
+    begun: int
+    left: list[Done] = []
+    is_handled: bool = False
+
+
+class Progress(msgspec.Struct):
+    """What a run of a flow knows beside what every run knows.
+
+    `going` and `failed` say which strands are not at their end, and which failed: what comes next
+    is found without looking at all of them.
+    """
+
+    strands: dict[str, Strand] = {}
+    going: dict[str, None] = {}
+    failed: list[str] = []
+    steps: dict[int, Step] = {}
+    begun: int = 0
+    completed: list[Done] = []
+    approvals: dict[str, Decided] = {}
+    threads: dict[str, list[Message]] = {}
+    undoing: Undoing | None = None
+    is_late: bool = False

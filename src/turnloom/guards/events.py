@@ -1,0 +1,140 @@
+"""What guards did."""
+
+from typing import ClassVar
+
+import msgspec
+
+from turnloom.guards.spec import Amounts, Entry
+from turnloom.log.spec import Fact
+
+
+class BudgetReserved(Fact, frozen=True):
+    """A turn or call is about to be made, and so much is kept for it."""
+
+    kind: ClassVar[str] = "budget.reserved"
+    call: str
+    amounts: Amounts
+
+
+class BudgetSpent(Fact, frozen=True):
+    """A turn or call was made; this is what it used of the budget, whatever was kept for it."""
+
+    kind: ClassVar[str] = "budget.spent"
+    call: str
+    amounts: Amounts
+
+
+class Shortage(
+    msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_unknown_fields=True
+):
+    """A resource of which more is wanted than is left of the limit."""
+
+    resource: str
+    wanted: float
+    left: float
+    limit: float
+
+
+class BudgetExceeded(Fact, frozen=True):
+    """A turn or call was not made, or was cut off: every resource is named that is short for it."""
+
+    kind: ClassVar[str] = "budget.exceeded"
+    call: str
+    short: tuple[Shortage, ...]
+
+
+class ScarcityChanged(Fact, frozen=True):
+    """The budget is scarcer than before: `share` is what is left of its scarcest resource."""
+
+    kind: ClassVar[str] = "scarcity.changed"
+    level: str
+    previous: str
+    resource: str
+    share: float
+
+
+class LoopChecked(Fact, frozen=True):
+    """A turn as loop detection sees it, and how much alike what the last turns said is, if that
+    was asked: by whom, or why it is not known."""
+
+    kind: ClassVar[str] = "loop.checked"
+    entry: Entry
+    similarity: float | None = None
+    embedder: str = ""
+    error: str = ""
+
+
+class Scores(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_unknown_fields=True):
+    """The signs of a loop, each from 0 to 1, and how much they count together."""
+
+    repetition: float = 0.0
+    oscillation: float = 0.0
+    no_progress: float = 0.0
+    semantic: float = 0.0
+    frustration: float = 0.0
+    confidence: float = 0.0
+
+
+class LoopDetected(Fact, frozen=True):
+    """Turns of a run are a loop, and something is done about it: a strategy, perhaps in place of
+    one that cannot be followed here. `recoveries` is how often that was done before."""
+
+    kind: ClassVar[str] = "loop.detected"
+    loop: str
+    agents: tuple[str, ...]
+    turns: tuple[int, ...]
+    scores: Scores
+    strategy: str
+    instead_of: str = ""
+    hint: str = ""
+    recoveries: int = 0
+
+
+class Candidate(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """One who could be chosen: what was believed of its success (a Beta distribution), the number
+    drawn from that, and what it costs."""
+
+    agent: str
+    alpha: float
+    beta: float
+    draw: float
+    cost: float = 0.0
+
+    @property
+    def score(self) -> float:
+        """What it is compared by."""
+        return self.draw - self.cost
+
+
+class SelectionMade(Fact, frozen=True):
+    """Of the candidates for a turn, one was chosen; nobody, if none was left.
+
+    `meant` is whom the turn would have gone to, `artifact` what woke the candidates. `confidence`
+    says how much is known of the chosen one (1: at least 20 outcomes). All draws follow from
+    `chance`, the run and the id of this event. `notes` say what had to be done without.
+    """
+
+    kind: ClassVar[str] = "selection.made"
+    chosen: str
+    category: str
+    candidates: tuple[Candidate, ...] = ()
+    excluded: tuple[str, ...] = ()
+    confidence: float = 0.0
+    chance: str = ""
+    meant: str = ""
+    artifact: str = ""
+    notes: tuple[str, ...] = ()
+
+
+class SelectionJudged(Fact, frozen=True):
+    """How the turn of a chosen agent turned out: `credit` is from 0, a failure, to 1."""
+
+    kind: ClassVar[str] = "selection.judged"
+    turn: int
+    agent: str
+    tenant: str
+    workflow: str
+    category: str
+    credit: float
+    decay: float = 0.0
+    note: str = ""

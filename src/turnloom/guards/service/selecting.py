@@ -1,0 +1,93 @@
+"""Choices among candidates by what is known of them; whoever keeps that may fail."""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+
+import anyio
+
+from turnloom.errors import NoCandidates
+from turnloom.guards.events import SelectionMade
+from turnloom.guards.logic.selection import Asked, observations, select
+from turnloom.guards.ports import BeliefStore
+from turnloom.guards.spec import Belief, Pool, Selection
+from turnloom.kernel.values import said
+from turnloom.log.ports import EventLog
+from turnloom.log.spec import Event
+
+# Seconds that a turn waits for what is known of its candidates.
+PATIENCE = 1.0
+
+log = logging.getLogger("turnloom.guards")
+
+
+class Selecting:
+    """Makes choices, and lets what came of them be known; `chance` gives a word that nobody else
+    has, for selections without a seed."""
+
+    def __init__(
+        self, store: BeliefStore, chance: Callable[[], str], patience: float = PATIENCE
+    ) -> None:
+        self._store = store
+        self._chance = chance
+        self._patience = patience
+
+    @property
+    def follows_log(self) -> bool:
+        """Whether outcomes are known as soon as they are on record."""
+        return self._store.follows_log
+
+    async def choose(
+        self, selection: Selection, asked: Asked, tenant: str, workflow: str
+    ) -> SelectionMade:
+        """The choice that is made now. Where beliefs cannot be had the prior counts alone, and
+        where nobody is left nobody is chosen; both is said in it."""
+        beliefs, trouble = await self._beliefs(Pool(tenant, workflow, asked.category), asked.among)
+        asked = asked._replace(notes=(*asked.notes, *trouble))
+        chance = self._chance() if selection.seed is None else str(selection.seed)
+        try:
+            return select(selection, asked, beliefs, chance)
+        except NoCandidates as error:
+            return SelectionMade(
+                "",
+                asked.category,
+                excluded=tuple(asked.among),
+                meant=asked.meant,
+                artifact=asked.artifact,
+                notes=(*asked.notes, str(error)),
+            )
+
+    async def _beliefs(
+        self, pool: Pool, agents: Sequence[str]
+    ) -> tuple[Mapping[str, Belief], tuple[str, ...]]:
+        try:
+            with anyio.fail_after(self._patience):
+                return await self._store.beliefs(pool, agents), ()
+        except Exception as error:  # noqa: BLE001 - put on record: no turn fails for that
+            why = self._why(error)
+            return {}, (f"the prior counts alone, as beliefs cannot be had: {why}",)
+
+    async def learn(self, events: Sequence[Event]) -> None:
+        """Let it be known what events say of outcomes; again changes nothing."""
+        found = observations(events)
+        if not found:
+            return
+        try:
+            with anyio.fail_after(self._patience):
+                await self._store.observe(found)
+        except Exception as error:  # noqa: BLE001 - the log has it, and no turn fails for that
+            run, why = found[0].run, self._why(error)
+            log.warning("beliefs are behind the log of run %s: %s", run, why)
+
+    def _why(self, error: Exception) -> str:
+        is_late = isinstance(error, TimeoutError)
+        return f"no answer within {self._patience:g} s" if is_late else said(error)
+
+
+async def rebuild(stored: EventLog, beliefs: BeliefStore) -> None:
+    """Let a store know the outcomes that the logs of all runs have; again changes nothing.
+
+    Raises:
+        StoreUnavailable: some of it may be there; the same may be tried again later.
+    """
+    for first, _ in reversed(await stored.ends()):
+        await beliefs.observe(observations(await stored.read(first.run)))

@@ -1,0 +1,76 @@
+"""Code of users, whose end is its own affair."""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from inspect import isawaitable, iscoroutinefunction
+from types import TracebackType
+from typing import Any
+
+from anyio import CapacityLimiter, to_thread
+
+from turnloom.kernel.values import said
+
+
+class Interrupted(BaseException):
+    """Ends whatever goes on, as the end of the process would. Nothing may handle this."""
+
+
+class Quit(Exception):
+    """Code that ended as if more than itself were to end; `name` is what it raised."""
+
+    def __init__(self, name: str, message: str) -> None:
+        super().__init__(message)
+        self.name = name
+
+
+def named(error: Exception) -> str:
+    """What an error of a user's code is called."""
+    return error.name if isinstance(error, Quit) else type(error).__name__
+
+
+class _Contained:
+    """Lets what would end more than the code inside be an error of that code."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        if error is None or isinstance(error, (Exception, KeyboardInterrupt, Interrupted)):
+            return
+        if isinstance(error, asyncio.CancelledError):
+            current = asyncio.current_task()
+            if current is None or not current.cancelling():
+                raise Quit("CancelledError", "It gave up.") from error
+            return
+        raise Quit(type(error).__name__, said(error)) from error
+
+
+_CONTAINED = _Contained()
+
+
+def contained() -> _Contained:
+    """A scope in which what would end more than the code inside is an error of that code.
+
+    Raises:
+        Quit: it left the program, gave up although nobody interrupts it, or the like.
+    """
+    return _CONTAINED
+
+
+async def called(
+    function: Callable[..., Any], *args: Any, limiter: CapacityLimiter | None = None
+) -> Any:
+    """What a function gives: an async one is called in the loop, a plain one in a thread."""
+    if iscoroutinefunction(function):
+        return await function(*args)
+    call = partial(function, *args)
+    given = await to_thread.run_sync(call, abandon_on_cancel=True, limiter=limiter)
+    return await given if isawaitable(given) else given

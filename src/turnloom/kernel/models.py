@@ -1,0 +1,254 @@
+"""Declared things: strict, frozen models, and how a document becomes one or a list of problems."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import ErrorDetails
+
+from turnloom.errors import Diagnostic
+from turnloom.kernel.documents import Document, Path
+from turnloom.kernel.values import as_array, as_object, kind_of, nearest, preview
+
+
+class Declared(BaseModel):
+    """Something a user writes down: unknown keys are refused, and nothing changes afterwards."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
+
+
+M = TypeVar("M", bound=BaseModel)
+
+
+class Entry(NamedTuple):
+    """A part of a document: where it stands and what it says."""
+
+    path: Path
+    value: Any
+
+
+class Named(NamedTuple):
+    """Entries by name, and whether these are all names there are: a nameless one hides another."""
+
+    entries: dict[str, Entry]
+    complete: bool
+
+
+@dataclass(slots=True)
+class Report:
+    """The problems found so far, in one document after the other."""
+
+    folder: str
+    problems: list[Diagnostic] = field(default_factory=list[Diagnostic])
+
+    def add(
+        self, document: Document, path: Path, code: str, message: str, remedy: str = ""
+    ) -> None:
+        """Note a problem at a place."""
+        self._note(document, path, code, message, remedy, "error")
+
+    def warn(
+        self, document: Document, path: Path, code: str, message: str, remedy: str = ""
+    ) -> None:
+        """Note something that works but is probably not meant."""
+        self._note(document, path, code, message, remedy, "warning")
+
+    def _note(
+        self, document: Document, path: Path, code: str, message: str, remedy: str, severity: str
+    ) -> None:
+        line = document.place(path).line
+        problem = Diagnostic(document.file, line, code, message, remedy, severity)
+        if problem not in self.problems:
+            self.problems.append(problem)
+
+    def model(self, document: Document, entry: Entry, model: type[M]) -> M | None:
+        """The value at a place as a model, or nothing and a note of every problem with it."""
+        try:
+            return model.model_validate(entry.value)
+        except ValidationError as error:
+            for detail in error.errors(include_url=False):
+                path, code, message, remedy = _explain(entry, detail, model)
+                self.add(document, path, code, message, remedy)
+            return None
+
+    def unknown(self, document: Document, path: Path, known: Sequence[str]) -> None:
+        """Note a key that means nothing where it stands."""
+        message, remedy = _unknown(str(path[-1]), known)
+        self.add(document, path, "W010", message, remedy)
+
+    def part(self, document: Document, key: str, beside: Collection[str] = ()) -> Entry:
+        """The entry under a key that may be left out; if not, only keys of `beside` stand by it."""
+        value = as_object(document.value)
+        if value is None or key not in value:
+            return Entry((), document.value)
+        for other in value:
+            if other != key and other not in beside:
+                self.unknown(document, (other,), (key,))
+        return Entry((key,), value[key])
+
+    def named(self, document: Document, entry: Entry, what: str) -> Named:
+        """The entries of a mapping by key, or of a list by their `name`."""
+        if entry.value is None:
+            return Named({}, True)
+        if (mapping := as_object(entry.value)) is not None:
+            return Named(self._mapping(document, entry.path, mapping, what), True)
+        if (items := as_array(entry.value)) is not None:
+            return self._list(document, entry.path, items, what)
+        message = f"{what}s must be an object or an array, not {preview(entry.value)}."
+        self.add(document, entry.path, "W012", message, "Write one entry per name.")
+        return Named({}, False)
+
+    def _mapping(
+        self, document: Document, path: Path, mapping: Mapping[str, Any], what: str
+    ) -> dict[str, Entry]:
+        found: dict[str, Entry] = {}
+        for name, item in mapping.items():
+            value, where = as_object(item), (*path, name)
+            if value is None:
+                found[name] = Entry(where, item)
+                continue
+            given = value.get("name", name)
+            if given != name:
+                message = f"{what} {name!r} calls itself {preview(given)}."
+                remedy = "Use one name, or leave `name` out."
+                self.add(document, (*where, "name"), "W012", message, remedy)
+            found[name] = Entry(where, {**value, "name": name})
+        return found
+
+    def _list(self, document: Document, path: Path, items: Sequence[Any], what: str) -> Named:
+        found: dict[str, Entry] = {}
+        complete = True
+        for index, item in enumerate(items):
+            name = (as_object(item) or {}).get("name")
+            where = (*path, index)
+            if not isinstance(name, str) or not name:
+                complete = False
+                self.add(document, where, "W011", f"{what} has no `name`.", "Give it one.")
+            elif name in found:
+                first = document.place(found[name].path).line
+                message = f"{what} {name!r} is declared twice, first in line {first}."
+                self.add(document, where, "W013", message, "Rename one of them or remove it.")
+            else:
+                found[name] = Entry(where, item)
+        return Named(found, complete)
+
+
+def _explain(
+    entry: Entry, detail: ErrorDetails, model: type[BaseModel]
+) -> tuple[Path, str, str, str]:
+    """One validation error in our words, at the place it is about."""
+    path = (*entry.path, *_place_of(entry.value, _untagged(model, detail["loc"])))
+    name, given = _subject(path), preview(detail["input"])
+    match detail["type"]:
+        case "extra_forbidden":
+            known = _keys_at(model, detail["loc"][:-1])
+            return path, "W010", *_unknown(str(path[-1]), known)
+        case "missing":
+            missing = str(detail["loc"][-1])
+            return path, "W011", f"Key {missing!r} is missing.", "Add it."
+        case "union_tag_invalid" | "union_tag_not_found":
+            return _about_tag(path, detail)
+        case "model_type" | "model_attributes_type":
+            message = f"{name} must be an object, not {given}."
+            return path, "W012", message, "Write its keys below it."
+        case "literal_error" | "enum":
+            allowed = str(detail.get("ctx", {}).get("expected", ""))
+            words = [word.strip().strip("'") for word in allowed.replace(" or ", ", ").split(",")]
+            word = detail["input"]
+            hint = nearest(word, words) if isinstance(word, str) else None
+            remedy = f"Did you mean {hint!r}?" if hint else "Use an allowed value."
+            return path, "W012", f"{name} is {given}; allowed: {allowed}.", remedy
+        case "value_error":
+            return path, "W012", str(detail["ctx"]["error"]), ""  # pyright: ignore[reportTypedDictNotRequiredAccess]
+        case _:
+            message = f"{name} is {given} ({kind_of(detail['input'])}): {detail['msg'].lower()}."
+            return path, "W012", message, "Correct the value."
+
+
+def _subject(path: Path) -> str:
+    """What stands at a path, as the beginning of a sentence."""
+    match path[-1:]:
+        case (int(index),):
+            return f"Entry {index + 1}"
+        case (key,):
+            return repr(key)
+        case _:
+            return "This file"
+
+
+def _unknown(key: str, known: Sequence[str]) -> tuple[str, str]:
+    hint = nearest(key, known)
+    remedy = f"Did you mean {hint!r}?" if hint else f"Known: {', '.join(known)}."
+    return f"Key {key!r} is not known here.", remedy
+
+
+def _about_tag(path: Path, detail: ErrorDetails) -> tuple[Path, str, str, str]:
+    context: Mapping[str, Any] = detail.get("ctx", {})
+    if detail["type"] == "union_tag_not_found":
+        return path, "W011", "Key 'type' is missing.", "Say which type this is."
+    given, allowed = str(context["tag"]), str(context["expected_tags"])
+    hint = nearest(given, [word.strip().strip("'") for word in allowed.split(",")])
+    remedy = f"Did you mean {hint!r}?" if hint else "Use one of these."
+    return (*path, "type"), "W012", f"Type {given!r} does not exist; there is {allowed}.", remedy
+
+
+def _untagged(model: type[BaseModel], loc: tuple[str | int, ...]) -> Path:
+    """A validation location without the tags that say which model of several was meant."""
+    schema: Any = model.model_json_schema()
+    node, path = schema, list[str | int]()
+    for step in loc:
+        node = _resolve(node, schema.get("$defs", {}))
+        if step not in node.get("discriminator", {}).get("mapping", {}):
+            path.append(step)
+        node = _child(node, step) or node
+    return tuple(path)
+
+
+def _place_of(value: Any, loc: tuple[str | int, ...]) -> Path:
+    """The part of a validation location that exists in the document (names of models do not)."""
+    path: list[str | int] = []
+    for step in loc:
+        mapping, items = as_object(value), as_array(value)
+        if mapping is not None and step in mapping:
+            value = mapping[str(step)]
+        elif items is not None and isinstance(step, int) and step < len(items):
+            value = items[step]
+        else:
+            continue
+        path.append(step)
+    return tuple(path)
+
+
+def _keys_at(model: type[BaseModel], loc: tuple[str | int, ...]) -> list[str]:
+    """The keys that the model at a validation location has."""
+    schema: Any = model.model_json_schema()
+    node, definitions = schema, schema.get("$defs", {})
+    for step in loc:
+        node = _child(_resolve(node, definitions), step) or node
+    return list(_resolve(node, definitions).get("properties", {}))
+
+
+# What may stand in place of an object: nothing, or a text that is read into one.
+_ASIDE = ("null", "string")
+
+
+def _resolve(node: Any, definitions: Mapping[str, Any]) -> Any:
+    """The schema that a node stands for: references followed, `null` and short forms left aside."""
+    options = [each for each in node.get("anyOf", ()) if each.get("type") not in _ASIDE]
+    if len(options) == 1:
+        return _resolve(options[0], definitions)
+    if "$ref" in node:
+        return _resolve(definitions[node["$ref"].rsplit("/", 1)[-1]], definitions)
+    return node
+
+
+def _child(node: Any, step: str | int) -> Any:
+    if isinstance(step, int):
+        return node.get("items")
+    if step in node.get("properties", {}):
+        return node["properties"][step]
+    mapping = node.get("discriminator", {}).get("mapping", {})
+    if step in mapping:
+        return {"$ref": mapping[step]}
+    return as_object(node.get("additionalProperties"))

@@ -1,0 +1,88 @@
+"""What happened to lifecycle hooks."""
+
+from typing import ClassVar
+
+from turnloom.kernel.values import Json
+from turnloom.log.spec import Fact, Intent
+
+
+class MessageHookCalled(Intent, frozen=True):
+    """A message hook is about to run."""
+
+    kind: ClassVar[str] = "message_hook.called"
+    turn: int
+    agent: str
+    hook_type: str
+    function: str
+    file: str
+
+
+class MessageHooked(Fact, frozen=True):
+    """What a message hook made of what an agent is told, reads or says."""
+
+    kind: ClassVar[str] = "message_hook.returned"
+    turn: int
+    agent: str
+    hook_type: str
+    function: str
+    file: str
+    result: Json
+
+
+class MessageHookFailed(Fact, frozen=True):
+    """A message hook failed; everything stays as it was."""
+
+    kind: ClassVar[str] = "message_hook.failed"
+    turn: int
+    agent: str
+    hook_type: str
+    function: str
+    file: str
+    error: str
+    message: str
+
+
+class LifecycleToolCall(Intent, frozen=True):
+    """A hook is about to run; `agent` is the one whose turn it is."""
+
+    kind: ClassVar[str] = "lifecycle.tool_call"
+    trigger: str
+    agent: str | None
+    function: str
+    file: str
+    hook: str
+    description: str = ""
+    restored: bool = False
+
+
+class LifecycleToolResult(Fact, frozen=True):
+    """A hook ended well, or was skipped for a reason."""
+
+    kind: ClassVar[str] = "lifecycle.tool_result"
+    trigger: str
+    agent: str | None
+    function: str
+    file: str
+    hook: str
+    status: str
+    elapsed_ms: float
+    result: Json
+    attempts: int = 1
+    restored: bool = False
+
+
+class LifecycleToolError(Fact, frozen=True):
+    """A hook failed; the run goes on."""
+
+    kind: ClassVar[str] = "lifecycle.tool_error"
+    trigger: str
+    agent: str | None
+    function: str
+    file: str
+    hook: str
+    status: str
+    elapsed_ms: float
+    error: str
+    message: str
+    attempts: int = 1
+    restored: bool = False

@@ -1,0 +1,113 @@
+"""Events to bytes and back, with old shapes lifted to today's on the way in."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from turnloom.errors import UnknownKind
+from turnloom.log.spec import Event, Fact
+
+# Takes the data of an event as one version wrote it and gives it as the next version has it.
+Upcast = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+class _Stored(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
+    id: str
+    run: str
+    seq: int
+    at: datetime
+    kind: str
+    actor: str
+    data: msgspec.Raw
+    cause: int | None = None
+    v: int = 1
+
+
+class Codec:
+    """The closed union of the facts of this release, as JSON lines."""
+
+    def __init__(
+        self,
+        facts: Iterable[type[Fact]],
+        upcasts: Mapping[tuple[str, int], Upcast] | None = None,
+    ) -> None:
+        self._types = {fact.kind: fact for fact in facts}
+        self._decoders = {kind: msgspec.json.Decoder(fact) for kind, fact in self._types.items()}
+        self._upcasts = dict(upcasts or {})
+        self._envelope = msgspec.json.Decoder(_Stored)
+        self._encoder = msgspec.json.Encoder()
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Every kind this codec knows."""
+        return tuple(self._types)
+
+    def encode(self, event: Event) -> bytes:
+        """The event as one JSON object.
+
+        Raises:
+            UnknownKind: the event's fact is not one of this codec's.
+        """
+        return self.encode_lines((event,))
+
+    def encode_lines(self, events: Sequence[Event]) -> bytes:
+        """The events as JSON objects, one a line.
+
+        Raises:
+            UnknownKind: the fact of an event is not one of this codec's.
+        """
+        types = self._types
+        for event in events:
+            if type(event.data) is not types.get(event.kind):
+                kind = f"Event {event.id!r} is of kind {event.kind!r}"
+                raise UnknownKind(f"{kind}, which is not known.")
+        return self._encoder.encode_lines(events)[:-1]
+
+    def decode(self, line: bytes) -> Event:
+        """The event that a JSON object holds, in today's shape.
+
+        Raises:
+            UnknownKind: the kind, its version or its shape is not known to this release.
+        """
+        try:
+            stored = self._envelope.decode(line)
+            return Event(
+                stored.id,
+                stored.run,
+                stored.seq,
+                stored.at,
+                stored.kind,
+                stored.actor,
+                self._data(stored),
+                stored.cause,
+                self._types[stored.kind].version,
+            )
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            raise UnknownKind(f"An event in the log cannot be read: {error}") from error
+
+    def _data(self, stored: _Stored) -> Fact:
+        fact = self._types.get(stored.kind)
+        if fact is None:
+            raise UnknownKind(
+                f"Run {stored.run!r} holds an event of kind {stored.kind!r} (seq {stored.seq}), "
+                "which this release does not know. Read it with the release that wrote it."
+            )
+        if stored.v == fact.version:
+            return self._decoders[stored.kind].decode(stored.data)
+        return msgspec.convert(self._lift(stored, fact.version), fact)
+
+    def _lift(self, stored: _Stored, version: int) -> dict[str, Any]:
+        data: dict[str, Any] = msgspec.json.decode(stored.data)
+        for v in range(stored.v, version):
+            upcast = self._upcasts.get((stored.kind, v))
+            if upcast is None:
+                raise UnknownKind(f"Nothing lifts {stored.kind!r} from version {v} to {v + 1}.")
+            data = upcast(data)
+        if stored.v > version:
+            raise UnknownKind(
+                f"Event {stored.id!r} is {stored.kind!r} version {stored.v}; "
+                f"this release knows version {version}."
+            )
+        return data

@@ -1,0 +1,58 @@
+"""What the log needs from the world, and what others may ask of it."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from datetime import datetime
+from typing import Protocol
+
+from turnloom.log.spec import Event, Fact, Intent
+
+
+class EventLog(Protocol):
+    """The append-only record of runs. Sequence numbers of a run start at 1 and have no gap."""
+
+    async def append(self, run: str, events: Sequence[Event], expected: int) -> Sequence[Event]:
+        """Store events after position `expected`, all or none, and give back what the log holds.
+
+        A batch that already stands there whole, under the same ids, is given back as stored.
+        Other tasks get their go meanwhile, however fast the store is.
+
+        Raises:
+            Conflict: the log is at another position, or one of the ids is taken.
+            StoreUnavailable: nothing was stored; the same append may be tried again later.
+        """
+        ...
+
+    async def read(self, run: str, after: int = 0) -> Sequence[Event]:
+        """The events of a run behind position `after`, in order; none for an unknown run."""
+        ...
+
+    def subscribe(self, run: str, after: int = 0) -> AsyncGenerator[Event]:
+        """Every event behind `after`, those to come included, once each, in order."""
+        ...
+
+    async def ends(
+        self, limit: int | None = None, *, run: str | None = None
+    ) -> Sequence[tuple[Event, Event]]:
+        """The first and the last event of each run, the run begun last coming first; or of one."""
+        ...
+
+
+class Clock(Protocol):
+    """Tells the time."""
+
+    def now(self) -> datetime:
+        """The present instant, aware, in UTC."""
+        ...
+
+
+# Touches the world and tells what happened.
+Effect = Callable[[], Awaitable[Sequence[Fact]]]
+
+
+class Once(Protocol):
+    """Touches the world at most once per key, as far as the log can tell."""
+
+    async def __call__(self, key: str, effect: Effect, *, intent: Intent) -> Sequence[Fact]:
+        """The facts that the log holds under `key`; if none, say the intent, run the effect and
+        record what it gives."""
+        ...

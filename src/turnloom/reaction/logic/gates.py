@@ -1,0 +1,109 @@
+"""Artifacts that wait for others: until a set is complete, and until there are enough sets."""
+
+from collections import Counter
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from itertools import chain
+
+from turnloom.reaction.spec import Subscription
+from turnloom.reaction.spec.tray import Entry, Group, Pending
+
+# The ids of artifacts that are given to an agent together.
+Set = tuple[str, ...]
+
+
+def arrive(
+    pending: Pending, subscription: Subscription, id: str, type: str, key: str, at: datetime
+) -> list[Set]:
+    """Let an artifact wait with those of its key; what can be given to the agent now."""
+    pending.arrived += 1
+    group = pending.groups.setdefault(key, Group())
+    group.bins.setdefault(type, []).append(Entry(id, at, pending.arrived))
+    wanted = Counter(subscription.types)
+    if any(len(group.bins.get(each, ())) < number for each, number in wanted.items()):
+        return []
+    taken = tuple(_take(group, each) for each in subscription.types)
+    _settle(pending, key)
+    if subscription.batch is None:
+        return [taken]
+    pending.since = pending.since or at
+    pending.sets.append(taken)
+    size = subscription.batch.size
+    return [close(pending)] if size is not None and len(pending.sets) >= size else []
+
+
+def close(pending: Pending) -> Set:
+    """The batch as it is; nothing waits in it afterwards."""
+    taken = tuple(chain.from_iterable(pending.sets))
+    pending.sets, pending.since = [], None
+    return taken
+
+
+def drop(pending: Pending, key: str, ids: Set) -> None:
+    """Let these wait with this key no more."""
+    group = pending.groups[key]
+    for type, bin in [*group.bins.items()]:
+        group.bins[type] = [entry for entry in bin if entry.id not in ids]
+        if not group.bins[type]:
+            del group.bins[type]
+    _settle(pending, key)
+
+
+def outdated(
+    pending: Pending, subscription: Subscription, now: datetime, coming: int = 0
+) -> Iterator[tuple[str, Set]]:
+    """What waits too long when so many more have come, by key."""
+    within = subscription.join.within if subscription.join else None
+    if within is None:
+        return
+    for key, group in pending.groups.items():
+        number = pending.arrived + coming
+        over = tuple(each.id for each in group.entries if _is_over(each, within, now, number))
+        if not over:
+            return  # those of the other keys came later
+        yield key, over
+
+
+def _is_over(entry: Entry, within: timedelta | int, now: datetime, number: int) -> bool:
+    if isinstance(within, timedelta):
+        return entry.at + within <= now
+    return number - entry.number > within
+
+
+def is_due(pending: Pending, subscription: Subscription, now: datetime) -> bool:
+    """Whether a batch has waited as long as it may."""
+    closes = closing(pending, subscription)
+    return closes is not None and closes <= now
+
+
+def closing(pending: Pending, subscription: Subscription) -> datetime | None:
+    """When a batch is taken, full or not."""
+    batch, since = subscription.batch, pending.since
+    if batch is None or batch.timeout is None or since is None:
+        return None
+    return since + batch.wait
+
+
+def expiry(pending: Pending, subscription: Subscription) -> datetime | None:
+    """When the first of those that wait for others has waited too long."""
+    within = subscription.join.within if subscription.join else None
+    if not isinstance(within, timedelta) or not pending.groups:
+        return None
+    return next(iter(pending.groups.values())).first.at + within
+
+
+def _take(group: Group, type: str) -> str:
+    bin = group.bins[type]
+    taken = bin.pop(0)
+    if not bin:
+        del group.bins[type]
+    return taken.id
+
+
+def _settle(pending: Pending, key: str) -> None:
+    """Keep groups in the order of their oldest, after one of them lost its own."""
+    if not pending.groups[key].bins:
+        del pending.groups[key]
+    elif len(pending.groups) > 1:
+        by_age = sorted(pending.groups.items(), key=lambda each: each[1].first.number)
+        pending.groups = dict(by_age)

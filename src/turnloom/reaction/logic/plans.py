@@ -1,0 +1,150 @@
+"""The plan of a board: what runs are pinned to, as text, and what differs between two."""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from turnloom.agents.logic.plans import (
+    Writing,
+    as_data,
+    as_text,
+    data_of,
+    parts_diff,
+    schema_digest,
+)
+from turnloom.assembly.logic.descriptions import by_agent, describe_assembly, describe_provider
+from turnloom.assembly.spec.assemblies import Assembly
+from turnloom.assembly.spec.formats import Budget, ContextFormat
+from turnloom.assembly.spec.providers import Chosen
+from turnloom.assembly.spec.sources import Share
+from turnloom.board.spec import TypeRegistry
+from turnloom.errors import UsageError
+from turnloom.kernel.digests import chain, digest
+from turnloom.kernel.values import Json
+from turnloom.reaction.spec import Batch, ContextFilter, Join, Member, Plan, Product, Subscription
+
+# What is written field by field. Everything else that is no data is known by name: code.
+_WRITTEN = Writing(
+    (
+        Assembly,
+        Batch,
+        Budget,
+        Chosen,
+        ContextFilter,
+        ContextFormat,
+        Join,
+        Product,
+        Share,
+        Subscription,
+    )
+)
+
+
+def make_plan(
+    name: str,
+    members: Iterable[Member],
+    limit: int,
+    types: TypeRegistry,
+    beside: Mapping[str, Any] | None = None,
+) -> Plan:
+    """The plan of a board with these agents, and with what it declares beside them, by part.
+
+    Raises:
+        UsageError: two agents have one name, or a type has no JSON Schema.
+    """
+    by_name = _by_name(members)
+    written: dict[str, Json] = {
+        "board": name,
+        "limit": limit,
+        "agents": {each: _agent_data(member) for each, member in by_name.items()},
+        "types": {each: schema_digest(types.model(each), each) for each in _types(by_name)},
+        **{part: as_data(said, _WRITTEN) for part, said in (beside or {}).items() if said},
+    }
+    text = as_text(written)
+    return Plan(
+        name=name,
+        members=by_name,
+        limit=limit,
+        text=text,
+        digest=digest(text),
+        by_type=_by_type(by_name),
+    )
+
+
+def describe_plan(plan: Plan) -> str:
+    """What gives each agent of a board its context, for people."""
+    return by_agent({name: _described(member) for name, member in plan.members.items()})
+
+
+def _described(member: Member) -> str:
+    own = [
+        f"{each.id}: {describe_provider(each.context)}"
+        for each in member.subscriptions
+        if each.context is not None
+    ]
+    return "\n".join([_described_context(member.context), *own])
+
+
+def _described_context(context: Chosen | ContextFilter | Assembly | None) -> str:
+    match context:
+        case Assembly():
+            return describe_assembly(context)
+        case Chosen():
+            return describe_provider(context)
+        case ContextFilter():
+            said = data_of(context, _WRITTEN).items()
+            return f"artifacts by filter: {', '.join(f'{key}={value}' for key, value in said)}"
+        case None:
+            return "artifacts with the correlation id"
+
+
+def subscription_digest(plan: Plan, subscription: Subscription) -> str:
+    """The digest of what one subscription of a board says, wherever it stands among others.
+
+    Runs that collect for it live long: they are pinned to this, and nothing else disturbs them.
+    """
+    return chain(plan.name, as_text(data_of(subscription, _WRITTEN, "id")))
+
+
+def plan_diff(old_text: str, new_text: str) -> str:
+    """What differs between the texts of two plans, part by part; empty if nothing does."""
+    return parts_diff(_parts(old_text), _parts(new_text))
+
+
+def _by_name(members: Iterable[Member]) -> dict[str, Member]:
+    found: dict[str, Member] = {}
+    for member in members:
+        name = member.agent.name
+        if name in found:
+            raise UsageError(f"Two agents of the board are called {name!r}. Rename one of them.")
+        found[name] = member
+    return found
+
+
+def _by_type(members: Mapping[str, Member]) -> dict[str, tuple[Subscription, ...]]:
+    found: dict[str, list[Subscription]] = {}
+    for member in members.values():
+        for each in member.subscriptions:
+            for type in dict.fromkeys(each.types):
+                found.setdefault(type, []).append(each)
+    return {
+        type: tuple(sorted(subscriptions, key=lambda each: -each.priority))
+        for type, subscriptions in found.items()
+    }
+
+
+def _types(members: Mapping[str, Member]) -> list[str]:
+    consumed = {type for each in members.values() for s in each.subscriptions for type in s.types}
+    return sorted(consumed | {p.type for each in members.values() for p in each.products})
+
+
+def _agent_data(member: Member) -> Json:
+    return data_of(member.agent, _WRITTEN, "name") | data_of(member, _WRITTEN, "agent")
+
+
+def _parts(text: str) -> dict[str, Json]:
+    """The plan in parts, so that what differs is shown under the name of its agent."""
+    plan: dict[str, Json] = json.loads(text)
+    agents: dict[str, Json] = plan["agents"]
+    named = {f"agent {name!r}": written for name, written in agents.items()}
+    return {"board": plan | {"agents": list(agents)}, **named}

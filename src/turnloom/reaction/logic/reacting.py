@@ -1,0 +1,354 @@
+"""Whose turn it is when artifacts decide: whoever subscribes to what was published."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from turnloom.agents.events import TurnFinished
+from turnloom.agents.spec import (
+    Agent,
+    Decision,
+    Finish,
+    Given,
+    Judge,
+    Products,
+    Rest,
+    RunState,
+    Spawn,
+    TakeTurn,
+    Toolkit,
+    Transfer,
+)
+from turnloom.board.events import ArtifactConsumed, ArtifactPublished
+from turnloom.guards.events import SelectionMade
+from turnloom.kernel.digests import digest
+from turnloom.kernel.values import as_data
+from turnloom.lifecycle.spec import Hooks, MessageHook
+from turnloom.log.events import RunPaused
+from turnloom.log.spec import Fact
+from turnloom.reaction.events import (
+    ArtifactOffered,
+    ArtifactOpened,
+    ArtifactReceived,
+    ArtifactsGiven,
+    BatchClosed,
+    JoinExpired,
+    LimitReached,
+    RetryAsked,
+    RunOpened,
+    Verdict,
+)
+from turnloom.reaction.logic import gates
+from turnloom.reaction.logic.judging import FORWARDED, LATER, TAKEN
+from turnloom.reaction.spec import Plan, Subscription
+from turnloom.reaction.spec.tray import Later, Pending, Tray, Work
+from turnloom.variables.logic.derivation import Triggers
+from turnloom.variables.spec import Variables
+
+# How many turns of one run are taken side by side at most.
+ABREAST = 64
+
+
+def opened_run(board: str, subscription: str, artifacts: Iterable[str]) -> str:
+    """The id of the run that a collected set gets."""
+    return f"{board}-{digest(as_data([subscription, *artifacts]))[:20]}"
+
+
+class Reacting:
+    """A board's agents as something that decides whose turn it is.
+
+    A run that collects for one subscription (`collects`) opens a run for each set; any other run
+    is about one correlation, and its agents take turns in it.
+    """
+
+    form = "reaction"
+    version = ""
+    outputs: Mapping[str, Any] = {}
+    message_hooks: tuple[MessageHook, ...] = ()
+    progress = Tray
+
+    def __init__(
+        self,
+        plan: Plan,
+        variables: Variables,
+        triggers: Triggers,
+        hooks: Hooks,
+        toolkit: Toolkit,
+        products: Mapping[str, Products],
+        collects: Subscription | None = None,
+    ) -> None:
+        self.plan = plan
+        self.name = plan.name
+        self.agents: Mapping[str, Agent] = {
+            name: member.agent for name, member in plan.members.items()
+        }
+        self.variables = variables
+        self.triggers = triggers
+        self.hooks = hooks
+        self.toolkit = toolkit
+        self.products = products
+        self.collects = collects
+        everything = [s for member in plan.members.values() for s in member.subscriptions]
+        self._by_id = {each.id: each for each in everything}
+        in_order = sorted(everything, key=lambda each: -each.priority)
+        self._places = {each.id: place for place, each in enumerate(in_order)}
+        self.folds: Mapping[type, Callable[[Any, Any], None]] = {
+            ArtifactPublished: self._on_published,
+            ArtifactReceived: self._on_received,
+            ArtifactsGiven: self._on_given,
+            ArtifactOffered: self._on_offered,
+            SelectionMade: self._on_selected,
+            ArtifactOpened: self._on_opened,
+            ArtifactConsumed: self._on_consumed,
+            RunOpened: self._on_run_opened,
+            TurnFinished: self._on_turn,
+            JoinExpired: self._on_expired,
+            BatchClosed: self._on_closed,
+            RetryAsked: self._on_retry,
+            RunPaused: self._on_paused,
+        }
+
+    def collecting(self, subscription: str) -> "Reacting":
+        """What decides in the run that collects for a subscription: no agent takes a turn there."""
+        collects = self._by_id[subscription]
+        return Reacting(self.plan, Variables(), Triggers({}), {}, Toolkit(), {}, collects)
+
+    def begin(self) -> Tray:
+        """Nothing was published."""
+        return Tray()
+
+    def shows(self, agent: str) -> bool:
+        """Whether the user sees what this agent says: on a board, everything."""
+        return True
+
+    def transfers(self, agent: str, state: RunState) -> Sequence[Transfer]:
+        """The handoffs that the agent's model may choose: on a board, none."""
+        return ()
+
+    def subscribers(self, type: str) -> Sequence[Subscription]:
+        """Who is offered artifacts of a type here."""
+        if self.collects is not None:
+            return (self.collects,)
+        return self.plan.by_type.get(type, ())
+
+    def given(self, state: RunState, turn: int) -> Given | None:
+        """The artifacts that an open turn is about."""
+        tray: Tray = state.progress
+        work = tray.working[turn]
+        inputs = tuple(tray.held[id] for id in work.artifacts)
+        return Given(inputs, work.subscription, work.root, state.correlation, work.publish)
+
+    def selected(self, state: RunState, turn: int) -> Sequence[str]:
+        """The categories in which a guard chose the agent of an open turn for its artifacts."""
+        tray: Tray = state.progress
+        work = tray.working[turn]
+        chosen = (tray.chosen.get(id, ("", "")) for id in work.artifacts)
+        return [category for agent, category in chosen if agent == work.agent]
+
+    def decide(self, state: RunState) -> Decision:
+        """What is to be judged, who is to be given what, or that there is nothing to do."""
+        tray: Tray = state.progress
+        if tray.unoffered:
+            return Judge(*tray.unoffered[0])
+        for run, work in tray.spawning.items():
+            return self._spawn(tray, run, work, ())
+        work = self._next(state, tray)
+        if work is not None:
+            return self._give(state, tray, work)
+        is_done = self.collects is None and tray.is_clear
+        return Finish("nothing is left to do") if is_done else Rest()
+
+    def _next(self, state: RunState, tray: Tray) -> Work | None:
+        """What is given to an agent next: directly first, then by priority, then as declared."""
+        if not tray.ready or len(state.open) >= ABREAST:
+            return None
+        ids = sorted(tray.ready, key=lambda id: self._places.get(id, -1))
+        first = (tray.ready[id][0] for id in ids)
+        return next((work for work in first if self._has_room(state, work.agent)), None)
+
+    def _has_room(self, state: RunState, agent: str) -> bool:
+        most = self.plan.members[agent].max_concurrency
+        return most is None or sum(turn.agent == agent for turn in state.open.values()) < most
+
+    def _give(self, state: RunState, tray: Tray, work: Work) -> Decision:
+        if self.collects is not None:
+            run = opened_run(self.name, work.subscription, work.artifacts)
+            taken = ArtifactConsumed(work.agent, work.subscription, work.artifacts, 1, run)
+            return self._spawn(tray, run, work, ((f"set/{run}", taken),))
+        if tray.counts.get(work.root, 0) >= self.plan.limit:
+            return Rest(() if state.open else (self._stopped(tray, work.root),))
+        turn = state.turns + 1
+        taken = ArtifactConsumed(
+            work.agent, work.subscription, work.artifacts, turn, "", work.retry_of
+        )
+        return TakeTurn(work.agent, ((f"t{turn}/consumed", taken),))
+
+    def _spawn(
+        self, tray: Tray, run: str, work: Work, facts: tuple[tuple[str, Fact], ...]
+    ) -> Spawn:
+        artifacts = tuple(tray.held[id] for id in work.artifacts)
+        depth = max(tray.depths[id] for id in work.artifacts)
+        return Spawn(run, work.agent, work.subscription, artifacts, depth, facts)
+
+    def _stopped(self, tray: Tray, root: str) -> tuple[str, Fact]:
+        queued = (id for queue in tray.ready.values() for work in queue for id in work.artifacts)
+        waiting = (id for each in tray.pending.values() for id in each.artifacts)
+        undelivered = tuple(dict.fromkeys((*queued, *waiting)))
+        return "limit", LimitReached(self.plan.limit, root, undelivered)
+
+    def due(self, state: RunState) -> datetime | None:
+        """When a batch is taken, a join expires or something becomes visible."""
+        tray: Tray = state.progress
+        instants = [later.opens for later in tray.later]
+        for subscription, pending in self._pending(tray):
+            instants += filter(None, [gates.closing(pending, subscription)])
+            instants += filter(None, [gates.expiry(pending, subscription)])
+        return min(instants, default=None)
+
+    def flushes(self, state: RunState) -> bool:
+        """Whether a batch will be taken without anything else happening."""
+        tray: Tray = state.progress
+        return any(gates.closing(pending, each) for each, pending in self._pending(tray))
+
+    def overdue(self, state: RunState, now: datetime) -> Sequence[tuple[str, Fact]]:
+        """What is taken, expired or visible by now."""
+        tray: Tray = state.progress
+        return [
+            *self._openings(tray, now),
+            *self._expired(tray, now),
+            *self._closed(tray, now),
+        ]
+
+    def expiring(
+        self, state: RunState, subscription: Subscription, now: datetime
+    ) -> Iterator[tuple[str, Fact]]:
+        """What has waited too long by when one more artifact comes for a subscription."""
+        tray: Tray = state.progress
+        pending = tray.pending.get(subscription.id)
+        for key, ids in gates.outdated(pending, subscription, now, 1) if pending else ():
+            yield self._expiration(subscription, key, ids)
+
+    def _openings(self, tray: Tray, now: datetime) -> Iterator[tuple[str, Fact]]:
+        for later in tray.later:
+            if later.opens <= now:
+                fact = ArtifactOpened(later.artifact, later.subscription)
+                yield f"opened/{later.artifact}/{later.subscription}", fact
+
+    def _expired(self, tray: Tray, now: datetime) -> Iterator[tuple[str, Fact]]:
+        for subscription, pending in self._pending(tray):
+            for key, ids in gates.outdated(pending, subscription, now):
+                yield self._expiration(subscription, key, ids)
+
+    def _expiration(
+        self, subscription: Subscription, key: str, ids: tuple[str, ...]
+    ) -> tuple[str, Fact]:
+        return f"join/{subscription.id}/{ids[0]}", JoinExpired(subscription.id, key, ids)
+
+    def _closed(self, tray: Tray, now: datetime) -> Iterator[tuple[str, Fact]]:
+        for subscription, pending in self._pending(tray):
+            if gates.is_due(pending, subscription, now):
+                fact = BatchClosed(subscription.id, "its time is over")
+                yield f"batch/{subscription.id}/{pending.sets[0][0]}", fact
+
+    def _pending(self, tray: Tray) -> Iterator[tuple[Subscription, Pending]]:
+        for id, pending in tray.pending.items():
+            yield self._by_id[id], pending
+
+    def _on_published(self, tray: Tray, fact: ArtifactPublished) -> None:
+        if self.subscribers(fact.artifact.type):
+            tray.unoffered.append((fact.artifact.id, ""))
+            led = tray.working[fact.turn].artifacts if fact.turn else ()
+            depth = max((tray.depths[id] + 1 for id in led), default=0)
+            tray.hold(fact.artifact, fact.root or fact.artifact.id, depth)
+
+    def _on_received(self, tray: Tray, fact: ArtifactReceived) -> None:
+        tray.unoffered.append((fact.artifact.id, ""))
+        tray.hold(fact.artifact, fact.artifact.id, fact.depth)
+
+    def _on_given(self, tray: Tray, fact: ArtifactsGiven) -> None:
+        root = fact.artifacts[0].id
+        for artifact in fact.artifacts:
+            tray.hold(artifact, root, fact.depth)
+        tray.counts[root] = fact.depth
+        ids = tuple(artifact.id for artifact in fact.artifacts)
+        self._line_up(tray, Work(fact.agent, fact.subscription, ids, root, fact.publish))
+
+    def _line_up(self, tray: Tray, work: Work) -> None:
+        tray.ready.setdefault(work.subscription, []).append(work)
+
+    def _on_offered(self, tray: Tray, fact: ArtifactOffered) -> None:
+        tray.unoffered.pop(0)
+        for verdict in fact.to:
+            self._follow(tray, fact, verdict)
+        tray.release(fact.artifact)
+
+    def _on_selected(self, tray: Tray, fact: SelectionMade) -> None:
+        tray.chosen[fact.artifact] = (fact.chosen, fact.category)
+
+    def _follow(self, tray: Tray, fact: ArtifactOffered, verdict: Verdict) -> None:
+        """What comes of one subscription's verdict."""
+        id, subscription = fact.artifact, self._by_id[verdict.subscription]
+        if verdict.verdict not in (TAKEN, FORWARDED, LATER):
+            return
+        tray.keep(id)
+        if verdict.verdict == FORWARDED:
+            tray.outbox.append((id, subscription.id))
+        elif verdict.opens is not None:
+            tray.later.append(Later(verdict.opens, id, subscription.id))
+        else:
+            pending = tray.pending.setdefault(subscription.id, Pending())
+            type = tray.held[id].type
+            for ids in gates.arrive(pending, subscription, id, type, verdict.key, fact.at):
+                self._complete(tray, subscription, ids)
+
+    def _complete(self, tray: Tray, subscription: Subscription, ids: tuple[str, ...]) -> None:
+        self._line_up(tray, Work(subscription.agent, subscription.id, ids, tray.roots[ids[0]]))
+
+    def _on_opened(self, tray: Tray, fact: ArtifactOpened) -> None:
+        this = (fact.artifact, fact.subscription)
+        tray.later = [each for each in tray.later if (each.artifact, each.subscription) != this]
+        tray.unoffered.append(this)
+
+    def _on_consumed(self, tray: Tray, fact: ArtifactConsumed) -> None:
+        queue = tray.ready[fact.subscription]
+        work = queue.pop(0)
+        if not queue:
+            del tray.ready[fact.subscription]
+        if fact.run:
+            tray.spawning[fact.run] = work
+        else:
+            tray.working[fact.turn] = work
+            tray.counts[work.root] = tray.counts.get(work.root, 0) + 1
+
+    def _on_run_opened(self, tray: Tray, fact: RunOpened) -> None:
+        tray.release(*tray.spawning.pop(fact.run).artifacts)
+
+    def _on_turn(self, tray: Tray, fact: TurnFinished) -> None:
+        work = tray.working.pop(fact.turn)
+        if fact.status == "failed":
+            tray.failed[fact.turn] = work
+        else:
+            tray.release(*work.artifacts)
+
+    def _on_expired(self, tray: Tray, fact: JoinExpired) -> None:
+        gates.drop(tray.pending[fact.subscription], fact.key, fact.artifacts)
+        tray.release(*fact.artifacts)
+
+    def _on_closed(self, tray: Tray, fact: BatchClosed) -> None:
+        subscription = self._by_id[fact.subscription]
+        pending = tray.pending.get(subscription.id)
+        if pending is not None and pending.sets:
+            self._complete(tray, subscription, gates.close(pending))
+
+    def _on_retry(self, tray: Tray, fact: RetryAsked) -> None:
+        work = tray.failed.pop(fact.turn, None)
+        if work is not None:
+            self._line_up(tray, msgspec.structs.replace(work, retry_of=fact.turn))
+
+    def _on_paused(self, tray: Tray, fact: RunPaused) -> None:
+        """At rest, everything has been sent, and no turn follows from an earlier publish."""
+        if not fact.waiting_for:
+            tray.release(*(id for id, _ in tray.outbox))
+            tray.outbox, tray.counts = [], {}

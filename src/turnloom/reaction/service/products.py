@@ -1,0 +1,182 @@
+"""What agents of a board publish: read out of their answers, and checked."""
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from pydantic.json_schema import models_json_schema
+
+from turnloom.agents.logic.outputs.reading import read_output
+from turnloom.agents.spec import Answer, Made, OutputSchema, Publication
+from turnloom.assembly.logic.labels import combine
+from turnloom.board.spec import Audience, TypeRegistry
+from turnloom.board.spec.values import name, names
+from turnloom.board.spec.visibility import is_visibility
+from turnloom.errors import BoardError, UsageError
+from turnloom.kernel.values import Json, as_array, as_object, preview, said
+from turnloom.reaction.spec import Member, Product
+
+# What an answer calls several artifacts, and what it says of each.
+SEVERAL = "artifacts"
+TYPE, PAYLOAD = "type", "payload"
+
+# Gives what a function of users says to a value, in bounded time and off the loop.
+Ask = Callable[[Callable[[Any], Any], Any], Awaitable[Any]]
+
+
+class Refused(Exception):
+    """Something in an answer that cannot be published; says why."""
+
+
+class BoardProducts:
+    """What one agent publishes; `ask` gives what a function of users says to a value."""
+
+    def __init__(self, member: Member, types: TypeRegistry, ask: Ask) -> None:
+        self._member = member
+        self._types = types
+        self._ask = ask
+        self.schema = _schema(member.products, types)
+
+    async def read(
+        self, answer: Answer, audience: Audience, *, is_last: bool
+    ) -> tuple[tuple[Made, ...], str]:
+        """What an answer holds that is to be published, and what is wrong with it, if anything."""
+        if answer.calls or (not is_last and _is_talk(answer)):
+            return (), ""
+        try:
+            made = [await self._made(audience, *each) for each in self._things(answer)]
+            if is_last:
+                self._count(made)
+        except (Refused, BoardError) as error:
+            return (), said(error)
+        return tuple(made), ""
+
+    def _things(self, answer: Answer) -> Iterator[tuple[str, dict[str, Json], Publication]]:
+        """Each thing to be published: its type, its payload, and what is special about it."""
+        if answer.artifacts:
+            for each in answer.artifacts:
+                yield *self._written(each), each
+        elif answer.output is not None or (answer.text and self._member.products):
+            for type, payload in self._told(answer):
+                yield type, self._types.check(type, payload), Publication(None)
+
+    def _written(self, what: Publication) -> tuple[str, dict[str, Json]]:
+        try:
+            return self._types.write(what.value)
+        except UsageError as error:
+            raise Refused(said(error)) from error
+
+    def _told(self, answer: Answer) -> list[tuple[str, Json]]:
+        """The artifacts that an answer says as data."""
+        if not self._member.products:
+            raise Refused(f"{self._name} publishes nothing, and gave an output.")
+        try:
+            value = answer.output if answer.output is not None else read_output(answer.text)
+        except ValueError as error:
+            raise Refused(str(error)) from error
+        listed = as_array((as_object(value) or {}).get(SEVERAL))
+        if listed is None and len(self._member.products) == 1:
+            return [(self._member.products[0].type, value)]
+        if listed is None:
+            raise Refused(f"It is no object with a list of {SEVERAL!r}.")
+        return [self._entry(each) for each in listed]
+
+    def _entry(self, value: Json) -> tuple[str, Json]:
+        entry = as_object(value) or {}
+        type, products = entry.get(TYPE), self._member.products
+        if PAYLOAD not in entry or not (isinstance(type, str) or len(products) == 1):
+            raise Refused(f"{preview(value)} is no artifact: it needs {TYPE!r} and {PAYLOAD!r}.")
+        return (type if isinstance(type, str) else products[0].type), entry[PAYLOAD]
+
+    async def _made(
+        self, audience: Audience, type: str, payload: dict[str, Json], what: Publication
+    ) -> Made:
+        type = self._types.resolve(type)
+        product = self._member.product(type)
+        if product is None:
+            known = ", ".join(each.type for each in self._member.products) or "nothing"
+            raise Refused(f"{self._name} gave a {type!r}, and publishes {known}.")
+        tags = product.tags | names(what.tags or (), "Publication.tags")
+        if not (what.visibility is None or is_visibility(what.visibility)):
+            raise Refused(f"Publication.visibility is {what.visibility!r}, which is none.")
+        if what.partition is not None:
+            name(what.partition, "Publication.partition")
+        await self._check(product, type, payload)
+        visibility = what.visibility or product.visibility
+        if product.inherit:
+            visibility = combine((visibility, *audience))
+        return Made(type, payload, tuple(sorted(tags)), visibility, what.partition)
+
+    async def _check(self, product: Product, type: str, payload: Json) -> None:
+        """See that a value may be published.
+
+        Raises:
+            Refused: what validates it says no, or fails.
+        """
+        if product.validate is None:
+            return
+        try:
+            verdict = await self._ask(product.validate, self._types.read(type, payload))
+        except Exception as error:
+            raise Refused(f"A {type!r} was refused: {said(error)}") from error
+        if verdict is False or isinstance(verdict, str):
+            why = verdict if isinstance(verdict, str) else "`validate` says no"
+            raise Refused(f"A {type!r} was refused: {why}.")
+
+    def _count(self, made: Sequence[Made]) -> None:
+        numbers = Counter(each.type for each in made)
+        for product in self._member.products:
+            low, high = product.fan_out
+            number = numbers[product.type]
+            if number < low or (high is not None and number > high):
+                wanted = f"{low}" if low == high else f"{low} to {high or 'any number'}"
+                raise Refused(f"It gave {number} of {product.type!r}, and is to give {wanted}.")
+
+    @property
+    def _name(self) -> str:
+        return f"Agent {self._member.agent.name!r}"
+
+
+def _is_talk(answer: Answer) -> bool:
+    """Whether an answer is words and not data."""
+    if answer.artifacts or answer.output is not None:
+        return False
+    try:
+        read_output(answer.text)
+    except ValueError:
+        return True
+    return False
+
+
+def _schema(products: Sequence[Product], types: TypeRegistry) -> OutputSchema | None:
+    """The form of an answer that says as data what is to be published: the one thing alone where
+    there can only be one, else a list."""
+    if not products:
+        return None
+    models = [types.model(each.type) for each in products]
+    if len(products) == 1 and products[0].fan_out in ((0, None), (1, 1), (0, 1)):
+        return OutputSchema(models[0].__name__, models[0].model_json_schema())
+    keys, top = models_json_schema([(each, "validation") for each in models])
+    entries = [
+        {
+            "type": "object",
+            "properties": {TYPE: {"const": each.type}, PAYLOAD: keys[model, "validation"]},
+            "required": [TYPE, PAYLOAD],
+            "additionalProperties": False,
+        }
+        for each, model in zip(products, models, strict=True)
+    ]
+    return OutputSchema(SEVERAL, {**_listing(entries, products), "$defs": top.get("$defs", {})})
+
+
+def _listing(entries: list[dict[str, Any]], products: Iterable[Product]) -> dict[str, Any]:
+    several: dict[str, Any] = {"type": "array", "items": {"anyOf": entries}}
+    least = sum(each.fan_out[0] for each in products)
+    if least:
+        several["minItems"] = least
+    return {
+        "type": "object",
+        "properties": {SEVERAL: several},
+        "required": [SEVERAL],
+        "additionalProperties": False,
+    }

@@ -1,0 +1,377 @@
+"""All facts of this release in one closed union, and how each changes what a run knows."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from turnloom.agents import events as agents
+from turnloom.agents.logic.folding import FOLDS as AGENT_FOLDS
+from turnloom.agents.spec import Failure, OpenTurn, RunState, Workflow
+from turnloom.assembly import events as assembly
+from turnloom.assembly.logic.pieces import texts_of
+from turnloom.assembly.logic.searched import found_texts
+from turnloom.board import events as board
+from turnloom.conversation.events import RouteDecided
+from turnloom.flow import events as flow
+from turnloom.guards import events as guards
+from turnloom.guards.logic.following import follow, watching
+from turnloom.guards.spec import NO_GUARDS, Guards, Watch
+from turnloom.lifecycle import events as lifecycle
+from turnloom.log import events as runs
+from turnloom.log.logic import Codec, Upcast
+from turnloom.log.spec import Event
+from turnloom.reaction import events as reaction
+from turnloom.variables import events as variables
+from turnloom.variables.logic.derivation import Change
+
+FACTS = (
+    runs.RunStarted,
+    runs.RunPaused,
+    runs.RunResumed,
+    runs.RunFinished,
+    runs.RunFailed,
+    runs.CancelRequested,
+    runs.RunCancelled,
+    variables.ContextLoaded,
+    variables.ContextChanged,
+    variables.ContextRefused,
+    variables.ContextMissed,
+    variables.ContextSuppressed,
+    variables.TimerSet,
+    variables.TimerExpired,
+    assembly.FrameAssembled,
+    assembly.ContextGathered,
+    assembly.ProviderFailed,
+    assembly.RetrievalSearched,
+    assembly.HistorySummarised,
+    agents.TurnStarted,
+    agents.TurnFinished,
+    agents.ModelCalled,
+    agents.ModelAnswered,
+    agents.ModelFailed,
+    agents.AgentText,
+    agents.AgentOutput,
+    agents.OutputRefused,
+    agents.TransferChosen,
+    agents.ToolCalled,
+    agents.ToolReturned,
+    agents.ToolFailed,
+    agents.ToolsOffered,
+    agents.EffectDone,
+    agents.ChanceDrawn,
+    agents.SpeakerPicked,
+    lifecycle.MessageHookCalled,
+    lifecycle.MessageHooked,
+    lifecycle.MessageHookFailed,
+    lifecycle.LifecycleToolCall,
+    lifecycle.LifecycleToolResult,
+    lifecycle.LifecycleToolError,
+    agents.UserText,
+    agents.QuestionAsked,
+    agents.QuestionAnswered,
+    agents.QuestionExpired,
+    agents.AnswerRefused,
+    RouteDecided,
+    board.ArtifactPublished,
+    board.ArtifactRefused,
+    board.ArtifactMade,
+    board.ArtifactConsumed,
+    reaction.ArtifactOffered,
+    reaction.ArtifactOpened,
+    reaction.ArtifactReceived,
+    reaction.ArtifactsGiven,
+    reaction.RunOpened,
+    reaction.JoinExpired,
+    reaction.BatchClosed,
+    reaction.RetryAsked,
+    reaction.LimitReached,
+    reaction.SampleChosen,
+    flow.StateGiven,
+    flow.StepStarted,
+    flow.StepCompleted,
+    flow.StepRetried,
+    flow.StepFailed,
+    flow.StepHandled,
+    flow.StepRecovered,
+    flow.StepSkipped,
+    flow.StepCompensated,
+    flow.BranchTaken,
+    flow.ForkOpened,
+    flow.ForkFailed,
+    flow.ForkJoined,
+    flow.LoopPassed,
+    flow.LoopEnded,
+    flow.ApprovalDecided,
+    flow.FlowStopped,
+    guards.SelectionMade,
+    guards.SelectionJudged,
+    guards.BudgetReserved,
+    guards.BudgetSpent,
+    guards.BudgetExceeded,
+    guards.ScarcityChanged,
+    guards.LoopChecked,
+    guards.LoopDetected,
+)
+
+# Why a run fails in which a guard has nobody left to choose.
+NO_CANDIDATES = "no candidates"
+
+# (kind, version) to what lifts its data to the next version.
+UPCASTS: dict[tuple[str, int], Upcast] = {}
+
+
+def codec() -> Codec:
+    """The codec of this release."""
+    return Codec(FACTS, UPCASTS)
+
+
+def evolve(workflow: Workflow, state: RunState, event: Event) -> None:
+    """Fold an event into the state, in place: the driver owns it alone."""
+    state.position = event.seq
+    if state.guards is not None:
+        follow(state, event)
+    kind = event.data.__class__
+    fold = _FOLDS.get(kind)
+    if fold is not None:
+        fold(state, event)
+    own = workflow.folds.get(kind)
+    if own is not None:
+        own(state.progress, event.data)
+    id = event.id
+    turn = turn_of(state, id)
+    if turn is not None:
+        turn.recorded[id] = event.data
+        turn.last = event.seq
+    elif id.startswith("chat/"):
+        state.chat[id] = event.data
+
+
+def turn_of(state: RunState, id: str) -> OpenTurn | None:
+    """The open turn, or step of a flow, that an event of this id belongs to."""
+    if len(state.open) == 1 and not state.steps:
+        (turn,) = state.open.values()
+        return turn if id.startswith(turn.prefix) or id == turn.prefix[:-1] else None
+    going = state.open if id[0] == "t" else state.steps if id[0] == "s" else None
+    number = id[1:].partition("/")[0] if going else ""
+    return going.get(int(number)) if going and number.isdecimal() else None
+
+
+def base_context(run: str, started: runs.RunStarted) -> dict[str, str]:
+    """The ids of a run, which every context begins with."""
+    return {
+        "workflow_name": started.workflow,
+        "chat_id": run,
+        "user_id": started.user,
+        "app_id": started.tenant,
+        "enterprise_id": started.tenant,
+    }
+
+
+def fresh(run: str, workflow: Workflow, guards: Guards = NO_GUARDS) -> RunState:
+    """The state of a run of which nothing is on record."""
+    return RunState(run, progress=workflow.begin(), guards=watching(guards))
+
+
+def is_untouched(state: RunState) -> bool:
+    """Whether nothing has happened in a run since it was started."""
+    return state.status == "started" and not state.chat
+
+
+# How a run stands after which nothing happens to it.
+ENDED = frozenset({"finished", "failed", "cancelled"})
+
+
+class _Snapshot(msgspec.Struct):
+    release: int
+    state: RunState
+
+
+# Raised whenever a field of the state changes its meaning; other snapshots are folded anew.
+_SNAPSHOT = 4
+
+_KINDS = {fact.kind: fact for fact in FACTS}
+
+
+def freeze(state: RunState) -> bytes:
+    """The state between two turns as bytes."""
+    chat = {id: (fact.kind, fact) for id, fact in state.chat.items()}
+    return msgspec.json.encode(_Snapshot(_SNAPSHOT, msgspec.structs.replace(state, chat=chat)))
+
+
+def thaw(workflow: Workflow, frozen: bytes) -> RunState | None:
+    """The state that bytes hold, or nothing when another release wrote them."""
+    try:
+        snapshot = msgspec.json.decode(frozen, type=_Snapshot)
+        state = snapshot.state
+        # JSON has no keys but texts, and turns are known by number.
+        state.progress = msgspec.convert(state.progress, workflow.progress, str_keys=True)
+        state.guards = msgspec.convert(state.guards, Watch | None, str_keys=True)
+        state.chat = {
+            id: msgspec.convert(fact, _KINDS[kind]) for id, (kind, fact) in state.chat.items()
+        }
+    except (msgspec.MsgspecError, KeyError):
+        return None
+    return state if snapshot.release == _SNAPSHOT else None
+
+
+def _on_started(state: RunState, event: Event) -> None:
+    fact: runs.RunStarted = event.data
+    state.workflow, state.tenant, state.user = fact.workflow, fact.tenant, fact.user
+    state.form, state.correlation = fact.form, fact.correlation
+    state.status = "started"
+
+
+def _on_loaded(state: RunState, event: Event) -> None:
+    fact: variables.ContextLoaded = event.data
+    state.values = {each.name: each.value for each in fact.values}
+    state.revision += 1
+
+
+def _on_changed(state: RunState, event: Event) -> None:
+    fact: variables.ContextChanged = event.data
+    state.values[fact.name] = fact.value
+    state.ephemeral.pop(fact.name, None)
+    if fact.removed:
+        del state.values[fact.name]
+    elif fact.ephemeral:
+        state.ephemeral[fact.name] = event.id.rpartition(".")[0].partition("@")[0]
+    state.fired.add(fact.writer)
+    state.revision += 1
+
+
+def _on_timer_set(state: RunState, event: Event) -> None:
+    fact: variables.TimerSet = event.data
+    state.timers[fact.timer] = fact.due
+
+
+def _on_timer_expired(state: RunState, event: Event) -> None:
+    fact: variables.TimerExpired = event.data
+    state.timers.pop(fact.timer, None)
+
+
+def _on_suppressed(state: RunState, event: Event) -> None:
+    fact: variables.ContextSuppressed = event.data
+    for name in fact.names:
+        state.values.pop(name, None)
+        state.absent[name] = fact.reason
+
+
+def _on_cancel(state: RunState, event: Event) -> None:
+    state.cancel = event.data
+    state.question = None
+    state.status = "running"
+
+
+def _on_resumed(state: RunState, event: Event) -> None:
+    state.status = "paused" if state.question is not None else "running"
+
+
+def _on_arrival(state: RunState, event: Event) -> None:
+    """What comes from outside ends a rest, but not the waiting for a person."""
+    if state.status == "paused" and state.question is None:
+        state.status = "running"
+
+
+def _on_limit(state: RunState, event: Event) -> None:
+    fact: reaction.LimitReached = event.data
+    left = ", ".join(fact.undelivered)
+    state.failure = Failure(
+        "loop limit",
+        f"The publish of {fact.root} set off {fact.limit} turns, and no more are taken. "
+        f"Not delivered: {left}.",
+    )
+
+
+def _on_step(state: RunState, event: Event) -> None:
+    fact: flow.StepStarted = event.data
+    state.status = "running"
+    if fact.number not in state.steps:
+        prefix = f"s{fact.number}/"
+        state.steps[fact.number] = OpenTurn(fact.number, fact.step, {}, 0, prefix)
+
+
+def _on_step_over(state: RunState, event: Event) -> None:
+    state.steps.pop(event.data.number, None)
+    state.status = "running"
+
+
+def _on_stopped(state: RunState, event: Event) -> None:
+    fact: flow.FlowStopped = event.data
+    state.status = "running"
+    if state.cancel is None and state.failure is None:
+        state.failure = Failure(fact.error, fact.message)
+
+
+def _on_selection(state: RunState, event: Event) -> None:
+    """Without anybody who can take its turn, a run cannot go on."""
+    fact: guards.SelectionMade = event.data
+    if not fact.chosen:
+        state.failure = Failure(NO_CANDIDATES, " ".join(fact.notes))
+
+
+def _on_gathered(state: RunState, event: Event) -> None:
+    state.texts.update(texts_of(event.data))
+
+
+def _on_searched(state: RunState, event: Event) -> None:
+    state.texts.update(found_texts(event.data))
+
+
+def _on_hook(state: RunState, event: Event) -> None:
+    fact: lifecycle.LifecycleToolCall = event.data
+    if fact.trigger == "after_chat":
+        state.ending = ending(state) or "finished"
+
+
+def ending(state: RunState) -> str:
+    """How a run that does not go on will end; what its hooks were told first stays true."""
+    cut_off = "cancelled" if state.cancel else "failed" if state.failure else ""
+    return state.ending or cut_off
+
+
+def _status(status: str) -> Callable[[RunState, Event], None]:
+    def fold(state: RunState, event: Event) -> None:
+        state.status = status
+
+    return fold
+
+
+_FOLDS: dict[type, Callable[[RunState, Any], None]] = {
+    **AGENT_FOLDS,
+    runs.RunStarted: _on_started,
+    runs.RunPaused: _status("paused"),
+    runs.RunResumed: _on_resumed,
+    runs.RunFinished: _status("finished"),
+    runs.RunFailed: _status("failed"),
+    runs.RunCancelled: _status("cancelled"),
+    runs.CancelRequested: _on_cancel,
+    lifecycle.LifecycleToolCall: _on_hook,
+    variables.ContextLoaded: _on_loaded,
+    variables.ContextChanged: _on_changed,
+    variables.ContextSuppressed: _on_suppressed,
+    variables.TimerSet: _on_timer_set,
+    variables.TimerExpired: _on_timer_expired,
+    board.ArtifactPublished: _on_arrival,
+    reaction.ArtifactReceived: _on_arrival,
+    reaction.ArtifactOpened: _on_arrival,
+    reaction.ArtifactsGiven: _on_arrival,
+    reaction.BatchClosed: _on_arrival,
+    reaction.JoinExpired: _on_arrival,
+    reaction.RetryAsked: _on_arrival,
+    reaction.LimitReached: _on_limit,
+    flow.StepStarted: _on_step,
+    flow.StepCompleted: _on_step_over,
+    flow.StepFailed: _on_step_over,
+    flow.StepSkipped: _on_step_over,
+    flow.StepCompensated: _on_step_over,
+    flow.FlowStopped: _on_stopped,
+    guards.SelectionMade: _on_selection,
+    assembly.ContextGathered: _on_gathered,
+    assembly.RetrievalSearched: _on_searched,
+}
+
+
+def derive(workflow: Workflow, state: RunState, event: Event) -> Sequence[Change]:
+    """What an event changes in derived variables, in declared order."""
+    return workflow.triggers.derive(event.kind, event.data, state, state.fired, event.at)

@@ -1,0 +1,162 @@
+"""What the runtime needs from the world."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from datetime import datetime
+from typing import Literal, Protocol
+
+from turnloom.board.ports import ArtifactStore
+from turnloom.board.spec import Consumption
+from turnloom.flow.ports import Results
+from turnloom.guards.ports import BeliefStore
+from turnloom.log.events import RunStarted
+from turnloom.log.ports import EventLog
+from turnloom.runtime.spec import Loaded, Message
+
+Status = Literal["idle", "queued", "driving", "timer"]
+
+# Drives a run as far as it goes; gives the instant at which it wants to be woken, if any.
+Drive = Callable[[str], Awaitable[datetime | None]]
+
+
+class Inbox(Protocol):
+    """Messages from outside to runs, kept beside the log until their event is in it."""
+
+    async def offer(self, run: str, id: str, message: Message) -> bool:
+        """Keep a message for a run; whether it is the first under this id. Another is dropped."""
+        ...
+
+    async def pending(self, run: str) -> Sequence[tuple[str, Message]]:
+        """The messages of a run whose id is not in its log, oldest first."""
+        ...
+
+    def arrivals(self) -> AsyncIterator[str]:
+        """The ids of runs that got mail from now on, from this or another process; may repeat."""
+        ...
+
+
+class Claims(Protocol):
+    """Which process drives which run. A claim dies with its process."""
+
+    def claim(self, run: str) -> AbstractAsyncContextManager[None]:
+        """Hold the run while the context is open.
+
+        Raises:
+            RunBusy: somebody who is alive holds it.
+        """
+        ...
+
+    async def held(self, run: str) -> bool:
+        """Whether somebody who is alive holds the run."""
+        ...
+
+
+class Snapshots(Protocol):
+    """Folded states of long runs, so that a resume need not begin at the beginning."""
+
+    async def save(self, run: str, seq: int, state: bytes) -> None:
+        """Keep the state of a run as of `seq`, in place of an earlier one."""
+        ...
+
+    async def load(self, run: str) -> tuple[int, bytes] | None:
+        """The last state kept, with its position."""
+        ...
+
+
+class Artifacts(ArtifactStore, Protocol):
+    """Artifacts, also for those who decide who may see them."""
+
+    async def consumptions(self, ids: Sequence[str]) -> Sequence[Consumption]:
+        """Who took one of these artifacts, in any order."""
+        ...
+
+
+class Store(Protocol):
+    """The ports of one store. `turnloom.testing.contracts` has a suite for each."""
+
+    @property
+    def log(self) -> EventLog:
+        """The events of its runs."""
+        ...
+
+    @property
+    def inbox(self) -> Inbox:
+        """Messages to its runs."""
+        ...
+
+    @property
+    def claims(self) -> Claims:
+        """Which process drives which run."""
+        ...
+
+    @property
+    def snapshots(self) -> Snapshots:
+        """Folded states of long runs."""
+        ...
+
+    @property
+    def artifacts(self) -> Artifacts:
+        """The artifacts of its boards."""
+        ...
+
+    @property
+    def beliefs(self) -> BeliefStore:
+        """What is known of agents that are chosen among."""
+        ...
+
+    @property
+    def results(self) -> Results:
+        """Results of steps that are cached."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close it; a second call changes nothing."""
+        ...
+
+
+class Scheduler(Protocol):
+    """Says when and where runs are driven. At least once; a wake in a drive is never lost."""
+
+    async def wake(self, run: str, *, tenant: str, at: datetime | None = None) -> None:
+        """Drive the run soon, or at an instant: the run's one timer. Idempotent."""
+        ...
+
+    async def cancel(self, run: str) -> None:
+        """Drop what is queued for the run and interrupt its drive."""
+        ...
+
+    async def serve(self, drive: Drive, *, slots: int, limits: Mapping[str, int]) -> None:
+        """Drive what is woken, at most `slots` at once and `limits` per tenant, until cancelled."""
+        ...
+
+    async def status(self, run: str) -> Status:
+        """Where the run stands with this scheduler."""
+        ...
+
+
+class Entropy(Protocol):
+    """Gives chance."""
+
+    def token(self) -> str:
+        """A short word that nobody else has, of letters and digits."""
+        ...
+
+    def below(self, limit: int) -> int:
+        """A number from 0 on, below the limit, each as likely as the others."""
+        ...
+
+
+class Definitions(Protocol):
+    """Workflows from where they are declared, or as a run has them on record."""
+
+    async def load(self, source: str) -> Loaded:
+        """The workflow declared at a place.
+
+        Raises:
+            DefinitionError: it does not pass its check.
+        """
+        ...
+
+    async def restore(self, started: RunStarted) -> Loaded:
+        """The workflow that a run is pinned to."""
+        ...

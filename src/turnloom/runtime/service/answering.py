@@ -1,0 +1,233 @@
+"""How an agent comes to its answer: its engines one after the other, tried as often as declared."""
+
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from turnloom.agents.events import AgentOutput, AgentText
+from turnloom.agents.logic.exchanges import passed_on
+from turnloom.agents.spec import (
+    UNPREPARED,
+    Answer,
+    Exchange,
+    Prepared,
+    Publication,
+)
+from turnloom.assembly.logic.assembled import AssembledContext
+from turnloom.assembly.logic.labels import together
+from turnloom.errors import BudgetExceeded
+from turnloom.kernel.contained import named
+from turnloom.kernel.values import said
+from turnloom.log.spec import Fact
+from turnloom.reaction.events import SampleChosen
+from turnloom.runtime.service.beside import side_by_side
+from turnloom.runtime.service.calls import Waiting
+from turnloom.runtime.service.components import around_calls
+from turnloom.runtime.service.gathering import NOTHING, Context, Gatherer
+from turnloom.runtime.service.journal import Journal
+from turnloom.runtime.service.messages import MessageHooks
+from turnloom.runtime.service.offers import Offer, offers_to
+from turnloom.runtime.service.rounds import Asked, Ended, Rounds
+from turnloom.runtime.service.sights import Sight, Sights, Surrounding
+from turnloom.runtime.service.users import ask_user_code
+from turnloom.runtime.spec import Errand, Going, Loaded, Staff, Voice, silence
+
+# Seconds that a score may take.
+DEADLINE = 60.0
+
+
+class Turn(NamedTuple):
+    """What every engine of a turn shares."""
+
+    number: int
+    agent: str
+    staff: Staff
+    sights: Sequence[Sight]
+    hooks: MessageHooks | None
+    voice: Voice
+
+
+class Answering:
+    """Makes the agents of one run answer."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        loaded: Loaded,
+        sights: Sights,
+        gatherer: Gatherer,
+        messages: MessageHooks,
+    ) -> None:
+        self._journal = journal
+        self._loaded = loaded
+        self._sights = sights
+        self._gatherer = gatherer
+        self._messages = messages
+        self._hooked = bool(journal.workflow.message_hooks)
+
+    async def answer(self, going: Going) -> Ended:
+        """What the agent comes to in a turn, or what went wrong."""
+        number, agent = going.number, going.agent
+        staff = self._loaded.staff[agent]
+        prepared = await self._messages.prepare(number, agent) if self._hooked else UNPREPARED
+        offers = offers_to(self._journal.workflow.agents[agent], self._journal, self._loaded)
+        contexts, problem = NOTHING, ""
+        if going.given is not None or staff.context is not None:
+            contexts, problem = await self._gatherer.gather(going, prepared.messages)
+        if problem:
+            return Ended(problem)
+        if going.errand is None:
+            return await self._ask(going, staff, offers, prepared, contexts)
+        return await self._run(going, going.errand, staff, offers, contexts[0])
+
+    async def _run(
+        self,
+        going: Going,
+        errand: Errand,
+        staff: Staff,
+        offers: Mapping[str, Offer],
+        context: Context,
+    ) -> Ended:
+        """What the agent comes to in a turn of a flow."""
+        shown = context.assembled.context if context.assembled else AssembledContext.empty()
+        try:
+            prepared = await errand.prepare(shown)
+        except Exception as error:  # noqa: BLE001 - whatever a step raises fails its turn
+            return Ended(f"{named(error)}: {said(error)}")
+        if errand.engine is not None:
+            staff = replace(staff, engines=(errand.engine,))
+        contexts = NOTHING if errand.tells_all else (context,)
+        ended = await self._ask(going, staff, offers, prepared, contexts)
+        return ended._replace(context=shown)
+
+    async def _ask(
+        self,
+        going: Going,
+        staff: Staff,
+        offers: Mapping[str, Offer],
+        prepared: Prepared,
+        contexts: Sequence[Context],
+    ) -> Ended:
+        number, agent = going.number, going.agent
+        sights = [
+            self._sights.see(going, place, _around(offers, prepared, each))
+            for place, each in enumerate(contexts)
+        ]
+        # What a hook may rewrite is not heard before it has.
+        rewrites = self._hooked and self._messages.has(agent, "process_message_before_send")
+        hooks = self._messages if rewrites else None
+        turn = Turn(number, agent, staff, sights, hooks, _hushed if rewrites else going.voice)
+        if staff.samples == 1:
+            return await self._try(turn, f"t{number}")
+        return await self._best(turn)
+
+    async def _try(self, turn: Turn, scope: str) -> Ended:
+        """One try of a turn: its engines one after the other; what the last of them made counts."""
+        ended = Ended("")
+        before: list[Exchange] = []
+        audience = together(seen for each in turn.sights for seen in each.shown.visibility)
+        for place, engine in enumerate(turn.staff.engines):
+            sight = turn.sights[min(place, len(turn.sights) - 1)]
+            inside = f"{scope}/e{place}" if place else scope
+            is_last = place == len(turn.staff.engines) - 1
+            components = turn.staff.components
+            around = around_calls(components, engine) if components else engine
+            asked = Asked(engine, around, is_last, audience)
+            rounds = self._rounds(turn, asked, sight, inside)
+            try:
+                latest = await rounds.answer(sight.shown, before)
+            except BudgetExceeded as error:
+                return Ended(f"{named(error)}: {said(error)}")
+            if latest.error:
+                return latest
+            before.append(passed_on(latest.facts))
+            ended = _after(ended, latest)
+        return ended
+
+    def _rounds(self, turn: Turn, asked: Asked, sight: Sight, scope: str) -> Rounds:
+        task = self._sights.open(sight, turn.voice(1), scope)
+        offers = sight.around.offers
+        return Rounds(self._journal, asked, task, offers, turn.hooks, turn.voice, scope)
+
+    async def _best(self, turn: Turn) -> Ended:
+        """Several tries side by side, of which the best counts; one that fails is out."""
+        tries: dict[int, Ended] = {}
+
+        async def attempt(number: int) -> Ended | Waiting:
+            try:
+                return await self._try(turn, f"t{turn.number}/s{number}")
+            except Waiting as waiting:
+                return waiting
+
+        waits: list[Waiting] = []
+        async with aclosing(side_by_side(range(turn.staff.samples), attempt)) as ended:
+            async for number, came in ended:
+                if isinstance(came, Waiting):
+                    waits.append(came)
+                else:
+                    tries[number] = came
+        if waits:
+            raise waits[0]
+        if all(each.error for each in tries.values()):
+            return tries[0]
+        return await self._choose(turn, tries)
+
+    async def _choose(self, turn: Turn, tries: dict[int, Ended]) -> Ended:
+        async def effect() -> Sequence[Fact]:
+            scores = [await self._score(turn, tries[number]) for number in sorted(tries)]
+            known = [score for score in scores if score is not None]
+            chosen = scores.index(max(known)) if known else -1
+            return (SampleChosen(turn.number, turn.agent, tuple(scores), chosen),)
+
+        try:
+            facts = await self._journal.once(f"t{turn.number}/choice", effect)
+        except Exception as error:  # noqa: BLE001 - whatever a score raises fails the turn
+            return Ended(f"{named(error)}: {said(error)}")
+        chosen = facts[0]
+        assert isinstance(chosen, SampleChosen)
+        return tries[chosen.chosen]
+
+    async def _score(self, turn: Turn, ended: Ended) -> float | None:
+        score = turn.staff.score
+        if ended.error or score is None:
+            return None
+        given: Any = await ask_user_code(score, self._answer(ended.facts), deadline=DEADLINE)
+        is_number = isinstance(given, int | float) and not isinstance(given, bool)
+        if not is_number or not math.isfinite(given):
+            raise ValueError(f"the score is {given!r}. Let `score` give a finite number.")
+        return float(given)
+
+    def _answer(self, facts: Sequence[Fact]) -> Answer:
+        """What an agent came to, as its engine gave it."""
+        text = "".join(fact.text for fact in facts if isinstance(fact, AgentText))
+        made = [
+            Publication(
+                self._loaded.types.read(fact.model, fact.output),
+                frozenset(fact.tags),
+                fact.visibility,
+                fact.partition,
+            )
+            for fact in facts
+            if isinstance(fact, AgentOutput)
+        ]
+        return Answer(text, artifacts=tuple(made))
+
+
+def _around(offers: Mapping[str, Offer], prepared: Prepared, context: Context) -> Surrounding:
+    """What goes with a frame; what was said stands in it once."""
+    said = prepared._replace(messages=None) if context.tells else prepared
+    return Surrounding(offers, said, context)
+
+
+def _after(before: Ended, latest: Ended) -> Ended:
+    """What counts of two engines: the artifacts of the later one, unless it made none."""
+    if any(isinstance(fact, AgentOutput) for fact in latest.facts):
+        return latest
+    kept = [fact for fact in before.facts if isinstance(fact, AgentOutput)]
+    return Ended("", (*kept, *latest.facts))
+
+
+def _hushed(call: int) -> Any:
+    return silence

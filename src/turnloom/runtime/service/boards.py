@@ -1,0 +1,393 @@
+"""The runs of boards: artifacts come in, sets are collected, failed work is tried again."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Protocol
+
+import msgspec
+
+from turnloom.agents.events import TurnFinished
+from turnloom.agents.spec import USER, Finish, Publication, Spawn
+from turnloom.board.events import ArtifactConsumed, ArtifactPublished
+from turnloom.board.service.rebuilding import index
+from turnloom.board.spec import Artifact, Public
+from turnloom.errors import ArtifactExists, Conflict, UsageError
+from turnloom.kernel.digests import digest
+from turnloom.kernel.values import as_data
+from turnloom.log.events import ENDS, RunFinished, RunPaused, RunStarted
+from turnloom.log.ports import Clock, EventLog
+from turnloom.log.spec import Event
+from turnloom.reaction.events import ArtifactsGiven, RetryAsked
+from turnloom.reaction.logic.plans import describe_plan, subscription_digest
+from turnloom.reaction.logic.reacting import Reacting
+from turnloom.runtime.ports import Artifacts, Entropy, Inbox
+from turnloom.runtime.service.activity import Activity
+from turnloom.runtime.service.correlations import Correlations
+from turnloom.runtime.service.pinning import PLAN, pin
+from turnloom.runtime.service.presence import already, is_same
+from turnloom.runtime.service.starting import Starter
+from turnloom.runtime.spec import Close, Deliver, Loaded, Message, Publish, Retry
+
+# How many runs are begun at the same time when many things are published at once.
+AT_ONCE = 64
+
+
+class Mail(Protocol):
+    """Brings messages to runs, and wakes them."""
+
+    async def send(self, run: str, id: str, message: Message) -> Event | None:
+        """Bring a message, and wait until something is on record under its id; what that is, or
+        nothing if the run ended."""
+        ...
+
+    async def drop(self, run: str, id: str, message: Message) -> None:
+        """Bring a message, and wait for nothing."""
+        ...
+
+    async def wake(self, run: str, at: datetime | None = None) -> None:
+        """Let a run be driven, now or at an instant."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the runs of a board are, and who has to do with them."""
+
+    log: EventLog
+    inbox: Inbox
+    artifacts: Artifacts
+    clock: Clock
+    entropy: Entropy
+    starter: Starter
+    mail: Mail
+    activities: dict[str, Activity]
+
+
+class BoardRuns:
+    """The runs of one board; `load` gives it as it is declared now."""
+
+    def __init__(
+        self, name: str, place: Place, load: Callable[[], Loaded], user: str, tenant: str
+    ) -> None:
+        self.name = name
+        self.activity = Activity()
+        self._place = place
+        self._load = load
+        self.user = user
+        self._tenant = tenant
+        self._correlations = Correlations(name, place.log)
+        self._pinned: set[str] = set()
+        self._in_turn = asyncio.Lock()
+
+    async def publish(self, what: Publication, correlation: str | None, id: str | None) -> Artifact:
+        """Put something on the board: in a run of its own, or in that of a correlation.
+
+        Raises:
+            InvalidArtifact: it cannot be what it says it is.
+            ArtifactExists: an artifact of this id is there, with other content.
+        """
+        loaded = await self._declared()
+        made = self._artifact(loaded, what, correlation, id)
+        if id is not None and (there := await already(self._place.artifacts, made)):
+            return there
+        if correlation is not None:
+            return await self._publish_in(loaded, made, correlation)
+        run = made.correlation_id or ""
+        if await self._begin(run, loaded, made):
+            return msgspec.structs.replace(made, run=run)
+        events = await self._place.log.read(run)
+        begun = next(event for event in events if event.id == f"publish/{made.id}")
+        return await self._published(begun, made)
+
+    async def publish_many(
+        self, things: Sequence[Publication], correlation: str | None
+    ) -> list[Artifact]:
+        """Put things on the board; nothing is, if one of them is not right."""
+        loaded = await self._declared()
+        for what in things:
+            self._artifact(loaded, what, correlation, None)
+        if correlation is not None:
+            return [await self.publish(what, correlation, None) for what in things]
+        published: list[Artifact] = []
+        for first in range(0, len(things), AT_ONCE):
+            some = things[first : first + AT_ONCE]
+            published += await asyncio.gather(*(self.publish(each, None, None) for each in some))
+        return published
+
+    async def give(self, agent: str, what: Publication, publish: bool) -> str:
+        """Give an agent something directly, in a run of its own; that run's id."""
+        loaded = await self._declared()
+        if agent not in loaded.workflow.agents:
+            known = ", ".join(loaded.workflow.agents) or "none"
+            raise UsageError(f"There is no agent {agent!r} on this board. There is: {known}.")
+        made = self._artifact(loaded, what, None, None)
+        run = made.correlation_id or ""
+        artifact = msgspec.structs.replace(made, run=run)
+        started = self._started(loaded, run)
+        given = ArtifactsGiven(agent, (artifact,), "", publish)
+        journal = await self._place.starter.begin(
+            run, loaded, started, [("given", given, self.user)]
+        )
+        self.activity.leave(run)
+        await journal.commit()
+        await self._wake(run)
+        return run
+
+    async def deliver(self, subscription: str, artifact: Artifact, depth: int) -> None:
+        """Bring an artifact to the run that collects for a subscription."""
+        async with self._in_turn:  # nobody overtakes who has to begin that run
+            run = await self._collector(subscription)
+        self._want(run)
+        await self._place.mail.drop(run, f"in/{artifact.id}", Deliver(artifact, depth))
+
+    async def open(self, spawn: Spawn, parent: str) -> None:
+        """Begin the run of a set that was collected, if it has not begun."""
+        loaded = self._load()
+        parents = tuple(dict.fromkeys(each.run for each in spawn.artifacts if each.run))
+        started = self._started(loaded, spawn.run, (parent, *parents))
+        given = ArtifactsGiven(spawn.agent, spawn.artifacts, spawn.subscription, depth=spawn.depth)
+        begin = self._place.starter.begin
+        journal = await begin(spawn.run, loaded, started, [("given", given, spawn.agent)])
+        with suppress(Conflict):  # it was begun before whoever opens it was stopped
+            await journal.commit()
+        await self._wake(spawn.run)
+
+    async def close(self) -> None:
+        """Let every batch be taken as it is."""
+        workflow = _reacting(self._load())
+        for member in workflow.plan.members.values():
+            for each in member.subscriptions:
+                if each.batch is not None:
+                    run = await self._collector(each.id)
+                    self._want(run)
+                    id = f"close/{self._place.entropy.token()}"
+                    await self._place.mail.drop(run, id, Close(each.id))
+
+    async def retry(self, of: str, agent: str, turn: int = 0) -> int:
+        """Let failed turns be taken again: of a run, or those that took an artifact.
+
+        Raises:
+            UsageError: there is none, or their run has ended.
+        """
+        wanted = [
+            (run, number)
+            for run in await self._runs_with(of)
+            for number, taken in (await self._failed(run)).items()
+            if agent in ("", taken.agent)
+            and turn in (0, number)
+            and (of == run or of in taken.artifacts)
+        ]
+        if not wanted:
+            raise UsageError(f"Nothing failed with {of!r}, so there is nothing to try again.")
+        for run, number in wanted:
+            self._want(run)
+            await self._place.mail.send(run, f"retry/{number}", Retry(number, self.user))
+        return len(wanted)
+
+    async def _runs_with(self, of: str) -> Sequence[str]:
+        """The run that an id names, or those in which somebody took the artifact that it names.
+
+        Raises:
+            UsageError: it names neither.
+        """
+        place = self._place
+        if await place.log.ends(run=of):
+            return (of,)
+        if await place.artifacts.find(of) is None:
+            raise UsageError(f"There is neither a run nor an artifact {of!r}.")
+        taken = await place.artifacts.consumptions((of,))
+        return sorted({each.run for each in taken})
+
+    async def _failed(self, run: str) -> dict[int, ArtifactConsumed]:
+        """What the turns of a run took that failed, if they can be tried again.
+
+        Raises:
+            UsageError: they cannot: the run has ended.
+        """
+        events = await self._place.log.read(run)
+        failed = failed_turns(events)
+        if failed and events[-1].kind in ENDS:
+            raise UsageError(f"Run {run!r} has ended, so there is nothing to try again.")
+        return failed
+
+    async def resume(self, run: str, last: Event) -> None:
+        """Go on with a run now, or at the instant that it waits for."""
+        due = last.data.due if isinstance(last.data, RunPaused) else None
+        is_due = due is None or due <= self._place.clock.now()
+        if is_due or await self._place.inbox.pending(run):
+            await self._wake(run)
+        else:
+            self._attend(run)
+            await self._place.mail.wake(run, due)
+
+    async def unfinished(self) -> list[tuple[Event, Event]]:
+        """The first and last event of every run of this board that is to go on by itself, or with
+        what was brought to it."""
+        return [
+            (first, last)
+            for first, last in await self._place.log.ends()
+            if first.data.form == Reacting.form
+            and first.data.workflow == self.name
+            and last.kind not in ENDS
+            and (not _rests(last) or await self._place.inbox.pending(first.run))
+        ]
+
+    async def _declared(self) -> Loaded:
+        """The board as it is declared now; its plan is on record, for runs are pinned to it."""
+        loaded = self._load()
+        if loaded.definition not in self._pinned:
+            plan = _reacting(loaded).plan
+            await pin(self._place.log, plan, describe_plan(plan), self._place.clock.now())
+            self._pinned.add(loaded.definition)
+        return loaded
+
+    def _artifact(
+        self, loaded: Loaded, what: Publication, correlation: str | None, id: str | None
+    ) -> Artifact:
+        """An artifact as it comes from outside; without a correlation, its run is that."""
+        loaded.types.register(what.value.__class__)
+        type_name, payload = loaded.types.write(what.value)
+        token = self._place.entropy.token
+        own = token() if id is None else f"{self.name}-{digest(as_data([self.name, id]))[:20]}"
+        return Artifact(
+            id=token() if id is None else id,
+            type=type_name,
+            payload=payload,
+            produced_by=USER,
+            created_at=self._place.clock.now(),
+            correlation_id=own if correlation is None else correlation,
+            run=own if correlation is None else None,
+            tags=what.tags or frozenset(),
+            visibility=what.visibility or Public(),
+            partition=what.partition,
+            version=loaded.types.version(type_name),
+        )
+
+    async def _publish_in(self, loaded: Loaded, made: Artifact, correlation: str) -> Artifact:
+        """Publish in the run of a correlation, or begin the next one if that has ended."""
+        while True:
+            run, is_going = await self._correlations.run_of(correlation, loaded.definition)
+            artifact = msgspec.structs.replace(made, run=run)
+            if is_going:
+                self._want(run)
+                message = Publish(artifact)
+                if event := await self._place.mail.send(run, f"publish/{made.id}", message):
+                    return await self._published(event, artifact)
+            elif await self._begin(run, loaded, artifact):
+                return artifact
+
+    async def _published(self, event: Event, meant: Artifact) -> Artifact:
+        """The artifact that is on record, if it is what it was meant to be.
+
+        Raises:
+            ArtifactExists: it is another one, that somebody published meanwhile.
+        """
+        fact = event.data
+        if not (isinstance(fact, ArtifactPublished) and is_same(fact.artifact, meant)):
+            raise ArtifactExists(meant.id)
+        if not self._place.artifacts.follows_log:  # whoever stored it may not have come to this
+            await index(self._place.artifacts, [event])
+        return fact.artifact
+
+    async def _begin(self, run: str, loaded: Loaded, artifact: Artifact) -> bool:
+        """Begin a run with an artifact; whether it had not begun already."""
+        place, workflow = self._place, loaded.workflow
+        started = self._started(loaded, artifact.correlation_id or run)
+        published = ArtifactPublished(artifact, 0, artifact.id)
+        fact = (f"publish/{artifact.id}", published, artifact.produced_by)
+        journal = await place.starter.begin(run, loaded, started, [fact])
+        is_alone = isinstance(workflow.decide(journal.state), Finish) and not workflow.hooks
+        if is_alone and place.artifacts.follows_log:
+            journal.record("end", RunFinished("nobody subscribes to it"))
+        try:
+            await journal.commit()
+        except Conflict:
+            return False
+        if is_alone and place.artifacts.follows_log:
+            self.activity.change()  # nobody drives it, and who waits may wait for this
+        else:
+            await self._wake(run)
+        return True
+
+    async def _wake(self, run: str) -> None:
+        self._want(run)
+        await self._place.mail.wake(run)
+
+    def _want(self, run: str) -> None:
+        """Take notice that a run is about to be driven."""
+        self._attend(run)
+        self.activity.want(run)
+
+    def _attend(self, run: str) -> None:
+        self._place.activities[run] = self.activity
+
+    async def _collector(self, id: str) -> str:
+        """The run that collects for a subscription, begun if there is none that goes on."""
+        loaded = self._load()
+        plan = _reacting(loaded).plan
+        pinned = subscription_digest(plan, plan.subscription(id))
+        run, is_going = await self._correlations.run_of(id, pinned)
+        if not is_going:
+            started = msgspec.structs.replace(
+                self._started(loaded, ""), definition=pinned, collects=id, code={PLAN: plan.digest}
+            )
+            await self._collect(run, loaded, started)
+        return run
+
+    async def _collect(self, run: str, loaded: Loaded, started: RunStarted) -> None:
+        journal = await self._place.starter.begin(
+            run, collecting(loaded, started.collects), started
+        )
+        journal.record("rest@0", RunPaused(""))
+        with suppress(Conflict):  # somebody else began it at the same time
+            await journal.commit()
+
+    def _started(
+        self, loaded: Loaded, correlation: str, parents: tuple[str, ...] = ()
+    ) -> RunStarted:
+        return RunStarted(
+            self.name,
+            "",
+            loaded.definition,
+            loaded.root,
+            {},
+            {},
+            self._tenant,
+            self.user,
+            (),
+            Reacting.form,
+            correlation,
+            parents,
+        )
+
+
+def collecting(loaded: Loaded, subscription: str) -> Loaded:
+    """A board as a run has it that collects for one subscription."""
+    return replace(loaded, workflow=_reacting(loaded).collecting(subscription))
+
+
+def failed_turns(events: Sequence[Event]) -> dict[int, ArtifactConsumed]:
+    """What the turns took that failed and were not tried again since."""
+    taken: dict[int, ArtifactConsumed] = {}
+    failed: dict[int, ArtifactConsumed] = {}
+    for event in events:
+        fact = event.data
+        if isinstance(fact, ArtifactConsumed):
+            taken[fact.turn] = fact
+        elif isinstance(fact, TurnFinished) and fact.status == "failed":
+            failed[fact.turn] = taken[fact.turn]
+        elif isinstance(fact, RetryAsked):
+            failed.pop(fact.turn, None)
+    return failed
+
+
+def _reacting(loaded: Loaded) -> Reacting:
+    assert isinstance(loaded.workflow, Reacting)
+    return loaded.workflow
+
+
+def _rests(last: Event) -> bool:
+    return isinstance(last.data, RunPaused) and not (last.data.waiting_for or last.data.due)

@@ -1,0 +1,201 @@
+"""Context for turns: providers are asked, and what they give is put on record."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from turnloom.assembly.events import ContextGathered, ProviderFailed
+from turnloom.assembly.logic.gathered import gathered_fact
+from turnloom.assembly.logic.labels import readable, together
+from turnloom.assembly.logic.origins import Witnessed
+from turnloom.assembly.service.assembling import Assembled
+from turnloom.assembly.service.gathering import gather
+from turnloom.assembly.service.providers import DefaultCorrelationProvider
+from turnloom.assembly.spec import (
+    AgentRef,
+    Chosen,
+    ContextRequest,
+    Message,
+    RunRef,
+    Transcript,
+    TurnContext,
+)
+from turnloom.assembly.spec.assemblies import Assembly
+from turnloom.board.ports import ArtifactStore
+from turnloom.board.service.handle import bind
+from turnloom.board.spec import Artifact, Audience, BoardHandle, Reader
+from turnloom.errors import ContextUnavailable
+from turnloom.log.spec import Fact
+from turnloom.runtime.service.journal import Journal
+from turnloom.runtime.service.sourcing import Sourcing
+from turnloom.runtime.spec import Going, Loaded
+
+DEFAULT = Chosen(DefaultCorrelationProvider())
+
+
+class Context(NamedTuple):
+    """What is given to an engine beside its inputs: what providers gave, and what sources came to,
+    perhaps with what was said in the place of the transcript."""
+
+    gathered: Sequence[ContextGathered] = ()
+    assembled: Assembled | None = None
+    tells: bool = False
+
+    @property
+    def inputs(self) -> ContextGathered | None:
+        """What says how the inputs are shown: the last that left them otherwise."""
+        return next((each for each in reversed(self.gathered) if each.inputs is not None), None)
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What providers say about what they gave; of each key, what the first of them says."""
+        return {
+            key: said for each in reversed(self.gathered) for key, said in each.metadata.items()
+        }
+
+    @property
+    def visibility(self) -> Audience:
+        """Who may see all of it."""
+        if self.assembled is not None:
+            return self.assembled.context.visibility
+        items = (item for each in self.gathered for item in each.items)
+        return together(seen for each in items for seen in each.visibility)
+
+
+NO_CONTEXT = Context()
+
+# Nothing gives context in this turn.
+NOTHING = (NO_CONTEXT,)
+
+
+class Gatherer:
+    """Asks the providers of one run."""
+
+    def __init__(self, journal: Journal, loaded: Loaded, artifacts: ArtifactStore) -> None:
+        self._journal = journal
+        self._loaded = loaded
+        self._artifacts = artifacts
+        self._sourcing = Sourcing(journal, loaded)
+        self._states: dict[int, dict[str, Any]] = {}
+
+    def turn(self, going: Going) -> TurnContext:
+        """A turn as components see it; what they leave in its state, providers find there."""
+        return self._turn(going, self._board(going.agent))
+
+    def close(self, number: int) -> None:
+        """Forget the state of a turn that is over."""
+        self._states.pop(number, None)
+
+    async def gather(
+        self, going: Going, heard: Sequence[Message] | None = None
+    ) -> tuple[Sequence[Context], str]:
+        """The context of each engine of a turn, all the same if it is for all; or why there is
+        nothing. `heard` is what was said, where that is not as it was said."""
+        chosen, number = self._chosen(going), going.number
+        if not any(chosen):
+            return NOTHING, ""
+        found: dict[int, Context] = {}
+        contexts: list[Context] = []
+        for place, each in enumerate(chosen):
+            if each is not None and id(each) not in found:
+                key = f"t{number}/e{place}/context" if place else f"t{number}/context"
+                context = await self._give(key, going, each, heard)
+                if isinstance(context, str):
+                    return NOTHING, context
+                found[id(each)] = context
+            contexts.append(NO_CONTEXT if each is None else found[id(each)])
+        return contexts, ""
+
+    async def _give(
+        self, key: str, going: Going, chosen: Chosen | Assembly, heard: Sequence[Message] | None
+    ) -> Context | str:
+        """The context that was chosen, or what went wrong."""
+        if isinstance(chosen, Assembly):
+            return await self._assemble(going, chosen, heard)
+        fact = await self._ask(key, going, chosen, heard)
+        return Context((fact,)) if isinstance(fact, ContextGathered) else str(fact)
+
+    async def _assemble(
+        self, going: Going, assembly: Assembly, heard: Sequence[Message] | None
+    ) -> Context | str:
+        """What sources come to; for a turn whose frame is on record, that is only asked for by
+        who does something with it."""
+        tells = assembly.shows_history
+        is_shown = self._journal.recorded(f"t{going.number}/frame") is not None
+        if is_shown and going.errand is None:
+            return Context(self._sourcing.gathered(assembly, going.number), None, tells)
+        witnessed = Witnessed()
+        board = self._board(going.agent, witnessed.note)
+        request = self._request(self._turn(going, board, heard), going)
+        state = going.errand.state if going.errand else self._sourcing.about(request.inputs)
+        made = await self._sourcing.assemble(assembly, request, witnessed, state)
+        return made if isinstance(made, str) else Context(made.gathered, made, tells)
+
+    def _chosen(self, going: Going) -> tuple[Chosen | Assembly | None, ...]:
+        """Whom each engine of the agent gets its context from: the subscription's provider, or
+        else its own, or else the agent's; on a board, somebody in any case."""
+        staff = self._loaded.staff[going.agent]
+        if going.given is None:
+            return (staff.context,)
+        subscribed = self._loaded.contexts.get(going.given.subscription)
+        if subscribed is not None:
+            return (subscribed,)
+        whole = staff.context or DEFAULT
+        return tuple(each or whole for each in staff.contexts) or (whole,)
+
+    async def _ask(
+        self, key: str, going: Going, chosen: Chosen, heard: Sequence[Message] | None
+    ) -> Fact | str:
+        """What was gathered, from the record or by asking; or what went wrong."""
+        journal = self._journal
+
+        async def effect() -> Sequence[Fact]:
+            witnessed = Witnessed()
+            board = self._board(going.agent, witnessed.note)
+            request = self._request(self._turn(going, board, heard), going)
+            try:
+                gathered = await gather(chosen, request, witnessed=witnessed)
+            except ContextUnavailable as error:
+                return error.failures
+            fact = gathered_fact(gathered, journal.state.texts, journal.secrets.masked)
+            return (*gathered.failures, fact)
+
+        fact = (await journal.once(key, effect))[-1]
+        if not isinstance(fact, ProviderFailed):
+            return fact
+        return f"ContextUnavailable: {fact.provider}: {fact.error}: {fact.message}"
+
+    def _request(self, turn: TurnContext, going: Going) -> ContextRequest:
+        given = going.given
+        inputs = given.inputs if given else ()
+        # What is published for a conversation has its id.
+        correlation = given.correlation if given else turn.run.id
+        return ContextRequest(self._reference(going.agent), turn, inputs, turn.board, correlation)
+
+    def _turn(
+        self, going: Going, board: BoardHandle, heard: Sequence[Message] | None = None
+    ) -> TurnContext:
+        state = self._journal.state
+        said = Transcript(self._heard(going.agent) if heard is None else heard)
+        run = RunRef(state.run, state.workflow, state.tenant, state.user, said)
+        return TurnContext(run, self._states.setdefault(going.number, {}), board, going.number)
+
+    def _heard(self, agent: str) -> Sequence[Message]:
+        """What was said, as far as the agent may read it."""
+        state = self._journal.state
+        return readable(state.messages, self._reader(agent)) if state.veiled else state.messages
+
+    def _reference(self, agent: str) -> AgentRef:
+        reader = self._reader(agent)
+        told = self._journal.workflow.agents[agent].instructions
+        return AgentRef(agent, told, reader.labels, reader.tenant)
+
+    def _reader(self, agent: str) -> Reader:
+        reader = self._loaded.staff[agent].reader
+        return reader or Reader(agent, tenant=self._journal.state.tenant)
+
+    def _board(
+        self, agent: str, witness: Callable[[Sequence[Artifact]], None] | None = None
+    ) -> BoardHandle:
+        clock: Callable[[], datetime] = self._journal.clock.now
+        return bind(self._artifacts, self._loaded.types, self._reader(agent), clock, witness)

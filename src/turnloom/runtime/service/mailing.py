@@ -1,0 +1,123 @@
+"""Messages from outside: brought to runs, which are woken for them."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
+from datetime import datetime, timedelta
+
+from turnloom.errors import RunBusy, StoreUnavailable, UnknownRun
+from turnloom.log.events import ENDS, RunStarted
+from turnloom.log.spec import Event
+from turnloom.runtime.ports import Scheduler
+from turnloom.runtime.service.driver import Driver, Stores
+from turnloom.runtime.spec import Delivery, Message, Stop
+
+# Seconds that a message waits for whoever attends to the run before it is put on record here.
+GRACE = 1.0
+
+# How soon what could not be had is looked at again: a run that another process holds, mail.
+RETRY = timedelta(milliseconds=200)
+
+log = logging.getLogger("turnloom.runs")
+
+
+class Mailing:
+    """Brings messages to the runs of a store; `declares` says whether this program can go on with a
+    run."""
+
+    def __init__(
+        self,
+        stores: Stores,
+        scheduler: Scheduler,
+        driver: Driver,
+        declares: Callable[[RunStarted], bool],
+    ) -> None:
+        self._stores = stores
+        self._scheduler = scheduler
+        self._driver = driver
+        self._declares = declares
+
+    async def send(self, run: str, id: str, message: Message) -> Event | None:
+        """Bring a message to a run and wait until something is on record under its id; what that
+        is, or nothing if the run ended."""
+        _, last = await self._ends(run)
+        is_first = await self._stores.inbox.offer(run, id, message)
+        await self.wake(run)  # also for a repeat: who wants the run waits for its next drive
+        if is_first or not await self._recorded(run, id, 0):
+            await self.deliver(run, id, last.seq)
+        return await self._recorded(run, id, last.seq if is_first else 0)
+
+    async def _recorded(self, run: str, id: str, after: int) -> Event | None:
+        events = await self._stores.log.read(run, after)
+        return next((event for event in events if event.id == id), None)
+
+    async def drop(self, run: str, id: str, message: Message) -> None:
+        """Bring a message to a run, and wait for nothing."""
+        await self._stores.inbox.offer(run, id, message)
+        await self.wake(run)
+        self._driver.rouse(run)
+
+    async def wake(self, run: str, at: datetime | None = None) -> None:
+        """Let a run be driven, now or at an instant."""
+        await self._scheduler.wake(run, tenant="", at=at)
+
+    async def deliver(self, run: str, id: str, after: int) -> Delivery:
+        """Wait until the event of a message that was offered is in the log."""
+        await self.rouse(run)
+        while True:
+            try:
+                async with asyncio.timeout(GRACE):
+                    await self._appears(run, id, after)
+                return Delivery.TAKEN
+            except TimeoutError:
+                if await self._stores.claims.held(run):
+                    continue
+            if not await self._is_declared(run):
+                return Delivery.KEPT
+            try:
+                await self._driver.take_in(run)
+                return Delivery.RECORDED
+            except RunBusy:
+                continue
+
+    async def _is_declared(self, run: str) -> bool:
+        """Whether this program can go on with a run: a board is code of the program it is in."""
+        ends = await self._stores.log.ends(run=run)
+        return any(self._declares(first.data) for first, _ in ends)
+
+    async def _ends(self, run: str) -> tuple[Event, Event]:
+        for ends in await self._stores.log.ends(run=run):
+            return ends
+        raise UnknownRun(run)
+
+    async def _appears(self, run: str, id: str, after: int) -> None:
+        async with aclosing(self._stores.log.subscribe(run, after)) as events:
+            async for event in events:
+                if event.id == id or event.kind in ENDS:
+                    return
+
+    async def watch(self) -> None:
+        """Rouse runs that get mail from another process, however long the store is away."""
+        arrivals: AsyncIterator[str] | None = None
+        run = ""
+        while True:
+            try:
+                arrivals = arrivals or self._stores.inbox.arrivals()
+                run = run or await anext(arrivals)
+                await self.rouse(run)
+                run = ""
+            except StoreUnavailable as error:
+                log.warning("mail is looked at again soon: %s", error)
+                await asyncio.sleep(RETRY.total_seconds())
+
+    async def rouse(self, run: str) -> None:
+        """Wake a run that has mail, if it is this program's; interrupt it first if it is to end."""
+        pending = await self._stores.inbox.pending(run)
+        if not (pending and await self._is_declared(run)):
+            return
+        is_told = self._driver.heeds(run)  # it stops by itself, and in its own order
+        if not is_told and any(isinstance(message, Stop) for _, message in pending):
+            await self._scheduler.cancel(run)
+        await self._scheduler.wake(run, tenant="")
+        self._driver.rouse(run)

@@ -1,0 +1,183 @@
+"""AG2's message hooks: functions that change what an agent reads, and what it says."""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from turnloom.agents.spec import USER, Prepared, ToolSchema
+from turnloom.assembly.spec import Message
+from turnloom.kernel.contained import named
+from turnloom.kernel.digests import digest
+from turnloom.kernel.values import Json, as_array, as_data, as_object, said
+from turnloom.lifecycle.events import MessageHookCalled, MessageHooked, MessageHookFailed
+from turnloom.lifecycle.spec import MessageHook
+from turnloom.log.spec import Fact
+from turnloom.runtime.service.calls import Call, Caller, as_json
+from turnloom.runtime.service.journal import Journal
+from turnloom.variables.spec import Context
+
+# Seconds that a message hook may take.
+DEADLINE = 60.0
+
+log = logging.getLogger("turnloom.lifecycle")
+
+# Calls a function of the workflow's code, in the loop or off it.
+Function = Callable[..., Awaitable[Any]]
+
+
+class HookedAgent:
+    """An agent as `update_agent_state` sees it."""
+
+    def __init__(self, name: str, system_message: str, context_variables: Context) -> None:
+        self.name = name
+        self.system_message = system_message
+        self.context_variables = context_variables
+
+    def update_system_message(self, system_message: str) -> None:
+        """Let the agent be told something else in this turn."""
+        self.system_message = system_message
+
+
+class MessageHooks:
+    """Runs the message hooks of one run."""
+
+    def __init__(self, journal: Journal, functions: Mapping[int, Function]) -> None:
+        self._journal = journal
+        self._functions = functions
+
+    async def prepare(self, turn: int, agent: str) -> Prepared:
+        """What the agent is to be told and to read in this turn."""
+        instructions, messages = None, None
+        for kind in ("update_agent_state", *_READING):
+            for number, hook in self._of(agent, kind):
+                key = f"t{turn}/message_hook.{number}"
+                if kind == "update_agent_state":
+                    given = await self._update(key, turn, agent, hook, instructions)
+                    instructions = given if isinstance(given, str) else instructions
+                else:
+                    heard = self._heard() if messages is None else messages
+                    read = await self._read(key, (turn, agent), hook, heard)
+                    messages = messages if read == heard else read
+        return Prepared(instructions, messages)
+
+    async def outgoing(self, key: str, turn: int, agent: str, text: str) -> str:
+        """What the agent says in place of a text."""
+        for number, hook in self._of(agent, "process_message_before_send"):
+            arguments = (agent, text, "", False)
+
+            def args(context: Context, given: tuple[Any, ...] = arguments) -> tuple[Any, ...]:
+                return given
+
+            given = await self._call(f"{key}/message_hook.{number}", (turn, agent), hook, args)
+            content = as_object(given) or {"content": given}
+            text = content["content"] if isinstance(content.get("content"), str) else text
+        return text
+
+    def has(self, agent: str, kind: str) -> bool:
+        """Whether hooks of a kind go with an agent."""
+        return any(True for _ in self._of(agent, kind))
+
+    def _of(self, agent: str, kind: str) -> list[tuple[int, MessageHook]]:
+        hooks = enumerate(self._journal.workflow.message_hooks)
+        return [(n, h) for n, h in hooks if h.hook_type == kind and h.goes_with(agent)]
+
+    def _heard(self) -> tuple[Message, ...]:
+        return tuple(self._journal.state.messages)
+
+    async def _update(
+        self, key: str, turn: int, agent: str, hook: MessageHook, instructions: str | None
+    ) -> Json:
+        told = instructions or self._journal.workflow.agents[agent].instructions
+        read = [_shown(message, agent) for message in self._heard()]
+        seen: list[HookedAgent] = []
+
+        def args(context: Context) -> tuple[Any, ...]:
+            seen.append(HookedAgent(agent, told, context))
+            return seen[-1], read
+
+        return await self._call(
+            key, (turn, agent), hook, args, lambda given: seen[-1].system_message
+        )
+
+    async def _read(
+        self, key: str, who: tuple[int, str], hook: MessageHook, heard: Sequence[Message]
+    ) -> tuple[Message, ...]:
+        """The messages as a hook gives them back; as they were when it gives none."""
+        if not heard:
+            return ()
+        last_only = hook.hook_type == "process_last_received_message"
+        shown: Any = heard[-1].text if last_only else [_shown(each, who[1]) for each in heard]
+        given = await self._call(key, who, hook, lambda context: (shown,))
+        if last_only:
+            return (*heard[:-1], heard[-1]._replace(text=given)) if _is_text(given) else (*heard,)
+        listed = as_array(given)
+        return tuple(map(_message, listed)) if listed is not None else (*heard,)
+
+    async def _call(
+        self,
+        key: str,
+        who: tuple[int, str],
+        hook: MessageHook,
+        args: Callable[[Context], tuple[Any, ...]],
+        outcome: Callable[[Any], Any] = lambda given: given,
+    ) -> Json:
+        """What a hook gave, from the record or by calling it; nothing when it failed."""
+        turn, agent = who
+        about = (turn, agent, hook.hook_type, hook.function, hook.filename)
+        number = self._journal.workflow.message_hooks.index(hook)
+        callee = _Callee(self._functions[number], args, outcome)
+
+        async def effect() -> Sequence[Fact]:
+            caller = Caller(key, f"hook:{hook.function}", DEADLINE)
+            call = Call(self._journal, caller, callee)
+            try:
+                fact: Fact = MessageHooked(*about, as_json(await call.carry_out({})))
+            except Exception as error:  # noqa: BLE001 - told in the program's log, and recorded
+                log.error("message hook %s failed\n%s", hook.function, call.stack(error))
+                fact = MessageHookFailed(*about, named(error), said(error))
+            return [*call.facts(), fact]
+
+        intent = MessageHookCalled(digest(as_data([key, hook.function])), *about)
+        fact = (await self._journal.once(key, effect, intent=intent))[-1]
+        return fact.result if isinstance(fact, MessageHooked) else None
+
+
+_READING = ("process_all_messages_before_reply", "process_last_received_message")
+_NOTHING = ToolSchema("", "", {})
+
+
+class _Callee:
+    """A message hook with the arguments that AG2 gives it."""
+
+    schema = _NOTHING
+    may_ask = False
+
+    def __init__(
+        self,
+        function: Function,
+        args: Callable[[Context], tuple[Any, ...]],
+        outcome: Callable[[Any], Any],
+    ) -> None:
+        self._function = function
+        self._args = args
+        self._outcome = outcome
+
+    async def __call__(self, arguments: Mapping[str, Json], context: Context) -> Any:
+        return self._outcome(await self._function(*self._args(context)))
+
+
+def _shown(message: Message, agent: str) -> dict[str, str]:
+    """A message as AG2 has it: its own are the assistant's."""
+    role = "assistant" if message.author == agent else "user"
+    return {"content": message.text, "role": role, "name": message.author}
+
+
+def _message(value: Json) -> Message:
+    given = as_object(value) or {"content": value}
+    content, name = given.get("content"), given.get("name")
+    text = content if isinstance(content, str) else as_data(content)
+    return Message(0, name if isinstance(name, str) else USER, text)
+
+
+def _is_text(value: Json) -> bool:
+    return isinstance(value, str)

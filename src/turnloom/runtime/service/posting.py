@@ -1,0 +1,84 @@
+"""What goes on between the runs of boards, and how much of it."""
+
+import asyncio
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+
+from turnloom.agents.spec import Spawn
+from turnloom.board.ports import ArtifactStore
+from turnloom.board.service.rebuilding import index
+from turnloom.board.spec import Artifact
+from turnloom.errors import RunBusy
+from turnloom.log.events import RunStarted
+from turnloom.log.spec import Event
+from turnloom.reaction.logic.reacting import Reacting
+from turnloom.runtime.service.activity import Activity
+from turnloom.runtime.service.boards import BoardRuns
+from turnloom.runtime.service.driver import Driver
+
+
+class Posting:
+    """The boards of a program: what one run has for another, and which of their runs are busy."""
+
+    def __init__(self, artifacts: ArtifactStore) -> None:
+        self.activities: dict[str, Activity] = {}
+        self._artifacts = artifacts
+        self._boards: dict[str, BoardRuns] = {}
+
+    def add(self, board: BoardRuns) -> BoardRuns:
+        """Know a board."""
+        self._boards[board.name] = board
+        return board
+
+    def declares(self, started: RunStarted) -> bool:
+        """Whether this program can go on with a run: a board is code of the program it is in."""
+        return started.form != Reacting.form or started.workflow in self._boards
+
+    async def deliver(self, board: str, subscription: str, artifact: Artifact, depth: int) -> None:
+        """Bring an artifact to the run that collects for a subscription."""
+        await self._boards[board].deliver(subscription, artifact, depth)
+
+    async def open(self, board: str, spawn: Spawn, parent: str) -> None:
+        """Begin the run of a set that was collected."""
+        await self._boards[board].open(spawn, parent)
+
+    @contextmanager
+    def busy(self, run: str, driver: Driver) -> Generator[None]:
+        """Let the board of a run know that it is busy."""
+        activity = self.activities.get(run)
+        if activity is None:
+            yield
+            return
+        begun, is_resting = activity.begin(run), True
+        try:
+            yield
+            is_resting = not driver.flushes(run)
+        except (RunBusy, asyncio.CancelledError):
+            is_resting = False  # another drive follows
+            raise
+        except Exception as error:
+            activity.fail(error)
+            raise
+        finally:
+            activity.end(run, begun, is_resting=is_resting)
+            if not (driver.keeps(run) or activity.is_wanted(run)):
+                self.activities.pop(run, None)
+
+    async def note(self, batch: Sequence[Event]) -> None:
+        """Take notice of what is stored of a board's run, and bring the index up to it."""
+        if not self._artifacts.follows_log:
+            await index(self._artifacts, batch)
+        activity = self.activities.get(batch[0].run)
+        if activity is not None:
+            for event in batch:
+                activity.note(event)
+            activity.change()
+
+    def stop(self) -> None:
+        """Let the boards know that nothing is driven any more."""
+        for board in self._boards.values():
+            board.activity.stop()
+
+    def attends(self, run: str) -> bool:
+        """Whether the board of a run is told what becomes of it."""
+        return run in self.activities

@@ -1,0 +1,373 @@
+"""An agent's answer: its engine is asked and tools are called, until the agent is done."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
+from itertools import count
+from typing import NamedTuple
+
+import msgspec
+
+from turnloom.agents.events import (
+    AgentOutput,
+    AgentText,
+    ModelAnswered,
+    ModelCalled,
+    ModelFailed,
+    ToolCalled,
+    ToolFailed,
+    ToolReturned,
+    TransferChosen,
+)
+from turnloom.agents.logic.answers import as_answer, as_plain, interpret, interpret_made, said_by
+from turnloom.agents.logic.exchanges import Outcome, exchange_of, request
+from turnloom.agents.spec import Engine, Exchange, Question, Task, ToolCall
+from turnloom.assembly.events import FrameAssembled
+from turnloom.assembly.logic.assembled import AssembledContext
+from turnloom.board.spec import Audience
+from turnloom.kernel.contained import named
+from turnloom.kernel.digests import digest
+from turnloom.kernel.values import Json, as_data, as_object, said
+from turnloom.log.spec import Fact
+from turnloom.runtime.service.beside import side_by_side
+from turnloom.runtime.service.calls import Call, Caller, Parked, as_json, park
+from turnloom.runtime.service.engines import ask_engine, engine_call
+from turnloom.runtime.service.guarding import (
+    begin_model_call,
+    begin_tool_calls,
+    end_model_call,
+    end_tool_call,
+    in_time,
+    within,
+)
+from turnloom.runtime.service.journal import Diverged, Journal
+from turnloom.runtime.service.messages import MessageHooks
+from turnloom.runtime.service.offers import Offer
+from turnloom.runtime.spec import Voice
+from turnloom.variables.events import ContextChanged, ContextMissed, ContextRefused
+from turnloom.variables.logic.exposure import names_of
+
+# How often in one turn an engine is told that a tool failed or that its output is wrong.
+MISTAKES = 3
+
+# What an engine leaves of variables, beside its answer.
+WRITTEN = (ContextChanged, ContextMissed, ContextRefused)
+
+# How many characters of an error an engine is told.
+TOLD = 2000
+
+
+class Job(NamedTuple):
+    """A tool to be called, under its key."""
+
+    key: str
+    offer: Offer
+    arguments: dict[str, Json]
+
+
+class Ended(NamedTuple):
+    """How an agent's answer ended: what went wrong, if anything did, what its last call came to,
+    and what its context was."""
+
+    error: str
+    facts: Sequence[Fact] = ()
+    context: AssembledContext = AssembledContext.empty()
+
+
+class Asked(NamedTuple):
+    """An engine, itself with components around it, whether it has the last word in its turn, and
+    who may see all that the turn was shown."""
+
+    engine: Engine
+    wrapped: Engine
+    is_last: bool = True
+    audience: Audience = ()
+
+
+class Rounds:
+    """The calls of one engine in one turn, found on record or made."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        asked: Asked,
+        task: Task,
+        offers: Mapping[str, Offer],
+        hooks: MessageHooks | None,
+        voice: Voice,
+        scope: str,
+    ) -> None:
+        self._journal = journal
+        self._asked = asked
+        self._task = task
+        self._offers = offers
+        self._hooks = hooks
+        self._voice = voice
+        self._scope = scope
+        self._agent = journal.workflow.agents[task.agent]
+        self._output = journal.workflow.outputs.get(task.agent)
+        self._products = journal.workflow.products.get(task.agent)
+        self._plain = self._output is None and self._products is None and hooks is None
+
+    async def answer(self, shown: FrameAssembled, before: Sequence[Exchange] = ()) -> Ended:
+        """Ask until the agent is done; `before` is what other engines said in this turn.
+
+        Raises:
+            BudgetExceeded: there is no budget for a call; that is on record, and the run fails.
+        """
+        exchanges: list[Exchange] = [*before]
+        mistakes = rounds = 0
+        for number in count():
+            key = model_key(self._scope, number)
+            facts = await self._ask(key, number, shown, exchanges)
+            answered = facts[0]
+            if isinstance(answered, ModelFailed):
+                return Ended(f"{answered.error}: {answered.message}")
+            assert isinstance(answered, ModelAnswered)
+            if self._plain and not answered.calls:
+                return Ended("", facts)  # nothing but words: nobody has to do anything about them
+            if self._has_called_enough(answered, rounds):
+                most = self._agent.max_tool_rounds
+                return Ended(f"TooManyRounds: it called tools again after {most} rounds of calls")
+            exchange = await self._follow(key, facts)
+            if exchange is None:
+                return Ended("", facts)
+            exchanges += (*answered.before, exchange)
+            rounds += bool(exchange.calls)
+            problem = exchange.problem or _failed(exchange)
+            mistakes += bool(problem)
+            if mistakes > MISTAKES:
+                return Ended(f"TooManyMistakes: {problem}")
+        raise AssertionError("counting has no end")
+
+    def _has_called_enough(self, answered: ModelAnswered, rounds: int) -> bool:
+        """Whether an answer calls tools after all the rounds of calls that the agent has.
+
+        A handoff can always be chosen: it ends the turn.
+        """
+        called = [self._offers.get(call.tool) for call in answered.calls]
+        handed_over = any(offer is not None and offer.transfer for offer in called)
+        return bool(called) and not handed_over and rounds >= self._agent.max_tool_rounds
+
+    async def _ask(
+        self, key: str, number: int, shown: FrameAssembled, exchanges: Sequence[Exchange]
+    ) -> Sequence[Fact]:
+        task = self._call(number, exchanges)
+        call = self._engine_call(key, task)
+
+        async def effect() -> Sequence[Fact]:
+            try:
+                facts = await self._answered(key, task, call)
+            except Exception as error:  # noqa: BLE001 - whatever an engine raises is recorded
+                facts = (ModelFailed(task.turn, task.agent, named(error), said(error)),)
+            return facts if call is None else (*facts, *call.facts())
+
+        name = type(self._asked.engine).__name__
+        intent = ModelCalled(request(shown.digest, exchanges), task.turn, task.agent, name)
+        begin_model_call(self._journal, key, task.model, shown.tokens, exchanges)
+        try:
+            facts = await self._journal.once(key, effect, intent=intent)
+        except Diverged as error:
+            return (ModelFailed(task.turn, task.agent, "Diverged", str(error)),)
+        except Parked:
+            assert call is not None and call.question is not None
+            park(self._journal, call.question)
+        end_model_call(self._journal, key, task.model, facts)
+        return facts
+
+    def _engine_call(self, key: str, task: Task) -> Call | None:
+        """The call of the engine, if it takes the run's variables."""
+        takes = getattr(self._asked.engine, "takes_variables", False)
+        return engine_call(self._journal, key, self._asked.wrapped, task) if takes else None
+
+    async def _answered(self, key: str, task: Task, call: Call | None) -> Sequence[Fact]:
+        """What an answer of the engine comes to."""
+        asking = call.carry_out({}) if call else ask_engine(self._asked.wrapped, task)
+        answer = await in_time(self._journal, key, asking)
+        if self._products is not None:
+            answer = as_answer(task, answer)
+            is_last, audience = self._asked.is_last, self._asked.audience
+            made = await self._products.read(answer, audience, is_last=is_last)
+            return interpret_made(task, answer, self._journal.workflow, made)
+        facts = interpret(task, as_plain(answer), self._journal.workflow, self._output)
+        return _unsaid(facts) if self._hooks is not None else facts
+
+    def _call(self, number: int, exchanges: Sequence[Exchange]) -> Task:
+        """The task of the call of that number, from 0."""
+        task = self._task
+        if not number:
+            return msgspec.structs.replace(task, exchanges=tuple(exchanges)) if exchanges else task
+        return msgspec.structs.replace(
+            task,
+            number=task.number + number,
+            key=f"{task.run}/{model_key(self._scope, number)}",
+            exchanges=tuple(exchanges),
+            say=task.say if self._hooks is not None else self._voice(number + 1),
+        )
+
+    async def _follow(self, key: str, facts: Sequence[Fact]) -> Exchange | None:
+        """What comes of an answer: nothing more, or what the engine is told in the next call."""
+        answered = facts[0]
+        assert isinstance(answered, ModelAnswered)
+        words = [fact for fact in facts[1:] if not isinstance(fact, WRITTEN)]
+        if self._hooks is not None and answered.raw and not words:
+            words = await self._say(key, answered.raw, self._hooks)
+        if answered.calls:
+            outcomes = await self._call_all(key, answered.calls)
+        else:
+            outcomes = await self._invoke(key, facts)
+        return None if outcomes is None else exchange_of(answered, words, outcomes)
+
+    async def _say(self, key: str, text: str, hooks: MessageHooks) -> list[Fact]:
+        """Let hooks rewrite a text, and put on record that the agent said it so."""
+        task, workflow = self._task, self._journal.workflow
+        text = await hooks.outgoing(key, task.turn, task.agent, text)
+        if not text:
+            return []
+        return [self._journal.keep(f"{key}/said", lambda: said_by(task, text, workflow))]
+
+    async def _call_all(self, key: str, calls: Sequence[ToolCall]) -> list[Outcome] | None:
+        """How the tools ended that were called; nothing when the turn was handed over."""
+        jobs = [
+            Job(f"{key}/tool.{n}", offer, call.arguments)
+            for n, call in enumerate(calls)
+            if (offer := self._offers.get(call.tool)) is not None and offer.callee is not None
+        ]
+        await self._run(jobs)
+        if self._transferred(key, calls):
+            return None
+        return [self._ended(f"{key}/tool.{n}", call) for n, call in enumerate(calls)]
+
+    def _transferred(self, key: str, calls: Sequence[ToolCall]) -> bool:
+        task = self._task
+        for number, call in enumerate(calls):
+            offer = self._offers.get(call.tool)
+            if offer is not None and (chosen := offer.transfer) is not None:
+                fact = TransferChosen(task.turn, task.agent, chosen.rule, chosen.target)
+                self._journal.keep(f"{key}/tool.{number}.0", lambda fact=fact: fact)
+                return True
+        return False
+
+    def _ended(self, key: str, call: ToolCall) -> Outcome:
+        outcome = self._journal.outcome(key) or self._journal.complete(key, [self._unknown(call)])
+        return _outcome(outcome)
+
+    def _unknown(self, call: ToolCall) -> ToolFailed:
+        offered = ", ".join(self._offers) or "none"
+        message = f"There is no tool {call.tool!r} here. Offered: {offered}."
+        return ToolFailed(self._task.turn, self._task.agent, call.tool, "UnknownTool", message)
+
+    async def _invoke(self, key: str, facts: Sequence[Fact]) -> list[Outcome]:
+        """Call the tools that take the agent's output, if it gave one; how they ended."""
+        given = [fact.output for fact in facts if isinstance(fact, AgentOutput)]
+        auto = [offer for offer in self._offers.values() if offer.auto] if given else []
+        jobs = [
+            Job(f"{key}/auto.{n}", offer, _arguments(offer, given[0]))
+            for n, offer in enumerate(auto)
+        ]
+        await self._run(jobs)
+        return [_outcome(self._journal.outcome(job.key)) for job in jobs]
+
+    async def _run(self, jobs: Sequence[Job]) -> None:
+        """Call tools side by side, and put on record what each leaves as soon as it is done.
+
+        Raises:
+            Waiting: one of them asked a person.
+            BudgetExceeded: there is no budget for all of them.
+        """
+        journal = self._journal
+        undone = [job for job in jobs if not journal.outcome(job.key)]
+        if not undone:
+            return
+        begin_tool_calls(journal, [job.key for job in undone])
+        left = [self._begin(job) for job in undone]
+        await journal.commit()
+        questions: dict[str, Question] = {}
+        async with aclosing(side_by_side(left, self._carry_out)) as ended:
+            async for job, (call, fact) in ended:
+                if fact is not None:
+                    overruled = self._written_after(jobs, job)
+                    journal.complete(job.key, [*call.facts(overruled), fact])
+                    end_tool_call(journal, job.key)
+                    if len(left) > 1:  # the others may take long
+                        await journal.commit()
+                elif call.question is not None:
+                    questions[job.key] = call.question
+        for job in left:
+            if job.key in questions:
+                park(journal, questions[job.key])
+
+    def _written_after(self, jobs: Sequence[Job], job: Job) -> set[str]:
+        """What calls behind this one wrote before it was done: of two writes, the later call's
+        counts, whichever ends first."""
+        keys = [each.key for each in jobs]
+        later = keys[keys.index(job.key) + 1 :]
+        facts = [fact for key in later for fact in self._journal.outcome(key)]
+        return {fact.name for fact in facts if isinstance(fact, ContextChanged)}
+
+    def _begin(self, job: Job) -> Job:
+        """The call as it is on record: code that changed since does not change its arguments."""
+        called = self._journal.keep(f"{job.key}?", lambda: _tool_called(self._task, job))
+        return job._replace(arguments=called.arguments)
+
+    def _opened(self, job: Job) -> dict[str, Json]:
+        """The arguments of a call; a secret that the agent was shown is itself again."""
+        exposure = self._journal.workflow.variables.exposures.get(self._task.agent)
+        if exposure is None or not self._journal.secrets:
+            return job.arguments
+        return self._journal.secrets.opened(job.arguments, names_of(exposure))
+
+    async def _carry_out(self, job: Job) -> tuple[Call, Fact | None]:
+        """One call to its end; nothing is to be recorded when it waits for a person."""
+        turn, agent, name = self._task.turn, self._task.agent, job.offer.schema.name
+        assert job.offer.callee is not None
+        caller = Caller(job.key, f"tool:{name}", within(self._journal, job.offer.timeout))
+        call = Call(self._journal, caller, job.offer.callee)
+        try:
+            given = as_json(await call.carry_out(self._opened(job)))
+            return call, ToolReturned(turn, agent, name, given)
+        except Parked:
+            return call, None
+        except Exception as error:  # noqa: BLE001 - whatever a tool raises is told to the engine
+            message = self._journal.secrets.masked(said(error))[:TOLD]
+            return call, ToolFailed(turn, agent, name, named(error), message)
+
+
+def _unsaid(facts: Sequence[Fact]) -> Sequence[Fact]:
+    """An answer whose text is kept back for hooks to rewrite."""
+    answered, *rest = facts
+    if not isinstance(answered, ModelAnswered) or not any(isinstance(f, AgentText) for f in rest):
+        return facts
+    raw = "".join(fact.text for fact in rest if isinstance(fact, AgentText))
+    return (msgspec.structs.replace(answered, raw=raw),)
+
+
+def model_key(scope: str, number: int) -> str:
+    """The key of a model call of a turn, or of one engine's part of it, from 0."""
+    return f"{scope}/model#{number + 1}" if number else f"{scope}/model"
+
+
+def _outcome(facts: Sequence[Fact]) -> Outcome:
+    """How a call of a tool ended, by what is on record under its key."""
+    last = facts[-1]
+    assert isinstance(last, ToolReturned | ToolFailed)
+    return last
+
+
+def _failed(exchange: Exchange) -> str:
+    return next((result.error for result in exchange.results if result.error), "")
+
+
+def _tool_called(task: Task, job: Job) -> ToolCalled:
+    name, arguments = job.offer.schema.name, job.arguments
+    asked = digest(as_data([name, arguments]))
+    return ToolCalled(asked, task.turn, task.agent, name, arguments)
+
+
+def _arguments(offer: Offer, output: Json) -> dict[str, Json]:
+    """The arguments that an output gives a tool: by name, or the whole for its only one."""
+    wanted = list(offer.schema.parameters.get("properties", {}))
+    given = as_object(output) or {}
+    if offer.schema.parameters.get("additionalProperties") is True:
+        return given
+    found = {name: given[name] for name in wanted if name in given}
+    return found or ({wanted[0]: output} if len(wanted) == 1 else {})

@@ -1,0 +1,333 @@
+"""Runs as their users see them: start, events, answer, resume, cancel."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractContextManager, aclosing
+from dataclasses import dataclass
+from datetime import datetime
+
+from turnloom.agents.events import QuestionAnswered, QuestionAsked, UserText
+from turnloom.agents.logic.answers import misanswer
+from turnloom.agents.logic.folding import open_question, question_of
+from turnloom.agents.spec import WORKFLOW, Question
+from turnloom.errors import (
+    DefinitionError,
+    NotYours,
+    PlanChanged,
+    QuestionExpired,
+    RunBusy,
+    UnknownRun,
+    UsageError,
+    WorkflowGone,
+)
+from turnloom.kernel.values import Json
+from turnloom.log.events import ENDS, RunPaused, RunStarted
+from turnloom.log.ports import Clock
+from turnloom.log.spec import Event, Fact
+from turnloom.runtime.ports import Definitions, Entropy, Scheduler
+from turnloom.runtime.service.beginnings import FlowGiven, first_facts, pin_flow
+from turnloom.runtime.service.boards import BoardRuns, Place
+from turnloom.runtime.service.driver import Driver, Listeners, Stores
+from turnloom.runtime.service.following import Following
+from turnloom.runtime.service.giving_up import give_up
+from turnloom.runtime.service.mailing import RETRY, Mailing
+from turnloom.runtime.service.pinning import PLAN_FORM
+from turnloom.runtime.service.posting import Posting
+from turnloom.runtime.service.starting import Starter
+from turnloom.runtime.spec import (
+    Delivery,
+    Delta,
+    Identity,
+    Loaded,
+    Reply,
+    Stop,
+    Summary,
+)
+from turnloom.variables.ports import DocumentStore, Environment
+from turnloom.variables.service import ContextSource
+
+ANYBODY = Identity()
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Everything outside that runs need, behind ports."""
+
+    stores: Stores
+    clock: Clock
+    entropy: Entropy
+    environment: Environment
+    documents: DocumentStore
+    definitions: Definitions
+    scheduler: Scheduler
+
+
+class Runs:
+    """All runs of a store."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._context = ContextSource(world.environment, world.documents)
+        self._posting = Posting(world.stores.artifacts)
+        note = self._posting.note
+        self._starter = Starter(world.stores.log, world.clock, self._context, note)
+        self._following = Following(world.stores.log)
+        listeners = Listeners(self._following.spread, note, self._posting)
+        chance = (world.clock, world.entropy)
+        self._driver = Driver(world.stores, chance, world.definitions, self._context, listeners)
+        declares = self._posting.declares
+        self._mailing = Mailing(world.stores, world.scheduler, self._driver, declares)
+
+    async def serve(self, slots: int) -> None:
+        """Drive what is woken here, and wake what gets mail, until cancelled."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._world.scheduler.serve(self._drive, slots=slots, limits={}))
+                group.create_task(self._mailing.watch())
+        finally:
+            self._posting.stop()
+
+    async def _drive(self, run: str) -> datetime | None:
+        """Drive a run; trouble reaches whoever follows it, and only them."""
+        self._following.begin(run)
+        is_told = self._posting.attends(run)
+        try:
+            with self._posting.busy(run, self._driver):
+                return await self._driver.drive(run)
+        except RunBusy:
+            return self._world.clock.now() + RETRY
+        except Exception as error:  # noqa: BLE001 - told to whoever follows the run
+            self._following.tell(run, error, aloud=not is_told)
+        finally:
+            self._following.end(run)
+        return None
+
+    def board(self, name: str, load: Callable[[], Loaded], *, user: str, tenant: str) -> BoardRuns:
+        """The runs of a board, which `load` gives as it is declared now."""
+        world = self._world
+        stores = world.stores
+        place = Place(
+            stores.log,
+            stores.inbox,
+            stores.artifacts,
+            world.clock,
+            world.entropy,
+            self._starter,
+            self._mailing,
+            self._posting.activities,
+        )
+        return self._posting.add(BoardRuns(name, place, load, user, tenant))
+
+    async def start(self, what: str | FlowGiven, *, user: str, tenant: str) -> str:
+        """Begin a run of the workflow declared at a place, or of a flow that is given a state, and
+        give its id.
+
+        Raises:
+            DefinitionError: the workflow does not pass its check; nothing was begun.
+            InvalidUpdate: it is no state of the flow; nothing was begun.
+            MissingContext: a variable that it requires has no value; nothing was begun.
+        """
+        world, facts = self._world, list[tuple[str, Fact, str]]()
+        if isinstance(what, str):
+            loaded = await world.definitions.load(what)
+            if loaded.opening:
+                facts.append(("opening", UserText(WORKFLOW, loaded.opening), "driver"))
+        else:
+            loaded, now = what.loaded, world.clock.now()
+            facts += first_facts(what, user, now)
+            await pin_flow(world.stores.log, loaded, now)
+        run = world.entropy.token()
+        journal = await self._starter.begin(run, loaded, _started(loaded, user, tenant), facts)
+        if not isinstance(what, str):
+            self._driver.adopt(run, loaded)
+        await journal.commit()
+        await world.scheduler.wake(run, tenant=tenant)
+        return run
+
+    async def definition(self, run: str) -> Loaded:
+        """The workflow that a run is pinned to."""
+        first, _ = await self._ends(run)
+        return await self._world.definitions.restore(first.data)
+
+    async def resume(self, run: str) -> None:
+        """Go on with a run that is not at its end.
+
+        Raises:
+            RunBusy: another process drives it.
+        """
+        first, last = await self._ends(run)
+        if last.kind not in ENDS:
+            await self._check_free(run)
+            await self._world.scheduler.wake(run, tenant=first.data.tenant)
+
+    async def _check_free(self, run: str) -> None:
+        """Refuse a run that somebody else drives, with a word on who it is."""
+        async with self._world.stores.claims.claim(run):
+            return
+
+    async def events(self, run: str, after: int = 0) -> AsyncGenerator[Event]:
+        """The events of a run from a position on, live, up to its end.
+
+        Raises:
+            TurnloomError: the run cannot be driven here, as when the disk is full.
+        """
+        await self._ends(run)
+        async with aclosing(self._following.events(run, after)) as events:
+            async for event in events:
+                yield event
+
+    def listening(
+        self, run: str, listener: Callable[[Delta], None]
+    ) -> AbstractContextManager[None]:
+        """Let a listener hear answers of the run while they are made here; beside the log."""
+        return self._following.listening(run, listener)
+
+    async def question(self, run: str, who: Identity = ANYBODY) -> Question | None:
+        """What a run asks and waits for, if it does.
+
+        Raises:
+            NotYours: the run belongs to somebody else.
+        """
+        first, last = await self._ends(run)
+        asked = await self._asked(run, last)
+        _allowed(first.data, who, asked)
+        return None if asked is None or self._is_overdue(asked) else asked
+
+    def _is_overdue(self, question: Question) -> bool:
+        """Whether a question has expired, also if nobody drives the run and has noticed."""
+        return question.due is not None and question.due <= self._world.clock.now()
+
+    async def _asked(self, run: str, last: Event) -> Question | None:
+        """The question that a run waits for whose last event this is."""
+        if not isinstance(last.data, RunPaused):  # others may go on beside whoever asked
+            return open_question(await self._world.stores.log.read(run))
+        if not last.data.waiting_for:
+            return None
+        for after in ((last.cause or 1) - 1, 0):  # where it says, or else anywhere
+            for event in await self._world.stores.log.read(run, after):
+                if event.id == last.data.waiting_for:
+                    return question_of(event.data, event.seq)
+        return None
+
+    async def answer(
+        self, run: str, question: str | None, value: Json, who: Identity = ANYBODY
+    ) -> Delivery:
+        """Answer a question of a run, and say what became of the answer.
+
+        Raises:
+            NotYours: the run belongs to somebody else.
+            QuestionExpired: it comes too late.
+            UsageError: the run has no such question, or the answer is not one.
+        """
+        first, last = await self._ends(run)
+        asked = await self._asked(run, last)
+        by = _allowed(first.data, who, asked)
+        if asked is None or question not in (None, asked.id):
+            return await self._refuse_or_repeat(run, question)
+        if not self._is_overdue(asked) and (problem := misanswer(asked, value)):
+            raise UsageError(f"This does not answer {asked.id!r}: {problem}.")
+        id, reply = f"{asked.id}/answer", Reply(asked.id, value, by)
+        is_first = await self._world.stores.inbox.offer(run, id, reply)
+        delivery = await self._mailing.deliver(run, id, last.seq)
+        if delivery is Delivery.KEPT:
+            return delivery if is_first else Delivery.REPEATED
+        events = await self._world.stores.log.read(run, last.seq)
+        counts = any(event.id == id and event.kind == QuestionAnswered.kind for event in events)
+        return delivery if is_first and counts else await self._refuse_or_repeat(run, asked.id)
+
+    async def _refuse_or_repeat(self, run: str, question: str | None) -> Delivery:
+        """Say why a question cannot be answered; one that has its answer keeps it."""
+        events = await self._world.stores.log.read(run)
+        kinds = {event.id: event.kind for event in events}
+        if kinds.get(f"{question}/answer") == QuestionAnswered.kind:
+            return Delivery.REPEATED
+        asked = [event.data.question for event in events if isinstance(event.data, QuestionAsked)]
+        meant = question or (asked[-1] if asked else "")
+        if f"{meant}/expired" in kinds:
+            raise QuestionExpired(f"Question {meant!r} expired before; the answer changes nothing.")
+        if question is None:
+            raise UsageError(f"Run {run!r} has no open question.")
+        if question in asked:
+            raise UsageError(f"Question {question!r} is not open any more.")
+        raise UsageError(
+            f"Run {run!r} did not ask {question!r}. It asked: {', '.join(asked) or 'nothing'}."
+        )
+
+    async def cancel(self, run: str, *, by: str, reason: str = "") -> bool:
+        """End a run now; whether it was still going.
+
+        Raises:
+            UsageError: nobody drives it, and another program declares its board.
+        """
+        first, last = await self._ends(run)
+        if last.kind in ENDS:
+            return False
+        await self._world.stores.inbox.offer(run, "cancel", Stop(by, reason))
+        try:
+            delivery = await self._mailing.deliver(run, "cancel", last.seq)
+        except (PlanChanged, DefinitionError, WorkflowGone):
+            return await give_up(self._world.stores, self._world.clock, run, by, reason)
+        if delivery is Delivery.KEPT:
+            raise UsageError(
+                f"Run {run!r} is told to end, and nobody drives it now. It ends once the program "
+                f"goes on with it that declares board {first.data.workflow!r}."
+            )
+        if delivery is Delivery.RECORDED:
+            await self._driver.drive(run)
+        return True
+
+    async def summaries(self, limit: int | None = None) -> list[Summary]:
+        """The runs of the store, the one begun last coming first."""
+        ends = await self._world.stores.log.ends(limit)
+        return [_summary(first, last) for first, last in ends if first.data.form != PLAN_FORM]
+
+    async def _ends(self, run: str) -> tuple[Event, Event]:
+        for ends in await self._world.stores.log.ends(run=run):
+            return ends
+        raise UnknownRun(run)
+
+
+def _allowed(started: RunStarted, who: Identity, asked: Question | None) -> str:
+    """The user who answers.
+
+    Raises:
+        NotYours: it is neither the one whom the run belongs to nor the one who is asked.
+    """
+    answerers = (None, started.user, asked.to if asked else None)
+    if who.user not in answerers or who.tenant not in (None, started.tenant):
+        raise NotYours("This question was asked of somebody else; only they can answer it.")
+    return who.user or started.user
+
+
+def _started(loaded: Loaded, user: str, tenant: str) -> RunStarted:
+    return RunStarted(
+        loaded.workflow.name,
+        loaded.workflow.version,
+        loaded.definition,
+        loaded.root,
+        loaded.files,
+        loaded.code,
+        tenant,
+        user,
+        loaded.set_aside,
+        loaded.workflow.form,
+    )
+
+
+_STATUS = {"run.finished": "finished", "run.failed": "failed", "run.cancelled": "cancelled"}
+
+
+def _summary(first: Event, last: Event) -> Summary:
+    started: RunStarted = first.data
+    waiting = isinstance(last.data, RunPaused)
+    status = _STATUS.get(last.kind, "waiting" if waiting else "unfinished")
+    return Summary(
+        first.run,
+        started.workflow,
+        status,
+        started.tenant,
+        started.user,
+        first.at,
+        last.at,
+        last.seq,
+    )

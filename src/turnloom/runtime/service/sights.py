@@ -1,0 +1,288 @@
+"""What an engine is shown: the frame is recorded, and what was recorded is opened for it."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from turnloom.agents.logic.views import view_of
+from turnloom.agents.spec import (
+    UNPREPARED,
+    USER,
+    OutputSchema,
+    Prepared,
+    Task,
+    ToolSchema,
+)
+from turnloom.assembly.events import FrameAssembled, Segment, Span
+from turnloom.assembly.logic import (
+    CONTEXT,
+    COUNTER,
+    EMPTY,
+    SOURCED,
+    View,
+    frame,
+    is_counted_alike,
+    recounted,
+    spoken,
+    system_text,
+)
+from turnloom.assembly.logic.labels import together
+from turnloom.assembly.logic.pieces import INPUTS, context_pieces, headed, input_pieces, redactions
+from turnloom.assembly.service.counting import Counts
+from turnloom.assembly.spec import ContextSlice, Message, Transcript
+from turnloom.board.spec import Artifact
+from turnloom.guards.logic.recovering import hint_piece
+from turnloom.kernel.values import as_data
+from turnloom.runtime.service.gathering import NO_CONTEXT, Context
+from turnloom.runtime.service.journal import Journal
+from turnloom.runtime.service.offers import Offer
+from turnloom.runtime.service.rounds import model_key
+from turnloom.runtime.spec import Going, Loaded, Say
+from turnloom.variables.logic.exposure import names_of
+
+
+class Surrounding(NamedTuple):
+    """What goes with a frame: tools, what hooks prepared, what context there is."""
+
+    offers: Mapping[str, Offer]
+    prepared: Prepared
+    context: Context
+
+
+class Sight(NamedTuple):
+    """A recorded frame, the turn it is of, and what goes with it."""
+
+    shown: FrameAssembled
+    going: Going
+    around: Surrounding
+
+    @property
+    def is_filled(self) -> bool:
+        """Whether it shows more than what was said: artifacts, context, or what a step asks."""
+        going = self.going
+        is_about = going.given is not None or going.errand is not None
+        return is_about or self.around.context is not NO_CONTEXT
+
+
+class Sights:
+    """Makes and opens the frames of one run."""
+
+    def __init__(self, journal: Journal, loaded: Loaded) -> None:
+        self._journal = journal
+        self._loaded = loaded
+        self._counts = Counts(loaded.counter)
+        # How many messages were counted, and how many tokens they have.
+        self._counted = 0, 0
+
+    def see(self, going: Going, place: int, around: Surrounding) -> Sight:
+        """The frame of a turn, from the record or made now; `place` tells those of engines with a
+        context of their own apart."""
+        number = going.number
+        key = f"t{number}/e{place}/frame" if place else f"t{number}/frame"
+        shown = self._journal.keep(key, lambda: self._assemble(going, around))
+        return Sight(shown, going, around)
+
+    def _assemble(self, going: Going, around: Surrounding) -> FrameAssembled:
+        state, given, context = self._journal.state, going.given, around.context
+        prepared, counter = around.prepared, COUNTER
+        if given is not None or context is not NO_CONTEXT:
+            prepared = self._with_context(prepared, given.inputs if given else (), context)
+        if (hint := hint_piece(state, going.number)) is not None:
+            prepared = prepared._replace(pieces=(*prepared.pieces, hint))
+        shown = self._view(going.agent, around.offers, prepared)
+        seen = state.views.get(shown.digest)
+        own = prepared.messages is not None or given is not None or context.tells
+        history = NOTHING_SAID if own else state.history
+        if context.assembled is not None:  # a frame has one counter, so that its tokens add up
+            shown, counter = recounted(shown, self._counts), self._counts.name
+            history = self._recounted(history)
+            seen = seen if seen and is_counted_alike(shown, seen[1]) else None
+        as_in = seen[0] if seen else 0
+        made = frame(going.number, going.agent, shown, history, as_in, state.texts, counter)
+        inputs = (each.visibility for each in given.inputs) if given else ()
+        audience = together((*inputs, *context.visibility))
+        return msgspec.structs.replace(made, visibility=audience) if audience else made
+
+    def _recounted(self, history: Span) -> Span:
+        """What was said, its tokens counted as those of context are; each message once."""
+        count, tokens = self._counted
+        if history.count > count:
+            more = self._journal.state.messages[count : history.count]
+            tokens += sum(self._counts(spoken(each.author, each.text)) for each in more)
+            self._counted = history.count, tokens
+        return msgspec.structs.replace(history, tokens=tokens if history.count else 0)
+
+    def _with_context(
+        self, prepared: Prepared, inputs: Sequence[Artifact], context: Context
+    ) -> Prepared:
+        texts, assembled = self._journal.state.texts, context.assembled
+        given = input_pieces(inputs, context.inputs, texts)
+        if assembled is not None:
+            pieces, withheld = headed(assembled.pieces), assembled.context.withheld
+        else:
+            pieces = [each for fact in context.gathered for each in context_pieces(fact, texts)]
+            withheld = tuple(each for fact in context.gathered for each in redactions(fact))
+        return prepared._replace(pieces=(*pieces, *given, *prepared.pieces), withheld=withheld)
+
+    def _view(self, agent: str, offers: Mapping[str, Offer], prepared: Prepared) -> View:
+        """The agent's view, made anew only when a value changed since it was last made."""
+        journal = self._journal
+        revision = journal.state.revision
+        kept = journal.views.get(agent)
+        if kept is not None and kept[0] == revision and prepared is UNPREPARED:
+            return kept[1]
+        workflow = journal.workflow
+        made = view_of(
+            workflow.agents[agent],
+            workflow.variables,
+            journal.state,
+            [offer.schema for offer in offers.values() if not offer.auto],
+            self._form(agent),
+            prepared,
+        )
+        journal.views[agent] = (revision, made)
+        return made
+
+    def _form(self, agent: str) -> OutputSchema | None:
+        """The form that the agent's answers are to have."""
+        workflow = self._journal.workflow
+        products = workflow.products.get(agent)
+        if products is not None:
+            return products.schema
+        output = workflow.outputs.get(agent)
+        return OutputSchema(output.name, output.schema) if output else None
+
+    def open(self, sight: Sight, say: Say, scope: str) -> Task:
+        """The recorded frame as an engine is given it."""
+        journal, state, shown = self._journal, self._journal.state, sight.shown
+        agent, asked = shown.agent, self._asked(scope) if sight.going.again else 0
+        workflow = journal.workflow
+        formed = sight.around.offers or agent in workflow.outputs or agent in workflow.products
+        tools, output = self._schemas(shown) if formed else NONE
+        task = Task(
+            state.run,
+            agent,
+            shown.turn,
+            state.calls_of.get(agent, 0) - asked + 1,
+            f"{state.run}/{model_key(scope, 0)}",
+            self._revealed(shown),
+            self._transcript(sight),
+            tools,
+            output,
+            (),
+            workflow.agents[agent].model or self._loaded.model,
+            say,
+        )
+        if journal.secrets:
+            task = msgspec.structs.replace(task, mask=journal.secrets.masked_data)
+        return self._filled(task, sight) if sight.is_filled else task
+
+    def _transcript(self, sight: Sight) -> Transcript:
+        """What was said, and then what providers gave and what the turn is about."""
+        state, shown = self._journal.state, sight.shown
+        if sight.around.prepared.messages is not None:
+            said = Transcript(sight.around.prepared.messages)
+        else:
+            said = Transcript(state.messages, shown.history.count)
+        if not sight.is_filled:
+            return said
+        return Transcript((*said, *_told(state.views[shown.view][1], self._text)))
+
+    def _filled(self, task: Task, sight: Sight) -> Task:
+        """The task with what its frame shows as data: inputs and context."""
+        state = self._journal.state
+        segments = state.views[sight.shown.view][1]
+        items = [*self._items(segments)]
+        shown = [self._data(each) for each in segments if _is_input(each)]
+        given = sight.going.given.inputs if sight.going.given else ()
+        inputs = tuple(_as_shown(each, it) for each, it in zip(given, shown, strict=True))
+        slice = ContextSlice(items, sight.around.context.metadata)
+        return msgspec.structs.replace(task, inputs=inputs, context=slice)
+
+    def _items(self, segments: Sequence[Segment]) -> Iterator[dict[str, Any]]:
+        """Items of context: as providers gave them, or what stands in the prompt of a source."""
+        for each in segments:
+            if each.kind == "artifact":
+                yield self._data(each)
+            elif each.kind in SOURCED:
+                kind, content = each.kind.removeprefix("context."), self._text(each).strip()
+                yield {"type": kind, "origin": each.origin, "content": content}
+
+    def _text(self, segment: Segment) -> str:
+        """The text of a segment beside the system text, with the secrets that are in it: who may
+        see an artifact or a passage may see what is in it. What was said stays as it was heard."""
+        text, secrets = self._journal.state.texts[segment.digest], self._journal.secrets
+        if not secrets or segment.kind == HISTORY:
+            return text
+        if segment.kind in DATA:
+            return secrets.reveal_within(text, secrets.names)
+        text = secrets.reveal(text, secrets.names)
+        if segment.kind not in SOURCED:
+            return text
+        opened = secrets.opened(text, secrets.names)  # sources give words, not only data
+        return opened if isinstance(opened, str) else as_data(opened)
+
+    def _data(self, segment: Segment) -> dict[str, Any]:
+        """What the text of a segment says, with the secrets that are in it."""
+        data = msgspec.json.decode(self._journal.state.texts[segment.digest])
+        secrets = self._journal.secrets
+        return secrets.opened(data, secrets.names) if secrets else data
+
+    def _asked(self, scope: str) -> int:
+        """How often the engine has answered in this part of the turn already."""
+        count = 0
+        while self._journal.recorded(f"{model_key(scope, count)}.0") is not None:
+            count += 1
+        return count
+
+    def _schemas(self, shown: FrameAssembled) -> tuple[tuple[ToolSchema, ...], OutputSchema | None]:
+        """The tools and the form of output that a recorded frame tells of."""
+        state = self._journal.state
+        tools: list[ToolSchema] = []
+        output: OutputSchema | None = None
+        for segment in state.views[shown.view][1]:
+            if segment.kind == "tool":
+                tools.append(msgspec.json.decode(state.texts[segment.digest], type=ToolSchema))
+            elif segment.kind == "output":
+                output = msgspec.json.decode(state.texts[segment.digest], type=OutputSchema)
+        return tuple(tools), output
+
+    def _revealed(self, shown: FrameAssembled) -> str:
+        """The system text with the secrets put in that are exposed to this agent."""
+        text, journal = self._system(shown), self._journal
+        exposure = journal.workflow.variables.exposures.get(shown.agent)
+        if exposure is None or not journal.secrets:
+            return text
+        return journal.secrets.reveal(text, names_of(exposure))
+
+    def _system(self, shown: FrameAssembled) -> str:
+        """The system text that a recorded frame shows."""
+        kept = self._journal.views.get(shown.agent)
+        if kept is not None and kept[1].digest == shown.view:
+            return kept[1].text
+        state = self._journal.state
+        return system_text(state.views[shown.view][1], state.texts)
+
+
+# Kinds of pieces of sources that are what was said, and that are JSON.
+HISTORY, DATA = "context.history", frozenset({"context.artifact", "context.variables"})
+
+NOTHING_SAID = Span(0, 0, 0, 0, EMPTY)
+NONE: tuple[tuple[ToolSchema, ...], OutputSchema | None] = ((), None)
+
+
+def _told(segments: Sequence[Segment], read: Callable[[Segment], str]) -> Iterator[Message]:
+    """What stands beside the system text as messages: each begins with its head."""
+    for kinds in (CONTEXT, ("input",), ("prompt",)):
+        told = "".join(read(each) for each in segments if each.kind in kinds)
+        if told:
+            yield Message(0, USER, told.removeprefix(spoken(USER, "")))
+
+
+def _is_input(segment: Segment) -> bool:
+    return segment.kind == "input" and segment.origin != INPUTS
+
+
+def _as_shown(artifact: Artifact, item: dict[str, Any]) -> Artifact:
+    return msgspec.structs.replace(artifact, payload=item["payload"])

@@ -1,0 +1,378 @@
+"""One way to take a step of a flow: it is called, or its agent takes a turn."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from inspect import iscoroutinefunction
+from typing import Any, cast
+
+import msgspec
+
+from turnloom.agents.events import AgentOutput, AgentText, TurnFinished
+from turnloom.agents.spec import USER, Prepared, Question, ToolSchema
+from turnloom.assembly.logic import piece, spoken
+from turnloom.assembly.logic.assembled import AssembledContext
+from turnloom.assembly.spec import Message
+from turnloom.errors import BudgetExceeded, NoCandidates
+from turnloom.flow.events import StepCompensated, StepCompleted
+from turnloom.flow.logic.flowing import Flowing
+from turnloom.flow.logic.states import Change, StateModel
+from turnloom.flow.spec.nodes import StepNode
+from turnloom.flow.spec.progress import Progress, Step
+from turnloom.flow.spec.steps import About, AgentStep, StepContext, function_of
+from turnloom.guards.events import SelectionMade
+from turnloom.kernel.contained import called, named
+from turnloom.kernel.values import Json, as_data, said, writable
+from turnloom.log.spec import Fact
+from turnloom.runtime.service.calls import Call, Caller, Parked, park
+from turnloom.runtime.service.guarding import STEP, in_time, reserve, settle
+from turnloom.runtime.service.opened import Opened
+from turnloom.runtime.service.rounds import Ended
+from turnloom.runtime.service.selections import Wanted
+from turnloom.runtime.service.users import ask_user_code
+from turnloom.runtime.spec import Say, Voice
+from turnloom.variables.spec import Context
+
+# Seconds that it may take to say what an agent is asked, or what its answer changes.
+DEADLINE = 60.0
+
+
+class StepCallee:
+    """A step of a program as something that is called with the state and its own context."""
+
+    schema = ToolSchema("step", "", {})
+
+    def __init__(self, function: Callable[..., Any], state: Any, about: About) -> None:
+        self._function = function
+        self._state = state
+        self._about = about
+        self.may_ask = iscoroutinefunction(function)
+
+    async def __call__(self, arguments: Mapping[str, Json], context: Context) -> Any:
+        """What the step gives."""
+        return await called(self._function, self._state, StepContext(context, self._about))
+
+
+def _charge(step: Step) -> str:
+    """What an attempt is charged to the budget as: the turn of its agent, or itself."""
+    return f"t{step.turn}" if step.turn else f"s{step.number}/a{step.attempt}"
+
+
+class TurnFailed(Exception):
+    """An agent's turn failed; the name of the error is its own."""
+
+    def __init__(self, error: str) -> None:
+        self.name, _, message = error.partition(": ")
+        super().__init__(message)
+
+
+class Steps:
+    """Takes the steps of one run; what comes of each is recorded by whoever has it taken."""
+
+    def __init__(self, opened: Opened, workflow: Flowing) -> None:
+        self._opened = opened
+        self._journal = opened.journal
+        self._workflow = workflow
+
+    @property
+    def states(self) -> StateModel:
+        """How states are read and written."""
+        return self._workflow.states
+
+    def state(self, written: Mapping[str, Json]) -> Any:
+        """A state as steps get it: made anew, with its secrets."""
+        secrets = self._journal.secrets
+        opened = secrets.opened(dict(written), secrets.names) if secrets else written
+        return self._workflow.states.load(opened)
+
+    def afford(self, step: Step) -> bool:
+        """Reserve a step of the run's budget for an attempt; whether it can be made."""
+        try:
+            reserve(self._journal, {_charge(step): STEP})
+        except BudgetExceeded:
+            return False
+        return True
+
+    def settle(self, step: Step) -> None:
+        """Settle what was reserved for an attempt, unless its turn did; what makes up for others is
+        not charged."""
+        is_settled = step.turn and step.turn not in self._journal.state.open
+        if not (step.undoes or is_settled):
+            settle(self._journal, _charge(step), STEP)
+
+    async def call(
+        self, step: Step, node: StepNode, written: Mapping[str, Json], about: About
+    ) -> Fact:
+        """Call a step that is code, and put on record what it changes, which is given back.
+
+        Raises:
+            Waiting: it asked a person.
+            Exception: whatever it raises.
+        """
+        key, state = f"s{step.number}", self.state(written)
+        code, seconds = node.step, node.timeout
+        if step.undoes:
+            code, seconds = node.compensate, node.undo_seconds
+        callee = StepCallee(function_of(code), state, about)
+        call = Call(self._journal, Caller(key, f"step:{about.step}", seconds), callee)
+        try:
+            given = await in_time(self._journal, _charge(step), call.carry_out({}))
+            change = self.states.read(given, state, lambda: self.state(written))
+            reduced = self.states.reduce(written, [change.fields])
+        except Parked:
+            assert call.question is not None
+            park(self._journal, call.question)
+        except Exception:
+            self._journal.complete(f"{key}/a{step.attempt}/left", call.facts())
+            raise
+        self.settle(step)
+        made = outcome_of(step, node, change, reduced)
+        return self._journal.complete(f"{key}/a{step.attempt}", [*call.facts(), made])[-1]
+
+    async def turn(
+        self,
+        step: Step,
+        node: StepNode,
+        written: Mapping[str, Json],
+        voice: Voice,
+    ) -> Fact:
+        """Let a step's agent take a turn, and put on record what its answer changes, which is given
+        back.
+
+        Raises:
+            Waiting: a person was asked.
+            TurnFailed: the agent could not answer.
+            Exception: whatever the step makes of the answer raises.
+        """
+        chosen = await self._choose(step, node, written)
+        errand = StepErrand(self, self._opened, step, node, written, chosen)
+        take = self._opened.turns.take(step.turn, node.name, errand.heard(voice), errand)
+        if node.timeout is None:
+            finished = await take
+        else:
+            finished = await self._in_time(take, node.timeout, errand)
+        if errand.trouble is not None:
+            raise errand.trouble
+        if errand.made is None:
+            raise TurnFailed(finished.error)
+        return errand.made
+
+    async def _in_time(
+        self, take: Coroutine[Any, Any, TurnFinished], seconds: float, errand: "StepErrand"
+    ) -> TurnFinished:
+        """How a turn ended that has so many seconds.
+
+        Raises:
+            TimeoutError: it had more to do.
+        """
+        try:
+            async with asyncio.timeout(seconds):
+                return await take
+        except TimeoutError:
+            await errand.judge((), failed=True)
+            raise TimeoutError(f"It took over {seconds:g} s.") from None
+
+    async def _choose(
+        self, step: Step, node: StepNode, written: Mapping[str, Json]
+    ) -> SelectionMade | None:
+        """Who answers for a step, where a selection says that.
+
+        Raises:
+            NoCandidates: nobody is left who could.
+        """
+        if node.select is None:
+            return None
+        wanted = Wanted(node.select.candidates, self.state(written), node.name)
+        key = f"s{step.number}/a{step.attempt}/select"
+        made = await self._opened.selections.choose(key, node.select, wanted)
+        if not made.chosen:
+            raise NoCandidates(made.notes[-1])
+        return made
+
+    def cut_off(self, step: Step, status: str, error: str) -> None:
+        """Put on record that the turn of a step was interrupted."""
+        if step.turn in self._journal.state.open:
+            fact = TurnFinished(step.turn, step.node, status, error)
+            self._journal.record(f"t{step.turn}/end", fact)
+
+
+def outcome_of(step: Step, node: StepNode, change: Change, reduced: dict[str, Json]) -> Fact:
+    """What a step changed, or what was changed to make up for one."""
+    if step.undoes:
+        return StepCompensated(
+            node.name, step.undoes, step.number, step.node, change.fields, reduced
+        )
+    return completed(step, node, change, reduced)
+
+
+def completed(
+    step: Step, node: StepNode, change: Change, reduced: dict[str, Json]
+) -> StepCompleted:
+    """That a step changed the state, and whether it is sure enough of that."""
+    sure, least = change.confidence, node.require_confidence
+    is_unsure = least is not None and sure is not None and sure < least
+    return StepCompleted(
+        node.name,
+        step.place,
+        step.number,
+        step.attempt,
+        change.fields,
+        reduced,
+        sure,
+        is_unsure,
+        step.strand,
+    )
+
+
+class StepErrand:
+    """What the turn of an agent step is about."""
+
+    def __init__(
+        self,
+        steps: Steps,
+        opened: Opened,
+        step: Step,
+        node: StepNode,
+        written: Mapping[str, Json],
+        chosen: SelectionMade | None,
+    ) -> None:
+        self._steps = steps
+        self._journal = opened.journal
+        self._selections = opened.selections
+        self._step = step
+        self._node = node
+        self._written = written
+        self._heard = 0
+        self._prompt = ""
+        self._agent: AgentStep[Any] = node.step
+        self._chosen = chosen
+        named = opened.loaded.staff[node.name].named
+        self.engine = named[chosen.chosen] if chosen else None
+        self.state = steps.state(written)
+        self.trouble: Exception | None = None
+        self.made: Fact | None = None
+        self.tells_all = _tells_all(self._agent)
+
+    def heard(self, voice: Voice) -> Voice:
+        """Lets the step hear answers as well, while they are made."""
+        hear = self._agent.on_text
+        if hear is None:
+            return voice
+
+        def both(call: int) -> Say:
+            say = voice(call)
+
+            def told(text: str | None) -> None:
+                if text is not None:
+                    self._heard += len(text)
+                    hear(text)
+                say(text)
+
+            return told
+
+        return both
+
+    async def prepare(self, context: AssembledContext) -> Prepared:
+        """What the agent is told: what was said in its thread, and what it is asked now."""
+        said_before = tuple(self._thread)
+        mask, name = self._journal.secrets.masked, self._node.name
+        if self.tells_all:
+            told = await _ask(self._agent.build_messages, self.state, context)
+            own = [Message(0, writable(each.author), mask(writable(each.text))) for each in told]
+            messages = (*said_before, *own)
+            return Prepared(messages=messages, withheld=context.withheld, left_by=f"steps.{name}")
+        prompt = mask(writable(str(await _ask(self._agent.user_prompt, self.state))))
+        self._prompt = prompt
+        asked = piece("prompt", f"steps.{name}", spoken(USER, prompt), "what the step asks")
+        return Prepared(messages=said_before, pieces=(asked,), left_by=f"threads.{name}")
+
+    @property
+    def _thread(self) -> Sequence[Message]:
+        progress: Progress = self._journal.state.progress
+        return progress.threads.get(self._agent.thread or "", ())
+
+    async def settle(self, error: str, facts: Sequence[Fact], context: AssembledContext) -> None:
+        """Put on record what the answer changes, and what that says of who was chosen to give it;
+        what goes wrong is the step's trouble."""
+        change: tuple[Change, dict[str, Json]] | None = None
+        if not error:
+            try:
+                change = await self._change(facts, context)
+            except Exception as trouble:  # noqa: BLE001 - told to whoever has the step taken
+                self.trouble = trouble
+        await self.judge(facts, failed=change is None)
+        if change is not None:
+            self._complete(facts, *change)
+
+    async def judge(self, facts: Sequence[Fact], *, failed: bool) -> None:
+        """Put on record what the end of the turn says of who was chosen to answer."""
+        chosen, selection, turn = self._chosen, self._node.select, self._step.turn
+        if chosen is None or selection is None:
+            return
+        ended, categories = Ended("failed" if failed else "", facts), (chosen.category,)
+        judged = await self._selections.judged(selection, turn, categories, ended, chosen.chosen)
+        for number, fact in enumerate(judged):
+            self._journal.record(f"t{turn}/judged.{number}", fact)
+
+    async def _change(
+        self, facts: Sequence[Fact], context: AssembledContext
+    ) -> tuple[Change, dict[str, Json]]:
+        """What an answer changes, and the fields that code reduces."""
+        answer = self._answer(facts)
+        if self._agent.on_text is not None and isinstance(answer, str) and not self._heard:
+            self._agent.on_text(answer)  # its engine gave it whole
+        given = await _ask(self._agent.apply, self.state, answer, context)
+        states, shown = self._steps.states, lambda: self._steps.state(self._written)
+        change = states.read(given, self.state, shown)
+        if change.confidence is None:
+            change = change._replace(confidence=_sure(answer))
+        return change, states.reduce(self._written, [change.fields])
+
+    def _complete(self, facts: Sequence[Fact], change: Change, reduced: dict[str, Json]) -> None:
+        fact = completed(self._step, self._node, change, reduced)
+        if self._agent.thread is not None:
+            fact = msgspec.structs.replace(fact, thread=self._agent.thread, said=self._said(facts))
+        key = f"s{self._step.number}/a{self._step.attempt}"
+        (self.made,) = self._journal.complete(key, [fact])
+
+    def _said(self, facts: Sequence[Fact]) -> tuple[Message, ...]:
+        """What the agent will remember: what it was asked, and what it said."""
+        words = [each.text for each in facts if isinstance(each, AgentText)]
+        words += [as_data(each.output) for each in facts if isinstance(each, AgentOutput)]
+        asked = Message(0, USER, self._prompt)
+        return (asked, *(Message(0, self._node.name, each) for each in words))
+
+    def _answer(self, facts: Sequence[Fact]) -> Any:
+        """The answer as the step gets it: a value of its output type, or a text."""
+        for fact in facts:
+            if isinstance(fact, AgentOutput) and self._agent.output_type is not None:
+                secrets = self._journal.secrets
+                opened = secrets.opened(fact.output, secrets.names) if secrets else fact.output
+                return self._agent.output_type.model_validate(opened)
+        return "".join(fact.text for fact in facts if isinstance(fact, AgentText))
+
+
+async def _ask(function: Callable[..., Any], *args: Any) -> Any:
+    return await ask_user_code(function, *args, deadline=DEADLINE)
+
+
+def _tells_all(agent: AgentStep[Any]) -> bool:
+    """Whether a step says itself all that its agent is told."""
+    own: Any = type(agent).build_messages
+    return own is not cast(Any, AgentStep).build_messages
+
+
+def _sure(answer: Any) -> float | None:
+    """How sure an answer says it is, if it does."""
+    sure: Any = getattr(answer, "confidence", None)
+    is_number = isinstance(sure, int | float) and not isinstance(sure, bool)
+    return float(sure) if is_number and 0 <= sure <= 1 else None
+
+
+def asks(step: Step, question: Question | None) -> bool:
+    """Whether a question is one that a step, or its agent, asked."""
+    return question is not None and question.id.startswith((f"s{step.number}/", f"t{step.turn}/"))
+
+
+def told(error: Exception) -> tuple[str, str]:
+    """What an error of a step is called, and what it says."""
+    return (error.name if isinstance(error, TurnFailed) else named(error)), said(error)

@@ -1,0 +1,212 @@
+"""Messages from outside to a run, and workflows as the runtime holds them."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+
+from turnloom.agents.spec import Callee, Component, Engine, Given, Prepared, ToolServer, Workflow
+from turnloom.assembly.logic.assembled import AssembledContext
+from turnloom.assembly.logic.retrieval import Estimate
+from turnloom.assembly.spec import Chosen
+from turnloom.assembly.spec.assemblies import Assembly
+from turnloom.assembly.spec.means import Embedder, ReaderSearch, TokenCounter, no_search
+from turnloom.board.spec import Artifact, Reader, TypeRegistry
+from turnloom.errors import Diagnostic
+from turnloom.guards.spec import NO_GUARDS, Guards
+from turnloom.kernel.values import Json
+from turnloom.log.spec import Fact
+from turnloom.variables.events import ContextSuppressed
+
+
+class Reply(msgspec.Struct, frozen=True, tag="answer"):
+    """An answer to a question that the run asked."""
+
+    question: str
+    value: Json
+    by: str
+
+
+class Stop(msgspec.Struct, frozen=True, tag="cancel"):
+    """The wish that the run end now."""
+
+    by: str
+    reason: str = ""
+
+
+class Identity(NamedTuple):
+    """Who answers: a user of a tenant; what is not said is taken to be right."""
+
+    user: str | None = None
+    tenant: str | None = None
+
+
+class Delivery(StrEnum):
+    """What became of a message to a run."""
+
+    TAKEN = "taken by whoever attends to the run"
+    RECORDED = "on record; nobody attends to the run"
+    KEPT = "kept until the program that declares the run's board goes on with it"
+    REPEATED = "the same as before; the first one counts"
+
+
+class Delta(msgspec.Struct, frozen=True, gc=False):
+    """A piece of an answer while it is made, beside the log; one at offset 0 begins again.
+
+    `call` is the model call of the turn that makes it, from 1.
+    """
+
+    run: str
+    turn: int
+    agent: str
+    offset: int
+    text: str
+    call: int = 1
+
+
+# Takes pieces of an answer while it is made; `None` when it is made from its beginning again.
+Say = Callable[[str | None], None]
+
+# Gives what takes the pieces of a turn's model call of that number, from 1.
+Voice = Callable[[int], Say]
+
+
+class Errand(Protocol):
+    """What a turn of a flow is about: a state, of which its agent is told, and what its answer
+    changes. `engine` answers in place of the agent's own; `tells_all` says that what it prepares
+    has the context in it."""
+
+    state: Any
+    engine: Engine | None
+    tells_all: bool
+
+    async def prepare(self, context: AssembledContext) -> Prepared:
+        """What the agent is told beside its instructions."""
+        ...
+
+    async def settle(self, error: str, facts: Sequence[Fact], context: AssembledContext) -> None:
+        """Put on record what comes of the answer, or of there being none."""
+        ...
+
+
+class Going(NamedTuple):
+    """A turn being taken: whose it is, who hears it, whether it is entered again, and what it is
+    about: artifacts that woke the agent, or the errand of a flow."""
+
+    number: int
+    agent: str
+    given: Given | None
+    voice: Voice
+    again: bool
+    errand: Errand | None = None
+
+
+def silence(text: str | None) -> None:
+    """Takes a piece of an answer that nobody is to hear."""
+
+
+class Publish(msgspec.Struct, frozen=True, tag="publish"):
+    """An artifact from outside, for everybody who subscribes to it."""
+
+    artifact: Artifact
+
+
+class Deliver(msgspec.Struct, frozen=True, tag="deliver"):
+    """An artifact of another run, for the one subscription that the run collects for; `depth` is
+    how many turns in a row led to it."""
+
+    artifact: Artifact
+    depth: int = 0
+
+
+class Close(msgspec.Struct, frozen=True, tag="close"):
+    """The wish that batches be taken as they are."""
+
+    subscription: str
+
+
+class Retry(msgspec.Struct, frozen=True, tag="retry"):
+    """The wish that what a failed turn took be taken again."""
+
+    turn: int
+    by: str
+
+
+# What an inbox holds for a run.
+Message = Reply | Stop | Publish | Deliver | Close | Retry
+
+
+@dataclass(frozen=True, slots=True)
+class Staff:
+    """The code behind an agent: its engines, asked one after the other, what gives them context
+    (each its own, or the same for all), what is put around turns and calls, and how many tries of
+    a turn are made, of which the one with the best score counts. `named` are engines of which one
+    is chosen for a turn."""
+
+    engines: tuple[Engine, ...]
+    context: Chosen | Assembly | None = None
+    contexts: tuple[Chosen | None, ...] = ()
+    components: tuple[Component, ...] = ()
+    samples: int = 1
+    score: Callable[..., Any] | None = None
+    most: int | None = None
+    reader: Reader | None = None
+    named: Mapping[str, Engine] = field(default_factory=dict[str, Engine])
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A checked workflow with the code of its agents, tools and hooks, and what a run of it is
+    pinned to. Tools are known by name, hooks by their place; parts that are set aside do not pass
+    their check and count as empty. `lacking` says which agents cannot answer here: such a run can
+    be told something, but not driven. `unheeded` names settings that the program chose and that
+    make no difference here. `modules` is kept because the code lives no longer than it.
+    """
+
+    workflow: Workflow
+    staff: Mapping[str, Staff]
+    root: str
+    definition: str
+    files: Mapping[str, str]
+    code: Mapping[str, str]
+    opening: str = ""
+    database: str | None = None
+    functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict[str, Any])
+    tools: Mapping[str, Callee] = field(default_factory=dict[str, Callee])
+    hooks: Mapping[int, Callee] = field(default_factory=dict[int, Callee])
+    message_hooks: Mapping[int, Callable[..., Awaitable[Any]]] = field(
+        default_factory=dict[int, Callable[..., Awaitable[Any]]]
+    )
+    servers: Mapping[str, ToolServer] = field(default_factory=dict[str, ToolServer])
+    selector: Engine | None = None
+    model: str | None = None
+    user_script: tuple[Json, ...] = ()
+    changed_code: tuple[str, ...] = ()
+    set_aside: tuple[str, ...] = ()
+    suppressed: tuple[ContextSuppressed, ...] = ()
+    contexts: Mapping[str, Chosen] = field(default_factory=dict[str, Chosen])
+    types: TypeRegistry = field(default_factory=TypeRegistry)
+    search: ReaderSearch = no_search
+    counter: TokenCounter = field(default_factory=Estimate)
+    guards: Guards = NO_GUARDS
+    embedder: Embedder | None = None
+    modules: object = None
+    lacking: tuple[Diagnostic, ...] = ()
+    unheeded: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A run in one line: what it is, since when, and how it stands."""
+
+    run: str
+    workflow: str
+    status: str
+    tenant: str
+    user: str
+    started: datetime
+    latest: datetime
+    events: int

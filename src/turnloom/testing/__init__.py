@@ -1,0 +1,61 @@
+"""What tests stand on: contract suites, fakes and crash tools, for your adapters as for ours."""
+
+from turnloom.adapters.scripted import ScriptedEngine
+from turnloom.testing.boards import BoardTurn
+from turnloom.testing.crashes import (
+    CrashingArtifacts,
+    CrashingBeliefs,
+    CrashingCallee,
+    CrashingEngine,
+    CrashingInbox,
+    CrashingLog,
+    Fuse,
+    Killed,
+)
+from turnloom.testing.fakes import (
+    FakeClock,
+    FakeDocuments,
+    FakeEntropy,
+    FakeEnvironment,
+    FakeToolServer,
+)
+from turnloom.testing.loopback import (
+    Broken,
+    Garbled,
+    LoopbackModel,
+    ModelRequest,
+    Paced,
+    Refusal,
+    Stalled,
+)
+from turnloom.testing.recorded import RecordedEngine
+from turnloom.testing.retrieval import HashingEmbedder, InMemorySearch, ParagraphSplitter
+
+__all__ = [
+    "BoardTurn",
+    "Broken",
+    "CrashingArtifacts",
+    "CrashingBeliefs",
+    "CrashingCallee",
+    "CrashingEngine",
+    "CrashingInbox",
+    "CrashingLog",
+    "FakeClock",
+    "FakeDocuments",
+    "FakeEntropy",
+    "FakeEnvironment",
+    "FakeToolServer",
+    "Fuse",
+    "Garbled",
+    "HashingEmbedder",
+    "InMemorySearch",
+    "Killed",
+    "LoopbackModel",
+    "ModelRequest",
+    "Paced",
+    "ParagraphSplitter",
+    "RecordedEngine",
+    "Refusal",
+    "ScriptedEngine",
+    "Stalled",
+]

@@ -1,0 +1,68 @@
+"""A board of a few artifacts, and a turn that looks at it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from turnloom.adapters.memory import MemoryStore
+from turnloom.assembly.logic.gathered import Gathered
+from turnloom.assembly.logic.origins import Witnessed
+from turnloom.assembly.service.gathering import gather
+from turnloom.assembly.spec import (
+    AgentRef,
+    Chosen,
+    ContextProvider,
+    ContextRequest,
+    Message,
+    RunRef,
+    Transcript,
+    TurnContext,
+)
+from turnloom.board.service import bind
+from turnloom.board.spec import Artifact, Reader, TypeRegistry
+from turnloom.runtime.logic import codec
+
+
+@dataclass
+class BoardTurn:
+    """A turn of a reader on a board, in which providers can be asked; `said` is who said what."""
+
+    artifacts: Sequence[Artifact] = ()
+    reader: Reader = Reader()
+    inputs: tuple[Artifact, ...] = ()
+    correlation_id: str | None = None
+    state: dict[str, Any] = field(default_factory=dict[str, Any])
+    said: Sequence[tuple[str, str]] = ()
+    now: datetime = datetime(2026, 1, 1, tzinfo=UTC)
+
+    async def gather(self, provider: ContextProvider | Chosen) -> Gathered:
+        """What a provider gives in this turn.
+
+        Raises:
+            ContextUnavailable: it gives no slice, and there is no fallback that does.
+        """
+        chosen = provider if isinstance(provider, Chosen) else Chosen(provider)
+        witnessed = Witnessed()
+        request = await self.request(witnessed.note)
+        return await gather(chosen, request, witnessed=witnessed)
+
+    async def request(self, witness: Callable[[Sequence[Artifact]], None]) -> ContextRequest:
+        """What a provider is asked in this turn; the witness is told all that the board gives."""
+        store = MemoryStore(codec()).artifacts
+        await store.put(self.artifacts)
+        reader = self.reader
+        board = bind(store, _AnyType(), reader, lambda: self.now, witness)
+        said = [Message(seq, author, text) for seq, (author, text) in enumerate(self.said, 1)]
+        run = RunRef("run", "Board", reader.tenant, "user", Transcript(said))
+        agent = AgentRef(reader.agent, "", reader.labels, reader.tenant)
+        ctx = TurnContext(run, self.state, board, 1)
+        return ContextRequest(agent, ctx, self.inputs, board, self.correlation_id)
+
+
+class _AnyType(TypeRegistry):
+    """Types that go by their full names, whether anybody declared them or not."""
+
+    def resolve(self, name: str) -> str:
+        """The name as it is."""
+        return name

@@ -1,0 +1,70 @@
+"""Suites that every adapter of a port must pass: ours, and yours.
+
+A suite is a class of async tests with one method to fill in, `fresh`, that gives what is tested:
+
+    from contextlib import asynccontextmanager
+
+    from turnloom.testing.contracts import CODEC, EventLogContract
+
+    class TestMyLog(EventLogContract):
+        @asynccontextmanager
+        async def fresh(self):
+            log = await MyLog.open(CODEC)
+            try:
+                yield log
+            finally:
+                await log.aclose()
+
+Every test calls `fresh` once and expects an empty store behind it. The suites need nothing but an
+async test runner that collects the methods of a class, such as pytest with anyio's plugin
+(`anyio_mode = "auto"`); `pytest.register_assert_rewrite("turnloom.testing.contracts")` in a
+conftest makes failures speak. A log under test is built with `CODEC`, which knows the facts used
+here.
+"""
+
+from turnloom.testing.contracts.artifacts import ArtifactStoreContract, FollowingContract
+from turnloom.testing.contracts.beliefs import BeliefStoreContract
+from turnloom.testing.contracts.claims import ClaimsContract
+from turnloom.testing.contracts.documents import DocumentStoreContract
+from turnloom.testing.contracts.engines import EngineContract
+from turnloom.testing.contracts.events import EventLogContract
+from turnloom.testing.contracts.facts import CODEC, Measured, Noted, event, events, refused, until
+from turnloom.testing.contracts.inbox import InboxContract
+from turnloom.testing.contracts.results import ResultsContract
+from turnloom.testing.contracts.retrieval import (
+    EmbedderContract,
+    SplitterContract,
+    TokenCounterContract,
+    VectorSearchContract,
+    WordsContract,
+)
+from turnloom.testing.contracts.scheduler import SchedulerContract
+from turnloom.testing.contracts.snapshots import SnapshotsContract
+from turnloom.testing.contracts.tools import ToolServerContract
+
+__all__ = [
+    "CODEC",
+    "ArtifactStoreContract",
+    "BeliefStoreContract",
+    "ClaimsContract",
+    "DocumentStoreContract",
+    "EmbedderContract",
+    "EngineContract",
+    "EventLogContract",
+    "FollowingContract",
+    "InboxContract",
+    "Measured",
+    "Noted",
+    "ResultsContract",
+    "SchedulerContract",
+    "SnapshotsContract",
+    "SplitterContract",
+    "TokenCounterContract",
+    "ToolServerContract",
+    "VectorSearchContract",
+    "WordsContract",
+    "event",
+    "events",
+    "refused",
+    "until",
+]

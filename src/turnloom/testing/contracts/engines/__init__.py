@@ -1,0 +1,17 @@
+"""What every engine does, in whole runs against a model on loopback."""
+
+from turnloom.testing.contracts.engines.answers import AnswersContract
+from turnloom.testing.contracts.engines.calling import CallingContract
+from turnloom.testing.contracts.engines.showing import ShowingContract
+from turnloom.testing.contracts.engines.stage import RETRIES
+from turnloom.testing.contracts.engines.trouble import TroubleContract
+
+
+class EngineContract(AnswersContract, CallingContract, ShowingContract, TroubleContract):
+    """The suite for `Engine`: `fresh` gives one that asks the model it is given.
+
+    An engine whose pieces cannot be heard says `streams = False`.
+    """
+
+
+__all__ = ["RETRIES", "EngineContract"]

@@ -1,0 +1,190 @@
+"""What every engine makes of trouble: it waits, tries again, gives up, and leaves nothing half."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from turnloom.agents.spec import Answer, Engine, Task
+from turnloom.runtime.spec import Delta
+from turnloom.testing.contracts.engines.stage import PLAIN, RETRIES, Conversed, EngineSuite, written
+from turnloom.testing.contracts.facts import PATIENCE, until
+from turnloom.testing.loopback import Broken, Garbled, LoopbackModel, ModelRequest, Refusal, Stalled
+from turnloom.testing.loopback.script import Line
+
+TEXT = "It is five."
+
+# What a provider says in the place of the rest of an answer, by either protocol.
+TROUBLE = {"type": "server_error", "code": "server_error", "message": "Overloaded."}
+GIVEN_UP = json.dumps(TROUBLE | {"type": "error", "error": TROUBLE})
+
+# Seconds after which a request is given up, where a test waits for that.
+SOON = 0.5
+
+
+class Holding:
+    """Holds the answer of an engine in hand until the process is gone."""
+
+    def __init__(self) -> None:
+        self.has_answer = False
+
+    def around(self, engine: Engine) -> Engine:
+        """An engine whose answer nobody gets."""
+
+        async def answer(task: Task) -> Answer:
+            given = await engine(task)
+            self.has_answer = True
+            await anyio.sleep_forever()
+            return given
+
+        return answer
+
+
+class TroubleContract(EngineSuite):
+    """What a call came to is on record once, or not at all."""
+
+    async def test_a_rate_limit(self) -> None:
+        """It is waited as long as the provider asks, and then tried again."""
+        arrivals: list[float] = []
+
+        def limited(request: ModelRequest) -> Line:
+            arrivals.append(anyio.current_time())
+            return TEXT if len(arrivals) > 1 else Refusal(429, "Too many.", retry_after=1)
+
+        async with LoopbackModel(limited) as model:
+            self._said_once(await self.converse(model))
+        first, second = arrivals
+        assert second - first >= 1
+
+    async def test_a_server_in_trouble(self) -> None:
+        """Errors of the server are tried again."""
+        for status in (408, 500, 502, 503):
+            async with LoopbackModel([Refusal(status), TEXT]) as model:
+                self._said_once(await self.converse(model))
+
+    async def test_a_server_that_stays_in_trouble(self) -> None:
+        """It is given up in the end, and the run says what the provider said."""
+        done, model = await self._failed([Refusal(503, "Out for lunch.")] * 9)
+        assert len(model.requests) == 1 + RETRIES
+        assert "Out for lunch." in done.end.data.message
+
+    async def test_a_request_that_is_refused(self) -> None:
+        """What the provider does not accept is not tried again."""
+        for status in (400, 401, 404, 422):
+            done, model = await self._failed([Refusal(status, "It must not be so."), TEXT])
+            assert len(model.requests) == 1
+            assert "It must not be so." in done.end.data.message
+
+    async def test_a_server_that_gives_up(self) -> None:
+        """It is tried again when it is the stream that says so."""
+        async with LoopbackModel([Garbled(GIVEN_UP), TEXT]) as model:
+            self._said_once(await self.converse(model))
+
+    async def test_a_stream_that_breaks(self) -> None:
+        """It is tried again: whoever listens hears it from its beginning, and it is said once."""
+        async with LoopbackModel([Broken("It is six and "), TEXT]) as model:
+            done = await self.converse(model)
+        self._said_once(done)
+        assert done.heard == (TEXT if self.streams else "")
+        assert len(model.requests) == 2
+
+    async def test_a_stream_that_breaks_again_and_again(self) -> None:
+        """It is given up in the end, and nothing that was half said is on record."""
+        done, model = await self._failed([Broken("It is six and ")] * 9)
+        assert len(model.requests) == 1 + RETRIES
+        assert done.end.data.message
+
+    async def test_an_answer_that_makes_no_sense(self) -> None:
+        """The run fails rather than going on with what is no answer."""
+        done, _ = await self._failed([Garbled()] * 9)
+        assert done.end.data.message
+
+    async def test_an_answer_that_does_not_come(self) -> None:
+        """It is given up in time, and tried again."""
+        async with LoopbackModel([Stalled(), TEXT]) as model:
+            self._said_once(await self.converse(model, silence=SOON))
+            await until(lambda: model.abandoned == 1)
+
+    async def test_an_answer_that_stops_coming(self) -> None:
+        """It is given up in time, and tried again."""
+        async with LoopbackModel([Stalled("It is six and "), TEXT]) as model:
+            done = await self.converse(model, silence=SOON)
+        self._said_once(done)
+        assert done.heard == (TEXT if self.streams else "")
+
+    async def test_an_answer_that_never_comes(self) -> None:
+        """It is given up in the end, and the run says so."""
+        done, model = await self._failed([Stalled()] * 9, silence=SOON)
+        assert len(model.requests) == 1 + RETRIES
+        assert done.end.data.message
+
+    async def test_a_model_that_is_not_there(self) -> None:
+        """The run fails when nobody listens at the address."""
+        async with LoopbackModel([]) as model:
+            pass
+        done = await self.converse(model)
+        assert done.end.kind == "run.failed"
+
+    async def test_cancelling(self) -> None:
+        """A run that is cancelled in the middle of an answer ends at once, and the client lets go
+        of the connection."""
+        async with LoopbackModel([Stalled("It is ")]) as model, self.app(model) as app:
+            heard: list[Delta] = []
+            async with written(PLAIN) as folder:
+                run = await app.start(folder)
+                with run.listening(heard.append):
+                    await until(lambda: bool(heard if self.streams else model.requests))
+                    with anyio.fail_after(PATIENCE):
+                        await run.cancel()
+            assert [event.kind for event in await app.log(run.id)][-1] == "run.cancelled"
+            await until(lambda: model.abandoned == 1)
+            assert len(model.requests) == 1
+
+    async def test_leaving_and_coming_back(self) -> None:
+        """A process that ends during a call leaves nothing of it; the next one asks again."""
+        async with anyio.TemporaryDirectory() as kept, written(PLAIN) as folder:
+            store = str(Path(kept, "turnloom.db"))
+            async with LoopbackModel([Stalled("It is "), TEXT]) as model:
+                async with self.app(model, store=store) as app:
+                    run = (await app.start(folder)).id
+                    await until(lambda: bool(model.requests))
+                async with self.app(model, store=store) as app:
+                    await self._goes_on(app, run)
+            assert len(model.requests) == 2
+
+    async def test_leaving_with_the_answer_in_hand(self) -> None:
+        """An answer that was not on record is asked for again; the same request gets another."""
+        async with anyio.TemporaryDirectory() as kept, written(PLAIN) as folder:
+            store, holding = str(Path(kept, "turnloom.db")), Holding()
+            async with LoopbackModel(["It is six.", TEXT]) as model:
+                async with self.app(model, store=store, around=holding.around) as app:
+                    run = (await app.start(folder)).id
+                    await until(lambda: holding.has_answer)
+                async with self.app(model, store=store) as app:
+                    await self._goes_on(app, run)
+            first, second = model.requests
+            assert first.messages == second.messages
+
+    async def _goes_on(self, app: Any, run: str) -> None:
+        resumed = await app.resume(run)
+        with anyio.fail_after(PATIENCE):
+            await resumed.finished()
+        self._said_once(Conversed([*await app.log(run)], []))
+
+    def _said_once(self, done: Conversed) -> None:
+        assert done.end.kind == "run.finished", done.end.data
+        assert done.texts == [TEXT]
+        assert done.kinds.count("model.answered") == 1
+
+    async def _failed(
+        self, lines: Sequence[Line], *, silence: float = PATIENCE
+    ) -> tuple[Conversed, LoopbackModel]:
+        """A run that fails, as the model says nothing but this, and says nothing of it."""
+        async with LoopbackModel(lines) as model:
+            done = await self.converse(model, silence=silence)
+        assert done.end.kind == "run.failed", done.end.data
+        assert done.texts == []
+        assert done.kinds.count("model.failed") == 1
+        return done, model

@@ -1,0 +1,77 @@
+"""Small facts to fill a log under test with."""
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+
+import anyio
+
+from turnloom.board.events import ArtifactConsumed, ArtifactPublished
+from turnloom.kernel.values import Json
+from turnloom.log.logic import Codec
+from turnloom.log.spec import Event, Fact
+
+# How many seconds a suite waits for something that must happen.
+PATIENCE = 30.0
+BEGINNING = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
+
+
+class Noted(Fact, frozen=True):
+    """Somebody noted a text."""
+
+    kind = "test.noted"
+
+    text: str
+
+
+class Measured(Fact, frozen=True):
+    """Somebody measured something: a field of every shape that JSON has."""
+
+    kind = "test.measured"
+
+    value: Json
+    unit: str = "m"
+    parts: tuple[int, ...] = ()
+    labels: dict[str, str] = {}
+
+
+class Unheard(Fact, frozen=True):
+    """A fact that `CODEC` does not know."""
+
+    kind = "test.unheard"
+
+
+CODEC = Codec([Noted, Measured, ArtifactPublished, ArtifactConsumed])
+
+
+def event(
+    run: str, seq: int, fact: Fact | None = None, *, id: str = "", cause: int | None = None
+) -> Event:
+    """An event of a run at a position; its id says the position unless one is given."""
+    data = fact or Noted(f"note {seq}")
+    at = BEGINNING + timedelta(seconds=seq)
+    return Event(id or f"{run}/{seq}", run, seq, at, data.kind, "tester", data, cause)
+
+
+def events(run: str, count: int, after: int = 0) -> list[Event]:
+    """Events for the positions behind `after`."""
+    return [event(run, seq) for seq in range(after + 1, after + count + 1)]
+
+
+@contextmanager
+def refused(kind: type[Exception]) -> Generator[None, None, None]:
+    """Expect that the block raises an error of this kind."""
+    try:
+        yield
+    except kind:
+        return
+    raise AssertionError(f"{kind.__name__} was expected, and nothing was raised.")
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Wait until something holds."""
+    with anyio.fail_after(PATIENCE):
+        while True:
+            if holds():
+                return
+            await anyio.sleep(0.001)

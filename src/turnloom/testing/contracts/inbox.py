@@ -1,0 +1,139 @@
+"""What every inbox does."""
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+
+import anyio
+
+from turnloom.log.ports import EventLog
+from turnloom.runtime.ports import Inbox
+from turnloom.runtime.spec import Reply, Stop
+from turnloom.testing.contracts.facts import PATIENCE, event, events
+
+STOP = Stop("ann", "enough")
+REPLY = Reply("q1", {"plan": ["ü", None, 1.5]}, "ann")
+
+
+class InboxContract:
+    """The suite for `Inbox`."""
+
+    def fresh(self) -> AbstractAsyncContextManager[tuple[Inbox, EventLog]]:
+        """An empty inbox, and the log that it stands beside."""
+        raise NotImplementedError
+
+    async def test_messages_wait_oldest_first(self) -> None:
+        """What was offered is pending for its run, whole and in order."""
+        async with self.fresh() as (inbox, _):
+            await inbox.offer("a", "z", REPLY)
+            await inbox.offer("b", "b1", STOP)
+            await inbox.offer("a", "y", STOP)
+            assert list(await inbox.pending("a")) == [("z", REPLY), ("y", STOP)]
+            assert list(await inbox.pending("b")) == [("b1", STOP)]
+            assert not await inbox.pending("c")
+
+    async def test_a_repeat_changes_nothing(self) -> None:
+        """The first message under an id stays, and whoever comes later is told."""
+        async with self.fresh() as (inbox, log):
+            assert await inbox.offer("a", "1", STOP)
+            assert not await inbox.offer("a", "1", REPLY)
+            assert await inbox.offer("b", "1", REPLY)
+            assert list(await inbox.pending("a")) == [("1", STOP)]
+            assert list(await inbox.pending("b")) == [("1", REPLY)]
+            await log.append("a", [event("a", 1, id="1")], 0)
+            assert not await inbox.offer("a", "1", REPLY)
+
+    async def test_a_message_in_the_log_is_not_pending(self) -> None:
+        """A message is consumed by the event of its id, and a repeat stays consumed."""
+        async with self.fresh() as (inbox, log):
+            await inbox.offer("a", "1", STOP)
+            await inbox.offer("a", "2", REPLY)
+            await log.append("a", [event("a", 1, id="1")], 0)
+            await log.append("b", [event("b", 1, id="2")], 0)
+            for _ in range(2):
+                assert [id for id, _ in await inbox.pending("a")] == ["2"]
+                await inbox.offer("a", "1", STOP)
+            await log.append("a", [event("a", 2, id="2")], 1)
+            assert not await inbox.pending("a")
+            await inbox.offer("a", "2", REPLY)
+            assert not await inbox.pending("a")
+
+    async def test_a_message_behind_its_event_is_not_pending(self) -> None:
+        """A message whose event came first is not pending."""
+        async with self.fresh() as (inbox, log):
+            await log.append("a", [event("a", 1, id="1")], 0)
+            await inbox.offer("a", "1", STOP)
+            assert not await inbox.pending("a")
+
+    async def test_a_message_is_consumed_among_many_events(self) -> None:
+        """A message is consumed wherever its event stands behind it, and by no other event."""
+        async with self.fresh() as (inbox, log):
+            await log.append("a", events("a", 5), 0)
+            for id in ("kept", "taken", "a/500x"):
+                await inbox.offer("a", id, STOP)
+            for after in range(5, 1005, 100):
+                await log.append("a", events("a", 100, after), after)
+            assert len(await inbox.pending("a")) == 3
+            batch = [event("a", 1006), event("a", 1007, id="taken"), event("a", 1008)]
+            await log.append("a", batch, 1005)
+            assert [id for id, _ in await inbox.pending("a")] == ["kept", "a/500x"]
+            await inbox.offer("a", "a/500", STOP)
+            assert [id for id, _ in await inbox.pending("a")] == ["kept", "a/500x"]
+
+    async def test_odd_ids(self) -> None:
+        """Any text names a run or a message."""
+        async with self.fresh() as (inbox, _):
+            for name in ("a/b c", "it's", 'say "ü"', "走る"):
+                await inbox.offer(name, name, STOP)
+                assert list(await inbox.pending(name)) == [(name, STOP)]
+
+    async def test_arrivals_begin_now(self) -> None:
+        """Only mail that comes after the call is told, and none of that is lost."""
+        async with self.fresh() as (inbox, _):
+            await inbox.offer("before", "1", STOP)
+            arrivals = inbox.arrivals()
+            await inbox.offer("a", "1", STOP)
+            await inbox.offer("b", "1", STOP)
+            assert await _told(arrivals, {"a", "b"}) == {"a", "b"}
+
+    async def test_arrivals_are_told_to_everybody(self) -> None:
+        """Each reader is told of all mail, also of a run it was told of before."""
+        async with self.fresh() as (inbox, _):
+            readers = [inbox.arrivals(), inbox.arrivals()]
+            for n in range(3):
+                async with anyio.create_task_group() as tasks:
+                    for reader in readers:
+                        tasks.start_soon(_told, reader, {"a", f"b{n}"})
+                    await anyio.sleep(0.01)
+                    await inbox.offer("a", str(n), STOP)
+                    await inbox.offer(f"b{n}", str(n), STOP)
+
+    async def test_arrivals_survive_consumed_mail(self) -> None:
+        """Mail is told also when earlier mail was consumed and removed meanwhile."""
+        async with self.fresh() as (inbox, log):
+            arrivals = inbox.arrivals()
+            for n in range(1, 6):
+                await inbox.offer("a", f"m{n}", STOP)
+                assert await _told(arrivals, {"a"}) == {"a"}
+                await log.append("a", [event("a", n, id=f"m{n}")], n - 1)
+                assert not await inbox.pending("a")
+
+    async def test_many_offers_at_once(self) -> None:
+        """Everything offered at the same moment is kept and told."""
+        runs = {f"run {n}" for n in range(50)}
+        async with self.fresh() as (inbox, _):
+            arrivals = inbox.arrivals()
+            async with anyio.create_task_group() as tasks:
+                for run in runs:
+                    tasks.start_soon(inbox.offer, run, "1", STOP)
+            assert await _told(arrivals, runs) == runs
+            for run in runs:
+                assert len(await inbox.pending(run)) == 1
+
+
+async def _told(arrivals: AsyncIterator[str], wanted: set[str]) -> set[str]:
+    """The runs that arrive until all that are wanted have."""
+    seen: set[str] = set()
+    with anyio.fail_after(PATIENCE):
+        while not wanted <= seen:
+            seen.add(await anext(arrivals))
+    return seen

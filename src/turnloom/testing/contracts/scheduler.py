@@ -1,0 +1,264 @@
+"""What every scheduler does."""
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import datetime, timedelta
+
+import anyio
+
+from turnloom.adapters.system import SystemClock
+from turnloom.runtime.ports import Drive, Scheduler, Status
+from turnloom.testing.contracts import facts
+
+SOON = timedelta(seconds=0.2)
+NEVER = timedelta(hours=1)
+
+
+class Drives:
+    """A drive that records what happens, and holds runs until they are let go."""
+
+    def __init__(self) -> None:
+        self.begun: list[str] = []
+        self.ended: list[str] = []
+        self.most = 0
+        self.timers: dict[str, datetime] = {}
+        self.errors: dict[str, Exception] = {}
+        self._held: dict[str, anyio.Event] = {}
+        self._driving: list[str] = []
+
+    def hold(self, *runs: str) -> None:
+        """Let the next drives of these runs wait."""
+        self._held.update({run: anyio.Event() for run in runs})
+
+    def release(self, *runs: str) -> None:
+        """Let the drives of these runs go on."""
+        for run in runs:
+            self._held.pop(run).set()
+
+    async def __call__(self, run: str) -> datetime | None:
+        """Drive the run."""
+        assert run not in self._driving, f"Two drives of {run!r} at once."
+        self.begun.append(run)
+        self._driving.append(run)
+        self.most = max(self.most, len(self._driving))
+        try:
+            if run in self._held:
+                await self._held[run].wait()
+            if run in self.errors:
+                raise self.errors.pop(run)
+            return self.timers.pop(run, None)
+        finally:
+            self._driving.remove(run)
+            self.ended.append(run)
+
+
+class SchedulerContract:
+    """The suite for `Scheduler`."""
+
+    def fresh(self) -> AbstractAsyncContextManager[Scheduler]:
+        """A scheduler that nobody serves yet."""
+        raise NotImplementedError
+
+    async def test_a_wake_drives_once(self) -> None:
+        """A run that is woken is driven, and idle afterwards."""
+        async with self.fresh() as scheduler:
+            assert await scheduler.status("a") == "idle"
+            async with served(scheduler) as drives:
+                await scheduler.wake("a", tenant="t")
+                await until(scheduler, "a", "idle")
+                assert drives.ended == ["a"]
+
+    async def test_wakes_before_serving_are_kept_and_coalesced(self) -> None:
+        """What is woken before anybody serves is driven once when somebody does."""
+        async with self.fresh() as scheduler:
+            for _ in range(3):
+                await scheduler.wake("a", tenant="t")
+            await scheduler.wake("b", tenant="t")
+            assert await scheduler.status("a") == "queued"
+            async with served(scheduler) as drives:
+                await until(scheduler, "a", "idle")
+                await until(scheduler, "b", "idle")
+                assert sorted(drives.ended) == ["a", "b"]
+
+    async def test_wakes_during_a_drive_give_exactly_one_more(self) -> None:
+        """A wake during a drive is never lost, and many are one."""
+        async with self.fresh() as scheduler, served(scheduler) as drives:
+            drives.hold("a")
+            await scheduler.wake("a", tenant="t")
+            await begun(drives, 1)
+            for _ in range(5):
+                await scheduler.wake("a", tenant="t")
+            assert await scheduler.status("a") == "driving"
+            drives.release("a")
+            await until(scheduler, "a", "idle")
+            assert drives.ended == ["a", "a"]
+
+    async def test_no_more_drives_than_slots(self) -> None:
+        """At most as many drives run at once as there are slots, and all come to their turn."""
+        runs = [f"run {n}" for n in range(6)]
+        async with self.fresh() as scheduler, served(scheduler, slots=2) as drives:
+            drives.hold(*runs)
+            for run in runs:
+                await scheduler.wake(run, tenant="t")
+            for n, run in enumerate(runs):
+                await begun(drives, min(n + 2, 6))
+                drives.release(run)
+            for run in runs:
+                await until(scheduler, run, "idle")
+            assert sorted(drives.ended) == runs
+            assert drives.most == 2
+
+    async def test_a_tenant_stays_below_its_limit(self) -> None:
+        """A tenant at its limit waits, and the others do not wait for it."""
+        async with self.fresh() as scheduler, served(scheduler, limits={"big": 1}) as drives:
+            drives.hold("big 1", "big 2", "small")
+            for run, tenant in (("big 1", "big"), ("big 2", "big"), ("small", "small")):
+                await scheduler.wake(run, tenant=tenant)
+            await begun(drives, 2)
+            await anyio.sleep(0.05)
+            assert sorted(drives.begun) == ["big 1", "small"]
+            assert await scheduler.status("big 2") == "queued"
+            drives.release("big 1")
+            await begun(drives, 3)
+            drives.release("big 2", "small")
+            await until(scheduler, "big 2", "idle")
+
+    async def test_a_timer_wakes_at_its_instant(self) -> None:
+        """A run woken for an instant is driven then and not before."""
+        async with self.fresh() as scheduler, served(scheduler) as drives:
+            at = SystemClock().now() + SOON
+            await scheduler.wake("a", tenant="t", at=at)
+            assert await scheduler.status("a") == "timer"
+            assert not drives.begun
+            await begun(drives, 1)
+            assert SystemClock().now() >= at
+            await until(scheduler, "a", "idle")
+
+    async def test_a_run_has_one_timer(self) -> None:
+        """A later timer replaces the one before, and a wake now does not wait for it."""
+        async with self.fresh() as scheduler, served(scheduler) as drives:
+            now = SystemClock().now()
+            await scheduler.wake("a", tenant="t", at=now + NEVER)
+            await scheduler.wake("a", tenant="t", at=now + SOON)
+            await begun(drives, 1)
+            await until(scheduler, "a", "idle")
+            await scheduler.wake("b", tenant="t", at=now + NEVER)
+            await scheduler.wake("b", tenant="t")
+            await begun(drives, 2)
+            await until(scheduler, "b", "idle")
+
+    async def test_an_instant_in_the_past_is_now(self) -> None:
+        """A timer that is due already drives the run."""
+        async with self.fresh() as scheduler, served(scheduler) as drives:
+            await scheduler.wake("a", tenant="t", at=SystemClock().now() - NEVER)
+            await begun(drives, 1)
+            await until(scheduler, "a", "idle")
+
+    async def test_a_drive_gives_the_next_timer(self) -> None:
+        """The instant that a drive gives is the run's timer."""
+        async with self.fresh() as scheduler, served(scheduler) as drives:
+            drives.timers["a"] = SystemClock().now() + SOON
+            drives.timers["b"] = SystemClock().now() + NEVER
+            await scheduler.wake("a", tenant="t")
+            await scheduler.wake("b", tenant="t")
+            await begun(drives, 3)
+            await until(scheduler, "a", "idle")
+            await until(scheduler, "b", "timer")
+            assert drives.ended.count("a") == 2
+
+    async def test_cancel_drops_queue_and_timer(self) -> None:
+        """A cancelled run is not driven by what was queued or set before."""
+        async with self.fresh() as scheduler:
+            await scheduler.wake("a", tenant="t")
+            await scheduler.wake("b", tenant="t", at=SystemClock().now() + SOON)
+            for run in ("a", "b", "unknown"):
+                await scheduler.cancel(run)
+                assert await scheduler.status(run) == "idle"
+            async with served(scheduler) as drives:
+                await scheduler.wake("c", tenant="t")
+                await anyio.sleep(2 * SOON.total_seconds())
+                assert drives.begun == ["c"]
+                await scheduler.wake("a", tenant="t")
+                await begun(drives, 2)
+                await until(scheduler, "a", "idle")
+
+    async def test_cancel_interrupts_only_its_drive(self) -> None:
+        """The drive of a cancelled run ends now; others go on, and the run can be woken again."""
+        async with self.fresh() as scheduler, served(scheduler) as drives:
+            drives.hold("a", "b")
+            for run in ("a", "b"):
+                await scheduler.wake(run, tenant="t")
+            await begun(drives, 2)
+            await scheduler.wake("a", tenant="t")
+            await scheduler.cancel("a")
+            await until(scheduler, "a", "idle")
+            assert drives.ended == ["a"]
+            drives.release("a", "b")
+            await until(scheduler, "b", "idle")
+            await scheduler.wake("a", tenant="t")
+            await begun(drives, 3)
+            await until(scheduler, "a", "idle")
+
+    async def test_a_failing_drive_stops_nobody(self) -> None:
+        """A drive that raises leaves its run idle, and the others are driven."""
+        async with self.fresh() as scheduler, served(scheduler) as drives:
+            drives.errors["a"] = ValueError("a drive that fails")
+            await scheduler.wake("a", tenant="t")
+            await scheduler.wake("b", tenant="t")
+            await begun(drives, 2)
+            await until(scheduler, "a", "idle")
+            await scheduler.wake("a", tenant="t")
+            await begun(drives, 3)
+            await until(scheduler, "a", "idle")
+
+    async def test_the_end_of_serving_interrupts_and_waits(self) -> None:
+        """When serving is cancelled no drive is left behind."""
+        async with self.fresh() as scheduler:
+            async with served(scheduler) as drives:
+                drives.hold("a", "b")
+                for run in ("a", "b"):
+                    await scheduler.wake(run, tenant="t")
+                await begun(drives, 2)
+            assert sorted(drives.ended) == ["a", "b"]
+
+    async def test_serving_again(self) -> None:
+        """What is woken between two servings is driven by the second."""
+        async with self.fresh() as scheduler:
+            async with served(scheduler):
+                await scheduler.wake("a", tenant="t")
+                await until(scheduler, "a", "idle")
+            await scheduler.wake("a", tenant="t")
+            async with served(scheduler) as drives:
+                await begun(drives, 1)
+                await until(scheduler, "a", "idle")
+
+
+@asynccontextmanager
+async def served(
+    scheduler: Scheduler, *, slots: int = 10, limits: Mapping[str, int] | None = None
+) -> AsyncGenerator[Drives, None]:
+    """Serve a scheduler while the context is open."""
+    drives = Drives()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_serve, scheduler, drives, slots, limits or {})
+        yield drives
+        tasks.cancel_scope.cancel()
+
+
+async def until(scheduler: Scheduler, run: str, status: Status) -> None:
+    """Wait until a run stands where it should."""
+    with anyio.fail_after(facts.PATIENCE):
+        while True:
+            if await scheduler.status(run) == status:
+                return
+            await anyio.sleep(0.002)
+
+
+async def begun(drives: Drives, count: int) -> None:
+    """Wait until so many drives have begun, and see that no more do."""
+    await facts.until(lambda: len(drives.begun) >= count)
+    assert len(drives.begun) == count
+
+
+async def _serve(scheduler: Scheduler, drive: Drive, slots: int, limits: Mapping[str, int]) -> None:
+    await scheduler.serve(drive, slots=slots, limits=limits)

@@ -1,0 +1,210 @@
+"""Tools that end a driver at any point, as a kill would: before or after an append or an effect."""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from turnloom.agents.spec import Answer, Callee, Engine, Task
+from turnloom.board.spec import Artifact, Consumption, FilterConfig, Page, Reader, Summary
+from turnloom.board.spec.index import Found
+from turnloom.guards.ports import BeliefStore
+from turnloom.guards.spec import Belief, Observation, Pool
+from turnloom.kernel.contained import Interrupted
+from turnloom.kernel.values import Json
+from turnloom.log.ports import EventLog
+from turnloom.log.spec import Event
+from turnloom.runtime.ports import Artifacts, Inbox
+from turnloom.runtime.spec import Message
+from turnloom.variables.spec import Context
+
+
+class Killed(Interrupted):
+    """The process is gone. Nothing that handles errors may handle this."""
+
+
+class Fuse:
+    """Lets a number of points pass, then kills; without a number it only counts."""
+
+    def __init__(self, points: int | None = None) -> None:
+        self.left = points
+        self.passed = 0
+
+    def point(self) -> None:
+        """A point at which the process may be killed.
+
+        Raises:
+            Killed: this is the point.
+        """
+        if self.left is not None:
+            if self.left == 0:
+                raise Killed
+            self.left -= 1
+        self.passed += 1
+
+
+class CrashingLog:
+    """A log whose driver may be killed before and after each append."""
+
+    def __init__(self, log: EventLog, fuse: Fuse) -> None:
+        self._log = log
+        self._fuse = fuse
+
+    async def append(self, run: str, events: Sequence[Event], expected: int) -> Sequence[Event]:
+        """Store, unless killed before; tell, unless killed after."""
+        self._fuse.point()
+        stored = await self._log.append(run, events, expected)
+        self._fuse.point()
+        return stored
+
+    async def read(self, run: str, after: int = 0) -> Sequence[Event]:
+        """What the log holds."""
+        return await self._log.read(run, after)
+
+    def subscribe(self, run: str, after: int = 0) -> AsyncGenerator[Event]:
+        """What the log gets."""
+        return self._log.subscribe(run, after)
+
+    async def ends(
+        self, limit: int | None = None, *, run: str | None = None
+    ) -> Sequence[tuple[Event, Event]]:
+        """The ends of runs."""
+        return await self._log.ends(limit, run=run)
+
+
+class CrashingInbox:
+    """An inbox whose user may be killed before and after each message."""
+
+    def __init__(self, inbox: Inbox, fuse: Fuse) -> None:
+        self._inbox = inbox
+        self._fuse = fuse
+
+    async def offer(self, run: str, id: str, message: Message) -> bool:
+        """Keep a message, unless killed before; tell, unless killed after."""
+        self._fuse.point()
+        is_first = await self._inbox.offer(run, id, message)
+        self._fuse.point()
+        return is_first
+
+    async def pending(self, run: str) -> Sequence[tuple[str, Message]]:
+        """What is not on record."""
+        return await self._inbox.pending(run)
+
+    def arrivals(self) -> AsyncIterator[str]:
+        """Who gets mail."""
+        return self._inbox.arrivals()
+
+
+class CrashingArtifacts:
+    """Artifacts whose user may be killed before and after something is put there."""
+
+    def __init__(self, artifacts: Artifacts, fuse: Fuse) -> None:
+        self._artifacts = artifacts
+        self._fuse = fuse
+
+    @property
+    def follows_log(self) -> bool:
+        """Whether the log puts things there itself."""
+        return self._artifacts.follows_log
+
+    async def put(self, artifacts: Sequence[Artifact]) -> None:
+        """Keep artifacts, unless killed before; tell, unless killed after."""
+        self._fuse.point()
+        await self._artifacts.put(artifacts)
+        self._fuse.point()
+
+    async def consume(self, consumptions: Sequence[Consumption]) -> None:
+        """Keep who took what, unless killed before; tell, unless killed after."""
+        self._fuse.point()
+        await self._artifacts.consume(consumptions)
+        self._fuse.point()
+
+    async def find(self, id: str) -> Found | None:
+        """The row of an artifact."""
+        return await self._artifacts.find(id)
+
+    async def get(self, id: str, reader: Reader, now: datetime) -> Artifact | None:
+        """The artifact of this id."""
+        return await self._artifacts.get(id, reader, now)
+
+    async def query(
+        self,
+        filter: FilterConfig,
+        reader: Reader,
+        now: datetime,
+        *,
+        embed_meta: bool = False,
+        cursor: str | None = None,
+        count: bool = False,
+    ) -> Page:
+        """What is there."""
+        return await self._artifacts.query(
+            filter, reader, now, embed_meta=embed_meta, cursor=cursor, count=count
+        )
+
+    async def summary(self, filter: FilterConfig, reader: Reader, now: datetime) -> Summary:
+        """How many there are."""
+        return await self._artifacts.summary(filter, reader, now)
+
+    async def upcoming(self, now: datetime, limit: int) -> Sequence[datetime]:
+        """What opens next."""
+        return await self._artifacts.upcoming(now, limit)
+
+
+class CrashingBeliefs:
+    """Beliefs whose user may be killed before and after outcomes are added."""
+
+    def __init__(self, beliefs: BeliefStore, fuse: Fuse) -> None:
+        self._beliefs = beliefs
+        self._fuse = fuse
+
+    @property
+    def follows_log(self) -> bool:
+        """Whether the log adds outcomes itself."""
+        return self._beliefs.follows_log
+
+    async def beliefs(self, pool: Pool, agents: Sequence[str]) -> Mapping[str, Belief]:
+        """What is known."""
+        return await self._beliefs.beliefs(pool, agents)
+
+    async def observe(self, observations: Sequence[Observation]) -> None:
+        """Add outcomes, unless killed before; tell, unless killed after."""
+        self._fuse.point()
+        await self._beliefs.observe(observations)
+        self._fuse.point()
+
+    async def aclose(self) -> None:
+        """Close what is behind it."""
+        await self._beliefs.aclose()
+
+
+class CrashingEngine:
+    """An engine whose driver may be killed before and after each answer."""
+
+    def __init__(self, engine: Engine, fuse: Fuse) -> None:
+        self.takes_variables = getattr(engine, "takes_variables", False)
+        self._engine = engine
+        self._fuse = fuse
+
+    async def __call__(self, task: Task) -> Answer:
+        """The engine's answer, unless killed."""
+        self._fuse.point()
+        answer = await self._engine(task)
+        self._fuse.point()
+        return answer
+
+
+class CrashingCallee:
+    """A tool or hook whose driver may be killed before and after each call."""
+
+    def __init__(self, callee: Callee, fuse: Fuse) -> None:
+        self.schema = callee.schema
+        self.may_ask = callee.may_ask
+        self._callee = callee
+        self._fuse = fuse
+
+    async def __call__(self, arguments: Mapping[str, Json], context: Context) -> Any:
+        """What the callee gives, unless killed."""
+        self._fuse.point()
+        given = await self._callee(arguments, context)
+        self._fuse.point()
+        return given

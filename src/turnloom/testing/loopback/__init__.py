@@ -1,0 +1,21 @@
+"""A model on loopback: real HTTP, scripted by a test."""
+
+from turnloom.testing.loopback.script import (
+    Broken,
+    Garbled,
+    ModelRequest,
+    Paced,
+    Refusal,
+    Stalled,
+)
+from turnloom.testing.loopback.server import LoopbackModel
+
+__all__ = [
+    "Broken",
+    "Garbled",
+    "LoopbackModel",
+    "ModelRequest",
+    "Paced",
+    "Refusal",
+    "Stalled",
+]

@@ -1,0 +1,99 @@
+"""The protocol of OpenAI's chat completions, as far as a model on loopback speaks it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from turnloom.adapters.scripted import pieces
+from turnloom.agents.spec import Answer, ToolCall
+from turnloom.kernel.values import as_data
+from turnloom.testing.loopback.protocol import CREATED, halves, unnamed
+
+PATH = "/v1/chat/completions"
+
+
+def misformed(body: Mapping[str, Any]) -> str | None:
+    """Why a provider would refuse a request, or nothing when it would not."""
+    messages: list[dict[str, Any]] = body.get("messages") or []
+    if not messages:
+        return "'messages' is empty."
+    calls = [call for message in messages for call in message.get("tool_calls") or ()]
+    named: list[dict[str, Any]] = [*(body.get("tools") or ()), *calls]
+    names = [each["function"]["name"] for each in named if "function" in each]
+    return unnamed(names) or _unanswered(messages)
+
+
+def _unanswered(messages: Sequence[Mapping[str, Any]]) -> str | None:
+    """Which calls have no results behind them, or which results no call."""
+    due: set[str] = set()
+    for message in messages:
+        if message["role"] == "tool":
+            if message["tool_call_id"] not in due:
+                return f"{message['tool_call_id']!r} answers no call of the message before it."
+            due.remove(message["tool_call_id"])
+        elif due:
+            break
+        else:
+            due = {call["id"] for call in message.get("tool_calls") or ()}
+    return f"Calls without a result: {', '.join(sorted(due))}." if due else None
+
+
+class ChatReply:
+    """One answer as data of the protocol: whole, or in chunks."""
+
+    def __init__(self, answer: Answer, body: Mapping[str, Any], number: int) -> None:
+        self._text = answer.text or ("" if answer.output is None else as_data(answer.output))
+        self._calls = [_call(call, f"call_{number}_{n}") for n, call in enumerate(answer.calls)]
+        self._usage = {
+            "prompt_tokens": answer.usage.input_tokens,
+            "completion_tokens": answer.usage.output_tokens,
+            "total_tokens": answer.usage.input_tokens + answer.usage.output_tokens,
+        }
+        model = answer.model or body.get("model")
+        self._head = {"id": f"chatcmpl-{number}", "created": CREATED, "model": model}
+        self._ends = "tool_calls" if self._calls else "stop"
+        options: Mapping[str, Any] = body.get("stream_options") or {}
+        self._is_counted = options.get("include_usage") is True
+
+    def whole(self) -> dict[str, Any]:
+        """The answer as one completion."""
+        message: dict[str, Any] = {"role": "assistant", "content": self._text or None}
+        if self._calls:
+            message["tool_calls"] = self._calls
+        choice = {"index": 0, "message": message, "finish_reason": self._ends}
+        return {
+            **self._head,
+            "object": "chat.completion",
+            "choices": [choice],
+            "usage": self._usage,
+        }
+
+    def chunks(self) -> Iterator[dict[str, Any]]:
+        """The answer in chunks, up to its end."""
+        yield self._chunk({"role": "assistant", "content": ""})
+        for piece in pieces(self._text):
+            yield self._chunk({"content": piece})
+        for index, call in enumerate(self._calls):
+            given = call["function"]["arguments"]
+            opened = {**call, "function": {**call["function"], "arguments": ""}}
+            yield self._chunk({"tool_calls": [{"index": index, **opened}]})
+            for part in halves(given):
+                more = {"index": index, "function": {"arguments": part}}
+                yield self._chunk({"tool_calls": [more]})
+        yield self._chunk({}, self._ends)
+        if self._is_counted:
+            yield {**self._chunk({}), "choices": [], "usage": self._usage}
+
+    def begun(self) -> Iterator[dict[str, Any]]:
+        """The answer in chunks, as far as it has a text."""
+        yield self._chunk({"role": "assistant", "content": ""})
+        for piece in pieces(self._text):
+            yield self._chunk({"content": piece})
+
+    def _chunk(self, delta: Mapping[str, Any], ends: str | None = None) -> dict[str, Any]:
+        choice = {"index": 0, "delta": delta, "finish_reason": ends}
+        return {**self._head, "object": "chat.completion.chunk", "choices": [choice]}
+
+
+def _call(call: ToolCall, id: str) -> dict[str, Any]:
+    function = {"name": call.tool, "arguments": as_data(call.arguments)}
+    return {"id": call.id or id, "type": "function", "function": function}

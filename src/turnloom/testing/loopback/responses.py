@@ -1,0 +1,125 @@
+"""The protocol of OpenAI's responses, as far as a model on loopback speaks it."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from turnloom.adapters.scripted import pieces
+from turnloom.agents.spec import Answer, ToolCall
+from turnloom.kernel.values import as_data
+from turnloom.testing.loopback.protocol import CREATED, halves, unnamed
+
+PATH = "/v1/responses"
+NONE: list[Any] = []
+
+
+def misformed(body: Mapping[str, Any]) -> str | None:
+    """Why a provider would refuse a request, or nothing when it would not."""
+    items: list[dict[str, Any]] = body.get("input") or []
+    if not items:
+        return "'input' is empty."
+    called = {item["call_id"] for item in items if item.get("type") == "function_call"}
+    given = {item["call_id"] for item in items if item.get("type") == "function_call_output"}
+    if called != given:
+        return f"Calls and results do not fit: {', '.join(sorted(called ^ given))}."
+    calls = [item for item in items if item.get("type") == "function_call"]
+    named: list[dict[str, Any]] = [*(body.get("tools") or ()), *calls]
+    return unnamed(each["name"] for each in named)
+
+
+class ResponsesReply:
+    """One answer as data of the protocol: whole, or in events."""
+
+    def __init__(self, answer: Answer, body: Mapping[str, Any], number: int) -> None:
+        self._text = answer.text or ("" if answer.output is None else as_data(answer.output))
+        self._message = _message(self._text, f"msg_{number}")
+        self._calls = [_call(call, f"{number}_{n}") for n, call in enumerate(answer.calls)]
+        self._usage = {
+            "input_tokens": answer.usage.input_tokens,
+            "input_tokens_details": {"cached_tokens": 0},
+            "output_tokens": answer.usage.output_tokens,
+            "output_tokens_details": {"reasoning_tokens": 0},
+            "total_tokens": answer.usage.input_tokens + answer.usage.output_tokens,
+        }
+        self._head: dict[str, Any] = {
+            "id": f"resp_{number}",
+            "object": "response",
+            "created_at": CREATED,
+            "model": answer.model or body.get("model"),
+            "parallel_tool_calls": True,
+            "tool_choice": "auto",
+            "tools": NONE,
+        }
+
+    def whole(self) -> dict[str, Any]:
+        """The answer as one response."""
+        output = [*([self._message] if self._text else ()), *self._calls]
+        return {**self._head, "status": "completed", "output": output, "usage": self._usage}
+
+    def chunks(self) -> Iterator[dict[str, Any]]:
+        """The answer in events, up to its end."""
+        yield from self.begun()
+        if self._text:
+            yield from self._end_of_text()
+        for place, call in enumerate(self._calls, int(bool(self._text))):
+            yield from _events_of(call, place)
+        yield {"type": "response.completed", "response": self.whole()}
+
+    def begun(self) -> Iterator[dict[str, Any]]:
+        """The answer in events, as far as it has a text, and no end."""
+        opened: dict[str, Any] = {**self._head, "status": "in_progress", "output": NONE}
+        yield {"type": "response.created", "response": opened}
+        if not self._text:
+            return
+        item: dict[str, Any] = {**self._message, "status": "in_progress", "content": NONE}
+        yield {"type": "response.output_item.added", "output_index": 0, "item": item}
+        part = _part("")
+        yield {"type": "response.content_part.added", **self._place(), "part": part}
+        for piece in pieces(self._text):
+            yield {"type": "response.output_text.delta", **self._place(), "delta": piece}
+
+    def _end_of_text(self) -> Iterator[dict[str, Any]]:
+        yield {"type": "response.output_text.done", **self._place(), "text": self._text}
+        (part,) = self._message["content"]
+        yield {"type": "response.content_part.done", **self._place(), "part": part}
+        yield {"type": "response.output_item.done", "output_index": 0, "item": self._message}
+
+    def _place(self) -> dict[str, Any]:
+        at = {"item_id": self._message["id"], "output_index": 0, "content_index": 0}
+        return {**at, "logprobs": NONE}
+
+
+def _events_of(call: Mapping[str, Any], place: int) -> Iterator[dict[str, Any]]:
+    """A call in events."""
+    at = {"item_id": call["id"], "output_index": place}
+    opened = {**call, "arguments": "", "status": "in_progress"}
+    yield {"type": "response.output_item.added", "output_index": place, "item": opened}
+    for part in halves(call["arguments"]):
+        yield {"type": "response.function_call_arguments.delta", **at, "delta": part}
+    whole = {"name": call["name"], "arguments": call["arguments"]}
+    yield {"type": "response.function_call_arguments.done", **at, **whole}
+    yield {"type": "response.output_item.done", "output_index": place, "item": call}
+
+
+def _message(text: str, id: str) -> dict[str, Any]:
+    return {
+        "id": id,
+        "type": "message",
+        "role": "assistant",
+        "status": "completed",
+        "content": [_part(text)],
+    }
+
+
+def _part(text: str) -> dict[str, Any]:
+    return {"type": "output_text", "text": text, "annotations": NONE}
+
+
+def _call(call: ToolCall, id: str) -> dict[str, Any]:
+    return {
+        "id": f"fc_{id}",
+        "type": "function_call",
+        "status": "completed",
+        "call_id": call.id or f"call_{id}",
+        "name": call.tool,
+        "arguments": as_data(call.arguments),
+    }

@@ -1,0 +1,203 @@
+"""A model on loopback: a server that speaks the protocols of OpenAI and does as told."""
+
+import inspect
+import json
+from contextlib import AsyncExitStack
+from types import TracebackType
+from typing import Any, Self
+
+import anyio
+from anyio.abc import ByteStream, SocketAttribute
+
+from turnloom.agents.spec import Answer
+from turnloom.errors import EngineError
+from turnloom.kernel.values import as_object, said
+from turnloom.testing.loopback import chat, http, protocol, responses
+from turnloom.testing.loopback.protocol import Reply
+from turnloom.testing.loopback.script import (
+    Broken,
+    Garbled,
+    Line,
+    Lines,
+    ModelRequest,
+    Paced,
+    Refusal,
+    Stalled,
+)
+
+
+class LoopbackModel:
+    """A model behind a real server on this machine, asked by whatever speaks OpenAI's protocol.
+
+    It says the lines that it is given, one for each request, or what a function of the request
+    gives. `url` is the base URL of its interface; `requests` holds what it was asked, in order, and
+    `abandoned` counts the clients that left before their answer was whole.
+    """
+
+    def __init__(self, lines: Lines, *, name: str = "loopback") -> None:
+        self.name = name
+        self._lines = lines
+        self.requests: list[ModelRequest] = []
+        self.abandoned = 0
+        self._port = 0
+        self._open = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        async with AsyncExitStack() as stack:
+            opening = anyio.create_tcp_listener(local_host="127.0.0.1")
+            listener = await stack.enter_async_context(await opening)
+            tasks = await stack.enter_async_context(anyio.create_task_group())
+            stack.callback(tasks.cancel_scope.cancel)
+            tasks.start_soon(listener.serve, self._attend)
+            self._port = listener.listeners[0].extra(SocketAttribute.local_port)
+            self._open = stack.pop_all()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        await self._open.aclose()  # what the block raised is no matter of this server
+
+    @property
+    def url(self) -> str:
+        """The base URL that clients are given."""
+        return f"http://127.0.0.1:{self._port}/v1"
+
+    def assert_complete(self) -> None:
+        """Fail unless every line was asked for.
+
+        Raises:
+            EngineError: some were not.
+        """
+        if not callable(self._lines) and len(self.requests) < len(self._lines):
+            left = len(self._lines) - len(self.requests)
+            raise EngineError(f"The model on loopback has lines that nobody asked for: {left}.")
+
+    async def _attend(self, stream: ByteStream) -> None:
+        """Answer the one request of a connection."""
+        async with stream:
+            request = await http.read_request(stream)
+            if request is None:
+                return
+            try:
+                await self._respond(request, stream)
+            except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+                self.abandoned += 1
+
+    async def _respond(self, request: http.HttpRequest, stream: ByteStream) -> None:
+        match request.method, request.path:
+            case "GET", "/v1/models":
+                await stream.send(_json(200, protocol.models(self.name)))
+            case "POST", chat.PATH | responses.PATH:
+                asked = ModelRequest(request.path, request.headers, _body(request.body))
+                self.requests.append(asked)
+                await self._answer(asked, len(self.requests), stream)
+            case method, path:
+                there = f"{chat.PATH} and {responses.PATH}"
+                message = f"There is no {method} {path}. A model on loopback answers at {there}."
+                await stream.send(_refused(Refusal(404, message)))
+
+    async def _answer(self, asked: ModelRequest, number: int, stream: ByteStream) -> None:
+        wrong = _misformed(asked)
+        line = Refusal(400, wrong) if wrong else await self._line(asked, number)
+        match line:
+            case Refusal():
+                await stream.send(_refused(line))
+            case Garbled(body) if not asked.body.get("stream"):
+                await stream.send(http.whole(200, body.encode()))
+            case Garbled(body):
+                await stream.send(http.STREAM + http.event(body) + http.event("[DONE]") + http.END)
+            case _ if asked.body.get("stream"):
+                await self._stream(line, _reply(line, asked, number), stream)
+            case _:
+                await self._send_whole(line, _reply(line, asked, number), stream)
+
+    async def _line(self, asked: ModelRequest, number: int) -> Line:
+        """What the model is to do about a request."""
+        if not callable(self._lines):
+            if number <= len(self._lines):
+                return self._lines[number - 1]
+            return Refusal(
+                400,
+                f"The model on loopback has {len(self._lines)} lines, and this is request {number}."
+                " Add a line.",
+            )
+        try:
+            line = self._lines(asked)
+            return await line if inspect.isawaitable(line) else line
+        except Exception as error:  # noqa: BLE001 - whatever a test's function raises is told
+            return Refusal(400, f"The function of the test failed: {said(error)}")
+
+    async def _send_whole(self, line: Line, reply: Reply, stream: ByteStream) -> None:
+        body = json.dumps(reply.whole()).encode()
+        response = http.whole(200, body)
+        match line:
+            case Broken():
+                await stream.send(response[: len(response) - len(body) // 2])
+            case Stalled():
+                await self._stall(stream)
+            case Paced(_, seconds):
+                await anyio.sleep(seconds)
+                await stream.send(response)
+            case _:
+                await stream.send(response)
+
+    async def _stream(self, line: Line, reply: Reply, stream: ByteStream) -> None:
+        await stream.send(http.STREAM)
+        is_whole = not isinstance(line, Broken | Stalled)
+        for chunk in reply.chunks() if is_whole else reply.begun():
+            await anyio.sleep(line.seconds if isinstance(line, Paced) else 0)
+            await stream.send(http.event(json.dumps(chunk)))
+        if is_whole:
+            await stream.send(http.event("[DONE]") + http.END)
+        elif isinstance(line, Stalled):
+            await self._stall(stream)
+
+    async def _stall(self, stream: ByteStream) -> None:
+        await http.until_gone(stream)
+        self.abandoned += 1
+
+
+def _body(data: bytes) -> dict[str, Any]:
+    """The body of a request; one that is no data asks for nothing."""
+    try:
+        return as_object(json.loads(data)) or {}
+    except ValueError:
+        return {}
+
+
+def _misformed(asked: ModelRequest) -> str | None:
+    """Why a provider would refuse a request, or nothing when it would not."""
+    check = chat.misformed if asked.path == chat.PATH else responses.misformed
+    try:
+        return check(asked.body)
+    except (AttributeError, LookupError, TypeError) as error:
+        return f"The request is not of the protocol: {said(error)}"
+
+
+def _reply(line: Line, asked: ModelRequest, number: int) -> Reply:
+    match line:
+        case Paced(answer, _):
+            given = answer
+        case Broken(text) | Stalled(text) | str(text):
+            given = text
+        case Answer():
+            given = line
+        case _:
+            raise AssertionError(f"{line!r} is no answer")
+    answer = Answer(given) if isinstance(given, str) else given
+    make = chat.ChatReply if asked.path == chat.PATH else responses.ResponsesReply
+    return make(answer, asked.body, number)
+
+
+def _json(status: int, body: dict[str, Any]) -> bytes:
+    return http.whole(status, json.dumps(body).encode())
+
+
+def _refused(line: Refusal) -> bytes:
+    waits = {} if line.retry_after is None else {"Retry-After": f"{line.retry_after:g}"}
+    body = json.dumps(protocol.error(line.status, line.message)).encode()
+    return http.whole(line.status, body, waits)

@@ -1,0 +1,275 @@
+"""From the document that declares variables to checked ones, or to every problem it has."""
+
+from collections.abc import Collection, Iterable, Mapping, Set
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from turnloom.errors import UsageError
+from turnloom.kernel.documents import Document, Path
+from turnloom.kernel.models import Entry, Report
+from turnloom.kernel.values import Json, as_object, nearest
+from turnloom.variables.logic.cycles import cycle_of
+from turnloom.variables.logic.exposure import names_of, place_in
+from turnloom.variables.logic.matching import ENDING, ends_chats
+from turnloom.variables.logic.migration.layout import OLDER
+from turnloom.variables.logic.older import check_older
+from turnloom.variables.logic.options import faults
+from turnloom.variables.logic.paths import steps
+from turnloom.variables.logic.triggers import TRIGGER_LOADERS, definition_model
+from turnloom.variables.logic.types import misfit
+from turnloom.variables.spec import (
+    BAKED_IN,
+    BASE,
+    RUN_STATUS,
+    AgentText,
+    Database,
+    Definition,
+    Derived,
+    Exposure,
+    FromEnvironment,
+    Static,
+    Trigger,
+    Variables,
+)
+
+_KEYS = ("definitions", "agents")
+
+
+class CheckedVariables(NamedTuple):
+    """What is valid, and every name that was declared, valid or not, if they can all be known;
+    and where variables and exposures stand."""
+
+    variables: Variables
+    names: frozenset[str]
+    complete: bool = True
+    declared: Mapping[str, Entry] = MappingProxyType({})
+    views: Mapping[str, Entry] = MappingProxyType({})
+
+
+class Known(NamedTuple):
+    """The agents and tools that a workflow declares; no agents, or None: they are not known."""
+
+    agents: Set[str]
+    tools: Collection[str] | None = None
+
+
+def check_variables(report: Report, document: Document | None, known: Known) -> CheckedVariables:
+    """The variables of a workflow; problems go to the report."""
+    agents = known.agents
+    if document is None:
+        return CheckedVariables(Variables(), frozenset())
+    root = report.part(document, "context_variables", OLDER)
+    check_older(report, document, root)
+    value = as_object(root.value)
+    if value is None:
+        remedy = f"Write {' and '.join(f'`{key}`' for key in _KEYS)}."
+        report.add(document, root.path, "W012", "Context variables must be an object.", remedy)
+        return CheckedVariables(Variables(), frozenset(), complete=False)
+    for key in value:
+        if key not in _KEYS and key not in OLDER:
+            report.unknown(document, (*root.path, key), _KEYS)
+    declared = report.named(document, _under(root, value, "definitions"), "Variable")
+    definitions = {
+        name: definition
+        for name, entry in declared.entries.items()
+        if (definition := _definition(report, document, entry, name, known)) is not None
+    }
+    names = frozenset(declared.entries)
+    views = report.named(document, _under(root, value, "agents"), "Agent")
+    exposures = {
+        name: exposure
+        for name, entry in views.entries.items()
+        if (exposure := _exposure(report, document, entry, agents)) is not None
+    }
+    if declared.complete:
+        _check_exposed(report, document, exposures.values(), views.entries, names)
+        _check_heard(report, document, definitions, declared.entries, names)
+    variables = Variables(definitions=definitions, exposures=exposures)
+    return CheckedVariables(variables, names, declared.complete, declared.entries, views.entries)
+
+
+def _under(root: Entry, value: dict[str, Any], key: str) -> Entry:
+    return Entry((*root.path, key), value.get(key))
+
+
+def _definition(
+    report: Report, document: Document, entry: Entry, name: str, known: Known
+) -> Definition | None:
+    if name in BASE or name == RUN_STATUS:
+        what = "how the run ended" if name == RUN_STATUS else "an id of the run"
+        message = f"{name!r} is {what} and cannot be redefined."
+        report.add(document, entry.path, "W026", message, "Choose another name.")
+        return None
+    definition = report.model(document, entry, definition_model())
+    if definition is not None:
+        for fault in faults(definition):
+            where = (*entry.path, fault.key)
+            report.add(document, where, "W029", fault.why, fault.remedy)
+        _check_source(report, document, (*entry.path, "source"), definition, known)
+    return definition
+
+
+def _check_source(
+    report: Report, document: Document, path: Path, definition: Definition, known: Known
+) -> None:
+    if definition.type is None and not isinstance(definition.source, Static):
+        report.add(
+            document,
+            path[:-1],
+            "W011",
+            f"Variable {definition.name!r} has no `type`.",
+            "Only static variables may leave it out.",
+        )
+    untold = definition.model_copy(update={"enum": None})
+    for number, allowed in enumerate(definition.enum or ()):
+        _check_value(report, document, (*path[:-1], "enum", number), untold, allowed)
+    match definition.source:
+        case Static(value=value):
+            _check_value(report, document, (*path, "value"), definition, value)
+        case FromEnvironment(default=default):
+            _check_value(report, document, (*path, "default"), definition, default)
+        case Database(default=default, field=field):
+            _check_value(report, document, (*path, "default"), definition, default)
+            _check_field(report, document, (*path, "field"), field)
+        case Derived(default=default, triggers=triggers):
+            _check_value(report, document, (*path, "default"), definition, default)
+            for number, trigger in enumerate(triggers):
+                where = (*path, "triggers", number)
+                _check_trigger(report, document, where, definition, trigger, known)
+
+
+def _check_value(
+    report: Report, document: Document, path: Path, definition: Definition, value: Json
+) -> None:
+    if problem := misfit(definition, value):
+        report.add(document, path, "W024", f"{problem}.", "Change the value or the type.")
+
+
+def _check_field(report: Report, document: Document, path: Path, field: str) -> None:
+    try:
+        steps(field)
+    except UsageError as error:
+        report.add(document, path, "W012", str(error), "Correct the name.")
+
+
+def _check_trigger(
+    report: Report,
+    document: Document,
+    path: Path,
+    definition: Definition,
+    trigger: Trigger,
+    known: Known,
+) -> None:
+    agent, agents = _agent_of(trigger), known.agents
+    tool: str | None = getattr(trigger, "tool", None)
+    if tool is not None and known.tools is not None and tool not in known.tools:
+        message = f"Trigger listens to tool {tool!r}, which is not declared; it would never fire."
+        hint = nearest(tool, sorted(known.tools))
+        remedy = f"Did you mean {hint!r}?" if hint else "Declare it in the tools file."
+        report.add(document, (*path, "tool"), "W045", message, remedy)
+    if agent is not None and agent not in agents and agents:
+        hint = nearest(agent, sorted(agents))
+        remedy = f"Did you mean {hint!r}?" if hint else f"Declared: {', '.join(sorted(agents))}."
+        message = f"Trigger listens to agent {agent!r}, which is not declared."
+        key = "agent" if hasattr(trigger, "agent") else "since"
+        report.add(document, (*path, key), "W020", message, remedy)
+    for value in trigger.values or ():
+        if problem := misfit(definition, value):
+            remedy = "Say which `value` the trigger sets."
+            report.add(document, (*path, "value"), "W024", f"{problem}.", remedy)
+    if isinstance(trigger, AgentText) and ends_chats(trigger):
+        message = f"Trigger waits for {ENDING!r}, at which AG2 ends a chat before it decides."
+        remedy = "Choose another word for a folder that is attached to such a chat."
+        report.warn(document, (*path, "match"), "W064", message, remedy)
+    try:
+        TRIGGER_LOADERS[trigger.type].listen(trigger, "")
+    except ValueError as error:
+        report.add(document, (*path, "match", "regex"), "W025", str(error), "Correct it.")
+
+
+def _agent_of(trigger: Trigger) -> str | None:
+    since: str = getattr(trigger, "since", "")
+    if since.startswith("agent:"):
+        return since.removeprefix("agent:")
+    return getattr(trigger, "agent", None)
+
+
+def _variable_of(trigger: Trigger) -> str | None:
+    since: str = getattr(trigger, "since", "")
+    if since.startswith("variable:"):
+        return since.removeprefix("variable:")
+    return getattr(trigger, "variable", None)
+
+
+def _check_heard(
+    report: Report,
+    document: Document,
+    definitions: Mapping[str, Definition],
+    places: Mapping[str, Entry],
+    declared: Set[str],
+) -> None:
+    """Note triggers that listen to variables nobody declares, and circles of them."""
+    hears: dict[str, set[str]] = {}
+    for name, definition in definitions.items():
+        source = definition.source
+        for number, trigger in enumerate(source.triggers if isinstance(source, Derived) else ()):
+            other = _variable_of(trigger)
+            if other is None:
+                continue
+            hears.setdefault(name, set()).add(other)
+            path = (*places[name].path, "source", "triggers", number)
+            if other not in declared:
+                hint = nearest(other, sorted(declared))
+                remedy = f"Did you mean {hint!r}?" if hint else "Add it under `definitions`."
+                message = f"Trigger listens to variable {other!r}, which is not declared."
+                report.add(document, path, "W021", message, remedy)
+            elif other in definitions and not isinstance(definitions[other].source, Derived):
+                message = f"Trigger listens to variable {other!r}, which never changes."
+                report.warn(document, path, "W038", message, "Use a derived variable.")
+    circle = cycle_of(hears)
+    if circle:
+        message = f"Variables change each other in a circle: {' → '.join(circle)}."
+        report.add(document, places[circle[0]].path, "W036", message, "Drop one of these triggers.")
+
+
+def _exposure(
+    report: Report, document: Document, entry: Entry, agents: Set[str]
+) -> Exposure | None:
+    exposure = report.model(document, entry, Exposure)
+    if exposure is not None and exposure.name not in agents and agents:
+        hint = nearest(exposure.name, sorted(agents))
+        remedy = f"Did you mean {hint!r}?" if hint else f"Declared: {', '.join(sorted(agents))}."
+        message = f"Variables are shown to agent {exposure.name!r}, which is not declared."
+        report.add(document, entry.path, "W020", message, remedy)
+    return exposure
+
+
+def _check_exposed(
+    report: Report,
+    document: Document,
+    exposures: Iterable[Exposure],
+    places: Mapping[str, Entry],
+    declared: Set[str],
+) -> None:
+    """Note what agents are shown and nobody declares, and templates that say other than lists."""
+    known = sorted({*declared, *BASE, *BAKED_IN})
+    for exposure in exposures:
+        path = places[exposure.name].path
+        for name in names_of(exposure):
+            if name not in known:
+                hint = nearest(name, known)
+                remedy = f"Did you mean {hint!r}?" if hint else "Add it under `definitions`."
+                message = f"Agent {exposure.name!r} is shown {name!r}, which is not declared."
+                where = (*path, *place_in(exposure, name))
+                report.add(document, where, "W021", message, remedy)
+        if exposure.template is not None and exposure.variables:
+            _check_template(report, document, path, exposure)
+
+
+def _check_template(report: Report, document: Document, path: Path, exposure: Exposure) -> None:
+    shown, listed = set(names_of(exposure)), set(exposure.variables)
+    for name in sorted(shown ^ listed):
+        says = "shows" if name in shown else "leaves out"
+        message = f"The template of {exposure.name!r} {says} {name!r}; `variables` says otherwise."
+        remedy = "Make both say the same, or drop `variables`."
+        report.add(document, (*path, "template"), "W037", message, remedy)

@@ -1,0 +1,81 @@
+"""Conditions on variables: one or two equalities, read from text, judged with a reason."""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from turnloom.kernel.values import Json, preview
+from turnloom.variables.logic.types import same
+
+FORM = 'Write `${name} == True`, `name is true` or `${a} == True AND ${b} == "x"`.'
+
+_TERM = re.compile(
+    r"""\s*(?:\$\{\s*(?P<braced>[^\W\d]\w*)\s*\}|(?P<bare>[^\W\d]\w*))\s*
+        (?:==|\bis\b)\s*
+        (?P<value>"[^"]*"|'[^']*'|-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,17})?
+                 |[Tt]rue|[Ff]alse|TRUE|FALSE)(?!\w)\s*""",
+    re.VERBOSE,
+)
+_WHEN = re.compile(r"\s*when\b", re.IGNORECASE)
+_AND = re.compile(r"and\b", re.IGNORECASE)
+
+
+class Term(NamedTuple):
+    """A variable and the value it must have."""
+
+    name: str
+    value: Json
+
+
+class Condition(NamedTuple):
+    """One or two terms that must hold together."""
+
+    terms: tuple[Term, ...]
+
+
+class Verdict(NamedTuple):
+    """Whether a condition held, the values it saw, and why not."""
+
+    holds: bool
+    saw: dict[str, Json]
+    why_not: str = ""
+
+
+def parse_condition(text: str) -> Condition:
+    """The condition that a text says.
+
+    Raises:
+        ValueError: it is not of the allowed form.
+    """
+    position, terms = 0, list[Term]()
+    if when := _WHEN.match(text):
+        position = when.end()
+    while True:
+        term = _TERM.match(text, position)
+        if term is None:
+            raise ValueError(f"Condition {text!r} is not one equality or two joined by AND. {FORM}")
+        terms.append(Term(term["braced"] or term["bare"], _literal(term["value"])))
+        position = term.end()
+        if position == len(text):
+            return Condition(tuple(terms))
+        joint = _AND.match(text, position)
+        if joint is None or len(terms) == 2:
+            raise ValueError(f"Condition {text!r} goes on with {text[position:]!r}. {FORM}")
+        position = joint.end()
+
+
+def _literal(text: str) -> Json:
+    return text[1:-1] if text[0] in "\"'" else json.loads(text.lower())
+
+
+def judge(condition: Condition, values: Mapping[str, Json], absent: Mapping[str, str]) -> Verdict:
+    """Whether the condition holds for these values; `absent` says why a name has none."""
+    saw: dict[str, Json] = {}
+    for name, wanted in condition.terms:
+        if name not in values:
+            return Verdict(False, saw, f"{name} is absent: {absent.get(name, 'not set')}")
+        saw[name] = values[name]
+        if not same(values[name], wanted):
+            return Verdict(False, saw, f"{name} is {preview(values[name])}, not {preview(wanted)}")
+    return Verdict(True, saw)

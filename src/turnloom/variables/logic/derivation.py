@@ -1,0 +1,181 @@
+"""Derived variables: which triggers a fact can touch, and what it changes."""
+
+from collections.abc import Iterator, Mapping, Set
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from turnloom.kernel.values import Json
+from turnloom.variables.events import ContextChanged, ContextRefused, TimerSet
+from turnloom.variables.logic.matching import Patterns, Shape
+from turnloom.variables.logic.triggers import SUBJECTS, Listener, Seen, Topic, listeners, topic_of
+from turnloom.variables.logic.types import coerce, misfit, same
+from turnloom.variables.spec.definitions import Definition
+from turnloom.variables.spec.triggers import UNCHANGED, Function, TimerExpired, Trigger
+
+Change = ContextChanged | ContextRefused | TimerSet
+
+
+class Rule(NamedTuple):
+    """One trigger of one variable, ready to be asked; `number` is its place among all."""
+
+    number: int
+    definition: Definition
+    trigger: Trigger
+    writer: str
+    listener: Listener
+
+    def is_spent(self, fired: Set[str]) -> bool:
+        """Whether it was to fire once, and did."""
+        return self.trigger.once and self.writer in fired
+
+
+# How many patterns are looked for at once.
+TOGETHER = 32
+
+
+def _regex(rule: Rule) -> str:
+    reading = rule.listener.reading
+    assert reading is not None and reading.regex is not None
+    return reading.regex
+
+
+class Triggers:
+    """All triggers by what they listen to, so that a fact costs what it can touch.
+
+    Triggers that wait for a certain text are found by that text, and those that wait for a pattern
+    by looking for many patterns at once, not by trying each. `tools` leads from the words that
+    tools are called by to their names.
+    """
+
+    def __init__(
+        self, definitions: Mapping[str, Definition], tools: Mapping[str, str] | None = None
+    ) -> None:
+        self._tools = tools or {}
+        self.functions: list[Rule] = []
+        self._asked: dict[Topic, list[Rule]] = {}
+        self._texts: dict[str, dict[Shape, dict[str, list[Rule]]]] = {}
+        self._restarts: dict[Topic, list[Rule]] = {}
+        self._hiding: set[str] = set()
+        patterned: dict[tuple[str, Shape], list[Rule]] = {}
+        for number, found in enumerate(listeners(definitions)):
+            self._add(Rule(number, *found), patterned)
+        self._patterns: dict[str, list[tuple[Patterns, list[Rule]]]] = {}
+        for (agent, shape), rules in patterned.items():
+            for start in range(0, len(rules), TOGETHER):
+                some = rules[start : start + TOGETHER]
+                patterns = Patterns(shape, (_regex(rule) for rule in some))
+                self._patterns.setdefault(agent, []).append((patterns, some))
+
+        self.kinds = self._kinds()
+
+    def _kinds(self) -> frozenset[str]:
+        """The kinds of facts that anything listens to; functions listen to all there are."""
+        if self.functions:
+            return frozenset(SUBJECTS)
+        heard = {kind for kind, _ in (*self._asked, *self._restarts)}
+        return frozenset(heard | ({"agent.text"} if self._texts or self._patterns else set()))
+
+    def _add(self, rule: Rule, patterned: dict[tuple[str, Shape], list[Rule]]) -> None:
+        listener, trigger = rule.listener, rule.trigger
+        if isinstance(trigger, Function):
+            self.functions.append(rule)
+        if listener.restarts is not None:
+            self._restarts.setdefault(listener.restarts, []).append(rule)
+        if getattr(trigger, "hide", False):
+            self._hiding.add(listener.topics[0][1])
+        reading = listener.reading
+        if reading is not None and reading.whole is not None:
+            shapes = self._texts.setdefault(listener.topics[0][1], {})
+            shapes.setdefault(reading.shape, {}).setdefault(reading.whole, []).append(rule)
+            return
+        if reading is not None and reading.regex is not None:
+            patterned.setdefault((listener.topics[0][1], reading.shape), []).append(rule)
+            return
+        for topic in listener.topics:
+            kind, subject = topic
+            of_a_tool = SUBJECTS.get(kind) == "tool"
+            heard = (kind, self._tools.get(subject, subject)) if of_a_tool else topic
+            self._asked.setdefault(heard, []).append(rule)
+
+    def may_hide(self, agent: str) -> bool:
+        """Whether some message of the agent can be a control word."""
+        return agent in self._hiding
+
+    def hides(self, agent: str, text: str) -> bool:
+        """Whether a message is a control word that the user need not see."""
+        if agent not in self._hiding:
+            return False
+        rules = [*self._worded(agent, text), *self._asked.get(("agent.text", agent), ())]
+        return any(_hides(rule, text) for rule in rules)
+
+    def derive(
+        self, kind: str, fact: Any, seen: Seen, fired: Set[str], at: datetime
+    ) -> list[Change]:
+        """What a fact brings, given the values of this moment: changes, refusals and timers.
+
+        Of several triggers of one variable that match, the last one declared decides.
+        """
+        topic = topic_of(kind, fact)
+        if topic is None:
+            return []
+        found: dict[str, tuple[Rule, Json]] = {}
+        for rule in self._hearing(topic, fact):
+            value = UNCHANGED if rule.is_spent(fired) else rule.listener.read(fact, seen)
+            if value is not UNCHANGED:
+                found[rule.definition.name] = rule, _read(rule, value)
+        changes = [
+            change
+            for rule, value in found.values()
+            if (change := settle(rule.definition, value, rule.writer, seen.values)) is not None
+        ]
+        return [*changes, *self._timers(topic, fired, at)]
+
+    def _hearing(self, topic: Topic, fact: Any) -> list[Rule]:
+        asked = self._asked.get(topic, [])
+        if topic[0] != "agent.text":
+            return asked
+        worded = list(self._worded(topic[1], fact.text))
+        return sorted([*asked, *worded]) if worded else asked
+
+    def _worded(self, agent: str, text: str) -> Iterator[Rule]:
+        """The rules that a text can be meant by: those of this text, and of patterns it holds."""
+        for shape, rules in self._texts.get(agent, {}).items():
+            yield from rules.get(shape.of(text), ())
+        for patterns, rules in self._patterns.get(agent, ()):
+            for number in patterns.found_in(text):
+                yield rules[number]
+
+    def _timers(self, topic: Topic, fired: Set[str], at: datetime) -> list[TimerSet]:
+        rules = self._restarts.get(topic)
+        if not rules:
+            return []
+        return [
+            TimerSet(rule.writer, at + rule.trigger.delay)
+            for rule in rules
+            if isinstance(rule.trigger, TimerExpired) and not rule.is_spent(fired)
+        ]
+
+
+def settle(
+    definition: Definition, value: Json, writer: str, values: Mapping[str, Json]
+) -> ContextChanged | ContextRefused | None:
+    """What a wish for a value comes to: a change, a refusal, or nothing when it is the case."""
+    name = definition.name
+    if problem := misfit(definition, value):
+        return ContextRefused(name, writer, problem)
+    previous = values.get(name)
+    return None if same(previous, value) else ContextChanged(name, value, previous, writer)
+
+
+def _read(rule: Rule, value: Json) -> Json:
+    """What a trigger read; a captured text is read as the variable's type, if it can be."""
+    if not isinstance(value, str) or getattr(rule.trigger, "capture", None) is None:
+        return value
+    coerced = coerce(rule.definition, value)
+    return value if coerced.failed or coerced.note else coerced.value
+
+
+def _hides(rule: Rule, text: str) -> bool:
+    reading = rule.listener.reading
+    hiding = getattr(rule.trigger, "hide", False)
+    return hiding and reading is not None and reading.find(text) is not None

@@ -1,0 +1,168 @@
+"""One variable of any shape as today's definition, and what became of it."""
+
+from typing import Any, NamedTuple, cast
+
+from turnloom.kernel.values import Json, as_array, as_object, preview
+from turnloom.variables.logic.migration.fitting import Draft, accepted, fit, probe
+from turnloom.variables.logic.migration.layout import SECTIONS, Item
+from turnloom.variables.logic.migration.notes import Became, Note, Remarks
+from turnloom.variables.logic.migration.sources import SOURCE_TYPES, convert_source
+from turnloom.variables.logic.migration.triggers import fault_of
+from turnloom.variables.logic.options import faults
+from turnloom.variables.logic.types import misfit, same
+from turnloom.variables.spec import BASE
+
+# What older shapes say beside the name that today belongs to the source.
+_FLAT = (
+    *("default", "value", "triggers", "transitions", "env_var"),
+    *("database_name", "collection", "search_by", "field", "fields", "query", "query_template"),
+)
+
+
+class Result(NamedTuple):
+    """An entry of the input: what is to be said of it, and its declaration of today, if any."""
+
+    note: Note
+    entry: dict[str, Any] | None
+
+
+def define(item: Item, database: str | None) -> Result:
+    """A variable as it is declared today."""
+    value = as_object(item.value)
+    fault = item.fault
+    if not fault and item.name in BASE:
+        fault = "It is an id of the run, which every run has and no file can redefine."
+    if not fault and value is None:
+        fault = f"{preview(item.value)} is not an object."
+    if fault or value is None:
+        return Result(Note(item.where, item.name, unread(item), "lost", (fault,)), None)
+    draft, was = _lift(item, value, database)
+    if item.today and _passes(item.name, value):
+        return Result(Note(item.where, item.name, was, "unchanged"), _nameless(value))
+    entry = _rewrite(draft)
+    if entry is None:
+        return Result(note_of(item, was, "lost", draft.remarks), None)
+    if item.today and same(entry, value):
+        return Result(Note(item.where, item.name, was, "unchanged"), value)
+    became = cast(Became, entry["source"]["type"])
+    return Result(note_of(item, was, became, draft.remarks), entry)
+
+
+def note_of(item: Item, was: str, became: Became, remarks: Remarks) -> Note:
+    """The note of an entry, with what was remarked."""
+    lost, assumed = tuple(remarks.lost), tuple(remarks.assumed)
+    return Note(item.where, item.name, was, became, lost, assumed)
+
+
+def unread(item: Item) -> str:
+    """What an entry was that cannot be read."""
+    if item.section:
+        return f"entry of {item.section!r}"
+    return f"key {item.name!r}" if item.name else "the whole file"
+
+
+def _nameless(value: dict[str, Any]) -> dict[str, Any]:
+    return {key: said for key, said in value.items() if key != "name"}
+
+
+def _passes(name: str, entry: dict[str, Any]) -> bool:
+    """Whether today's check has nothing to say about a definition."""
+    definition = accepted(name, entry)
+    if definition is None or entry.get("name", name) != name:
+        return False
+    source: dict[str, Any] = entry["source"]
+    if definition.type is None and source["type"] != "static":
+        return False
+    plain = probe(name, definition.type)
+    values = (source.get("value"), source.get("default"))
+    if any(misfit(plain, allowed) for allowed in definition.enum or ()) or any(faults(definition)):
+        return False
+    return not any(misfit(definition, value) for value in values) and not any(
+        fault_of(definition, trigger) for trigger in source.get("triggers") or ()
+    )
+
+
+def _lift(item: Item, value: dict[str, Any], database: str | None) -> tuple[Draft, str]:
+    """An entry with its source apart, and what it was."""
+    remarks = Remarks()
+    body = dict(value)
+    if body.pop("name", item.name) != item.name:
+        remarks.lost.append(f"It called itself {preview(value['name'])}; {item.name!r} counts.")
+    source = _source(body, remarks)
+    for alias in (body, source):
+        if "default_value" in alias and "default" not in alias:
+            alias["default"] = alias.pop("default_value")
+    for key in _FLAT:
+        if key in body and key not in source:
+            source[key] = body.pop(key)
+    said = source.pop("type", None)
+    if said is None and not SECTIONS.get(item.section) and _names_source(body.get("type")):
+        said = body.pop("type")
+    kind = _kind(item, said, source, remarks)
+    draft = Draft(item.name, kind, body, source, database, remarks)
+    return draft, _was(item, said)
+
+
+def _names_source(word: Json) -> bool:
+    return isinstance(word, str) and word in SOURCE_TYPES
+
+
+def _source(body: dict[str, Any], remarks: Remarks) -> dict[str, Any]:
+    """What an entry says of its source, under `source` or, in the first shape, `database`."""
+    said, stored = body.pop("source", None), as_object(body.get("database"))
+    if isinstance(said, str):
+        return {"type": said}
+    if said is not None and as_object(said) is None:
+        remarks.lost.append(f"Key 'source' cannot be {preview(said)}; it is dropped.")
+    found = dict(as_object(said) or {})
+    if not found and stored is not None:
+        del body["database"]
+        found = {"type": "database", **stored}
+    return found
+
+
+def _kind(item: Item, said: Json, source: dict[str, Any], remarks: Remarks) -> str:
+    """Where the value comes from, by what the entry says or, if it does not, by what it has."""
+    by_section = SECTIONS.get(item.section, "")
+    if said is not None:
+        kind = said if isinstance(said, str) else preview(said)
+    elif by_section:
+        kind = by_section
+    else:
+        kinds = {"collection": "database", "env_var": "environment", "value": "static"}
+        kind = next((kinds[key] for key in kinds if source.get(key) is not None), "runtime")
+        if item.section:
+            remarks.assumed.append(f"It said no source; it is taken as {kind!r}.")
+    return "flag" if by_section == kind == "derived" else kind
+
+
+def _was(item: Item, said: Json) -> str:
+    source = f"source type {preview(said)}" if said is not None else ""
+    if item.section == "definitions":
+        return source or "no source"
+    shape = f"older shape {item.section!r}" if item.section else "older shape without sections"
+    return f"{shape}, {source}" if source else shape
+
+
+def _rewrite(draft: Draft) -> dict[str, Any] | None:
+    """The definition of today; what has no counterpart is remarked."""
+    source = convert_source(draft)
+    if source is None:
+        return None
+    entry = fit(draft, source)
+    definition = probe(draft.name, entry.get("type"), entry.get("enum"))
+    triggers: list[dict[str, Any]] = []
+    for trigger in as_array(source.get("triggers")) or ():
+        if (why := fault_of(definition, trigger)) is None:
+            triggers.append(trigger)
+        else:
+            draft.remarks.lost.append(f"Trigger {preview(trigger)} is dropped: {why}.")
+    if "triggers" in source:
+        source["triggers"] = triggers
+    draft.remarks.drop(draft.source, "the source")
+    draft.remarks.drop(draft.body, "the variable")
+    found = accepted(draft.name, {**entry, "source": source})
+    for fault in faults(found) if found else ():
+        draft.remarks.lost.append(f"Key {fault.key!r} is dropped: {fault.why}")
+        del entry[fault.key]
+    return {**entry, "source": source}

@@ -1,0 +1,167 @@
+"""Types and values of older entries, made to fit each other."""
+
+import re
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+
+from turnloom.kernel.values import Json, as_array, kind_of, preview, type_names
+from turnloom.variables.logic.migration.layout import is_text
+from turnloom.variables.logic.migration.notes import Remarks
+from turnloom.variables.logic.triggers import definition_model
+from turnloom.variables.logic.types import coerce, misfit
+from turnloom.variables.spec import Definition
+
+# What free-text types mean.
+_WORDS = {
+    "string": ("str", "string", "text", "uuid", "id", "url", "date", "datetime", "enum"),
+    "integer": ("int", "integer", "long"),
+    "number": ("number", "numeric", "float", "double", "decimal"),
+    "boolean": ("bool", "boolean", "flag"),
+    "object": ("object", "dict", "dictionary", "map", "mapping"),
+    "document": ("document",),
+    "array": ("array", "list", "tuple", "set", "sequence"),
+}
+_TYPES = {word: declared for declared, words in _WORDS.items() for word in words}
+_SILENT = ("optional", "null", "none")
+
+
+@dataclass(slots=True)
+class Draft:
+    """An entry on its way: what it says of itself, its source, and the remarks so far.
+
+    What is understood is taken out of `body` and `source`; what stays has no counterpart.
+    """
+
+    name: str
+    kind: str
+    body: dict[str, Any]
+    source: dict[str, Any]
+    database: str | None = None
+    remarks: Remarks = field(default_factory=Remarks)
+
+
+class _Read(NamedTuple):
+    """A free-text type: the type it means, or the one to use when no value says more."""
+
+    known: str | None = None
+    loose: str | None = None
+
+
+def fit(draft: Draft, source: dict[str, Any]) -> dict[str, Any]:
+    """What is said of a variable beside its source, with a type that its values have."""
+    word = draft.body.pop("type", None)
+    key = "value" if source["type"] == "static" else "default"
+    sample = source.get(key)
+    declared = _type(draft, source, word, sample)
+    if sample is not None and declared and misfit(probe(draft.name, declared), sample):
+        declared, source[key] = _reconcile(draft, declared, sample, key)
+    entry: dict[str, Any] = {"type": declared} if declared else {}
+    entry.update(_described(draft, declared, source.get(key)))
+    return entry
+
+
+def probe(name: str, declared: str | None, enum: Json = None) -> Definition:
+    """A definition to ask whether values fit."""
+    source = {"type": "static", "value": None}
+    return Definition.model_validate(
+        {"name": name, "type": declared or None, "enum": enum, "source": source}
+    )
+
+
+def accepted(name: str, entry: Json) -> Definition | None:
+    """The entry as today's model, if it is one."""
+    try:
+        return definition_model().model_validate({**entry, "name": name})
+    except ValidationError:
+        return None
+
+
+def _type(draft: Draft, source: dict[str, Any], word: Json, sample: Json) -> str:
+    """The declared type; empty when a static variable says none."""
+    read = _read(word)
+    if read.known is not None:
+        found = read.known
+    elif sample is not None and (word is not None or source["type"] != "static"):
+        found = kind_of(sample) if kind_of(sample) in type_names else "string"
+    else:
+        found = read.loose or _guess(draft, source)
+    if word is None:
+        if found:
+            draft.remarks.assumed.append(f"It had no type; {found!r} is assumed.")
+    elif read == _Read():
+        what = f"{found!r} is assumed" if found else "the type is dropped"
+        draft.remarks.lost.append(f"Type {preview(word)} is not known; {what}.")
+    elif found != word:
+        draft.remarks.assumed.append(f"Type {preview(word)} is now {found!r}.")
+    return found
+
+
+def _read(word: Json) -> _Read:
+    """What a free-text type means; `list[str]`, `Optional[int]` and `["string", "null"]` do too."""
+    text = " ".join(str(each) for each in as_array(word) or [word]).lower()
+    words = [each for each in re.findall(r"[a-z]+", text) if each not in _SILENT]
+    if not words:
+        return _Read()
+    return _Read(loose="object") if words[0] == "json" else _Read(known=_TYPES.get(words[0]))
+
+
+def _guess(draft: Draft, source: dict[str, Any]) -> str:
+    """The type of a variable of which neither a type nor a value is known."""
+    if source["type"] == "static":
+        return ""
+    values = [each.get("value", True) for each in source.get("triggers", ()) if "agent" in each]
+    if values and kind_of(values[0]) in type_names:
+        return kind_of(values[0])
+    return "boolean" if source["type"] == "derived" and draft.kind == "flag" else "string"
+
+
+def _reconcile(draft: Draft, declared: str, sample: Json, key: str) -> tuple[str, Json]:
+    """A type and a value that fit, of two that do not."""
+    said = f"{preview(sample)} is not {type_names.get(declared, 'an object')}"
+    if key == "value":
+        found = kind_of(sample) if kind_of(sample) in type_names else ""
+        draft.remarks.lost.append(f"Value {said}; the type is now {found or 'left out'!r}.")
+        return found, sample
+    if declared == "integer" and isinstance(sample, float):
+        draft.remarks.assumed.append(f"Default {said}; the type is now 'number'.")
+        return "number", sample
+    if isinstance(sample, str | int | float):
+        text = sample if isinstance(sample, str) else str(sample).lower()
+        coerced = coerce(probe(draft.name, declared), text)
+        if not coerced.failed and not coerced.note:
+            draft.remarks.assumed.append(f"Default {said}; it is now {coerced.value!r}.")
+            return declared, coerced.value
+    draft.remarks.lost.append(f"Default {said}; the variable starts as null.")
+    return declared, None
+
+
+def _described(draft: Draft, declared: str, sample: Json) -> dict[str, Any]:
+    """The other keys of a definition, as far as they are what they must be."""
+    kept: dict[str, Any] = {}
+    for key in ("description", "enum", "secret", "gate", "required", "max_chars"):
+        value = draft.body.pop(key, None)
+        if value is None:
+            continue
+        if _is_sound(draft.name, key, value, declared, sample):
+            kept[key] = value
+        else:
+            draft.remarks.lost.append(f"Key {key!r} cannot be {preview(value)}; it is dropped.")
+    return kept
+
+
+def _is_sound(name: str, key: str, value: Json, declared: str, sample: Json) -> bool:
+    match key:
+        case "description":
+            return value == "" or is_text(value)
+        case "enum":
+            allowed = as_array(value)
+            plain = probe(name, declared)
+            if allowed is None or any(misfit(plain, each) for each in allowed):
+                return False
+            return not misfit(probe(name, declared, allowed), sample)
+        case "max_chars":
+            return kind_of(value) == "integer" and value > 0
+        case _:
+            return isinstance(value, bool)

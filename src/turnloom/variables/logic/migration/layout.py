@@ -1,0 +1,140 @@
+"""The entries of a file of any shape, in order, with their names."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from turnloom.kernel.values import Json, as_array, as_object, kind_of, preview
+
+OUTER = "context_variables"
+TODAY = ("definitions", "agents")
+VIEWS = ("agents", "exposures")
+
+# Where variables stand, and what an entry there is unless it says otherwise.
+SECTIONS = {
+    "definitions": "",
+    "variables": "",
+    "defined_variables": "",
+    OUTER: "",
+    "database_variables": "database",
+    "environment_variables": "environment",
+    "declarative_variables": "static",
+    "derived_variables": "derived",
+    "derived": "derived",
+    "runtime_variables": "runtime",
+}
+_DATABASES = ("database_name", "default_database_name", "default_database")
+
+# The keys of older shapes, which today's shape does not have.
+OLDER = frozenset({*SECTIONS, *VIEWS, "schema_overview", *_DATABASES}) - {*TODAY, OUTER}
+_BARE = frozenset({"type", "default", "enum", "value", "source", "description", "triggers"})
+
+
+class Item(NamedTuple):
+    """One entry of a file: where it stands, its name, and why it cannot be read, if so."""
+
+    where: str
+    name: str
+    section: str
+    value: Json
+    today: bool = False
+    fault: str = ""
+
+
+class Layout(NamedTuple):
+    """The entries of a file, whether it is arranged as today, and its default database."""
+
+    items: list[Item]
+    today: bool
+    database: str | None
+
+
+def read(value: Json) -> Layout:
+    """The entries of a file of any shape."""
+    root = {OUTER: value} if as_array(value) is not None else as_object(value)
+    if root is None:
+        fault = f"The file holds {kind_of(value)}, not an object; nothing could be read from it."
+        return Layout([Item("", "", "", None, fault=fault)], False, None)
+    parts = list(_parts(root))
+    items = [item for key, part in parts for item in _items(key, part)]
+    return Layout(items, _is_today(value), _database(parts))
+
+
+def _parts(root: dict[str, Any]) -> Iterator[tuple[str, Json]]:
+    """The sections of a file, out of whatever they are wrapped in."""
+    for key, part in root.items():
+        inner = as_object(part)
+        wraps = key == OUTER or (key == "variables" and any(k in SECTIONS for k in inner or ()))
+        if wraps and inner is not None:
+            yield from _parts(inner)
+        else:
+            yield str(key), part
+
+
+def _is_today(value: Json) -> bool:
+    root = as_object(value)
+    if root is not None and OUTER in root:
+        root = as_object(root[OUTER]) if len(root) == 1 else None
+    return root is not None and all(key in TODAY for key in root)
+
+
+def _database(parts: Sequence[tuple[str, Json]]) -> str | None:
+    """The database that variables are read from when they name none."""
+    for key, part in parts:
+        named = (as_object(part) or {}).get("database_name") if key == "schema_overview" else part
+        if (key == "schema_overview" or key in _DATABASES) and is_text(named):
+            return named
+    return None
+
+
+def _items(key: str, part: Json) -> Iterator[Item]:
+    if key in SECTIONS or key in VIEWS:
+        yield from _section(key, part)
+    elif key == "schema_overview":
+        fault = "There is no overview of a database's schema; declare the fields that agents need."
+        yield Item(key, key, "", part, fault=fault)
+    elif key in _DATABASES:
+        fault = f"{preview(part)} is written into the variables that name no database."
+        yield Item(key, key, "", part, fault=fault)
+    elif is_text(key) and _BARE & (as_object(part) or {}).keys():
+        yield Item(key, key, "", part)
+    else:
+        yield Item(key, key, "", part, fault=f"{preview(part)} is not understood.")
+
+
+def _section(section: str, part: Json) -> Iterator[Item]:
+    today = section in TODAY
+    if (mapping := as_object(part)) is not None:
+        for name, value in mapping.items():
+            fault = "" if is_text(name) else f"{preview(name)} is not a name."
+            yield Item(f"{section}.{name}", str(name), section, value, today, fault)
+    elif (entries := as_array(part)) is not None:
+        for number, value in enumerate(entries):
+            yield _listed(f"{section}[{number}]", section, value)
+    elif part is not None:
+        fault = f"{preview(part)} is neither an object nor an array."
+        yield Item(section, section, section, part, fault=fault)
+
+
+def _listed(where: str, section: str, value: Json) -> Item:
+    """An entry of a list, by the name it gives itself."""
+    entry = as_object(value)
+    if entry is None:
+        return Item(where, "", section, value, fault=f"{preview(value)} is not an object.")
+    for key in name_keys(section):
+        name: Json = entry.get(key)
+        if is_text(name):
+            rest = {other: said for other, said in entry.items() if other != key}
+            return Item(where, name, section, rest, section in TODAY and key == "name")
+    return Item(where, "", section, value, fault=f"It has no name: {preview(value)}.")
+
+
+def is_text(value: Json) -> bool:
+    """Whether a value is a text of at least one character that can be written down."""
+    if not isinstance(value, str):
+        return False
+    return value != "" and value == value.encode(errors="replace").decode()
+
+
+def name_keys(section: str) -> tuple[str, ...]:
+    """The keys under which entries of a list say their name."""
+    return ("agent", "agent_name", "name") if section in VIEWS else ("name", "key")

@@ -1,0 +1,211 @@
+"""First values: what each declaration gives, from readings of the world taken before."""
+
+from collections.abc import Iterator, Mapping
+from itertools import starmap
+from typing import NamedTuple
+
+import msgspec
+
+from turnloom.kernel.values import Json, writable
+from turnloom.variables.events import ContextLoaded, ContextSuppressed, Loaded
+from turnloom.variables.logic.paths import steps, value_at
+from turnloom.variables.logic.secrets import mark
+from turnloom.variables.logic.types import FALSE, Coerced, coerce, misfit
+from turnloom.variables.spec import (
+    BAKED_IN,
+    Database,
+    Definition,
+    Derived,
+    FromEnvironment,
+    Static,
+    Variables,
+)
+
+PRODUCTION = "ENVIRONMENT"
+INCLUDE_SCHEMA = "CONTEXT_INCLUDE_SCHEMA"
+
+
+class Gates(NamedTuple):
+    """What this deployment leaves out."""
+
+    production: bool
+    no_databases: bool
+
+
+class Found(NamedTuple):
+    """What a document store gave for a variable: a document, or why there is none."""
+
+    document: Mapping[str, Json] | None
+    problem: str = ""
+
+
+class Readings(NamedTuple):
+    """What the world said: gates, environment variables by name, documents by variable."""
+
+    gates: Gates
+    environment: Mapping[str, str | None]
+    documents: Mapping[str, Found]
+
+
+class Resolved(NamedTuple):
+    """The first values of a run: on record, and the secrets among them in memory."""
+
+    loaded: ContextLoaded
+    suppressed: tuple[ContextSuppressed, ...]
+    secrets: Mapping[str, Json]
+
+
+def gates(production: str | None, include_schema: str | None) -> Gates:
+    """The gates that two environment variables set."""
+    excluded = include_schema is not None and include_schema.strip().lower() in FALSE
+    return Gates((production or "").strip().lower() == "production", excluded)
+
+
+def flags(variables: Variables, closed: Gates) -> Iterator[tuple[Definition, FromEnvironment]]:
+    """The flags to read: declared ones, and those baked in that no definition replaces."""
+    return iter(()) if closed.production else _flags(variables)
+
+
+def lookups(variables: Variables, closed: Gates) -> Iterator[tuple[Definition, Database]]:
+    """The variables to look up in databases."""
+    for definition in variables.definitions.values():
+        if isinstance(definition.source, Database) and not closed.no_databases:
+            yield definition, definition.source
+
+
+def resolve(variables: Variables, base: Mapping[str, Json], readings: Readings) -> Resolved:
+    """The first value of everything: ids, flags, then definitions in declared order."""
+    found = [Loaded(name, "base", value) for name, value in base.items()]
+    baked = [(d, s) for d, s in flags(variables, readings.gates) if d.name in BAKED_IN]
+    found += [_flag(d, s, readings) for d, s in baked if d.name not in variables.definitions]
+    secrets: dict[str, Json] = {}
+    for definition in variables.definitions.values():
+        each = _resolve(definition, readings)
+        if each is not None:
+            found.append(_hidden(each, secrets) if definition.secret else each)
+    suppressed = tuple(_suppressed(variables, readings))
+    return Resolved(ContextLoaded(tuple(found)), suppressed, secrets)
+
+
+def purge(resolved: Resolved) -> tuple[Resolved, list[str]]:
+    """What may be handed out: once more, nothing that is suppressed; and what was found."""
+    closed = {name for each in resolved.suppressed for name in each.names}
+    kept = [each for each in resolved.loaded.values if each.name not in closed]
+    found = [each.name for each in resolved.loaded.values if each.name in closed]
+    return resolved._replace(loaded=ContextLoaded(tuple(kept))), found
+
+
+def missing(variables: Variables, resolved: Resolved) -> list[str]:
+    """Why required variables have no value."""
+    values = {each.name: each for each in resolved.loaded.values}
+    return [
+        f"{name!r} is required and has no value: {_reason(values.get(name))}"
+        for name, definition in variables.definitions.items()
+        if definition.required and _is_missing(values.get(name))
+    ]
+
+
+def _is_missing(found: Loaded | None) -> bool:
+    return found is None or found.value is None
+
+
+def _reason(found: Loaded | None) -> str:
+    if found is None:
+        return "this deployment does not have it"
+    return f"{found.note or 'unset'} ({found.origin or found.source})"
+
+
+def _hidden(found: Loaded, secrets: dict[str, Json]) -> Loaded:
+    """A secret as it may be written."""
+    secrets[found.name] = found.value
+    value = None if found.value is None else mark(found.name)
+    return Loaded(found.name, found.source, value, None, found.defaulted, found.note, found.origin)
+
+
+def _resolve(definition: Definition, readings: Readings) -> Loaded | None:
+    match definition.source:
+        case Static(value=value):
+            return Loaded(definition.name, "static", value)
+        case Derived(default=default):
+            return Loaded(definition.name, "derived", default, defaulted=True)
+        case FromEnvironment():
+            closed = readings.gates.production
+            return None if closed else _flag(definition, definition.source, readings)
+        case Database():
+            closed = readings.gates.no_databases
+            return None if closed else _stored(definition, definition.source, readings)
+
+
+def _flag(definition: Definition, source: FromEnvironment, readings: Readings) -> Loaded:
+    text, origin = readings.environment.get(source.env_var), f"env {source.env_var}"
+    name = definition.name
+    if text is None:
+        return Loaded(name, "environment", source.default, None, True, "", origin)
+    coerced = coerce(definition, text)
+    value = source.default if coerced.failed else coerced.value
+    raw = writable(text)
+    return Loaded(name, "environment", value, raw, coerced.failed, coerced.note, origin)
+
+
+def _stored(definition: Definition, source: Database, readings: Readings) -> Loaded:
+    found = readings.documents.get(definition.name, Found(None, "not_found"))
+    place = f"{source.database_name}." if source.database_name else ""
+    origin = f"{place}{source.collection}.{source.field} by {source.search_by}"
+    if found.document is None:
+        return _default(definition, source, found.problem or "not_found", origin)
+    value = _ordered(value_at(found.document, steps(source.field)))
+    if value is None:
+        return _default(definition, source, "not_found", origin)
+    fitting = _fit(definition, value)
+    if fitting.failed:
+        return _default(definition, source, fitting.note, origin)
+    return Loaded(definition.name, "database", fitting.value, None, False, fitting.note, origin)
+
+
+def _ordered(value: Json) -> Json:
+    """A value whose objects have their keys in one order: each database keeps another one."""
+    return msgspec.to_builtins(value, order="sorted")
+
+
+def _default(definition: Definition, source: Database, note: str, origin: str) -> Loaded:
+    return Loaded(definition.name, "database", source.default, None, True, note, origin)
+
+
+def _fit(definition: Definition, value: Json) -> Coerced:
+    problem = misfit(definition, value)
+    if not problem:
+        return Coerced(value)
+    if isinstance(value, str):
+        return coerce(definition, value)
+    return Coerced(None, f"{problem}; the default is used", True)
+
+
+def _suppressed(variables: Variables, readings: Readings) -> Iterator[ContextSuppressed]:
+    closed = tuple(definition.name for definition, _ in _flags(variables))
+    if readings.gates.production and closed:
+        yield ContextSuppressed(closed, "ENVIRONMENT=production has no environment variables")
+    stored = tuple(
+        name
+        for name, definition in variables.definitions.items()
+        if isinstance(definition.source, Database)
+    )
+    if readings.gates.no_databases and stored:
+        yield ContextSuppressed(stored, "CONTEXT_INCLUDE_SCHEMA leaves database variables out")
+
+
+def _baked_in(name: str, env_var: str) -> tuple[Definition, FromEnvironment]:
+    source = FromEnvironment(type="environment", env_var=env_var, default=False)
+    return Definition(name=name, type="boolean", source=source), source
+
+
+# Made once: every run has them.
+_BAKED_IN = tuple(starmap(_baked_in, BAKED_IN.items()))
+
+
+def _flags(variables: Variables) -> Iterator[tuple[Definition, FromEnvironment]]:
+    for definition, source in _BAKED_IN:
+        if definition.name not in variables.definitions:
+            yield definition, source
+    for definition in variables.definitions.values():
+        if isinstance(definition.source, FromEnvironment):
+            yield definition, definition.source

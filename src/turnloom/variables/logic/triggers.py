@@ -1,0 +1,248 @@
+"""The kinds of triggers, each with what it listens to: the one place where another is added.
+
+A kind of trigger is a model (what is declared) and a `listen` function: given the declared trigger,
+it tells which facts it hears and what it reads from one. `register` adds yours:
+
+    class Shouted(Setting):
+        type: Literal["shouted"]
+        agent: str
+
+    def listen(trigger, writer):
+        def read(fact, seen):
+            return trigger.value if fact.text.isupper() else UNCHANGED
+
+        return Listener((("agent.text", trigger.agent),), read)
+
+    register(Shouted, listen)
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, NamedTuple, Protocol, Union, get_args
+
+from pydantic import Field, create_model
+
+from turnloom.kernel.values import Json, as_array, as_object
+from turnloom.variables.logic.matching import Reading, reader
+from turnloom.variables.logic.types import same
+from turnloom.variables.spec.definitions import (
+    Database,
+    Definition,
+    Derived,
+    FromEnvironment,
+    Static,
+)
+from turnloom.variables.spec.triggers import (
+    UNCHANGED,
+    AgentText,
+    AgentTurnCount,
+    ContextChange,
+    Function,
+    TimerExpired,
+    ToolResponse,
+    Trigger,
+    UiResponse,
+)
+
+# What a fact is about: its kind, and the agent, tool, variable or timer it names.
+Topic = tuple[str, str]
+
+# The field of each kind of fact that names its subject.
+SUBJECTS = {
+    "run.started": "",
+    "agent.text": "agent",
+    "agent.output": "agent",
+    "user.text": "author",
+    "turn.finished": "agent",
+    "tool.returned": "tool",
+    "tool.failed": "tool",
+    "question.answered": "tool",
+    "context.changed": "name",
+    "timer.expired": "timer",
+}
+
+
+class Seen(Protocol):
+    """What a trigger may look at besides the fact."""
+
+    values: dict[str, Json]
+    turns_of: dict[str, int]
+
+
+class Listener(NamedTuple):
+    """What a trigger hears and what it makes of it: a value, or `UNCHANGED`."""
+
+    topics: tuple[Topic, ...]
+    read: Callable[[Any, Seen], Any]
+    reading: Reading | None = None
+    restarts: Topic | None = None
+
+
+Listen = Callable[[Any, str], Listener]
+
+
+class TriggerKind(NamedTuple):
+    """A kind of trigger: how it is declared, and what it listens to."""
+
+    model: type[Trigger]
+    listen: Listen
+
+
+def _agent_text(trigger: AgentText, writer: str) -> Listener:
+    reading = reader(trigger)
+
+    def read(fact: Any, seen: Seen) -> Any:
+        found = reading.find(fact.text)
+        if found is None:
+            return UNCHANGED
+        return found if trigger.capture is not None else trigger.value
+
+    return Listener((("agent.text", trigger.agent),), read, reading)
+
+
+def _ui_response(trigger: UiResponse, writer: str) -> Listener:
+    if trigger.apply != "auto":
+        return Listener((), _nothing)
+
+    def read(fact: Any, seen: Seen) -> Any:
+        return value_at(fact.value, trigger.response_key)
+
+    return Listener((("question.answered", trigger.tool),), read)
+
+
+def _agent_turn_count(trigger: AgentTurnCount, writer: str) -> Listener:
+    def read(fact: Any, seen: Seen) -> Any:
+        taken = seen.turns_of.get(trigger.agent, 0)
+        return trigger.value if taken == trigger.count else UNCHANGED
+
+    return Listener((("turn.finished", trigger.agent),), read)
+
+
+def _tool_response(trigger: ToolResponse, writer: str) -> Listener:
+    kinds = {"success": ["tool.returned"], "error": ["tool.failed"]}
+    heard = kinds.get(trigger.status, ["tool.returned", "tool.failed"])
+
+    def read(fact: Any, seen: Seen) -> Any:
+        given = getattr(fact, "result", None)
+        if trigger.path is not None and not _agrees(trigger, value_at(given, trigger.path)):
+            return UNCHANGED
+        return trigger.value if trigger.source is None else value_at(given, trigger.source)
+
+    return Listener(tuple((kind, trigger.tool) for kind in heard), read)
+
+
+def _agrees(trigger: ToolResponse, found: Any) -> bool:
+    if found is UNCHANGED:
+        return False
+    if "equals" in trigger.model_fields_set and not same(found, trigger.equals):
+        return False
+    if trigger.contains is None:
+        return True
+    whole = found if isinstance(found, str) else as_array(found) or ()
+    return trigger.contains in whole
+
+
+def _timer_expired(trigger: TimerExpired, writer: str) -> Listener:
+    kind, _, name = trigger.since.partition(":")
+    kinds = {"agent": "turn.finished", "variable": "context.changed"}
+    restarts = (kinds.get(kind, "run.started"), name)
+
+    def read(fact: Any, seen: Seen) -> Any:
+        return trigger.value
+
+    return Listener((("timer.expired", writer),), read, None, restarts)
+
+
+def _context_changed(trigger: ContextChange, writer: str) -> Listener:
+    def read(fact: Any, seen: Seen) -> Any:
+        return trigger.value if same(fact.value, trigger.equals) else UNCHANGED
+
+    return Listener((("context.changed", trigger.variable),), read)
+
+
+def _function(trigger: Function, writer: str) -> Listener:
+    return Listener((), _nothing)
+
+
+def _nothing(fact: Any, seen: Seen) -> Any:
+    return UNCHANGED
+
+
+def value_at(value: Json, path: str) -> Any:
+    """What stands at a dotted path, or `UNCHANGED` when nothing does."""
+    for step in path.split("."):
+        mapping, items = as_object(value), as_array(value)
+        if mapping is not None and step in mapping:
+            value = mapping[step]
+        elif items is not None and step.isdecimal() and int(step) < len(items):
+            value = items[int(step)]
+        else:
+            return UNCHANGED
+    return value
+
+
+TRIGGER_LOADERS: dict[str, TriggerKind] = {}
+
+
+def register(model: type[Trigger], listen: Listen) -> None:
+    """Add a kind of trigger; its name is the literal of the model's `type`."""
+    (name,) = get_args(model.model_fields["type"].annotation)
+    TRIGGER_LOADERS[name] = TriggerKind(model, listen)
+
+
+for _model, _listen in (
+    (AgentText, _agent_text),
+    (UiResponse, _ui_response),
+    (AgentTurnCount, _agent_turn_count),
+    (ToolResponse, _tool_response),
+    (TimerExpired, _timer_expired),
+    (ContextChange, _context_changed),
+    (Function, _function),
+):
+    register(_model, _listen)
+
+
+_models: dict[tuple[str, ...], type[Definition]] = {}
+
+
+def definition_model() -> type[Definition]:
+    """The model of a definition that knows every kind of trigger there is by now."""
+    kinds = tuple(TRIGGER_LOADERS)
+    if kinds not in _models:
+        models = tuple(TRIGGER_LOADERS[kind].model for kind in kinds)
+        triggers = (tuple[_one_of(models), ...], Field(default=(), strict=False))
+        derived = _create("Derived", __base__=Derived, triggers=triggers)
+        source = _one_of((Static, FromEnvironment, Database, derived))
+        _models[kinds] = _create("Definition", __base__=Definition, source=(source, ...))
+    return _models[kinds]
+
+
+# Types that are made while the program runs, which no checker can follow.
+_create: Any = create_model
+_annotated: Any = Annotated
+_union: Any = Union
+
+
+def _one_of(models: tuple[type, ...]) -> Any:
+    return _annotated[_union[models], Field(discriminator="type")]
+
+
+def topic_of(kind: str, fact: Any) -> Topic | None:
+    """What a fact is about, if any trigger can hear it."""
+    field = SUBJECTS.get(kind)
+    if field is None:
+        return None
+    return kind, getattr(fact, field) if field else ""
+
+
+def listeners(
+    definitions: Mapping[str, Definition],
+) -> list[tuple[Definition, Trigger, str, Listener]]:
+    """Every trigger of every derived variable, with its writer's name, in declared order."""
+    found: list[tuple[Definition, Trigger, str, Listener]] = []
+    for definition in definitions.values():
+        if isinstance(definition.source, Derived):
+            for number, trigger in enumerate(definition.source.triggers):
+                writer = f"trigger:{definition.name}[{number}]"
+                listen = TRIGGER_LOADERS[trigger.type].listen
+                found.append((definition, trigger, writer, listen(trigger, writer)))
+    return found

@@ -1,0 +1,99 @@
+"""Declared types: does a value fit, and what does a text from outside become?"""
+
+from typing import NamedTuple
+
+import msgspec
+
+from turnloom.kernel.values import Json, as_array, as_object, kind_of, preview
+from turnloom.variables.logic.secrets import mark
+from turnloom.variables.spec import Definition
+
+TRUE = frozenset({"1", "true", "yes", "on"})
+FALSE = frozenset({"0", "false", "no", "off", ""})
+
+
+class Coerced(NamedTuple):
+    """A text from outside as a value, and what was odd about it."""
+
+    value: Json
+    note: str = ""
+    failed: bool = False
+
+
+def misfit(definition: Definition, value: Json) -> str | None:
+    """Why a value does not fit its definition, or nothing when it does. Null always fits."""
+    if value is None:
+        return None
+    declared = "object" if definition.type == "document" else definition.type
+    found = kind_of(value)
+    if declared and found != declared and not (declared == "number" and found == "integer"):
+        shown = _shown(definition, value)
+        return f"{definition.name!r} is declared {definition.type}, and {shown} is {found}"
+    if definition.enum is not None and not any(same(value, allowed) for allowed in definition.enum):
+        allowed = preview(list(definition.enum))
+        return f"{definition.name!r} allows {allowed}, not {_shown(definition, value)}"
+    if not is_json(value):
+        return f"{definition.name!r} takes JSON, and {_shown(definition, value)} is not"
+    return None
+
+
+def _shown(definition: Definition, value: Json) -> str:
+    return mark(definition.name) if definition.secret else preview(value)
+
+
+def is_json(value: Json) -> bool:
+    """Whether a value is JSON as it stands: written down and read again, it is the same."""
+    try:
+        return same(apart(value), value)
+    except (msgspec.MsgspecError, TypeError, ValueError, RecursionError):
+        return False
+
+
+def apart(value: Json) -> Json:
+    """A JSON value written down and read again: plain, and nobody else changes it."""
+    return msgspec.json.decode(msgspec.json.encode(value))
+
+
+def same(a: Json, b: Json) -> bool:
+    """Equality of JSON values: true is not 1, however deep."""
+    if (one := as_object(a)) is not None and (other := as_object(b)) is not None:
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    if (ones := as_array(a)) is not None and (others := as_array(b)) is not None:
+        return len(ones) == len(others) and all(map(same, ones, others))
+    return a == b and isinstance(a, bool) == isinstance(b, bool)
+
+
+def coerce(definition: Definition, text: str) -> Coerced:
+    """The text of an environment variable as the declared type."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        shown = _shown(definition, text)
+        return Coerced(None, f"{shown} is not UTF-8; the default is used", True)
+    match definition.type:
+        case "boolean":
+            coerced = _boolean(definition, text)
+        case "string":
+            coerced = Coerced(text)
+        case _:
+            coerced = _parsed(definition, text)
+    problem = misfit(definition, coerced.value)
+    return Coerced(None, f"{problem}; the default is used", True) if problem else coerced
+
+
+def _boolean(definition: Definition, text: str) -> Coerced:
+    word = text.strip().lower()
+    if word in TRUE:
+        return Coerced(True)
+    if word in FALSE:
+        return Coerced(False)
+    shown = _shown(definition, text)
+    return Coerced(False, f"{shown} is neither true nor false; taken as false")
+
+
+def _parsed(definition: Definition, text: str) -> Coerced:
+    try:
+        return Coerced(msgspec.json.decode(text))
+    except (msgspec.MsgspecError, RecursionError):
+        shown = _shown(definition, text)
+        return Coerced(None, f"{shown} is not {definition.type}; the default is used", True)

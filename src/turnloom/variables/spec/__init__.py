@@ -1,0 +1,58 @@
+"""What a user declares about context variables."""
+
+from turnloom.variables.spec.context import Context, Desk
+from turnloom.variables.spec.definitions import (
+    BAKED_IN,
+    BASE,
+    RUN_STATUS,
+    Database,
+    Definition,
+    Derived,
+    Exposure,
+    FromEnvironment,
+    Source,
+    Static,
+    Type,
+    Variables,
+)
+from turnloom.variables.spec.triggers import (
+    UNCHANGED,
+    AgentText,
+    AgentTurnCount,
+    ContextChange,
+    Function,
+    Match,
+    TimerExpired,
+    ToolResponse,
+    Trigger,
+    UiResponse,
+    derivation,
+)
+
+__all__ = [
+    "BAKED_IN",
+    "BASE",
+    "RUN_STATUS",
+    "UNCHANGED",
+    "AgentText",
+    "AgentTurnCount",
+    "Context",
+    "ContextChange",
+    "Database",
+    "Definition",
+    "Derived",
+    "Desk",
+    "Exposure",
+    "FromEnvironment",
+    "Function",
+    "Match",
+    "Source",
+    "Static",
+    "TimerExpired",
+    "ToolResponse",
+    "Trigger",
+    "Type",
+    "UiResponse",
+    "Variables",
+    "derivation",
+]

@@ -1,0 +1,89 @@
+"""What a user declares about context variables."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, SerializeAsAny
+
+from turnloom.kernel.models import Declared
+from turnloom.kernel.values import Json
+from turnloom.variables.spec.triggers import Trigger
+
+Type = Literal["string", "integer", "number", "boolean", "object", "array", "document"]
+
+# Seeded into every run, read-only.
+BASE = ("workflow_name", "chat_id", "user_id", "app_id", "enterprise_id")
+
+# Seeded from the environment unless the run is in production or a definition has the name.
+BAKED_IN = {"context_aware": "CONTEXT_AWARE", "monetization_enabled": "MONETIZATION_ENABLED"}
+
+# How a run ended, which hooks after its chat can read.
+RUN_STATUS = "run_status"
+
+
+class Static(Declared):
+    """A constant of the workflow."""
+
+    type: Literal["static"]
+    value: Json
+
+
+class FromEnvironment(Declared):
+    """A feature flag of the deployment; absent in production."""
+
+    type: Literal["environment"]
+    env_var: str = Field(min_length=1)
+    default: Json = None
+
+
+class Database(Declared):
+    """A field of the newest document of a collection that belongs to the run."""
+
+    type: Literal["database"]
+    database_name: str | None = Field(default=None, min_length=1)
+    collection: str = Field(min_length=1)
+    search_by: Literal["workflow_name", "chat_id", "user_id", "app_id", "enterprise_id"]
+    field: str = Field(min_length=1)
+    default: Json = None
+
+
+class Derived(Declared):
+    """A value that the events of the run set."""
+
+    type: Literal["derived"]
+    default: Json = None
+    triggers: tuple[SerializeAsAny[Trigger], ...] = Field(default=(), strict=False)
+
+
+Source = Static | FromEnvironment | Database | Derived
+
+
+class Definition(Declared):
+    """One variable: its type, what it is for, and where its value comes from."""
+
+    name: str = Field(min_length=1)
+    type: Type | None = None
+    description: str = ""
+    enum: tuple[Any, ...] | None = Field(default=None, strict=False)
+    required: bool = False
+    secret: bool = False
+    gate: bool = False
+    max_chars: int | None = Field(default=None, ge=1)
+    source: Annotated[Source, Field(discriminator="type")]
+
+
+class Exposure(Declared):
+    """Which variables an agent's prompt shows, and how."""
+
+    name: str
+    variables: tuple[str, ...] = Field(default=(), strict=False)
+    template: str | None = None
+    header: str | None = None
+    placement: Literal["append", "prepend", "replace"] = "append"
+    null_label: str = "null"
+
+
+class Variables(Declared):
+    """All variables of a workflow and who sees them."""
+
+    definitions: dict[str, Definition] = {}
+    exposures: dict[str, Exposure] = {}

@@ -1,0 +1,178 @@
+"""What can change a derived variable."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from enum import Enum
+from typing import Any, Literal, TypeVar
+
+from pydantic import Field, field_validator, model_validator
+
+from turnloom.kernel.durations import seconds
+from turnloom.kernel.models import Declared
+from turnloom.kernel.values import Json
+
+
+class _Unchanged(Enum):
+    UNCHANGED = "unchanged"
+
+
+# What a trigger gives when it leaves its variable alone.
+UNCHANGED = _Unchanged.UNCHANGED
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def derivation(function: F) -> F:
+    """Register a function of `derivations.py` for `function` triggers, under its own name."""
+    function.is_derivation = True  # pyright: ignore[reportFunctionMemberAccess]
+    return function
+
+
+class Trigger(Declared):
+    """Something that sets a variable when it happens. Each kind of trigger is a subclass."""
+
+    type: Any
+    once: bool = False
+
+    @property
+    def values(self) -> tuple[Json, ...] | None:
+        """The values it can set, or nothing when only the event tells."""
+        return None
+
+
+class Setting(Trigger):
+    """A trigger that sets a declared value."""
+
+    value: Json = True
+
+    @property
+    def values(self) -> tuple[Json, ...] | None:
+        """The declared value."""
+        return (self.value,)
+
+
+class Match(Declared):
+    """What a text must be like; all that is said must hold."""
+
+    equals: str | None = None
+    contains: str | None = None
+    regex: str | None = None
+
+    @model_validator(mode="after")
+    def _says_something(self) -> "Match":
+        if self.equals is None and self.contains is None and self.regex is None:
+            raise ValueError("'match' is empty. Say `equals`, `contains` or `regex`.")
+        return self
+
+
+class AgentText(Setting):
+    """Fires when a message of an agent matches; `capture` takes a group of the pattern instead."""
+
+    type: Literal["agent_text"]
+    agent: str
+    match: Match
+    capture: int | str | None = None
+    trim: bool = True
+    ignore_case: bool = True
+    exact: bool = False
+    hide: bool = False
+
+    @model_validator(mode="after")
+    def _captures_from_a_pattern(self) -> "AgentText":
+        if self.capture is not None and self.match.regex is None:
+            raise ValueError("'capture' takes a group of `match.regex`, and there is none. Add it.")
+        if self.capture is not None and "value" in self.model_fields_set:
+            raise ValueError("'capture' and 'value' both say what is set. Keep one.")
+        return self
+
+    @property
+    def values(self) -> tuple[Json, ...] | None:
+        """The declared value, unless the text tells."""
+        return None if self.capture is not None else (self.value,)
+
+
+class UiResponse(Trigger):
+    """The answer that a UI tool got, under a key; `apply: auto` lets the runtime set it."""
+
+    type: Literal["ui_response"]
+    tool: str
+    response_key: str
+    apply: Literal["tool", "auto"] = "tool"
+
+
+class AgentTurnCount(Setting):
+    """Fires when an agent has taken so many turns."""
+
+    type: Literal["agent_turn_count"]
+    agent: str
+    count: int = Field(ge=1)
+
+
+class ToolResponse(Setting):
+    """Fires when a tool returned, or failed; `from` takes a part of what it gave instead."""
+
+    type: Literal["tool_response"]
+    tool: str
+    status: Literal["success", "error", "any"] = "success"
+    path: str | None = None
+    equals: Json = None
+    contains: str | None = None
+    source: str | None = Field(default=None, alias="from")
+
+    @model_validator(mode="after")
+    def _sets_one_thing(self) -> "ToolResponse":
+        if self.source is not None and "value" in self.model_fields_set:
+            raise ValueError("'from' and 'value' both say what is set. Keep one.")
+        compares = "equals" in self.model_fields_set or self.contains is not None
+        if compares and self.path is None:
+            raise ValueError("'equals' and 'contains' compare what stands at `path`. Say it.")
+        return self
+
+    @property
+    def values(self) -> tuple[Json, ...] | None:
+        """The declared value, unless the tool tells."""
+        return None if self.source is not None else (self.value,)
+
+
+class TimerExpired(Setting):
+    """Fires some time after something: the start, an agent's turn, a variable's change."""
+
+    type: Literal["timer_expired"]
+    after: float = Field(gt=0)
+    since: str = "run_start"
+
+    @field_validator("after", mode="before")
+    @classmethod
+    def _reads_a_duration(cls, given: Any) -> Any:
+        return seconds(given) if isinstance(given, str) else given
+
+    @field_validator("since")
+    @classmethod
+    def _names_something(cls, given: str) -> str:
+        kind, _, name = given.partition(":")
+        if given == "run_start" or (kind in ("agent", "variable") and name):
+            return given
+        raise ValueError(
+            f"'since' is {given!r}. Write `run_start`, `agent:NAME` or `variable:NAME`."
+        )
+
+    @property
+    def delay(self) -> timedelta:
+        """How long after."""
+        return timedelta(seconds=self.after)
+
+
+class ContextChange(Setting):
+    """Fires when another variable takes a value."""
+
+    type: Literal["context_changed"]
+    variable: str
+    equals: Json
+
+
+class Function(Trigger):
+    """Asks a function registered in the workflow's `derivations.py`."""
+
+    type: Literal["function"]
+    function: str

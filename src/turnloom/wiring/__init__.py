@@ -1,0 +1,58 @@
+"""Which adapter stands behind which port; settings. Adapters are imported when they are used."""
+
+from turnloom.wiring.collections import (
+    PATH,
+    Collections,
+    open_search,
+    read_document,
+    texts_below,
+    token_counter,
+)
+from turnloom.wiring.flows import flows_in, is_code
+from turnloom.wiring.folders import Folders
+from turnloom.wiring.parts import (
+    Doors,
+    Parts,
+    assemble,
+    declared,
+    open_artifacts,
+    open_documents,
+    open_store,
+    read_part,
+    workflows_below,
+    write_back,
+)
+from turnloom.wiring.plans import describe_staff
+from turnloom.wiring.programs import examine as examine_code
+from turnloom.wiring.records import Records
+from turnloom.wiring.settings import DEFAULT_STORE, Chosen, Settings, in_force, settings
+
+__all__ = [
+    "DEFAULT_STORE",
+    "PATH",
+    "Chosen",
+    "Collections",
+    "Doors",
+    "Folders",
+    "Parts",
+    "Records",
+    "Settings",
+    "assemble",
+    "declared",
+    "describe_staff",
+    "examine_code",
+    "flows_in",
+    "in_force",
+    "is_code",
+    "open_artifacts",
+    "open_documents",
+    "open_search",
+    "open_store",
+    "read_document",
+    "read_part",
+    "settings",
+    "texts_below",
+    "token_counter",
+    "workflows_below",
+    "write_back",
+]

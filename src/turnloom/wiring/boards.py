@@ -1,0 +1,207 @@
+"""Boards as definitions of runs: their plan, and the code behind it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from turnloom.agents.spec import Engine
+from turnloom.assembly.service.providers import FilteredContextProvider
+from turnloom.assembly.spec import Chosen
+from turnloom.assembly.spec.assemblies import Assembly
+from turnloom.assembly.spec.means import ReaderSearch, no_search
+from turnloom.board.spec import TypeRegistry
+from turnloom.errors import PlanChanged, UsageError
+from turnloom.guards.spec import NO_GUARDS, Guards
+from turnloom.log.events import RunStarted
+from turnloom.reaction.logic.checking import refuse_guards, refuse_problems, refuse_sources
+from turnloom.reaction.logic.plans import make_plan, plan_diff, subscription_digest
+from turnloom.reaction.logic.reacting import Reacting
+from turnloom.reaction.service.products import BoardProducts
+from turnloom.reaction.spec import ContextFilter, Member, Plan
+from turnloom.reaction.spec.builder import AgentBuilder
+from turnloom.runtime.service.boards import collecting
+from turnloom.runtime.service.users import ask_user_code
+from turnloom.runtime.spec import Loaded, Staff
+from turnloom.variables.logic.derivation import Triggers
+from turnloom.wiring.collections import comparing, counter_for
+from turnloom.wiring.declared import read_code_hooks, read_guards, read_variables, toolkit_of
+from turnloom.wiring.models import Models
+
+# What the root of a run says that belongs to a board.
+ROOT = "board:"
+
+# Seconds that it may take to say whether a value may be published.
+DEADLINE = 5.0
+
+
+@dataclass(slots=True)
+class BoardDeclaration:
+    """A board as a program declares it, agent by agent."""
+
+    name: str
+    types: TypeRegistry
+    limit: int
+    variables: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    hooks: Sequence[Mapping[str, Any]] = ()
+    guards: Guards | Mapping[str, Any] | None = None
+    builders: dict[str, AgentBuilder] = field(default_factory=dict[str, AgentBuilder])
+
+
+class Boards:
+    """The boards of an app; `engine` answers for agents that are given none, `search` finds what
+    their sources look for, and `models` is what asks models."""
+
+    def __init__(
+        self, engine: Engine | None, search: ReaderSearch = no_search, models: Models | None = None
+    ) -> None:
+        self._engine = engine
+        self._search = search
+        self._models = models or Models()
+        self._declared: dict[str, BoardDeclaration] = {}
+        self._current: dict[str, Loaded] = {}
+        self._known: dict[tuple[str, str], Loaded] = {}
+
+    def declare(self, declaration: BoardDeclaration) -> None:
+        """Know a board.
+
+        Raises:
+            UsageError: there is one of this name.
+        """
+        if declaration.name in self._declared:
+            raise UsageError(
+                f"This app has a board {declaration.name!r} already. Give the other one a name: "
+                "`app.board(name=…)`."
+            )
+        self._declared[declaration.name] = declaration
+
+    def change(self, name: str) -> None:
+        """Take notice that a board is declared differently now."""
+        self._current.pop(name, None)
+
+    def load(self, name: str) -> Loaded:
+        """A board as it is declared now.
+
+        Raises:
+            UsageError: it cannot work as it is declared.
+            DefinitionError: its variables, hooks or sources do not pass their check.
+        """
+        loaded = self._current.get(name)
+        if loaded is None:
+            loaded = self._current[name] = self._make(self._declared[name])
+            self._known[name, loaded.definition] = loaded
+        return loaded
+
+    def restore(self, started: RunStarted, text: str) -> Loaded:
+        """The board as a run began with it, whose plan has this text.
+
+        Raises:
+            UsageError: this program does not declare the board.
+            PlanChanged: it declares it differently.
+        """
+        name = started.workflow
+        if name not in self._declared:
+            raise UsageError(
+                f"This run belongs to board {name!r}, which this program does not declare. Go on "
+                f"with it where `app.board({name!r})` and its agents are declared: "
+                "`await board.resume()`."
+            )
+        current = self.load(name)
+        plan = _plan(current)
+        if started.collects and self._collects(plan, started):
+            return collecting(current, started.collects)
+        if not started.collects and (name, started.definition) in self._known:
+            return self._known[name, started.definition]
+        differs = plan_diff(text, plan.text)
+        raise PlanChanged(
+            f"Board {name!r} was declared differently when this run began, and is not run "
+            f"otherwise. Declare it as it was, or cancel the run.\n{differs}".rstrip()
+        )
+
+    def _collects(self, plan: Plan, started: RunStarted) -> bool:
+        agent = plan.members.get(started.collects.rpartition("#")[0])
+        found = [s for s in agent.subscriptions if s.id == started.collects] if agent else []
+        return any(subscription_digest(plan, each) == started.definition for each in found)
+
+    def _make(self, declared: BoardDeclaration) -> Loaded:
+        members = [builder.member() for builder in declared.builders.values()]
+        where = f"{ROOT}{declared.name}"
+        models = {each.agent.name: each.agent.model for each in members}
+        guards = read_guards(where, declared.guards, models)
+        said = guards if guards != NO_GUARDS else None
+        beside = {"variables": declared.variables, "hooks": declared.hooks, "guards": said}
+        plan = make_plan(declared.name, members, declared.limit, declared.types, beside)
+        refuse_problems(plan)
+        toolkit, tools = toolkit_of({name: each.tools for name, each in plan.members.items()})
+        variables, functions = read_variables(where, declared.variables, plan.members, toolkit)
+        refuse_sources(plan, variables.definitions, declared.types)
+        refuse_guards(plan, guards, variables.definitions)
+        hooks, called = read_code_hooks(where, declared.hooks, plan.members)
+        ask = partial(ask_user_code, deadline=DEADLINE)
+        products = {
+            name: BoardProducts(member, declared.types, ask)
+            for name, member in plan.members.items()
+        }
+        triggers = Triggers(variables.definitions, toolkit.aliases)
+        return Loaded(
+            Reacting(plan, variables, triggers, hooks, toolkit, products),
+            {name: self._staff(member) for name, member in plan.members.items()},
+            f"{ROOT}{declared.name}",
+            plan.digest,
+            {},
+            {},
+            functions=functions,
+            tools=tools,
+            hooks=called,
+            contexts=_contexts(plan),
+            types=declared.types,
+            search=self._search,
+            counter=counter_for(each.context for each in plan.members.values()),
+            guards=guards,
+            embedder=comparing(guards),
+        )
+
+    def _staff(self, member: Member) -> Staff:
+        given = [self._models.answering(each) for each in member.engines] or self._common(member)
+        own = [getattr(engine, "context_provider", None) for engine in given]
+        return Staff(
+            tuple(given),
+            _chosen(member.context),
+            tuple(None if each is None else Chosen(each) for each in own),
+            member.components,
+            member.samples,
+            member.score,
+            member.max_concurrency,
+            member.reader,
+        )
+
+    def _common(self, member: Member) -> list[Engine]:
+        """The engine of an agent that is given none."""
+        if self._engine is not None:
+            return [self._models.answering(self._engine)]
+        if self._models.default:
+            return [self._models.answering(self._models.default)]
+        raise UsageError(
+            f"Agent {member.agent.name!r} has no engine. Give it one: `.with_engines(…)`, or one "
+            "for all: `Loom(model=…)` or `Loom(engine=…)`."
+        )
+
+
+def _plan(loaded: Loaded) -> Plan:
+    assert isinstance(loaded.workflow, Reacting)
+    return loaded.workflow.plan
+
+
+def _chosen(context: Chosen | ContextFilter | Assembly | None) -> Chosen | Assembly | None:
+    if not isinstance(context, ContextFilter):
+        return context
+    return Chosen(
+        FilteredContextProvider(
+            context.filters, limit=context.limit, include_state_keys=context.include_state_keys
+        )
+    )
+
+
+def _contexts(plan: Plan) -> dict[str, Chosen]:
+    subscriptions = (s for member in plan.members.values() for s in member.subscriptions)
+    return {each.id: each.context for each in subscriptions if each.context is not None}

@@ -1,0 +1,215 @@
+"""Which adapter stands behind a collection."""
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from importlib.util import find_spec
+from inspect import signature
+from typing import cast
+
+from turnloom.assembly.logic.retrieval import Estimate
+from turnloom.assembly.ports import Embedder, PlainSearch, TokenCounter, VectorSearch, VectorStore
+from turnloom.assembly.service import EmbeddingSearch
+from turnloom.assembly.service.retrieval import space_of
+from turnloom.assembly.spec import Chunking, Document, Matching, RagCollection, RetrievalResult
+from turnloom.assembly.spec.assemblies import Assembly
+from turnloom.assembly.spec.retrieval import Results
+from turnloom.assembly.spec.vectors import Space
+from turnloom.board.spec import Public, Reader, Visibility
+from turnloom.errors import UsageError
+from turnloom.guards.spec import Guards
+from turnloom.kernel.values import Json, preview
+from turnloom.wiring.adapters import adapter
+from turnloom.wiring.settings import Settings
+
+# What a collection is filled and searched through, or what makes that.
+Search = VectorSearch | PlainSearch
+Registered = Search | Callable[[], Search]
+
+# The key of metadata that has the path of a document's file.
+PATH = "path"
+
+
+def token_counter() -> TokenCounter:
+    """The tokenizer that is installed, or else the estimate."""
+    return adapter("splintr").SplintrCounter() if find_spec("splintr") else Estimate()
+
+
+def comparing(guards: Guards) -> Embedder | None:
+    """What compares texts for guards, if they have any compared.
+
+    Raises:
+        UsageError: a package is missing.
+    """
+    detection = guards.loop_detection
+    compares = detection is not None and detection.similarity is not None
+    return adapter("wordllama").WordLlamaEmbedder() if compares else None
+
+
+def counter_for(contexts: Iterable[object]) -> TokenCounter:
+    """What counts the tokens of context; no tokenizer is loaded where nobody has sources."""
+    is_sourced = any(isinstance(each, Assembly) for each in contexts)
+    return token_counter() if is_sourced else Estimate()
+
+
+def open_search(
+    chosen: Settings, name: str, chunking: Chunking, matching: Matching = "vector"
+) -> VectorSearch:
+    """A collection where the settings say; nothing is opened before it is used.
+
+    Raises:
+        UsageError: no collections have such a URL, or a package is missing.
+    """
+    embedder = adapter("wordllama").WordLlamaEmbedder()
+    splitter = adapter("semantic_text_splitter").SemanticSplitter(chunking, token_counter())
+    store = _open_store(chosen.vectors, name, space_of(embedder))
+    return EmbeddingSearch(store, embedder, splitter, matching)
+
+
+def _open_store(url: str, name: str, space: Space) -> VectorStore:
+    scheme = url.partition(":")[0]
+    if scheme == "sqlite":
+        return adapter("sqlite.vectors").SqliteVectors(url.removeprefix("sqlite:"), name, space)
+    if scheme in ("postgresql", "postgres"):
+        return adapter("postgres").PostgresVectors(url, name, space)
+    if url == "memory":
+        return adapter("memory").MemoryVectors()
+    raise UsageError(
+        f"No collections are reached by {scheme!r}. Write `sqlite:FILE`, `postgresql://…` or "
+        "`memory`."
+    )
+
+
+def texts_below(folder: str) -> list[str]:
+    """The files of texts below a folder, by their paths inside it, in order; and the folders in it
+    that cannot be looked into.
+
+    Raises:
+        UsageError: there is no such folder, or it cannot be looked into.
+    """
+    return adapter("files").texts_below(folder)
+
+
+def read_document(
+    folder: str, path: str, metadata: Mapping[str, Json], visibility: Visibility
+) -> Document:
+    """A file of texts as a document for whom it is visible: its path in the folder is its id.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it, or its name, is not text in UTF-8.
+    """
+    text, format = adapter("files").read_text(folder, path)
+    return Document(path, text, {**metadata, PATH: path}, format, visibility)
+
+
+# What makes a collection the same one wherever it is declared, as code that is loaded again does.
+_Likeness = tuple[str, Chunking, Matching]
+
+
+class Collections:
+    """The collections of an app, by name: through what was registered for them, else as the
+    settings say."""
+
+    def __init__(self, chosen: Settings) -> None:
+        self._chosen = chosen
+        self._registered: dict[str, tuple[type[RagCollection], Registered]] = {}
+        self._opened: dict[_Likeness, VectorSearch] = {}
+        # Those that were made here and not given.
+        self._own: list[VectorSearch] = []
+
+    def register(self, collection: type[RagCollection], through: Registered) -> None:
+        """Have a collection filled and searched through an adapter from now on.
+
+        Raises:
+            UsageError: it is no collection, another one has its name, or it is in use.
+        """
+        _check(collection)
+        name = collection.name
+        if self.known(name) not in (None, collection):
+            raise UsageError(
+                f"Two collections are called {name!r}. Give one of them another `name`."
+            )
+        if any(name == opened for opened, *_ in self._opened):
+            raise UsageError(f"Collection {name!r} is in use. Register it before it is first used.")
+        self._registered[name] = collection, through
+
+    @property
+    def names(self) -> Iterable[str]:
+        """What the collections are called that are registered."""
+        return self._registered.keys()
+
+    def known(self, name: str) -> type[RagCollection] | None:
+        """The collection that is registered under a name, if there is one."""
+        return self._registered[name][0] if name in self._registered else None
+
+    def open(self, collection: type[RagCollection]) -> VectorSearch:
+        """What fills and searches a collection; always the same one.
+
+        Raises:
+            UsageError: it is no collection, or a package is missing.
+        """
+        _check(collection)
+        meant = self.known(collection.name) or collection
+        key = meant.name, meant.chunking, meant.matching
+        if key not in self._opened:
+            self._opened[key] = self._make(meant)
+        return self._opened[key]
+
+    async def search(
+        self,
+        collection: type[RagCollection],
+        query: str,
+        top_k: int,
+        min_relevance: float,
+        filters: Mapping[str, Json],
+        reader: Reader,
+        now: datetime,
+        /,
+    ) -> list[RetrievalResult]:
+        """What a collection has that fits a query and the reader may see.
+
+        Raises:
+            UsageError: it is no collection, or a package is missing.
+            CollectionUnavailable: it does not answer.
+        """
+        through = self.open(collection)
+        if "reader" in signature(through.search).parameters:
+            return await through.search(query, top_k, min_relevance, filters, reader, now)
+        found = [*await through.search(query, top_k, min_relevance, filters)]
+        return Results(found, for_all=not any(map(_is_restricted, found)))
+
+    async def aclose(self) -> None:
+        """Close what was made here; what was given stays open."""
+        while self._own:
+            await self._own.pop().aclose()
+
+    def _make(self, collection: type[RagCollection]) -> VectorSearch:
+        _, through = self._registered.get(collection.name, (collection, None))
+        if through is not None and _is_search(through):
+            return cast(VectorSearch, through)
+        if through is None:
+            made = open_search(
+                self._chosen, collection.name, collection.chunking, collection.matching
+            )
+        else:
+            made = cast(Callable[[], VectorSearch], through)()
+        self._own.append(made)
+        return made
+
+
+def _check(collection: object) -> None:
+    if not isinstance(collection, type) or not issubclass(collection, RagCollection):
+        raise UsageError(
+            f"{preview(collection)} is no collection. Declare one with "
+            "`class Name(RagCollection): ...`."
+        )
+
+
+def _is_restricted(result: object) -> bool:
+    """Whether not everybody may see a result."""
+    return isinstance(result, RetrievalResult) and result.visibility != Public()
+
+
+def _is_search(through: object) -> bool:
+    """Whether this is what searches, and not what makes it; a class makes it."""
+    return hasattr(through, "search") and not isinstance(through, type)

@@ -1,0 +1,206 @@
+"""What gives the agents of a workflow context: its `providers.py`, what ships, filters, sources."""
+
+import inspect
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+from turnloom.agents.spec import ProviderChoice
+from turnloom.assembly.service.choices import Choices
+from turnloom.assembly.service.providers import (
+    DefaultCorrelationProvider,
+    FilteredContextProvider,
+    TranscriptProvider,
+)
+from turnloom.assembly.spec import Chosen, ContextProvider, ContextRequest, ContextSlice
+from turnloom.assembly.spec.assemblies import Assembly
+from turnloom.board.spec import TypeRegistry, type_name
+from turnloom.conversation.logic.rosters import PlacedChoice
+from turnloom.errors import UsageError
+from turnloom.kernel.values import nearest, said
+from turnloom.wiring.adapters import adapter
+from turnloom.wiring.code import PROVIDERS, Code, Place
+from turnloom.wiring.sources import Registered, Sources, Where
+
+Make = Callable[..., ContextProvider]
+
+# What can be named without any code; `config` is what they are made with.
+SHIPPED: dict[str, Make] = {
+    "correlation": DefaultCorrelationProvider,
+    "transcript": TranscriptProvider,
+}
+
+
+async def nothing(request: ContextRequest) -> ContextSlice:
+    """Gives nothing, in the place of a provider that can be done without."""
+    return ContextSlice([])
+
+
+# What can also be named as a fallback.
+FALLBACKS: dict[str, Make] = {**SHIPPED, "nothing": lambda: nothing}
+
+_WRITE_IT = "Write `async def NAME(request: ContextRequest) -> ContextSlice`."
+
+
+class Unfit(Exception):
+    """Something that cannot give context, or cannot be asked for: the code of the problem, what it
+    is, and what to do."""
+
+    def __init__(self, code: str, message: str, remedy: str) -> None:
+        super().__init__(code, message, remedy)
+
+
+class Contexts:
+    """The providers that agents choose, and the types of artifacts that these may ask for.
+
+    What cannot be had is a problem of the workflow's code.
+    """
+
+    def __init__(
+        self, code: Code, declared: Mapping[str, Sequence[PlacedChoice]], registered: Registered
+    ) -> None:
+        self._code = code
+        self._declared = declared
+        members = code.members(PROVIDERS) if declared else None
+        self._loads = members is not None
+        self._members: Mapping[str, Any] = members or {}
+        self._made: dict[str, ContextProvider] = {}
+        self._sources = Sources(code, self._members, registered, self._choice)
+
+    def chosen(self) -> dict[str, Chosen | Assembly]:
+        """What gives each agent its context, as far as it can be had."""
+        if not self._loads:
+            return {}
+        made = {agent: self._context(declared) for agent, declared in self._declared.items()}
+        return {agent: context for agent, context in made.items() if context is not None}
+
+    def types(self, beside: TypeRegistry | None) -> TypeRegistry:
+        """The types that the code has, beside those that the app knows."""
+        known = TypeRegistry(beside)
+        for model in filter(type_name, self._members.values()):
+            try:
+                _check_type(model, self._members["__name__"])
+                known.register(model)
+            except Unfit as unfit:
+                self._code.note(self._place(model), *unfit.args)
+            except UsageError as error:
+                self._code.note(self._place(model), "W051", str(error))
+        return known
+
+    def _place(self, model: type) -> Place:
+        """Where the code has a type: the line of its class, or the file if no line has it."""
+        file = self._code.file(self._members["__file__"])
+        if model.__module__ != self._members["__name__"]:
+            return file, 1
+        try:
+            return file, inspect.getsourcelines(model)[1]
+        except OSError:  # a class that was made by a call
+            return file, 1
+
+    def _context(self, declared: Sequence[PlacedChoice]) -> Chosen | Assembly | None:
+        if declared[0].choice.sources:
+            return self._sources.assembly(declared[0])
+        made = [self._choice(each.choice, each.place) for each in declared]
+        choices = [each for each in made if each is not None]
+        return _several(choices) if len(choices) > 1 else next(iter(choices), None)
+
+    def _choice(self, choice: ProviderChoice, at: Where) -> Chosen | None:
+        """The provider that is to be asked, if it can be had."""
+        is_own = choice.provider in self._members
+        arguments, told = ({}, choice.config) if is_own else (choice.config, {})
+        provider: ContextProvider | None = None
+        if choice.filter is not None:
+            provider = FilteredContextProvider(choice.filter)
+        elif choice.provider is not None:
+            provider = self._had(choice.provider, at("provider"), SHIPPED, arguments)
+        fallback: ContextProvider | None = None
+        if choice.fallback is not None:
+            fallback = self._had(choice.fallback, at("fallback"), FALLBACKS, {})
+        if provider is None:
+            return None
+        return Chosen(provider, fallback, choice.timeout_s, told, choice.provider or "")
+
+    def _had(
+        self, name: str, place: Place, known: Mapping[str, Make], arguments: Mapping[str, Any]
+    ) -> ContextProvider | None:
+        """A provider by its name; nothing, and a problem where it is named, if there is none."""
+        if not self._members and name not in known and not nearest(name, known):
+            self._code.function(PROVIDERS, name, place)  # says that the file is not there
+            return None
+        try:
+            return self._find(name, known, arguments)
+        except Unfit as unfit:
+            self._code.note(place, *unfit.args)
+            return None
+
+    def _find(
+        self, name: str, known: Mapping[str, Make], arguments: Mapping[str, Any]
+    ) -> ContextProvider:
+        if name in self._members:
+            if name not in self._made:
+                self._made[name] = _own(name, self._members[name])
+            return self._made[name]
+        if name in known:
+            return _shipped(name, known[name], arguments)
+        own = [each for each, member in self._members.items() if _may_give(member)]
+        meant = nearest(name, [*own, *known])
+        remedy = f"Did you mean {meant!r}?" if meant else f"Define it in {PROVIDERS!r}."
+        there = ", ".join([*own, *known])
+        raise Unfit("W048", f"There is no provider {name!r}. There is: {there}.", remedy)
+
+
+def _several(choices: Sequence[Chosen]) -> Chosen:
+    """Several choices as one; each of them has its own time."""
+    return Chosen(Choices(*choices), timeout=math.inf, name="context")
+
+
+def _may_give(member: object) -> bool:
+    """Whether something looks like a provider, or like a class of them."""
+    call: object = member.__call__ if isinstance(member, type) else member
+    return adapter("functions").gives_awaitable(call)
+
+
+def _own(name: str, member: Any) -> ContextProvider:
+    """A provider of the workflow's code: an async function, or one of what has an async call."""
+    provider: Any = _instance(name, member) if isinstance(member, type) else member
+    if not callable(provider):
+        raise Unfit("W051", f"Provider {name!r} cannot be called.", _WRITE_IT)
+    if not adapter("functions").gives_awaitable(provider):
+        raise Unfit("W051", f"Provider {name!r} is not async.", _WRITE_IT)
+    try:
+        inspect.signature(provider).bind(None)
+    except TypeError as error:
+        message = f"Provider {name!r} cannot be called with a request alone: {error}."
+        raise Unfit("W051", message, _WRITE_IT) from error
+    return cast(ContextProvider, provider)
+
+
+def _instance(name: str, kind: type) -> Any:
+    try:
+        return kind()
+    except Exception as error:
+        message = f"Provider {name!r} cannot be made: {type(error).__name__}: {said(error)}."
+        remedy = f"Make one in {PROVIDERS!r} and name that, or let it be made without arguments."
+        raise Unfit("W051", message, remedy) from error
+
+
+def _shipped(name: str, make: Make, arguments: Mapping[str, Any]) -> ContextProvider:
+    """A provider that ships, made with what is declared."""
+    known = inspect.signature(make).parameters
+    for key in arguments:
+        if key not in known:
+            meant = nearest(key, known)
+            remedy = f"Did you mean {meant!r}?" if meant else f"Known: {', '.join(known)}."
+            raise Unfit("W051", f"Provider {name!r} knows no {key!r} in `config`.", remedy)
+    try:
+        return make(**arguments)
+    except (UsageError, TypeError) as error:
+        raise Unfit("W051", f"Provider {name!r}: {said(error)}", "Correct its `config`.") from error
+
+
+def _check_type(model: type, module: str) -> None:
+    """See that a type is called the same in every load of the code."""
+    if type_name(model) == f"{module}.{model.__name__}":
+        message = f"Type {model.__name__!r} has no name of its own, and its module none that lasts."
+        remedy = "Give it the name that it has on the board: `@artifact_type(name=…)`."
+        raise Unfit("W051", message, remedy)

@@ -1,0 +1,194 @@
+"""What a program declares beside its agents: variables, guards, hooks and tools, whose functions
+stand in them."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, cast
+
+from turnloom.agents.spec import Callee, Tool, Toolkit
+from turnloom.errors import DefinitionError, UsageError
+from turnloom.guards.logic.checking import check_guards
+from turnloom.guards.spec import NO_GUARDS, Guards
+from turnloom.kernel.documents import Document
+from turnloom.kernel.models import Entry, Report
+from turnloom.kernel.names import qualified
+from turnloom.kernel.values import as_data, said
+from turnloom.lifecycle.logic import order_hooks, read_hooks
+from turnloom.lifecycle.spec import Hooks
+from turnloom.variables.logic.checking import Known, check_variables
+from turnloom.variables.logic.conditions import Condition, parse_condition
+from turnloom.variables.spec import Variables
+from turnloom.wiring.adapters import adapter
+
+
+def read_variables(
+    where: str, variables: Mapping[str, Any], agents: Collection[str], toolkit: Toolkit
+) -> tuple[Variables, dict[str, Callable[..., Any]]]:
+    """The variables that are declared there, and the functions that triggers ask, by name.
+
+    Raises:
+        DefinitionError: they do not pass their check.
+        UsageError: a trigger has no function to ask, or two functions have one name.
+    """
+    functions: dict[str, Callable[..., Any]] = {}
+    if not variables:
+        return Variables(), functions
+    report = Report(where)
+    written = _with_names(variables, functions)
+    document = _document(where, "variables", {"context_variables": written})
+    known = Known(frozenset(agents), toolkit.tools)
+    checked = check_variables(report, document, known)
+    _refuse(where, report)
+    return checked.variables, functions
+
+
+def _with_names(value: Any, functions: dict[str, Callable[..., Any]]) -> Any:
+    """A declaration as a folder would have it: the functions of triggers by name."""
+    if isinstance(value, Mapping):
+        found = cast(Mapping[str, Any], value)
+        entries = {key: _with_names(each, functions) for key, each in found.items()}
+        if found.get("type") == "function":
+            entries["function"] = _registered(found.get("function"), functions)
+        return entries
+    if isinstance(value, list | tuple):
+        return [_with_names(each, functions) for each in cast(Sequence[Any], value)]
+    return value
+
+
+def _registered(function: Any, functions: dict[str, Callable[..., Any]]) -> str:
+    if not callable(function):
+        raise UsageError(
+            f"A trigger in a program has a `function` that can be called, not {function!r}."
+        )
+    name = _name(function)
+    if functions.setdefault(name, function) is not function:
+        raise UsageError(f"Two functions of triggers are called {name!r}. Rename one of them.")
+    return name
+
+
+def read_guards(
+    where: str, guards: Guards | Mapping[str, Any] | None, models: Mapping[str, str | None]
+) -> Guards:
+    """The guards that are declared there; `models` has what each agent answers with.
+
+    Raises:
+        DefinitionError: they do not pass their check.
+    """
+    if guards is None:
+        return NO_GUARDS
+    report = Report(where)
+    said = (
+        guards.model_dump(mode="json", fallback=qualified)
+        if isinstance(guards, Guards)
+        else dict(guards)
+    )
+    document = _document(where, "guards", said)
+    read = guards if isinstance(guards, Guards) else report.model(document, Entry((), said), Guards)
+    if read is not None:
+        check_guards(report, document, (), read, models)
+    _refuse(where, report)
+    return read or NO_GUARDS
+
+
+def read_code_hooks(
+    where: str, hooks: Sequence[Mapping[str, Any]], agents: Collection[str]
+) -> tuple[Hooks, dict[int, Callee]]:
+    """The hooks that are declared there, in their order, and their functions by number.
+
+    Raises:
+        DefinitionError: they do not pass their check.
+        UsageError: one has no function, or one that wants more than the context.
+    """
+    if not hooks:
+        return {}, {}
+    report = Report(where)
+    written = [_written(hook) for hook in hooks]
+    document = _document(where, "hooks", {"hooks": written})
+    checked = read_hooks(report, document, Entry(("hooks",), written))
+    _refuse(where, report)
+    conditions: dict[int, Condition | None] = {}
+    for number, each in enumerate(checked):
+        agent = each.declared.agent
+        if agent is not None and agent not in agents:
+            message = f"A hook goes with agent {agent!r}, which is not there."
+            report.add(document, each.path, "W020", message, "Name an agent of the workflow.")
+        if each.declared.when is not None:
+            conditions[number] = _condition(report, document, each.path, each.declared.when)
+    ordered = order_hooks(report, document, checked, conditions)
+    _refuse(where, report)
+    names = [each["function"] for each in written]
+    return ordered, {
+        number: _hook(hook["function"], names[number]) for number, hook in enumerate(hooks)
+    }
+
+
+def _written(hook: Mapping[str, Any]) -> dict[str, Any]:
+    """A hook as a folder would declare it: its function by name."""
+    function = hook.get("function")
+    if not callable(function):
+        raise UsageError(
+            f"A hook in a program has a `function` that can be called, not {function!r}."
+        )
+    return {"agent": None, **hook, "function": _name(function), "file": function.__module__}
+
+
+def _hook(function: Any, name: str) -> Callee:
+    callee = callee_of(function, name)
+    wanted = ", ".join(callee.schema.parameters.get("required", ()))
+    if wanted:
+        raise UsageError(
+            f"Hook {name!r} wants {wanted}; hooks are given the context alone. "
+            "Take `context_variables`, or nothing."
+        )
+    return callee
+
+
+def toolkit_of(
+    tools: Mapping[str, Sequence[Callable[..., Any]]],
+) -> tuple[Toolkit, dict[str, Callee]]:
+    """The tools of agents, given by agent; those of one name are the same function.
+
+    Raises:
+        UsageError: two functions have one name, or one cannot be called with JSON.
+    """
+    functions: dict[str, Callable[..., Any]] = {}
+    for function in (each for given in tools.values() for each in given):
+        name = function.__name__
+        if functions.setdefault(name, function) is not function:
+            raise UsageError(f"Two tools are called {name!r}. Rename one of them.")
+    declared = {name: Tool(function=name, file="code") for name in functions}
+    bound = {agent: tuple(each.__name__ for each in given) for agent, given in tools.items()}
+    called = {name: callee_of(function, name) for name, function in functions.items()}
+    return Toolkit(declared, bound), called
+
+
+def callee_of(function: Any, name: str) -> Callee:
+    """A function of a program as something that turns call.
+
+    Raises:
+        UsageError: it has a parameter that JSON cannot be.
+    """
+    try:
+        return adapter("functions.calls").FunctionCallee(function, name)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{name!r} cannot be called: {said(error)}.") from error
+
+
+def _condition(report: Report, document: Document, path: Any, text: str) -> Condition | None:
+    try:
+        return parse_condition(text)
+    except ValueError as error:
+        report.add(document, path, "W030", said(error))
+        return None
+
+
+def _name(function: Any) -> str:
+    return getattr(function, "__name__", type(function).__name__)
+
+
+def _document(where: str, part: str, value: Any) -> Document:
+    return Document(f"{where}/{part}", value, as_data(value))
+
+
+def _refuse(where: str, report: Report) -> None:
+    if any(problem.severity == "error" for problem in report.problems):
+        raise DefinitionError(where.partition(":")[2], sorted(report.problems))

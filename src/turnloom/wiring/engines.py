@@ -1,0 +1,142 @@
+"""What makes agents answer, as they choose it."""
+
+from collections.abc import Callable
+from typing import Any
+
+from turnloom.agents.spec import Agent, Answer, Engine, EngineChoice, Line, Script, ToolCall, Usage
+from turnloom.conversation.logic.rosters import Roster
+from turnloom.errors import DefinitionError, Diagnostic
+from turnloom.kernel.values import nearest
+from turnloom.wiring.adapters import adapter
+from turnloom.wiring.code import Code, where_named
+from turnloom.wiring.models import ASKING, TAKING, Models, Unanswered
+
+ENGINES = ("scripted", "functions", *ASKING)
+REMEDY = (
+    "Name a `model`, as in 'openai:gpt-5', or an `engine`; write its lines into script.yaml; or "
+    "say it for all that lack one: `--model`, or `Loom(model=…)` or `Loom(engine=…)` in Python."
+)
+
+
+class Engines:
+    """The engines of workflow folders: `engine` answers for agents that choose none; without it,
+    the model of the settings does, or else the script or the model that is declared."""
+
+    def __init__(self, engine: Engine | None, models: Models) -> None:
+        self._engine = engine
+        self._models = models
+
+    @property
+    def common(self) -> Engine | None:
+        """The engine that answers for all that choose none, if there is one."""
+        return self._engine
+
+    def choose(
+        self, code: Code, known: Roster, to_run: bool
+    ) -> tuple[dict[str, Engine], list[Diagnostic]]:
+        """The engine of each agent, and what is wrong with those that have none.
+
+        Unless the workflow is to run, it is not asked for what a deployment says: who answers for
+        agents that choose nobody, and whether a model can be reached.
+        """
+        found: dict[str, Engine] = {}
+        problems: list[Diagnostic] = []
+        for agent in known.agents.values():
+            place = known.places[agent.name]
+            code_place = place if agent.engine else known.played.get(agent.name, place)
+            try:
+                engine = self._engine_of(agent, code.modules, known, to_run)
+            except DefinitionError as error:
+                problems += [where_named(problem, *code_place) for problem in error.diagnostics]
+            except Unanswered as error:
+                problems.append(Diagnostic(*place, "W050", error.message, error.remedy))
+            else:
+                found |= {agent.name: engine} if engine else {}
+        return found, problems
+
+    def _engine_of(self, agent: Agent, modules: Any, known: Roster, to_run: bool) -> Engine | None:
+        """The engine of an agent; none when it is not asked for, or in a script that cannot be
+        read."""
+        choice = agent.engine
+        if choice is None and self._engine is not None:
+            return self._engine
+        match choice.type if choice else self._usual(agent, known):
+            case "scripted":
+                _refuse_code(choice)
+                return known.script and _played(agent.name, known.script, modules)
+            case "functions":
+                return adapter("functions").FunctionEngine(_function(choice, modules))
+            case kind if kind in TAKING and _has_code(choice):
+                function = _function(choice, modules)
+                return self._models.taking(function, kind) if to_run else None
+            case kind if kind in ASKING:
+                _refuse_code(choice)
+                return self._asking(agent, known, kind) if to_run else None
+            case other:
+                hint = nearest(other, ENGINES)
+                remedy = f"Did you mean {hint!r}?" if hint else f"There is: {', '.join(ENGINES)}."
+                raise Unanswered(f"Engine {other!r} does not exist.", remedy)
+
+    def _asking(self, agent: Agent, known: Roster, kind: str) -> Engine:
+        """The engine that asks the model of an agent, of its workflow or of the settings."""
+        model = agent.model or known.model or self._models.default
+        if not model:
+            lacks = "model" if agent.engine else "engine"
+            raise Unanswered(f"Agent {agent.name!r} has no {lacks}.", REMEDY)
+        return self._models.engine(model, kind)
+
+    def _usual(self, agent: Agent, known: Roster) -> str:
+        """Which engine answers for an agent that chooses none."""
+        script, kind = known.script, self._models.kind
+        if self._models.default:
+            return kind
+        is_played = script is None or agent.name in {**script.agents, **script.functions}
+        return "scripted" if is_played else kind
+
+
+def scripted(script: Script) -> Engine:
+    """The engine that says a script's lines."""
+    lines = {agent: [_answer(line) for line in lines] for agent, lines in script.agents.items()}
+    return adapter("scripted").ScriptedEngine(lines)
+
+
+def _played(agent: str, script: Script, modules: Any) -> Engine:
+    """The engine that answers as a script says: by the agent's function, or by its lines.
+
+    Raises:
+        DefinitionError: there is no such function.
+    """
+    played = script.functions.get(agent)
+    if played is None:
+        return scripted(script)
+    return adapter("functions").FunctionEngine(modules.function(played.file, played.function))
+
+
+def _answer(line: Line) -> Answer:
+    calls = tuple(ToolCall(call.tool, call.arguments) for call in line.calls)
+    return Answer(line.text, Usage(), calls, line.output)
+
+
+def _has_code(choice: EngineChoice | None) -> bool:
+    return choice is not None and bool(choice.file or choice.function)
+
+
+def _refuse_code(choice: EngineChoice | None) -> None:
+    if choice is not None and _has_code(choice):
+        reads = "reads script.yaml; it" if choice.type == "scripted" else "asks a model; it"
+        message = f"The {choice.type} engine {reads} takes no file or function."
+        raise Unanswered(message, "Drop them, or choose the functions engine.")
+
+
+def _function(choice: EngineChoice | None, modules: Any) -> Callable[..., Any]:
+    """The function of the workflow's code that an engine asks, or that makes who answers.
+
+    Raises:
+        Unanswered: it is not said which one.
+        DefinitionError: there is no such function.
+    """
+    if choice is None or not (choice.file and choice.function):
+        kind = choice.type if choice else "functions"
+        message = f"The {kind} engine needs `file` and `function`."
+        raise Unanswered(message, "Say which function of which file it is.")
+    return modules.function(choice.file, choice.function)

@@ -1,0 +1,233 @@
+"""Flows as definitions of runs: their plan, and the code behind it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from os.path import abspath
+from pathlib import Path as FilePath
+from typing import Any, cast
+
+from anyio import to_thread
+
+from turnloom.agents.spec import Agent, Engine, OutputModel
+from turnloom.assembly.spec.means import ReaderSearch, no_search
+from turnloom.errors import DefinitionError, Diagnostic, PlanChanged, UsageError
+from turnloom.flow.logic.flowing import Around, Flowing
+from turnloom.flow.logic.flows import Flow, gathering
+from turnloom.flow.logic.outputs import ModelOutput
+from turnloom.flow.logic.plans import assembly_of, plan_diff, steps_of
+from turnloom.flow.spec.nodes import FlowPlan, StepNode
+from turnloom.flow.spec.steps import AgentStep
+from turnloom.kernel.values import preview
+from turnloom.log.events import RunStarted
+from turnloom.runtime.spec import Loaded, Staff
+from turnloom.variables.logic.derivation import Triggers
+from turnloom.wiring.adapters import adapter
+from turnloom.wiring.collections import comparing, counter_for
+from turnloom.wiring.declared import read_code_hooks, read_guards, read_variables, toolkit_of
+from turnloom.wiring.models import Models
+
+# What the root of a run says that belongs to a flow: the file in which it is built.
+ROOT = "flow:"
+
+
+class Flows:
+    """The flows of an app; `engine` answers for steps that are given none, and `search` finds what
+    their sources look for; `models` asks models by name."""
+
+    def __init__(
+        self, engine: Engine | None, search: ReaderSearch = no_search, models: Models | None = None
+    ) -> None:
+        self._engine = engine
+        self._models = models or Models()
+        self._search = search
+        self._known: dict[tuple[str, str], Loaded] = {}
+        self._built: dict[tuple[str, str], Flow[Any]] = {}
+
+    def declare(self, flow: Flow[Any]) -> Loaded:
+        """Know a flow, and give it as runs are pinned to it; of two with one plan, which may have
+        other code behind it, the one declared last is known.
+
+        Raises:
+            DefinitionError: it does not pass its check.
+            UsageError: it is no flow.
+        """
+        if not isinstance(cast(object, flow), Flow):
+            raise UsageError(f"{preview(flow)} is no flow. Build one: `Flow(name, State)`.")
+        plan = flow.plan
+        key = (plan.name, plan.digest)
+        if self._built.get(key) is not flow:
+            self._known[key] = self._make(flow, plan)
+            self._built[key] = flow
+        return self._known[key]
+
+    async def restore(self, started: RunStarted, text: str) -> Loaded:
+        """The flow as a run began with it, whose plan has this text.
+
+        Raises:
+            UsageError: neither this program nor the file in which it was built has the flow.
+            PlanChanged: they have it differently.
+        """
+        key = (started.workflow, started.definition)
+        if key not in self._known:
+            await to_thread.run_sync(self._read, started)
+        if key in self._known:
+            return self._known[key]
+        others = [loaded for (name, _), loaded in self._known.items() if name == started.workflow]
+        if not others:
+            raise UsageError(
+                f"This run belongs to flow {started.workflow!r}, which neither this program nor "
+                f"{started.root.removeprefix(ROOT)!r} has. Go on with it where it is built: "
+                "`app.register(flow)`, then `app.resume(run)`."
+            )
+        differs = plan_diff(text, _plan(others[-1]).text)
+        raise PlanChanged(
+            f"Flow {started.workflow!r} was built differently when this run began, and is not run "
+            f"otherwise. Build it as it was, or cancel the run.\n{differs}".rstrip()
+        )
+
+    def _read(self, started: RunStarted) -> None:
+        """Know the flows of the file in which a run's flow was built, if it is there."""
+        file = started.root.removeprefix(ROOT)
+        if FilePath(file).is_file():
+            for flow in flows_in(file):
+                if flow.name == started.workflow:
+                    self.declare(flow)
+
+    def _make(self, flow: Flow[Any], plan: FlowPlan) -> Loaded:
+        where = f"{ROOT}{flow.name}"
+        steps = {
+            node.name: node for node in steps_of(plan.paths) if isinstance(node.step, AgentStep)
+        }
+        toolkit, tools = toolkit_of({name: node.step.tools for name, node in steps.items()})
+        agents = {name: _agent(node) for name, node in steps.items()}
+        variables, functions = read_variables(where, flow.variables, agents, toolkit)
+        hooks, called = read_code_hooks(where, flow.hooks, agents)
+        models = {name: agent.model for name, agent in agents.items()}
+        guards = read_guards(where, flow.guards, models)
+        if guards.selection is not None:
+            raise DefinitionError(flow.name, [_no_selection(flow)])
+        staff = {name: self._staff(node) for name, node in steps.items()}
+        around = Around(
+            agents,
+            _outputs(steps),
+            variables,
+            Triggers(variables.definitions, toolkit.aliases),
+            hooks,
+            toolkit,
+        )
+        return Loaded(
+            Flowing(plan, around),
+            staff,
+            f"{ROOT}{flow.site.file}",
+            plan.digest,
+            {},
+            {},
+            functions=functions,
+            tools=tools,
+            hooks=called,
+            search=self._search,
+            counter=counter_for(each.context for each in staff.values()),
+            guards=guards,
+            embedder=comparing(guards),
+            unheeded=self._models.unheeded(staff.values()),
+        )
+
+    def _staff(self, node: StepNode) -> Staff:
+        step: AgentStep[Any] = node.step
+        given = step.engine or next(iter(step.engines.values()), None) or self._common(node)
+        context = assembly_of(node) if node.context else None
+        named = {name: self._models.answering(each) for name, each in step.engines.items()}
+        return Staff((self._models.answering(given),), context, named=named)
+
+    def _common(self, node: StepNode) -> Any:
+        """What answers for a step that is given no engine."""
+        given = self._engine or node.step.model or self._models.default
+        if not given:
+            raise UsageError(
+                f"Step {node.name!r} has no engine. Give it one: `engine = …` or `model = …` in "
+                "its class, or one for all: `Loom(model=…)` or `Loom(engine=…)`."
+            )
+        return given
+
+
+def _no_selection(flow: Flow[Any]) -> Diagnostic:
+    message = "A selection among the guards of a flow has no effect: steps follow from each other."
+    remedy = "Let a step choose who answers for it: `.then(…, select=Selection(…))`."
+    return Diagnostic(flow.site.file, flow.site.line, "W127", message, remedy)
+
+
+def _plan(loaded: Loaded) -> FlowPlan:
+    assert isinstance(loaded.workflow, Flowing)
+    return loaded.workflow.plan
+
+
+def is_code(path: str) -> bool:
+    """Whether a path names a file of code, and not a folder."""
+    return path.endswith(".py")
+
+
+def flows_in(file: str) -> list[Flow[Any]]:
+    """The flows that a file of code builds, also those that do not pass their check.
+
+    Raises:
+        DefinitionError: the file does not run.
+    """
+    flows, problems = _built(file)
+    if problems:
+        raise DefinitionError(FilePath(file).name, problems)
+    return flows
+
+
+def examine(file: str) -> list[Diagnostic]:
+    """Everything that is wrong with a file of code that builds flows, and with these."""
+    flows, problems = _built(file)
+    if not flows and not problems:
+        message, remedy = "The file builds no flow.", "Build one: `Flow(name, State)`."
+        return [Diagnostic(FilePath(file).name, 1, "W000", message, remedy)]
+    return sorted({*problems, *(each for flow in flows for each in _problems(flow))})
+
+
+def _built(file: str) -> tuple[list[Flow[Any]], Sequence[Diagnostic]]:
+    """The flows of a file, as far as it runs, and why it does not."""
+    members: dict[str, Any] = {}
+    problems: Sequence[Diagnostic] = ()
+    with gathering() as built:
+        try:
+            members = adapter("files").program(file)
+        except DefinitionError as error:
+            problems = error.diagnostics
+    own = [flow for flow in built if flow.site.file == abspath(file)]
+    known = [cast(Flow[Any], each) for each in members.values() if isinstance(each, Flow)]
+    return [*dict.fromkeys([*own, *known])], problems
+
+
+def _problems(flow: Flow[Any]) -> Sequence[Diagnostic]:
+    """What is wrong with a flow, and with what it declares beside its steps; who answers for its
+    agents is asked when a run starts."""
+    found, (file, line) = flow.check(), flow.line.site
+    if any(each.severity == "error" for each in found):
+        return found
+    try:
+        Flows(adapter("scripted").ScriptedEngine({})).declare(flow)
+    except DefinitionError as error:
+        beside = [replace(each, file=file, line=line) for each in error.diagnostics]
+        return [*found, *beside]
+    except UsageError as error:
+        message, _, remedy = str(error).partition(". ")
+        return [*found, Diagnostic(file, line, "W126", f"{message}.", remedy)]
+    return found
+
+
+def _agent(node: StepNode) -> Agent:
+    step: AgentStep[Any] = node.step
+    return Agent(
+        name=node.name,
+        system_message=step.instructions(),
+        model=step.model,
+        max_tool_rounds=step.max_tool_rounds,
+    )
+
+
+def _outputs(steps: Mapping[str, StepNode]) -> dict[str, OutputModel]:
+    declared = {name: node.step.output_type for name, node in steps.items()}
+    return {name: ModelOutput(model) for name, model in declared.items() if model is not None}

@@ -1,0 +1,223 @@
+"""Workflow folders as definitions of runs."""
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path as FilePath
+from typing import Any
+
+from anyio import to_thread
+
+from turnloom.agents.spec import SELECTOR, Engine, ToolServer
+from turnloom.assembly.spec import Chosen
+from turnloom.assembly.spec.assemblies import Assembly
+from turnloom.assembly.spec.means import no_search
+from turnloom.board.spec import TypeRegistry
+from turnloom.conversation.logic import leniency
+from turnloom.conversation.logic.checking import check
+from turnloom.conversation.logic.guarding import declared_guards
+from turnloom.conversation.logic.production import check_production
+from turnloom.conversation.logic.rosters import declared_contexts, roster
+from turnloom.conversation.logic.routing import Conversing
+from turnloom.conversation.spec import Conversation
+from turnloom.errors import DefinitionError, Diagnostic, WorkflowGone
+from turnloom.kernel.documents import Folder
+from turnloom.log.events import RunStarted
+from turnloom.runtime.spec import Loaded, Staff
+from turnloom.wiring.adapters import adapter
+from turnloom.wiring.code import NO_CODE_FILE, Code
+from turnloom.wiring.collections import Collections, comparing, counter_for
+from turnloom.wiring.contexts import Contexts
+from turnloom.wiring.engines import Engines, scripted
+from turnloom.wiring.models import Models
+from turnloom.wiring.servers import Connect
+from turnloom.wiring.servers import connect as reach
+from turnloom.wiring.sources import Registered
+
+log = logging.getLogger("turnloom.check")
+
+
+class Folders:
+    """Workflow folders as definitions; `engine` answers for agents that choose none.
+
+    With `production`, what will not happen there is said as well. Unless `strict`, invalid context
+    variables are set aside. `connect` reaches servers of tools in another way than by their
+    protocol; `types` and `collections` are those that the app knows, `models` what asks models for
+    it.
+    """
+
+    def __init__(
+        self,
+        engine: Engine | None = None,
+        *,
+        production: bool = False,
+        strict: bool = True,
+        connect: Connect | None = None,
+        types: TypeRegistry | None = None,
+        collections: Collections | None = None,
+        models: Models | None = None,
+    ) -> None:
+        self._models = models or Models()
+        self._engines = Engines(engine, self._models)
+        self._collections = collections
+        self._types = types
+        self._connect = connect or reach
+        self._production = production
+        self._strict = strict
+        self._restored: dict[tuple[Any, ...], Loaded] = {}
+        self._connected: dict[tuple[str, str], ToolServer] = {}
+
+    async def load(self, source: str) -> Loaded:
+        """The workflow declared in a folder, ready to run; what there is to say goes to the log."""
+        loaded, problems = await to_thread.run_sync(self._examine, source, True)
+        if loaded is None:
+            raise DefinitionError(FilePath(source).name, problems)
+        if problems:
+            lines = "\n".join(f"  {problem}" for problem in problems)
+            log.warning("Workflow %r %s:\n%s", loaded.workflow.name, _outcome(loaded), lines)
+        return loaded
+
+    async def restore(self, started: RunStarted) -> Loaded:
+        """The workflow as a run began with it; its code is the code of today."""
+        key = (started.root, started.definition, started.set_aside, *started.code.values())
+        if key not in self._restored:
+            self._restored[key] = await to_thread.run_sync(self._restore, started, True)
+        return self._restored[key]
+
+    def recall(self, started: RunStarted) -> Loaded:
+        """The workflow as a run began with it, to be looked at: who answers is not asked."""
+        return self._restore(started, False)
+
+    def examine(self, source: str) -> tuple[Loaded | None, list[Diagnostic]]:
+        """The workflow in a folder, if it is right, and everything there is to say about it.
+
+        Who answers for agents that choose no engine is not asked: a deployment says that.
+        """
+        return self._examine(source, False)
+
+    def _examine(self, source: str, to_run: bool) -> tuple[Loaded | None, list[Diagnostic]]:
+        folder, problems = adapter("files").read_folder(source)
+        loaded, found = self._make(folder, problems, to_run=to_run)
+        if loaded is not None or self._strict or not leniency.is_invalid(found):
+            return loaded, found
+        aside = (leniency.OPTIONAL,)
+        loaded, more = self._make(folder, problems, set_aside=aside, to_run=to_run)
+        return loaded, [*found, *(problem for problem in more if problem not in found)]
+
+    def _restore(self, started: RunStarted, to_run: bool) -> Loaded:
+        files = adapter("files")
+        name = FilePath(started.root).name
+        folder, problems = files.restore_folder(name, started.root, started.files, started.code)
+        current, _ = files.read_folder(started.root)
+        changed = tuple(
+            file for file, digest in started.code.items() if current.code.get(file) != digest
+        )
+        aside = started.set_aside
+        loaded, problems = self._make(
+            folder, problems, changed, aside, to_run=to_run, is_begun=True
+        )
+        lost = any(problem.code == NO_CODE_FILE for problem in problems)
+        if loaded is None and lost and not FilePath(started.root).is_dir():
+            raise WorkflowGone(
+                f"The workflow folder of this run is gone: it was {started.root!r}, and its code "
+                "is needed. Put it back there to go on with the run."
+            )
+        if loaded is None:
+            raise DefinitionError(name, problems)
+        return loaded
+
+    def _make(
+        self,
+        folder: Folder,
+        problems: list[Diagnostic],
+        changed: tuple[str, ...] = (),
+        set_aside: tuple[str, ...] = (),
+        *,
+        to_run: bool = True,
+        is_begun: bool = False,
+    ) -> tuple[Loaded | None, list[Diagnostic]]:
+        unread = [each for each in problems if not (set_aside and leniency.is_about(each))]
+        broken = frozenset(FilePath(problem.file).stem for problem in unread)
+        conversation, found = check(folder, broken, frozenset(set_aside))
+        code = Code(adapter("files").Modules(folder.root), folder, broken)
+        engines, unasked = self._engines.choose(code, roster(folder, broken), to_run)
+        tools, hooks, message_hooks = code.tools(), code.hooks(), code.message_hooks()
+        functions = {} if set_aside else code.derivations()
+        guards = code.guards(declared_guards(folder, broken))
+        registered = Registered(self._collections, to_run)
+        contexts = Contexts(code, declared_contexts(folder, broken), registered)
+        chosen, types = contexts.chosen(), contexts.types(self._types)
+        # What a source could not be made of may have been said of its declaration already.
+        problems = [*dict.fromkeys([*problems, *found, *unasked, *code.problems])]
+        if conversation is None:
+            return None, problems
+        if self._production:
+            problems += check_production(folder, conversation)
+        if (unasked and not is_begun) or not code.is_sound:
+            return None, problems
+        setup, script = conversation.orchestrator, conversation.script
+        staff = {
+            agent: _staff(engines.get(agent), chosen.get(agent)) for agent in conversation.agents
+        }
+        loaded = Loaded(
+            Conversing(conversation),
+            staff,
+            folder.root,
+            conversation.digest,
+            adapter("files").texts(folder),
+            folder.code,
+            setup.initial_message or "",
+            setup.database_name,
+            functions,
+            tools,
+            hooks,
+            message_hooks,
+            self._servers(conversation, folder.root) if to_run else {},
+            self._selector(conversation, engines),
+            setup.model,
+            script.user,
+            changed,
+            set_aside,
+            leniency.suppressed(conversation) if set_aside else (),
+            types=types,
+            guards=guards,
+            embedder=comparing(guards) if to_run else None,
+            search=self._collections.search if self._collections else no_search,
+            counter=counter_for(chosen.values()),
+            modules=code.modules,
+            lacking=tuple(unasked),
+            unheeded=self._models.unheeded(staff.values()),
+        )
+        return loaded, problems
+
+    def _selector(self, conversation: Conversation, engines: Mapping[str, Engine]) -> Engine | None:
+        """Who picks speakers: the script if it has lines for that, else whoever starts."""
+        if SELECTOR in conversation.script.agents:
+            return scripted(conversation.script)
+        first = conversation.orchestrator.initial_agent or next(iter(conversation.agents))
+        return self._engines.common or engines.get(first)
+
+    def _servers(self, conversation: Conversation, root: str) -> dict[str, ToolServer]:
+        """The servers of tools of a workflow; the runs of an app share them."""
+        found: dict[str, ToolServer] = {}
+        for server in conversation.toolkit.servers:
+            key = (root, server.model_dump_json())
+            if key not in self._connected:
+                self._connected[key] = self._connect(server, root)
+            found[server.name] = self._connected[key]
+        return found
+
+    async def aclose(self) -> None:
+        """Part from the servers of tools."""
+        while self._connected:
+            await self._connected.popitem()[1].aclose()
+
+
+def _staff(engine: Engine | None, context: Chosen | Assembly | None) -> Staff:
+    """Who answers, unless that was not asked, and what gives context."""
+    return Staff((engine,) if engine else (), context)
+
+
+def _outcome(loaded: Loaded) -> str:
+    if loaded.set_aside:
+        return "begins without its context variables, which do not pass their check"
+    return "passes its check, with warnings"

@@ -1,0 +1,122 @@
+"""Engines that ask models, by the names of the models."""
+
+import inspect
+from collections.abc import Callable, Collection, Iterable
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from turnloom.agents.spec import Engine
+from turnloom.errors import UsageError
+from turnloom.kernel.values import nearest
+from turnloom.runtime.spec import Staff
+from turnloom.wiring.adapters import adapter
+from turnloom.wiring.local import LOCAL, LocalEngine
+
+# The engine that asks a model which is named and nothing more.
+MODELS = "pydantic_ai"
+
+# The engines that ask models, and what makes one for a model.
+ASKING = {
+    MODELS: "PydanticAIEngine",
+    "ag2": "AG2Engine",
+    "autogen": "AutogenEngine",
+    "dspy": "DSPyEngine",
+}
+
+# Those of them whose libraries have agents or programs, and what has one take turns that a function
+# makes.
+TAKING = {
+    "ag2": "AG2AgentEngine",
+    "autogen": "ConversableAgentEngine",
+    "dspy": "DSPyProgramEngine",
+}
+
+
+class Unanswered(Exception):
+    """An agent that nothing makes answer."""
+
+    def __init__(self, message: str, remedy: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedy = remedy
+
+
+class Models:
+    """The engines of an app that ask models; `default` is asked where no model is named, by the
+    engine `kind` where none is chosen. The program itself chose those of both that are `given`.
+
+    Raises:
+        UsageError: there is no such engine.
+    """
+
+    def __init__(self, default: str = "", kind: str = MODELS, given: Collection[str] = ()) -> None:
+        if kind not in ASKING:
+            hint = nearest(kind, tuple(ASKING))
+            remedy = f"Did you mean {hint!r}?" if hint else f"There is: {', '.join(ASKING)}."
+            raise UsageError(f"Engine {kind!r} asks no models. {remedy}")
+        self.default = default
+        self.kind = kind
+        self._given = given
+        self._made: dict[tuple[str, str], Any] = {}
+        self._taking: WeakKeyDictionary[Any, tuple[str, str]] = WeakKeyDictionary()
+
+    def engine(self, model: str, kind: str = "") -> Engine:
+        """The engine that asks a model; the agents of an app share it.
+
+        Raises:
+            Unanswered: it cannot be asked.
+        """
+        kind = kind or self.kind
+        if (kind, model) not in self._made:
+            try:
+                make = getattr(adapter(kind), ASKING[kind])
+                made = LocalEngine(make) if model == LOCAL else make(model, keep_open=True)
+            except UsageError as error:
+                raise Unanswered(str(error)) from error
+            self._made.setdefault((kind, model), made)
+        return self._made[kind, model]
+
+    def taking(self, make: Callable[..., Any], kind: str) -> Engine:
+        """The engine in which what a function makes takes turns; agents of the classic line bring
+        their models, others are given the default one where they and the workflow name none.
+
+        Raises:
+            Unanswered: its library is not installed, or the model cannot be asked.
+        """
+        model = {} if kind == "autogen" else {"model": self.default or None}
+        try:
+            made = getattr(adapter(kind), TAKING[kind])(make, **model)
+        except UsageError as error:
+            raise Unanswered(str(error)) from error
+        self._taking[made] = (kind, self.default if model else "")
+        return made
+
+    def answering(self, given: Any) -> Engine:
+        """An engine, a function that answers as one, or a model by its name.
+
+        Raises:
+            UsageError: the model cannot be asked.
+        """
+        if inspect.isroutine(given):
+            return adapter("functions").FunctionEngine(given)
+        if not isinstance(given, str):
+            return given
+        try:
+            return self.engine(given)
+        except Unanswered as error:
+            raise UsageError(error.message) from error
+
+    def unheeded(self, staff: Iterable[Staff]) -> tuple[str, ...]:
+        """What the program chose, and makes no difference to who answers: `model`, `engine`."""
+        at_work = [engine for each in staff for engine in (*each.engines, *each.named.values())]
+        keys = {id(made): key for key, made in self._made.items()}
+        keys |= {id(made): key for made, key in self._taking.items()}
+        asked = [keys[id(each)] for each in at_work if id(each) in keys]
+        heeded = {"model": self.default in (model for _, model in asked)}
+        heeded["engine"] = self.kind in (kind for kind, _ in asked)
+        return tuple(name for name in self._given if not heeded[name])
+
+    async def aclose(self) -> None:
+        """Part from the providers."""
+        while self._made:
+            await self._made.popitem()[1].aclose()

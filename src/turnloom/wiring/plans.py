@@ -1,0 +1,24 @@
+"""What gives agents of a workflow their context, for people."""
+
+from collections.abc import Mapping
+
+from turnloom.assembly.logic.descriptions import by_agent, describe_assembly, describe_provider
+from turnloom.assembly.service.choices import Choices
+from turnloom.assembly.spec import Chosen
+from turnloom.assembly.spec.assemblies import Assembly
+from turnloom.runtime.spec import Staff
+
+
+def describe_staff(staff: Mapping[str, Staff]) -> str:
+    """What gives each agent of a folder its context."""
+    return by_agent({agent: _described(each.context) for agent, each in staff.items()})
+
+
+def _described(context: Chosen | Assembly | None) -> str:
+    if context is None:
+        return "nothing"
+    if isinstance(context, Assembly):
+        return describe_assembly(context)
+    asked = context.provider
+    choices = asked.choices if isinstance(asked, Choices) else (context,)
+    return "\n".join(map(describe_provider, choices))

@@ -1,0 +1,100 @@
+"""Where group chats are put on record that are run elsewhere."""
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any, Self
+
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
+from turnloom.errors import UsageError
+from turnloom.kernel.values import Json
+from turnloom.log.events import RunStarted
+from turnloom.log.spec import Fact
+from turnloom.runtime.service.recording import TOLD, Recording
+from turnloom.runtime.spec import Loaded
+from turnloom.variables.logic.secrets import Secrets
+from turnloom.wiring.adapters import adapter
+from turnloom.wiring.parts import open_store
+from turnloom.wiring.settings import settings
+
+
+class Records:
+    """A store for what happens in chats, written by a thread of its own while it is open.
+
+    `store` is a file, else what the settings say; `user_id` and `app_id` are whose runs they are.
+    `runs` are the ids of what was put on record, in the order in which it began.
+    """
+
+    def __init__(
+        self, store: str | None = None, *, user_id: str = "local", app_id: str = "local"
+    ) -> None:
+        self.runs: list[str] = []
+        self._chosen = settings({"store": store})
+        self._whose = (app_id, user_id)
+        self._open = ExitStack()
+        self._portal: BlockingPortal | None = None
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            self._portal = stack.enter_context(start_blocking_portal())
+            self._store = self._portal.call(open_store, self._chosen)
+            stack.callback(self._portal.call, self._store.aclose)
+            self._open = stack.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self._portal = None
+        self._open.close()
+
+    def begin(self, workflow: Loaded, secrets: Mapping[str, Json]) -> "Recorded":
+        """A run whose beginning is on record; nobody else can go on with it.
+
+        Raises:
+            UsageError: nothing is open to write to.
+        """
+        if self._portal is None:
+            raise UsageError("Nothing is recorded outside of `with Records(…) as records:`.")
+        system, store = adapter("system"), self._store
+        run = system.SystemEntropy().token()
+        held = self._open.enter_context(ExitStack())
+        held.enter_context(self._portal.wrap_async_context_manager(store.claims.claim(run)))
+        recording = Recording(store.log, system.SystemClock(), run, Secrets(secrets))
+        recorded = Recorded(self._portal, recording, held)
+        recorded.record("start", _started(workflow, *self._whose), "driver", None)
+        self.runs.append(run)
+        return recorded
+
+
+class Recorded:
+    """A run of a chat, as whoever runs the chat tells of it; `end` lets go of it."""
+
+    def __init__(self, portal: BlockingPortal, recording: Recording, held: ExitStack) -> None:
+        self.run = recording.run
+        self.end = held.close
+        self._portal = portal
+        self._recording: Any = recording
+
+    def record(self, id: str, fact: Fact, actor: str, cause: int | None) -> int:
+        """Put a fact on record, and wait until it is stored; its place."""
+        return self._portal.call(self._recording.record, id, fact, actor, cause)
+
+
+def _started(workflow: Loaded, tenant: str, user: str) -> RunStarted:
+    return RunStarted(
+        workflow.workflow.name,
+        workflow.workflow.version,
+        workflow.definition,
+        workflow.root,
+        workflow.files,
+        workflow.code,
+        tenant,
+        user,
+        workflow.set_aside,
+        TOLD,
+    )

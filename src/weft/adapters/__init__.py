@@ -1,1 +1,0 @@
-"""The neighbours of Weft, one folder each; none knows another."""

@@ -1,5 +1,0 @@
-"""A scheduler that drives runs as tasks of this process."""
-
-from weft.adapters.inline.scheduler import InlineScheduler
-
-__all__ = ["InlineScheduler"]

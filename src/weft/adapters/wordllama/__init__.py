@@ -1,5 +1,0 @@
-"""Texts as vectors by a small model that is part of a package. Needs the extra `embeddings`."""
-
-from weft.adapters.wordllama.embedder import WordLlamaEmbedder
-
-__all__ = ["WordLlamaEmbedder"]
