@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from turnloom.log.spec import Event
     from turnloom.runtime.ports import Entropy, Scheduler, Store
     from turnloom.runtime.service.runs import Runs
-    from turnloom.runtime.spec import Loaded, Summary
+    from turnloom.runtime.spec import Loaded, StoredPlan, Summary
     from turnloom.variables.ports import DocumentStore, Environment
     from turnloom.variables.service import Index
     from turnloom.wiring import Parts
@@ -212,6 +212,14 @@ class Loom:
     async def definition(self, run: str) -> "Loaded":
         """The workflow that a run is pinned to, with its engines and its scripted user."""
         return await self._open().definitions.restore((await self.log(run))[0].data)
+
+    async def plan(self, run: str) -> "StoredPlan | None":
+        """The plan that a run of a board or a flow is pinned to; a folder's run has none.
+
+        Raises:
+            UnknownRun: there is no such run.
+        """
+        return await self._open().runs.plan(run)
 
     async def explain(
         self,

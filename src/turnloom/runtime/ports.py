@@ -11,7 +11,7 @@ from turnloom.flow.ports import Results
 from turnloom.guards.ports import BeliefStore
 from turnloom.log.events import RunStarted
 from turnloom.log.ports import EventLog
-from turnloom.runtime.spec import Loaded, Message
+from turnloom.runtime.spec import Loaded, Message, StoredPlan
 
 Status = Literal["idle", "queued", "driving", "timer"]
 
@@ -63,6 +63,22 @@ class Snapshots(Protocol):
         ...
 
 
+class Plans(Protocol):
+    """Plans of boards and flows, by the digest of their text."""
+
+    async def keep(self, digest: str, plan: StoredPlan) -> None:
+        """Keep a plan; one that is there already stays as it is.
+
+        Raises:
+            StoreUnavailable: nothing was kept.
+        """
+        ...
+
+    async def find(self, digest: str) -> StoredPlan | None:
+        """The plan of this digest, if it was kept."""
+        ...
+
+
 class Artifacts(ArtifactStore, Protocol):
     """Artifacts, also for those who decide who may see them."""
 
@@ -107,6 +123,11 @@ class Store(Protocol):
     @property
     def results(self) -> Results:
         """Results of steps that are cached."""
+        ...
+
+    @property
+    def plans(self) -> Plans:
+        """The plans that runs are pinned to."""
         ...
 
     async def aclose(self) -> None:

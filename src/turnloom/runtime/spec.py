@@ -53,6 +53,15 @@ class Delivery(StrEnum):
     REPEATED = "the same as before; the first one counts"
 
 
+class StoredPlan(msgspec.Struct, frozen=True):
+    """The plan of a board or a flow as runs are pinned to it: what it is called, its text, and how
+    its agents come to their context, in words."""
+
+    name: str
+    text: str
+    context: str = ""
+
+
 class Delta(msgspec.Struct, frozen=True, gc=False):
     """A piece of an answer while it is made, beside the log; one at offset 0 begins again.
 

@@ -20,13 +20,13 @@ from turnloom.guards.spec import Guards
 from turnloom.kernel.documents import Document
 from turnloom.kernel.values import Json
 from turnloom.log.events import RunStarted
-from turnloom.log.ports import Clock, EventLog
+from turnloom.log.ports import Clock
 from turnloom.reaction.logic.reacting import Reacting
+from turnloom.runs.undriven import CHAT
 from turnloom.runtime.logic import codec
-from turnloom.runtime.ports import Artifacts, Entropy, Scheduler, Store
+from turnloom.runtime.ports import Artifacts, Entropy, Plans, Scheduler, Store
 from turnloom.runtime.service.driver import Stores
 from turnloom.runtime.service.pinning import plan_of
-from turnloom.runtime.service.recording import TOLD
 from turnloom.runtime.service.runs import Runs, World
 from turnloom.runtime.spec import Loaded
 from turnloom.variables.logic.descriptions import describe
@@ -192,9 +192,16 @@ def assemble(asked: Mapping[str, Any], doors: Doors = Doors()) -> Parts:  # noqa
     folders = Folders(
         engine, strict=chosen.strict, types=types, collections=collections, models=models
     )
-    definitions = Definitions(folders, boards, flows, store.log, models)
+    definitions = Definitions(folders, boards, flows, store.plans, models)
     stores = Stores(
-        store.log, store.inbox, store.claims, store.snapshots, artifacts, beliefs, store.results
+        store.log,
+        store.inbox,
+        store.claims,
+        store.snapshots,
+        artifacts,
+        beliefs,
+        store.results,
+        store.plans,
     )
     world = _world(stores, documents, definitions, doors)
     opened = [
@@ -234,14 +241,14 @@ class Definitions:
         folders: Folders,
         boards: Boards,
         flows: Flows,
-        log: EventLog,
+        plans: Plans,
         models: Models | None = None,
     ) -> None:
         self._models = models or Models()
         self._folders = folders
         self._boards = boards
         self._flows = flows
-        self._log = log
+        self._plans = plans
 
     async def load(self, source: str) -> Loaded:
         """The workflow declared in a folder."""
@@ -250,15 +257,19 @@ class Definitions:
     async def restore(self, started: RunStarted) -> Loaded:
         """The workflow as a run began with it."""
         if started.form == Reacting.form:
-            return self._boards.restore(started, await plan_of(self._log, started))
-        if started.form == TOLD:
+            return self._boards.restore(started, await self._plan_text(started))
+        if started.form == CHAT:
             raise WorkflowGone(
                 f"This run of {started.workflow!r} is a group chat that another program ran; only "
                 "that program can go on with it. Here it can be explained, and cancelled."
             )
         if started.form == Flowing.form:
-            return await self._flows.restore(started, await plan_of(self._log, started))
+            return await self._flows.restore(started, await self._plan_text(started))
         return await self._folders.restore(started)
+
+    async def _plan_text(self, started: RunStarted) -> str:
+        plan = await plan_of(self._plans, started)
+        return plan.text if plan else "{}"
 
     async def aclose(self) -> None:
         """Part from the servers of tools, and from the providers of models."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from contextlib import ExitStack
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
@@ -11,7 +11,9 @@ from turnloom.errors import UsageError
 from turnloom.kernel.values import Json
 from turnloom.log.events import RunStarted
 from turnloom.log.spec import Fact
-from turnloom.runtime.service.recording import TOLD, Recording
+from turnloom.runs.undriven import CHAT, Undriven
+from turnloom.runtime.logic import fresh
+from turnloom.runtime.service.journal import Journal
 from turnloom.runtime.spec import Loaded
 from turnloom.variables.logic.secrets import Secrets
 from turnloom.wiring.adapters import adapter
@@ -64,8 +66,12 @@ class Records:
         run = system.SystemEntropy().token()
         held = self._open.enter_context(ExitStack())
         held.enter_context(self._portal.wrap_async_context_manager(store.claims.claim(run)))
-        recording = Recording(store.log, system.SystemClock(), run, Secrets(secrets))
-        recorded = Recorded(self._portal, recording, held)
+        form = Undriven(workflow.workflow.name)
+        chat = Loaded(form, {}, "", "", {}, {})
+        clock, known = system.SystemClock(), Secrets(secrets)
+        recorded = Recorded(
+            self._portal, Journal(store.log, clock, chat, fresh(run, form), known), held
+        )
         recorded.record("start", _started(workflow, *self._whose), "driver", None)
         self.runs.append(run)
         return recorded
@@ -74,15 +80,20 @@ class Records:
 class Recorded:
     """A run of a chat, as whoever runs the chat tells of it; `end` lets go of it."""
 
-    def __init__(self, portal: BlockingPortal, recording: Recording, held: ExitStack) -> None:
-        self.run = recording.run
+    def __init__(self, portal: BlockingPortal, journal: Journal, held: ExitStack) -> None:
+        self.run = journal.state.run
         self.end = held.close
         self._portal = portal
-        self._recording: Any = recording
+        self._journal = journal
 
     def record(self, id: str, fact: Fact, actor: str, cause: int | None) -> int:
         """Put a fact on record, and wait until it is stored; its place."""
-        return self._portal.call(self._recording.record, id, fact, actor, cause)
+        return self._portal.call(self._record, id, fact, actor, cause)
+
+    async def _record(self, id: str, fact: Fact, actor: str, cause: int | None) -> int:
+        event = self._journal.record(id, fact, actor, cause)
+        await self._journal.commit()
+        return event.seq
 
 
 def _started(workflow: Loaded, tenant: str, user: str) -> RunStarted:
@@ -96,5 +107,5 @@ def _started(workflow: Loaded, tenant: str, user: str) -> RunStarted:
         tenant,
         user,
         workflow.set_aside,
-        TOLD,
+        CHAT,
     )

@@ -8,6 +8,7 @@ from turnloom.adapters.memory.artifacts import MemoryArtifacts
 from turnloom.adapters.memory.index import MemoryIndex
 from turnloom.adapters.memory.log import MemoryLog
 from turnloom.adapters.memory.mail import MemoryInbox
+from turnloom.adapters.memory.plans import MemoryPlans
 from turnloom.adapters.memory.results import MemoryResults
 from turnloom.errors import RunBusy
 from turnloom.log.logic import Codec
@@ -80,6 +81,7 @@ class MemoryStore:
         self.artifacts = MemoryArtifacts(self.log, index, board)
         self.beliefs = self.log.beliefs
         self.results = MemoryResults(self.log.check_open)
+        self.plans = MemoryPlans(self.log.check_open)
 
     async def aclose(self) -> None:
         """Refuse everything from now on; a second call changes nothing."""

@@ -6,9 +6,9 @@ beside each other in order, and any position of a run is found without an index 
 of the ids either: writers remember them, and `ids` has those of long runs up to a position.
 """
 
-# Marks a file as ours ("TURNLOOM"), and tells which schema it holds.
-APPLICATION = 0x57454654
-VERSION = 5
+# Marks a file as ours ("LOOM"), and tells which schema it holds.
+APPLICATION = 0x4C4F4F4D
+VERSION = 6
 
 # Artifacts by number, and what they are found by: each term with the place of its artifact in the
 # order of the board, and when that opens.
@@ -51,6 +51,9 @@ _RESULTS = (
     "CREATE INDEX results_over ON results (until) WHERE until IS NOT NULL",
 )
 
+# Plans of boards and flows that runs are pinned to.
+_PLANS = ("CREATE TABLE plans (digest TEXT PRIMARY KEY, plan BLOB NOT NULL) WITHOUT ROWID",)
+
 SCHEMA = (
     "CREATE TABLE runs (n INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE)",
     """CREATE TABLE batches (
@@ -76,6 +79,7 @@ SCHEMA = (
     *_CONSUMPTIONS,
     *_BELIEFS,
     *_RESULTS,
+    *_PLANS,
     f"PRAGMA application_id = {APPLICATION}",
     f"PRAGMA user_version = {VERSION}",
 )
@@ -86,6 +90,7 @@ UPGRADES = {
     2: (*_CONSUMPTIONS, "PRAGMA user_version = 3"),
     3: (*_BELIEFS, "PRAGMA user_version = 4"),
     4: (*_RESULTS, "PRAGMA user_version = 5"),
+    5: (*_PLANS, "PRAGMA user_version = 6"),
 }
 
 APPLICATION_ID = "PRAGMA application_id"
@@ -190,6 +195,9 @@ EVIDENCE_OF = """
     SELECT agent, successes, failures FROM beliefs
     WHERE tenant = ? AND workflow = ? AND category = ?
         AND agent IN (SELECT value FROM json_each(?))"""
+
+KEEP_PLAN = "INSERT OR IGNORE INTO plans VALUES (?, ?)"
+FIND_PLAN = "SELECT plan FROM plans WHERE digest = ?"
 
 KEEP_RESULT = "INSERT OR REPLACE INTO results VALUES (?, ?, ?)"
 DROP_RESULTS = "DELETE FROM results WHERE until < ?"

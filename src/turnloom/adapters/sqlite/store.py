@@ -8,6 +8,7 @@ from turnloom.adapters.sqlite.claims import SqliteClaims
 from turnloom.adapters.sqlite.database import Database
 from turnloom.adapters.sqlite.inbox import SqliteInbox
 from turnloom.adapters.sqlite.log import SqliteLog
+from turnloom.adapters.sqlite.plans import SqlitePlans
 from turnloom.adapters.sqlite.readers import Readers
 from turnloom.adapters.sqlite.results import SqliteResults
 from turnloom.adapters.sqlite.snapshots import SqliteSnapshots
@@ -41,6 +42,7 @@ class SqliteStore:
         self.artifacts = SqliteArtifacts(self._database, self._readers, board)
         self.beliefs = SqliteBeliefs(self._database)
         self.results = SqliteResults(self._database)
+        self.plans = SqlitePlans(self._database)
 
     async def aclose(self) -> None:
         """Finish what is pending and close the file; a second call changes nothing."""

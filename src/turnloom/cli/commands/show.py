@@ -3,7 +3,6 @@ pictures of workflows."""
 
 import asyncio
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -22,10 +21,7 @@ from turnloom.cli.stored import Json, StoreFile, find_run
 from turnloom.cli.terminal import Terminal, joined, safe
 from turnloom.conversation.logic.schemas import FILES, schema_of, written
 from turnloom.errors import DefinitionError, UsageError
-from turnloom.flow.logic.flowing import Flowing
 from turnloom.flow.logic.plans import describe_plan
-from turnloom.reaction.logic.reacting import Reacting
-from turnloom.runtime.service.pinning import CONTEXT, PLAN, plan_place
 from turnloom.wiring import Folders, describe_staff, in_force
 
 
@@ -103,7 +99,7 @@ class Show(Command):
             raise UsageError("A flow of a file has no store. Leave `--store` out.")
         with located(file_of(path)):
             plan = flow_at(path).plan
-        self._show_plan(terminal, {PLAN: plan.text, CONTEXT: describe_plan(plan)})
+        self._show_plan(terminal, plan.text, describe_plan(plan))
 
     async def _show_run(self, terminal: Terminal) -> None:
         if self.name is None:
@@ -112,11 +108,11 @@ class Show(Command):
                 "`turnloom show plan RUN` for a run. `turnloom runs` lists runs."
             )
         async with Loom(store=self.store) as app:
-            started = (await app.log(await find_run(app, self.name)))[0].data
-            if started.form in (Reacting.form, Flowing.form):
-                pinned = (await app.log(plan_place(started)))[0].data
-                self._show_plan(terminal, pinned.files)
-                return
+            run = await find_run(app, self.name)
+            plan, started = await app.plan(run), (await app.log(run))[0].data
+        if plan is not None:
+            self._show_plan(terminal, plan.text, plan.context)
+            return
         if self.json:
             terminal.emit(msgspec.json.encode(started.files))
             return
@@ -126,12 +122,12 @@ class Show(Command):
         terminal.show(joined(("# context", "dim")))
         terminal.show(safe(describe_staff(Folders().recall(started).staff)))
 
-    def _show_plan(self, terminal: Terminal, files: Mapping[str, str]) -> None:
+    def _show_plan(self, terminal: Terminal, text: str, context: str) -> None:
         """The plan of a board or of a flow: for people what it says of context."""
-        if self.json or CONTEXT not in files:
-            terminal.emit(files[PLAN].encode())
+        if self.json:
+            terminal.emit(text.encode())
         else:
-            terminal.show(safe(files[CONTEXT] or "There are no agents that context is for."))
+            terminal.show(safe(context or "There are no agents that context is for."))
 
     def _show_schema(self, terminal: Terminal) -> None:
         if self.name is None:

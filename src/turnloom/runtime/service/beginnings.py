@@ -10,8 +10,8 @@ from turnloom.flow.logic.flowing import Flowing
 from turnloom.flow.logic.folding import TIMEOUT
 from turnloom.flow.logic.plans import describe_plan
 from turnloom.kernel.durations import later
-from turnloom.log.ports import EventLog
 from turnloom.log.spec import Fact
+from turnloom.runtime.ports import Plans
 from turnloom.runtime.service.pinning import pin
 from turnloom.runtime.spec import Loaded
 from turnloom.variables.events import TimerSet
@@ -40,10 +40,10 @@ def first_facts(given: FlowGiven, user: str, now: datetime) -> list[tuple[str, F
     return facts
 
 
-async def pin_flow(log: EventLog, loaded: Loaded, now: datetime) -> None:
-    """Put the plan of a flow on record, if it is not."""
+async def pin_flow(plans: Plans, loaded: Loaded) -> None:
+    """Keep the plan of a flow."""
     plan = _flowing(loaded).plan
-    await pin(log, plan, describe_plan(plan), now)
+    await pin(plans, plan, describe_plan(plan))
 
 
 def _flowing(loaded: Loaded) -> Flowing:

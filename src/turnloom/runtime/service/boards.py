@@ -23,7 +23,7 @@ from turnloom.log.spec import Event
 from turnloom.reaction.events import ArtifactsGiven, RetryAsked
 from turnloom.reaction.logic.plans import describe_plan, subscription_digest
 from turnloom.reaction.logic.reacting import Reacting
-from turnloom.runtime.ports import Artifacts, Entropy, Inbox
+from turnloom.runtime.ports import Artifacts, Entropy, Inbox, Plans
 from turnloom.runtime.service.activity import Activity
 from turnloom.runtime.service.correlations import Correlations
 from turnloom.runtime.service.pinning import PLAN, pin
@@ -57,6 +57,7 @@ class Place:
     """Where the runs of a board are, and who has to do with them."""
 
     log: EventLog
+    plans: Plans
     inbox: Inbox
     artifacts: Artifacts
     clock: Clock
@@ -240,7 +241,7 @@ class BoardRuns:
         loaded = self._load()
         if loaded.definition not in self._pinned:
             plan = _reacting(loaded).plan
-            await pin(self._place.log, plan, describe_plan(plan), self._place.clock.now())
+            await pin(self._place.plans, plan, describe_plan(plan))
             self._pinned.add(loaded.definition)
         return loaded
 

@@ -43,7 +43,15 @@ from turnloom.runtime.logic import (
     is_untouched,
     thaw,
 )
-from turnloom.runtime.ports import Artifacts, Claims, Definitions, Entropy, Inbox, Snapshots
+from turnloom.runtime.ports import (
+    Artifacts,
+    Claims,
+    Definitions,
+    Entropy,
+    Inbox,
+    Plans,
+    Snapshots,
+)
 from turnloom.runtime.service.calls import Waiting, ask
 from turnloom.runtime.service.components import observed
 from turnloom.runtime.service.crew import Crew
@@ -86,6 +94,7 @@ class Stores:
     artifacts: Artifacts
     beliefs: BeliefStore
     results: Results
+    plans: Plans
 
 
 def _nobody(delta: Delta) -> None:

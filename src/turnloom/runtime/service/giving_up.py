@@ -1,37 +1,35 @@
-"""Ending runs that nobody can go on with: their code is gone, or is not what they are pinned to."""
+"""Cancelling runs whose definition cannot be restored: their code is gone, or is another one."""
 
 from turnloom.flow.logic.flowing import Flowing
-from turnloom.log.events import ENDS, CancelRequested, RunCancelled
+from turnloom.log.events import CancelRequested, RunCancelled
 from turnloom.log.ports import Clock
-from turnloom.log.spec import Event, Fact
+from turnloom.runs.undriven import Undriven
+from turnloom.runtime.logic import ENDED, fresh
 from turnloom.runtime.service.driver import Stores
+from turnloom.runtime.service.journal import Journal
+from turnloom.runtime.spec import Loaded
 
 # What is said of a flow that ends without its code.
 UNDONE = "(without its code: nothing was made up for)"
 
 
 async def give_up(stores: Stores, clock: Clock, run: str, by: str, reason: str) -> bool:
-    """Put on record that a run was cancelled, without any of its code; whether it was still going.
+    """Cancel a run without any of its code; whether it was still open.
 
     Raises:
-        RunBusy: somebody goes on with it after all.
+        RunBusy: another process drives it after all.
     """
     async with stores.claims.claim(run):
-        events = await stores.log.read(run)
-        last = events[-1]
-        if last.kind in ENDS:
+        form = Undriven("")
+        journal = Journal(stores.log, clock, Loaded(form, {}, "", "", {}, {}), fresh(run, form))
+        journal.catch_up(await stores.log.read(run))
+        state = journal.state
+        if state.status in ENDED:
             return False
-        if any(event.kind == CancelRequested.kind for event in events):
-            facts: list[tuple[str, Fact]] = []
-        else:
-            facts = [("cancel", CancelRequested(by, reason))]
-        if events[0].data.form == Flowing.form:
+        if state.cancel is None:
+            journal.record("cancel", CancelRequested(by, reason), by)
+        if state.form == Flowing.form:
             reason = f"{reason} {UNDONE}".lstrip()
-        facts.append(("end", RunCancelled(by, reason)))
-        now = clock.now()
-        batch = [
-            Event(id, run, last.seq + n, now, fact.kind, by, fact, last.seq, fact.version)
-            for n, (id, fact) in enumerate(facts, 1)
-        ]
-        await stores.log.append(run, batch, last.seq)
+        journal.record("end", RunCancelled(by, reason), by)
+        await journal.commit()
     return True

@@ -1,19 +1,13 @@
-"""The plans of boards and flows, kept where runs can be compared with what they are pinned to."""
+"""The plans of boards and flows, kept so that runs can be compared with what they are pinned to."""
 
-from contextlib import suppress
-from datetime import datetime
 from typing import Protocol
 
-from turnloom.errors import Conflict
 from turnloom.log.events import RunStarted
-from turnloom.log.ports import EventLog
-from turnloom.log.spec import Event
+from turnloom.runtime.ports import Plans
+from turnloom.runtime.spec import StoredPlan
 
-# What the text of a plan is kept as, what it says of context for people, which only the program
-# that declares it can tell, and the form of what holds both, which is no run.
+# Where a run that is pinned to a part of a plan has the digest of the whole.
 PLAN = "plan.json"
-CONTEXT = "context.txt"
-PLAN_FORM = "plan"
 
 
 class Pinned(Protocol):
@@ -35,28 +29,11 @@ class Pinned(Protocol):
         ...
 
 
-async def pin(log: EventLog, plan: Pinned, context: str, now: datetime) -> None:
-    """Put a plan on record, if it is not, with what it says of context."""
-    run = _place(plan.name, plan.digest)
-    if await log.ends(run=run):
-        return
-    files = {PLAN: plan.text, CONTEXT: context}
-    fact = RunStarted(plan.name, "", plan.digest, "", files, {}, form=PLAN_FORM)
-    event = Event("start", run, 1, now, fact.kind, "driver", fact, None, fact.version)
-    with suppress(Conflict):  # somebody else has just done so
-        await log.append(run, [event], 0)
+async def pin(plans: Plans, plan: Pinned, context: str) -> None:
+    """Keep a plan with what it says of context."""
+    await plans.keep(plan.digest, StoredPlan(plan.name, plan.text, context))
 
 
-async def plan_of(log: EventLog, started: RunStarted) -> str:
-    """The text of the plan that a run of a board is pinned to."""
-    ends = await log.ends(run=plan_place(started))
-    return ends[0][0].data.files[PLAN] if ends else "{}"
-
-
-def plan_place(started: RunStarted) -> str:
-    """Where the plan is on record that a run of a board is pinned to."""
-    return _place(started.workflow, started.code.get(PLAN, started.definition))
-
-
-def _place(board: str, digest: str) -> str:
-    return f"{board}-plan-{digest[:20]}"
+async def plan_of(plans: Plans, started: RunStarted) -> StoredPlan | None:
+    """The plan that a run is pinned to, if it is pinned to one that was kept."""
+    return await plans.find(started.code.get(PLAN, started.definition))

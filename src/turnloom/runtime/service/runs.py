@@ -31,7 +31,7 @@ from turnloom.runtime.service.driver import Driver, Listeners, Stores
 from turnloom.runtime.service.following import Following
 from turnloom.runtime.service.giving_up import give_up
 from turnloom.runtime.service.mailing import RETRY, Mailing
-from turnloom.runtime.service.pinning import PLAN_FORM
+from turnloom.runtime.service.pinning import plan_of
 from turnloom.runtime.service.posting import Posting
 from turnloom.runtime.service.starting import Starter
 from turnloom.runtime.spec import (
@@ -41,6 +41,7 @@ from turnloom.runtime.spec import (
     Loaded,
     Reply,
     Stop,
+    StoredPlan,
     Summary,
 )
 from turnloom.variables.ports import DocumentStore, Environment
@@ -108,6 +109,7 @@ class Runs:
         stores = world.stores
         place = Place(
             stores.log,
+            stores.plans,
             stores.inbox,
             stores.artifacts,
             world.clock,
@@ -133,9 +135,9 @@ class Runs:
             if loaded.opening:
                 facts.append(("opening", UserText(WORKFLOW, loaded.opening), "driver"))
         else:
-            loaded, now = what.loaded, world.clock.now()
-            facts += first_facts(what, user, now)
-            await pin_flow(world.stores.log, loaded, now)
+            loaded = what.loaded
+            facts += first_facts(what, user, world.clock.now())
+            await pin_flow(world.stores.plans, loaded)
         run = world.entropy.token()
         journal = await self._starter.begin(run, loaded, _started(loaded, user, tenant), facts)
         if not isinstance(what, str):
@@ -148,6 +150,11 @@ class Runs:
         """The workflow that a run is pinned to."""
         first, _ = await self._ends(run)
         return await self._world.definitions.restore(first.data)
+
+    async def plan(self, run: str) -> StoredPlan | None:
+        """The plan that a run of a board or a flow is pinned to."""
+        first, _ = await self._ends(run)
+        return await plan_of(self._world.stores.plans, first.data)
 
     async def resume(self, run: str) -> None:
         """Go on with a run that is not at its end.
@@ -279,7 +286,7 @@ class Runs:
     async def summaries(self, limit: int | None = None) -> list[Summary]:
         """The runs of the store, the one begun last coming first."""
         ends = await self._world.stores.log.ends(limit)
-        return [_summary(first, last) for first, last in ends if first.data.form != PLAN_FORM]
+        return [_summary(first, last) for first, last in ends]
 
     async def _ends(self, run: str) -> tuple[Event, Event]:
         for ends in await self._world.stores.log.ends(run=run):

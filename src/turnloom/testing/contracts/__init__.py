@@ -30,6 +30,7 @@ from turnloom.testing.contracts.engines import EngineContract
 from turnloom.testing.contracts.events import EventLogContract
 from turnloom.testing.contracts.facts import CODEC, Measured, Noted, event, events, refused, until
 from turnloom.testing.contracts.inbox import InboxContract
+from turnloom.testing.contracts.plans import PlansContract
 from turnloom.testing.contracts.results import ResultsContract
 from turnloom.testing.contracts.retrieval import (
     EmbedderContract,
@@ -55,6 +56,7 @@ __all__ = [
     "InboxContract",
     "Measured",
     "Noted",
+    "PlansContract",
     "ResultsContract",
     "SchedulerContract",
     "SnapshotsContract",

@@ -1,0 +1,45 @@
+"""Plans, in a SQLite file, beside the log."""
+
+import msgspec
+
+from turnloom.adapters.sqlite import queries
+from turnloom.adapters.sqlite.database import Database
+from turnloom.adapters.sqlite.writer import Write, Writer
+from turnloom.runtime.spec import StoredPlan
+
+
+class _Keep(Write[None]):
+    __slots__ = ("_values",)
+
+    def __init__(self, digest: str, plan: bytes) -> None:
+        super().__init__(size=len(plan))
+        self._values = (digest, plan)
+
+    def apply(self, writer: Writer) -> None:
+        writer.execute(queries.KEEP_PLAN, self._values)
+
+
+class SqlitePlans:
+    """Plans by digest, for any number of processes."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def keep(self, digest: str, plan: StoredPlan) -> None:
+        """Keep a plan; one that is there already stays as it is.
+
+        Raises:
+            StoreUnavailable: nothing was kept.
+        """
+        if await self.find(digest) is None:
+            await self._database.write(_Keep(digest, msgspec.json.encode(plan)))
+
+    async def find(self, digest: str) -> StoredPlan | None:
+        """The plan of this digest, if it was kept.
+
+        Raises:
+            StoreUnavailable: the file cannot be read.
+        """
+        await self._database.ready()
+        found = self._database.rows(queries.FIND_PLAN, digest)
+        return msgspec.json.decode(found[0][0], type=StoredPlan) if found else None

@@ -1,0 +1,1 @@
+"""What the three forms of a run share."""
