@@ -34,6 +34,14 @@ ALLOWED: Sequence[Allowance] = (
 )
 
 
+# Kinds of events whose place among the others of their path does not count.
+APART = {
+    "loop.checked": "a turn is compared with others before it is settled, in every form",
+    "loop.detected": "the same",
+    "selection.judged": "a choice is judged after the turn has ended, in every form",
+}
+
+
 def without_allowed(events: Sequence[Plain]) -> list[Plain]:
     """A log without what may differ; a cause that is taken out gives way to its own cause."""
     for allowance in ALLOWED:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.golden.allowed import without_allowed
+from tests.golden.allowed import APART, without_allowed
 from tests.golden.paths import Plain, paths
 from tests.golden.recording import LOGS, SCENES, play, read
 from turnloom.runtime.logic import FACTS
@@ -32,4 +32,4 @@ async def test_a_scene_goes_as_it_went(name: str, tmp_path: Path) -> None:
 
 def compared(runs: list[list[Plain]]) -> list[dict[str, list[Plain]]]:
     """Logs as they are compared, as plain JSON."""
-    return [paths(without_allowed(run)) for run in json.loads(json.dumps(runs))]
+    return [paths(without_allowed(run), APART) for run in json.loads(json.dumps(runs))]

@@ -7,7 +7,6 @@ from typing import Any
 from turnloom.agents.spec import (
     Agent,
     Decision,
-    Given,
     OutputModel,
     Products,
     Rest,
@@ -59,12 +58,8 @@ class Undriven:
         """Nothing."""
         return ()
 
-    def given(self, state: RunState, turn: int) -> Given | None:
-        """No artifacts."""
-        return None
-
-    def selected(self, state: RunState, turn: int) -> Sequence[str]:
-        """No categories."""
+    def alternatives(self, state: RunState) -> Sequence[str]:
+        """The agents that could take a turn in place of one another: none."""
         return ()
 
     def transfers(self, agent: str, state: RunState) -> Sequence[Transfer]:

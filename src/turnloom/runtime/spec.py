@@ -1,15 +1,14 @@
 """Messages from outside to a run, and workflows as the runtime holds them."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import msgspec
 
-from turnloom.agents.spec import Callee, Component, Engine, Given, Prepared, ToolServer, Workflow
-from turnloom.assembly.logic.assembled import AssembledContext
+from turnloom.agents.spec import Callee, Component, Engine, ToolServer, Workflow
 from turnloom.assembly.logic.retrieval import Estimate
 from turnloom.assembly.spec import Chosen
 from turnloom.assembly.spec.assemblies import Assembly
@@ -18,7 +17,6 @@ from turnloom.board.spec import Artifact, Reader, TypeRegistry
 from turnloom.errors import Diagnostic
 from turnloom.guards.spec import NO_GUARDS, Guards
 from turnloom.kernel.values import Json
-from turnloom.log.spec import Fact
 from turnloom.variables.events import ContextSuppressed
 
 
@@ -74,47 +72,6 @@ class Delta(msgspec.Struct, frozen=True, gc=False):
     offset: int
     text: str
     call: int = 1
-
-
-# Takes pieces of an answer while it is made; `None` when it is made from its beginning again.
-Say = Callable[[str | None], None]
-
-# Gives what takes the pieces of a turn's model call of that number, from 1.
-Voice = Callable[[int], Say]
-
-
-class Errand(Protocol):
-    """What a turn of a flow is about: a state, of which its agent is told, and what its answer
-    changes. `engine` answers in place of the agent's own; `tells_all` says that what it prepares
-    has the context in it."""
-
-    state: Any
-    engine: Engine | None
-    tells_all: bool
-
-    async def prepare(self, context: AssembledContext) -> Prepared:
-        """What the agent is told beside its instructions."""
-        ...
-
-    async def settle(self, error: str, facts: Sequence[Fact], context: AssembledContext) -> None:
-        """Put on record what comes of the answer, or of there being none."""
-        ...
-
-
-class Going(NamedTuple):
-    """A turn being taken: whose it is, who hears it, whether it is entered again, and what it is
-    about: artifacts that woke the agent, or the errand of a flow."""
-
-    number: int
-    agent: str
-    given: Given | None
-    voice: Voice
-    again: bool
-    errand: Errand | None = None
-
-
-def silence(text: str | None) -> None:
-    """Takes a piece of an answer that nobody is to hear."""
 
 
 class Publish(msgspec.Struct, frozen=True, tag="publish"):

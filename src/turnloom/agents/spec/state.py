@@ -193,13 +193,15 @@ Decision = TakeTurn | Ask | Finish | Draw | Pick | Select | Judge | Spawn | Proc
 
 class Prepared(NamedTuple):
     """What a turn is shown beside what the agent always is: other instructions or messages, as
-    whoever is named left them; pieces of context, and what was left out of those."""
+    whoever is named left them; pieces of context, and what was left out of those. With
+    `holds_context`, the messages have the context in them."""
 
     instructions: str | None = None
     messages: tuple[Message, ...] | None = None
     pieces: tuple[Piece, ...] = ()
     withheld: tuple[Withheld, ...] = ()
     left_by: str = "hooks"
+    holds_context: bool = False
 
 
 UNPREPARED = Prepared()
@@ -262,12 +264,8 @@ class Workflow(Protocol):
         """What is to be put on record because its time has come."""
         ...
 
-    def given(self, state: RunState, turn: int) -> Given | None:
-        """The artifacts that an open turn is about, if it is about any."""
-        ...
-
-    def selected(self, state: RunState, turn: int) -> Sequence[str]:
-        """The categories in which a guard chose the agent of an open turn for it."""
+    def alternatives(self, state: RunState) -> Sequence[str]:
+        """The agents that could take a turn in place of one another."""
         ...
 
     def transfers(self, agent: str, state: RunState) -> Sequence[Transfer]:

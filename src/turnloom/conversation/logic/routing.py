@@ -22,7 +22,6 @@ from turnloom.agents.spec import (
     Decision,
     Draw,
     Finish,
-    Given,
     Pick,
     Products,
     Question,
@@ -139,19 +138,14 @@ class Conversing:
         """What is on record when its time has come: nothing."""
         return ()
 
-    def given(self, state: RunState, turn: int) -> Given | None:
-        """The artifacts that an open turn is about: none."""
-        return None
-
-    def selected(self, state: RunState, turn: int) -> Sequence[str]:
-        """The category in which a guard chose the agent of an open turn for it, if one did."""
-        floor: Floor = state.progress
-        return (floor.category,) if floor.selected == state.open[turn].agent else ()
-
     def shows(self, agent: str) -> bool:
         """Whether the user sees what this agent says."""
         visible = self.conversation.visible
         return visible is None or agent in visible
+
+    def alternatives(self, state: RunState) -> Sequence[str]:
+        """The agents that could take a turn in place of one another: all of them."""
+        return self._roster
 
     def transfers(self, agent: str, state: RunState) -> Sequence[Transfer]:
         """The handoffs that the agent's model may choose at this moment."""

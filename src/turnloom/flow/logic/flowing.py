@@ -10,7 +10,6 @@ from turnloom.agents.spec import (
     Agent,
     Decision,
     Finish,
-    Given,
     MakeUp,
     OutputModel,
     Proceed,
@@ -96,17 +95,13 @@ class Flowing:
         """Whether the user sees what this agent says: in a flow, everything."""
         return True
 
+    def alternatives(self, state: RunState) -> Sequence[str]:
+        """The agents that could take a turn in place of one another: none, a step has its own."""
+        return ()
+
     def transfers(self, agent: str, state: RunState) -> Sequence[Transfer]:
         """The handoffs that the agent's model may choose: in a flow, none."""
         return ()
-
-    def selected(self, state: RunState, turn: int) -> Sequence[str]:
-        """The categories in which a guard chose an agent: steps choose for themselves."""
-        return ()
-
-    def given(self, state: RunState, turn: int) -> Given | None:
-        """The artifacts that a turn is about: in a flow, none."""
-        return None
 
     def due(self, state: RunState) -> datetime | None:
         """When something is overdue: what a flow waits for has timers."""

@@ -123,6 +123,11 @@ class Reacting:
         """Whether the user sees what this agent says: on a board, everything."""
         return True
 
+    def alternatives(self, state: RunState) -> Sequence[str]:
+        """The agents that could take a turn in place of one another: none, each has
+        its own subscriptions."""
+        return ()
+
     def transfers(self, agent: str, state: RunState) -> Sequence[Transfer]:
         """The handoffs that the agent's model may choose: on a board, none."""
         return ()
@@ -133,7 +138,7 @@ class Reacting:
             return (self.collects,)
         return self.plan.by_type.get(type, ())
 
-    def given(self, state: RunState, turn: int) -> Given | None:
+    def given(self, state: RunState, turn: int) -> Given:
         """The artifacts that an open turn is about."""
         tray: Tray = state.progress
         work = tray.working[turn]

@@ -22,6 +22,7 @@ from turnloom.kernel.contained import named
 from turnloom.kernel.values import said
 from turnloom.log.spec import Fact
 from turnloom.reaction.events import SampleChosen
+from turnloom.runs.brief import Brief, Sinks, TextSink, TurnOutcome, discard
 from turnloom.runtime.service.beside import side_by_side
 from turnloom.runtime.service.calls import Waiting
 from turnloom.runtime.service.components import around_calls
@@ -29,10 +30,10 @@ from turnloom.runtime.service.gathering import NOTHING, Context, Gatherer
 from turnloom.runtime.service.journal import Journal
 from turnloom.runtime.service.messages import MessageHooks
 from turnloom.runtime.service.offers import Offer, offers_to
-from turnloom.runtime.service.rounds import Asked, Ended, Rounds
+from turnloom.runtime.service.rounds import Asked, Rounds
 from turnloom.runtime.service.sights import Sight, Sights, Surrounding
 from turnloom.runtime.service.users import ask_user_code
-from turnloom.runtime.spec import Errand, Going, Loaded, Staff, Voice, silence
+from turnloom.runtime.spec import Loaded, Staff
 
 # Seconds that a score may take.
 DEADLINE = 60.0
@@ -46,7 +47,7 @@ class Turn(NamedTuple):
     staff: Staff
     sights: Sequence[Sight]
     hooks: MessageHooks | None
-    voice: Voice
+    sinks: Sinks
 
 
 class Answering:
@@ -67,65 +68,46 @@ class Answering:
         self._messages = messages
         self._hooked = bool(journal.workflow.message_hooks)
 
-    async def answer(self, going: Going) -> Ended:
+    async def answer(self, brief: Brief, sinks: Sinks) -> TurnOutcome:
         """What the agent comes to in a turn, or what went wrong."""
-        number, agent = going.number, going.agent
+        agent = brief.agent
         staff = self._loaded.staff[agent]
-        prepared = await self._messages.prepare(number, agent) if self._hooked else UNPREPARED
+        prepared = await self._messages.prepare(brief.turn, agent) if self._hooked else UNPREPARED
         offers = offers_to(self._journal.workflow.agents[agent], self._journal, self._loaded)
-        contexts, problem = NOTHING, ""
-        if going.given is not None or staff.context is not None:
-            contexts, problem = await self._gatherer.gather(going, prepared.messages)
+        contexts, problem = await self._gatherer.gather(brief, prepared.messages)
         if problem:
-            return Ended(problem)
-        if going.errand is None:
-            return await self._ask(going, staff, offers, prepared, contexts)
-        return await self._run(going, going.errand, staff, offers, contexts[0])
-
-    async def _run(
-        self,
-        going: Going,
-        errand: Errand,
-        staff: Staff,
-        offers: Mapping[str, Offer],
-        context: Context,
-    ) -> Ended:
-        """What the agent comes to in a turn of a flow."""
-        shown = context.assembled.context if context.assembled else AssembledContext.empty()
+            return TurnOutcome(problem)
+        assembled = contexts[0].assembled
+        shown = assembled.context if assembled else AssembledContext.empty()
         try:
-            prepared = await errand.prepare(shown)
+            prepared = await brief.request(prepared, shown)
         except Exception as error:  # noqa: BLE001 - whatever a step raises fails its turn
-            return Ended(f"{named(error)}: {said(error)}")
-        if errand.engine is not None:
-            staff = replace(staff, engines=(errand.engine,))
-        contexts = NOTHING if errand.tells_all else (context,)
-        ended = await self._ask(going, staff, offers, prepared, contexts)
-        return ended._replace(context=shown)
+            return TurnOutcome(f"{named(error)}: {said(error)}")
+        if brief.engines is not None:
+            staff = replace(staff, engines=brief.engines)
+        around = [
+            _around(offers, prepared, each)
+            for each in (NOTHING if prepared.holds_context else contexts)
+        ]
+        outcome = await self._ask(brief, staff, around, sinks)
+        return outcome if assembled is None else outcome._replace(context=shown)
 
     async def _ask(
-        self,
-        going: Going,
-        staff: Staff,
-        offers: Mapping[str, Offer],
-        prepared: Prepared,
-        contexts: Sequence[Context],
-    ) -> Ended:
-        number, agent = going.number, going.agent
-        sights = [
-            self._sights.see(going, place, _around(offers, prepared, each))
-            for place, each in enumerate(contexts)
-        ]
+        self, brief: Brief, staff: Staff, around: Sequence[Surrounding], sinks: Sinks
+    ) -> TurnOutcome:
+        number, agent = brief.turn, brief.agent
+        sights = [self._sights.see(brief, place, each) for place, each in enumerate(around)]
         # What a hook may rewrite is not heard before it has.
         rewrites = self._hooked and self._messages.has(agent, "process_message_before_send")
         hooks = self._messages if rewrites else None
-        turn = Turn(number, agent, staff, sights, hooks, _hushed if rewrites else going.voice)
+        turn = Turn(number, agent, staff, sights, hooks, _hushed if rewrites else sinks)
         if staff.samples == 1:
             return await self._try(turn, f"t{number}")
         return await self._best(turn)
 
-    async def _try(self, turn: Turn, scope: str) -> Ended:
+    async def _try(self, turn: Turn, scope: str) -> TurnOutcome:
         """One try of a turn: its engines one after the other; what the last of them made counts."""
-        ended = Ended("")
+        ended = TurnOutcome("")
         before: list[Exchange] = []
         audience = together(seen for each in turn.sights for seen in each.shown.visibility)
         for place, engine in enumerate(turn.staff.engines):
@@ -139,7 +121,7 @@ class Answering:
             try:
                 latest = await rounds.answer(sight.shown, before)
             except BudgetExceeded as error:
-                return Ended(f"{named(error)}: {said(error)}")
+                return TurnOutcome(f"{named(error)}: {said(error)}")
             if latest.error:
                 return latest
             before.append(passed_on(latest.facts))
@@ -147,15 +129,15 @@ class Answering:
         return ended
 
     def _rounds(self, turn: Turn, asked: Asked, sight: Sight, scope: str) -> Rounds:
-        task = self._sights.open(sight, turn.voice(1), scope)
+        task = self._sights.open(sight, turn.sinks(1), scope)
         offers = sight.around.offers
-        return Rounds(self._journal, asked, task, offers, turn.hooks, turn.voice, scope)
+        return Rounds(self._journal, asked, task, offers, turn.hooks, turn.sinks, scope)
 
-    async def _best(self, turn: Turn) -> Ended:
+    async def _best(self, turn: Turn) -> TurnOutcome:
         """Several tries side by side, of which the best counts; one that fails is out."""
-        tries: dict[int, Ended] = {}
+        tries: dict[int, TurnOutcome] = {}
 
-        async def attempt(number: int) -> Ended | Waiting:
+        async def attempt(number: int) -> TurnOutcome | Waiting:
             try:
                 return await self._try(turn, f"t{turn.number}/s{number}")
             except Waiting as waiting:
@@ -174,7 +156,7 @@ class Answering:
             return tries[0]
         return await self._choose(turn, tries)
 
-    async def _choose(self, turn: Turn, tries: dict[int, Ended]) -> Ended:
+    async def _choose(self, turn: Turn, tries: dict[int, TurnOutcome]) -> TurnOutcome:
         async def effect() -> Sequence[Fact]:
             scores = [await self._score(turn, tries[number]) for number in sorted(tries)]
             known = [score for score in scores if score is not None]
@@ -184,12 +166,12 @@ class Answering:
         try:
             facts = await self._journal.once(f"t{turn.number}/choice", effect)
         except Exception as error:  # noqa: BLE001 - whatever a score raises fails the turn
-            return Ended(f"{named(error)}: {said(error)}")
+            return TurnOutcome(f"{named(error)}: {said(error)}")
         chosen = facts[0]
         assert isinstance(chosen, SampleChosen)
         return tries[chosen.chosen]
 
-    async def _score(self, turn: Turn, ended: Ended) -> float | None:
+    async def _score(self, turn: Turn, ended: TurnOutcome) -> float | None:
         score = turn.staff.score
         if ended.error or score is None:
             return None
@@ -221,13 +203,13 @@ def _around(offers: Mapping[str, Offer], prepared: Prepared, context: Context) -
     return Surrounding(offers, said, context)
 
 
-def _after(before: Ended, latest: Ended) -> Ended:
+def _after(before: TurnOutcome, latest: TurnOutcome) -> TurnOutcome:
     """What counts of two engines: the artifacts of the later one, unless it made none."""
     if any(isinstance(fact, AgentOutput) for fact in latest.facts):
         return latest
     kept = [fact for fact in before.facts if isinstance(fact, AgentOutput)]
-    return Ended("", (*kept, *latest.facts))
+    return TurnOutcome("", (*kept, *latest.facts))
 
 
-def _hushed(call: int) -> Any:
-    return silence
+def _hushed(call: int) -> TextSink:
+    return discard

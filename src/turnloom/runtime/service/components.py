@@ -18,24 +18,24 @@ from turnloom.errors import UsageError
 from turnloom.kernel.contained import contained, named
 from turnloom.kernel.values import said
 from turnloom.log.spec import Event
+from turnloom.runs.brief import TurnOutcome
 from turnloom.runtime.service.calls import Waiting
 from turnloom.runtime.service.engines import ask_engine
 from turnloom.runtime.service.journal import Appends, Tell, Telling
-from turnloom.runtime.service.rounds import Ended
 from turnloom.runtime.spec import Staff
 
 log = logging.getLogger("turnloom.components")
 
 
 async def around_turn(
-    components: Sequence[Component], turn: TurnContext, go_on: Callable[[], Awaitable[Ended]]
-) -> Ended:
+    components: Sequence[Component], turn: TurnContext, go_on: Callable[[], Awaitable[TurnOutcome]]
+) -> TurnOutcome:
     """How a turn ends with components around it, the first being the outermost.
 
     Raises:
         Waiting: a person was asked, whatever a component made of it.
     """
-    came: list[Ended | Waiting] = []
+    came: list[TurnOutcome | Waiting] = []
 
     async def innermost() -> None:
         if came:
@@ -54,8 +54,8 @@ async def around_turn(
             await call()
     except Exception as error:  # noqa: BLE001 - whatever a component raises is recorded
         if not any(isinstance(each, Waiting) for each in came):
-            return Ended(f"{named(error)}: {said(error)}")
-    ended = came[0] if came else Ended("UsageError: a component did not call `call_next`")
+            return TurnOutcome(f"{named(error)}: {said(error)}")
+    ended = came[0] if came else TurnOutcome("UsageError: a component did not call `call_next`")
     if isinstance(ended, Waiting):
         raise ended
     return ended

@@ -34,6 +34,7 @@ from turnloom.log.events import (
 from turnloom.log.ports import Clock, EventLog
 from turnloom.log.spec import Event
 from turnloom.reaction.logic.reacting import Reacting
+from turnloom.runs.brief import Sinks, TextSink, discard
 from turnloom.runtime.logic import (
     ENDED,
     base_context,
@@ -54,6 +55,7 @@ from turnloom.runtime.ports import (
 )
 from turnloom.runtime.service.calls import Waiting, ask
 from turnloom.runtime.service.components import observed
+from turnloom.runtime.service.conversation import TalkBrief
 from turnloom.runtime.service.crew import Crew
 from turnloom.runtime.service.endings import end_cancelled, end_failed
 from turnloom.runtime.service.flows import Flows, Means
@@ -69,9 +71,6 @@ from turnloom.runtime.spec import (
     Delta,
     Loaded,
     Publish,
-    Say,
-    Voice,
-    silence,
 )
 from turnloom.variables.logic.secrets import Secrets
 from turnloom.variables.service import ContextSource
@@ -130,7 +129,7 @@ class Driver:
         self._hear, self._tell = listeners.hear, listeners.tell
         self._selecting = Selecting(stores.beliefs, self._entropy.token)
         self._around = Surroundings(
-            self._take_in, self._expire, self._voice, self._room, listeners.post
+            self._take_in, self._expire, self._sinks, self._room, listeners.post
         )
         self._rooms: dict[tuple[str, str], asyncio.Semaphore] = {}
         self._crews: dict[str, Crew] = {}
@@ -410,19 +409,20 @@ class Driver:
         journal = opened.journal
         number = next(iter(journal.state.open), journal.state.turns + 1)
         if begin_turn(journal, number):
-            await opened.turns.take(number, agent, self._voice(opened, number, agent))
+            brief = TalkBrief(opened, number, agent)
+            await opened.turns.take(brief, self._sinks(opened, number, agent))
             await opened.selections.settle()
 
-    def _voice(self, opened: Opened, turn: int, agent: str) -> Voice:
-        """Lets whoever watches hear answers while they are made, unless some may be hidden."""
+    def _sinks(self, opened: Opened, turn: int, agent: str) -> Sinks:
+        """Send text deltas to listeners, unless something in them may have to be hidden."""
         state = opened.journal.state
         if opened.hides(agent):
             return _hushed
 
-        def voice(call: int) -> Say:
+        def sinks(call: int) -> TextSink:
             said = 0
 
-            def say(text: str | None) -> None:
+            def sink(text: str | None) -> None:
                 nonlocal said
                 if text is None:
                     said = 0
@@ -430,9 +430,9 @@ class Driver:
                     self._hear(Delta(state.run, turn, agent, said, text, call))
                     said += len(text)
 
-            return say
+            return sink
 
-        return voice
+        return sinks
 
     async def _settle(self, opened: Opened) -> None:
         """Let timers expire that are due, and functions say what they derive."""
@@ -488,5 +488,5 @@ async def _entered(room: asyncio.Semaphore) -> AsyncGenerator[None]:
         yield
 
 
-def _hushed(call: int) -> Say:
-    return silence
+def _hushed(call: int) -> TextSink:
+    return discard

@@ -238,9 +238,9 @@ class Flows:
             await self._caching.keep(self._caching.key(node, written), change, node.cache)
 
     async def _turn(self, step: Step, node: StepNode, written: Mapping[str, Json]) -> Fact:
-        voice = self._around.voice(self._opened, step.turn, node.name)
+        sinks = self._around.sinks(self._opened, step.turn, node.name)
         async with self._around.room(self._opened, node.name):
-            return await self._steps.turn(step, node, written, voice)
+            return await self._steps.turn(step, node, written, sinks)
 
     def _node(self, step: Step) -> StepNode:
         if step.undoes:

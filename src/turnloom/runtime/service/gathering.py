@@ -10,7 +10,6 @@ from turnloom.assembly.logic.labels import readable, together
 from turnloom.assembly.logic.origins import Witnessed
 from turnloom.assembly.service.assembling import Assembled
 from turnloom.assembly.service.gathering import gather
-from turnloom.assembly.service.providers import DefaultCorrelationProvider
 from turnloom.assembly.spec import (
     AgentRef,
     Chosen,
@@ -26,11 +25,10 @@ from turnloom.board.service.handle import bind
 from turnloom.board.spec import Artifact, Audience, BoardHandle, Reader
 from turnloom.errors import ContextUnavailable
 from turnloom.log.spec import Fact
+from turnloom.runs.brief import Brief
 from turnloom.runtime.service.journal import Journal
 from turnloom.runtime.service.sourcing import Sourcing
-from turnloom.runtime.spec import Going, Loaded
-
-DEFAULT = Chosen(DefaultCorrelationProvider())
+from turnloom.runtime.spec import Loaded
 
 
 class Context(NamedTuple):
@@ -78,20 +76,20 @@ class Gatherer:
         self._sourcing = Sourcing(journal, loaded)
         self._states: dict[int, dict[str, Any]] = {}
 
-    def turn(self, going: Going) -> TurnContext:
+    def turn(self, brief: Brief) -> TurnContext:
         """A turn as components see it; what they leave in its state, providers find there."""
-        return self._turn(going, self._board(going.agent))
+        return self._turn(brief, self._board(brief.agent))
 
     def close(self, number: int) -> None:
         """Forget the state of a turn that is over."""
         self._states.pop(number, None)
 
     async def gather(
-        self, going: Going, heard: Sequence[Message] | None = None
+        self, brief: Brief, heard: Sequence[Message] | None = None
     ) -> tuple[Sequence[Context], str]:
         """The context of each engine of a turn, all the same if it is for all; or why there is
         nothing. `heard` is what was said, where that is not as it was said."""
-        chosen, number = self._chosen(going), going.number
+        chosen, number = brief.contexts(self._loaded.staff[brief.agent]), brief.turn
         if not any(chosen):
             return NOTHING, ""
         found: dict[int, Context] = {}
@@ -99,7 +97,7 @@ class Gatherer:
         for place, each in enumerate(chosen):
             if each is not None and id(each) not in found:
                 key = f"t{number}/e{place}/context" if place else f"t{number}/context"
-                context = await self._give(key, going, each, heard)
+                context = await self._give(key, brief, each, heard)
                 if isinstance(context, str):
                     return NOTHING, context
                 found[id(each)] = context
@@ -107,52 +105,39 @@ class Gatherer:
         return contexts, ""
 
     async def _give(
-        self, key: str, going: Going, chosen: Chosen | Assembly, heard: Sequence[Message] | None
+        self, key: str, brief: Brief, chosen: Chosen | Assembly, heard: Sequence[Message] | None
     ) -> Context | str:
         """The context that was chosen, or what went wrong."""
         if isinstance(chosen, Assembly):
-            return await self._assemble(going, chosen, heard)
-        fact = await self._ask(key, going, chosen, heard)
+            return await self._assemble(brief, chosen, heard)
+        fact = await self._ask(key, brief, chosen, heard)
         return Context((fact,)) if isinstance(fact, ContextGathered) else str(fact)
 
     async def _assemble(
-        self, going: Going, assembly: Assembly, heard: Sequence[Message] | None
+        self, brief: Brief, assembly: Assembly, heard: Sequence[Message] | None
     ) -> Context | str:
         """What sources come to; for a turn whose frame is on record, that is only asked for by
         who does something with it."""
         tells = assembly.shows_history
-        is_shown = self._journal.recorded(f"t{going.number}/frame") is not None
-        if is_shown and going.errand is None:
-            return Context(self._sourcing.gathered(assembly, going.number), None, tells)
+        is_shown = self._journal.recorded(f"t{brief.turn}/frame") is not None
+        if is_shown and not brief.applies_context:
+            return Context(self._sourcing.gathered(assembly, brief.turn), None, tells)
         witnessed = Witnessed()
-        board = self._board(going.agent, witnessed.note)
-        request = self._request(self._turn(going, board, heard), going)
-        state = going.errand.state if going.errand else self._sourcing.about(request.inputs)
-        made = await self._sourcing.assemble(assembly, request, witnessed, state)
+        board = self._board(brief.agent, witnessed.note)
+        request = self._request(self._turn(brief, board, heard), brief)
+        made = await self._sourcing.assemble(assembly, request, witnessed, brief.about)
         return made if isinstance(made, str) else Context(made.gathered, made, tells)
 
-    def _chosen(self, going: Going) -> tuple[Chosen | Assembly | None, ...]:
-        """Whom each engine of the agent gets its context from: the subscription's provider, or
-        else its own, or else the agent's; on a board, somebody in any case."""
-        staff = self._loaded.staff[going.agent]
-        if going.given is None:
-            return (staff.context,)
-        subscribed = self._loaded.contexts.get(going.given.subscription)
-        if subscribed is not None:
-            return (subscribed,)
-        whole = staff.context or DEFAULT
-        return tuple(each or whole for each in staff.contexts) or (whole,)
-
     async def _ask(
-        self, key: str, going: Going, chosen: Chosen, heard: Sequence[Message] | None
+        self, key: str, brief: Brief, chosen: Chosen, heard: Sequence[Message] | None
     ) -> Fact | str:
         """What was gathered, from the record or by asking; or what went wrong."""
         journal = self._journal
 
         async def effect() -> Sequence[Fact]:
             witnessed = Witnessed()
-            board = self._board(going.agent, witnessed.note)
-            request = self._request(self._turn(going, board, heard), going)
+            board = self._board(brief.agent, witnessed.note)
+            request = self._request(self._turn(brief, board, heard), brief)
             try:
                 gathered = await gather(chosen, request, witnessed=witnessed)
             except ContextUnavailable as error:
@@ -165,20 +150,17 @@ class Gatherer:
             return fact
         return f"ContextUnavailable: {fact.provider}: {fact.error}: {fact.message}"
 
-    def _request(self, turn: TurnContext, going: Going) -> ContextRequest:
-        given = going.given
-        inputs = given.inputs if given else ()
-        # What is published for a conversation has its id.
-        correlation = given.correlation if given else turn.run.id
-        return ContextRequest(self._reference(going.agent), turn, inputs, turn.board, correlation)
+    def _request(self, turn: TurnContext, brief: Brief) -> ContextRequest:
+        reference = self._reference(brief.agent)
+        return ContextRequest(reference, turn, brief.inputs, turn.board, brief.correlation)
 
     def _turn(
-        self, going: Going, board: BoardHandle, heard: Sequence[Message] | None = None
+        self, brief: Brief, board: BoardHandle, heard: Sequence[Message] | None = None
     ) -> TurnContext:
         state = self._journal.state
-        said = Transcript(self._heard(going.agent) if heard is None else heard)
+        said = Transcript(self._heard(brief.agent) if heard is None else heard)
         run = RunRef(state.run, state.workflow, state.tenant, state.user, said)
-        return TurnContext(run, self._states.setdefault(going.number, {}), board, going.number)
+        return TurnContext(run, self._states.setdefault(brief.turn, {}), board, brief.turn)
 
     def _heard(self, agent: str) -> Sequence[Message]:
         """What was said, as far as the agent may read it."""

@@ -15,7 +15,9 @@ from turnloom.log.events import RunFinished, RunPaused
 from turnloom.reaction.events import RunOpened
 from turnloom.reaction.logic.reacting import Reacting
 from turnloom.reaction.spec.tray import Tray
+from turnloom.runs.brief import UNSETTLED, Sinks, TurnOutcome
 from turnloom.runtime.logic import ENDED, ending
+from turnloom.runtime.service.board import ReactionBrief
 from turnloom.runtime.service.calls import Waiting, ask
 from turnloom.runtime.service.crew import Crew
 from turnloom.runtime.service.endings import end_cancelled, end_failed
@@ -23,8 +25,6 @@ from turnloom.runtime.service.guarding import begin_turn
 from turnloom.runtime.service.intake import due
 from turnloom.runtime.service.judging import offer, undelivered
 from turnloom.runtime.service.opened import Opened
-from turnloom.runtime.service.rounds import Ended
-from turnloom.runtime.spec import Voice
 
 
 class Post(Protocol):
@@ -46,7 +46,7 @@ class Surroundings:
 
     take_in: Callable[[Opened], Awaitable[None]]
     expire: Callable[[Opened], None]
-    voice: Callable[[Opened, int, str], Voice]
+    sinks: Callable[[Opened, int, str], Sinks]
     room: Callable[[Opened, str], AbstractAsyncContextManager[None]]
     post: Post | None
 
@@ -133,8 +133,8 @@ class Reactions:
         opened = self._opened
         async with self._around.room(opened, agent):
             try:
-                voice = self._around.voice(opened, number, agent)
-                await opened.turns.take(number, agent, voice)
+                brief = ReactionBrief(opened, self._workflow, number, agent)
+                await opened.turns.take(brief, self._around.sinks(opened, number, agent))
             except Waiting:
                 pass  # on record, and the turn stays open
             except asyncio.CancelledError:
@@ -142,7 +142,8 @@ class Reactions:
                     raise
                 # It ended itself, although nobody interrupts it.
                 error = "CancelledError: it cancelled its own task"
-                await opened.turns.end(number, agent, Ended(error))
+                brief = ReactionBrief(opened, self._workflow, number, agent)
+                await opened.turns.end(brief, TurnOutcome(error), UNSETTLED)
         await opened.selections.settle()
         if self._crew.size > 1:  # the others may take long
             await opened.journal.commit()

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from turnloom.agents.spec import Given
 from turnloom.guards.events import LoopChecked
 from turnloom.guards.logic.looping import detect, entry_of, needs_similarity, similarity
 from turnloom.guards.logic.recovering import recover
@@ -10,22 +9,22 @@ from turnloom.guards.spec import Entry, LoopDetection
 from turnloom.kernel.contained import named
 from turnloom.kernel.values import said
 from turnloom.log.spec import Fact
+from turnloom.runs.brief import Brief
 from turnloom.runtime.service.journal import Journal
 from turnloom.runtime.spec import Loaded
 
 
-async def check_turn(journal: Journal, loaded: Loaded, number: int, given: Given | None) -> None:
+async def check_turn(journal: Journal, loaded: Loaded, brief: Brief) -> None:
     """Compare a turn that is about to end with those before it, and do what is to be done."""
     detection, state = journal.guards.loop_detection, journal.state
     if detection is None:
         return
-    before = state.guards.entries
+    before, number = state.guards.entries, brief.turn
     turn = state.open[number]
-    inputs = [each.payload for each in given.inputs] if given is not None else []
+    inputs = [each.payload for each in brief.inputs]
     entry = entry_of(number, turn.agent, turn.recorded.values(), inputs, before)
     entries = [*before, entry]
-    # On a board, whoever could take something in place of an agent is given it anyway.
-    others = [*journal.workflow.agents] if state.form == "conversation" else []
+    others = journal.workflow.alternatives(state)
 
     async def effect() -> Sequence[Fact]:
         checked = await _checked(detection, entries, loaded)

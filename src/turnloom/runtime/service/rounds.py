@@ -22,12 +22,12 @@ from turnloom.agents.logic.answers import as_answer, as_plain, interpret, interp
 from turnloom.agents.logic.exchanges import Outcome, exchange_of, request
 from turnloom.agents.spec import Engine, Exchange, Question, Task, ToolCall
 from turnloom.assembly.events import FrameAssembled
-from turnloom.assembly.logic.assembled import AssembledContext
 from turnloom.board.spec import Audience
 from turnloom.kernel.contained import named
 from turnloom.kernel.digests import digest
 from turnloom.kernel.values import Json, as_data, as_object, said
 from turnloom.log.spec import Fact
+from turnloom.runs.brief import Sinks, TurnOutcome
 from turnloom.runtime.service.beside import side_by_side
 from turnloom.runtime.service.calls import Call, Caller, Parked, as_json, park
 from turnloom.runtime.service.engines import ask_engine, engine_call
@@ -42,7 +42,6 @@ from turnloom.runtime.service.guarding import (
 from turnloom.runtime.service.journal import Diverged, Journal
 from turnloom.runtime.service.messages import MessageHooks
 from turnloom.runtime.service.offers import Offer
-from turnloom.runtime.spec import Voice
 from turnloom.variables.events import ContextChanged, ContextMissed, ContextRefused
 from turnloom.variables.logic.exposure import names_of
 
@@ -62,15 +61,6 @@ class Job(NamedTuple):
     key: str
     offer: Offer
     arguments: dict[str, Json]
-
-
-class Ended(NamedTuple):
-    """How an agent's answer ended: what went wrong, if anything did, what its last call came to,
-    and what its context was."""
-
-    error: str
-    facts: Sequence[Fact] = ()
-    context: AssembledContext = AssembledContext.empty()
 
 
 class Asked(NamedTuple):
@@ -93,7 +83,7 @@ class Rounds:
         task: Task,
         offers: Mapping[str, Offer],
         hooks: MessageHooks | None,
-        voice: Voice,
+        sinks: Sinks,
         scope: str,
     ) -> None:
         self._journal = journal
@@ -101,14 +91,14 @@ class Rounds:
         self._task = task
         self._offers = offers
         self._hooks = hooks
-        self._voice = voice
+        self._sinks = sinks
         self._scope = scope
         self._agent = journal.workflow.agents[task.agent]
         self._output = journal.workflow.outputs.get(task.agent)
         self._products = journal.workflow.products.get(task.agent)
         self._plain = self._output is None and self._products is None and hooks is None
 
-    async def answer(self, shown: FrameAssembled, before: Sequence[Exchange] = ()) -> Ended:
+    async def answer(self, shown: FrameAssembled, before: Sequence[Exchange] = ()) -> TurnOutcome:
         """Ask until the agent is done; `before` is what other engines said in this turn.
 
         Raises:
@@ -121,22 +111,26 @@ class Rounds:
             facts = await self._ask(key, number, shown, exchanges)
             answered = facts[0]
             if isinstance(answered, ModelFailed):
-                return Ended(f"{answered.error}: {answered.message}")
+                return TurnOutcome(f"{answered.error}: {answered.message}")
             assert isinstance(answered, ModelAnswered)
             if self._plain and not answered.calls:
-                return Ended("", facts)  # nothing but words: nobody has to do anything about them
+                return TurnOutcome(
+                    "", facts
+                )  # nothing but words: nobody has to do anything about them
             if self._has_called_enough(answered, rounds):
                 most = self._agent.max_tool_rounds
-                return Ended(f"TooManyRounds: it called tools again after {most} rounds of calls")
+                return TurnOutcome(
+                    f"TooManyRounds: it called tools again after {most} rounds of calls"
+                )
             exchange = await self._follow(key, facts)
             if exchange is None:
-                return Ended("", facts)
+                return TurnOutcome("", facts)
             exchanges += (*answered.before, exchange)
             rounds += bool(exchange.calls)
             problem = exchange.problem or _failed(exchange)
             mistakes += bool(problem)
             if mistakes > MISTAKES:
-                return Ended(f"TooManyMistakes: {problem}")
+                return TurnOutcome(f"TooManyMistakes: {problem}")
         raise AssertionError("counting has no end")
 
     def _has_called_enough(self, answered: ModelAnswered, rounds: int) -> bool:
@@ -201,7 +195,7 @@ class Rounds:
             number=task.number + number,
             key=f"{task.run}/{model_key(self._scope, number)}",
             exchanges=tuple(exchanges),
-            say=task.say if self._hooks is not None else self._voice(number + 1),
+            say=task.say if self._hooks is not None else self._sinks(number + 1),
         )
 
     async def _follow(self, key: str, facts: Sequence[Fact]) -> Exchange | None:

@@ -19,8 +19,8 @@ from turnloom.kernel.contained import named
 from turnloom.kernel.names import qualified
 from turnloom.kernel.values import said
 from turnloom.log.spec import Fact
+from turnloom.runs.brief import Brief, TurnOutcome
 from turnloom.runtime.service.journal import Journal
-from turnloom.runtime.service.rounds import Ended
 from turnloom.runtime.service.users import ask_user_code
 
 log = logging.getLogger("turnloom.guards")
@@ -93,34 +93,28 @@ class Selections:
         text = self._journal.secrets.masked(category_of(found))
         return (text, ()) if text else (GENERAL, (f"{source} {why}",))
 
-    async def outcome(self, turn: int, ended: Ended) -> list[SelectionJudged]:
-        """What the end of an open turn says of its agent, if the guard of the run chose it."""
-        if self.own is None:
-            return []
-        categories = self._journal.workflow.selected(self._journal.state, turn)
-        return await self.judged(self.own, turn, categories, ended)
-
-    async def judged(
-        self,
-        selection: Selection,
-        turn: int,
-        categories: Sequence[str],
-        ended: Ended,
-        chosen: str = "",
+    async def judge(
+        self, brief: Brief, outcome: TurnOutcome, *, failed: bool
     ) -> list[SelectionJudged]:
-        """What the end of an open turn says of its agent, or of who was chosen to answer for it, in
-        each category it was chosen in."""
-        if not categories:
+        """What the end of a turn says of who was chosen for it, in each category."""
+        choice = brief.choice
+        if choice is None or not choice.categories:
             return []
-        state = self._journal.state
-        agent = chosen or state.open[turn].agent
-        credit, note = (0.0, "") if ended.error else await _credit(selection, ended.facts)
+        state, selection = self._journal.state, choice.selection
+        credit, note = (0.0, "") if failed else await _credit(selection, outcome.facts)
         self._owes = not self._selecting.follows_log
         return [
             SelectionJudged(
-                turn, agent, state.tenant, state.workflow, each, credit, selection.decay, note
+                brief.turn,
+                choice.chosen,
+                state.tenant,
+                state.workflow,
+                each,
+                credit,
+                selection.decay,
+                note,
             )
-            for each in dict.fromkeys(categories)
+            for each in dict.fromkeys(choice.categories)
         ]
 
     async def settle(self) -> None:

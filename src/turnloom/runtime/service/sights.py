@@ -34,11 +34,12 @@ from turnloom.assembly.spec import ContextSlice, Message, Transcript
 from turnloom.board.spec import Artifact
 from turnloom.guards.logic.recovering import hint_piece
 from turnloom.kernel.values import as_data
+from turnloom.runs.brief import Brief, TextSink
 from turnloom.runtime.service.gathering import NO_CONTEXT, Context
 from turnloom.runtime.service.journal import Journal
 from turnloom.runtime.service.offers import Offer
 from turnloom.runtime.service.rounds import model_key
-from turnloom.runtime.spec import Going, Loaded, Say
+from turnloom.runtime.spec import Loaded
 from turnloom.variables.logic.exposure import names_of
 
 
@@ -54,15 +55,13 @@ class Sight(NamedTuple):
     """A recorded frame, the turn it is of, and what goes with it."""
 
     shown: FrameAssembled
-    going: Going
+    brief: Brief
     around: Surrounding
 
     @property
     def is_filled(self) -> bool:
         """Whether it shows more than what was said: artifacts, context, or what a step asks."""
-        going = self.going
-        is_about = going.given is not None or going.errand is not None
-        return is_about or self.around.context is not NO_CONTEXT
+        return not self.brief.hears_history or self.around.context is not NO_CONTEXT
 
 
 class Sights:
@@ -75,32 +74,32 @@ class Sights:
         # How many messages were counted, and how many tokens they have.
         self._counted = 0, 0
 
-    def see(self, going: Going, place: int, around: Surrounding) -> Sight:
+    def see(self, brief: Brief, place: int, around: Surrounding) -> Sight:
         """The frame of a turn, from the record or made now; `place` tells those of engines with a
         context of their own apart."""
-        number = going.number
+        number = brief.turn
         key = f"t{number}/e{place}/frame" if place else f"t{number}/frame"
-        shown = self._journal.keep(key, lambda: self._assemble(going, around))
-        return Sight(shown, going, around)
+        shown = self._journal.keep(key, lambda: self._assemble(brief, around))
+        return Sight(shown, brief, around)
 
-    def _assemble(self, going: Going, around: Surrounding) -> FrameAssembled:
-        state, given, context = self._journal.state, going.given, around.context
+    def _assemble(self, brief: Brief, around: Surrounding) -> FrameAssembled:
+        state, context = self._journal.state, around.context
         prepared, counter = around.prepared, COUNTER
-        if given is not None or context is not NO_CONTEXT:
-            prepared = self._with_context(prepared, given.inputs if given else (), context)
-        if (hint := hint_piece(state, going.number)) is not None:
+        if brief.inputs or context is not NO_CONTEXT:
+            prepared = self._with_context(prepared, brief.inputs, context)
+        if (hint := hint_piece(state, brief.turn)) is not None:
             prepared = prepared._replace(pieces=(*prepared.pieces, hint))
-        shown = self._view(going.agent, around.offers, prepared)
+        shown = self._view(brief.agent, around.offers, prepared)
         seen = state.views.get(shown.digest)
-        own = prepared.messages is not None or given is not None or context.tells
-        history = NOTHING_SAID if own else state.history
+        own = prepared.messages is not None or context.tells
+        history = state.history if brief.hears_history and not own else NOTHING_SAID
         if context.assembled is not None:  # a frame has one counter, so that its tokens add up
             shown, counter = recounted(shown, self._counts), self._counts.name
             history = self._recounted(history)
             seen = seen if seen and is_counted_alike(shown, seen[1]) else None
         as_in = seen[0] if seen else 0
-        made = frame(going.number, going.agent, shown, history, as_in, state.texts, counter)
-        inputs = (each.visibility for each in given.inputs) if given else ()
+        made = frame(brief.turn, brief.agent, shown, history, as_in, state.texts, counter)
+        inputs = (each.visibility for each in brief.inputs)
         audience = together((*inputs, *context.visibility))
         return msgspec.structs.replace(made, visibility=audience) if audience else made
 
@@ -153,10 +152,10 @@ class Sights:
         output = workflow.outputs.get(agent)
         return OutputSchema(output.name, output.schema) if output else None
 
-    def open(self, sight: Sight, say: Say, scope: str) -> Task:
+    def open(self, sight: Sight, say: TextSink, scope: str) -> Task:
         """The recorded frame as an engine is given it."""
         journal, state, shown = self._journal, self._journal.state, sight.shown
-        agent, asked = shown.agent, self._asked(scope) if sight.going.again else 0
+        agent, asked = shown.agent, self._asked(scope)
         workflow = journal.workflow
         formed = sight.around.offers or agent in workflow.outputs or agent in workflow.products
         tools, output = self._schemas(shown) if formed else NONE
@@ -195,8 +194,8 @@ class Sights:
         segments = state.views[sight.shown.view][1]
         items = [*self._items(segments)]
         shown = [self._data(each) for each in segments if _is_input(each)]
-        given = sight.going.given.inputs if sight.going.given else ()
-        inputs = tuple(_as_shown(each, it) for each, it in zip(given, shown, strict=True))
+        given = zip(sight.brief.inputs, shown, strict=True)
+        inputs = tuple(_as_shown(each, it) for each, it in given)
         slice = ContextSlice(items, sight.around.context.metadata)
         return msgspec.structs.replace(task, inputs=inputs, context=slice)
 

@@ -102,25 +102,6 @@ class Sourcing:
             in_turn=in_turn,
         )
 
-    def about(self, inputs: Sequence[Artifact]) -> Any:
-        """The state that a turn is about: what its inputs say, or else the variables."""
-        return self._values(inputs) if inputs else self._journal.state.values
-
-    def _values(self, inputs: Sequence[Artifact]) -> Any:
-        """The value of the only input; or of each by the simple name of its type, in a list where
-        there are several of one."""
-        values: dict[str, list[Any]] = {}
-        for each in inputs:
-            values.setdefault(each.type.rpartition(".")[2], []).append(self._value(each))
-        if len(inputs) == 1:
-            return next(iter(values.values()))[0]
-        return {name: some if len(some) > 1 else some[0] for name, some in values.items()}
-
-    def _value(self, artifact: Artifact) -> Any:
-        secrets = self._journal.secrets
-        payload = secrets.opened(artifact.payload, secrets.names)
-        return self._loaded.types.read(artifact.type, payload)
-
     async def _in_run(self, key: str, effect: Effect) -> Sequence[Fact]:
         async with self._searching[key]:
             return await self._journal.once(f"chat/{key}", effect)

@@ -1,7 +1,6 @@
 """One way to take a step of a flow: it is called, or its agent takes a turn."""
 
-import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from inspect import iscoroutinefunction
 from typing import Any, cast
 
@@ -11,7 +10,9 @@ from turnloom.agents.events import AgentOutput, AgentText, TurnFinished
 from turnloom.agents.spec import USER, Prepared, Question, ToolSchema
 from turnloom.assembly.logic import piece, spoken
 from turnloom.assembly.logic.assembled import AssembledContext
-from turnloom.assembly.spec import Message
+from turnloom.assembly.spec import Chosen, Message
+from turnloom.assembly.spec.assemblies import Assembly
+from turnloom.board.spec import Artifact
 from turnloom.errors import BudgetExceeded, NoCandidates
 from turnloom.flow.events import StepCompensated, StepCompleted
 from turnloom.flow.logic.flowing import Flowing
@@ -23,13 +24,12 @@ from turnloom.guards.events import SelectionMade
 from turnloom.kernel.contained import called, named
 from turnloom.kernel.values import Json, as_data, said, writable
 from turnloom.log.spec import Fact
+from turnloom.runs.brief import Choice, Contexts, Settlement, Sinks, TextSink, TurnOutcome
 from turnloom.runtime.service.calls import Call, Caller, Parked, park
 from turnloom.runtime.service.guarding import STEP, in_time, reserve, settle
 from turnloom.runtime.service.opened import Opened
-from turnloom.runtime.service.rounds import Ended
 from turnloom.runtime.service.selections import Wanted
 from turnloom.runtime.service.users import ask_user_code
-from turnloom.runtime.spec import Say, Voice
 from turnloom.variables.spec import Context
 
 # Seconds that it may take to say what an agent is asked, or what its answer changes.
@@ -129,14 +129,9 @@ class Steps:
         return self._journal.complete(f"{key}/a{step.attempt}", [*call.facts(), made])[-1]
 
     async def turn(
-        self,
-        step: Step,
-        node: StepNode,
-        written: Mapping[str, Json],
-        voice: Voice,
+        self, step: Step, node: StepNode, written: Mapping[str, Json], sinks: Sinks
     ) -> Fact:
-        """Let a step's agent take a turn, and put on record what its answer changes, which is given
-        back.
+        """Let a step's agent take a turn, and give what its answer changed.
 
         Raises:
             Waiting: a person was asked.
@@ -144,32 +139,11 @@ class Steps:
             Exception: whatever the step makes of the answer raises.
         """
         chosen = await self._choose(step, node, written)
-        errand = StepErrand(self, self._opened, step, node, written, chosen)
-        take = self._opened.turns.take(step.turn, node.name, errand.heard(voice), errand)
-        if node.timeout is None:
-            finished = await take
-        else:
-            finished = await self._in_time(take, node.timeout, errand)
-        if errand.trouble is not None:
-            raise errand.trouble
-        if errand.made is None:
-            raise TurnFailed(finished.error)
-        return errand.made
-
-    async def _in_time(
-        self, take: Coroutine[Any, Any, TurnFinished], seconds: float, errand: "StepErrand"
-    ) -> TurnFinished:
-        """How a turn ended that has so many seconds.
-
-        Raises:
-            TimeoutError: it had more to do.
-        """
-        try:
-            async with asyncio.timeout(seconds):
-                return await take
-        except TimeoutError:
-            await errand.judge((), failed=True)
-            raise TimeoutError(f"It took over {seconds:g} s.") from None
+        brief = StepBrief(self, self._opened, step, node, written, chosen)
+        settlement = await self._opened.turns.take(brief, sinks)
+        if settlement.trouble is not None:
+            raise settlement.trouble
+        return settlement.facts[-1][1]
 
     async def _choose(
         self, step: Step, node: StepNode, written: Mapping[str, Json]
@@ -223,8 +197,12 @@ def completed(
     )
 
 
-class StepErrand:
-    """What the turn of an agent step is about."""
+class StepBrief:
+    """A turn that an agent step takes: it is asked about a state, and its answer changes that."""
+
+    inputs: tuple[Artifact, ...] = ()
+    hears_history = False
+    applies_context = True
 
     def __init__(
         self,
@@ -235,52 +213,69 @@ class StepErrand:
         written: Mapping[str, Json],
         chosen: SelectionMade | None,
     ) -> None:
+        self.turn = step.turn
+        self.agent = node.name
+        self.correlation = opened.journal.state.run
+        self.timeout = node.timeout
+        self.about = steps.state(written)
         self._steps = steps
         self._journal = opened.journal
-        self._selections = opened.selections
         self._step = step
         self._node = node
         self._written = written
         self._heard = 0
         self._prompt = ""
-        self._agent: AgentStep[Any] = node.step
+        self._declared: AgentStep[Any] = node.step
         self._chosen = chosen
         named = opened.loaded.staff[node.name].named
-        self.engine = named[chosen.chosen] if chosen else None
-        self.state = steps.state(written)
-        self.trouble: Exception | None = None
-        self.made: Fact | None = None
-        self.tells_all = _tells_all(self._agent)
+        self.engines = (named[chosen.chosen],) if chosen else None
 
-    def heard(self, voice: Voice) -> Voice:
-        """Lets the step hear answers as well, while they are made."""
-        hear = self._agent.on_text
+    @property
+    def choice(self) -> Choice | None:
+        """The step's selection of who answers."""
+        selection, chosen = self._node.select, self._chosen
+        if selection is None or chosen is None:
+            return None
+        return Choice(selection, (chosen.category,), chosen.chosen)
+
+    def contexts(self, agent: Contexts) -> Sequence[Chosen | Assembly | None]:
+        """What the step declares."""
+        return (agent.context,)
+
+    def listen(self, sinks: Sinks) -> Sinks:
+        """Let the step hear answers as well, while they are made."""
+        hear = self._declared.on_text
         if hear is None:
-            return voice
+            return sinks
 
-        def both(call: int) -> Say:
-            say = voice(call)
+        def both(call: int) -> TextSink:
+            sink = sinks(call)
 
             def told(text: str | None) -> None:
                 if text is not None:
                     self._heard += len(text)
                     hear(text)
-                say(text)
+                sink(text)
 
             return told
 
         return both
 
-    async def prepare(self, context: AssembledContext) -> Prepared:
+    async def request(self, prepared: Prepared, context: AssembledContext) -> Prepared:
         """What the agent is told: what was said in its thread, and what it is asked now."""
         said_before = tuple(self._thread)
         mask, name = self._journal.secrets.masked, self._node.name
-        if self.tells_all:
-            told = await _ask(self._agent.build_messages, self.state, context)
+        if _holds_context(self._declared):
+            told = await _ask(self._declared.build_messages, self.about, context)
             own = [Message(0, writable(each.author), mask(writable(each.text))) for each in told]
             messages = (*said_before, *own)
-            return Prepared(messages=messages, withheld=context.withheld, left_by=f"steps.{name}")
-        prompt = mask(writable(str(await _ask(self._agent.user_prompt, self.state))))
+            return Prepared(
+                messages=messages,
+                withheld=context.withheld,
+                left_by=f"steps.{name}",
+                holds_context=True,
+            )
+        prompt = mask(writable(str(await _ask(self._declared.user_prompt, self.about))))
         self._prompt = prompt
         asked = piece("prompt", f"steps.{name}", spoken(USER, prompt), "what the step asks")
         return Prepared(messages=said_before, pieces=(asked,), left_by=f"threads.{name}")
@@ -288,51 +283,35 @@ class StepErrand:
     @property
     def _thread(self) -> Sequence[Message]:
         progress: Progress = self._journal.state.progress
-        return progress.threads.get(self._agent.thread or "", ())
+        return progress.threads.get(self._declared.thread or "", ())
 
-    async def settle(self, error: str, facts: Sequence[Fact], context: AssembledContext) -> None:
-        """Put on record what the answer changes, and what that says of who was chosen to give it;
-        what goes wrong is the step's trouble."""
-        change: tuple[Change, dict[str, Json]] | None = None
-        if not error:
-            try:
-                change = await self._change(facts, context)
-            except Exception as trouble:  # noqa: BLE001 - told to whoever has the step taken
-                self.trouble = trouble
-        await self.judge(facts, failed=change is None)
-        if change is not None:
-            self._complete(facts, *change)
-
-    async def judge(self, facts: Sequence[Fact], *, failed: bool) -> None:
-        """Put on record what the end of the turn says of who was chosen to answer."""
-        chosen, selection, turn = self._chosen, self._node.select, self._step.turn
-        if chosen is None or selection is None:
-            return
-        ended, categories = Ended("failed" if failed else "", facts), (chosen.category,)
-        judged = await self._selections.judged(selection, turn, categories, ended, chosen.chosen)
-        for number, fact in enumerate(judged):
-            self._journal.record(f"t{turn}/judged.{number}", fact)
+    async def settle(self, outcome: TurnOutcome) -> Settlement:
+        """What the answer changes; what goes wrong is the step's trouble."""
+        if outcome.error:
+            return Settlement(trouble=outcome.cause or TurnFailed(outcome.error))
+        try:
+            change, reduced = await self._change(outcome.facts, outcome.context)
+        except Exception as trouble:  # noqa: BLE001 - it fails the step
+            return Settlement(trouble=trouble)
+        fact = completed(self._step, self._node, change, reduced)
+        if self._declared.thread is not None:
+            said = self._said(outcome.facts)
+            fact = msgspec.structs.replace(fact, thread=self._declared.thread, said=said)
+        return Settlement([(f"s{self._step.number}/a{self._step.attempt}.0", fact, "driver")])
 
     async def _change(
         self, facts: Sequence[Fact], context: AssembledContext
     ) -> tuple[Change, dict[str, Json]]:
         """What an answer changes, and the fields that code reduces."""
         answer = self._answer(facts)
-        if self._agent.on_text is not None and isinstance(answer, str) and not self._heard:
-            self._agent.on_text(answer)  # its engine gave it whole
-        given = await _ask(self._agent.apply, self.state, answer, context)
+        if self._declared.on_text is not None and isinstance(answer, str) and not self._heard:
+            self._declared.on_text(answer)  # its engine gave it whole
+        given = await _ask(self._declared.apply, self.about, answer, context)
         states, shown = self._steps.states, lambda: self._steps.state(self._written)
-        change = states.read(given, self.state, shown)
+        change = states.read(given, self.about, shown)
         if change.confidence is None:
             change = change._replace(confidence=_sure(answer))
         return change, states.reduce(self._written, [change.fields])
-
-    def _complete(self, facts: Sequence[Fact], change: Change, reduced: dict[str, Json]) -> None:
-        fact = completed(self._step, self._node, change, reduced)
-        if self._agent.thread is not None:
-            fact = msgspec.structs.replace(fact, thread=self._agent.thread, said=self._said(facts))
-        key = f"s{self._step.number}/a{self._step.attempt}"
-        (self.made,) = self._journal.complete(key, [fact])
 
     def _said(self, facts: Sequence[Fact]) -> tuple[Message, ...]:
         """What the agent will remember: what it was asked, and what it said."""
@@ -344,10 +323,10 @@ class StepErrand:
     def _answer(self, facts: Sequence[Fact]) -> Any:
         """The answer as the step gets it: a value of its output type, or a text."""
         for fact in facts:
-            if isinstance(fact, AgentOutput) and self._agent.output_type is not None:
+            if isinstance(fact, AgentOutput) and self._declared.output_type is not None:
                 secrets = self._journal.secrets
                 opened = secrets.opened(fact.output, secrets.names) if secrets else fact.output
-                return self._agent.output_type.model_validate(opened)
+                return self._declared.output_type.model_validate(opened)
         return "".join(fact.text for fact in facts if isinstance(fact, AgentText))
 
 
@@ -355,7 +334,7 @@ async def _ask(function: Callable[..., Any], *args: Any) -> Any:
     return await ask_user_code(function, *args, deadline=DEADLINE)
 
 
-def _tells_all(agent: AgentStep[Any]) -> bool:
+def _holds_context(agent: AgentStep[Any]) -> bool:
     """Whether a step says itself all that its agent is told."""
     own: Any = type(agent).build_messages
     return own is not cast(Any, AgentStep).build_messages
