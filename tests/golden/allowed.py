@@ -28,7 +28,17 @@ def _name(event: Plain) -> Plain | None:
     return {**event, "data": data}
 
 
+def _pause(event: Plain) -> Plain | None:
+    return None if event["kind"] == "run.paused" else event
+
+
+def _delivery(event: Plain) -> Plain | None:
+    return None if event["kind"] == "artifact.forwarded" else event
+
+
 ALLOWED: Sequence[Allowance] = (
+    Allowance(_pause, "a run is paused when it parks, not whenever somebody is asked"),
+    Allowance(_delivery, "that an artifact was handed to a collecting run is on record now"),
     Allowance(_name, "the code of folders and boards imports this package, which was renamed"),
     Allowance(_resumption, "where a program was killed is not what is compared"),
 )

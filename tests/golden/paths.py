@@ -69,7 +69,9 @@ def paths(events: Sequence[Plain], apart: Collection[str] = ()) -> dict[str, lis
             found[ASIDE][-1]["cause"] = None
     found[ASIDE].sort(key=repr)
     if events[0]["data"].get("form", "conversation") != "conversation":
-        found[""].sort(key=repr)  # what several paths lead to comes in any order
+        for event in found[""]:  # what several paths lead to comes in any order
+            event["cause"] = None
+        found[""].sort(key=repr)
     return dict(found)
 
 

@@ -12,6 +12,7 @@ from turnloom.runtime.logic import FACTS
 
 # Kinds that no scene brings about, each with the reason.
 UNPLAYED = {
+    "artifact.forwarded": "the scenes that forward artifacts are older than this fact",
     "artifact.refused": "only a publish of another process under the same id is refused so late",
 }
 

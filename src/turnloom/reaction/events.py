@@ -68,6 +68,14 @@ class RunOpened(Fact, frozen=True):
     artifacts: tuple[str, ...]
 
 
+class ArtifactForwarded(Fact, frozen=True):
+    """An artifact was handed to the run that collects for a subscription."""
+
+    kind: ClassVar[str] = "artifact.forwarded"
+    artifact: str
+    subscription: str
+
+
 class JoinExpired(Fact, frozen=True):
     """Artifacts waited too long for others with their key, and are not waited with any more."""
 

@@ -1,21 +1,19 @@
 """Runs that are recorded here and driven elsewhere, or not at all."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
 
 from turnloom.agents.spec import (
     Agent,
-    Decision,
     OutputModel,
     Products,
-    Rest,
     RunState,
     Toolkit,
     Transfer,
 )
 from turnloom.lifecycle.spec import Hooks, MessageHook
-from turnloom.log.spec import Fact
+from turnloom.log.spec import Event, Fact
+from turnloom.runs.actions import Action, Work
 from turnloom.variables.logic.derivation import Triggers
 from turnloom.variables.spec import Variables
 
@@ -35,7 +33,6 @@ class Undriven:
     hooks: Hooks = {}
     message_hooks: tuple[MessageHook, ...] = ()
     progress = type(None)
-    folds: Mapping[type, Callable[[Any, Any], None]] = {}
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -46,9 +43,20 @@ class Undriven:
     def begin(self) -> None:
         """It has no state of its own."""
 
-    def decide(self, state: RunState) -> Decision:
+    def evolve(self, state: RunState, event: Event) -> None:
+        """Nothing of its own."""
+
+    def decide(self, state: RunState) -> Action | None:
         """Nothing."""
-        return Rest()
+        return None
+
+    def work(self, state: RunState) -> Sequence[Work]:
+        """Nothing."""
+        return ()
+
+    def continues(self, state: RunState) -> bool:
+        """It does not."""
+        return False
 
     def due(self, state: RunState) -> datetime | None:
         """Never."""

@@ -7,7 +7,7 @@ import msgspec
 
 from turnloom.agents import events as agents
 from turnloom.agents.logic.folding import FOLDS as AGENT_FOLDS
-from turnloom.agents.spec import Failure, OpenTurn, RunState, Workflow
+from turnloom.agents.spec import Failure, OpenTurn, RunState
 from turnloom.assembly import events as assembly
 from turnloom.assembly.logic.pieces import texts_of
 from turnloom.assembly.logic.searched import found_texts
@@ -22,6 +22,7 @@ from turnloom.log import events as runs
 from turnloom.log.logic import Codec, Upcast
 from turnloom.log.spec import Event
 from turnloom.reaction import events as reaction
+from turnloom.runs.form import Form, ending
 from turnloom.variables import events as variables
 from turnloom.variables.logic.derivation import Change
 
@@ -82,6 +83,7 @@ FACTS = (
     reaction.ArtifactReceived,
     reaction.ArtifactsGiven,
     reaction.RunOpened,
+    reaction.ArtifactForwarded,
     reaction.JoinExpired,
     reaction.BatchClosed,
     reaction.RetryAsked,
@@ -126,7 +128,7 @@ def codec() -> Codec:
     return Codec(FACTS, UPCASTS)
 
 
-def evolve(workflow: Workflow, state: RunState, event: Event) -> None:
+def evolve(workflow: Form, state: RunState, event: Event) -> None:
     """Fold an event into the state, in place: the driver owns it alone."""
     state.position = event.seq
     if state.guards is not None:
@@ -135,9 +137,7 @@ def evolve(workflow: Workflow, state: RunState, event: Event) -> None:
     fold = _FOLDS.get(kind)
     if fold is not None:
         fold(state, event)
-    own = workflow.folds.get(kind)
-    if own is not None:
-        own(state.progress, event.data)
+    workflow.evolve(state, event)
     id = event.id
     turn = turn_of(state, id)
     if turn is not None:
@@ -168,7 +168,7 @@ def base_context(run: str, started: runs.RunStarted) -> dict[str, str]:
     }
 
 
-def fresh(run: str, workflow: Workflow, guards: Guards = NO_GUARDS) -> RunState:
+def fresh(run: str, workflow: Form, guards: Guards = NO_GUARDS) -> RunState:
     """The state of a run of which nothing is on record."""
     return RunState(run, progress=workflow.begin(), guards=watching(guards))
 
@@ -188,7 +188,7 @@ class _Snapshot(msgspec.Struct):
 
 
 # Raised whenever a field of the state changes its meaning; other snapshots are folded anew.
-_SNAPSHOT = 4
+_SNAPSHOT = 5
 
 _KINDS = {fact.kind: fact for fact in FACTS}
 
@@ -199,7 +199,7 @@ def freeze(state: RunState) -> bytes:
     return msgspec.json.encode(_Snapshot(_SNAPSHOT, msgspec.structs.replace(state, chat=chat)))
 
 
-def thaw(workflow: Workflow, frozen: bytes) -> RunState | None:
+def thaw(workflow: Form, frozen: bytes) -> RunState | None:
     """The state that bytes hold, or nothing when another release wrote them."""
     try:
         snapshot = msgspec.json.decode(frozen, type=_Snapshot)
@@ -259,48 +259,12 @@ def _on_suppressed(state: RunState, event: Event) -> None:
 
 def _on_cancel(state: RunState, event: Event) -> None:
     state.cancel = event.data
-    state.question = None
+    state.questions.clear()
     state.status = "running"
 
 
 def _on_resumed(state: RunState, event: Event) -> None:
-    state.status = "paused" if state.question is not None else "running"
-
-
-def _on_arrival(state: RunState, event: Event) -> None:
-    """What comes from outside ends a rest, but not the waiting for a person."""
-    if state.status == "paused" and state.question is None:
-        state.status = "running"
-
-
-def _on_limit(state: RunState, event: Event) -> None:
-    fact: reaction.LimitReached = event.data
-    left = ", ".join(fact.undelivered)
-    state.failure = Failure(
-        "loop limit",
-        f"The publish of {fact.root} set off {fact.limit} turns, and no more are taken. "
-        f"Not delivered: {left}.",
-    )
-
-
-def _on_step(state: RunState, event: Event) -> None:
-    fact: flow.StepStarted = event.data
-    state.status = "running"
-    if fact.number not in state.steps:
-        prefix = f"s{fact.number}/"
-        state.steps[fact.number] = OpenTurn(fact.number, fact.step, {}, 0, prefix)
-
-
-def _on_step_over(state: RunState, event: Event) -> None:
-    state.steps.pop(event.data.number, None)
-    state.status = "running"
-
-
-def _on_stopped(state: RunState, event: Event) -> None:
-    fact: flow.FlowStopped = event.data
-    state.status = "running"
-    if state.cancel is None and state.failure is None:
-        state.failure = Failure(fact.error, fact.message)
+    state.status = "paused" if state.questions else "running"
 
 
 def _on_selection(state: RunState, event: Event) -> None:
@@ -322,12 +286,6 @@ def _on_hook(state: RunState, event: Event) -> None:
     fact: lifecycle.LifecycleToolCall = event.data
     if fact.trigger == "after_chat":
         state.ending = ending(state) or "finished"
-
-
-def ending(state: RunState) -> str:
-    """How a run that does not go on will end; what its hooks were told first stays true."""
-    cut_off = "cancelled" if state.cancel else "failed" if state.failure else ""
-    return state.ending or cut_off
 
 
 def _status(status: str) -> Callable[[RunState, Event], None]:
@@ -352,26 +310,12 @@ _FOLDS: dict[type, Callable[[RunState, Any], None]] = {
     variables.ContextSuppressed: _on_suppressed,
     variables.TimerSet: _on_timer_set,
     variables.TimerExpired: _on_timer_expired,
-    board.ArtifactPublished: _on_arrival,
-    reaction.ArtifactReceived: _on_arrival,
-    reaction.ArtifactOpened: _on_arrival,
-    reaction.ArtifactsGiven: _on_arrival,
-    reaction.BatchClosed: _on_arrival,
-    reaction.JoinExpired: _on_arrival,
-    reaction.RetryAsked: _on_arrival,
-    reaction.LimitReached: _on_limit,
-    flow.StepStarted: _on_step,
-    flow.StepCompleted: _on_step_over,
-    flow.StepFailed: _on_step_over,
-    flow.StepSkipped: _on_step_over,
-    flow.StepCompensated: _on_step_over,
-    flow.FlowStopped: _on_stopped,
     guards.SelectionMade: _on_selection,
     assembly.ContextGathered: _on_gathered,
     assembly.RetrievalSearched: _on_searched,
 }
 
 
-def derive(workflow: Workflow, state: RunState, event: Event) -> Sequence[Change]:
+def derive(workflow: Form, state: RunState, event: Event) -> Sequence[Change]:
     """What an event changes in derived variables, in declared order."""
     return workflow.triggers.derive(event.kind, event.data, state, state.fired, event.at)

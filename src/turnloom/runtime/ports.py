@@ -181,3 +181,7 @@ class Definitions(Protocol):
     async def restore(self, started: RunStarted) -> Loaded:
         """The workflow that a run is pinned to."""
         ...
+
+    def declares(self, started: RunStarted) -> bool:
+        """Whether this program can continue a run: a board is code of the program it is in."""
+        ...

@@ -4,11 +4,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from turnloom.agents.spec import Callee, Component, Engine, ToolServer, Workflow
+from turnloom.agents.spec import Callee, Component, Engine, ToolServer
 from turnloom.assembly.logic.retrieval import Estimate
 from turnloom.assembly.spec import Chosen
 from turnloom.assembly.spec.assemblies import Assembly
@@ -17,6 +17,8 @@ from turnloom.board.spec import Artifact, Reader, TypeRegistry
 from turnloom.errors import Diagnostic
 from turnloom.guards.spec import NO_GUARDS, Guards
 from turnloom.kernel.values import Json
+from turnloom.runs.actions import Action, Work
+from turnloom.runs.form import Form
 from turnloom.variables.events import ContextSuppressed
 
 
@@ -105,6 +107,34 @@ class Retry(msgspec.Struct, frozen=True, tag="retry"):
 Message = Reply | Stop | Publish | Deliver | Close | Retry
 
 
+class FormRuntime(Protocol):
+    """The half of a form that makes briefs and touches users' code, for one run."""
+
+    async def act(self, action: Action) -> Action | None:
+        """Carry out an action that only this form decides on; what follows at once, if anything.
+
+        Raises:
+            Waiting: a person was asked.
+        """
+        ...
+
+    async def run(self, work: Work) -> None:
+        """Take a turn or a step to its end, which is on record then.
+
+        Raises:
+            Waiting: a person was asked.
+        """
+        ...
+
+    async def cut_off(self, work: Work) -> None:
+        """Record that work was interrupted."""
+        ...
+
+    async def fail(self, work: Work, error: str) -> None:
+        """Record that work ended itself."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Staff:
     """The code behind an agent: its engines, asked one after the other, what gives them context
@@ -126,13 +156,14 @@ class Staff:
 @dataclass(frozen=True, slots=True)
 class Loaded:
     """A checked workflow with the code of its agents, tools and hooks, and what a run of it is
-    pinned to. Tools are known by name, hooks by their place; parts that are set aside do not pass
-    their check and count as empty. `lacking` says which agents cannot answer here: such a run can
-    be told something, but not driven. `unheeded` names settings that the program chose and that
-    make no difference here. `modules` is kept because the code lives no longer than it.
+    pinned to. `runtime` makes the half of its form that acts. Tools are known by name, hooks by
+    their place; parts that are set aside do not pass their check and count as empty. `lacking` says
+    which agents cannot answer here: such a run can be told something, but not driven. `unheeded`
+    names settings that the program chose and that make no difference here. `modules` is kept
+    because the code lives no longer than it.
     """
 
-    workflow: Workflow
+    workflow: Form
     staff: Mapping[str, Staff]
     root: str
     definition: str
@@ -157,6 +188,7 @@ class Loaded:
     types: TypeRegistry = field(default_factory=TypeRegistry)
     search: ReaderSearch = no_search
     counter: TokenCounter = field(default_factory=Estimate)
+    runtime: Callable[[Any], FormRuntime] | None = None
     guards: Guards = NO_GUARDS
     embedder: Embedder | None = None
     modules: object = None

@@ -20,6 +20,7 @@ from turnloom.reaction.logic.reacting import Reacting
 from turnloom.reaction.service.products import BoardProducts
 from turnloom.reaction.spec import ContextFilter, Member, Plan
 from turnloom.reaction.spec.builder import AgentBuilder
+from turnloom.runtime.service.board import BoardRuntime
 from turnloom.runtime.service.boards import collecting
 from turnloom.runtime.service.users import ask_user_code
 from turnloom.runtime.spec import Loaded, Staff
@@ -74,6 +75,10 @@ class Boards:
                 "`app.board(name=…)`."
             )
         self._declared[declaration.name] = declaration
+
+    def knows(self, name: str) -> bool:
+        """Whether a board of this name is declared."""
+        return name in self._declared
 
     def change(self, name: str) -> None:
         """Take notice that a board is declared differently now."""
@@ -157,6 +162,7 @@ class Boards:
             types=declared.types,
             search=self._search,
             counter=counter_for(each.context for each in plan.members.values()),
+            runtime=BoardRuntime,
             guards=guards,
             embedder=comparing(guards),
         )

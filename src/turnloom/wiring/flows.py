@@ -19,6 +19,7 @@ from turnloom.flow.spec.nodes import FlowPlan, StepNode
 from turnloom.flow.spec.steps import AgentStep
 from turnloom.kernel.values import preview
 from turnloom.log.events import RunStarted
+from turnloom.runtime.service.flow import FlowRuntime
 from turnloom.runtime.spec import Loaded, Staff
 from turnloom.variables.logic.derivation import Triggers
 from turnloom.wiring.adapters import adapter
@@ -127,6 +128,7 @@ class Flows:
             hooks=called,
             search=self._search,
             counter=counter_for(each.context for each in staff.values()),
+            runtime=FlowRuntime,
             guards=guards,
             embedder=comparing(guards),
             unheeded=self._models.unheeded(staff.values()),

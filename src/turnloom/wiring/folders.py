@@ -22,6 +22,7 @@ from turnloom.conversation.spec import Conversation
 from turnloom.errors import DefinitionError, Diagnostic, WorkflowGone
 from turnloom.kernel.documents import Folder
 from turnloom.log.events import RunStarted
+from turnloom.runtime.service.conversation import TalkRuntime
 from turnloom.runtime.spec import Loaded, Staff
 from turnloom.wiring.adapters import adapter
 from turnloom.wiring.code import NO_CODE_FILE, Code
@@ -179,6 +180,7 @@ class Folders:
             set_aside,
             leniency.suppressed(conversation) if set_aside else (),
             types=types,
+            runtime=TalkRuntime,
             guards=guards,
             embedder=comparing(guards) if to_run else None,
             search=self._collections.search if self._collections else no_search,

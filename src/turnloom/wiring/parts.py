@@ -267,6 +267,10 @@ class Definitions:
             return await self._flows.restore(started, await self._plan_text(started))
         return await self._folders.restore(started)
 
+    def declares(self, started: RunStarted) -> bool:
+        """Whether this program can continue a run: a board is code of the program it is in."""
+        return started.form != Reacting.form or self._boards.knows(started.workflow)
+
     async def _plan_text(self, started: RunStarted) -> str:
         plan = await plan_of(self._plans, started)
         return plan.text if plan else "{}"

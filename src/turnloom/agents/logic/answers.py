@@ -1,8 +1,8 @@
 """What a run makes of answers: those of engines, and those of people."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 from pydantic import BaseModel
@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from turnloom.agents.events import AgentOutput, AgentText, ModelAnswered, OutputRefused
 from turnloom.agents.logic.outputs.reading import read_output
 from turnloom.agents.spec import (
+    Agent,
     Answer,
     Exchange,
     Made,
@@ -18,16 +19,27 @@ from turnloom.agents.spec import (
     Question,
     Task,
     ToolCall,
-    Workflow,
 )
 from turnloom.errors import EngineError
 from turnloom.kernel.values import Json, as_data, is_text, preview
 from turnloom.log.spec import Fact
+from turnloom.variables.logic.derivation import Triggers
 from turnloom.variables.logic.types import is_json
 
 
+class Speakers(Protocol):
+    """The agents whose answers are read: what they are, and what is hidden of what they say."""
+
+    agents: Mapping[str, Agent]
+    triggers: Triggers
+
+    def shows(self, agent: str) -> bool:
+        """Whether the user sees what this agent says."""
+        ...
+
+
 def interpret(
-    task: Task, answer: Answer, workflow: Workflow, output: OutputModel | None
+    task: Task, answer: Answer, workflow: Speakers, output: OutputModel | None
 ) -> Sequence[Fact]:
     """The facts that an engine's answer makes.
 
@@ -90,7 +102,7 @@ def _publication(value: Any) -> Publication:
 
 
 def interpret_made(
-    task: Task, answer: Answer, workflow: Workflow, made: tuple[tuple[Made, ...], str]
+    task: Task, answer: Answer, workflow: Speakers, made: tuple[tuple[Made, ...], str]
 ) -> Sequence[Fact]:
     """The facts that an answer makes whose artifacts were read out of it.
 
@@ -112,7 +124,7 @@ def interpret_made(
     return (answered, *words, *outputs)
 
 
-def said_by(task: Task, text: str, workflow: Workflow) -> AgentText:
+def said_by(task: Task, text: str, workflow: Speakers) -> AgentText:
     """The fact that an agent said something, and whether the user is to see it."""
     hidden = workflow.triggers.hides(task.agent, text) or not workflow.shows(task.agent)
     return AgentText(task.turn, task.agent, text, hidden)

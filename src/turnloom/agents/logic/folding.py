@@ -51,6 +51,7 @@ def on_turn_started(state: RunState, event: Event) -> None:
     """A turn opens."""
     fact: TurnStarted = event.data
     state.turns = fact.turn
+    state.begun = True
     state.status = "running"
     state.open[fact.turn] = OpenTurn(fact.turn, fact.agent, {}, 0, f"t{fact.turn}/")
     if state.chat:
@@ -58,12 +59,10 @@ def on_turn_started(state: RunState, event: Event) -> None:
 
 
 def on_turn_finished(state: RunState, event: Event) -> None:
-    """An open turn closes, and counts; a conversation cannot go on without it."""
+    """An open turn closes, and counts."""
     fact: TurnFinished = event.data
     state.turns_of[fact.agent] = state.turns_of.get(fact.agent, 0) + 1
     state.open.pop(fact.turn, None)
-    if fact.status == "failed" and state.form == "conversation" and state.failure is None:
-        state.failure = Failure(f"turn {fact.turn} of {fact.agent} failed", fact.error)
 
 
 def on_agent_text(state: RunState, event: Event) -> None:
@@ -108,21 +107,22 @@ def on_user_text(state: RunState, event: Event) -> None:
 
 def on_question_asked(state: RunState, event: Event) -> None:
     """A question opens."""
-    state.question = question_of(event.data, event.seq)
+    asked = question_of(event.data, event.seq)
+    state.questions[asked.id] = asked
 
 
 def on_question_answered(state: RunState, event: Event) -> None:
-    """The open question closes."""
+    """A question closes."""
     fact: QuestionAnswered = event.data
     state.status = "running"
-    if state.question is not None and state.question.id == fact.question:
-        state.question = None
+    state.questions.pop(fact.question, None)
 
 
 def on_question_expired(state: RunState, event: Event) -> None:
-    """The open question closes without an answer."""
+    """A question closes without an answer."""
+    fact: QuestionExpired = event.data
     state.status = "running"
-    state.question = None
+    state.questions.pop(fact.question, None)
 
 
 def question_of(fact: QuestionAsked, seq: int) -> Question:

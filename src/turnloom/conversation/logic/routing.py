@@ -12,22 +12,17 @@ from turnloom.agents.events import (
     SpeakerPicked,
     TransferChosen,
     TurnFinished,
+    TurnStarted,
     UserText,
 )
 from turnloom.agents.spec import (
     SELECTOR,
     TERMINATE,
     USER,
-    Ask,
-    Decision,
-    Draw,
-    Finish,
-    Pick,
+    Failure,
     Products,
     Question,
     RunState,
-    Select,
-    TakeTurn,
     Transfer,
 )
 from turnloom.conversation.events import Considered, RouteDecided
@@ -36,7 +31,9 @@ from turnloom.conversation.logic.transfers import transfer
 from turnloom.conversation.spec import Conversation, Floor, Rule
 from turnloom.guards.events import SelectionMade
 from turnloom.guards.logic.recovering import instead
-from turnloom.log.spec import Fact
+from turnloom.log.spec import Event, Fact
+from turnloom.runs.actions import Action, Ask, Begin, Draw, Finish, Pick, Select, Work
+from turnloom.runs.form import stopped
 from turnloom.variables.logic.conditions import judge
 
 
@@ -104,7 +101,6 @@ class Conversing:
     form = "conversation"
     products: Mapping[str, Products] = {}
     progress = Floor
-    folds: Mapping[type, Callable[[Any, Any], None]] = _FOLDS
 
     def __init__(self, conversation: Conversation) -> None:
         self.conversation = conversation
@@ -130,6 +126,26 @@ class Conversing:
         """Nobody has spoken."""
         return Floor()
 
+    def evolve(self, state: RunState, event: Event) -> None:
+        """Fold an event into who speaks next; a turn that fails fails the run."""
+        fold = _FOLDS.get(event.data.__class__)
+        if fold is not None:
+            fold(state.progress, event.data)
+        fact = event.data
+        if isinstance(fact, TurnFinished) and fact.status == "failed" and state.failure is None:
+            state.failure = Failure(f"turn {fact.turn} of {fact.agent} failed", fact.error)
+
+    def work(self, state: RunState) -> Sequence[Work]:
+        """The open turn: nobody else speaks before it ends."""
+        return [
+            Work(f"t{number}", number, turn.agent, number, is_alone=True)
+            for number, turn in state.open.items()
+        ]
+
+    def continues(self, state: RunState) -> bool:
+        """Whether it continues by itself: it waits for people and timers only."""
+        return False
+
     def due(self, state: RunState) -> datetime | None:
         """When something is overdue: a conversation itself waits for nothing."""
         return None
@@ -152,8 +168,13 @@ class Conversing:
         rules = self._by_model.get(agent)
         return [transfer(rule, state.values, state.absent) for rule in rules] if rules else ()
 
-    def decide(self, state: RunState) -> Decision:
+    def decide(self, state: RunState) -> Action | None:
         """The next speaker, with the route on record; or who is to pick one."""
+        end = stopped(state)
+        if end is not None and (end.at_once or not state.open):
+            return end
+        if state.open or state.questions:
+            return None
         floor: Floor = state.progress
         if floor.next is not None:
             return self._go(state, Way(floor.next, floor.reason), ())
@@ -183,21 +204,23 @@ class Conversing:
 
     def _go(
         self, state: RunState, way: Way | RouteDecided, facts: tuple[tuple[str, Fact], ...]
-    ) -> Decision:
+    ) -> Action:
         if way.target == TERMINATE:
-            return Finish(way.reason, facts)
+            return Finish(reason=way.reason, facts=facts)
         if way.target == USER:
             return Ask(self._question(state), facts)
         if way.target in self._candidates and not state.progress.selected:
             return Select(f"{_moment(state)}/selection", way.target, facts)
-        return TakeTurn(way.target, facts)
+        turn = state.turns + 1
+        opens = ((f"t{turn}", TurnStarted(turn, way.target)),)
+        return Begin(f"t{turn}", opens, facts)
 
     def _question(self, state: RunState) -> Question:
         opening = self._setup.initial_message_to_user
         prompt = opening if opening and not state.turns and not state.progress.last else ""
         return Question(f"{_moment(state)}/ask", prompt or "", state.user)
 
-    def _route(self, state: RunState, floor: Floor) -> RouteDecided | Decision:
+    def _route(self, state: RunState, floor: Floor) -> RouteDecided | Action:
         setup = self._setup
         if floor.selected:
             reason = "a guard chose it among the candidates"
@@ -252,7 +275,7 @@ class Conversing:
             routes.append(RouteDecided(agent, rule.target, reason, tuple(entries[: fired + 1])))
         return routes
 
-    def _default(self, state: RunState, floor: Floor) -> Way | Decision:
+    def _default(self, state: RunState, floor: Floor) -> Way | Action:
         """What the pattern says when no rule fires."""
         first = self._setup.initial_agent
         match self._setup.orchestration_pattern:
@@ -310,7 +333,7 @@ _ROUTES = (("route", "pre"), ("selected", "selected.pre"))
 _WHO_PICKS = {"RandomPattern": "chance", "AutoPattern": "the model", "ManualPattern": "the user"}
 
 
-def _picking(pattern: str, state: RunState, among: tuple[str, ...]) -> Decision:
+def _picking(pattern: str, state: RunState, among: tuple[str, ...]) -> Action:
     """What has to happen before it is known who speaks next."""
     moment = _moment(state)
     match pattern:

@@ -73,7 +73,8 @@ def _state(workflow: Conversing, events: Sequence[Event]) -> RunState:
 
 def _routes(workflow: Conversing, state: RunState) -> list[RouteDecided]:
     """The routes that are decided at this moment; none when somebody is to pick first."""
-    facts = (fact for _, fact in workflow.decide(state).facts)
+    action = workflow.decide(state)
+    facts = [fact for _, fact in action.facts] if action is not None else []
     return [fact for fact in facts if isinstance(fact, RouteDecided)]
 
 

@@ -5,16 +5,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from turnloom.agents.events import QuestionExpired
+from turnloom.agents.events import QuestionExpired, TurnStarted
 from turnloom.agents.spec import (
     Agent,
-    Decision,
-    Finish,
-    MakeUp,
+    Failure,
+    OpenTurn,
     OutputModel,
-    Proceed,
     Products,
-    Rest,
     RunState,
     Toolkit,
     Transfer,
@@ -24,8 +21,13 @@ from turnloom.flow.events import (
     FlowStopped,
     ForkFailed,
     ForkOpened,
+    StepCompensated,
+    StepCompleted,
+    StepFailed,
     StepHandled,
     StepRecovered,
+    StepSkipped,
+    StepStarted,
 )
 from turnloom.flow.logic.approvals import decided
 from turnloom.flow.logic.endings import CANCELLED, FAILED, TIMED_OUT
@@ -41,9 +43,11 @@ from turnloom.flow.logic.walking import (
     place_of,
 )
 from turnloom.flow.spec.nodes import ApprovalNode, FlowPlan, ForkNode, StepNode
-from turnloom.flow.spec.progress import Frame, Progress, Strand, Undoing
+from turnloom.flow.spec.progress import Done, Frame, Progress, Step, Strand, Undoing
+from turnloom.flow.spec.steps import AgentStep
 from turnloom.lifecycle.spec import Hooks, MessageHook
-from turnloom.log.spec import Fact
+from turnloom.log.spec import Event, Fact
+from turnloom.runs.actions import Action, Begin, Cross, Facts, Finish, Record, Work
 from turnloom.variables.logic.derivation import Triggers
 from turnloom.variables.spec import Variables
 
@@ -85,11 +89,50 @@ class Flowing:
         self.triggers = around.triggers
         self.hooks = around.hooks
         self.toolkit = around.toolkit
-        self.folds: Mapping[type, Callable[[Any, Any], None]] = Folding(plan, self.states).folds
+        self._folds: Mapping[type, Callable[[Any, Any], None]] = Folding(plan, self.states).folds
 
     def begin(self) -> Progress:
         """At the beginning of the main path."""
         return Progress({"": Strand("", frames=[Frame(MAIN)])}, {"": None})
+
+    def evolve(self, state: RunState, event: Event) -> None:
+        """Fold an event into where the flow stands, and into the steps that are open."""
+        fact = event.data
+        fold = self._folds.get(fact.__class__)
+        if fold is not None:
+            fold(state.progress, fact)
+        match fact:
+            case StepStarted(number=number):
+                state.status, state.begun = "running", True
+                if number not in state.steps:
+                    state.steps[number] = OpenTurn(number, fact.step, {}, 0, f"s{number}/")
+            case StepCompleted() | StepFailed() | StepSkipped() | StepCompensated():
+                state.steps.pop(fact.number, None)
+                state.status = "running"
+            case FlowStopped():
+                state.status, state.unguarded = "running", True
+                if state.cancel is None and state.failure is None:
+                    state.failure = Failure(fact.error, fact.message)
+            case _:
+                pass
+
+    def work(self, state: RunState) -> Sequence[Work]:
+        """The steps that are being taken, those that are to be cut off among them."""
+        progress: Progress = state.progress
+        if not progress.steps:
+            return ()
+        is_alone = len(progress.strands) == 1 and not (state.timers or state.questions)
+        found: list[Work] = []
+        for number, step in progress.steps.items():
+            is_over = _is_over(progress, step)
+            if is_over or _is_busy(progress, step):
+                agent = step.node if step.turn else ""
+                found.append(Work(f"s{number}", number, agent, step.turn, is_over, is_alone))
+        return found
+
+    def continues(self, state: RunState) -> bool:
+        """Whether it continues by itself: it waits for people and timers only."""
+        return False
 
     def shows(self, agent: str) -> bool:
         """Whether the user sees what this agent says: in a flow, everything."""
@@ -111,27 +154,27 @@ class Flowing:
         """What is to be put on record because its time has come: timers say it."""
         return ()
 
-    def decide(self, state: RunState) -> Decision:
+    def decide(self, state: RunState) -> Action | None:
         """What comes next, from the state alone."""
         progress: Progress = state.progress
         for strand in failed(progress):
             if strand.id and self._is_handled(progress, strand):
-                return Rest((self._failed(progress, strand),))
+                return Record((self._failed(progress, strand),))
         if progress.undoing is not None:
             return self._decide_end(state, progress, progress.undoing)
-        stopped = self._stopped(state, progress)
-        if stopped is not None:
-            return Rest((("stop", stopped), *_unasked(state)))
-        return self._decide_onward(state, progress, "the flow is through")
+        stop = self._stopped(state, progress)
+        if stop is not None:
+            return Record((("stop", stop), *_unasked(state)))
+        return self._decide_onward(state, progress, Finish(reason="the flow is through"))
 
-    def _decide_onward(self, state: RunState, progress: Progress, end: str) -> Decision:
+    def _decide_onward(self, state: RunState, progress: Progress, end: Finish) -> Action | None:
         """What comes next in the paths being walked, and at their end."""
         if len(progress.steps) < ABREAST:
             for id in progress.going:
-                decision = self._decide_for(state, progress, progress.strands[id])
-                if decision is not None:
-                    return decision
-        return Finish(end) if progress.strands[""].status == "done" else Rest()
+                action = self._decide_for(state, progress, progress.strands[id])
+                if action is not None:
+                    return action
+        return end if progress.strands[""].status == "done" else None
 
     def _stopped(self, state: RunState, progress: Progress) -> FlowStopped | None:
         """Why the flow is not to go on, if it is not."""
@@ -160,39 +203,73 @@ class Flowing:
         fact = ForkFailed(node.name, place, path.id, why.error, why.message, around.id)
         return f"{place}/failed", fact
 
-    def _decide_end(self, state: RunState, progress: Progress, undoing: Undoing) -> Decision:
-        """What comes next in a flow that does not go on."""
+    def _decide_end(self, state: RunState, progress: Progress, undoing: Undoing) -> Action | None:
+        """What comes next in a flow that stops early."""
+        status = "cancelled" if undoing.cause == CANCELLED else "failed"
+        end = Finish(status, at_once=True)
         if undoing.is_handled:
             if state.cancel is not None or progress.failed:
-                return Finish(undoing.cause)
-            return self._decide_onward(state, progress, undoing.cause)
+                return end
+            return self._decide_onward(state, progress, end)
         if progress.steps:
-            return Rest()
-        return MakeUp(undoing.left[0].place) if undoing.left else Finish(undoing.cause)
+            return None
+        return self._undo(progress, undoing.left[0]) if undoing.left else end
 
-    def _decide_for(self, state: RunState, progress: Progress, strand: Strand) -> Decision | None:
+    def _undo(self, progress: Progress, done: Done) -> Begin:
+        """Begin to make up for a step."""
+        number, step = progress.begun + 1, self.step_at(done)
+        name = getattr(step.compensate, "__name__", type(step.compensate).__name__)
+        place = done.place
+        fact = StepStarted(name, f"{place}~", number, 1, done.strand, undoes=place)
+        return Begin("", ((f"s{number}/a1?", fact),))
+
+    def step_at(self, done: Done) -> StepNode:
+        """The step that was completed at a place."""
+        node = self.plan.node(done.path, done.at)
+        step = node.join if isinstance(node, ForkNode) else node
+        assert isinstance(step, StepNode)
+        return step
+
+    def _decide_for(self, state: RunState, progress: Progress, strand: Strand) -> Action | None:
         if strand.status == "forked" and not strand.open:
-            return Proceed(strand.id)
+            return Cross(strand.id)
         if strand.status != "ready":
             return None
         is_asking = isinstance(node_of(self.plan, strand), ApprovalNode)
-        if is_asking and strand.asking is None and state.question is not None:
+        if is_asking and strand.asking is None and state.questions:
             return None  # one person is asked at a time
-        return self._go_on(progress, strand)
+        return self._advance(state, progress, strand)
 
-    def _go_on(self, progress: Progress, strand: Strand) -> Decision:
+    def _advance(self, state: RunState, progress: Progress, strand: Strand) -> Action:
         """What a strand does with what it has come to; what no code has a say in is a fact."""
         plan, place = self.plan, place_of(self.plan, strand)
         match node_of(plan, strand):
             case None if part_of(plan, strand) == "handler":
-                return Rest((self._handled(strand),))
+                return Record((self._handled(strand),))
             case ForkNode() as fork if not children(progress, strand, place):
                 paths = tuple(f"{place}.{number}" for number in range(len(fork.paths)))
-                return Rest(((f"{place}/fork", ForkOpened(fork.name, place, paths, strand.id)),))
+                return Record(((f"{place}/fork", ForkOpened(fork.name, place, paths, strand.id)),))
             case ApprovalNode() as node if strand.asking and strand.asking.status != "open":
-                return Rest((self._decided(strand, node, place),))
+                return Record((self._decided(strand, node, place),))
+            case StepNode() as node if not _is_crossed(strand, node):
+                return self.begin_step(state, strand, node)
+            case ForkNode(join=StepNode() as node) if not _is_crossed(strand, node):
+                return self.begin_step(state, strand, node)
             case _:
-                return Proceed(strand.id)
+                return Cross(strand.id)
+
+    def begin_step(self, state: RunState, strand: Strand, node: StepNode) -> Begin:
+        """Begin a step, or the next attempt of one."""
+        progress: Progress = state.progress
+        number, attempt = strand.step or progress.begun + 1, strand.attempt + 1
+        is_agent = isinstance(node.step, AgentStep)
+        turn = state.turns + 1 if is_agent else 0
+        place = place_of(self.plan, strand)
+        fact = StepStarted(node.name, place, number, attempt, strand.id, turn)
+        opens: Facts = ((f"s{number}/a{attempt}?", fact),)
+        if is_agent:
+            opens = (*opens, (f"t{turn}", TurnStarted(turn, node.name)))
+        return Begin(charge_of(number, attempt, turn), opens)
 
     def _handled(self, strand: Strand) -> tuple[str, Fact]:
         """That a failure was handled."""
@@ -214,10 +291,33 @@ class Flowing:
         return f"{asked.question}/decided", fact
 
 
+def charge_of(number: int, attempt: int, turn: int) -> str:
+    """What an attempt of a step is charged to: the turn of its agent, or itself."""
+    return f"t{turn}" if turn else f"s{number}/a{attempt}"
+
+
+def _is_crossed(strand: Strand, node: StepNode) -> bool:
+    """Whether code has a say before a step begins for the first time."""
+    return not strand.step and (node.validate is not None or node.cache is not None)
+
+
+def _is_over(progress: Progress, step: Step) -> bool:
+    """Whether the line of work does not continue that a step belongs to."""
+    undoing = progress.undoing
+    if undoing is not None and step.number <= undoing.begun:
+        return True
+    return not step.undoes and step.strand not in progress.strands
+
+
+def _is_busy(progress: Progress, step: Step) -> bool:
+    """Whether a step is being taken, not waiting for its next attempt."""
+    strand = progress.strands.get(step.strand)
+    return bool(step.undoes) or (strand is not None and strand.status == "busy")
+
+
 def _unasked(state: RunState) -> Sequence[tuple[str, Fact]]:
-    """That nobody waits for the answer to the open question any more."""
-    asked = state.question
-    return ((f"{asked.id}/expired", QuestionExpired(asked.id, STOPPED)),) if asked else ()
+    """That the answers to open questions are not waited for any more."""
+    return [(f"{id}/expired", QuestionExpired(id, STOPPED)) for id in state.questions]
 
 
 def _told(failure: Any) -> str:

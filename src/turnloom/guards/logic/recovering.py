@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from turnloom.agents.spec import Ask, Question, Rest, RunState
+from turnloom.agents.spec import Question, RunState
 from turnloom.assembly.logic import apart, piece
 from turnloom.assembly.spec import Piece
 from turnloom.guards.events import LoopDetected
@@ -63,16 +63,13 @@ def told(fact: LoopDetected) -> str:
     return f"{name_of(fact.loop, fact.agents)} in {turns}"
 
 
-def escalation(state: RunState) -> Ask | Rest | None:
-    """What is decided while a person is to be asked about a loop: that, and then nothing."""
+def escalation(state: RunState) -> Question | None:
+    """What a person is to be asked about a loop, before anything else begins."""
     watch: Watch | None = state.guards
     if watch is None or watch.escalation is None:
         return None
-    if state.question is not None:
-        return Rest()
-    asked = watch.escalation
-    schema = {"type": "string"}
-    return Ask(Question(asked.question, asked.prompt, state.user, ASKER, schema=schema))
+    asked, schema = watch.escalation, {"type": "string"}
+    return Question(asked.question, asked.prompt, state.user, ASKER, schema=schema)
 
 
 def hint_piece(state: RunState, turn: int) -> Piece | None:

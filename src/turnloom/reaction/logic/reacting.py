@@ -6,18 +6,13 @@ from typing import Any
 
 import msgspec
 
-from turnloom.agents.events import TurnFinished
+from turnloom.agents.events import TurnFinished, TurnStarted
 from turnloom.agents.spec import (
     Agent,
-    Decision,
-    Finish,
+    Failure,
     Given,
-    Judge,
     Products,
-    Rest,
     RunState,
-    Spawn,
-    TakeTurn,
     Toolkit,
     Transfer,
 )
@@ -27,8 +22,9 @@ from turnloom.kernel.digests import digest
 from turnloom.kernel.values import as_data
 from turnloom.lifecycle.spec import Hooks, MessageHook
 from turnloom.log.events import RunPaused
-from turnloom.log.spec import Fact
+from turnloom.log.spec import Event, Fact
 from turnloom.reaction.events import (
+    ArtifactForwarded,
     ArtifactOffered,
     ArtifactOpened,
     ArtifactReceived,
@@ -43,7 +39,19 @@ from turnloom.reaction.events import (
 from turnloom.reaction.logic import gates
 from turnloom.reaction.logic.judging import FORWARDED, LATER, TAKEN
 from turnloom.reaction.spec import Plan, Subscription
-from turnloom.reaction.spec.tray import Later, Pending, Tray, Work
+from turnloom.reaction.spec.tray import Assignment, Later, Pending, Tray
+from turnloom.runs.actions import (
+    Action,
+    Begin,
+    Facts,
+    Finish,
+    Forward,
+    Judge,
+    OpenRun,
+    Record,
+    Work,
+)
+from turnloom.runs.form import stopped
 from turnloom.variables.logic.derivation import Triggers
 from turnloom.variables.spec import Variables
 
@@ -94,7 +102,7 @@ class Reacting:
         self._by_id = {each.id: each for each in everything}
         in_order = sorted(everything, key=lambda each: -each.priority)
         self._places = {each.id: place for place, each in enumerate(in_order)}
-        self.folds: Mapping[type, Callable[[Any, Any], None]] = {
+        self._folds: Mapping[type, Callable[[Any, Any], None]] = {
             ArtifactPublished: self._on_published,
             ArtifactReceived: self._on_received,
             ArtifactsGiven: self._on_given,
@@ -103,6 +111,7 @@ class Reacting:
             ArtifactOpened: self._on_opened,
             ArtifactConsumed: self._on_consumed,
             RunOpened: self._on_run_opened,
+            ArtifactForwarded: self._on_forwarded,
             TurnFinished: self._on_turn,
             JoinExpired: self._on_expired,
             BatchClosed: self._on_closed,
@@ -118,6 +127,24 @@ class Reacting:
     def begin(self) -> Tray:
         """Nothing was published."""
         return Tray()
+
+    def evolve(self, state: RunState, event: Event) -> None:
+        """Fold an event into what lies before the run; what comes from outside ends a rest, but
+        not the waiting for a person."""
+        kind = event.data.__class__
+        fold = self._folds.get(kind)
+        if fold is not None:
+            fold(state.progress, event.data)
+        if kind in _ARRIVALS and state.status == "paused" and not state.questions:
+            state.status = "running"
+        elif kind is LimitReached:
+            state.failure = _limited(event.data)
+
+    def work(self, state: RunState) -> Sequence[Work]:
+        """The open turns, which are taken side by side."""
+        return [
+            Work(f"t{number}", number, turn.agent, number) for number, turn in state.open.items()
+        ]
 
     def shows(self, agent: str) -> bool:
         """Whether the user sees what this agent says: on a board, everything."""
@@ -152,20 +179,27 @@ class Reacting:
         chosen = (tray.chosen.get(id, ("", "")) for id in work.artifacts)
         return [category for agent, category in chosen if agent == work.agent]
 
-    def decide(self, state: RunState) -> Decision:
-        """What is to be judged, who is to be given what, or that there is nothing to do."""
+    def decide(self, state: RunState) -> Action | None:
+        """What is to be judged, who is to be given what, and what others collect."""
+        end = stopped(state)
+        if end is not None:
+            return end
         tray: Tray = state.progress
         if tray.unoffered:
             return Judge(*tray.unoffered[0])
         for run, work in tray.spawning.items():
-            return self._spawn(tray, run, work, ())
+            return self._open(tray, run, work, ())
         work = self._next(state, tray)
-        if work is not None:
-            return self._give(state, tray, work)
-        is_done = self.collects is None and tray.is_clear
-        return Finish("nothing is left to do") if is_done else Rest()
+        action = self._give(state, tray, work) if work is not None else None
+        if action is not None:
+            return action
+        for id, subscription in tray.outbox:
+            return Forward(tray.held[id], subscription, tray.depths[id])
+        if work is None and self.collects is None and tray.is_clear:
+            return Finish(reason="nothing is left to do")
+        return None
 
-    def _next(self, state: RunState, tray: Tray) -> Work | None:
+    def _next(self, state: RunState, tray: Tray) -> Assignment | None:
         """What is given to an agent next: directly first, then by priority, then as declared."""
         if not tray.ready or len(state.open) >= ABREAST:
             return None
@@ -177,25 +211,24 @@ class Reacting:
         most = self.plan.members[agent].max_concurrency
         return most is None or sum(turn.agent == agent for turn in state.open.values()) < most
 
-    def _give(self, state: RunState, tray: Tray, work: Work) -> Decision:
+    def _give(self, state: RunState, tray: Tray, work: Assignment) -> Action | None:
         if self.collects is not None:
             run = opened_run(self.name, work.subscription, work.artifacts)
             taken = ArtifactConsumed(work.agent, work.subscription, work.artifacts, 1, run)
-            return self._spawn(tray, run, work, ((f"set/{run}", taken),))
+            return self._open(tray, run, work, ((f"set/{run}", taken),))
         if tray.counts.get(work.root, 0) >= self.plan.limit:
-            return Rest(() if state.open else (self._stopped(tray, work.root),))
+            return None if state.open else Record((self._stopped(tray, work.root),))
         turn = state.turns + 1
         taken = ArtifactConsumed(
             work.agent, work.subscription, work.artifacts, turn, "", work.retry_of
         )
-        return TakeTurn(work.agent, ((f"t{turn}/consumed", taken),))
+        opens = ((f"t{turn}/consumed", taken), (f"t{turn}", TurnStarted(turn, work.agent)))
+        return Begin(f"t{turn}", opens)
 
-    def _spawn(
-        self, tray: Tray, run: str, work: Work, facts: tuple[tuple[str, Fact], ...]
-    ) -> Spawn:
+    def _open(self, tray: Tray, run: str, work: Assignment, facts: Facts) -> OpenRun:
         artifacts = tuple(tray.held[id] for id in work.artifacts)
         depth = max(tray.depths[id] for id in work.artifacts)
-        return Spawn(run, work.agent, work.subscription, artifacts, depth, facts)
+        return OpenRun(run, work.agent, work.subscription, artifacts, depth, facts)
 
     def _stopped(self, tray: Tray, root: str) -> tuple[str, Fact]:
         queued = (id for queue in tray.ready.values() for work in queue for id in work.artifacts)
@@ -206,13 +239,15 @@ class Reacting:
     def due(self, state: RunState) -> datetime | None:
         """When a batch is taken, a join expires or something becomes visible."""
         tray: Tray = state.progress
+        if not (tray.later or tray.pending):
+            return None
         instants = [later.opens for later in tray.later]
         for subscription, pending in self._pending(tray):
             instants += filter(None, [gates.closing(pending, subscription)])
             instants += filter(None, [gates.expiry(pending, subscription)])
         return min(instants, default=None)
 
-    def flushes(self, state: RunState) -> bool:
+    def continues(self, state: RunState) -> bool:
         """Whether a batch will be taken without anything else happening."""
         tray: Tray = state.progress
         return any(gates.closing(pending, each) for each, pending in self._pending(tray))
@@ -278,9 +313,9 @@ class Reacting:
             tray.hold(artifact, root, fact.depth)
         tray.counts[root] = fact.depth
         ids = tuple(artifact.id for artifact in fact.artifacts)
-        self._line_up(tray, Work(fact.agent, fact.subscription, ids, root, fact.publish))
+        self._line_up(tray, Assignment(fact.agent, fact.subscription, ids, root, fact.publish))
 
-    def _line_up(self, tray: Tray, work: Work) -> None:
+    def _line_up(self, tray: Tray, work: Assignment) -> None:
         tray.ready.setdefault(work.subscription, []).append(work)
 
     def _on_offered(self, tray: Tray, fact: ArtifactOffered) -> None:
@@ -309,7 +344,9 @@ class Reacting:
                 self._complete(tray, subscription, ids)
 
     def _complete(self, tray: Tray, subscription: Subscription, ids: tuple[str, ...]) -> None:
-        self._line_up(tray, Work(subscription.agent, subscription.id, ids, tray.roots[ids[0]]))
+        self._line_up(
+            tray, Assignment(subscription.agent, subscription.id, ids, tray.roots[ids[0]])
+        )
 
     def _on_opened(self, tray: Tray, fact: ArtifactOpened) -> None:
         this = (fact.artifact, fact.subscription)
@@ -326,6 +363,10 @@ class Reacting:
         else:
             tray.working[fact.turn] = work
             tray.counts[work.root] = tray.counts.get(work.root, 0) + 1
+
+    def _on_forwarded(self, tray: Tray, fact: ArtifactForwarded) -> None:
+        tray.outbox.remove((fact.artifact, fact.subscription))
+        tray.release(fact.artifact)
 
     def _on_run_opened(self, tray: Tray, fact: RunOpened) -> None:
         tray.release(*tray.spawning.pop(fact.run).artifacts)
@@ -353,7 +394,27 @@ class Reacting:
             self._line_up(tray, msgspec.structs.replace(work, retry_of=fact.turn))
 
     def _on_paused(self, tray: Tray, fact: RunPaused) -> None:
-        """At rest, everything has been sent, and no turn follows from an earlier publish."""
+        """At rest, no turn follows from an earlier publish."""
         if not fact.waiting_for:
-            tray.release(*(id for id, _ in tray.outbox))
-            tray.outbox, tray.counts = [], {}
+            tray.counts = {}
+
+
+# What comes to a run from outside, or with time.
+_ARRIVALS = {
+    ArtifactPublished,
+    ArtifactReceived,
+    ArtifactOpened,
+    ArtifactsGiven,
+    BatchClosed,
+    JoinExpired,
+    RetryAsked,
+}
+
+
+def _limited(fact: LimitReached) -> Failure:
+    left = ", ".join(fact.undelivered)
+    return Failure(
+        "loop limit",
+        f"The publish of {fact.root} set off {fact.limit} turns, and no more are taken. "
+        f"Not delivered: {left}.",
+    )

@@ -9,7 +9,7 @@ import msgspec
 from turnloom.board.spec import Artifact
 
 
-class Work(msgspec.Struct, frozen=True):
+class Assignment(msgspec.Struct, frozen=True):
     """Artifacts that an agent is to be given, and because of which publish from outside."""
 
     agent: str
@@ -85,10 +85,10 @@ class Tray(msgspec.Struct):
     unoffered: list[tuple[str, str]] = []
     pending: dict[str, Pending] = {}
     later: list[Later] = []
-    ready: dict[str, list[Work]] = {}
-    spawning: dict[str, Work] = {}
-    working: dict[int, Work] = {}
-    failed: dict[int, Work] = {}
+    ready: dict[str, list[Assignment]] = {}
+    spawning: dict[str, Assignment] = {}
+    working: dict[int, Assignment] = {}
+    failed: dict[int, Assignment] = {}
     outbox: list[tuple[str, str]] = []
     counts: dict[str, int] = {}
     depths: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""Boards at work: what a reaction is about, and what it publishes."""
+"""Boards at work: artifacts are offered, agents react, and sets are collected."""
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -12,14 +12,71 @@ from turnloom.assembly.spec import Chosen
 from turnloom.assembly.spec.assemblies import Assembly
 from turnloom.board.events import ArtifactMade, ArtifactPublished
 from turnloom.board.spec import Artifact, Public
+from turnloom.errors import UsageError
 from turnloom.kernel.digests import digest
 from turnloom.kernel.values import as_data
 from turnloom.log.spec import Fact
+from turnloom.reaction.events import ArtifactForwarded, RunOpened
 from turnloom.reaction.logic.reacting import Reacting
+from turnloom.runs.actions import Action, Forward, Judge, OpenRun, Work
 from turnloom.runs.brief import UNSETTLED, Choice, Contexts, Settlement, Sinks, TurnOutcome
-from turnloom.runtime.service.opened import Opened
+from turnloom.runtime.service.judging import offer
+from turnloom.runtime.service.live import LiveRun, Post
 
 DEFAULT = Chosen(DefaultCorrelationProvider())
+
+
+class BoardRuntime:
+    """The acting half of a board's agents, for one run."""
+
+    def __init__(self, live: LiveRun) -> None:
+        self._live = live
+        self._journal = live.journal
+        form = live.journal.workflow
+        assert isinstance(form, Reacting)
+        self._form = form
+
+    async def act(self, action: Action) -> Action | None:
+        """Offer an artifact, or carry something to another run."""
+        journal, live = self._journal, self._live
+        match action:
+            case Judge():
+                await offer(journal, self._form, live.loaded.types, action, live.selections)
+            case OpenRun(run=run, artifacts=artifacts):
+                await journal.commit()  # that they are taken comes first, then the run
+                await self._post.open(self._form.name, action, journal.state.run)
+                ids = tuple(artifact.id for artifact in artifacts)
+                journal.record(f"set/{run}/opened", RunOpened(run, ids))
+            case Forward(artifact=artifact, subscription=to, depth=depth):
+                await journal.commit()  # what others collect is on record here first
+                await self._post.deliver(self._form.name, to, artifact, depth)
+                fact = ArtifactForwarded(artifact.id, to)
+                journal.record(f"forward/{artifact.id}/{to}", fact)
+            case _:
+                raise AssertionError(f"a board does not decide on {action!r}")
+        return None
+
+    @property
+    def _post(self) -> Post:
+        post = self._live.means.post
+        if post is None:
+            raise UsageError("Nothing here goes from one run to another. Use `Loom.board`.")
+        return post
+
+    async def run(self, work: Work) -> None:
+        """Take a turn."""
+        sinks = self._live.sinks(work.turn, work.agent)
+        await self._live.turns.take(ReactionBrief(self._live, self._form, work), sinks)
+
+    async def cut_off(self, work: Work) -> None:
+        """Record that a turn was cancelled."""
+        await self._live.cut_off_turn(work)
+
+    async def fail(self, work: Work, error: str) -> None:
+        """Record that a turn ended itself."""
+        outcome = TurnOutcome(f"CancelledError: {error}")
+        brief = ReactionBrief(self._live, self._form, work)
+        await self._live.turns.end(brief, outcome, UNSETTLED)
 
 
 class ReactionBrief:
@@ -30,13 +87,13 @@ class ReactionBrief:
     timeout: float | None = None
     engines: tuple[Engine, ...] | None = None
 
-    def __init__(self, opened: Opened, workflow: Reacting, turn: int, agent: str) -> None:
-        self.turn = turn
-        self.agent = agent
-        self._opened = opened
-        self._journal = opened.journal
-        self._workflow = workflow
-        self._given = workflow.given(opened.journal.state, turn)
+    def __init__(self, live: LiveRun, form: Reacting, work: Work) -> None:
+        self.turn = work.turn
+        self.agent = work.agent
+        self._live = live
+        self._journal = live.journal
+        self._form = form
+        self._given = form.given(live.journal.state, work.turn)
         self.inputs: tuple[Artifact, ...] = self._given.inputs
         self.correlation = self._given.correlation
 
@@ -54,21 +111,21 @@ class ReactionBrief:
     def _value(self, artifact: Artifact) -> Any:
         secrets = self._journal.secrets
         payload = secrets.opened(artifact.payload, secrets.names)
-        return self._opened.loaded.types.read(artifact.type, payload)
+        return self._live.loaded.types.read(artifact.type, payload)
 
     @property
     def choice(self) -> Choice | None:
         """The guard's selection, for the artifacts that it chose this agent for."""
-        selection = self._opened.selections.own
+        selection = self._live.selections.own
         if selection is None:
             return None
-        categories = self._workflow.selected(self._journal.state, self.turn)
+        categories = self._form.selected(self._journal.state, self.turn)
         return Choice(selection, categories, self.agent)
 
     def contexts(self, agent: Contexts) -> Sequence[Chosen | Assembly | None]:
         """The subscription's provider, else that of each engine, else the agent's, else what was
         published in the correlation."""
-        subscribed = self._opened.loaded.contexts.get(self._given.subscription)
+        subscribed = self._live.loaded.contexts.get(self._given.subscription)
         if subscribed is not None:
             return (subscribed,)
         whole = agent.context or DEFAULT
@@ -104,7 +161,7 @@ class ReactionBrief:
                 tags=frozenset(fact.tags),
                 visibility=fact.visibility or Public(),
                 partition=fact.partition,
-                version=self._opened.loaded.types.version(fact.model),
+                version=self._live.loaded.types.version(fact.model),
             )
             published = ArtifactPublished(artifact, self.turn, given.root)
             kept = published if given.publish else ArtifactMade(artifact, self.turn)

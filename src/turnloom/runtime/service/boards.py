@@ -10,7 +10,7 @@ from typing import Protocol
 import msgspec
 
 from turnloom.agents.events import TurnFinished
-from turnloom.agents.spec import USER, Finish, Publication, Spawn
+from turnloom.agents.spec import USER, Publication
 from turnloom.board.events import ArtifactConsumed, ArtifactPublished
 from turnloom.board.service.rebuilding import index
 from turnloom.board.spec import Artifact, Public
@@ -23,6 +23,7 @@ from turnloom.log.spec import Event
 from turnloom.reaction.events import ArtifactsGiven, RetryAsked
 from turnloom.reaction.logic.plans import describe_plan, subscription_digest
 from turnloom.reaction.logic.reacting import Reacting
+from turnloom.runs.actions import Finish, OpenRun
 from turnloom.runtime.ports import Artifacts, Entropy, Inbox, Plans
 from turnloom.runtime.service.activity import Activity
 from turnloom.runtime.service.correlations import Correlations
@@ -144,17 +145,19 @@ class BoardRuns:
         self._want(run)
         await self._place.mail.drop(run, f"in/{artifact.id}", Deliver(artifact, depth))
 
-    async def open(self, spawn: Spawn, parent: str) -> None:
+    async def open(self, opening: OpenRun, parent: str) -> None:
         """Begin the run of a set that was collected, if it has not begun."""
         loaded = self._load()
-        parents = tuple(dict.fromkeys(each.run for each in spawn.artifacts if each.run))
-        started = self._started(loaded, spawn.run, (parent, *parents))
-        given = ArtifactsGiven(spawn.agent, spawn.artifacts, spawn.subscription, depth=spawn.depth)
+        parents = tuple(dict.fromkeys(each.run for each in opening.artifacts if each.run))
+        started = self._started(loaded, opening.run, (parent, *parents))
+        given = ArtifactsGiven(
+            opening.agent, opening.artifacts, opening.subscription, depth=opening.depth
+        )
         begin = self._place.starter.begin
-        journal = await begin(spawn.run, loaded, started, [("given", given, spawn.agent)])
+        journal = await begin(opening.run, loaded, started, [("given", given, opening.agent)])
         with suppress(Conflict):  # it was begun before whoever opens it was stopped
             await journal.commit()
-        await self._wake(spawn.run)
+        await self._wake(opening.run)
 
     async def close(self) -> None:
         """Let every batch be taken as it is."""
@@ -230,8 +233,8 @@ class BoardRuns:
         return [
             (first, last)
             for first, last in await self._place.log.ends()
-            if first.data.form == Reacting.form
-            and first.data.workflow == self.name
+            if first.data.workflow == self.name
+            and (first.data.correlation or first.data.collects)  # as every run of a board has
             and last.kind not in ENDS
             and (not _rests(last) or await self._place.inbox.pending(first.run))
         ]

@@ -17,11 +17,9 @@ from turnloom.agents.events import (
 from turnloom.agents.spec import ASKING, SELECTOR, Callee, Display, Question
 from turnloom.errors import QuestionExpired as Expired
 from turnloom.errors import UsageError
-from turnloom.flow.logic.flowing import Flowing
 from turnloom.kernel.contained import Interrupted, Quit, called, contained
 from turnloom.kernel.durations import later
 from turnloom.kernel.values import Json, as_object, is_text, preview, said, writable
-from turnloom.log.events import RunPaused
 from turnloom.log.spec import Fact
 from turnloom.runtime.service.journal import Journal
 from turnloom.variables.events import ContextChanged, ContextMissed
@@ -243,27 +241,23 @@ def _declared(journal: Journal) -> Iterator[tuple[str, UiResponse]]:
 
 
 class Waiting(Exception):
-    """The run waits for a person: nothing more can be done in this drive."""
+    """The work waits for a person."""
 
 
 def park(journal: Journal, question: Question) -> NoReturn:
-    """Put on record that a person is asked and that the run waits; while somebody is asked already,
-    nobody else is.
+    """Ask a person, unless another question is open, and leave the work until it is answered.
 
     Raises:
         Waiting: always.
     """
-    if journal.state.question is None:
+    if not journal.state.questions:
         ask(journal, question)
     raise Waiting(question.id)
 
 
 def ask(journal: Journal, question: Question) -> None:
-    """Put on record that a person is asked and that the run waits; in a flow, other steps may go
-    on, and it is said when they came to rest."""
+    """Put on record that a person is asked."""
     journal.record(question.id, _asked(question))
-    if journal.state.form != Flowing.form:
-        journal.record(f"{question.id}/wait", RunPaused(question.id))
 
 
 def _asked(question: Question) -> QuestionAsked:

@@ -1,6 +1,6 @@
 """Cancelling runs whose definition cannot be restored: their code is gone, or is another one."""
 
-from turnloom.flow.logic.flowing import Flowing
+from turnloom.flow.events import StepStarted
 from turnloom.log.events import CancelRequested, RunCancelled
 from turnloom.log.ports import Clock
 from turnloom.runs.undriven import Undriven
@@ -9,7 +9,7 @@ from turnloom.runtime.service.driver import Stores
 from turnloom.runtime.service.journal import Journal
 from turnloom.runtime.spec import Loaded
 
-# What is said of a flow that ends without its code.
+# What is said of a run whose steps are not made up for, as their code is not there.
 UNDONE = "(without its code: nothing was made up for)"
 
 
@@ -22,13 +22,14 @@ async def give_up(stores: Stores, clock: Clock, run: str, by: str, reason: str) 
     async with stores.claims.claim(run):
         form = Undriven("")
         journal = Journal(stores.log, clock, Loaded(form, {}, "", "", {}, {}), fresh(run, form))
-        journal.catch_up(await stores.log.read(run))
+        events = await stores.log.read(run)
+        journal.catch_up(events)
         state = journal.state
         if state.status in ENDED:
             return False
         if state.cancel is None:
             journal.record("cancel", CancelRequested(by, reason), by)
-        if state.form == Flowing.form:
+        if any(event.kind == StepStarted.kind for event in events):
             reason = f"{reason} {UNDONE}".lstrip()
         journal.record("end", RunCancelled(by, reason), by)
         await journal.commit()

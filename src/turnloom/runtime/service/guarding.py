@@ -34,12 +34,12 @@ T = TypeVar("T")
 log = logging.getLogger("turnloom.guards")
 
 
-def begin_turn(journal: Journal, number: int) -> bool:
-    """Reserve a step for a turn, unless it has begun; whether it can be taken."""
-    if journal.guards.budget is None or number in journal.state.open:
+def afford(journal: Journal, charge: str) -> bool:
+    """Reserve a step of the budget; whether there is one left. An empty charge is free."""
+    if journal.guards.budget is None or not charge:
         return True
     try:
-        reserve(journal, {f"t{number}": STEP})
+        reserve(journal, {charge: STEP})
     except BudgetExceeded:
         return False  # on record, and the run fails
     return True

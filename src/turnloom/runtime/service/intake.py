@@ -3,45 +3,75 @@
 from datetime import datetime
 
 from turnloom.agents.events import AnswerRefused, QuestionAnswered, QuestionExpired, UserText
-from turnloom.agents.spec import USER
-from turnloom.board.events import ArtifactPublished
+from turnloom.agents.spec import USER, RunState
+from turnloom.board.events import ArtifactPublished, ArtifactRefused
+from turnloom.errors import ArtifactExists
 from turnloom.log.events import CancelRequested, RunPaused
 from turnloom.log.spec import Fact
 from turnloom.reaction.events import ArtifactReceived, BatchClosed, RetryAsked
+from turnloom.runs.form import Form
 from turnloom.runtime.logic import ENDED
+from turnloom.runtime.ports import Artifacts, Inbox
 from turnloom.runtime.service.journal import Journal
+from turnloom.runtime.service.presence import already
 from turnloom.runtime.spec import Close, Deliver, Message, Publish, Reply, Retry, Stop
 from turnloom.variables.events import TimerExpired
 
 
-def expire(journal: Journal, now: datetime) -> None:
-    """Put on record what is over by now: timers, what the workflow waits for, a question."""
-    due = sorted((at, timer) for timer, at in journal.state.timers.items() if at <= now)
-    for at, timer in due:
-        journal.record(f"{timer}@{at.isoformat()}", TimerExpired(timer), actor="clock")
-    for id, fact in journal.workflow.overdue(journal.state, now):
-        journal.record(id, fact, actor="clock")
-    question = journal.state.question
-    if question is not None and question.due is not None and question.due <= now:
-        journal.record(f"{question.id}/expired", QuestionExpired(question.id), actor="clock")
+async def take_in(journal: Journal, inbox: Inbox, artifacts: Artifacts) -> None:
+    """Record what was sent to a run; an answer that comes when its time is over comes too late."""
+    expire(journal)
+    for id, message in await inbox.pending(journal.state.run):
+        if isinstance(message, Publish) and (why := await _refusal(artifacts, message)):
+            journal.record(id, ArtifactRefused(message.artifact.id, why))
+        else:
+            put_on_record(journal, id, message)
+    await journal.commit()
 
 
-def due(journal: Journal) -> datetime | None:
-    """When the run wants to be woken, if nothing comes from outside."""
+async def _refusal(artifacts: Artifacts, message: Publish) -> str:
+    """Why something cannot be published: it would keep the run from ever being stored again."""
+    try:
+        await already(artifacts, message.artifact)
+    except ArtifactExists as error:
+        return str(error)
+    return ""
+
+
+def expire(journal: Journal) -> None:
+    """Record what is over by now: timers, what the form waits for, questions."""
     state = journal.state
     if state.status in ENDED:
+        return
+    form, now = journal.workflow, journal.clock.now()
+    due = sorted((at, timer) for timer, at in state.timers.items() if at <= now)
+    for at, timer in due:
+        journal.record(f"{timer}@{at.isoformat()}", TimerExpired(timer), actor="clock")
+    for id, fact in form.overdue(state, now):
+        journal.record(id, fact, actor="clock")
+    for question in [*state.questions.values()]:
+        if question.due is not None and question.due <= now:
+            journal.record(f"{question.id}/expired", QuestionExpired(question.id), actor="clock")
+
+
+def due(form: Form, state: RunState) -> datetime | None:
+    """When a run wants to be woken, if nothing comes from outside."""
+    if state.status in ENDED:
         return None
-    asked = state.question.due if state.question else None
-    own = journal.workflow.due(state)
-    return min([*state.timers.values(), *filter(None, (asked, own))], default=None)
+    instants = [*state.timers.values()]
+    instants += [each.due for each in state.questions.values() if each.due is not None]
+    own = form.due(state)
+    return min([*instants, own] if own is not None else instants, default=None)
 
 
-def rest(journal: Journal) -> None:
-    """Say what a run waits for, if something came in between that did not end its waiting."""
-    question = journal.state.question
-    if question is not None and journal.state.status not in ENDED and journal.is_open:
-        id = f"{question.id}/wait@{journal.state.position}"
-        journal.record(id, RunPaused(question.id), cause=question.seq)
+def park(journal: Journal) -> None:
+    """Record what a run waits for, unless that is the last thing on record."""
+    state = journal.state
+    if state.status in ENDED or not journal.is_open:
+        return
+    question, at = state.question, due(journal.workflow, state)
+    fact = RunPaused(question.id if question else "", at)
+    journal.record(f"rest@{state.position}", fact, cause=question.seq if question else None)
 
 
 def put_on_record(journal: Journal, id: str, message: Message) -> None:
@@ -55,8 +85,8 @@ def put_on_record(journal: Journal, id: str, message: Message) -> None:
 
 
 def _answer(journal: Journal, id: str, reply: Reply) -> None:
-    asked, by = journal.state.question, reply.by
-    if asked is None or asked.id != reply.question:
+    asked, by = journal.state.questions.get(reply.question), reply.by
+    if asked is None:
         journal.record(id, AnswerRefused(reply.question, by, "the question is not open"), by)
         return
     journal.record(id, QuestionAnswered(reply.question, reply.value, by, asked.tool), actor=by)

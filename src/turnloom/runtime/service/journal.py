@@ -13,6 +13,7 @@ from turnloom.agents.spec import RunState
 from turnloom.assembly.logic import View
 from turnloom.board.events import ArtifactPublished
 from turnloom.errors import Conflict
+from turnloom.guards.spec import NO_GUARDS, Guards
 from turnloom.kernel.values import preview
 from turnloom.log.events import RunPaused
 from turnloom.log.ports import Clock, Effect
@@ -86,7 +87,7 @@ class Journal:
         verbose: bool = False,
     ) -> None:
         self.workflow = loaded.workflow
-        self.guards = loaded.guards
+        self._guards = loaded.guards
         self.state = state
         self.secrets = secrets
         self._masks = bool(secrets)
@@ -106,6 +107,11 @@ class Journal:
         self._at: datetime | None = None
         self._last = ""
         self._cause: int | None = state.position or None
+
+    @property
+    def guards(self) -> Guards:
+        """The guards that have a say now."""
+        return NO_GUARDS if self.state.unguarded else self._guards
 
     def record(self, id: str, fact: Fact, actor: str = "driver", cause: int | None = None) -> Event:
         """Put a fact and everything derived from it on record; it follows from what came before."""

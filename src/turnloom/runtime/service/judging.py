@@ -6,7 +6,6 @@ from typing import Any
 
 import msgspec
 
-from turnloom.agents.spec import Judge
 from turnloom.board.logic.matching import value_at
 from turnloom.board.spec import Artifact, TypeRegistry
 from turnloom.guards.spec import Selection
@@ -17,6 +16,7 @@ from turnloom.reaction.logic.judging import FORWARDED, LATER, NOT_CHOSEN, TAKEN,
 from turnloom.reaction.logic.reacting import Reacting
 from turnloom.reaction.spec import Subscription
 from turnloom.reaction.spec.tray import Tray
+from turnloom.runs.actions import Judge
 from turnloom.runtime.service.calls import as_json
 from turnloom.runtime.service.journal import Journal
 from turnloom.runtime.service.selections import Selections, Wanted
@@ -129,8 +129,3 @@ async def _keyed(
     if key is None:
         return Verdict(subscription.id, "no_key", "it has no key to be joined by")
     return msgspec.structs.replace(verdict, key=canonical(key))
-
-
-def undelivered(tray: Tray, sent: set[tuple[str, str]]) -> Sequence[tuple[Artifact, str]]:
-    """What is to go to runs that collect, and for which subscription, of what was not sent yet."""
-    return [(tray.held[id], to) for id, to in tray.outbox if (id, to) not in sent]

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from turnloom.agents.events import ModelCalled, ModelFailed, SpeakerPicked
 from turnloom.agents.logic.answers import answered_by, check_making
 from turnloom.agents.logic.outputs.reading import read_output
-from turnloom.agents.spec import SELECTOR, Agent, Answer, OutputSchema, Pick, Task
+from turnloom.agents.spec import SELECTOR, Agent, Answer, OutputSchema, Task
 from turnloom.assembly.logic import estimate
 from turnloom.assembly.spec import Transcript
 from turnloom.errors import BudgetExceeded, EngineError
@@ -13,6 +13,7 @@ from turnloom.kernel.contained import named
 from turnloom.kernel.digests import chain
 from turnloom.kernel.values import Json, as_data, as_object, is_text, preview, said
 from turnloom.log.spec import Fact
+from turnloom.runs.actions import Pick
 from turnloom.runtime.service.engines import ask_engine
 from turnloom.runtime.service.guarding import begin_model_call, end_model_call, in_time
 from turnloom.runtime.service.journal import Diverged, Journal

@@ -4,14 +4,12 @@ import asyncio
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
-from turnloom.agents.spec import Spawn
 from turnloom.board.ports import ArtifactStore
 from turnloom.board.service.rebuilding import index
 from turnloom.board.spec import Artifact
 from turnloom.errors import RunBusy
-from turnloom.log.events import RunStarted
 from turnloom.log.spec import Event
-from turnloom.reaction.logic.reacting import Reacting
+from turnloom.runs.actions import OpenRun
 from turnloom.runtime.service.activity import Activity
 from turnloom.runtime.service.boards import BoardRuns
 from turnloom.runtime.service.driver import Driver
@@ -30,17 +28,13 @@ class Posting:
         self._boards[board.name] = board
         return board
 
-    def declares(self, started: RunStarted) -> bool:
-        """Whether this program can go on with a run: a board is code of the program it is in."""
-        return started.form != Reacting.form or started.workflow in self._boards
-
     async def deliver(self, board: str, subscription: str, artifact: Artifact, depth: int) -> None:
         """Bring an artifact to the run that collects for a subscription."""
         await self._boards[board].deliver(subscription, artifact, depth)
 
-    async def open(self, board: str, spawn: Spawn, parent: str) -> None:
+    async def open(self, board: str, opening: OpenRun, parent: str) -> None:
         """Begin the run of a set that was collected."""
-        await self._boards[board].open(spawn, parent)
+        await self._boards[board].open(opening, parent)
 
     @contextmanager
     def busy(self, run: str, driver: Driver) -> Generator[None]:
@@ -52,7 +46,7 @@ class Posting:
         begun, is_resting = activity.begin(run), True
         try:
             yield
-            is_resting = not driver.flushes(run)
+            is_resting = not driver.continues(run)
         except (RunBusy, asyncio.CancelledError):
             is_resting = False  # another drive follows
             raise

@@ -76,7 +76,7 @@ class Runs:
         listeners = Listeners(self._following.spread, note, self._posting)
         chance = (world.clock, world.entropy)
         self._driver = Driver(world.stores, chance, world.definitions, self._context, listeners)
-        declares = self._posting.declares
+        declares = world.definitions.declares
         self._mailing = Mailing(world.stores, world.scheduler, self._driver, declares)
 
     async def serve(self, slots: int) -> None:

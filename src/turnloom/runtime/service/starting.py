@@ -37,9 +37,8 @@ class Starter:
         """
         base = base_context(run, started)
         context = await self.context.load(loaded.workflow.variables, base, loaded.database)
-        tells = [self.tell] if started.form == "reaction" else []
         journal = Journal(
-            observed(loaded.staff, self.log, *tells),
+            observed(loaded.staff, self.log, self.tell),
             self.clock,
             loaded,
             fresh(run, loaded.workflow, loaded.guards),

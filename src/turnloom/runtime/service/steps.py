@@ -7,15 +7,15 @@ from typing import Any, cast
 import msgspec
 
 from turnloom.agents.events import AgentOutput, AgentText, TurnFinished
-from turnloom.agents.spec import USER, Prepared, Question, ToolSchema
+from turnloom.agents.spec import USER, Prepared, ToolSchema
 from turnloom.assembly.logic import piece, spoken
 from turnloom.assembly.logic.assembled import AssembledContext
 from turnloom.assembly.spec import Chosen, Message
 from turnloom.assembly.spec.assemblies import Assembly
 from turnloom.board.spec import Artifact
-from turnloom.errors import BudgetExceeded, NoCandidates
+from turnloom.errors import NoCandidates
 from turnloom.flow.events import StepCompensated, StepCompleted
-from turnloom.flow.logic.flowing import Flowing
+from turnloom.flow.logic.flowing import Flowing, charge_of
 from turnloom.flow.logic.states import Change, StateModel
 from turnloom.flow.spec.nodes import StepNode
 from turnloom.flow.spec.progress import Progress, Step
@@ -26,8 +26,8 @@ from turnloom.kernel.values import Json, as_data, said, writable
 from turnloom.log.spec import Fact
 from turnloom.runs.brief import Choice, Contexts, Settlement, Sinks, TextSink, TurnOutcome
 from turnloom.runtime.service.calls import Call, Caller, Parked, park
-from turnloom.runtime.service.guarding import STEP, in_time, reserve, settle
-from turnloom.runtime.service.opened import Opened
+from turnloom.runtime.service.guarding import STEP, in_time, settle
+from turnloom.runtime.service.live import LiveRun
 from turnloom.runtime.service.selections import Wanted
 from turnloom.runtime.service.users import ask_user_code
 from turnloom.variables.spec import Context
@@ -52,11 +52,6 @@ class StepCallee:
         return await called(self._function, self._state, StepContext(context, self._about))
 
 
-def _charge(step: Step) -> str:
-    """What an attempt is charged to the budget as: the turn of its agent, or itself."""
-    return f"t{step.turn}" if step.turn else f"s{step.number}/a{step.attempt}"
-
-
 class TurnFailed(Exception):
     """An agent's turn failed; the name of the error is its own."""
 
@@ -68,9 +63,9 @@ class TurnFailed(Exception):
 class Steps:
     """Takes the steps of one run; what comes of each is recorded by whoever has it taken."""
 
-    def __init__(self, opened: Opened, workflow: Flowing) -> None:
-        self._opened = opened
-        self._journal = opened.journal
+    def __init__(self, live: LiveRun, workflow: Flowing) -> None:
+        self._live = live
+        self._journal = live.journal
         self._workflow = workflow
 
     @property
@@ -84,20 +79,12 @@ class Steps:
         opened = secrets.opened(dict(written), secrets.names) if secrets else written
         return self._workflow.states.load(opened)
 
-    def afford(self, step: Step) -> bool:
-        """Reserve a step of the run's budget for an attempt; whether it can be made."""
-        try:
-            reserve(self._journal, {_charge(step): STEP})
-        except BudgetExceeded:
-            return False
-        return True
-
     def settle(self, step: Step) -> None:
         """Settle what was reserved for an attempt, unless its turn did; what makes up for others is
         not charged."""
         is_settled = step.turn and step.turn not in self._journal.state.open
         if not (step.undoes or is_settled):
-            settle(self._journal, _charge(step), STEP)
+            settle(self._journal, charge_of(step.number, step.attempt, step.turn), STEP)
 
     async def call(
         self, step: Step, node: StepNode, written: Mapping[str, Json], about: About
@@ -115,7 +102,9 @@ class Steps:
         callee = StepCallee(function_of(code), state, about)
         call = Call(self._journal, Caller(key, f"step:{about.step}", seconds), callee)
         try:
-            given = await in_time(self._journal, _charge(step), call.carry_out({}))
+            given = await in_time(
+                self._journal, charge_of(step.number, step.attempt, step.turn), call.carry_out({})
+            )
             change = self.states.read(given, state, lambda: self.state(written))
             reduced = self.states.reduce(written, [change.fields])
         except Parked:
@@ -139,8 +128,8 @@ class Steps:
             Exception: whatever the step makes of the answer raises.
         """
         chosen = await self._choose(step, node, written)
-        brief = StepBrief(self, self._opened, step, node, written, chosen)
-        settlement = await self._opened.turns.take(brief, sinks)
+        brief = StepBrief(self, self._live, step, node, written, chosen)
+        settlement = await self._live.turns.take(brief, sinks)
         if settlement.trouble is not None:
             raise settlement.trouble
         return settlement.facts[-1][1]
@@ -157,7 +146,7 @@ class Steps:
             return None
         wanted = Wanted(node.select.candidates, self.state(written), node.name)
         key = f"s{step.number}/a{step.attempt}/select"
-        made = await self._opened.selections.choose(key, node.select, wanted)
+        made = await self._live.selections.choose(key, node.select, wanted)
         if not made.chosen:
             raise NoCandidates(made.notes[-1])
         return made
@@ -207,7 +196,7 @@ class StepBrief:
     def __init__(
         self,
         steps: Steps,
-        opened: Opened,
+        live: LiveRun,
         step: Step,
         node: StepNode,
         written: Mapping[str, Json],
@@ -215,11 +204,11 @@ class StepBrief:
     ) -> None:
         self.turn = step.turn
         self.agent = node.name
-        self.correlation = opened.journal.state.run
+        self.correlation = live.journal.state.run
         self.timeout = node.timeout
         self.about = steps.state(written)
         self._steps = steps
-        self._journal = opened.journal
+        self._journal = live.journal
         self._step = step
         self._node = node
         self._written = written
@@ -227,7 +216,7 @@ class StepBrief:
         self._prompt = ""
         self._declared: AgentStep[Any] = node.step
         self._chosen = chosen
-        named = opened.loaded.staff[node.name].named
+        named = live.loaded.staff[node.name].named
         self.engines = (named[chosen.chosen],) if chosen else None
 
     @property
@@ -345,11 +334,6 @@ def _sure(answer: Any) -> float | None:
     sure: Any = getattr(answer, "confidence", None)
     is_number = isinstance(sure, int | float) and not isinstance(sure, bool)
     return float(sure) if is_number and 0 <= sure <= 1 else None
-
-
-def asks(step: Step, question: Question | None) -> bool:
-    """Whether a question is one that a step, or its agent, asked."""
-    return question is not None and question.id.startswith((f"s{step.number}/", f"t{step.turn}/"))
 
 
 def told(error: Exception) -> tuple[str, str]:

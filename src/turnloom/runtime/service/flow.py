@@ -1,0 +1,166 @@
+"""Flows at work: steps are called, or their agents take turns; code says how strands continue."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from turnloom.flow.events import StepCompleted, StepSkipped
+from turnloom.flow.logic.flowing import STOPPED, Flowing
+from turnloom.flow.logic.states import Change
+from turnloom.flow.logic.walking import children, node_of, place_of, state_of, step_of
+from turnloom.flow.spec.nodes import ApprovalNode, BranchNode, ForkNode, StepNode
+from turnloom.flow.spec.progress import Progress, Step, Strand
+from turnloom.flow.spec.steps import About, AgentStep, PathResult
+from turnloom.kernel.values import Json
+from turnloom.log.spec import Fact
+from turnloom.runs.actions import Action, Cross, Work
+from turnloom.runtime.service.caching import Caching
+from turnloom.runtime.service.calls import Waiting
+from turnloom.runtime.service.crossings import Crossings
+from turnloom.runtime.service.failures import Failures
+from turnloom.runtime.service.live import LiveRun
+from turnloom.runtime.service.steps import Steps, completed
+
+
+class FlowRuntime:
+    """The acting half of a flow, for one run."""
+
+    def __init__(self, live: LiveRun) -> None:
+        self._live = live
+        self._journal = live.journal
+        form = live.journal.workflow
+        assert isinstance(form, Flowing)
+        self._form = form
+        self._plan = form.plan
+        self._steps = Steps(live, form)
+        self._failures = Failures(live.journal, form.plan, self._steps, live.means.entropy)
+        self._crossings = Crossings(live.journal, form, self._steps)
+        self._caching = Caching(live.journal, form, live.means.results)
+
+    @property
+    def _progress(self) -> Progress:
+        return self._journal.state.progress
+
+    async def act(self, action: Action) -> Action | None:
+        """Ask the flow's code how a strand continues."""
+        assert isinstance(action, Cross), f"a flow does not decide on {action!r}"
+        strand = self._progress.strands[action.strand]
+        try:
+            return await self._cross(strand)
+        except Exception as error:  # noqa: BLE001 - whatever code of the flow raises is recorded
+            self._failures.crossing(strand, error)
+        return None
+
+    async def _cross(self, strand: Strand) -> Action | None:
+        match node_of(self._plan, strand):
+            case None:
+                await self._crossings.pass_loop(strand)
+            case BranchNode() as node:
+                await self._crossings.branch(strand, node)
+            case ForkNode() as node if strand.status == "forked":
+                self._crossings.join(strand, node)
+            case StepNode() as node:
+                return await self._enter(strand, node)
+            case ForkNode(join=StepNode() as node):
+                return await self._enter(strand, node)
+            case ApprovalNode() as node:
+                await self._crossings.approve(strand, node)
+            case other:
+                raise AssertionError(f"a strand does not stay at {other!r}")
+        return None
+
+    async def _enter(self, strand: Strand, node: StepNode) -> Action | None:
+        """Begin a step, unless its state is not valid or its result is known."""
+        if node.validate is not None:
+            holds, message = node.validate
+            if not await self._crossings.ask(holds, strand):
+                self._failures.refuse(strand, node, message)
+                return None
+        if node.cache is not None and await self._known(strand, node):
+            return None
+        return self._form.begin_step(self._journal.state, strand, node)
+
+    async def _known(self, strand: Strand, node: StepNode) -> bool:
+        """Take the result of a step from the cache; whether it was there."""
+        change = await self._caching.find(self._caching.key(node, strand.state))
+        if change is None:
+            return False
+        place, states = place_of(self._plan, strand), self._form.states
+        reduced = states.reduce(strand.state, [change.fields])
+        fact = completed(Step(0, place, strand.id, node.name, 0), node, change, reduced)
+        self._journal.record(f"{place}/cached", msgspec.structs.replace(fact, cached=True))
+        return True
+
+    async def run(self, work: Work) -> None:
+        """Take a step to its end, whatever that is."""
+        step = self._progress.steps[work.number]
+        node = self._node(step)
+        try:
+            written = {**state_of(self._progress, step.strand).state}
+            if step.undoes or not isinstance(node.step, AgentStep):
+                await self._journal.commit()  # that it begins is stored before it is called
+                made = await self._steps.call(step, node, written, self._about(step))
+            else:
+                sinks = self._live.sinks(step.turn, node.name)
+                made = await self._steps.turn(step, node, written, sinks)
+            await self._keep(node, written, made)
+        except Waiting:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever a step raises is recorded
+            self._failures.attempt(step, node, error)
+
+    async def cut_off(self, work: Work) -> None:
+        """Record that a step was interrupted."""
+        step = self._progress.steps[work.number]
+        self._steps.settle(step)
+        self._steps.cut_off(step, "cancelled", "")
+        fact = StepSkipped(step.node, step.place, step.number, STOPPED)
+        self._journal.record(f"s{step.number}/skipped", fact)
+
+    async def fail(self, work: Work, error: str) -> None:
+        """Record that a step ended itself."""
+        step = self._progress.steps[work.number]
+        self._failures.attempt(step, self._node(step), RuntimeError(error))
+
+    async def _keep(self, node: StepNode, written: Mapping[str, Json], made: Fact) -> None:
+        """Keep the result of a step for others, if it says so."""
+        if node.cache is not None and isinstance(made, StepCompleted):
+            change = Change(made.update, made.confidence)
+            await self._caching.keep(self._caching.key(node, written), change, node.cache)
+
+    def _node(self, step: Step) -> StepNode:
+        if step.undoes:
+            undoing = self._progress.undoing
+            assert undoing is not None
+            return self._form.step_at(next(d for d in undoing.left if d.place == step.undoes))
+        found = step_of(self._plan, self._progress.strands[step.strand])
+        assert isinstance(found, StepNode)
+        return found
+
+    def _about(self, step: Step) -> About:
+        progress, run = self._progress, self._journal.state.run
+        undoing = progress.undoing
+        strand = progress.strands.get(step.strand)
+        handled = strand.failures[-1] if strand and strand.failures else None
+        return About(
+            run,
+            step.node,
+            step.attempt,
+            f"{run}/s{step.number}/a{step.attempt}",
+            undoing.failure if undoing is not None else handled,
+            self._results(strand) if strand and not step.undoes else (),
+            {**progress.approvals},
+        )
+
+    def _results(self, strand: Strand) -> list[PathResult]:
+        """How the paths of a fork ended, where a step joins them."""
+        place = place_of(self._plan, strand)
+        return [
+            PathResult(
+                child.id.rpartition("/")[2],
+                "recovered" if child.failed else "completed",
+                self._steps.state(child.state),
+                child.failed,
+            )
+            for child in children(self._progress, strand, place)
+        ]
