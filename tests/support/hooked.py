@@ -7,6 +7,7 @@ from typing import Any
 
 from tests.support.folders import as_json, write_folder
 from tests.support.programs import Program, make_world
+from tests.support.world import World
 from turnloom import Engine, Event
 from turnloom.testing import ScriptedEngine
 
@@ -83,6 +84,12 @@ async def finish(program: Program, run: str, value: Any = "Yes.") -> list[Event]
     while (await program.app.log(run))[-1].kind == "run.paused":
         await program.answer(run, value)
     return list(await program.app.log(run))
+
+
+async def finished(world: World, run: str, value: Any = "Yes.") -> list[Event]:
+    """The log of a run that a process of its own takes to its end."""
+    async with Program(world) as program:
+        return await finish(program, run, value)
 
 
 async def play(

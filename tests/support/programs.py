@@ -4,15 +4,17 @@ So a test sees a run at rest without waiting for anything, and a kill reaches it
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Generator, Mapping
+from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from datetime import datetime
 from types import TracebackType
 from typing import Any
 
 from tests.support import stage
 from tests.support.world import PATIENCE, Refitted, World
-from turnloom import Delivery
+from turnloom import Delivery, Event
+from turnloom.errors import LogError
 from turnloom.log.events import ENDS
 from turnloom.runtime.ports import Drive, Status
 from turnloom.testing import CrashingEngine, CrashingInbox, CrashingLog, FakeEnvironment, Fuse
@@ -79,13 +81,17 @@ class Program:
         """Begin a run without driving it; its id."""
         return (await self.app.start(folder, user_id=user, app_id=tenant)).id
 
+    async def once(self, run: str) -> datetime | None:
+        """Drive a run as a scheduler does; the instant at which it wants to be woken."""
+        await self.app.resume(run)
+        return await self._scheduler.drive(run)
+
     async def drive(self, run: str) -> datetime | None:
         """Drive a run to its rest; the instant at which it wants to be woken.
 
         What keeps it from there is raised, as it is for those who follow the run.
         """
-        await self.app.resume(run)
-        due = await self._scheduler.drive(run)
+        due = await self.once(run)
         last = (await self.app.log(run))[-1]
         if last.kind not in (*ENDS, "run.paused"):
             async with asyncio.timeout(PATIENCE):
@@ -112,6 +118,28 @@ def make_world(
     """A world, in memory unless told otherwise."""
     given = {"store": store} if store is not None else {}
     return World(engine=engine, environment=FakeEnvironment(env), **given, **more)
+
+
+def refitted(world: World, **ports: Any) -> World:
+    """The same world, some ports of its store replaced."""
+    return replace(world, store=Refitted(world.store, **ports))
+
+
+class Refusing:
+    """A log that refuses to store a kind of event."""
+
+    def __init__(self, log: Any, kind: str, error: LogError) -> None:
+        self._log = log
+        self._kind = kind
+        self._error = error
+
+    async def append(self, run: str, events: Sequence[Event], expected: int) -> Sequence[Event]:
+        if any(event.kind == self._kind for event in events):
+            raise self._error
+        return await self._log.append(run, events, expected)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._log, name)
 
 
 async def begin(world: World, folder: str) -> str:
