@@ -6,28 +6,34 @@ STAMP ?= .venv/.ready
 WORKFLOW ?= workflows/Interview
 # One more than cores: some tests wait, and others can work meanwhile.
 WORKERS ?= $(shell expr $$(nproc) + 1)
+SPREAD = -n $(WORKERS) --maxprocesses 4 --dist worksteal
 
-.PHONY: help run test check bench health docs schemas lock local-model clean
+.PHONY: help run test coverage check bench health docs schemas lock local-model clean
 .DEFAULT_GOAL := help
 
 help:
-	@echo "run     run $(WORKFLOW)"
-	@echo "test    run the tests and measure their coverage"
-	@echo "check   format, lint, types, import contracts, size budget, residue"
-	@echo "bench   measure speed and memory"
-	@echo "health  the size and shape of the code, beside Starlette's"
-	@echo "docs    execute the snippets of the documentation"
-	@echo "schemas write the JSON Schemas of src/turnloom/schemas again, from the models"
-	@echo "lock    resolve requirements.lock again (LOCK=--upgrade for newer releases)"
+	@echo "help         list the verbs"
+	@echo "run          run $(WORKFLOW)"
+	@echo "test         run the tests"
+	@echo "coverage     run the tests and fail where they cover less than 90 % of the lines"
+	@echo "check        format, lint, types, import contracts, size budget, residue"
+	@echo "bench        measure speed and memory"
+	@echo "health       the size and shape of the code, beside Starlette's"
+	@echo "docs         execute the snippets of the documentation"
+	@echo "schemas      write the JSON Schemas of src/turnloom/schemas again, from the models"
+	@echo "lock         resolve requirements.lock again (LOCK=--upgrade for newer releases)"
 	@echo "local-model  install a small model, for \`turnloom run PATH --model local\`"
-	@echo "clean   remove .venv, caches and results"
+	@echo "clean        remove .venv, caches and results"
 
 run: $(STAMP)
 	@$(BIN)/turnloom run $(WORKFLOW)
 
 test: $(STAMP)
+	@$(BIN)/python -m pytest $(SPREAD)
+
+coverage: $(STAMP)
 	@$(BIN)/coverage erase
-	@$(BIN)/coverage run -m pytest -n $(WORKERS) --maxprocesses 4 --dist worksteal
+	@$(BIN)/coverage run -m pytest $(SPREAD)
 	@$(BIN)/coverage combine --quiet > /dev/null 2>&1    # a child that was killed left half a file
 	@rm -f .coverage.*
 	@report=$$($(BIN)/coverage report) \

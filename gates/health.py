@@ -92,17 +92,16 @@ def numbers(tree: Tree) -> dict[str, str]:
     }
 
 
-def main() -> int:
-    trees = (
-        Tree("turnloom", locate("turnloom"), Path("tests")),
-        Tree("starlette", locate("starlette"), None),
-    )
+def show(*trees: Tree) -> None:
+    """Print a row for each number and a column for each tree."""
     columns = [numbers(tree) for tree in trees]
     print(f"{'':30}" + "".join(f"{tree.package:>12}" for tree in trees))
     for name in columns[0]:
         print(f"{name:30}" + "".join(f"{column[name]:>12}" for column in columns))
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    show(
+        Tree("turnloom", locate("turnloom"), Path("tests")),
+        Tree("starlette", locate("starlette"), None),
+    )

@@ -1,4 +1,4 @@
-"""Finds what builders leave behind: notes, history, machine paths, debug calls, empty names."""
+"""Finds what builders leave behind: notes, history, former names, machine paths, debug calls."""
 
 import ast
 import re
@@ -52,6 +52,8 @@ LOCK_RULE = Rule(
     re.compile(r"://|--(extra-)?index-url|--find-links|file:"),
     "the lock names a host or a place; `make lock` writes none",
 )
+# Nothing is exempt from this one, so it is spelled in a way that it does not match itself.
+FORMER_NAME = re.compile("[w][e][f][t]", re.IGNORECASE)
 DEBUG_CALLS = {"breakpoint", "print", "pprint"}
 EMPTY_CLASS = re.compile(r"^(Base|Abstract)(?=[A-Z])|(Manager|Helpers?|Utils?|Base|Abstract)$")
 EMPTY_MODULE = re.compile(r"(^|_)(managers?|helpers?|utils?|base|abstract|common|misc)(_|$)")
@@ -76,7 +78,7 @@ def list_files() -> list[Path]:
         text=True,
     )
     paths = sorted(Path(name) for name in set(done.stdout.split("\0")) if name)
-    return [path for path in paths if path.is_file() and path.suffix in TEXT_SUFFIXES]
+    return [path for path in paths if path.is_file()]
 
 
 def is_exempt(path: Path, rule: str) -> bool:
@@ -114,10 +116,22 @@ def check_source(path: Path, text: str) -> Iterator[str]:
                 pass
 
 
+def check_name(path: Path, text: str) -> Iterator[str]:
+    """The name that the project had, in a file of any kind or in what it is called."""
+    where = path.as_posix()
+    if found := FORMER_NAME.search(where):
+        yield f"{where}:1: {found[0]!r} in the path is the project's former name"
+    if found := FORMER_NAME.search(text):
+        line = text.count("\n", 0, found.start()) + 1
+        yield f"{where}:{line}: {found[0]!r} is the project's former name"
+
+
 def check(paths: Iterable[Path]) -> Iterator[str]:
     for path in paths:
         text = path.read_text(encoding="utf-8", errors="replace")
-        yield from check_lines(path, text)
+        yield from check_name(path, text)
+        if path.suffix in TEXT_SUFFIXES:
+            yield from check_lines(path, text)
         if path.suffix == ".py" and path.parts[0] == "src":
             yield from check_source(path, text)
 

@@ -63,9 +63,7 @@ async def test_one_that_fails_without_a_fallback_is_named_and_told_once() -> Non
     choices = Choices(Chosen(raises, fallback=tells), Chosen(tells), Chosen(raises, name="shelf"))
     with pytest.raises(ContextUnavailable) as caught:
         await Turn().gather(choices, name="context")
-    assert str(caught.value) == (
-        "Agent 'ann' got no context. Provider 'shelf' raised LookupError: no such shelf. "
-        "Correct it. Or give the agent a fallback."
-    )
+    assert str(caught.value).count("LookupError: no such shelf") == 1
+    assert "'ann'" in str(caught.value) and "'shelf'" in str(caught.value)
     told = [(each.provider, each.fallback) for each in caught.value.failures]
     assert told == [("raises", "tells"), ("shelf", "")]

@@ -7,22 +7,34 @@ from typing import Any, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
-from turnloom import Chunking, Document, Loom, RagCollection, RetrievalResult
+from tests.support.world import PATIENCE
+from turnloom import (
+    Chunking,
+    Document,
+    Loom,
+    RagCollection,
+    RetrievalResult,
+    Task,
+    artifact_type,
+    from_retrieval,
+)
 from turnloom.adapters.memory import MemoryVectors
 from turnloom.assembly.logic.retrieval import blend, facts_of, read_filters, unit, weigh
 from turnloom.assembly.service import EmbeddingSearch
 from turnloom.assembly.spec.retrieval import Added
-from turnloom.board.logic.seeing import ALWAYS
-from turnloom.board.spec import Reader
 from turnloom.errors import UsageError
 from turnloom.testing import HashingEmbedder, InMemorySearch, ParagraphSplitter
-from turnloom.wiring import Collections, Settings, open_search
 
 
 class ResearchLibrary(RagCollection):
     """Papers."""
+
+
+@artifact_type(name="library.Question")
+class Question(BaseModel):
+    """What somebody looks something up for."""
 
 
 # ------------------------------------------------------------------ declared
@@ -42,21 +54,21 @@ def test_a_collection_is_called_as_its_class_unless_it_says_otherwise() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "sentence"),
+    ("said", "named"),
     [
-        ({"name": ""}, "cannot name a collection"),
-        ({"name": "x" * 201}, "cannot name a collection"),
-        ({"name": "a\nb"}, "cannot name a collection"),
-        ({"name": "half \ud800"}, "cannot name a collection"),
-        ({"name": 5}, "5 cannot name a collection"),
-        ({"chunking": 400}, "`chunking` of collection 'C' is 400"),
-        ({"matching": "semantic"}, "Use one of vector, keyword, hybrid"),
+        ({"name": ""}, "''"),
+        ({"name": "x" * 201}, "xxx"),
+        ({"name": "a\nb"}, r"'a\\nb'"),
+        ({"name": "half \ud800"}, "half"),
+        ({"name": 5}, "5"),
+        ({"chunking": 400}, "'C'.* 400"),
+        ({"matching": "semantic"}, "vector, keyword, hybrid"),
     ],
 )
 def test_a_collection_that_makes_no_sense_cannot_be_declared(
-    said: dict[str, Any], sentence: str
+    said: dict[str, Any], named: str
 ) -> None:
-    with pytest.raises(UsageError, match=sentence):
+    with pytest.raises(UsageError, match=named):
         type("C", (RagCollection,), said)
 
 
@@ -82,12 +94,9 @@ async def test_what_is_declared_of_a_collection_makes_a_difference(tmp_path: Pat
 
     async def made(**said: Any) -> tuple[Added, list[RetrievalResult]]:
         declared = type("Declared", (RagCollection,), said)
-        collections = Collections(Settings(vectors=url))
-        search = collections.open(declared)
-        added = await search.add([text])
-        found = await search.search("X-200", 1, 0.0)
-        await collections.aclose()
-        return added, found
+        async with Loom(store="memory", vectors=url) as app:
+            search = app.collection(declared)
+            return await search.add([text]), await search.search("X-200", 1, 0.0)
 
     plain, found = await made()
     assert plain.added == 1
@@ -136,7 +145,7 @@ def test_both_together_are_no_worse_than_either(meaning: float, words: float) ->
 def test_a_vector_without_direction_is_none() -> None:
     assert unit([3.0, 4.0]) == [0.6, 0.8]
     assert unit([0.0, 0.0]) is None
-    with pytest.raises(UsageError, match="not finite"):
+    with pytest.raises(UsageError):
         unit([float("nan"), 1.0])
 
 
@@ -158,12 +167,12 @@ class Counting(HashingEmbedder):
 async def test_only_what_changed_is_embedded() -> None:
     embedder = Counting()
     search = EmbeddingSearch(MemoryVectors(), embedder, ParagraphSplitter())
-    documents = [Document(str(n), f"text {n}") for n in range(700)]
-    assert await search.add(documents) == (700, 0, 0, 700)
-    assert len(embedder.texts) == 700
+    documents = [Document(str(n), f"text {n}") for n in range(300)]
+    assert await search.add(documents) == (300, 0, 0, 300)
+    assert len(embedder.texts) == 300
     documents[3] = Document("3", "other text")
-    assert await search.add(documents) == (0, 1, 699, 1)
-    assert embedder.texts[700:] == ["other text"]
+    assert await search.add(documents) == (0, 1, 299, 1)
+    assert embedder.texts[300:] == ["other text"]
 
 
 @pytest.mark.parametrize("vectors", [[], [[1.0] * 15], [[1.0] * 16] * 2, [[float("inf")] * 16]])
@@ -174,13 +183,13 @@ async def test_an_embedder_that_breaks_its_word_is_told(vectors: list[list[float
 
     search = EmbeddingSearch(MemoryVectors(), Wrong(16), ParagraphSplitter())
     for call in (search.add([Document("a", "text")]), search.search("text")):
-        with pytest.raises(UsageError, match="[Ee]mbedder"):
+        with pytest.raises(UsageError):
             await call
 
 
 async def test_a_document_of_an_unknown_format_is_refused() -> None:
     strange: Any = "html"
-    with pytest.raises(UsageError, match="Use one of text, markdown"):
+    with pytest.raises(UsageError, match="text, markdown"):
         await InMemorySearch().add([Document("a", "x", format=strange)])
 
 
@@ -209,7 +218,7 @@ async def test_a_collection_is_searched_through_what_is_registered() -> None:
         assert app.collection(Other) is app.collection(Other) is made[0]
         assert isinstance(app.collection(Third), InMemorySearch)
         await app.collection(Other).add([Document("a", "red fish")])
-    with pytest.raises(UsageError, match="closed"):
+    with pytest.raises(UsageError):
         await made[0].search("red fish")
     assert await given.search("still open") == []
 
@@ -233,29 +242,33 @@ async def test_what_cannot_be_registered_is_refused() -> None:
     nothing: Any = "ResearchLibrary"
     async with Loom(store="memory") as app:
         for wrong in (nothing, str, None):
-            with pytest.raises(UsageError, match="is no collection"):
+            with pytest.raises(UsageError):
                 app.register(wrong, InMemorySearch)
-            with pytest.raises(UsageError, match="is no collection"):
+            with pytest.raises(UsageError):
                 app.collection(wrong)
-        with pytest.raises(UsageError, match="'ResearchLibrary' is no flow"):
+        with pytest.raises(UsageError, match="'ResearchLibrary'"):
             app.register(nothing)
         app.register(ResearchLibrary, InMemorySearch)
-        with pytest.raises(UsageError, match="Two collections are called"):
+        with pytest.raises(UsageError, match="'ResearchLibrary'"):
             app.register(Twin, InMemorySearch)
         app.collection(ResearchLibrary)
-        with pytest.raises(UsageError, match="is in use"):
+        with pytest.raises(UsageError, match="'ResearchLibrary'"):
             app.register(ResearchLibrary, InMemorySearch)
 
 
 async def test_collections_are_reached_by_their_url() -> None:
-    search = open_search(Settings(vectors="memory"), "x", Chunking(), "hybrid")
-    await search.add([Document("a", "red fish")])
-    assert [each.source_id for each in await search.search("fish", 1, 0.4)] == ["a"]
-    for url in ("mongodb://x", "file.db", ""):
-        with pytest.raises(UsageError, match="No collections are reached"):
-            open_search(Settings(vectors=url), "x", Chunking())
-    with pytest.raises(UsageError, match="URL of the collections cannot be read"):
-        open_search(Settings(vectors="postgresql://me:secret@host:port:5/x?y"), "x", Chunking())
+    class Mixed(RagCollection):
+        matching = "hybrid"
+
+    async with Loom(store="memory", vectors="memory") as app:
+        search = app.collection(Mixed)
+        await search.add([Document("a", "red fish")])
+        assert [each.source_id for each in await search.search("fish", 1, 0.4)] == ["a"]
+    for url in ("mongodb://x", "file.db", "postgresql://me:secret@host:port:5/x?y"):
+        async with Loom(store="memory", vectors=url) as app:
+            with pytest.raises(UsageError) as refused:
+                app.collection(Mixed)
+            assert "secret" not in str(refused.value)
 
 
 class Streamed:
@@ -266,7 +279,17 @@ class Streamed:
 
 
 async def test_results_that_can_be_read_once_are_not_lost() -> None:
-    collections = Collections(Settings())
-    collections.register(ResearchLibrary, cast(Any, Streamed()))
-    found = await collections.search(ResearchLibrary, "x", 5, 0.7, {}, Reader(), ALWAYS)
-    assert [each.content for each in found] == ["one", "two"]
+    shown: list[str] = []
+
+    async def engine(task: Task) -> str:
+        shown.extend(each.text for each in task.transcript)
+        return "Done."
+
+    async with Loom(store="memory") as app:
+        app.register(ResearchLibrary, cast(Any, Streamed()))
+        board = app.board()
+        agent = board.agent("reader").consumes(Question).with_engines(engine)
+        agent.with_sources(from_retrieval(ResearchLibrary, "x"))
+        await board.publish(Question())
+        await board.run_until_idle(PATIENCE)
+    assert "one" in shown[0] and "two" in shown[0]

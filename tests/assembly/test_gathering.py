@@ -166,16 +166,14 @@ async def test_the_fallback_is_asked_and_it_is_said() -> None:
 async def test_without_a_fallback_the_error_says_who_and_what() -> None:
     with pytest.raises(ContextUnavailable) as caught:
         await Turn().gather(raises)
-    assert str(caught.value) == (
-        "Agent 'ann' got no context. Provider 'raises' raised LookupError: no such shelf. "
-        "Correct it. Or give the agent a fallback."
-    )
+    for named in ("'ann'", "'raises'", "LookupError: no such shelf"):
+        assert named in str(caught.value)
     (failed,) = caught.value.failures
     assert (failed.provider, failed.fallback) == ("raises", "")
 
 
 async def test_both_may_fail() -> None:
-    with pytest.raises(ContextUnavailable, match="'raises' raised.*'hangs' took over") as caught:
+    with pytest.raises(ContextUnavailable, match="'raises'.*'hangs'") as caught:
         await Turn().gather(raises, fallback=hangs, timeout=0.01)
     assert [each.fallback for each in caught.value.failures] == ["hangs", ""]
 
@@ -183,9 +181,7 @@ async def test_both_may_fail() -> None:
 async def test_a_provider_that_takes_too_long_has_failed() -> None:
     gathered = await Turn(series(1)).gather(hangs, fallback=FilteredContextProvider(), timeout=0.01)
     (failed,) = gathered.failures
-    assert (
-        failed.message == "'hangs' took over 0.01 s. Let it ask for less, or raise its `timeout`."
-    )
+    assert "'hangs'" in failed.message and "0.01 s" in failed.message
     assert gathered.calls[0].error == "CancelledError"
     assert gathered.calls[0].micros >= 10_000
 
@@ -200,13 +196,18 @@ async def test_a_timeout_of_its_own_is_an_error_as_others() -> None:
 
 async def test_who_is_cancelled_asks_no_fallback() -> None:
     asked: list[str] = []
+    waits = asyncio.Event()
+
+    async def waiting(request: ContextRequest) -> ContextSlice:
+        waits.set()
+        return await hangs(request)
 
     async def fallback(request: ContextRequest) -> ContextSlice:
         asked.append("fallback")
         return Slice(items=[])
 
-    task = asyncio.ensure_future(Turn().gather(hangs, fallback=fallback))
-    await asyncio.sleep(0.01)
+    task = asyncio.ensure_future(Turn().gather(waiting, fallback=fallback))
+    await waits.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -226,24 +227,24 @@ def loop() -> list[Any]:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        (None, "gave a 'NoneType'. Return a ContextSlice"),
-        ([], "gave a 'list'. Return a ContextSlice"),
-        (Slice(items=()), "gave items as a 'tuple'. Give a list of dicts"),
-        (Slice(items=[Model(n=1)]), r"gave a 'Model' as items\[0\]. Give JSON only"),
-        (Slice(items=[{}, {"a": [Model(n=1)]}]), r"gave a 'Model' as items\[1\].a\[0\]"),
-        (Slice(items=[{"payload": {"at": datetime(2026, 1, 1, tzinfo=UTC)}}]), "a 'datetime' as"),
-        (Slice(items=[{"a": (1,)}]), r"a 'tuple' as items\[0\].a"),
-        (Slice(items=[{"a": float("nan")}]), r"a 'float' as items\[0\].a"),
-        (Slice(items=[{"a": "\ud800"}]), r"a 'str' as items\[0\].a"),
-        (Slice(items=[{1: 2}]), r"items\[0\] with a key that is no text"),
-        (Slice(items=[{"a": loop()}]), "which has itself inside"),
-        (Slice(items=[], metadata={"at": {1}}), "a 'set' as metadata.at"),
-        (Slice(items=[], metadata=None), "a 'NoneType' as metadata"),
-        (Slice(items=[{"artifact_id": 5}]), r"a 'int' as the `artifact_id` of items\[0\]"),
-        (Slice(items=[{"artifact_id": "made up"}]), "'made up', which the board did not give out"),
-        (Slice(items=[], inputs=[]), "`inputs` that are not those of the turn.*the 1, in their"),
-        (Slice(items=[], inputs=[{"payload": "text"}]), "are not those of the turn"),
-        (Slice(items=[], inputs=[{"payload": {}, "artifact_id": "x"}]), "not those of the turn"),
+        (None, "'NoneType'"),
+        ([], "'list'"),
+        (Slice(items=()), "'tuple'"),
+        (Slice(items=[Model(n=1)]), r"'Model'.*items\[0\]"),
+        (Slice(items=[{}, {"a": [Model(n=1)]}]), r"'Model'.*items\[1\].a\[0\]"),
+        (Slice(items=[{"payload": {"at": datetime(2026, 1, 1, tzinfo=UTC)}}]), "'datetime'"),
+        (Slice(items=[{"a": (1,)}]), r"'tuple'.*items\[0\].a"),
+        (Slice(items=[{"a": float("nan")}]), r"'float'.*items\[0\].a"),
+        (Slice(items=[{"a": "\ud800"}]), r"'str'.*items\[0\].a"),
+        (Slice(items=[{1: 2}]), r"items\[0\]"),
+        (Slice(items=[{"a": loop()}]), r"items\[0\]"),
+        (Slice(items=[], metadata={"at": {1}}), "'set'.*metadata.at"),
+        (Slice(items=[], metadata=None), "'NoneType'.*metadata"),
+        (Slice(items=[{"artifact_id": 5}]), r"'int'.*`artifact_id`.*items\[0\]"),
+        (Slice(items=[{"artifact_id": "made up"}]), "'made up'"),
+        (Slice(items=[], inputs=[]), "`inputs`"),
+        (Slice(items=[], inputs=[{"payload": "text"}]), "`inputs`"),
+        (Slice(items=[], inputs=[{"payload": {}, "artifact_id": "x"}]), "`inputs`"),
     ],
 )  # fmt: skip
 async def test_what_is_no_slice_is_refused(given: Any, says: str) -> None:
@@ -258,7 +259,7 @@ async def test_what_is_no_slice_is_refused(given: Any, says: str) -> None:
 
 
 async def test_a_provider_that_is_not_async_is_told_so() -> None:
-    with pytest.raises(ContextUnavailable, match="raised TypeError: .*int can't be .*'await'"):
+    with pytest.raises(ContextUnavailable, match="TypeError"):
         await Turn().gather(lambda request: 5)
 
 
@@ -279,5 +280,5 @@ async def test_what_was_kept_from_another_reader_is_refused() -> None:
 
     board, provider = [artifact("a", visibility=Private({"eve"}))], Keeps()
     assert len((await Turn(board, reader=Reader("eve")).gather(provider)).items) == 1
-    with pytest.raises(ContextUnavailable, match="'a', which the board did not give out"):
+    with pytest.raises(ContextUnavailable, match="'a'"):
         await Turn(board, reader=Reader("bob")).gather(provider)

@@ -53,7 +53,7 @@ def test_each_kind_combines_with_its_own(given: list[Visibility], made: Visibili
     ],
 )
 def test_what_no_visibility_says_is_refused(given: list[Visibility]) -> None:
-    with pytest.raises(InvalidArtifact, match="No visibility lets in those"):
+    with pytest.raises(InvalidArtifact):
         combine(given)
 
 

@@ -38,9 +38,9 @@ async def test_an_item_stands_in_a_prompt_as_one_line_of_json() -> None:
     head, item, state = context_pieces(fact, {})
     assert (head.kind, head.origin, head.text) == ("context", "context", "\n\nuser: Context:")
     assert (item.kind, item.origin) == ("artifact", f"{PATH}FilteredContextProvider")
-    assert (item.text, item.reason) == (TEXT, "artifact a; without secret")
+    assert item.text == TEXT and "secret" in item.reason
     assert (state.origin, state.text) == (f"{PATH}StateDelegatingProvider", '\n{"payload":{}}')
-    assert state.reason == "no artifact; without secret"
+    assert "secret" in state.reason
     assert view([head, item, state], []).text == ""  # it is given beside the system text
 
 
@@ -49,12 +49,12 @@ async def test_inputs_stand_under_their_own_head() -> None:
     fact = gathered_fact(await each.gather(REDACTING), {})
     head, item = input_pieces(each.inputs, fact, {})
     assert (head.kind, head.text) == ("input", "\n\nuser: Input:")
-    assert (item.kind, item.origin, item.reason) == ("input", "artifact in", "without secret")
+    assert (item.kind, item.origin) == ("input", "artifact in") and "secret" in item.reason
     assert '"payload":{"n":1}' in item.text
     plain = gathered_fact(await turn().gather(FilteredContextProvider()), {})
     for gathered in (plain, None):
         _, item = input_pieces(each.inputs, gathered, {})
-        assert item.reason == "as it is"
+        assert "secret" not in item.reason
         assert '"payload":{"n":1,"secret":"s"}' in item.text
     assert input_pieces((), plain, {}) == []
 

@@ -147,8 +147,8 @@ async def test_each_key_can_have_its_own_function_and_others_go() -> None:
 @pytest.mark.parametrize(
     ("transform", "says"),
     [
-        (lambda path, value: 1 / 0, "transform of 'id' raised 'ZeroDivisionError'"),
-        (lambda path, value: {value}, "transform of 'id' gave a 'set'. Let it give JSON"),
+        (lambda path, value: 1 / 0, "'id'.*'ZeroDivisionError'"),
+        (lambda path, value: {value}, "'id'.*'set'"),
     ],
 )
 async def test_a_transform_that_fails_is_not_skipped(

@@ -49,64 +49,67 @@ def in_short(messages: Any) -> str:
     return ""
 
 
-REFUSED: dict[str, Callable[[], object]] = {
-    "'' is no path": lambda: from_state(""),
-    "'a..b' is no path": lambda: from_state("a..b"),
-    "from_state\\(\\) gets 5. Give a function of the state": lambda: from_state(5),
-    "parameters \\(state: Any, more: Any\\) -> str. Let it take one": lambda: from_state(two),
-    "gets the coroutine .* Give a plain function": lambda: from_state(later),
-    "is no collection": lambda: from_retrieval(dict, "x"),
-    "top_k is 0": lambda: from_retrieval(Library, "x", top_k=0),
-    "min_relevance is 1.5": lambda: from_retrieval(Library, "x", min_relevance=1.5),
-    "query for 'library' is blank": lambda: from_retrieval(Library, "  "),
-    "`query` is 5. Give a function of the state": lambda: from_retrieval(Library, 5),
-    "`query` is the coroutine": lambda: from_retrieval(Library, later),
-    "Filter 'a' is a function with the parameters": lambda: from_retrieval(
-        Library, "x", filters={"a": two}
+# What could not work, and the name or the value that the refusal is about.
+REFUSED: list[tuple[str, Callable[[], object]]] = [
+    ("''", lambda: from_state("")),
+    ("'a..b'", lambda: from_state("a..b")),
+    ("from_state.* 5", lambda: from_state(5)),
+    ("state: Any, more: Any", lambda: from_state(two)),
+    ("later", lambda: from_state(later)),
+    ("dict", lambda: from_retrieval(dict, "x")),
+    ("top_k", lambda: from_retrieval(Library, "x", top_k=0)),
+    ("min_relevance.* 1.5", lambda: from_retrieval(Library, "x", min_relevance=1.5)),
+    ("'library'", lambda: from_retrieval(Library, "  ")),
+    ("`query`.* 5", lambda: from_retrieval(Library, 5)),
+    ("`query`.*later", lambda: from_retrieval(Library, later)),
+    ("'a'", lambda: from_retrieval(Library, "x", filters={"a": two})),
+    (r"`filters`.*\['a'\]", lambda: from_retrieval(Library, "x", filters=["a"])),
+    ("from_literal.*''", lambda: from_literal("")),
+    ("from_variables", lambda: from_variables()),
+    ("'a', 'a'", lambda: from_variables("a", "a")),
+    (r"\['a'\]", lambda: from_variables(["a"])),
+    ("5", lambda: from_provider(5)),
+    ("0", lambda: from_provider(wins, timeout=0)),
+    ("`last`", lambda: from_history(0)),
+    ("`tokens`", lambda: from_history(tokens=True)),
+    ("`summarise`", lambda: from_history(summarise=in_short)),
+    ("`summarise`.*state: Any, more: Any", lambda: from_history(5, summarise=two)),
+    ("`min_tokens`.* -1", lambda: from_literal("x", min_tokens=-1)),
+    ("`priority`.*'1'", lambda: from_literal("x", priority="1")),
+    ("`title`.* None", lambda: from_literal("x", title=None)),
+    ("`max_tokens`.* 0", lambda: Budget(0)),
+    ("'yaml'.*none, json, xml", lambda: ContextFormat(fence="yaml")),
+    ("'any'", lambda: ContextFormat(order="any")),
+    ("`header`.*'name'", lambda: ContextFormat(header="{name}")),
+    ("`separator`", lambda: ContextFormat(separator=None)),
+    ("`separators`.*'x'", lambda: ContextFormat(separators={"x": ""})),
+    ("`templates`.*'x'", lambda: ContextFormat(templates={"x": ""})),
+    ("'score'", lambda: ContextFormat(templates={"state": "{content}{score}"})),
+    ("'content'", lambda: ContextFormat(templates={"state": "here"})),
+    ("`citation`.*'page'", lambda: ContextFormat(citation="[{page}]")),
+    (
+        "'json'.*templates, citation",
+        lambda: ContextFormat(
+            fence="json", templates={"state": "{content}"}, citation="[{source_id}]"
+        ),
     ),
-    "`filters` is \\['a'\\]": lambda: from_retrieval(Library, "x", filters=["a"]),
-    "from_literal\\(\\) gets ''": lambda: from_literal(""),
-    "gets nothing. Give at least one": lambda: from_variables(),
-    "gets 'a', 'a'. Give at least one name, and each once": lambda: from_variables("a", "a"),
-    "gets \\['a'\\]. Give names": lambda: from_variables(["a"]),
-    "is 5, which cannot be called": lambda: from_provider(5),
-    "cannot answer in 0 seconds": lambda: from_provider(wins, timeout=0),
-    "`last` is 0": lambda: from_history(0),
-    "`tokens` is True": lambda: from_history(tokens=True),
-    "`summarise` would never be called": lambda: from_history(summarise=in_short),
-    "`summarise` is a function with the parameters": lambda: from_history(5, summarise=two),
-    "`min_tokens` is -1": lambda: from_literal("x", min_tokens=-1),
-    "`priority` of from_literal\\(\\) is '1'": lambda: from_literal("x", priority="1"),
-    "`title` of from_literal\\(\\) is None": lambda: from_literal("x", title=None),
-    "`max_tokens` is 0": lambda: Budget(0),
-    "fence is 'yaml'. Use one of none, json, xml": lambda: ContextFormat(fence="yaml"),
-    "order is 'any'": lambda: ContextFormat(order="any"),
-    "`header` has a place for 'name'. It can say title": lambda: ContextFormat(header="{name}"),
-    "`separator` is None": lambda: ContextFormat(separator=None),
-    "A kind in `separators` is 'x'": lambda: ContextFormat(separators={"x": ""}),
-    "A kind in `templates` is 'x'": lambda: ContextFormat(templates={"x": ""}),
-    "has a place for 'score'. It can say content": lambda: ContextFormat(
-        templates={"state": "{content}{score}"}
+    (
+        "'xml'.*separators, header",
+        lambda: ContextFormat(fence="xml", separators={"state": ""}, header="# {title}\n"),
     ),
-    "has no place for 'content'": lambda: ContextFormat(templates={"state": "here"}),
-    "`citation` has a place for 'page'": lambda: ContextFormat(citation="[{page}]"),
-    "With fence='json', templates, citation would have no effect": lambda: ContextFormat(
-        fence="json", templates={"state": "{content}"}, citation="[{source_id}]"
-    ),
-    "With fence='xml', separators, header": lambda: ContextFormat(
-        fence="xml", separators={"state": ""}, header="# {title}\n"
-    ),
-}
+]
 
 
-@pytest.mark.parametrize("said", REFUSED)
-def test_what_could_not_work_is_refused_when_it_is_declared(said: str) -> None:
-    with pytest.raises(UsageError, match=said):
-        REFUSED[said]()
+@pytest.mark.parametrize(("named", "make"), REFUSED)
+def test_what_could_not_work_is_refused_when_it_is_declared(
+    named: str, make: Callable[[], object]
+) -> None:
+    with pytest.raises(UsageError, match=named):
+        make()
 
 
 def test_what_is_no_source_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"context\[1\] is 'summary', which is no source. Write"):
+    with pytest.raises(UsageError, match=r"context\[1\].*'summary'"):
         as_sources([from_literal("x"), "summary"])
 
 
@@ -176,20 +179,21 @@ def test_paths_of_the_state_are_found(path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "said"),
+    ("path", "named"),
     [
-        ("sumary", "W055: context[0] from_state(sumary): State has no 'sumary'. Did you mean"),
-        ("customer.nme", "'customer', a Customer, has no 'nme'. Did you mean 'name'?"),
-        ("summary.x", "'summary', a str, has no 'x'. Drop 'x': it has no fields."),
-        ("tags.0", "has no '0'."),
-        ("customer.anything", "the type of 'customer.anything' is not known. Annotate it"),
-        ("customer.vague", "the type of 'customer.vague' is not known."),
-        ("either.name", "'either' is Customer | Address. Read it with a function"),
+        ("sumary", ["State", "'sumary'", "'summary'"]),
+        ("customer.nme", ["'customer'", "Customer", "'nme'", "'name'"]),
+        ("summary.x", ["'summary'", "str", "'x'"]),
+        ("tags.0", ["'0'"]),
+        ("customer.anything", ["'customer.anything'"]),
+        ("customer.vague", ["'customer.vague'"]),
+        ("either.name", ["'either'", "Customer | Address"]),
     ],
 )
-def test_paths_that_are_not_there_are_told(path: str, said: str) -> None:
+def test_paths_that_are_not_there_are_told(path: str, named: list[str]) -> None:
     (problem,) = told(from_state(path), state_type=State)
-    assert said in problem
+    assert problem.startswith(f"W055: context[0] from_state({path}): ")
+    assert [name for name in named if name not in problem] == []
 
 
 class Unresolved:
@@ -198,42 +202,37 @@ class Unresolved:
 
 def test_types_that_cannot_be_resolved_are_told() -> None:
     (problem,) = told(from_state("broken"), state_type=Unresolved)
-    assert "the types of Unresolved cannot be resolved" in problem
+    assert problem.startswith("W055: ") and "Unresolved" in problem
 
 
 def test_a_template_names_only_what_is_there() -> None:
     source = from_retrieval(Library, "{summary} for {customer.name} in {tone} {x y} {}")
     assert told(source, state_type=State, variables={"tone"}) == []
     (problem,) = told(source, state_type=State)
-    assert "W056: " in problem and "has a place for 'tone': State has no 'tone'" in problem
+    assert problem.startswith("W056: ") and "'tone'" in problem and "State" in problem
     problems = told(source, variables={"tone"})
-    assert [each.split(": ")[2] for each in problems] == [
-        "variable 'summary' is not declared. Declared",
-        "variable 'customer.name' is not declared. Declared",
-    ]
+    assert ["'summary'" in problems[0], "'customer.name'" in problems[1]] == [True, True]
+    assert len(problems) == 2
     assert told(source) == []
 
 
 def test_variables_are_declared() -> None:
     (problem,) = told(from_variables("tone", "colour"), variables={"tone", "color"})
-    assert problem.startswith("W021: context[0] from_variables(tone, colour): variable 'colour'")
-    assert problem.endswith("Did you mean 'color'?")
+    assert problem.startswith("W021: context[0] from_variables(tone, colour): ")
+    assert "'colour'" in problem and "'color'" in problem
 
 
 def test_collections_are_registered_or_the_message_says_how() -> None:
     source = from_retrieval(Library, "x")
     assert told(source, collections={Library}) == []
     (problem,) = told(source, collections={Archive})
-    assert "collection 'library' is not registered." in problem
-    assert problem.endswith(
-        "Register it with `app.register(Library, adapter)` before the run starts."
-    )
+    assert "'library'" in problem and "app.register(Library, " in problem
 
 
 def test_filters_that_cannot_be_looked_for_are_told() -> None:
     source = from_retrieval(Library, "x", filters={"team": {"no": 1}, "year": lambda s: {}})
     (problem,) = told(source)
-    assert problem.startswith("W058: context[0] from_retrieval(library): Filter 'team' asks for")
+    assert problem.startswith("W058: context[0] from_retrieval(library): ") and "'team'" in problem
 
 
 def test_all_problems_come_at_once_with_their_places() -> None:
@@ -257,10 +256,8 @@ def test_minimums_have_room_in_the_budget() -> None:
     assert told(*kept, budget=Budget(11)) == []
     assert told(*kept, budget=None) == []
     (problem,) = told(*kept, budget=Budget(10))
-    assert problem == (
-        "W059: context[2] from_state(summary): up to here 11 tokens are kept in any case, and the "
-        "budget has 10. Lower `min_tokens`, or raise `max_tokens`."
-    )
+    assert problem.startswith("W059: context[2] from_state(summary): ")
+    assert "11" in problem and "10" in problem
 
 
 def test_the_state_may_be_names_with_their_types() -> None:
@@ -268,14 +265,14 @@ def test_the_state_may_be_names_with_their_types() -> None:
     paths = ["topic", "customer", "customer.address.city", "tags"]
     assert told(*map(from_state, paths), state_type=state) == []
     problems = told(from_state("topc"), from_state("topic.x"), state_type=state)
-    assert "the state has no 'topc'. Did you mean 'topic'?" in problems[0]
-    assert "'topic', a str, has no 'x'." in problems[1]
+    assert "'topc'" in problems[0] and "'topic'" in problems[0]
+    assert "'topic'" in problems[1] and "'x'" in problems[1]
 
 
 def test_a_filter_may_be_read_at_a_path_of_the_state() -> None:
     source = from_retrieval(Library, "x", filters={"team": At("tem"), "lang": At("lang")})
     (problem,) = told(source, state_type={"team": str, "lang": str})
-    assert "filter 'team': the state has no 'tem'. Did you mean 'team'?" in problem
+    assert "'team'" in problem and "'tem'" in problem
     assert "filters={'team': from_state('tem')" in describe_sources([source])
 
 

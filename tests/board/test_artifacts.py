@@ -13,24 +13,24 @@ from turnloom.testing.contracts.artifacts.samples import LATER, NOON, artifact
 
 
 @pytest.mark.parametrize(
-    ("wrong", "says"),
+    "wrong",
     [
-        ({"id": ""}, "Artifact.id is ''"),
-        ({"id": "a\0b"}, "no NUL"),
-        ({"id": "\ud800"}, "half character"),
-        ({"id": 5}, "Artifact.id is 5"),
-        ({"type": ""}, "Artifact.type is ''"),
-        ({"created_at": NOON.replace(tzinfo=None)}, "names no instant"),
-        ({"created_at": None}, "names no instant"),
-        ({"tags": "won"}, "Artifact.tags is 'won'"),
-        ({"tags": {""}}, "One of Artifact.tags"),
-        ({"parents": "a"}, "Give a tuple of ids"),
-        ({"visibility": "public"}, "Artifact.visibility is 'public'"),
+        {"id": ""},
+        {"id": "a\0b"},
+        {"id": "\ud800"},
+        {"id": 5},
+        {"type": ""},
+        {"created_at": NOON.replace(tzinfo=None)},
+        {"created_at": None},
+        {"tags": "won"},
+        {"tags": {""}},
+        {"parents": "a"},
+        {"visibility": "public"},
     ],
 )
-def test_an_artifact_that_cannot_be(wrong: dict[str, Any], says: str) -> None:
+def test_an_artifact_that_cannot_be(wrong: dict[str, Any]) -> None:
     fields: dict[str, Any] = {"id": "a", "type": "t", "payload": {}, "produced_by": "ann"}
-    with pytest.raises(InvalidArtifact, match=says):
+    with pytest.raises(InvalidArtifact, match=rf"Artifact\.{min(wrong)}"):
         Artifact(**{**fields, "created_at": NOON, **wrong})
 
 
@@ -52,10 +52,10 @@ def test_what_would_come_back_as_something_else_is_refused(make: Callable[[], Ar
 def test_one_id_has_one_content_and_time_is_not_content() -> None:
     [row] = rows_of([artifact("a"), artifact("a", created_at=LATER)])
     assert row.at == rows_of([artifact("a")])[0].at
-    with pytest.raises(ArtifactExists, match=r"'a' is on the board.*id of its own"):
+    with pytest.raises(ArtifactExists, match="'a'"):
         rows_of([artifact("a"), artifact("a", tags={"t"})])
 
 
 def test_a_text_that_holds_no_artifact_is_an_error() -> None:
-    with pytest.raises(InvalidArtifact, match="cannot be read"):
+    with pytest.raises(InvalidArtifact):
         read_artifact(Public(), "{}")

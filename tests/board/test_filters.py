@@ -81,35 +81,35 @@ def test_a_filter_as_a_file_says_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "says"),
+    "said",
     [
-        ({"since": NOON.replace(tzinfo=None)}, "names no instant"),
-        ({"until": "2026-01-31T12:00:00"}, "names no instant"),
-        ({"until": "noon"}, "names no instant"),
-        ({"since": 5}, "names no instant"),
-        ({"types": "Pitch"}, "valid frozenset"),
-        ({"types": [5]}, "valid string"),
-        ({"limit": 0}, "greater than or equal to 1"),
-        ({"limit": True}, "valid integer"),
-        ({"order": "created"}, "'created_at' or '-created_at'"),
-        ({"colour": "red"}, "Extra inputs"),
-        ({"tags": {"match": "some"}}, "'any' or 'all'"),
-        ({"tags": ["won"]}, "TagFilter"),
-        ({"where": [("a", "like", "b")]}, "'eq', 'ne'"),
-        ({"where": [("a", "eq")]}, "Field required"),
-        ({"where": [("", "eq", 1)]}, "leads nowhere"),
-        ({"where": [("a..b", "eq", 1)]}, "leads nowhere"),
-        ({"where": [("a", "in", 1)]}, "'in' at 'a' needs array, not 1"),
-        ({"where": [("a", "exists", "yes")]}, "needs boolean"),
-        ({"where": [("a", "lt", None)]}, "needs integer or number or string"),
-        ({"where": [("a", "eq", NOON)]}, "valid JSON"),
-        ({"where": [("a", "eq", b"x")]}, "valid JSON"),
+        {"since": NOON.replace(tzinfo=None)},
+        {"until": "2026-01-31T12:00:00"},
+        {"until": "noon"},
+        {"since": 5},
+        {"types": "Pitch"},
+        {"types": [5]},
+        {"limit": 0},
+        {"limit": True},
+        {"order": "created"},
+        {"colour": "red"},
+        {"tags": {"match": "some"}},
+        {"tags": ["won"]},
+        {"where": [("a", "like", "b")]},
+        {"where": [("a", "eq")]},
+        {"where": [("", "eq", 1)]},
+        {"where": [("a..b", "eq", 1)]},
+        {"where": [("a", "in", 1)]},
+        {"where": [("a", "exists", "yes")]},
+        {"where": [("a", "lt", None)]},
+        {"where": [("a", "eq", NOON)]},
+        {"where": [("a", "eq", b"x")]},
     ],
 )
-def test_a_filter_that_makes_no_sense_is_refused(said: dict[str, Any], says: str) -> None:
+def test_a_filter_that_makes_no_sense_is_refused(said: dict[str, Any]) -> None:
     with pytest.raises(ValidationError) as refused:
         FilterConfig(**said)
-    assert says in str(refused.value)
+    assert {each["loc"][0] for each in refused.value.errors()} == said.keys()
 
 
 def test_types_are_asked_for_by_names_that_are_known() -> None:

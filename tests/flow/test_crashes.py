@@ -6,10 +6,11 @@ import pytest
 
 from tests.flow.notes import Notes, bad, count, done, flow, note, results, undo
 from tests.flow.trips import boss, travel
-from tests.support.flows import FlowLives, tale, undone
+from tests.support.flows import Cancel, FlowLives, tale, undone
 from tests.support.plays import every
 from turnloom import Flow, Path, Retry, escalate_to
-from turnloom.runtime.spec import Stop
+from turnloom.adapters.memory import MemoryStore
+from turnloom.runtime.logic import codec
 
 pytestmark = pytest.mark.repeats
 
@@ -19,7 +20,7 @@ STEPS = ["plan", "loop[1]/draft", "loop[2]/draft", "fork.0/hotel", "fork.1/Pack"
 
 def cancelling(question: Any) -> Any:
     """Whoever is asked to approve wants the end instead."""
-    return Stop("u1", "enough") if question.tool == "approval" else boss(question)
+    return Cancel("u1", "enough") if question.tool == "approval" else boss(question)
 
 
 @pytest.mark.parametrize(
@@ -32,12 +33,21 @@ def cancelling(question: Any) -> Any:
     ids=["finished", "failed, also in compensation and handler", "cancelled while parked"],
 )
 async def test_killed_anywhere(fails: Any, person: Any, end: str, made_up: list[str]) -> None:
-    """The same end, the same log, each compensation once, the one completed last first."""
-    whole = travel(fails, person)
+    """The same end, the same log, each compensation once, the one completed last first.
+
+    Up to the approval all journeys are alike, so one of them is killed there.
+    """
+    asked: list[int] = []
+
+    def noting(question: Any) -> Any:
+        asked.append(whole.lives.fuse.passed)
+        return person(question)
+
+    whole = travel(fails, noting)
     expected = await whole.lives.live()
     assert expected[-1].kind == end
     assert sorted(undone(expected)) == sorted(made_up)
-    for kill in range(whole.lives.fuse.passed):
+    for kill in range(0 if fails else asked[-1] - 1, whole.lives.fuse.passed):
         killed = travel(fails, person)
         events = await killed.lives.live(kill)
         assert tale(events) == tale(expected), f"killed at point {kill}"
@@ -100,3 +110,32 @@ async def test_killed_at_every_append(made: Any, person: Any, end: str) -> None:
         events = await FlowLives(made(), Notes(), person).live(kill)
         assert tale(events) == tale(expected), f"killed at point {kill}"
         assert undone(events) == undone(expected)
+
+
+def long() -> Flow[Notes]:
+    """So many passes that the state is kept aside, with a fork that is open, before it is asked."""
+    body = Path(count).fork(done("a"), Path(note("b")), join=note("both"))
+    built = flow().repeat_until(lambda state: state.n == 100, body, max_iterations=100)
+    asking = done("left").await_approval("boss", name="ok").then(note("paid"))
+    built.fork(asking, done("right"), join=results)
+    again = Path().then(bad("flaky"), retry=Retry(1, delay=5, jitter=False)).then(note("never"))
+    built.fork(again.on_failure([note("saved")]), done("beside"), join=note("end"), name="second")
+    return built.then(bad(), on_failure=[note("hm")])
+
+
+async def test_a_long_run_killed_after_its_state_was_kept() -> None:
+    """What is read back is all that a run knows: of its loops, open forks, attempts and undoing."""
+    whole = FlowLives(long(), Notes(), lambda question: "approve")
+    expected = await whole.live()
+    outcome = await whole.outcome(expected[0].run)
+    asked = next(event.seq for event in expected if event.kind == "question.asked")
+    assert asked > 1000 and len(undone(expected)) == 104
+    undoing = whole.fuse.passed - 4 * len(undone(expected))
+    for kill in range(undoing - 50, undoing + 10, 10):
+        store = MemoryStore(codec())
+        lives = FlowLives(long(), Notes(), lambda question: "approve", store)
+        events = await lives.live(kill)
+        assert await store.snapshots.load(events[0].run)
+        assert tale(events) == tale(expected), f"killed at point {kill}"
+        assert undone(events) == undone(expected)
+        assert (await lives.outcome(events[0].run)).state == outcome.state

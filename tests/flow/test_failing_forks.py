@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.flow.notes import Notes, bad, done, flow, log_of, note, results, undo
-from tests.support.flows import FlowLives, nobody, undone
+from tests.support.flows import FlowLives, Hangs, nobody, undone
 from tests.support.plays import every, last, only
 from turnloom import Path, Retry, use_ui_tool
 from turnloom.errors import QuestionExpired
@@ -69,9 +69,9 @@ async def test_a_path_waits_for_a_person_while_its_sibling_fails(waiting: Path) 
     assert events[-1].kind == "run.failed"
     assert undone(events) == ["first"]
     question = only(events, "question.asked").question
-    assert only(events, "question.expired").reason == "the flow does not go on"
+    assert only(events, "question.expired").question == question
     with pytest.raises(QuestionExpired):
-        await lives.runs().answer(events[0].run, question, "approve")
+        await lives.answer(events[0].run, question, "approve")
     assert await lives.log(events[0].run) == events
 
 
@@ -158,7 +158,7 @@ async def test_a_run_waits_once_all_its_paths_do() -> None:
         flow().fork(Path(asks), Path().then(asks, name="more"), join=results), Notes(), nobody
     )
     run = await lives.begin()
-    with pytest.raises(AssertionError, match="hangs"):
+    with pytest.raises(Hangs):
         await lives.life(run, Fuse())
     assert [
         event.data.waiting_for for event in await lives.log(run) if event.kind == "run.paused"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.flow.notes import Notes, bad, flow, log_of, note, undo
-from tests.support.flows import FlowLives, nobody, undone
+from tests.support.flows import FlowLives, Hangs, nobody, undone
 from tests.support.plays import every, last, only
 from turnloom import Loom, Path, Retry, escalate_to
 from turnloom.errors import QuestionExpired, UsageError
@@ -25,13 +25,8 @@ def patient(**settings: Any) -> FlowLives:
 
 async def restarted(lives: FlowLives, run: str) -> None:
     """Let another process look at the run, which waits."""
-    with pytest.raises(AssertionError, match="hangs"):
+    with pytest.raises(Hangs):
         await lives.life(run, Fuse())
-
-
-async def answered(lives: FlowLives, run: str, value: Any) -> None:
-    """Let another process answer."""
-    await lives.runs().answer(run, None, value)
 
 
 async def test_an_approval_deferred_is_asked_again() -> None:
@@ -40,9 +35,9 @@ async def test_an_approval_deferred_is_asked_again() -> None:
     run = await lives.begin()
     for _ in range(2):
         await restarted(lives, run)
-        await answered(lives, run, {"decision": "defer"})
+        await lives.answer(run, None, {"decision": "defer"})
     await restarted(lives, run)
-    await answered(lives, run, {"decision": "approve", "instructions": "hurry"})
+    await lives.answer(run, None, {"decision": "approve", "instructions": "hurry"})
     events = await lives.life(run, Fuse())
     assert events[-1].kind == "run.finished"
     decided = every(events, "approval.decided")
@@ -55,10 +50,9 @@ async def test_an_approval_deferred_is_asked_again() -> None:
 async def test_deferring_does_not_win_time() -> None:
     lives = patient(timeout=60)
     run = await lives.begin()
-    driver = lives.driver()
-    await driver.drive(run)
+    await lives.rest(run)
     lives.clock.advance(timedelta(seconds=50))
-    await answered(lives, run, "defer")
+    await lives.answer(run, None, "defer")
     events = await lives.life(run, Fuse())
     assert [each.outcome for each in every(events, "approval.decided")] == ["deferred", "expired"]
     assert (events[-1].at - events[0].at).total_seconds() == 60
@@ -72,7 +66,7 @@ async def test_an_approval_that_expires_takes_its_path() -> None:
     assert [fact.step for fact in every(events, "step.completed")] == ["first", "late", "paid"]
     for answer in ("approve", "reject"):
         with pytest.raises(QuestionExpired):
-            await lives.runs().answer(events[0].run, "approval/ok#1", answer)
+            await lives.answer(events[0].run, "approval/ok#1", answer)
     assert await lives.log(events[0].run) == events
 
 
@@ -86,10 +80,10 @@ async def test_an_approval_that_expires_without_a_path_fails_the_run() -> None:
 async def test_an_answer_after_its_time_is_late_also_if_nobody_drove_the_run() -> None:
     lives = patient(timeout=60, on_timeout=Path(note("late")))
     run = await lives.begin()
-    await lives.driver().drive(run)
+    await lives.rest(run)
     lives.clock.advance(timedelta(seconds=61))
     with pytest.raises(QuestionExpired):
-        await answered(lives, run, "approve")
+        await lives.leave_answer(run, None, "approve")
     events = await lives.life(run, Fuse())
     assert [fact.outcome for fact in every(events, "approval.decided")] == ["expired"]
 
@@ -109,10 +103,10 @@ async def test_an_approval_is_passed_on() -> None:
     assert (asked[1].due - asked[0].due).total_seconds() == 30
     for question, problem in (("approval/ok#1", QuestionExpired), ("approval/no#1", UsageError)):
         with pytest.raises(problem):
-            await lives.runs().answer(run, question, "approve")
-    with pytest.raises(UsageError, match="yes"):
-        await answered(lives, run, "approve")
-    await answered(lives, run, "yes")
+            await lives.answer(run, question, "approve")
+    with pytest.raises(UsageError):
+        await lives.answer(run, None, "approve")
+    await lives.answer(run, None, "yes")
     events = await lives.life(run, Fuse())
     decided = last(events, "approval.decided")
     assert (decided.approver, decided.outcome, decided.option) == ("board", "approved", "yes")
@@ -122,7 +116,7 @@ async def test_a_rejection_takes_its_path() -> None:
     lives = patient(on_rejection=Path(note("sorry")).complete())
     run = await lives.begin()
     await restarted(lives, run)
-    await answered(lives, run, "reject")
+    await lives.answer(run, None, "reject")
     events = await lives.life(run, Fuse())
     assert events[-1].kind == "run.finished"
     assert last(events, "step.completed").step == "sorry"
@@ -132,10 +126,10 @@ async def test_an_answer_is_given_once() -> None:
     lives = patient()
     run = await lives.begin()
     await restarted(lives, run)
-    await answered(lives, run, "approve")
+    await lives.answer(run, None, "approve")
     with pytest.raises(UsageError):
-        await answered(lives, run, "reject")
-    await lives.runs().answer(run, "approval/ok#1", "reject")
+        await lives.answer(run, None, "reject")
+    await lives.answer(run, "approval/ok#1", "reject")
     events = await lives.life(run, Fuse())
     assert only(events, "approval.decided").outcome == "approved"
 
@@ -147,7 +141,7 @@ async def test_a_run_takes_too_long(driven: bool) -> None:
     lives = FlowLives(waiting.on_failure(Path(note("told"))), Notes(), nobody)
     run = await lives.begin()
     if driven:
-        await lives.driver().drive(run)
+        await lives.rest(run)
     lives.clock.advance(timedelta(seconds=101))
     events = await lives.life(run, Fuse())
     assert events[-1].kind == "run.failed"
@@ -211,8 +205,8 @@ async def test_the_late_result_of_a_step_changes_nothing(late: Any) -> None:
     assert only(events, "step.failed").error == "TimeoutError"
     await asyncio.sleep(0.4)
     assert await lives.log(events[0].run) == events
-    state = lives.replayed(events).progress.strands[""].state
-    assert state["said"] == ["first", "caught", "after"]
+    outcome = await lives.outcome(events[0].run)
+    assert outcome.state.said == ["first", "caught", "after"]
 
 
 async def test_waiting_for_a_person_is_not_taking_time() -> None:

@@ -4,10 +4,8 @@ import sys
 from typing import Any
 
 from tests.flow.notes import Notes, flow, note, results
-from tests.support.flows import FlowLives
+from tests.support.world import World
 from turnloom import Flow, Path
-from turnloom.log.spec import Event
-from turnloom.runtime.logic import evolve, fresh
 
 
 class Counter:
@@ -33,31 +31,22 @@ def wide(paths: int) -> Flow[Notes]:
     return flow().fork(*steps, join=results, name="fork").finally_(note("end"))
 
 
-def deciding(lives: FlowLives, events: list[Event]) -> int:
-    """How many calls it takes to decide what comes next after each event."""
-    state = fresh(events[0].run, lives.workflow)
-    with Counter() as counter:
-        for event in events:
-            evolve(lives.workflow, state, event)
-            lives.workflow.decide(state)
-    return counter.calls
-
-
-async def test_to_decide_costs_the_same_for_each_path() -> None:
+async def test_a_run_costs_the_same_for_each_path() -> None:
     calls: dict[int, int] = {}
-    for paths in (50, 400):
-        lives = FlowLives(wide(paths), Notes())
-        events = await lives.live()
-        assert events[-1].kind == "run.finished"
-        calls[paths] = deciding(lives, events)
-    assert calls[400] < 9 * calls[50], calls
+    for paths in (50, 200):
+        async with World().app() as app:
+            with Counter() as counter:
+                outcome = await app.run(wide(paths), Notes())
+        assert len(outcome.state.said) == 2 * paths + 2
+        calls[paths] = counter.calls
+    assert calls[200] < 4.5 * calls[50], calls
 
 
 def test_to_check_a_flow_costs_the_same_for_each_path() -> None:
     calls: dict[int, int] = {}
-    for paths in (50, 400):
+    for paths in (50, 200):
         built = wide(paths)
         with Counter() as counter:
             built.check()
         calls[paths] = counter.calls
-    assert calls[400] < 9 * calls[50], calls
+    assert calls[200] < 4.5 * calls[50], calls

@@ -1,4 +1,8 @@
+import re
+
 from tests.gates.conftest import ROOT, Tree
+
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 
 RED_EVERYWHERE = {
     "src/turnloom/errors.py": """\
@@ -40,3 +44,12 @@ def test_continuous_integration_fails_when_either_verb_fails(tree: Tree) -> None
     for test, check, code in [("true", "true", 0), ("false", "true", 1), ("true", "false", 1)]:
         tree.write("Makefile", f"test:\n\t@{test}\ncheck:\n\t@{check}\n")
         assert tree.run("bash", ".ci/run").code == code
+
+
+def test_every_verb_is_listed(tree: Tree) -> None:
+    verbs = re.findall(r"^([a-z][a-z-]*):", MAKEFILE, re.M)
+    (phony,) = re.findall(r"^\.PHONY: (.*)$", MAKEFILE, re.M)
+    listed = [line.split()[0] for line in tree.make("help").words.splitlines()]
+    assert listed == verbs == phony.split()
+    agents = (ROOT / "AGENTS.md").read_text(encoding="utf-8")
+    assert {*re.findall(r"^\| `make ([a-z-]+)`", agents, re.M)} == {*verbs} - {"help", "clean"}

@@ -2,30 +2,41 @@ from pathlib import Path
 
 import pytest
 
-from gates.health import count_cycles, main
+from gates import health
 from gates.measure import measure
-from tests.gates.conftest import ROOT, Tree
+from tests.gates.conftest import Tree
+
+# A ring of three modules, a handler that says nothing, and a test with a mock beside one without.
+RINGED = {
+    "src/ringed/one.py": "import ringed.two\n",
+    "src/ringed/two.py": "import ringed.three\n",
+    "src/ringed/three.py": "import ringed.one\ntry:\n    X = 1\nexcept Exception:\n    pass\n",
+    "its_tests/test_one.py": "def test_x(mocker): ...\ndef test_y(): ...\n",
+}
 
 
-@pytest.mark.repeats
-def test_the_table_shows_our_numbers_beside_starlettes(capsys, monkeypatch) -> None:
-    monkeypatch.chdir(ROOT)
-    assert main() == 0
+def test_the_numbers_of_a_tree_stand_beside_those_of_starlette(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, text in RINGED.items():
+        tree.write(name, text)
+    monkeypatch.syspath_prepend(tree.path / "src")
+    health.show(
+        health.Tree("ringed", tree.path / "src/ringed", tree.path / "its_tests"),
+        health.Tree("starlette", health.locate("starlette"), None),
+    )
     rows = capsys.readouterr().out.splitlines()
-    assert rows[0].split() == ["turnloom", "starlette"]
+    assert rows[0].split() == ["ringed", "starlette"]
     table = {row[:30].strip(): row[30:].split() for row in rows[1:]}
-    assert table["import cycles"][0] == "0"
-    assert table["swallowed exceptions"] == ["0", "0"]
-    assert table["mocks per test"] == ["0.00", "n/a"]
+    assert table["import cycles"] == ["1", "0"]
+    assert table["swallowed exceptions"] == ["1", "0"]
+    assert table["mocks per test"] == ["0.50", "n/a"]
     assert int(table["lines"][1]) > 1000
 
 
-def test_a_ring_of_imports_is_counted(tree: Tree, monkeypatch) -> None:
-    tree.write("src/ringed/one.py", "import ringed.two\n")
-    tree.write("src/ringed/two.py", "import ringed.three\n")
-    tree.write("src/ringed/three.py", "import ringed.one\n")
-    monkeypatch.syspath_prepend(tree.path / "src")
-    assert count_cycles("ringed") == 1
+def test_a_package_that_is_not_there_is_named() -> None:
+    with pytest.raises(SystemExit, match="'no_such_package'"):
+        health.locate("no_such_package")
 
 
 def test_functions_and_habits_are_measured(tmp_path: Path) -> None:

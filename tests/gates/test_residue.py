@@ -6,6 +6,7 @@ import pytest
 
 from tests.gates.conftest import Outcome, Tree
 
+FORMER = "we" + "ft"
 PLANTS = {
     "src/turnloom/note.py": ("# TODO: finish\n", "'TODO'"),
     "docs/fix.md": ("FIXME later\n", "'FIXME'"),
@@ -27,6 +28,10 @@ PLANTS = {
     "src/turnloom/prefix.py": ("class BaseRun: ...\n", "class name 'BaseRun' says nothing"),
     "src/turnloom/dated.py": ("def give_v2(): ...\n", "function name 'give_v2' is dated"),
     "src/turnloom/broken.py": ("def give(\n", "cannot be read"),
+    "src/turnloom/former.py": (f"import {FORMER}\n", f"{FORMER!r} is the project's former name"),
+    "tests/gates/former.py": (f"X = 'inter{FORMER.upper()}ed'\n", f"{FORMER.upper()!r} is"),
+    "docs/former.svg": (f"<svg><!-- {FORMER.title()} --></svg>\n", f"{FORMER.title()!r} is"),
+    f"docs/my_{FORMER.title()}s.png": ("", f"{FORMER.title()!r} in the path"),
     "requirements.lock": ("--index-url https://example.org\n", "names a host"),
 }
 CLEAN = {

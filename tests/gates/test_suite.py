@@ -1,10 +1,8 @@
 """The rules of the test run itself: warnings, marks, network, loop, coverage."""
 
-from collections.abc import Callable
+import re
 
-import pytest
-
-from tests.gates.conftest import Outcome, Tree
+from tests.gates.conftest import Tree
 
 ALONE = "WORKERS=0"  # workers cost more than a handful of tests
 PLANTS = {
@@ -32,6 +30,10 @@ PLANTS = {
         "async def test_blocking():\n    time.sleep(0)\n",
         "BlockingCall: time.sleep blocks the event loop",
     ),
+    "test_unknown_mark": (
+        "def test_unknown_mark():\n    pytest.mark.fast(test_unknown_mark)\n",
+        "'fast' not found in `markers`",
+    ),
     "test_held_loop": (
         "async def test_held_loop(strict_loop):\n"
         "    asyncio.get_running_loop().slow_callback_duration = 0\n",
@@ -44,7 +46,7 @@ CLEAN = """\
 
     import pytest
 
-    from turnloom.log import give
+    from turnloom.log import give, unmeasured
 
     @pytest.mark.repeats
     async def test_loopback(strict_loop):
@@ -61,51 +63,39 @@ CLEAN = """\
 
     def test_give():
         assert give() == 1
-"""
-COVERED = '"""A module."""\n\n\ndef give():\n    return 1\n'
-UNSEEN = "\n\ndef unseen():\n" + "    x = 1\n" * 9
-UNMEASURED = """\
-    import pytest
-
-    from turnloom.log import unseen
 
     @pytest.mark.repeats
-    def test_unseen():
-        unseen()
+    def test_unmeasured():
+        unmeasured()
 """
+GIVE = '"""A module."""\n\n\ndef give():\n    return 1\n'
+UNMEASURED = "\n\ndef unmeasured():\n" + "    x = 1\n" * 99
 
 
-@pytest.fixture(scope="module")
-def outcome(new_tree: Callable[[], Tree]) -> Outcome:
-    tree = new_tree()
+def test_planted_tests_fail_and_clean_ones_pass(tree: Tree) -> None:
     imports = "import asyncio, socket, time, warnings\nimport pytest\n"
     tree.write("tests/test_plants.py", imports + "".join(text for text, _ in PLANTS.values()))
-    return tree.make("test", ALONE)
-
-
-@pytest.mark.parametrize("name", PLANTS)
-def test_a_planted_test_fails(outcome: Outcome, name: str) -> None:
-    says = PLANTS[name][1]
-    assert outcome.code != 0
-    assert f"tests/test_plants.py::{name}" in outcome.words
-    assert says in outcome.words
-
-
-def test_a_covered_tree_is_green_and_an_uncovered_one_is_red(tree: Tree) -> None:
     tree.write("tests/test_clean.py", CLEAN)
-    tree.write("src/turnloom/log/__init__.py", COVERED)
-    outcome = tree.make("test")
-    assert outcome.code == 0, outcome.words
-    assert "2 passed in" in outcome.words
-    tree.write("src/turnloom/log/__init__.py", COVERED + UNSEEN)
-    tree.write("tests/test_unseen.py", UNMEASURED)
+    tree.write("src/turnloom/log/__init__.py", GIVE + UNMEASURED)
     outcome = tree.make("test", ALONE)
     assert outcome.code != 0
+    for name, (_, says) in PLANTS.items():
+        assert re.search(rf"^(FAILED|ERROR) tests/test_plants.py::{name}\b", outcome.words, re.M)
+        assert says in outcome.words
+    assert "tests/test_clean.py" not in outcome.words
+    assert not list(tree.path.glob(".coverage*"))
+
+
+def test_a_tree_is_as_covered_as_its_measured_tests_make_it(tree: Tree) -> None:
+    """Tests that repeat what others do run, and count for nothing."""
+    tree.write("tests/test_clean.py", CLEAN)
+    tree.write("src/turnloom/log/__init__.py", GIVE + UNMEASURED)
+    outcome = tree.make("coverage", "WORKERS=1")
+    assert outcome.code != 0
+    assert "3 passed in" in outcome.words
+    assert re.search(r"^src/turnloom/log/__init__.py +102 +99 +3%$", outcome.words, re.M)
     assert "is less than fail-under=90" in outcome.words
-
-
-def test_an_unknown_mark_is_refused(tree: Tree) -> None:
-    tree.write("tests/test_mark.py", "import pytest\n\n@pytest.mark.fast\ndef test_x(): ...\n")
-    outcome = tree.make("test", ALONE)
-    assert outcome.code != 0
-    assert "'fast' not found in `markers`" in outcome.words
+    tree.write("src/turnloom/log/__init__.py", GIVE + "\n\nunmeasured = give\n")
+    outcome = tree.make("coverage", ALONE)
+    assert outcome.code == 0, outcome.words
+    assert re.search(r"^coverage: TOTAL .* 100%$", outcome.words, re.M)

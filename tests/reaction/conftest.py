@@ -1,4 +1,4 @@
-"""Apps over every store that runs can be in."""
+"""Apps over a store on disk, unless a module says otherwise."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -7,15 +7,14 @@ import pytest
 
 from tests.support.servers import postgres_server, postgres_url
 from tests.support.timed import Timed
-from turnloom.app import Loom
-from turnloom.app.board import Board
+from turnloom import Board, Loom
 
 __all__ = ["postgres_server", "postgres_url"]
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return "memory" if request.param == "memory" else str(tmp_path / "turnloom.db")
+@pytest.fixture
+def store(tmp_path: Path) -> str:
+    return str(tmp_path / "turnloom.db")
 
 
 @pytest.fixture

@@ -19,9 +19,8 @@ from tests.reaction.scenes import (
     idle,
     pack,
 )
+from turnloom import Board, Loom
 from turnloom.agents.spec import Answer, Publication, Task, ToolCall
-from turnloom.app import Loom
-from turnloom.app.board import Board
 
 
 async def test_engines_answer_one_after_the_other(board: Board) -> None:

@@ -14,8 +14,7 @@ from tests.reaction.scenes import (
     pack,
     statuses,
 )
-from turnloom.app import Loom
-from turnloom.app.board import Board
+from turnloom import Board, Loom
 
 
 @pytest.fixture
@@ -135,8 +134,6 @@ async def test_one_artifact_may_go_to_several_gates(board: Board) -> None:
 
 
 async def test_inputs_that_wait_survive_a_restart(store: str) -> None:
-    if store == "memory":
-        return  # what is in memory ends with it
     clerks = [Clerk(), Clerk()]
     for clerk, thing in zip(clerks, (Order(item="tea"), Payment(item="coin")), strict=True):
         async with Loom(store=store) as app:

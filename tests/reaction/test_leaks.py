@@ -9,10 +9,8 @@ from hypothesis import strategies as st
 from tests.assembly.test_seeing import providers
 from tests.board.strategies import any_of, names, visibilities
 from tests.reaction.scenes import Clerk, Order, Payment, Receipt, failures, logs
-from turnloom import ContextProvider, from_history, from_provider, from_retrieval
+from turnloom import Board, ContextProvider, Loom, from_history, from_provider, from_retrieval
 from turnloom.agents.spec import Answer, Publication, Task
-from turnloom.app import Loom
-from turnloom.app.board import Board
 from turnloom.assembly.spec import Document, RagCollection
 from turnloom.board.logic.seeing import may_see
 from turnloom.board.spec import Reader, Visibility
@@ -76,7 +74,7 @@ async def moments(app: Loom) -> dict[str, datetime]:
     return {it.data.agent: it.at for it in await logs(app) if it.kind == "frame.assembled"}
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(kept_things, looking, providers)
 async def test_no_prompt_shows_what_is_kept_from_its_reader(
     kept: Kept, looking: list[Reader], shown: ContextProvider

@@ -130,8 +130,6 @@ async def test_an_agent_makes_something_that_opens_later(timed: Timed) -> None:
 
 
 async def test_an_instant_is_kept_over_a_restart(store: str) -> None:
-    if store == "memory":
-        return  # what is in memory ends with it
     clerk = Clerk()
     for number in range(2):
         async with Timed(store) as app:

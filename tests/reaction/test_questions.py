@@ -20,9 +20,8 @@ from tests.reaction.scenes import (
     statuses,
 )
 from tests.support.timed import Timed
+from turnloom import Board, Loom
 from turnloom.agents.spec import Answer, Task, ToolCall, use_ui_tool
-from turnloom.app import Loom
-from turnloom.app.board import Board
 from turnloom.errors import QuestionExpired, UsageError
 
 
@@ -253,8 +252,6 @@ async def test_a_hook_asks_before_a_run_and_its_answer_is_a_value(app: Loom) -> 
 
 
 async def test_a_question_outlives_the_process(store: str) -> None:
-    if store == "memory":
-        return  # what is in memory ends with it
     order = None
     for _ in range(2):
         async with Loom(store=store) as app:

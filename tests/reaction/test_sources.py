@@ -1,6 +1,5 @@
 """Context that is assembled from sources on a board: what engines are shown, and what is told."""
 
-import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,10 +20,12 @@ from tests.reaction.scenes import (
     logs,
     pack,
 )
-from tests.support.boards import Place, begin_process, live
+from tests.support.boards import Place, begin_process, go_round, live
 from turnloom import (
+    Board,
     Budget,
     ContextFormat,
+    Loom,
     RagCollection,
     RetrievalResult,
     from_history,
@@ -35,8 +36,6 @@ from turnloom import (
     from_variables,
 )
 from turnloom.agents.spec import Answer, Publication, Task
-from turnloom.app import Loom
-from turnloom.app.board import Board
 from turnloom.assembly.service.providers import FilteredContextProvider, RedactingProvider
 from turnloom.assembly.spec import ContextRequest, ContextSlice, Document
 from turnloom.assembly.spec.sources import Source
@@ -130,7 +129,6 @@ async def test_sources_stand_in_order_and_tokens_add_up(
     turn = await explained(app)
     assert sum(each.tokens for each in turn.segments) == turn.tokens
     assert sum(each.share for each in turn.segments) == pytest.approx(100, abs=0.5)
-    assert "manual was searched for 'tea': 2 results" in str(turn)
     reasons = [each.reason for each in turn.segments if each.kind == "context.retrieval"]
     assert reasons == ["tea.md#2 scores 0.9", "jars.md#0 scores 0.8"]
 
@@ -203,7 +201,7 @@ class Broken:
     ("error", "told"),
     [
         (CollectionUnavailable("No answer. Start it."), "CollectionUnavailable: No answer."),
-        (KeyError("shelf"), "'manual' raised KeyError: 'shelf'"),
+        (KeyError("shelf"), "KeyError: 'shelf'"),
     ],
 )
 async def test_a_collection_that_fails_fails_the_turn_until_it_is_there(
@@ -236,7 +234,7 @@ class Slow:
 
     async def search(self, query: str, *sought: Any) -> Sequence[RetrievalResult]:
         self.asked.append(query)
-        await asyncio.sleep(0.02)
+        await go_round()
         return [TEA]
 
 
@@ -396,11 +394,13 @@ async def test_the_engine_that_has_a_provider_keeps_it(app: Loom, board: Board) 
 async def test_nothing_is_looked_up_again_after_a_kill() -> None:
     place, tasks, asked = Place(), list[Task](), list[str]()
 
-    async def search(
-        collection: type[RagCollection], query: str, *sought: Any
-    ) -> Sequence[RetrievalResult]:
-        asked.append(query)
-        return [TEA, JARS]
+    class Counting(InMemorySearch):
+        async def search(self, query: str, *sought: Any) -> Any:
+            asked.append(query)
+            return await super().search(query, *sought)
+
+    search = Counting()
+    search.seed(TEA, JARS)
 
     async def provider(request: ContextRequest) -> ContextSlice:
         asked.append(request.agent.name)
@@ -415,10 +415,11 @@ async def test_nothing_is_looked_up_again_after_a_kill() -> None:
     async def script(board: Board) -> None:
         await board.resume()
         await board.publish(Order(), id="o1")
-        await board.run_until_idle()
+        await idle(board)
 
     for is_last in (False, True):
-        process = begin_process(place, search=search)
+        process = begin_process(place)
+        process.app.register(Manual, search)
         declare(process.board, engine, from_retrieval(Manual, "{item}"), from_provider(provider))
         assert await live(process, script) == is_last
     before, after = tasks
@@ -442,22 +443,19 @@ async def test_what_sources_name_must_be_there_and_all_that_is_not_is_told(app: 
         await board.publish(Order())
     found = refused.value.diagnostics
     assert {each.file for each in found} == {"board:board/clerk"}
-    assert [(each.code, each.remedy) for each in found] == [
-        ("W055", "Did you mean 'item'?"),
-        ("W021", "Did you mean 'tier'?"),
-        ("W056", "Did you mean 'item'?"),
-        ("W059", "Lower `min_tokens`, or raise `max_tokens`."),
-    ]
+    assert [each.code for each in found] == ["W055", "W021", "W056", "W059"]
+    meant = ["'item'", "'tier'", "'item'", "max_tokens"]
+    assert [name in each.remedy for name, each in zip(meant, found, strict=True)] == [True] * 4
 
 
 async def test_sources_are_said_once_and_are_sources(board: Board) -> None:
     agent, wrong = board.agent("clerk").consumes(Order), Any
-    with pytest.raises(UsageError, match="no source"):
+    with pytest.raises(UsageError, match="Any"):
         agent.with_sources(wrong)
-    with pytest.raises(UsageError, match="a source"):
+    with pytest.raises(UsageError, match="with_sources"):
         agent.with_sources()
     agent.with_context(wins)
-    with pytest.raises(UsageError, match="has said this already"):
+    with pytest.raises(UsageError, match="with_context"):
         agent.with_sources(from_literal("Be kind."))
     assert not await everything(board)
 

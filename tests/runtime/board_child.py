@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.support.boards import Place, begin_process, serving
 from tests.support.pieces import Part, Plan, declare, put
+from turnloom import Board, Event, Loom
 from turnloom.adapters.sqlite import SqliteStore
-from turnloom.adapters.system import SystemClock, SystemEntropy
-from turnloom.app import Board
-from turnloom.log.spec import Event
 from turnloom.runtime.logic import codec
+
+# Seconds that are never reached.
+PATIENCE = 60.0
 
 
 class Hanging:
@@ -24,13 +24,15 @@ class Hanging:
     def __init__(self, log: Any, mark: str) -> None:
         self._log = log
         self._mark = mark
-        self.read, self.subscribe, self.ends = log.read, log.subscribe, log.ends
 
     async def append(self, run: str, events: Sequence[Event], expected: int) -> Sequence[Event]:
         stored = await self._log.append(run, events, expected)
         if any(self._is_meant(event) for event in events):
             hang()
         return stored
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._log, name)
 
     def _is_meant(self, event: Event) -> bool:
         verdicts = [each.verdict for each in getattr(event.data, "to", ())]
@@ -40,7 +42,7 @@ class Hanging:
 def hang() -> None:
     """Be stuck until killed."""
     print("hangs", flush=True)
-    time.sleep(60)
+    time.sleep(PATIENCE)
 
 
 async def make(board: Board, first: str, last: str) -> None:
@@ -48,7 +50,7 @@ async def make(board: Board, first: str, last: str) -> None:
     await board.resume()
     for n in range(int(first), int(last)):
         await put(board, n)
-        await board.run_until_idle(20)
+        await board.run_until_idle(PATIENCE)
 
 
 async def hang_after(board: Board, first: str, last: str) -> None:
@@ -66,18 +68,16 @@ async def crowd(board: Board, number: str, of: str, pieces: str) -> None:
         *(board.publish(Part(n=n), correlation_id=f"c{n}") for n in parts),
         *(board.publish(Plan(n=n), correlation_id=f"c{n}") for n in plans),
     )
-    await board.run_until_idle(50)
+    await board.run_until_idle(PATIENCE)
 
 
 async def main(file: str, deed: str, *arguments: str) -> None:
     store: Any = SqliteStore(Path(file), codec())
     if mark := os.environ.get("HANG_AFTER"):
         store.log = Hanging(store.log, mark)
-    clock: Any = SystemClock()
-    entropy: Any = SystemEntropy()
-    process = begin_process(Place(store, clock=clock, entropy=entropy))
-    declare(process.board)
-    async with serving(process) as board:
+    async with Loom(store=store) as app:
+        board = app.board(max_turns=100)
+        declare(board)
         await globals()[deed](board, *arguments)
     await store.aclose()
 

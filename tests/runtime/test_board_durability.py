@@ -5,22 +5,24 @@ from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
-import anyio
-import msgspec
 import pytest
 from pydantic import BaseModel
 
-from tests.support.boards import Place, Process, begin_process, serving, takings
-from tests.support.plays import until
+from tests.support.boards import Place, begin_process, go_round, serving, takings
+from tests.support.world import PATIENCE
+from turnloom import (
+    Artifact,
+    ArtifactExists,
+    Batch,
+    Board,
+    Event,
+    FilterConfig,
+    Task,
+    artifact_type,
+)
 from turnloom.adapters.memory import MemoryStore
-from turnloom.agents.spec import Task
-from turnloom.app import Board
-from turnloom.board.spec import Artifact, FilterConfig, TypeRegistry, artifact_type
-from turnloom.errors import ArtifactExists, StoreUnavailable
-from turnloom.log.spec import Event
-from turnloom.reaction.spec import Batch
+from turnloom.errors import StoreUnavailable
 from turnloom.runtime.logic import codec
-from turnloom.runtime.spec import Message, Publish
 
 
 @artifact_type
@@ -71,7 +73,7 @@ async def test_publishing_one_id_many_times_at_once() -> None:
             ]
             published = await asyncio.gather(*same)
             assert len({(each.id, each.run) for each in published}) == 1
-        await board.run_until_idle(5)
+        await board.run_until_idle(PATIENCE)
 
 
 @pytest.mark.parametrize("correlations", [["c"] * 5, ["c1", "c2", "c3", "c4", "c5"]])
@@ -83,7 +85,7 @@ async def test_publishing_other_content_under_one_id_at_once(correlations: list[
     async with serving(process) as board:
         for each in set(correlations):
             await board.publish(Part(n=0), correlation_id=each)
-        await board.run_until_idle(5)
+        await board.run_until_idle(PATIENCE)
         told = await asyncio.gather(
             *(
                 board.publish(Part(n=n), correlation_id=c, id="x")
@@ -95,7 +97,7 @@ async def test_publishing_other_content_under_one_id_at_once(correlations: list[
         assert kinds == {Artifact: 1, ArtifactExists: 4}
         for each in set(correlations):
             await board.publish(Plan(n=9), correlation_id=each)
-        await board.run_until_idle(5, raise_errors=False)
+        await board.run_until_idle(PATIENCE, raise_errors=False)
         assert await sums(board) == [[0, 9]] * len(set(correlations))
 
 
@@ -107,7 +109,7 @@ async def test_a_run_that_ends_while_something_comes() -> None:
         for n in range(20):
             coming = [board.publish(Part(n=n), correlation_id="c") for _ in range(3)]
             await asyncio.gather(*coming)
-            await board.run_until_idle(5)
+            await board.run_until_idle(PATIENCE)
         assert len(await sums(board)) == 60
 
 
@@ -118,12 +120,12 @@ async def test_a_collecting_run_that_was_cancelled() -> None:
     adding(process.board, batch=Batch(2))
     async with serving(process) as board:
         await board.publish(Part(n=1))
-        await board.run_until_idle(5)
+        await board.run_until_idle(PATIENCE)
         [collecting] = [run for run, log in (await place.logs()).items() if log[0].data.collects]
         assert await board.cancel(collecting) == 1
         for n in (2, 3, 4, 5):
             await board.publish(Part(n=n))
-            await board.run_until_idle(5)
+            await board.run_until_idle(PATIENCE)
         assert await sums(board) == [[2, 3], [4, 5]]
 
 
@@ -136,16 +138,16 @@ async def test_a_correlation_under_another_plan() -> None:
     async with serving(first) as board:
         for n in range(3):
             await board.publish(Part(n=n), correlation_id="c")
-            await board.run_until_idle(5)
+            await board.run_until_idle(PATIENCE)
         pairing(board)
         await board.publish(Part(n=7), correlation_id="c")
-        await board.run_until_idle(5)
+        await board.run_until_idle(PATIENCE)
     second = begin_process(place)
     adding(second.board)
     pairing(second.board)
     async with serving(second) as board:
         await board.publish(Plan(n=8), correlation_id="c")
-        await board.run_until_idle(5)
+        await board.run_until_idle(PATIENCE)
         assert [7, 8] in await sums(board)
 
 
@@ -161,7 +163,7 @@ class SlowLog:
     async def append(self, run: str, events: Sequence[Event], expected: int) -> Sequence[Event]:
         if any(event.id == self._end for event in events):
             self.reached.set()
-            await asyncio.sleep(0.05)
+            await go_round()
         return await self._log.append(run, events, expected)
 
 
@@ -190,7 +192,7 @@ async def test_a_run_does_not_end_before_its_turns_are_stored() -> None:
     process.board.agent("never").consumes(Plan, where=is_wanted).with_engines(nothing)
     async with serving(process) as board:
         published = await board.publish(Part(n=1))
-        await board.run_until_idle(5)
+        await board.run_until_idle(PATIENCE)
         assert published.run
         assert (await log.read(published.run))[-1].kind == "run.finished"
 
@@ -202,6 +204,7 @@ class Locked:
         self._inbox = inbox
         self._refused: set[str] = set()
         self.offer = inbox.offer
+        self.listening = asyncio.Event()
 
     def _refuse(self, what: str) -> None:
         if what not in self._refused:
@@ -210,31 +213,31 @@ class Locked:
 
     def arrivals(self) -> AsyncIterator[str]:
         self._refuse("arrivals")
+        self.listening.set()
         return self._inbox.arrivals()
 
-    async def pending(self, run: str) -> Sequence[tuple[str, Message]]:
+    async def pending(self, run: str) -> Sequence[tuple[str, Any]]:
         self._refuse("pending")
         return await self._inbox.pending(run)
 
 
 async def test_mail_is_noticed_after_the_store_was_away() -> None:
     """A process whose store was locked for a moment still drives what others bring mail to."""
-    place, others = Place(), Place()
-    others.store = place.store
-    another = begin_process(others)
-    pairing(another.board)
-    published = await another.board.publish(Part(n=1), correlation_id="c")
-    assert published.run
-    place.store.inbox, inbox = Locked(place.store.inbox), place.store.inbox
+    place = Place()
+    another = begin_process(place, idle=True)
+    place.store.inbox = locked = Locked(place.store.inbox)
     process = begin_process(place)
+    pairing(another.board)
     pairing(process.board)
-    async with serving(process) as board:
-        await asyncio.sleep(0.5)
-        plan = msgspec.structs.replace(published, id="p", type=TypeRegistry().register(Plan))
-        await inbox.offer(published.run, "publish/p", Publish(plan))
-        with anyio.fail_after(5):
-            await until(process.runs, published.run, "run.finished")
-        assert await sums(board) == [[1, 1]]
+    async with serving(another) as others, serving(process) as board, asyncio.timeout(PATIENCE):
+        assert await board.resume() == []
+        await locked.listening.wait()
+        published = await others.publish(Part(n=1), correlation_id="c")
+        await others.publish(Plan(n=2), correlation_id="c")
+        assert published.run
+        kinds = [event.kind async for event in process.app.run(published.run).events()]
+        assert kinds[-1] == "run.finished"
+        assert await sums(board) == [[1, 2]]
 
 
 async def test_a_set_that_was_collected_is_taken_once() -> None:
@@ -244,7 +247,7 @@ async def test_a_set_that_was_collected_is_taken_once() -> None:
     adding(process.board, batch=Batch(2))
     async with serving(process) as board:
         await board.publish_many([Part(n=1), Part(n=2)])
-        await board.run_until_idle(5)
+        await board.run_until_idle(PATIENCE)
         items, _ = await board.query_artifacts(FilterConfig(types={"Part"}), embed_meta=True)
         for each in items:
             [taken] = each.consumptions  # type: ignore[union-attr]
@@ -256,11 +259,12 @@ async def test_publishing_again_what_a_killed_process_left_out_of_the_index() ->
     """The log has it and the index does not: it is put there."""
     store = MemoryStore(codec(), board=False)
     elsewhere = MemoryStore(codec(), board=False).artifacts
-    first: Process = begin_process(Place(store, MemoryStore(codec(), board=False).artifacts))
-    published = await first.board.publish(Part(n=1), id="x")
-    second = begin_process(Place(store, elsewhere))
-    assert await elsewhere.find("x") is None
-    assert await second.board.publish(Part(n=1), id="x") == published
-    assert await elsewhere.find("x") is not None
-    with pytest.raises(ArtifactExists):
-        await second.board.publish(Part(n=2), id="x")
+    place = Place(store, MemoryStore(codec(), board=False).artifacts)
+    async with serving(begin_process(place, idle=True)) as board:
+        published = await board.publish(Part(n=1), id="x")
+    async with serving(begin_process(Place(store, elsewhere), idle=True)) as board:
+        assert await elsewhere.find("x") is None
+        assert await board.publish(Part(n=1), id="x") == published
+        assert await elsewhere.find("x") is not None
+        with pytest.raises(ArtifactExists):
+            await board.publish(Part(n=2), id="x")

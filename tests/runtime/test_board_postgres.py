@@ -6,12 +6,12 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.runtime.test_board_crashes import apart, check, trade
+from tests.runtime.test_board_crashes import Course, apart
 from tests.support.boards import Place
 from tests.support.plays import every
+from turnloom import FilterConfig, Reader
 from turnloom.adapters.postgres import PostgresArtifacts
 from turnloom.adapters.sqlite import SqliteStore
-from turnloom.board.spec import FilterConfig, Reader
 from turnloom.runtime.logic import codec
 
 
@@ -61,14 +61,13 @@ async def test_a_kill_between_a_log_and_an_index_in_postgresql(
     postgres_url: str, tmp_path: Path
 ) -> None:
     """Killed before or after something is put there, it is there in the end, and never too soon."""
-    undisturbed, fuse = await trade(place=apart())
-    for points in range(1, fuse.passed, 9):
+    undisturbed = await Course.of(place=apart())
+    for points in range(1, undisturbed.passed, 5):
         store = SqliteStore(tmp_path / f"{points}.db", codec(), board=False)
         artifacts = await emptied(postgres_url)
         reading = Reading(artifacts, store.log)
         try:
-            place, _ = await trade(points, place=Place(store, reading))
-            await check(place, undisturbed, f"killed after {points} points")
+            (await Course.of(points, place=Place(store, reading))).check(undisturbed, points)
             assert reading.seen
         finally:
             await artifacts.aclose()

@@ -15,9 +15,8 @@ from anyio.streams.text import TextReceiveStream
 from tests.support.boards import takings
 from tests.support.pieces import declare, put
 from tests.support.plays import every
-from turnloom import Event, Loom
-from turnloom.app import Board
-from turnloom.board.spec import FilterConfig
+from tests.support.world import PATIENCE
+from turnloom import Board, Event, FilterConfig, Loom
 
 pytestmark = pytest.mark.repeats
 
@@ -30,7 +29,7 @@ async def live(file: Path, *deed: str, hang_after: str = "") -> None:
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "HANG_AFTER": hang_after}
     process = await anyio.open_process(command, stderr=None, env=env)
     said = ""
-    with anyio.fail_after(55):
+    with anyio.fail_after(PATIENCE):
         assert process.stdout
         async for part in TextReceiveStream(process.stdout):
             said += part
@@ -72,29 +71,29 @@ async def test_a_batch_killed_one_short_of_its_size(tmp_path: Path) -> None:
     async with opened(file) as (app, board):
         assert await crates(board) == []
         await put(board, 2)
-        await board.run_until_idle(20)
+        await board.run_until_idle(PATIENCE)
         assert await crates(board) == [[0, 1, 2]]
         assert set(takings(await logs(app)).values()) == {1}
 
 
-@pytest.mark.parametrize(
-    "hang_after",
-    [
+async def test_processes_killed_for_good(tmp_path: Path) -> None:
+    """Each goes on where the one before was killed: nothing is lost, nothing is packed twice."""
+    file = tmp_path / "turnloom.db"
+    async with opened(file) as (_, board):
+        for n in range(2):
+            await put(board, n)
+        await board.run_until_idle(PATIENCE)
+    for hang_after in (
         "forwarded",  # what another run collects is not brought to it
         "in/",  # it is brought there, and nobody has looked at it
         "set/",  # the set is taken, and its run is not begun
         "given",  # the run is begun, and nobody knows that
-    ],
-)
-async def test_a_process_killed_for_good(hang_after: str, tmp_path: Path) -> None:
-    """The next one goes on where it was: nothing is lost, nothing is packed twice."""
-    file = tmp_path / "turnloom.db"
-    await live(file, "make", "0", "2")
-    await live(file, "make", "2", "3", hang_after=hang_after)
+    ):
+        await live(file, "make", "2", "3", hang_after=hang_after)
     async with opened(file) as (app, board):
         await board.resume()
         await put(board, 2)
-        await board.run_until_idle(20)
+        await board.run_until_idle(PATIENCE)
         assert await crates(board) == [[0, 1, 2]]
         found = await logs(app)
         assert set(takings(found).values()) == {1}
@@ -104,13 +103,13 @@ async def test_a_process_killed_for_good(hang_after: str, tmp_path: Path) -> Non
 
 async def test_processes_that_publish_into_the_same_correlations(tmp_path: Path) -> None:
     """Each piece has its part from one process and its plan from another."""
-    file, pieces = tmp_path / "turnloom.db", 60
+    file, pieces = tmp_path / "turnloom.db", 30
     async with anyio.create_task_group() as group:
-        for number in range(4):
-            group.start_soon(live, file, "crowd", str(number), "4", str(pieces))
+        for number in range(3):
+            group.start_soon(live, file, "crowd", str(number), "3", str(pieces))
     async with opened(file) as (app, board):
         await board.resume()
-        await board.run_until_idle(20)
+        await board.run_until_idle(PATIENCE)
         found = takings(await logs(app))
         assert set(found.values()) == {1}
         names = Counter(subscription for _, subscription in found)

@@ -1,8 +1,6 @@
 """A log that refuses what is written: another process has the run, or there is a fault."""
 
-import asyncio
 from contextlib import AbstractAsyncContextManager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,14 +10,12 @@ from tests.support.boards import Place, begin_process
 from tests.support.boards import serving as served
 from tests.support.folders import INTERVIEW, write_folder
 from tests.support.plays import serving
-from tests.support.worlds import Refusing, begin, make_driver, make_world, with_log
+from tests.support.programs import Program, Refusing, begin, drive, make_world, refitted
+from tests.support.world import PATIENCE, World
 from turnloom.board.spec import artifact_type
-from turnloom.errors import Conflict, RunBusy
+from turnloom.errors import Conflict
 from turnloom.runtime.ports import Claims
-from turnloom.runtime.service.runs import World
 from turnloom.testing import ScriptedEngine
-
-SOON = 5.0
 
 
 class Usurped:
@@ -40,27 +36,28 @@ def refusing() -> World:
     """A world in which the end of a turn cannot be stored."""
     world = make_world(ScriptedEngine({"Asker": ["NEXT"] * 9, "Planner": ["DONE"] * 9}))
     lost = Conflict("Run 'run1' already holds an event 't1/end'.")
-    return with_log(world, Refusing(world.stores.log, "turn.finished", lost))
+    return refitted(world, log=Refusing(world.store.log, "turn.finished", lost))
 
 
 async def test_a_conflict_that_nobody_else_made_reaches_whoever_waits(tmp_path: Path) -> None:
-    async with serving(refusing()) as runs, asyncio.timeout(SOON):
-        run = await runs.start(write_folder(tmp_path, INTERVIEW), user="u1", tenant="acme")
-        with pytest.raises(Conflict, match="already holds an event 't1/end'"):
-            async for _ in runs.events(run):
+    async with serving(refusing()) as app:
+        run = await app.start(write_folder(tmp_path, INTERVIEW), user_id="u1", app_id="acme")
+        with pytest.raises(Conflict):
+            async for _ in run.events():
                 pass
 
 
 async def test_a_run_that_another_process_took_is_busy(tmp_path: Path) -> None:
     world = refusing()
-    claims = Usurped(world.stores.claims)
-    world = replace(world, stores=replace(world.stores, claims=claims))
+    claims = Usurped(world.store.claims)
+    world = refitted(world, claims=claims)
     run = await begin(world, write_folder(tmp_path, INTERVIEW))
-    with pytest.raises(RunBusy, match="goes on in another process"):
-        await make_driver(world).drive(run)
+    async with Program(world) as program:
+        due = await program.once(run)
+        assert due is not None and due > world.clock.now(), "it is tried again"
     claims.is_held = False
     with pytest.raises(Conflict):
-        await make_driver(world).drive(run)
+        await drive(world, run)
 
 
 @artifact_type
@@ -76,5 +73,5 @@ async def test_a_board_is_told_as_well() -> None:
     async with served(process):
         await process.board.publish(Part(n=1))
         with pytest.raises(ExceptionGroup) as raised:
-            await process.board.run_until_idle(SOON)
+            await process.board.run_until_idle(PATIENCE)
     assert [str(each) for each in raised.value.exceptions] == ["lost"]

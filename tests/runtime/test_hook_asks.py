@@ -1,5 +1,6 @@
 """Hooks that ask people: the run waits, and goes on as if nothing had been."""
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -8,16 +9,17 @@ from tests.support import stage
 from tests.support.hooked import (
     LINES,
     TRIGGERS,
-    answer,
     calls,
     finish,
+    finished,
     hook,
     hooked,
     outcomes,
     play,
     told,
 )
-from tests.support.worlds import begin, make_driver, make_world
+from tests.support.programs import Program, answer, begin, drive, make_world
+from turnloom import Delivery
 from turnloom.testing import ScriptedEngine
 
 
@@ -59,9 +61,9 @@ async def test_a_question_of_a_hook_survives_a_restart(tmp_path: Path) -> None:
     world = make_world(ScriptedEngine(LINES))
     run = await begin(world, hooked(tmp_path, [hook(name, name) for name in TRIGGERS], ASKS))
     for _ in range(7):
-        await make_driver(world).drive(run)
-        assert await answer(world, run)
-    events = await finish(world, make_driver(world), run)
+        await drive(world, run)
+        assert await answer(world, run, "Yes.") is Delivery.TAKEN
+    events = await finished(world, run)
     asked = [fact.question for fact in told(events, "question.asked")]
     assert len(asked) == len(set(asked)) == 7
     assert events[-1].kind == "run.finished"
@@ -70,12 +72,15 @@ async def test_a_question_of_a_hook_survives_a_restart(tmp_path: Path) -> None:
 async def test_waiting_does_not_count_against_the_time_of_a_hook(tmp_path: Path) -> None:
     code = """
 async def slow():
-    await asyncio.sleep(0.1)
-    first = await use_ui_tool("form")
-    await asyncio.sleep(0.1)
-    return first
+    return await use_ui_tool("form")
 """
-    events = await play(hooked(tmp_path, [hook("before_chat", "slow", timeout_s=0.4)], code))
+    folder = hooked(tmp_path, [hook("before_chat", "slow", timeout_s=30)], code)
+    world = make_world(ScriptedEngine(LINES))
+    async with Program(world) as program:
+        run = await program.start(folder)
+        await program.drive(run)
+        world.clock.advance(timedelta(hours=1))
+        events = await finish(program, run)
     assert outcomes(events) == [("slow", "success", "Yes.")]
 
 

@@ -13,15 +13,11 @@ from hypothesis import strategies as st
 from tests.support import stage
 from tests.support.hooked import calls, hook, hooked, told
 from tests.support.logs import essence
-from tests.support.worlds import begin, make_driver, make_world, with_engine, with_log
+from tests.support.programs import Program, begin, make_world, mortal
+from turnloom import Answer, Event, Task, ToolCall
 from turnloom.adapters.sqlite import SqliteStore
-from turnloom.agents.spec import Answer, Task, ToolCall
-from turnloom.log.spec import Event
-from turnloom.runtime.logic import codec, evolve, freeze, fresh, thaw
-from turnloom.runtime.service.runs import World
-from turnloom.runtime.spec import Reply, Stop
-from turnloom.testing import CrashingEngine, CrashingLog, Fuse, Killed, ScriptedEngine
-from turnloom.wiring import Folders
+from turnloom.runtime.logic import codec
+from turnloom.testing import Fuse, Killed, ScriptedEngine
 
 pytestmark = pytest.mark.repeats
 
@@ -100,22 +96,14 @@ LINES = {
 }
 
 
-async def carry_on(world: World, run: str, fuse: Fuse, stop_at: str) -> None:
+async def carry_on(program: Program, run: str, stop_at: str) -> None:
     """One life of a process: the user answers, or stops the run at a question."""
-    stage.burn(fuse)
-    driver = make_driver(with_log(world, CrashingLog(world.stores.log, fuse)))
-    while True:
-        await driver.drive(run)
-        last = (await world.stores.log.read(run))[-1]
-        if last.kind != "run.paused":
-            return
-        question = last.data.waiting_for
-        fuse.point()
-        if stop_at and re.search(stop_at, question):
-            await world.stores.inbox.offer(run, "cancel", Stop("boss"))
+    await program.drive(run)
+    while (last := (await program.app.log(run))[-1]).kind == "run.paused":
+        if stop_at and re.search(stop_at, last.data.waiting_for):
+            await program.cancel(run, by="boss")
         else:
-            reply = Reply(question, "Yes.", "u1")
-            await world.stores.inbox.offer(run, f"{question}/answer", reply)
+            await program.answer(run, "Yes.")
 
 
 async def live(
@@ -123,14 +111,14 @@ async def live(
 ) -> tuple[list[Event], Fuse]:
     """A run over several lives, each killed after some points, the last one not."""
     stage.clear()
-    world = make_world(store=store)
-    run = await begin(with_engine(world, ScriptedEngine({})), folder)
+    world = make_world(fail if fails else ScriptedEngine(LINES), store)
+    run = await begin(world, folder)
     for points in (*kills, None):
         fuse = Fuse(points)
-        engine = CrashingEngine(fail if fails else ScriptedEngine(LINES), fuse)
         alive = len(stage.made())
         try:
-            await carry_on(with_engine(world, engine), run, fuse, stop_at)
+            async with mortal(world, fuse) as program:
+                await carry_on(program, run, stop_at)
         except (Killed, BaseExceptionGroup) as error:
             assert isinstance(error, Killed) or not error.split(Killed)[1], (
                 "nothing else went wrong"
@@ -138,7 +126,7 @@ async def live(
             continue
         pools = [pool.closed for pool in stage.made()[alive:] if pool.name == "pool"]
         assert set(pools) <= {1}, "what this process made, it closed, and once"
-    return list(await world.stores.log.read(run)), fuse
+    return await world.read(run), fuse
 
 
 async def fail(task: Task) -> Answer:
@@ -211,33 +199,9 @@ async def test_a_kill_on_disk_changes_nothing(folder: str, tmp_path: Path) -> No
 
 
 @settings(max_examples=12)
-@given(kills=st.lists(st.integers(0, 60), max_size=5), how=st.sampled_from([*ENDINGS]))
+@given(kills=st.lists(st.integers(0, 60), min_size=2, max_size=5), how=st.sampled_from([*ENDINGS]))
 def test_any_sequence_of_kills(folder: str, kills: list[int], how: str) -> None:
     more = ENDINGS[how]
     events, _ = asyncio.run(live(folder, kills, **more))
     undisturbed, _ = asyncio.run(live(folder, [], **more))
     assert essence(events) == essence(undisturbed)
-
-
-@pytest.fixture(scope="module")
-def recorded(folder: str) -> list[Event]:
-    return asyncio.run(live(folder, [20, 20]))[0]
-
-
-@settings(max_examples=50)
-@given(cuts=st.sets(st.integers(0, 120)))
-def test_the_fold_is_the_same_however_the_log_is_read(
-    folder: str, recorded: list[Event], cuts: set[int]
-) -> None:
-    """In one go, in pieces, through bytes, and through snapshots in between."""
-    workflow = asyncio.run(Folders(ScriptedEngine({})).restore(recorded[0].data)).workflow
-    assert any(fact.restored for fact in told(recorded, "lifecycle.tool_call"))
-    whole, pieces = fresh("run1", workflow), fresh("run1", workflow)
-    for event in recorded:
-        evolve(workflow, whole, event)
-        if event.seq in cuts and pieces.open is None:
-            pieces = thaw(workflow, freeze(pieces)) or pieces
-        evolve(workflow, pieces, codec().decode(codec().encode(event)))
-    assert whole == pieces
-    assert whole.ending == "finished"
-    assert whole.ephemeral == {"chat_pool": "chat/before_chat.0"}

@@ -4,15 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.checks import problems
 from tests.support.hooked import LINES, hook, hooked, outcomes, play
 from turnloom import DefinitionError, Diagnostic, Loom
 from turnloom.testing import ScriptedEngine
-from turnloom.wiring import Folders
-
-
-def examined(folder: str) -> list[Diagnostic]:
-    """What `turnloom check` says."""
-    return Folders(ScriptedEngine(LINES)).examine(folder)[1]
 
 
 async def refused(folder: str) -> list[Diagnostic]:
@@ -21,7 +16,7 @@ async def refused(folder: str) -> list[Diagnostic]:
         with pytest.raises(DefinitionError) as error:
             await app.start(folder)
         assert await app.runs() == []
-    assert list(error.value.diagnostics) == examined(folder)
+    assert list(error.value.diagnostics) == problems(folder)
     return list(error.value.diagnostics)
 
 

@@ -65,21 +65,20 @@ def without_ids(events: Sequence[Event]) -> list[object]:
     return [each for each in essence(events) if each[1] != "context.loaded"]
 
 
-@pytest.mark.parametrize("trigger", TRIGGERS)
-async def test_a_process_killed_in_a_hook(trigger: str, tmp_path: Path) -> None:
+async def test_a_process_killed_in_each_hook(tmp_path: Path) -> None:
+    """One run over five processes, of which four are killed, one in each kind of hook."""
     hooks = [hook(each, each) for each in TRIGGERS]
     folder = hooked(tmp_path, hooks, CODE, script=SCRIPT)
     store = tmp_path / "turnloom.db"
     undisturbed = await log(store, await live(folder, store, ""))
-    run = await live(folder, store, trigger)
-    await live(folder, store, "", run)
+    run = await live(folder, store, TRIGGERS[0])
+    for trigger in (*TRIGGERS[1:], ""):
+        await live(folder, store, trigger, run)
     killed = await log(store, run)
     assert without_ids(killed) == without_ids(undisturbed)
     assert killed[-1].kind == "run.finished"
-    assert [each.kind for each in killed].count("run.resumed") == 1
+    assert [each.kind for each in killed].count("run.resumed") == 4
     again = [each for each in killed if getattr(each.data, "restored", False)]
-    assert [each.kind for each in again] == (
-        [] if trigger == "before_chat" else ["lifecycle.tool_call", "lifecycle.tool_result"]
-    )
+    assert [each.kind for each in again] == ["lifecycle.tool_call", "lifecycle.tool_result"] * 3
     assert len(calls(killed)) == len(outcomes(killed)) == 6 + len(again) // 2
     assert outcomes(killed)[-1] == ("after_chat", "success", [None, "finished", True])

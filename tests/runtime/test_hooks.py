@@ -8,7 +8,7 @@ import pytest
 from tests.support import stage
 from tests.support.hooked import LINES, TRIGGERS, calls, hook, hooked, outcomes, play, told
 from tests.support.plays import serving, until
-from tests.support.worlds import make_world
+from tests.support.programs import make_world
 from turnloom.agents.spec import Answer, Task
 from turnloom.log.spec import Event
 from turnloom.testing import ScriptedEngine
@@ -84,11 +84,11 @@ def tell(context_variables):
 async def cancelled(folder: str) -> list[Event]:
     """A run that is cancelled while it waits for its user."""
     world = make_world(ScriptedEngine(LINES))
-    async with serving(world) as runs:
-        run = await runs.start(folder, user="u1", tenant="acme")
-        await until(runs, run, "run.paused")
-        assert await runs.cancel(run, by="boss")
-        return [event async for event in runs.events(run)]
+    async with serving(world) as app:
+        run = await app.start(folder, user_id="u1", app_id="acme")
+        await until(run, "run.paused")
+        assert await run.cancel(by="boss")
+        return [event async for event in run.events()]
 
 
 async def test_hooks_after_the_chat_know_how_it_ended(tmp_path: Path) -> None:

@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.hooked import LINES, answer, hook, hooked
+from tests.support.hooked import LINES, hook, hooked
 from tests.support.plays import serving, until
-from tests.support.worlds import begin, make_driver, make_world
+from tests.support.programs import Program, answer, begin, drive, make_world
 from turnloom import Loom
 from turnloom.agents.spec import Answer, Task
-from turnloom.runtime.service.runs import Runs
-from turnloom.testing import FakeClock, ScriptedEngine
+from turnloom.testing import ScriptedEngine
 
 
 @pytest.fixture
@@ -44,27 +43,24 @@ async def test_a_run_is_told_of_once_when_it_begins_and_once_when_it_ended(
     """However often it is woken, and whatever hooks do meanwhile."""
     code = "async def ask(): return await use_ui_tool('form')"
     world = make_world(ScriptedEngine(LINES))
-    assert isinstance(world.clock, FakeClock)
     run = await begin(world, hooked(tmp_path, [hook("before_chat", "ask")], code))
     assert lines() == []
-    driver = make_driver(world)
-    world.clock.advance(timedelta(milliseconds=1.5))
-    await driver.drive(run)
-    await driver.drive(run)
-    assert lines() == [f"{BEGUN}2026-01-01T00:00:00.001Z"]
-    await answer(world, run)
-    await driver.drive(run)
-    world.clock.advance(timedelta(seconds=42, milliseconds=370))
-    await answer(world, run)
-    await driver.drive(run)
-    assert lines()[1:] == [
-        "✅ Workflow Completed | workflow=Flow | chat=run1 | duration=42.37s | "
-        "timestamp=2026-01-01T00:00:42.371Z"
-    ]
-    await driver.drive(run)
-    await make_driver(world).drive(run)
+    async with Program(world) as program:
+        world.clock.advance(timedelta(milliseconds=1.5))
+        await program.drive(run)
+        await program.drive(run)
+        assert lines() == [f"{BEGUN}2026-01-01T00:00:00.001Z"]
+        await program.answer(run, "Yes.")
+        world.clock.advance(timedelta(seconds=42, milliseconds=370))
+        await program.answer(run, "Yes.")
+        assert lines()[1:] == [
+            "✅ Workflow Completed | workflow=Flow | chat=run1 | duration=42.37s | "
+            "timestamp=2026-01-01T00:00:42.371Z"
+        ]
+        await program.drive(run)
+    await drive(world, run)
     assert len(lines()) == 2
-    kinds = {event.kind for event in await world.stores.log.read(run)}
+    kinds = {event.kind for event in await world.read(run)}
     assert {kind for kind in kinds if kind.startswith("lifecycle")} == {
         "lifecycle.tool_call",
         "lifecycle.tool_result",
@@ -74,9 +70,8 @@ async def test_a_run_is_told_of_once_when_it_begins_and_once_when_it_ended(
 async def test_another_process_tells_of_the_end_alone(tmp_path: Path, lines: Lines) -> None:
     world = make_world(ScriptedEngine(LINES))
     run = await begin(world, hooked(tmp_path, [], ""))
-    await make_driver(world).drive(run)
-    await answer(world, run)
-    await make_driver(world).drive(run)
+    await drive(world, run)
+    await answer(world, run, "Yes.")
     first, last = lines()
     assert first.startswith("🚀 Workflow Initialized | ")
     assert last.startswith("✅ Workflow Completed | ")
@@ -88,7 +83,7 @@ async def test_a_run_that_failed_is_told_of_so(tmp_path: Path, lines: Lines) -> 
 
     world = make_world(fail)
     run = await begin(world, hooked(tmp_path, [], ""))
-    await make_driver(world).drive(run)
+    await drive(world, run)
     assert lines()[1:] == [
         "❌ Workflow Failed | workflow=Flow | chat=run1 | status=failed | duration=0.00s | "
         "timestamp=2026-01-01T00:00:00.000Z"
@@ -104,11 +99,11 @@ async def test_a_run_that_is_cancelled_is_told_of_so(tmp_path: Path, lines: Line
         await asyncio.Event().wait()
         return Answer()
 
-    async with serving(make_world(stuck)) as runs:
-        run = await runs.start(hooked(tmp_path, [], ""), user="u1", tenant="acme")
+    async with serving(make_world(stuck)) as app:
+        run = await app.start(hooked(tmp_path, [], ""), user_id="u1", app_id="acme")
         await begun.wait()
-        await runs.cancel(run, by="boss")
-        await until(runs, run, "run.cancelled")
+        await run.cancel(by="boss")
+        await until(run, "run.cancelled")
     assert [line.split(" | ")[0] for line in lines()] == [
         "🚀 Workflow Initialized",
         "❌ Workflow Failed",
@@ -118,8 +113,9 @@ async def test_a_run_that_is_cancelled_is_told_of_so(tmp_path: Path, lines: Line
 
 async def test_a_name_cannot_forge_a_line(tmp_path: Path, lines: Lines) -> None:
     world = make_world(ScriptedEngine(LINES))
-    run = await Runs(world).start(hooked(tmp_path, [], ""), user="u\n✅ Done", tenant="acme")
-    await make_driver(world).drive(run)
+    async with Program(world) as program:
+        run = await program.start(hooked(tmp_path, [], ""), user="u\n✅ Done")
+        await program.drive(run)
     assert lines()[0].count("\n") == 0 and r'user="u\n✅ Done"' in lines()[0]
 
 
@@ -128,7 +124,8 @@ async def test_an_app_has_them_without_a_declaration(tmp_path: Path, lines: Line
     async with Loom(store="memory", engine=ScriptedEngine({"A": ["Hi."]})) as app:
         run = await app.start(folder, user_id="u1", app_id="acme")
         await run.finished()
-        await asyncio.sleep(0.05)
+        while len(lines()) < 2:  # it is told of just after the end
+            await asyncio.sleep(0)
     stamp = r"timestamp=\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
     first, last = lines()
     assert re.fullmatch(f"🚀 .* \\| user=u1 \\| app=acme \\| {stamp}", first)

@@ -3,20 +3,19 @@
 import asyncio
 import gc
 import weakref
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.support import stage
-from tests.support.hooked import LINES, answer, finish, hook, hooked, outcomes, told
+from tests.support.hooked import LINES, finish, finished, hook, hooked, outcomes, told
 from tests.support.plays import serving, until
-from tests.support.worlds import begin, make_driver, make_world
+from tests.support.programs import Program, begin, drive, make_world
 from turnloom.agents.spec import Answer, Task, ToolCall
-from turnloom.runtime.service.driver import WARM
-from turnloom.runtime.service.runs import World
 from turnloom.testing import ScriptedEngine
-from turnloom.wiring import Folders
+
+# More runs at rest than a process keeps in memory.
+MANY = 300
 
 # The second example of seed 004: a pool for one agent's turn, and a tool that asks while it has it.
 POOLED = [
@@ -58,15 +57,9 @@ def folder(tmp_path: Path) -> str:
     return hooked(tmp_path, POOLED, CODE, TOOLS)
 
 
-def restarted(world: World) -> World:
-    """The same stores in another process."""
-    return replace(world, definitions=Folders(ScriptedEngine(ASKED)))
-
-
 async def test_a_pool_lives_through_a_question(folder: str) -> None:
     world = make_world(ScriptedEngine(ASKED))
-    run = await begin(world, folder)
-    events = await finish(world, make_driver(world), run)
+    events = await finished(world, await begin(world, folder))
     assert [pool.closed for pool in stage.made()] == [1]
     assert told(events, "tool.returned")[0].result == "Yes. from pool"
     assert outcomes(events) == [
@@ -83,11 +76,9 @@ async def test_a_pool_is_made_again_after_a_restart(folder: str) -> None:
     """Only the object: what else the hook wrote stands as it is."""
     first = make_world(ScriptedEngine(ASKED))
     run = await begin(first, folder)
-    await make_driver(first).drive(run)
+    await drive(first, run)
     assert len(stage.made()) == 1
-    world = restarted(first)
-    await answer(world, run)
-    events = await finish(world, make_driver(world), run)
+    events = await finished(first, run)
     old, new = stage.made()
     assert (old.closed, new.closed) == (0, 1)
     assert told(events, "tool.returned")[0].result == "Yes. from pool"
@@ -113,21 +104,21 @@ async def test_a_pool_is_closed_when_the_run_is_cancelled_in_the_turn(tmp_path: 
         await asyncio.Event().wait()
         return Answer()
 
-    async with serving(make_world(stuck)) as runs:
-        run = await runs.start(hooked(tmp_path, POOLED, CODE), user="u1", tenant="acme")
+    async with serving(make_world(stuck)) as app:
+        run = await app.start(hooked(tmp_path, POOLED, CODE), user_id="u1", app_id="acme")
         await begun.wait()
-        await runs.cancel(run, by="boss")
-        events = [event async for event in runs.events(run)]
+        await run.cancel(by="boss")
+        events = [event async for event in run.events()]
     assert [pool.closed for pool in stage.made()] == [1]
     assert [fact.restored for fact in told(events, "lifecycle.tool_call")] == [False, False]
 
 
 async def test_a_pool_is_closed_when_the_run_is_cancelled_while_it_waits(folder: str) -> None:
-    async with serving(make_world(ScriptedEngine(ASKED))) as runs:
-        run = await runs.start(folder, user="u1", tenant="acme")
-        await until(runs, run, "run.paused")
-        await runs.cancel(run, by="boss")
-        events = [event async for event in runs.events(run)]
+    async with serving(make_world(ScriptedEngine(ASKED))) as app:
+        run = await app.start(folder, user_id="u1", app_id="acme")
+        await until(run, "run.paused")
+        await run.cancel(by="boss")
+        events = [event async for event in run.events()]
     assert [pool.closed for pool in stage.made()] == [1]
     assert [fact.restored for fact in told(events, "lifecycle.tool_call")] == [False, False]
 
@@ -135,15 +126,13 @@ async def test_a_pool_is_closed_when_the_run_is_cancelled_while_it_waits(folder:
 @pytest.mark.repeats
 async def test_a_run_with_objects_keeps_them_however_many_wait(folder: str, tmp_path: Path) -> None:
     """More runs at rest than are kept in memory."""
-    world = make_world(ScriptedEngine(ASKED))
-    driver = make_driver(world)
-    run = await begin(world, folder)
-    await driver.drive(run)
     plain = hooked(tmp_path / "plain", [], "", orchestrator="startup_mode: UserDriven")
-    for _ in range(WARM + 1):
-        await driver.drive(await begin(world, plain))
-    await answer(world, run)
-    events = await finish(world, driver, run)
+    async with Program(make_world(ScriptedEngine(ASKED))) as program:
+        run = await program.start(folder)
+        await program.drive(run)
+        for _ in range(MANY):
+            await program.drive(await program.start(plain))
+        events = await finish(program, run)
     assert [fact.restored for fact in told(events, "lifecycle.tool_call")] == [False, False]
     assert [pool.closed for pool in stage.made()] == [1]
 
@@ -157,15 +146,13 @@ def drop(context_variables):
     del context_variables["one"]
 """
     hooks = [hook("before_chat", "keep"), hook("after_agent", "drop", agent="A")]
-    world = make_world(ScriptedEngine(LINES))
-    driver = make_driver(world)
-    run = await begin(world, hooked(tmp_path, hooks, code))
-    await driver.drive(run)
-    one, two = [weakref.ref(pool) for pool in stage.made()]
-    stage.clear()
-    gc.collect()
-    assert one() is None and two() is not None
-    await answer(world, run)
-    await driver.drive(run)
-    gc.collect()
-    assert two() is None
+    async with Program(make_world(ScriptedEngine(LINES))) as program:
+        run = await program.start(hooked(tmp_path, hooks, code))
+        await program.drive(run)
+        one, two = [weakref.ref(pool) for pool in stage.made()]
+        stage.clear()
+        gc.collect()
+        assert one() is None and two() is not None
+        await program.answer(run, "Yes.")
+        gc.collect()
+        assert two() is None

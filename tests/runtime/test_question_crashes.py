@@ -21,24 +21,30 @@ pytestmark = pytest.mark.repeats
 
 CODE = """
     import asyncio
+    from tests.support import stage
     from turnloom import use_ui_tool
 
     async def slow(n: int, context_variables):
+        await stage.enter(context_variables)
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         context_variables["slow"] = context_variables.get("slow", 0) + n
         context_variables["last"] = f"slow {n}"
+        stage.point()
         return n
 
     async def fast(n: int, context_variables):
+        await stage.enter(context_variables)
         context_variables["fast"] = context_variables.get("fast", 0) + n
         context_variables["last"] = f"fast {n}"
         return n
 
-    async def fail():
+    async def fail(context_variables):
+        await stage.enter(context_variables)
         raise RuntimeError("no luck")
 
     async def confirm(topic: str, context_variables):
+        await stage.enter(context_variables)
         number = await context_variables.once("number", lambda: len(topic))
         first = await use_ui_tool("confirm", {"prompt": f"{topic} {number}?"})
         context_variables["confirmed"] = first["ok"]
@@ -46,9 +52,11 @@ CODE = """
         return [first["ok"], second["ok"]]
 
     async def greet(context_variables):
+        await stage.enter(context_variables)
         context_variables["name"] = await use_ui_tool("name", {"prompt": "Your name?"})
 
     async def check(context_variables):
+        await stage.enter(context_variables)
         return await use_ui_tool("check", {"prompt": "Go on?"})
     """
 ROUNDS = [
@@ -156,10 +164,10 @@ async def test_a_kill_at_every_single_point_changes_nothing(folder: str) -> None
         assert set(lives.keys) == set(whole.keys)
 
 
-async def test_a_kill_at_every_third_point_of_a_run_on_disk(folder: str, tmp_path: Path) -> None:
+async def test_a_kill_of_a_run_on_disk(folder: str, tmp_path: Path) -> None:
     whole = Lives(folder, person)
     undisturbed = await whole.live()
-    for points in range(0, whole.passed, 3):
+    for points in range(0, whole.passed, 8):
         store = SqliteStore(tmp_path / f"{points}.db", codec())
         try:
             events = await Lives(folder, person, store).live(points)
@@ -169,6 +177,6 @@ async def test_a_kill_at_every_third_point_of_a_run_on_disk(folder: str, tmp_pat
 
 
 @settings(max_examples=20)
-@given(kills=st.lists(st.integers(0, 90), max_size=5))
+@given(kills=st.lists(st.integers(0, 90), min_size=2, max_size=5))
 def test_any_sequence_of_kills(folder: str, kills: list[int]) -> None:
     check_whole(asyncio.run(Lives(folder, person).live(*kills)))

@@ -1,18 +1,15 @@
 """Objects after a restart: hooks whose scope is open make theirs again, and write nothing else."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support import stage
-from tests.support.hooked import answer, calls, finish, hook, hooked, outcomes, told
-from tests.support.worlds import begin, make_driver, make_world
+from tests.support.hooked import calls, finish, finished, hook, hooked, outcomes, told
+from tests.support.programs import Program, begin, drive, make_world
 from turnloom.agents.spec import Answer, ToolCall
-from turnloom.runtime.service.runs import World
 from turnloom.testing import ScriptedEngine
-from turnloom.wiring import Folders
 
 TOOLS = [{"agent": "A", "file": "h.py", "function": "query", "tool_type": "UI_Tool"}]
 ASKED = {"A": [Answer(calls=(ToolCall("query"),)), "Got it."], "B": ["Bye."]}
@@ -21,11 +18,6 @@ ASKED = {"A": [Answer(calls=(ToolCall("query"),)), "Got it."], "B": ["Bye."]}
 @pytest.fixture(autouse=True)
 def clear_stage() -> None:
     stage.clear()
-
-
-def restarted(world: World) -> World:
-    """The same stores in another process."""
-    return replace(world, definitions=Folders(ScriptedEngine(ASKED)))
 
 
 async def test_a_hook_that_runs_again_makes_objects_and_writes_nothing(tmp_path: Path) -> None:
@@ -54,10 +46,8 @@ def tell(context_variables):
     lines: dict[str, Any] = {"A": ["Hello?"], "B": ["Bye."]}
     first = make_world(ScriptedEngine(lines))
     run = await begin(first, hooked(tmp_path, hooks, code))
-    await make_driver(first).drive(run)
-    world = replace(first, definitions=Folders(ScriptedEngine(lines)))
-    await answer(world, run)
-    events = await finish(world, make_driver(world), run)
+    await drive(first, run)
+    events = await finished(first, run)
     assert outcomes(events)[-1] == ("tell", "success", [1, "a text", "pool"])
     assert [fact.hook for fact in told(events, "lifecycle.tool_call") if fact.restored] == ["start"]
 
@@ -88,12 +78,10 @@ async def query(): return [await use_ui_tool("query"), await use_ui_tool("query"
     ]
     first = make_world(ScriptedEngine(ASKED))
     run = await begin(first, hooked(tmp_path, hooks, code, TOOLS))
-    await make_driver(first).drive(run)
+    await drive(first, run)
     stage.marks.clear()
-    world = restarted(first)
-    await answer(world, run)
     stage.marks.append("frail")
-    events = await finish(world, make_driver(world), run)
+    events = await finished(first, run)
     assert stage.marks[1:] == ["chat", "frail", "turn"]
     assert events[-1].kind == "run.finished"
     assert outcomes(events)[-1] == ("used", "success", ["chat", "chat/turn"])
@@ -113,10 +101,8 @@ def look(context_variables):
     tools = [{"agent": "A", "file": "h.py", "function": "query"}]
     first = make_world(ScriptedEngine(ASKED))
     run = await begin(first, hooked(tmp_path, hooks, code, tools))
-    await make_driver(first).drive(run)
-    world = restarted(first)
-    await answer(world, run)
-    events = await finish(world, make_driver(world), run)
+    await drive(first, run)
+    events = await finished(first, run)
     assert outcomes(events)[-1] == ("look", "success", [])
     assert all(not fact.restored for fact in told(events, "lifecycle.tool_call"))
 
@@ -133,14 +119,12 @@ async def query(context_variables):
     tools = [{"agent": "B", "file": "h.py", "function": "query", "tool_type": "UI_Tool"}]
     lines: dict[str, Any] = {"A": ["Hello?"], "B": [Answer(calls=(ToolCall("query"),)), "Bye."]}
     first = make_world(ScriptedEngine(lines))
-    run = await begin(first, hooked(tmp_path, [hook("before_agent", "allocate")], code, tools))
-    driver = make_driver(first)
-    await driver.drive(run)
-    await answer(first, run)
-    await driver.drive(run)
-    world = replace(first, definitions=Folders(ScriptedEngine(lines)))
-    await answer(world, run)
-    events = await finish(world, make_driver(world), run)
+    folder = hooked(tmp_path, [hook("before_agent", "allocate")], code, tools)
+    async with Program(first) as program:
+        run = await program.start(folder)
+        await program.drive(run)
+        await program.answer(run, "Yes.")
+    events = await finished(first, run)
     assert told(events, "tool.returned")[0].result == "pool 2"
     assert calls(events)[-1] == ("before_agent", "B", "allocate")
     assert [fact.restored for fact in told(events, "lifecycle.tool_call")] == [False, False, True]
@@ -181,13 +165,10 @@ def tell(context_variables):
     }
     lines: dict[str, Any] = {"A": ["a"], "B": ["b"], "C": ["c"]}
     one = make_world(ScriptedEngine(lines))
-    run = await begin(one, hooked(tmp_path, hooks, code, **three))
-    here = make_driver(one)
-    await here.drive(run)
-    await answer(one, run)
-    there = replace(one, definitions=Folders(ScriptedEngine(lines)))
-    await make_driver(there).drive(run)
-    await answer(one, run)
-    events = await finish(one, here, run)
+    async with Program(one) as here, Program(one) as there:
+        run = await here.start(hooked(tmp_path, hooks, code, **three))
+        await here.drive(run)
+        await there.answer(run, "Yes.")
+        events = await finish(here, run)
     assert events[-1].kind == "run.finished"
     assert outcomes(events)[-1] == ("tell", "success", "none")

@@ -9,15 +9,12 @@ from typing import Any
 import pytest
 
 from tests.support.folders import write_folder
-from tests.support.worlds import make_driver, make_world
+from tests.support.programs import Program, begin, drive, make_world
 from turnloom import Loom
 from turnloom.adapters.functions import FunctionEngine
 from turnloom.adapters.scripted import ScriptedEngine
 from turnloom.agents.spec import Answer, Engine, Task, ToolCall
-from turnloom.runtime.service.driver import Driver, Listeners
-from turnloom.runtime.service.runs import Runs
 from turnloom.runtime.spec import Delta
-from turnloom.variables.service import ContextSource
 
 # An agent with a tool, one whose word may be hidden, one that knows a secret, one nobody sees, and
 # one whose words a hook changes.
@@ -58,7 +55,6 @@ async def heard(tmp_path: Path, engine: Engine) -> Sequence[Delta]:
     """What a listener hears of a run to its end."""
     folder = write_folder(tmp_path, FILES)
     world = make_world(engine, env={"TOKEN": "secret-word"})
-    context = ContextSource(world.environment, world.documents)
     pieces: list[Delta] = []
     here = threading.get_ident()
 
@@ -66,11 +62,11 @@ async def heard(tmp_path: Path, engine: Engine) -> Sequence[Delta]:
         assert threading.get_ident() == here
         pieces.append(delta)
 
-    chance = (world.clock, world.entropy)
-    driver = Driver(world.stores, chance, world.definitions, context, Listeners(hear))
-    run = await Runs(world).start(folder, user="u1", tenant="acme")
-    await driver.drive(run)
-    assert (await world.stores.log.read(run))[-1].kind == "run.finished"
+    async with Program(world) as program:
+        run = await program.start(folder)
+        with program.app.run(run).listening(hear):
+            await program.drive(run)
+    assert (await world.read(run))[-1].kind == "run.finished"
     return pieces
 
 
@@ -162,6 +158,6 @@ async def test_who_comes_late_hears_the_answer_from_its_beginning(tmp_path: Path
 
 async def test_without_a_listener_nothing_is_different(tmp_path: Path) -> None:
     world = make_world(script(Open=["Hello."]), env={"TOKEN": "secret-word"})
-    run = await Runs(world).start(write_folder(tmp_path, FILES), user="u1", tenant="acme")
-    await make_driver(world).drive(run)
-    assert (await world.stores.log.read(run))[-1].kind == "run.finished"
+    run = await begin(world, write_folder(tmp_path, FILES))
+    await drive(world, run)
+    assert (await world.read(run))[-1].kind == "run.finished"

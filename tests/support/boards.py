@@ -4,7 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import wraps
 from typing import Any
@@ -12,31 +12,23 @@ from typing import Any
 import msgspec
 
 from tests.support.plays import every
-from tests.support.worlds import make_world
+from tests.support.world import PATIENCE
+from turnloom import Board, Event, Loom
 from turnloom.adapters.inline import InlineScheduler
 from turnloom.adapters.memory import MemoryStore
-from turnloom.app import Board
-from turnloom.assembly.spec.means import no_search
-from turnloom.log.ports import Clock
-from turnloom.log.spec import Event
 from turnloom.runtime.logic import codec
-from turnloom.runtime.ports import Drive
-from turnloom.runtime.service.driver import Stores
-from turnloom.runtime.service.runs import Runs
 from turnloom.testing import (
     CrashingArtifacts,
     CrashingBeliefs,
     CrashingInbox,
     CrashingLog,
     FakeClock,
+    FakeDocuments,
     FakeEntropy,
+    FakeEnvironment,
     Fuse,
     Killed,
 )
-from turnloom.wiring import Folders, assemble
-from turnloom.wiring.boards import Boards
-from turnloom.wiring.flows import Flows
-from turnloom.wiring.parts import Definitions
 
 # What a program does with its board; done again after a kill, it does what is left to do.
 Script = Callable[[Board], Awaitable[None]]
@@ -44,7 +36,10 @@ Script = Callable[[Board], Awaitable[None]]
 
 @dataclass
 class Place:
-    """What outlives a process: its stores, and time."""
+    """What outlives a process: its stores, and time.
+
+    `artifacts` and `beliefs` are given if they are kept elsewhere than the log.
+    """
 
     store: Any = field(default_factory=lambda: MemoryStore(codec()))
     artifacts: Any = None
@@ -52,30 +47,71 @@ class Place:
     clock: FakeClock = field(default_factory=FakeClock)
     entropy: FakeEntropy = field(default_factory=FakeEntropy)
 
-    def stores(self, fuse: Fuse) -> Stores:
-        """The stores as a process has them that may be killed at each write; if artifacts are kept
-        elsewhere than the log, at each write there; and at each outcome that beliefs are told of
-        that are kept elsewhere."""
-        store, log, inbox = self.store, self.store.log, self.store.inbox
-        if self.artifacts is None:
-            log, inbox = CrashingLog(log, fuse), CrashingInbox(inbox, fuse)
-        artifacts = CrashingArtifacts(self.artifacts or store.artifacts, fuse)
-        beliefs = CrashingBeliefs(self.beliefs, fuse) if self.beliefs else store.beliefs
-        return Stores(log, inbox, store.claims, store.snapshots, artifacts, beliefs, store.results)
-
     async def logs(self) -> dict[str, list[Event]]:
-        """The logs of all runs, the first one first."""
+        """The logs of all runs, the first one first; plans are no runs."""
         ends = reversed(await self.store.log.ends())
-        return {first.run: list(await self.store.log.read(first.run)) for first, _ in ends}
+        return {
+            first.run: list(await self.store.log.read(first.run))
+            for first, _ in ends
+            if first.data.form != "plan"
+        }
+
+
+class CrashingStore:
+    """The stores of a place, whose process may be killed at each write: to log and inbox; if
+    artifacts are kept elsewhere, only to those; if beliefs are, to those as well."""
+
+    def __init__(self, place: Place, fuse: Fuse) -> None:
+        self._store = store = place.store
+        self.log, self.inbox, self.beliefs = store.log, store.inbox, store.beliefs
+        if place.artifacts is None:
+            self.log, self.inbox = CrashingLog(store.log, fuse), CrashingInbox(store.inbox, fuse)
+        self.artifacts = CrashingArtifacts(place.artifacts or store.artifacts, fuse)
+        if place.beliefs is not None:
+            self.beliefs = CrashingBeliefs(place.beliefs, fuse)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+
+class MortalScheduler(InlineScheduler):
+    """A scheduler whose process does nothing any more once a drive was killed."""
+
+    def __init__(self, clock: FakeClock, died: asyncio.Event) -> None:
+        super().__init__(clock)
+        self._died = died
+
+    async def serve(
+        self,
+        drive: Callable[[str], Awaitable[datetime | None]],
+        *,
+        slots: int,
+        limits: Mapping[str, int],
+    ) -> None:
+        async def mortal(run: str) -> datetime | None:
+            try:
+                return await drive(run)
+            except Killed:
+                self._died.set()
+                return await asyncio.get_running_loop().create_future()
+
+        await super().serve(mortal, slots=slots, limits=limits)
+
+
+class IdleScheduler(InlineScheduler):
+    """A scheduler of a process that leaves all driving to others."""
+
+    async def serve(self, drive: Any, *, slots: int, limits: Mapping[str, int]) -> None:
+        await asyncio.get_running_loop().create_future()
 
 
 @dataclass
 class Process:
     """One life of a process with a board, to be declared."""
 
+    app: Loom
     board: Board
-    runs: Runs
-    scheduler: "MortalScheduler"
+    died: asyncio.Event
     fuse: Fuse
 
     def mortal(self, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -91,74 +127,59 @@ class Process:
         return called
 
 
-class MortalScheduler(InlineScheduler):
-    """A scheduler whose process does nothing any more once a drive was killed."""
+def begin_process(
+    place: Place, fuse: Fuse | None = None, *, idle: bool = False, **declared: Any
+) -> Process:
+    """A process that has just started; `declared` is what its board declares.
 
-    def __init__(self, clock: Clock) -> None:
-        super().__init__(clock)
-        self.died = asyncio.Event()
-
-    async def serve(self, drive: Drive, *, slots: int, limits: Mapping[str, int]) -> None:
-        async def mortal(run: str) -> datetime | None:
-            try:
-                return await drive(run)
-            except Killed:
-                self.died.set()
-                return await asyncio.get_running_loop().create_future()
-
-        await super().serve(mortal, slots=slots, limits=limits)
-
-
-def begin_process(place: Place, fuse: Fuse | None = None, **declared: Any) -> Process:
-    """A process that has just started."""
-    fuse = fuse or Fuse()
-    boards = Boards(None, declared.pop("search", no_search))
-    definitions: Any = Definitions(Folders(), boards, Flows(None), place.store.log)
-    base = replace(make_world(store=place.store), clock=place.clock, entropy=place.entropy)
-    scheduler = MortalScheduler(place.clock)
-    stores = place.stores(fuse)
-    world = replace(base, stores=stores, definitions=definitions, scheduler=scheduler)
-    runs = Runs(world)
-    parts = replace(
-        assemble({"store": "memory"}),
-        artifacts=stores.artifacts,
-        definitions=definitions,
-        boards=boards,
-        runs=runs,
+    One that is `idle` publishes, and drives nothing.
+    """
+    fuse, died = fuse or Fuse(), asyncio.Event()
+    scheduler = IdleScheduler(place.clock) if idle else MortalScheduler(place.clock, died)
+    store: Any = CrashingStore(place, fuse)
+    app = Loom(
+        store=store,
+        clock=place.clock,
+        entropy=place.entropy,
+        environment=FakeEnvironment(),
+        documents=FakeDocuments(),
+        scheduler=scheduler,
+        slots=10,
     )
-    variables, hooks = declared.pop("variables", {}), declared.pop("hooks", ())
-    guards = declared.pop("guards", None)
-    declaration = parts.declare_board("board", 100, variables, hooks, guards)
-    own = runs.board("board", lambda: boards.load("board"), user="u1", tenant="acme")
-    return Process(Board(declaration, own, parts, lambda: runs), runs, scheduler, fuse)
+    board = app.board(user_id="u1", app_id="acme", max_turns=100, **declared)
+    return Process(app, board, died, fuse)
+
+
+async def go_round(times: int = 200) -> None:
+    """Let everything happen that waits for nothing but its turn in the event loop."""
+    for _ in range(times):
+        await asyncio.sleep(0)
 
 
 @asynccontextmanager
 async def serving(process: Process) -> AsyncIterator[Board]:
     """A process that drives its runs."""
-    task = asyncio.create_task(process.runs.serve(10))
-    try:
+    async with process.app:
         yield process.board
-    finally:
-        task.cancel()
-        await asyncio.wait({task})
 
 
 async def live(process: Process, script: Script) -> bool:
     """Let a process do what its script says; whether it lived to its end."""
     acting = asyncio.ensure_future(script(process.board))
-    driving = asyncio.create_task(process.runs.serve(10))
-    dying = asyncio.create_task(process.scheduler.died.wait())
-    await asyncio.wait({acting, driving, dying}, return_when=asyncio.FIRST_COMPLETED)
-    is_dead = process.scheduler.died.is_set()
-    for task in (acting, driving, dying):
-        task.cancel()
-    for ended in await asyncio.gather(acting, driving, dying, return_exceptions=True):
-        is_dead = is_dead or isinstance(ended, Killed)
-        is_error = isinstance(ended, BaseException)
-        if is_error and not is_dead and not isinstance(ended, asyncio.CancelledError):
-            raise ended
-    return not is_dead
+    dying = asyncio.ensure_future(process.died.wait())
+    try:
+        async with asyncio.timeout(PATIENCE):
+            await asyncio.wait({acting, dying}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        is_dead = process.died.is_set()
+        acting.cancel()
+        dying.cancel()
+        await asyncio.wait({acting, dying})
+        await process.app.aclose()
+    error = None if acting.cancelled() else acting.exception()
+    if error and not is_dead and not isinstance(error, Killed):
+        raise error
+    return not (is_dead or error)
 
 
 def tales(logs: Mapping[str, Sequence[Event]]) -> dict[str, dict[str, list[Any]]]:

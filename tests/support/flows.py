@@ -1,38 +1,41 @@
-"""Runs of flows over several lives of a process, each killed somewhere, the last one not."""
+"""Runs of flows over several lives of a program, each killed somewhere, the last one not."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from functools import cached_property
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import msgspec
 from pydantic import BaseModel
 
+from tests.support.driven import Program
 from tests.support.plays import every
-from tests.support.worlds import make_driver, make_world
-from turnloom.agents.logic.folding import open_question
-from turnloom.agents.spec import Workflow
-from turnloom.flow.logic.flows import Flow
-from turnloom.flow.logic.folding import RETRY
+from tests.support.world import World
+from turnloom import Flow, Loom, Outcome, Run
 from turnloom.log.events import ENDS
 from turnloom.log.spec import Event
-from turnloom.runtime.logic import evolve, fresh
-from turnloom.runtime.ports import Definitions
-from turnloom.runtime.service.beginnings import FlowGiven
-from turnloom.runtime.service.driver import Driver
-from turnloom.runtime.service.runs import Runs, World
-from turnloom.runtime.spec import Reply, Stop
-from turnloom.testing import CrashingInbox, CrashingLog, FakeClock, Fuse, Killed
-from turnloom.wiring import Folders
-from turnloom.wiring import parts as wired
-from turnloom.wiring.boards import Boards
-from turnloom.wiring.flows import Flows
+from turnloom.testing import Fuse, Killed
 
-# What a person says to a question: an answer, or nothing, so that time passes.
+# What a person says to a question: an answer, the end of the run, or nothing, so that time passes.
 Person = Callable[[Any], Any]
 
-# How often a run is driven before it is said to hang.
-PATIENCE = 100
+# How often a run comes to rest before it is said to hang.
+RESTS = 100
+
+# How the id of a timer begins that an attempt waits for.
+RETRY = "flow/retry/"
+
+
+@dataclass(frozen=True)
+class Cancel:
+    """A person's answer that ends the run."""
+
+    by: str
+    reason: str
+
+
+class Hangs(AssertionError):
+    """The run rests, and neither time nor a person lets it continue."""
 
 
 def nobody(question: Any) -> Any:
@@ -41,7 +44,7 @@ def nobody(question: Any) -> Any:
 
 
 class FlowLives:
-    """Runs of one flow, in one store; `fuse` is that of the process that lives now."""
+    """Runs of one flow in one world; `fuse` is that of the program that lives now."""
 
     def __init__(
         self, flow: Flow[Any], state: BaseModel, person: Person = nobody, store: Any = None
@@ -49,10 +52,9 @@ class FlowLives:
         self._flow = flow
         self._state = state
         self._person = person
-        self._base = make_world(store=store)
+        self._world = World() if store is None else World(store=store)
         self.fuse = Fuse()
-        self.clock = self._base.clock
-        assert isinstance(self.clock, FakeClock)
+        self.clock = self._world.clock
 
     async def live(self, *kills: int) -> list[Event]:
         """The log of a run after as many lives; each ends when its fuse is burnt."""
@@ -66,65 +68,77 @@ class FlowLives:
 
     async def begin(self) -> str:
         """A run begun and not yet driven."""
-        loaded = Flows(None).declare(self._flow)
-        return await self.runs().start(FlowGiven(loaded, self._state), user="u1", tenant="acme")
-
-    def driver(self) -> Driver:
-        """What drives runs in a process that has just started."""
-        return make_driver(self._world(Fuse()))
-
-    def runs(self) -> Runs:
-        """The runs as another process has them."""
-        return Runs(self._world(Fuse()))
+        async with Program(self._world, idle=True).app() as app:
+            run = await app.start(self._flow, self._state, user_id="u1", app_id="acme")
+        return run.id
 
     async def life(self, run: str, fuse: Fuse) -> list[Event]:
-        """Drive a run to its end, a person answering or time passing; its log."""
-        self.fuse = fuse
-        driver = make_driver(self._world(fuse))
-        for _ in range(PATIENCE):
-            due = await driver.drive(run)
-            events = await self.log(run)
-            if events[-1].kind in ENDS:
-                return events
-            if not await self._answer(run, events, fuse):
-                assert due is not None, "it hangs"
-                self.clock.time = max(self.clock.time, due)
-        raise AssertionError(f"it goes on for ever: {[event.id for event in events[-9:]]}")
+        """Let a program drive a run to its end, a person answering or time passing; its log.
 
-    async def _answer(self, run: str, events: Sequence[Event], fuse: Fuse) -> bool:
-        asked = open_question(events)
+        Raises:
+            Hangs: it waits for a person who does not answer.
+        """
+        self.fuse = fuse
+        program = Program(self._world, fuse)
+        async with self._know(program.app()) as app:
+            handle = await app.resume(run)
+            for _ in range(RESTS):
+                events = await self.log(run)
+                if events[-1].kind in ENDS:
+                    return events
+                due = await program.rest(handle)
+                if not await self._answer(program, handle):
+                    await self._pass_time(app, run, due)
+        raise AssertionError(f"it never ends: {[event.id for event in events[-9:]]}")
+
+    async def _pass_time(self, app: Loom, run: str, due: datetime | None) -> None:
+        ended = (await self.log(run))[-1].kind in ENDS
+        if due is None and not ended:
+            raise Hangs(run)
+        self.clock.time = max(self.clock.time, due or self.clock.time)
+        await app.resume(run)
+
+    async def _answer(self, program: Program, run: Run) -> bool:
+        asked = await run.question()
         said = self._person(asked) if asked else None
         if asked is None or said is None:
             return False
-        inbox = CrashingInbox(self._base.stores.inbox, fuse)
-        cancel = said if isinstance(said, Stop) else None
-        id = "cancel" if cancel else f"{asked.id}/answer"
-        await inbox.offer(run, id, cancel or Reply(asked.id, said, "u1"))
+        if isinstance(said, Cancel):
+            await program.do(run.cancel(by=said.by, reason=said.reason))
+        else:
+            await program.do(run.answer(asked.id, said))
         return True
+
+    async def rest(self, run: str) -> None:
+        """Let another program drive a run until it rests."""
+        program = Program(self._world)
+        async with self._know(program.app()) as app:
+            await program.rest(await app.resume(run))
+
+    async def answer(self, run: str, question: str | None, value: Any) -> None:
+        """Let another program answer that drives the run."""
+        program = Program(self._world)
+        async with self._know(program.app()) as app:
+            handle = await app.resume(run)
+            await program.do(handle.answer(question, value))
+
+    async def leave_answer(self, run: str, question: str | None, value: Any) -> None:
+        """Let another program answer that drives nothing."""
+        async with self._know(Program(self._world, idle=True).app()) as app:
+            await app.run(run).answer(question, value)
+
+    async def outcome(self, run: str) -> Outcome:
+        """What became of a run, as a program sees it that drives nothing."""
+        async with self._know(Program(self._world, idle=True).app()) as app:
+            return await app.run(run).outcome()
 
     async def log(self, run: str) -> list[Event]:
         """What the log of a run holds."""
-        return list(await self._base.stores.log.read(run))
+        return list(await self._world.store.log.read(run))
 
-    def _world(self, fuse: Fuse) -> World:
-        flows = Flows(None)
-        flows.declare(self._flow)
-        store = self._base.stores
-        definitions: Definitions = wired.Definitions(Folders(), Boards(None), flows, store.log)
-        stores = replace(store, log=CrashingLog(store.log, fuse))
-        return replace(self._base, stores=stores, definitions=definitions)
-
-    def replayed(self, events: Sequence[Event]) -> Any:
-        """What a run knows after these events."""
-        state = fresh(events[0].run, self.workflow)
-        for event in events:
-            evolve(self.workflow, state, event)
-        return state
-
-    @cached_property
-    def workflow(self) -> Workflow:
-        """The flow as something that decides."""
-        return Flows(None).declare(self._flow).workflow
+    def _know(self, app: Loom) -> Loom:
+        app.register(self._flow)
+        return app
 
 
 def undone(events: Sequence[Event]) -> list[str]:

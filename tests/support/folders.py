@@ -1,8 +1,12 @@
 """Workflow folders for tests, written where they are needed."""
 
+import json
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from textwrap import dedent
+
+from ruamel.yaml import YAML
 
 INTERVIEW = {
     "orchestrator.yaml": """
@@ -115,3 +119,16 @@ def write_folder(where: Path, files: Mapping[str, str], name: str = "Flow") -> s
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(dedent(text), "utf-8")
     return str(folder)
+
+
+def as_json(files: Mapping[str, str]) -> dict[str, str]:
+    """The same files, their YAML as JSON: that is read in a third of the time."""
+    return {
+        name.replace(".yaml", ".json"): _json(text) if name.endswith(".yaml") else text
+        for name, text in files.items()
+    }
+
+
+@cache
+def _json(text: str) -> str:
+    return json.dumps(YAML(typ="safe").load(dedent(text)))

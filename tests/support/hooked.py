@@ -5,14 +5,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.support.folders import write_folder
-from tests.support.worlds import begin, make_driver, make_world
-from turnloom.agents.spec import Engine
-from turnloom.kernel.values import Json
-from turnloom.log.spec import Event
-from turnloom.runtime.service.driver import Driver
-from turnloom.runtime.service.runs import World
-from turnloom.runtime.spec import Reply
+from tests.support.folders import as_json, write_folder
+from tests.support.programs import Program, make_world
+from tests.support.world import World
+from turnloom import Engine, Event
 from turnloom.testing import ScriptedEngine
 
 # A speaks, the user answers, B speaks, and that was it.
@@ -47,7 +43,7 @@ def hooked(
     declared = {"tools": list(tools), "lifecycle_tools": list(hooks)}
     more = {f"{name}.yaml": text for name, text in files.items()}
     texts = {**TALK, "tools.json": json.dumps(declared), **more}
-    folder = write_folder(where, texts)
+    folder = write_folder(where, as_json(texts))
     Path(folder, "h.py").write_text(CODE + code, "utf-8")
     return folder
 
@@ -82,30 +78,26 @@ def values(events: Sequence[Event]) -> dict[str, Any]:
     return {fact.name: fact.value for fact in told(events, "context.changed")}
 
 
-async def answer(world: World, run: str, value: Json = "Yes.") -> bool:
-    """Answer what the run asks; whether it does."""
-    last = (await world.stores.log.read(run))[-1]
-    if last.kind != "run.paused":
-        return False
-    question = last.data.waiting_for
-    await world.stores.inbox.offer(run, f"{question}/answer", Reply(question, value, "u1"))
-    return True
-
-
-async def finish(world: World, driver: Driver, run: str, value: Json = "Yes.") -> list[Event]:
+async def finish(program: Program, run: str, value: Any = "Yes.") -> list[Event]:
     """The log of a run that one process takes to its end, a person saying the same to all."""
-    await driver.drive(run)
-    while await answer(world, run, value):
-        await driver.drive(run)
-    return list(await world.stores.log.read(run))
+    await program.drive(run)
+    while (await program.app.log(run))[-1].kind == "run.paused":
+        await program.answer(run, value)
+    return list(await program.app.log(run))
+
+
+async def finished(world: World, run: str, value: Any = "Yes.") -> list[Event]:
+    """The log of a run that a process of its own takes to its end."""
+    async with Program(world) as program:
+        return await finish(program, run, value)
 
 
 async def play(
     folder: str,
     engine: Engine | None = None,
     env: Mapping[str, str] | None = None,
-    says: Json = "Yes.",
+    says: Any = "Yes.",
 ) -> list[Event]:
     """The log of a whole run."""
-    world = make_world(engine or ScriptedEngine(LINES), env=dict(env or {}))
-    return await finish(world, make_driver(world), await begin(world, folder), says)
+    async with Program(make_world(engine or ScriptedEngine(LINES), env=env)) as program:
+        return await finish(program, await program.start(folder), says)

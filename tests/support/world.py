@@ -1,7 +1,7 @@
 """What outlives a program in tests: its store, time, chance, environment and documents.
 
 Programs come and go over one world. Each is an app of its own, as after a restart, and may be
-killed when an event is stored.
+killed when an event is stored. `tests.support.programs` has programs that are driven by hand.
 """
 
 import asyncio
@@ -69,15 +69,22 @@ class MortalLog:
         return getattr(self._log, name)
 
 
-class MortalStore:
-    """A store whose program may be killed at an append."""
+class Refitted:
+    """A store with some of its ports replaced."""
 
-    def __init__(self, store: Any, kill: Kill | None) -> None:
+    def __init__(self, store: Any, **ports: Any) -> None:
         self._store = store
-        self.log = MortalLog(store.log, kill)
+        vars(self).update(ports)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
+
+
+class MortalStore(Refitted):
+    """A store whose program may be killed at an append."""
+
+    def __init__(self, store: Any, kill: Kill | None) -> None:
+        super().__init__(store, log=MortalLog(store.log, kill))
 
 
 class MortalScheduler(InlineScheduler):
@@ -104,6 +111,10 @@ class MortalScheduler(InlineScheduler):
         await super().serve(mortal, slots=slots, limits=limits)
 
 
+# What a world gives its apps.
+_DOORS = ("store", "clock", "entropy", "environment", "documents", "engine")
+
+
 @dataclass
 class World:
     """What outlives a program."""
@@ -112,24 +123,28 @@ class World:
     clock: FakeClock = field(default_factory=FakeClock)
     entropy: FakeEntropy = field(default_factory=FakeEntropy)
     environment: FakeEnvironment = field(default_factory=FakeEnvironment)
-    documents: FakeDocuments = field(default_factory=FakeDocuments)
+    documents: Any = field(default_factory=FakeDocuments)
+    engine: Any = None
+    collections: Mapping[type, Any] = field(default_factory=dict[type, Any])
 
     def app(self, kill: Kill | None = None, *, skips: bool = False, **settings: Any) -> Loom:
         """An app of a program that has just started."""
-        return Loom(
-            store=MortalStore(self.store, kill),
-            clock=self.clock,
-            entropy=self.entropy,
-            environment=self.environment,
-            documents=self.documents,
-            scheduler=MortalScheduler(self.clock, skips=skips),
-            **settings,
-        )
+        scheduler = MortalScheduler(self.clock, skips=skips)
+        settings.setdefault("store", MortalStore(self.store, kill))
+        return self.open(scheduler=scheduler, **settings)
+
+    def open(self, **settings: Any) -> Loom:
+        """An app with these settings, and else with what this world has."""
+        given = {name: getattr(self, name) for name in _DOORS}
+        app = Loom(**{**given, **settings})
+        for collection, search in self.collections.items():
+            app.register(collection, search)
+        return app
 
     async def live(self, script: Script, kill: Kill | None = None, **settings: Any) -> bool:
         """Let a program do what its script says; whether it lived to its end."""
-        app = self.app(kill, **settings)
-        log = app._objects["store"].log
+        store = MortalStore(self.store, kill)
+        app, log = self.app(store=store, **settings), store.log
         acting = asyncio.ensure_future(script(app))
         dying = asyncio.ensure_future(log.died.wait())
         try:
@@ -150,6 +165,10 @@ class World:
         for kill in kills:
             assert not await self.live(script, kill, **settings), f"nobody was killed: {kill}"
         assert await self.live(script, **settings)
+
+    async def read(self, run: str) -> list[Event]:
+        """The log of a run."""
+        return list(await self.store.log.read(run))
 
     async def logs(self) -> dict[str, list[Event]]:
         """The logs of all runs, the first one first; plans are no runs."""

@@ -149,6 +149,10 @@ class CrashingArtifacts:
         """What opens next."""
         return await self._artifacts.upcoming(now, limit)
 
+    async def consumptions(self, ids: Sequence[str]) -> Sequence[Consumption]:
+        """Who took what."""
+        return await self._artifacts.consumptions(ids)
+
 
 class CrashingBeliefs:
     """Beliefs whose user may be killed before and after outcomes are added."""
