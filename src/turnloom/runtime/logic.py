@@ -263,6 +263,11 @@ def _on_cancel(state: RunState, event: Event) -> None:
     state.status = "running"
 
 
+def _on_paused(state: RunState, event: Event) -> None:
+    fact: runs.RunPaused = event.data
+    state.status, state.paused_for = "paused", fact.waiting_for
+
+
 def _on_resumed(state: RunState, event: Event) -> None:
     state.status = "paused" if state.questions else "running"
 
@@ -298,7 +303,7 @@ def _status(status: str) -> Callable[[RunState, Event], None]:
 _FOLDS: dict[type, Callable[[RunState, Any], None]] = {
     **AGENT_FOLDS,
     runs.RunStarted: _on_started,
-    runs.RunPaused: _status("paused"),
+    runs.RunPaused: _on_paused,
     runs.RunResumed: _on_resumed,
     runs.RunFinished: _status("finished"),
     runs.RunFailed: _status("failed"),

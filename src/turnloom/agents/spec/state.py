@@ -59,7 +59,8 @@ class RunState(msgspec.Struct):
     that not everybody may read all that was said. `open` has the turns being taken, by number, and
     `steps` those of a flow; `chat` what is on record of calls outside turns, by id; `ephemeral`
     which values live in memory only, and which call wrote each; `ending` what hooks after the chat
-    were told first; `questions` those that are open, by id; `begun` that a turn or a step was
+    were told first; `questions` those that are open, by id, and `paused_for` the one that the
+    run last paused for; `begun` that a turn or a step was
     begun; `unguarded` that guards have no say any more; `guards` what guards know of it, if there
     are any.
     """
@@ -93,6 +94,7 @@ class RunState(msgspec.Struct):
     open: dict[int, OpenTurn] = {}
     steps: dict[int, OpenTurn] = {}
     questions: dict[str, Question] = {}
+    paused_for: str = ""
     cancel: CancelRequested | None = None
     begun: bool = False
     unguarded: bool = False

@@ -70,8 +70,12 @@ def park(journal: Journal) -> None:
     if state.status in ENDED or not journal.is_open:
         return
     question, at = state.question, due(journal.workflow, state)
-    fact = RunPaused(question.id if question else "", at)
-    journal.record(f"rest@{state.position}", fact, cause=question.seq if question else None)
+    if question is None:
+        journal.record(f"rest@{state.position}", RunPaused("", at))
+        return
+    is_first = state.paused_for != question.id
+    id = f"{question.id}/wait" if is_first else f"{question.id}/wait@{state.position}"
+    journal.record(id, RunPaused(question.id, at), cause=question.seq)
 
 
 def put_on_record(journal: Journal, id: str, message: Message) -> None:

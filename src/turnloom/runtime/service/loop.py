@@ -172,13 +172,19 @@ class Loop:
         except Waiting:
             self._parked.add(work.key)
         except asyncio.CancelledError:
-            current = asyncio.current_task()
-            if current is None or current.cancelling():
+            if not self._cancelled_itself(work):
                 raise
             await self._half.fail(work, "it cancelled its own task")
         await self._live.selections.settle()
         if len(self._tasks) > 1:  # the others may take long
             await self._journal.commit()
+
+    def _cancelled_itself(self, work: Work) -> bool:
+        """Whether nobody else interrupts work: what the loop interrupts is dropped first."""
+        if work.key in self._tasks:
+            return True
+        current = asyncio.current_task()
+        return current is not None and not current.cancelling()
 
     async def _wait(self) -> None:
         """Wait for the first end, mail or timer."""
