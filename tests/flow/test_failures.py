@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.flow.scenes import SOON, Sees, Work, facts, failing, flow_of, kinds, note, play, taken
-from tests.support.driven import Program
+from tests.support.programs import Program
 from tests.support.world import World
 from turnloom import Flow, FlowFailed, Loom, Path, Retry, Run, StepContext
 from turnloom.flow.spec.nodes import StepNode
@@ -70,54 +70,49 @@ async def test_what_an_attempt_does_to_its_state_is_not_seen_by_the_next(app: Lo
     assert seen == [["a"], ["a"]]
 
 
-async def test_attempts_wait_longer_each_time_but_not_for_ever() -> None:
-    step, world = Sees(fails=4), World()
-    flow = flow_of(step, retry=Retry(4, delay=10, factor=3, max_delay=60, jitter=False))
-    program = Program(world)
-    async with program.app() as app:
-        run = await app.start(flow)
-        for attempt, seconds in enumerate((10, 30, 60, 60), 1):
-            assert await delay(program, run, world) == seconds
-            world.clock.advance(timedelta(seconds=seconds - 1))
-            await app.resume(run.id)
-            assert await delay(program, run, world) == 1
-            assert len(step.states) == attempt
-            world.clock.advance(timedelta(seconds=1))
-            await app.resume(run.id)
-        assert (await run.outcome()).status == "finished" and len(step.states) == 5
-
-
 async def delay(program: Program, run: Run, world: World) -> float:
-    """For how long a run rests."""
-    due = await program.rest(run)
+    """For how long a run rests once it was driven."""
+    due = await program.drive(run.id)
     assert due is not None
     return (due - world.clock.now()).total_seconds()
 
 
+async def test_attempts_wait_longer_each_time_but_not_for_ever() -> None:
+    step, world = Sees(fails=4), World()
+    flow = flow_of(step, retry=Retry(4, delay=10, factor=3, max_delay=60, jitter=False))
+    async with Program(world) as program:
+        run = await program.app.start(flow)
+        for attempt, seconds in enumerate((10, 30, 60, 60), 1):
+            assert await delay(program, run, world) == seconds
+            world.clock.advance(timedelta(seconds=seconds - 1))
+            assert await delay(program, run, world) == 1
+            assert len(step.states) == attempt
+            world.clock.advance(timedelta(seconds=1))
+        await program.drive(run.id)
+        assert (await run.outcome()).status == "finished" and len(step.states) == 5
+
+
 async def test_however_often_a_delay_grows_it_can_be_said() -> None:
     step, world = Sees(fails=4), World()
-    program = Program(world)
-    async with program.app() as app:
-        run = await app.start(flow_of(step, retry=Retry(4, delay=10, factor=1e200, jitter=False)))
-        longest = Retry(4).max_delay
+    longest = Retry(4).max_delay
+    async with Program(world) as program:
+        flow = flow_of(step, retry=Retry(4, delay=10, factor=1e200, jitter=False))
+        run = await program.app.start(flow)
         for seconds in (10, longest, longest, longest):
             assert await delay(program, run, world) == seconds
             world.clock.advance(timedelta(seconds=seconds))
-            await app.resume(run.id)
+        await program.drive(run.id)
         assert (await run.outcome()).status == "finished"
 
 
 async def test_chance_takes_off_up_to_half_of_a_delay() -> None:
     world = World()
-    program = Program(world)
-    async with program.app() as app:
-        run = await app.start(flow_of(Sees(fails=1), retry=Retry(1, delay=40)))
+    async with Program(world) as program:
+        run = await program.app.start(flow_of(Sees(fails=1), retry=Retry(1, delay=40)))
         seconds = await delay(program, run, world)
         assert 20 <= seconds <= 40
-        (retried,) = await facts(app, run.id, "step.retried")
-        assert (retried.due - world.clock.now()).total_seconds() == seconds
-        world.clock.advance(timedelta(seconds=40))
-        await app.resume(run.id)
+        world.clock.advance(timedelta(seconds=seconds))
+        await program.drive(run.id)
         assert (await run.outcome()).status == "finished"
 
 
