@@ -1,10 +1,11 @@
 """Programs with one mistake each: those that build flows, from `mistakes.txt`, and others.
 
-A case is a head `=== CODE words that are said`, and then lines of Python after the prelude; in the
-place of a code, `nothing` says that all is right. The line that is to be named ends with the mark
-`# <--`. A line that begins with `##` is a heading.
+A case is a head `=== CODE title`, and then lines of Python after the prelude; in the place of a
+code, `nothing` says that all is right. Values in the title are told, in whatever words. The line
+that is to be named ends with the mark `# <--`. A line that begins with `##` is a heading.
 """
 
+import re
 from pathlib import Path
 from typing import NamedTuple
 
@@ -57,14 +58,22 @@ def begun(**settings): return Flow("flow", State, **settings).start_with(load)
 FILE = Path(__file__).with_name("mistakes.txt")
 MARK = "# <--"
 
+# 'a value', `a name`, <an object>, A.field, a number.
+VALUE = re.compile(r"('[^']*')|`([^`…=]+)[…=]*`?|(<[^>]+)|\b([A-Z]\w*\.\w+)|(-?\b\d[\d.]*\b)")
+
 
 class Mistake(NamedTuple):
-    """A program with one mistake: the code and the words that are said, and the line."""
+    """A program with one mistake: the code that is told, a title, and the line."""
 
     code: str
     says: str
     line: int
     text: str
+
+    @property
+    def values(self) -> list[str]:
+        """What of the title is to be found in what is told: names, quoted values and numbers."""
+        return [next(filter(None, found)) for found in VALUE.findall(self.says)]
 
 
 def mistakes(file: Path = FILE, prelude: str = PRELUDE) -> list[Mistake]:

@@ -90,7 +90,7 @@ async def test_a_rejection_without_a_path_fails_the_flow(app: Loom) -> None:
     outcome = await decide(run, {"decision": "reject", "instructions": "too long"})
     assert outcome.status == "failed" and outcome.failure is not None
     assert outcome.failure.error == "ApprovalRejected"
-    assert outcome.failure.message == "'boss' did not approve: too long"
+    assert "'boss'" in outcome.failure.message and "too long" in outcome.failure.message
 
 
 async def test_an_option_of_ones_own_approves_or_rejects_as_it_says(app: Loom) -> None:
@@ -119,8 +119,10 @@ async def test_what_is_no_option_is_refused(app: Loom) -> None:
     waiting = await run.outcome()
     assert waiting.question is not None
     for answer in ("perhaps", {"decision": "perhaps"}, {"instructions": "go"}, 1):
-        with pytest.raises(UsageError, match="does not answer"):
+        with pytest.raises(UsageError) as refused:
             await run.answer(waiting.question.id, answer)
+        assert repr(waiting.question.id) in str(refused.value)
+    assert not await facts(app, run.id, "question.answered")
 
 
 # ------------------------------------------------------------------ time
@@ -263,19 +265,14 @@ async def test_context_that_cannot_be_said_fails_the_flow(app: Loom) -> None:
     assert outcome.failure is not None and outcome.failure.error == "ZeroDivisionError"
 
 
-@pytest.mark.parametrize(
-    ("asking", "told"),
-    [
-        ({"context": lambda invoice: invoice.colour}, "the context of approval 'release'"),
-        ({}, "approval 'release'"),
-    ],
-)
-async def test_what_failed_of_an_approval_is_told(app: Loom, asking: Any, told: str) -> None:
+@pytest.mark.parametrize("asking", [{"context": lambda invoice: invoice.colour}, {}])
+async def test_what_failed_of_an_approval_is_told(app: Loom, asking: Any) -> None:
     flow = flow_of(note("a")).await_approval("boss", name="release", **asking)
     outcome = await play(app, flow.finally_(note("end")))
     if outcome.question is not None:
         run = app.run(outcome.run_id)
         await run.answer(None, "reject")
         outcome = await run.outcome()
-    assert outcome.failure is not None and outcome.failure.what == told
-    assert (await app.log(outcome.run_id))[-1].data.error == f"{told} failed"
+    assert outcome.failure is not None and "'release'" in outcome.failure.what
+    assert ("context" in outcome.failure.what) == bool(asking)
+    assert outcome.failure.what in (await app.log(outcome.run_id))[-1].data.error

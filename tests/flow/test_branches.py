@@ -40,7 +40,7 @@ async def test_a_value_without_a_path_goes_on_where_the_paths_would_be_one_again
 async def test_a_value_without_a_path_fails_where_nothing_follows(app: Loom) -> None:
     outcome = await play(app, branching(), Work(text="c"))
     assert outcome.status == "failed" and outcome.failure is not None
-    assert outcome.failure.message == "No path of 'branch' is for 'c'."
+    assert "'branch'" in outcome.failure.message and "'c'" in outcome.failure.message
 
 
 async def test_a_path_that_completes_ends_the_flow(app: Loom) -> None:

@@ -1,14 +1,14 @@
 """What failing steps lead to: attempts, handlers, compensation, the end."""
 
 import asyncio
-from contextlib import aclosing
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from tests.flow.scenes import SOON, Sees, Work, facts, failing, flow_of, kinds, note, play, taken
-from tests.support.timed import Timed
+from tests.support.programs import Program
+from tests.support.world import World
 from turnloom import Flow, FlowFailed, Loom, Path, Retry, Run, StepContext
 from turnloom.flow.spec.nodes import StepNode
 
@@ -70,47 +70,50 @@ async def test_what_an_attempt_does_to_its_state_is_not_seen_by_the_next(app: Lo
     assert seen == [["a"], ["a"]]
 
 
-async def test_attempts_wait_longer_each_time_but_not_for_ever(timed: Timed) -> None:
-    step = Sees(fails=4)
+async def delay(program: Program, run: Run, world: World) -> float:
+    """For how long a run rests once it was driven."""
+    due = await program.drive(run.id)
+    assert due is not None
+    return (due - world.clock.now()).total_seconds()
+
+
+async def test_attempts_wait_longer_each_time_but_not_for_ever() -> None:
+    step, world = Sees(fails=4), World()
     flow = flow_of(step, retry=Retry(4, delay=10, factor=3, max_delay=60, jitter=False))
-    run = await timed.start(flow)
-    for attempt, seconds in enumerate((10, 30, 60, 60), 1):
-        await rests(run, attempt)
-        assert len(step.states) == attempt
-        timed.clock.advance(timedelta(seconds=seconds - 1))
-        await timed.resume(run.id)
-        await asyncio.sleep(0.05)
-        assert len(step.states) == attempt
-        timed.clock.advance(timedelta(seconds=1))
-        await timed.resume(run.id)
-    assert (await run.outcome()).status == "finished" and len(step.states) == 5
+    async with Program(world) as program:
+        run = await program.app.start(flow)
+        for attempt, seconds in enumerate((10, 30, 60, 60), 1):
+            assert await delay(program, run, world) == seconds
+            world.clock.advance(timedelta(seconds=seconds - 1))
+            assert await delay(program, run, world) == 1
+            assert len(step.states) == attempt
+            world.clock.advance(timedelta(seconds=1))
+        await program.drive(run.id)
+        assert (await run.outcome()).status == "finished" and len(step.states) == 5
 
 
-async def test_however_many_attempts_there_are_a_delay_can_be_said(app: Loom) -> None:
-    step = Sees(fails=1100)
-    assert (await app.run(flow_of(step, retry=1100), Work())).status == "finished"
-    assert len(step.states) == 1101
+async def test_however_often_a_delay_grows_it_can_be_said() -> None:
+    step, world = Sees(fails=4), World()
+    longest = Retry(4).max_delay
+    async with Program(world) as program:
+        flow = flow_of(step, retry=Retry(4, delay=10, factor=1e200, jitter=False))
+        run = await program.app.start(flow)
+        for seconds in (10, longest, longest, longest):
+            assert await delay(program, run, world) == seconds
+            world.clock.advance(timedelta(seconds=seconds))
+        await program.drive(run.id)
+        assert (await run.outcome()).status == "finished"
 
 
-async def rests(run: Run, retries: int) -> None:
-    """Wait until a run rests after so many attempts failed."""
-    failed = 0
-    async with asyncio.timeout(SOON), aclosing(run.events()) as events:
-        async for event in events:
-            failed += event.kind == "step.retried"
-            if failed == retries and event.kind == "run.paused":
-                return
-
-
-async def test_chance_takes_off_up_to_half_of_a_delay(timed: Timed) -> None:
-    flow = flow_of(Sees(fails=1), retry=Retry(1, delay=40))
-    run = await timed.start(flow)
-    await rests(run, 1)
-    (retried,) = await facts(timed, run.id, "step.retried")
-    assert 20 <= (retried.due - timed.clock.now()).total_seconds() <= 40
-    timed.clock.advance(timedelta(seconds=40))
-    await timed.resume(run.id)
-    assert (await run.outcome()).status == "finished"
+async def test_chance_takes_off_up_to_half_of_a_delay() -> None:
+    world = World()
+    async with Program(world) as program:
+        run = await program.app.start(flow_of(Sees(fails=1), retry=Retry(1, delay=40)))
+        seconds = await delay(program, run, world)
+        assert 20 <= seconds <= 40
+        world.clock.advance(timedelta(seconds=seconds))
+        await program.drive(run.id)
+        assert (await run.outcome()).status == "finished"
 
 
 @pytest.mark.parametrize("given", [None, 30])
@@ -142,18 +145,16 @@ async def test_a_step_that_takes_too_long_is_stopped_and_what_it_gives_late_is_n
     outcome = await play(app, flow_of(slow, timeout=0.05))
     assert outcome.status == "failed" and outcome.state == Work() and ended == ["stopped"]
     assert outcome.failure is not None
-    assert (outcome.failure.error, outcome.failure.message) == (
-        "TimeoutError",
-        "It took over 0.05 s.",
-    )
+    assert outcome.failure.error == "TimeoutError" and "0.05" in outcome.failure.message
 
 
 async def test_each_attempt_has_the_whole_time(app: Loom) -> None:
     async def slow_at_first(state: Work, ctx: StepContext) -> dict[str, Any]:
-        await asyncio.sleep(5 if ctx.attempt == 1 else 0)
+        if ctx.attempt == 1:
+            await asyncio.Event().wait()
         return {"text": "in time"}
 
-    outcome = await app.run(flow_of(slow_at_first, timeout=0.2, retry=1))
+    outcome = await app.run(flow_of(slow_at_first, timeout=1, retry=1))
     assert outcome.state.text == "in time"
 
 
@@ -164,11 +165,15 @@ async def test_a_step_in_time_is_left_alone(app: Loom) -> None:
 
 
 async def test_a_flow_that_takes_too_long_is_made_up_for(app: Loom, witness: Witness) -> None:
-    flow = Flow("work", Work, timeout=0.2).start_with(note("a"), compensate=witness("undo"))
-    outcome = await play(app, flow.then(hangs).on_failure(witness("tell")))
+    flow = Flow("work", Work, timeout=1.5).start_with(note("a"), compensate=witness("undo"))
+    flow.then(hangs, compensate=witness("never"))
+    outcome = await play(app, flow.on_failure(witness("tell")))
     assert outcome.status == "failed" and witness.seen == ["undo", "tell"]
     assert outcome.failure is not None and outcome.failure.error == "timed out"
-    assert outcome.failure.message == "The run took over 0.2 s."
+    assert "1.5" in outcome.failure.message
+    (stopped,) = await facts(app, outcome.run_id, "flow.stopped")
+    (skipped,) = await facts(app, outcome.run_id, "step.skipped")
+    assert (stopped.cause, skipped.step) == ("timed out", "hangs")
 
 
 # ------------------------------------------------------------------ the record
@@ -176,9 +181,10 @@ async def test_a_flow_that_takes_too_long_is_made_up_for(app: Loom, witness: Wit
 
 async def test_a_failure_has_its_step_type_message_stack_time_and_attempt(app: Loom) -> None:
     flow = flow_of(note("a"), failing("pay", LookupError("no card")), retry=1)
-    told = "of flow 'work' failed in step 'pay': LookupError: no card"
-    with pytest.raises(FlowFailed, match=told) as raised:
+    with pytest.raises(FlowFailed) as raised:
         await app.run(flow)
+    for value in ("'work'", "'pay'", "LookupError", "no card"):
+        assert value in str(raised.value)
     outcome = raised.value.outcome
     (failed,) = await facts(app, outcome.run_id, "step.failed")
     for failure in (failed, outcome.failure):
@@ -323,7 +329,7 @@ async def test_a_compensation_has_the_time_of_its_step(app: Loom, witness: Witne
         .then(witness("b"), compensate=hangs, timeout=0.05)
         .finally_(failing("end"))
     )
-    outcome = await asyncio.wait_for(play(app, flow), SOON)
+    outcome = await play(app, flow)
     made = await facts(app, outcome.run_id, "step.compensated")
     assert [each.error for each in made] == ["TimeoutError", ""]
 
@@ -352,7 +358,7 @@ async def test_a_compensation_that_hangs_is_stopped_and_the_rest_is_done(
         assert (await run.outcome()).status == ("cancelled" if cancelled else "failed")
     made = await facts(app, run.id, "step.compensated")
     assert [(each.step, each.error) for each in made] == [("b", "TimeoutError"), ("a", "")]
-    assert made[0].message == "It took over 0.05 s." and witness.seen == ["undo_a"]
+    assert "0.05" in made[0].message and witness.seen == ["undo_a"]
 
 
 @pytest.mark.parametrize(

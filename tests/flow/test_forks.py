@@ -19,7 +19,7 @@ class Meets:
 
     def __call__(self, name: str, **fields: Any) -> Any:
         async def step(state: Work, ctx: StepContext) -> dict[str, Any]:
-            await asyncio.wait_for(self._barrier.wait(), 5)
+            await self._barrier.wait()
             return {"notes": [name], **fields}
 
         step.__name__ = name
@@ -27,15 +27,17 @@ class Meets:
 
 
 async def test_paths_are_walked_at_once_and_joined_in_declared_order(app: Loom) -> None:
-    meets, join = Meets(3), Sees()
+    meets, join, others = Meets(3), Sees(), asyncio.Event()
 
     async def last(state: Work, ctx: StepContext) -> dict[str, Any]:
-        await asyncio.sleep(0.05)
+        await others.wait()
         return {"notes": ["slow"]}
 
-    outcome = await app.run(
-        forking([meets("a", number=1), last], meets("b", text="b"), meets("c", best=3), join=join)
-    )
+    async def let(state: Work, ctx: StepContext) -> None:
+        others.set()
+
+    paths = [meets("a", number=1), last], meets("b", text="b"), [meets("c", best=3), let]
+    outcome = await app.run(forking(*paths, join=join))
     assert outcome.state == Work(
         number=1, text="b", best=3, notes=["begin", "a", "slow", "b", "c", "end"]
     )
@@ -67,10 +69,8 @@ async def test_the_join_sees_how_each_path_ended(app: Loom) -> None:
     assert second.state.notes == ["begin", "b", "rescue"]
     assert outcome.status == "finished"
     (joined,) = await facts(app, outcome.run_id, "fork.joined")
-    assert [(each.status, each.error) for each in joined.paths] == [
-        ("completed", ""),
-        ("recovered", "LookupError: lost"),
-    ]
+    assert [each.status for each in joined.paths] == ["completed", "recovered"]
+    assert joined.paths[0].error == "" and "LookupError" in joined.paths[1].error
 
 
 async def test_a_failure_that_its_step_recovers_from_is_none_of_the_path(app: Loom) -> None:
@@ -86,10 +86,12 @@ async def test_a_path_that_fails_stops_the_others_and_what_was_done_is_made_up_f
 ) -> None:
     stopped: list[str] = []
     undone: list[str] = []
+    begun = asyncio.Event()
 
     async def hang(state: Work, ctx: StepContext) -> None:
+        begun.set()
         try:
-            await asyncio.sleep(30)
+            await asyncio.Event().wait()
         finally:
             stopped.append(ctx.step)
 
@@ -100,7 +102,7 @@ async def test_a_path_that_fails_stops_the_others_and_what_was_done_is_made_up_f
         return step
 
     async def fail_late(state: Work, ctx: StepContext) -> None:
-        await asyncio.sleep(0.05)
+        await begun.wait()
         raise ValueError("too much")
 
     join = Sees()
@@ -125,7 +127,8 @@ async def test_two_paths_that_set_one_field_are_refused(app: Loom) -> None:
     flow = forking(note("a", number=1), note("b", number=2), join=note("join"))
     outcome = await play(app, flow)
     assert outcome.failure is not None and outcome.failure.error == InvalidUpdate.__name__
-    assert "Paths 'fork.0' and 'fork.1' both set 'number'." in outcome.failure.message
+    for value in ("'fork.0'", "'fork.1'", "'number'"):
+        assert value in outcome.failure.message
 
 
 async def test_reducers_join_what_paths_changed(app: Loom) -> None:

@@ -41,7 +41,8 @@ def test_a_mistake_is_told_at_its_line_and_nothing_else_is(
         (problem,) = found
         assert (problem.code, problem.line) == (mistake.code, mistake.line)
         assert problem.file in ("program.py", str(tmp_path / "program.py"))
-        assert mistake.says in f"{problem.message} {problem.remedy}"
+        said = f"{problem.message} {problem.remedy}"
+        assert [value for value in mistake.values if value not in said] == []
         assert problem.severity == SEVERITIES.get(mistake.code, "error")
 
 
@@ -98,7 +99,6 @@ def test_a_flow_is_refused_where_it_is_built_with_everything_that_is_wrong(tmp_p
 def test_a_file_that_builds_no_flow_is_told(tmp_path: Path) -> None:
     (problem,) = examined(tmp_path, "x = 1\n")
     assert (problem.code, problem.line) == ("W000", 1)
-    assert "builds no flow" in problem.message
     with pytest.raises(DefinitionError):
         flows_in(str(tmp_path / "nowhere.py"))
 

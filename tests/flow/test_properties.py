@@ -57,7 +57,7 @@ def check_loops(events: Sequence[Event], grown: Grown) -> None:
     for fact in every(events, "loop.ended"):
         passes = [each for each in every(events, "loop.passed") if each.place == fact.place]
         assert [each.number for each in passes] == [*range(1, fact.passes + 1)]
-        assert fact.reason == ("the condition holds" if passes[-1].held else "max_iterations")
+        assert (fact.reason == "max_iterations") == (not passes[-1].held)
 
 
 async def check_outcome(lives: FlowLives, events: Sequence[Event]) -> None:

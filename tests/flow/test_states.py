@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from tests.flow.scenes import Work, facts, flow_of, note, play
-from turnloom import Flow, FlowFailed, InvalidUpdate, Loom, StepContext, Update, append
+from turnloom import Flow, InvalidUpdate, Loom, StepContext, Update, append
 
 
 def gives(given: Any, name: str = "gives") -> Any:
@@ -71,9 +71,10 @@ class Reading(BaseModel):
 @pytest.mark.parametrize("degrees", [math.nan, math.inf, -math.inf])
 async def test_a_number_that_json_cannot_say_is_in_no_state(app: Loom, degrees: float) -> None:
     for given in ({"degrees": degrees}, {"more": degrees}, {"more": [{"deep": degrees}]}):
-        with pytest.raises(FlowFailed, match=r"InvalidUpdate: .* cannot be Reading\."):
-            await app.run(Flow("reading", Reading).start_with(gives(given)), Reading())
-    with pytest.raises(InvalidUpdate, match="does not come back from JSON"):
+        outcome = await play(app, Flow("reading", Reading).start_with(gives(given)), Reading())
+        assert outcome.failure is not None and outcome.failure.error == "InvalidUpdate"
+        assert f"Reading.{next(iter(given))}" in outcome.failure.message
+    with pytest.raises(InvalidUpdate):
         await app.run(Flow("reading", Reading).start_with(gives({})), Reading(degrees=degrees))
 
 
@@ -103,7 +104,8 @@ async def test_what_a_field_says_beside_its_type_counts_without_a_warning(app: L
     outcome = await app.run(Flow("k", Kept).start_with(gives({"name": "Ada", "pet": Dog()})))
     assert (outcome.state.name, outcome.state.pet) == ("Ada", Dog())
     outcome = await play(app, Flow("k", Kept).start_with(gives({"name": "Augusta"})), Kept())
-    assert outcome.failure is not None and "at most 5" in outcome.failure.message
+    assert outcome.failure is not None and outcome.failure.error == "InvalidUpdate"
+    assert "'Augusta'" in outcome.failure.message
 
 
 def later(now: date, given: date) -> date:
@@ -163,7 +165,7 @@ async def test_a_list_that_is_changed_in_place_and_given_back_is_refused(
     outcome = await play(app, flow_of(scribbles), given)
     assert outcome.state == given and outcome.failure is not None
     assert outcome.failure.error == "InvalidUpdate"
-    assert outcome.failure.message.startswith("The step changed Work.notes in place")
+    assert "Work.notes" in outcome.failure.message
 
 
 class Added(BaseModel):
@@ -196,23 +198,23 @@ async def test_an_update_says_what_changes_and_how_sure_it_is(app: Loom) -> None
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        (Work(number=1), "A step gives what it changes, not a whole Work."),
-        ({"nubmer": 1}, "Work has no field 'nubmer'. Did you mean 'number'?"),
-        ({"colour": 1}, "It has: number, text, notes, counts, best."),
-        ({"number": "many"}, "'many' cannot be Work.number"),
-        ({"notes": "a"}, "cannot be Work.notes"),
-        ({"best": "most"}, "The reducer of 'best' failed"),
-        (42, "A step gives a dict, an Update or nothing, not 42."),
-        (Update(confidence=2), "A step is sure from 0 to 1, not 2."),
+        (Work(number=1), ["Work"]),
+        ({"nubmer": 1}, ["Work", "'nubmer'", "'number'"]),
+        ({"colour": 1}, ["'colour'", *Work.model_fields]),
+        ({"number": "many"}, ["'many'", "Work.number"]),
+        ({"notes": "a"}, ["Work.notes"]),
+        ({"best": "most"}, ["'best'"]),
+        (42, ["42"]),
+        (Update(confidence=2), ["2"]),
     ],
 )
 async def test_what_is_no_change_fails_the_step_and_changes_nothing(
-    app: Loom, given: Any, told: str
+    app: Loom, given: Any, told: list[str]
 ) -> None:
     outcome = await play(app, flow_of(gives(given)), Work(notes=["a"]))
     assert outcome.status == "failed" and outcome.state == Work(notes=["a"])
     assert outcome.failure is not None and outcome.failure.error == "InvalidUpdate"
-    assert told in outcome.failure.message
+    assert [value for value in told if value not in outcome.failure.message] == []
 
 
 class Span(BaseModel):
@@ -232,7 +234,7 @@ class Span(BaseModel):
 
 @pytest.mark.parametrize(
     ("given", "told"),
-    [({"last": 100}, "less than or equal to 99"), ({"first": 50}, "first is after last")],
+    [({"last": 100}, "99"), ({"first": 50}, "first is after last")],
 )
 async def test_what_the_model_refuses_is_refused(app: Loom, given: Any, told: str) -> None:
     outcome = await play(app, Flow("span", Span).start_with(gives(given)))
@@ -254,8 +256,9 @@ async def test_values_keep_their_types(app: Loom) -> None:
 
 async def test_a_run_begins_with_a_state_of_the_flow_only(app: Loom) -> None:
     flow: Any = flow_of(note("a"))
-    with pytest.raises(InvalidUpdate, match="The flow's state is a Work, not"):
+    with pytest.raises(InvalidUpdate) as refused:
         await app.run(flow, Span())
+    assert "Work" in str(refused.value)
     assert await app.runs() == []
 
 

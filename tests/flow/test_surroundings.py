@@ -86,8 +86,9 @@ async def test_hooks_run_around_the_run_and_around_turns(app: Loom) -> None:
 async def test_variables_that_cannot_be_are_refused_before_anything_runs(app: Loom) -> None:
     wrong = {"definitions": {"tier": {"type": "colour", "source": {"type": "static"}}}}
     flow = Flow("work", Work, variables=wrong).start_with(note("a"))
-    with pytest.raises(DefinitionError, match="'type' is 'colour'"):
+    with pytest.raises(DefinitionError) as refused:
         await app.run(flow)
+    assert "'colour'" in str(refused.value)
     assert await app.runs() == []
 
 
@@ -98,8 +99,9 @@ async def test_a_run_does_not_begin_without_what_it_requires(
     needed = {"definitions": {"tier": {"type": "string", "required": True, "source": source}}}
     monkeypatch.delenv("FLOW_TIER", raising=False)
     flow = Flow("work", Work, variables=needed).start_with(note("a"))
-    with pytest.raises(MissingContext, match="tier"):
+    with pytest.raises(MissingContext) as refused:
         await app.run(flow)
+    assert ["'tier'" in each for each in refused.value.problems] == [True]
 
 
 async def test_a_secret_in_the_state_is_masked_in_the_log_only(

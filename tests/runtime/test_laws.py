@@ -5,22 +5,23 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.support.folders import INTERVIEW, write_folder
-from tests.support.worlds import begin, make_driver, make_world, with_engine, with_log
-from turnloom.agents.events import ModelAnswered, ModelCalled, TurnStarted
+from tests.support.programs import Program, begin, drive, make_world, mortal, refitted
+from tests.support.world import World
 from turnloom.agents.spec import Answer, Task
 from turnloom.errors import Conflict
 from turnloom.log.ports import EventLog
-from turnloom.log.spec import Event, Fact
-from turnloom.runtime.logic import codec, evolve, freeze, fresh, thaw
-from turnloom.runtime.service.journal import Diverged, Journal
-from turnloom.runtime.service.runs import World
-from turnloom.testing import CrashingLog, Fuse, Killed, ScriptedEngine
+from turnloom.log.spec import Event
+from turnloom.runtime.logic import codec
+from turnloom.testing import Fuse, Killed, ScriptedEngine
+
+TURNS = 200
 
 PING_PONG = {
-    "orchestrator.yaml": "initial_agent: A\nmax_turns: 400\n",
+    "orchestrator.yaml": f"initial_agent: A\nmax_turns: {TURNS}\n",
     "agents.yaml": "agents: {A: {system_message: You are A.}, B: {system_message: You are B.}}",
     "context_variables.yaml": """
         definitions:
@@ -61,8 +62,8 @@ class Spy:
 
 async def drive_to_rest(world: World, folder: str) -> tuple[str, list[Event]]:
     run = await begin(world, folder)
-    await make_driver(world).drive(run)
-    return run, list(await world.stores.log.read(run))
+    await drive(world, run)
+    return run, await world.read(run)
 
 
 async def test_law_1_nothing_handed_to_an_engine_can_append(tmp_path: Path) -> None:
@@ -92,9 +93,9 @@ async def test_law_2_a_driver_whose_facts_the_log_does_not_hold_is_void(tmp_path
     world = make_world(engine)
     run = await begin(world, write_folder(tmp_path, INTERVIEW))
     with pytest.raises(Conflict):
-        await make_driver(with_log(world, Forgetful(world.stores.log))).drive(run)
+        await drive(refitted(world, log=Forgetful(world.store.log)), run)
     assert not engine.calls, "acted on a record that the log does not hold"
-    await make_driver(world).drive(run)
+    await drive(world, run)
     assert [task.agent for task in engine.calls] == ["Asker", "Planner"]
 
 
@@ -103,15 +104,15 @@ async def test_law_3_the_frame_is_in_the_log_before_the_engine_is_asked(tmp_path
     kinds: list[str] = []
 
     async def engine(task: Task) -> Answer:
-        kinds.append((await world.stores.log.read(task.run))[-1].kind)
-        kinds.append((await world.stores.log.read(task.run))[-2].kind)
+        events = await world.read(task.run)
+        kinds.extend((events[-1].kind, events[-2].kind))
         return Answer("NEXT" if task.agent == "Asker" else "DONE")
 
-    await drive_to_rest(with_engine(world, engine), write_folder(tmp_path, INTERVIEW))
+    await drive_to_rest(replace(world, engine=engine), write_folder(tmp_path, INTERVIEW))
     assert kinds == ["model.called", "frame.assembled"] * 2
 
 
-async def test_law_4_ids_are_derived_and_of_two_drivers_one_wins(tmp_path: Path) -> None:
+async def test_law_4_ids_are_derived(tmp_path: Path) -> None:
     folder = write_folder(tmp_path, INTERVIEW)
     lines = {"Asker": ["NEXT"], "Planner": ["DONE"]}
     _, once = await drive_to_rest(make_world(ScriptedEngine(lines)), folder)
@@ -119,7 +120,9 @@ async def test_law_4_ids_are_derived_and_of_two_drivers_one_wins(tmp_path: Path)
     assert [event.id for event in once] == [event.id for event in again]
     assert len({event.id for event in once}) == len(once)
 
-    world = make_world()
+
+async def test_law_4_of_two_drivers_one_wins(tmp_path: Path) -> None:
+    """The log alone keeps them apart: neither sees what the other one claims."""
     gate, asked = asyncio.Event(), asyncio.Queue[str]()
 
     async def slow(task: Task) -> Answer:
@@ -127,139 +130,96 @@ async def test_law_4_ids_are_derived_and_of_two_drivers_one_wins(tmp_path: Path)
         await gate.wait()
         return Answer("NEXT" if task.agent == "Asker" else "DONE")
 
-    run = await begin(with_engine(world, slow), folder)
-    no_claims = make_world()  # the log alone must keep two drivers apart
-    drivers = [
-        make_driver(_unclaimed(with_engine(world, slow), no_claims)),
-        make_driver(_unclaimed(with_engine(world, slow), make_world())),
-    ]
-    first = asyncio.create_task(drivers[0].drive(run))
-    await asked.get()
-    second = asyncio.create_task(drivers[1].drive(run))
-    await asked.get()
-    gate.set()
-    results = await asyncio.gather(first, second, return_exceptions=True)
-    assert [type(result) for result in results] == [Conflict, type(None)]
-    events = await world.stores.log.read(run)
+    world = make_world(slow)
+    run = await begin(world, write_folder(tmp_path, INTERVIEW))
+    blind = [refitted(world, claims=make_world().store.claims) for _ in range(2)]
+    async with Program(blind[0]) as one, Program(blind[1]) as other:
+        first = asyncio.create_task(one.once(run))
+        await asked.get()
+        second = asyncio.create_task(other.once(run))
+        await asked.get()
+        gate.set()
+        await asyncio.gather(first, second)
+        events = await world.read(run)
+        with pytest.raises(Conflict):
+            await anext(one.app.run(run).events(len(events)))
     assert [event.kind for event in events].count("run.finished") == 1
     assert len({event.id for event in events}) == len(events)
 
 
-def _unclaimed(world: World, other: World) -> World:
-    return replace(world, stores=replace(world.stores, claims=other.stores.claims))
-
-
-async def test_law_5_a_repeated_request_that_differs_is_a_divergence(tmp_path: Path) -> None:
-    """An effect is known by its key and by what exactly was asked for."""
-    world = make_world(ping)
+async def cut_off(tmp_path: Path) -> tuple[World, str]:
+    """A run whose process was killed when an engine was about to be asked."""
+    world = make_world(ScriptedEngine({}))
     run = await begin(world, write_folder(tmp_path, INTERVIEW))
-    events = await world.stores.log.read(run)
-    loaded = await world.definitions.restore(events[0].data)
-    journal = Journal(world.stores.log, world.clock, loaded, fresh(run, loaded.workflow))
-    journal.catch_up(events)
-    journal.record("t1", TurnStarted(1, "Asker"))
-    done: list[str] = []
-
-    async def effect() -> Sequence[Fact]:
-        done.append("asked")
-        return (ModelAnswered(1, "Asker"),)
-
-    async def lost() -> Sequence[Fact]:
-        raise Killed
-
     with pytest.raises(Killed):
-        await journal.once("t1/model", lost, intent=ModelCalled("abc", 1, "Asker", "x"))
-    with pytest.raises(Diverged):
-        await journal.once("t1/model", effect, intent=ModelCalled("xyz", 1, "Asker", "x"))
-    assert not done
-    intent = ModelCalled("abc", 1, "Asker", "another engine")
-    first = await journal.once("t1/model", effect, intent=intent)
-    again = await journal.once("t1/model", effect, intent=intent)
-    assert list(first) == list(again) == [ModelAnswered(1, "Asker")]
-    assert done == ["asked"]
+        async with mortal(world, Fuse(2)) as program:
+            await program.drive(run)
+    assert (await world.read(run))[-1].kind == "model.called"
+    return world, run
 
 
-async def test_law_7_and_9_a_snapshot_is_the_fold_and_can_be_thrown_away(tmp_path: Path) -> None:
+async def test_law_5_a_request_that_differs_from_the_one_on_record_is_not_made(
+    tmp_path: Path,
+) -> None:
+    """An effect is known by its key and by what exactly was asked for."""
+    world, run = await cut_off(tmp_path)
+    *events, called = await world.read(run)
+    other = msgspec.structs.replace(called.data, request="what nobody asks for")
+    changed = World(engine=ScriptedEngine({"Asker": ["NEXT"], "Planner": ["DONE"]}))
+    await changed.store.log.append(run, [*events, msgspec.structs.replace(called, data=other)], 0)
+    async with Program(changed) as program:
+        await program.once(run)
+    assert not changed.engine.calls
+    *_, finished, failed = await changed.read(run)
+    assert (finished.kind, failed.kind) == ("turn.finished", "run.failed")
+    assert finished.data.error.startswith("Diverged")
+
+
+async def test_law_5_a_request_may_be_made_again_of_another_engine(tmp_path: Path) -> None:
+    world, run = await cut_off(tmp_path)
+
+    async def another(task: Task) -> Answer:
+        return Answer("NEXT" if task.agent == "Asker" else "DONE")
+
+    await drive(replace(world, engine=another), run)
+    events = await world.read(run)
+    assert events[-1].kind == "run.finished"
+    assert [event.kind for event in events].count("model.called") == 2
+
+
+@pytest.fixture
+async def batches(tmp_path: Path) -> list[list[Event]]:
+    """What is offered to the log in a run of many turns."""
     world = make_world(ping)
-    run, events = await drive_to_rest(world, write_folder(tmp_path, PING_PONG))
-    kept = await world.stores.snapshots.load(run)
-    assert kept is not None
-    seq, frozen = kept
-    assert 1000 <= seq < len(events)
-    loaded = await world.definitions.restore(events[0].data)
-    whole = fresh(run, loaded.workflow)
-    for event in events[:seq]:
-        evolve(loaded.workflow, whole, event)
-    assert thaw(loaded.workflow, frozen) == whole
-    assert freeze(whole) == frozen
-    assert thaw(loaded.workflow, b'{"release": 0, "state": {"run": "x"}}') is None
-    assert thaw(loaded.workflow, b"garbage") is None
-
-
-async def test_law_9_a_long_run_is_resumed_from_its_snapshot(tmp_path: Path) -> None:
-    world = make_world()
-    folder = write_folder(tmp_path, PING_PONG)
-    run = await begin(with_engine(world, ping), folder)
-    log = CrashingLog(world.stores.log, Fuse(600))
-    with pytest.raises(Killed):
-        await make_driver(with_log(with_engine(world, ping), log)).drive(run)
-    kept = await world.stores.snapshots.load(run)
-    assert kept is not None
-
-    class Counting(Spy):
-        asked: list[int] = []
-
-        async def read(self, run: str, after: int = 0) -> Sequence[Event]:
-            self.asked.append(after)
-            return await self.log.read(run, after)
-
-    counting = Counting(world.stores.log)
-    await make_driver(with_log(with_engine(world, ping), counting)).drive(run)
-    assert counting.asked == [kept[0]]
-    kinds = [event.kind for event in await world.stores.log.read(run)]
-    assert kinds.count("turn.finished") == 400
-    assert kinds.count("run.resumed") == 1
-
-
-async def test_law_9_bytes_of_a_turn_do_not_grow(tmp_path: Path) -> None:
-    """The last turn of many writes as much as an early one, up to the digits of its numbers."""
-    world = make_world(ping)
-    spy = Spy(world.stores.log)
+    spy = Spy(world.store.log)
     run = await begin(world, write_folder(tmp_path, PING_PONG))
-    await make_driver(with_log(world, spy)).drive(run)
+    await drive(refitted(world, log=spy), run)
+    return spy.batches
+
+
+async def test_law_9_bytes_of_a_turn_do_not_grow(batches: list[list[Event]]) -> None:
+    """The last turn of many writes as much as an early one, up to the digits of its numbers."""
     encode = codec().encode
-    sizes = [sum(len(encode(event)) for event in batch) for batch in spy.batches]
+    sizes = [sum(len(encode(event)) for event in batch) for batch in batches]
     assert sizes[-2] <= sizes[20] * 1.1
 
 
-async def test_an_effect_costs_one_append(tmp_path: Path) -> None:
-    """What an effect gave, what was decided from it and the next intent are stored together."""
-    world = make_world(ping)
-    spy = Spy(world.stores.log)
-    run = await begin(world, write_folder(tmp_path, PING_PONG))
-    await make_driver(with_log(world, spy)).drive(run)
-    assert len(spy.batches) == 401 + len(await _snapshots(spy))
-    middle = [event.kind for event in spy.batches[10]]
+async def test_an_effect_costs_one_append(batches: list[list[Event]]) -> None:
+    """What an effect gave, what was decided from it and the next intent are stored together; what
+    is stored for a snapshot ends with neither."""
+    ends = ("model.called", "run.finished")
+    snapshots = [batch for batch in batches if batch[-1].kind not in ends]
+    assert len(batches) == TURNS + 1 + len(snapshots)
+    middle = [event.kind for event in batches[10]]
     assert middle[0] == "model.answered" and middle[-1] == "model.called"
 
 
-async def _snapshots(spy: Spy) -> list[int]:
-    """Batches that were stored for a snapshot: they do not end with an intent or the end."""
-    ends = ("model.called", "run.finished")
-    return [n for n, batch in enumerate(spy.batches) if batch[-1].kind not in ends]
-
-
-async def test_a_message_and_what_is_derived_from_it_are_one_append(tmp_path: Path) -> None:
-    world = make_world(ping)
-    spy = Spy(world.stores.log)
-    run = await begin(world, write_folder(tmp_path, PING_PONG))
-    await make_driver(with_log(world, spy)).drive(run)
-    for batch in spy.batches:
-        for event in batch:
-            if event.kind == "context.changed":
-                assert event.cause in [other.seq for other in batch]
-                return
-    pytest.fail("nothing was derived")
+async def test_a_message_and_what_is_derived_from_it_are_one_append(
+    batches: list[list[Event]],
+) -> None:
+    (batch,) = [each for each in batches if "context.changed" in [event.kind for event in each]]
+    (changed,) = [event for event in batch if event.kind == "context.changed"]
+    assert changed.cause in [event.seq for event in batch]
 
 
 async def test_what_the_run_recorded_rules_over_a_changed_environment(tmp_path: Path) -> None:
@@ -267,8 +227,8 @@ async def test_what_the_run_recorded_rules_over_a_changed_environment(tmp_path: 
     run = await begin(world, write_folder(tmp_path, INTERVIEW))
     world.environment.values["ENVIRONMENT"] = "production"
     world.environment.values["FLAG"] = "no"
-    await make_driver(world).drive(run)
-    frame = next(e for e in await world.stores.log.read(run) if e.kind == "frame.assembled")
+    await drive(world, run)
+    frame = next(e for e in await world.read(run) if e.kind == "frame.assembled")
     texts = [segment.text for segment in frame.data.segments]
     assert "\n- flag: true" in texts
 

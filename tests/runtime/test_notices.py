@@ -11,7 +11,8 @@ import pytest
 from tests.support.hooked import LINES, hook, hooked
 from tests.support.plays import serving, until
 from tests.support.programs import Program, answer, begin, drive, make_world
-from turnloom import Loom
+from tests.support.world import World
+from turnloom.adapters.system import SystemClock
 from turnloom.agents.spec import Answer, Task
 from turnloom.testing import ScriptedEngine
 
@@ -121,11 +122,10 @@ async def test_a_name_cannot_forge_a_line(tmp_path: Path, lines: Lines) -> None:
 
 async def test_an_app_has_them_without_a_declaration(tmp_path: Path, lines: Lines) -> None:
     folder = hooked(tmp_path, [], "", handoffs="[]", orchestrator="{initial_agent: A}")
-    async with Loom(store="memory", engine=ScriptedEngine({"A": ["Hi."]})) as app:
-        run = await app.start(folder, user_id="u1", app_id="acme")
-        await run.finished()
-        while len(lines()) < 2:  # it is told of just after the end
-            await asyncio.sleep(0)
+    async with Program(
+        World(clock=SystemClock(), engine=ScriptedEngine({"A": ["Hi."]}))
+    ) as program:
+        await program.drive(await program.start(folder))
     stamp = r"timestamp=\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
     first, last = lines()
     assert re.fullmatch(f"🚀 .* \\| user=u1 \\| app=acme \\| {stamp}", first)

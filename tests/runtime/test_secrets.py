@@ -9,21 +9,24 @@ from typing import Any
 import pytest
 
 from tests.support.folders import write_folder
-from tests.support.worlds import begin, make_driver, make_world
+from tests.support.programs import begin, drive, make_world
+from tests.support.world import World
 from turnloom.adapters.sqlite import SqliteStore
 from turnloom.agents.spec import Answer, Task
 from turnloom.errors import DocumentsUnavailable, MissingContext
-from turnloom.runtime.logic import codec, evolve, freeze, fresh
-from turnloom.runtime.service.runs import World
+from turnloom.runtime.logic import codec
 from turnloom.testing import FakeDocuments, FakeEnvironment
 from turnloom.variables.ports import Lookup
-from turnloom.wiring import Folders
 
 TOKEN = 'tok-"7\n\u2028ü'
 PASSWORD = "correct horse"
 NESTED = {"user": "root-of-all", "keys": ["key-number-one", 424242]}
 SECRETS = (TOKEN, PASSWORD, "root-of-all", "key-number-one", "424242")
 
+# It doubles with each turn.
+GROWING = """
+          asked: {type: string, source: {type: derived, triggers: [
+            {type: function, function: peek}]}}"""
 FILES = {
     "orchestrator.yaml": "initial_agent: Teller\nmax_turns: 4",
     "agents.yaml": "Teller: {system_message: Use it.}\nOther: {system_message: You may not.}",
@@ -113,18 +116,13 @@ async def test_a_secret_is_in_the_prompts_that_expose_it_and_nowhere_else(
 ) -> None:
     store = SqliteStore(tmp_path / "store.db", codec())
     engine = Echo()
-    world = make_world(engine, store, {"TOKEN": TOKEN}, documents())
+    world = make_world(engine, store, {"TOKEN": TOKEN}, documents=documents())
     run = await begin(world, folder)
-    await make_driver(world).drive(run)
+    await drive(world, run)
     events = await store.log.read(run)
-    loaded = await world.definitions.restore(events[0].data)
-    state = fresh(run, loaded.workflow)
     for event in events:
-        evolve(loaded.workflow, state, event)
         assert leaks(codec().encode(event).decode()) == [], event.kind
         assert leaks(repr(event)) == [], event.kind
-    await store.snapshots.save(run, state.position, freeze(state))
-    assert leaks(freeze(state).decode()) == []
     await store.aclose()
     assert leaks(written(tmp_path)) == []
 
@@ -137,14 +135,30 @@ async def test_a_secret_is_in_the_prompts_that_expose_it_and_nowhere_else(
     assert leaks(other.prompt) == []
 
 
+async def test_what_is_kept_of_a_long_run_holds_no_secret(tmp_path: Path) -> None:
+    async def chat(task: Task) -> Answer:
+        return Answer(f"I heard {TOKEN} and {PASSWORD!r}")
+
+    store = SqliteStore(tmp_path / "store.db", codec())
+    world = make_world(chat, store, {"TOKEN": TOKEN}, documents=documents())
+    long = {**FILES, "orchestrator.yaml": "initial_agent: Teller\nmax_turns: 200"}
+    long["context_variables.yaml"] = long["context_variables.yaml"].replace(GROWING, "")
+    run = await begin(world, write_folder(tmp_path, long))
+    await drive(world, run)
+    kept = await store.snapshots.load(run)
+    await store.aclose()
+    assert kept is not None and leaks(kept[1].decode()) == []
+    assert leaks(written(tmp_path)) == []
+
+
 async def test_a_secret_is_read_again_after_a_restart(folder: str) -> None:
     first = make_world(Echo(), env={"TOKEN": TOKEN}, documents=documents())
     run = await begin(first, folder)
     engine = Echo()
-    world = replace(first, definitions=Folders(engine))
-    await make_driver(world).drive(run)
+    world = replace(first, engine=engine)
+    await drive(world, run)
     assert '- token: "tok-' in engine.tasks[0].system
-    assert all(leaks(repr(event)) == [] for event in await world.stores.log.read(run))
+    assert all(leaks(repr(event)) == [] for event in await world.read(run))
 
 
 async def test_a_secret_that_is_gone_stops_the_run_until_it_is_back(folder: str) -> None:
@@ -152,12 +166,13 @@ async def test_a_secret_that_is_gone_stops_the_run_until_it_is_back(folder: str)
     first = make_world(Echo(), env={"TOKEN": TOKEN}, documents=documents())
     run = await begin(first, folder)
     engine = Echo()
-    world = replace(first, definitions=Folders(engine), environment=FakeEnvironment({}))
-    with pytest.raises(MissingContext, match="cannot go on:\n  'token' is secret"):
-        await make_driver(world).drive(run)
+    world = replace(first, engine=engine, environment=FakeEnvironment({}))
+    with pytest.raises(MissingContext) as missing:
+        await drive(world, run)
+    assert len(missing.value.problems) == 1 and "'token'" in missing.value.problems[0]
     assert not engine.tasks
     back = replace(world, environment=FakeEnvironment({"TOKEN": TOKEN}))
-    await make_driver(back).drive(run)
+    await drive(back, run)
     assert '- token: "tok-' in engine.tasks[0].system
 
 
@@ -167,8 +182,8 @@ async def test_what_the_run_has_was_decided_when_it_began(folder: str) -> None:
     run = await begin(first, folder)
     engine = Echo()
     now = FakeEnvironment({"TOKEN": TOKEN, "ENVIRONMENT": "production"})
-    world = replace(first, definitions=Folders(engine), environment=now)
-    await make_driver(world).drive(run)
+    world = replace(first, engine=engine, environment=now)
+    await drive(world, run)
     assert '- token: "tok-' in engine.tasks[0].system
 
 
@@ -191,7 +206,7 @@ async def test_a_secret_that_cannot_be_read_is_not_told_in_the_error(
             world, tmp_path, f"{{type: {type}, secret: true, required: true, source: {source}}}"
         )
     assert leaks(str(refused.value)) == []
-    assert "⟨secret:x⟩ is not" in str(refused.value)
+    assert "⟨secret:x⟩" in str(refused.value)
 
 
 class Locked(FakeDocuments):
@@ -206,8 +221,6 @@ async def test_a_required_variable_without_a_value_begins_nothing(tmp_path: Path
     source = "{type: database, collection: C, search_by: user_id, field: f}"
     with pytest.raises(MissingContext) as refused:
         await start(world, tmp_path, f"{{type: string, required: true, source: {source}}}")
-    assert refused.value.problems == (
-        "'x' is required and has no value: "
-        "unavailable: The database of 'C' is locked. (C.f by user_id)",
-    )
-    assert await world.stores.log.ends() == []
+    (problem,) = refused.value.problems
+    assert all(each in problem for each in ("'x'", "The database of 'C' is locked.", "C.f"))
+    assert await world.store.log.ends() == []

@@ -3,37 +3,37 @@
 import os
 import socket
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.adapters.mcp.servers import Reply, Stub, answering
+from tests.support.checks import examined
 from tests.support.folders import write_folder
+from tests.support.loopback import listening
+from tests.support.plays import every, only
+from tests.support.programs import begin, drive, make_world
 from tests.support.servers import Server as Program
-from tests.support.worlds import begin, make_driver, make_world
-from turnloom import Answer, Loom, Task, ToolCall, ToolSchema
-from turnloom.agents.spec import Server
-from turnloom.errors import ToolServerError
-from turnloom.runtime.service.runs import World
-from turnloom.testing import FakeToolServer, ScriptedEngine
-from turnloom.wiring import Folders
+from tests.support.servers import free_port
+from turnloom import Answer, Loom, Task, ToolCall
+from turnloom.testing import Killed, ScriptedEngine
 
 PROGRAM = str(Path(__file__).parent / "mcp_program.py")
-ANYTHING: dict[str, Any] = {"type": "object", "properties": {}}
 ORCHESTRATOR = "initial_agent: A\n"
 HANDOFFS = """
     - {source_agent: A, target_agent: B, handoff_type: after_work}
     - {source_agent: B, target_agent: terminate, handoff_type: after_work}
     """
-CLOCK = """
+TOOLS = """
     tools:
-    - {agent: A, file: own.py, function: now}
+    - {{agent: A, file: own.py, function: now}}
     mcp_servers:
-    - {name: clock, agent: A, command: [clock], tools: [now, zone]}
-    - {name: dice, url: "http://127.0.0.1:1/mcp"}
+    - {{name: clock, agent: A, url: "http://127.0.0.1:{clock}/mcp", tools: [now, zone]}}
+    - {{name: dice, url: "http://127.0.0.1:{dice}/mcp"}}
     lifecycle_tools:
-    - {trigger: after_chat, agent: null, file: own.py, function: failed, on: failure}
+    - {{trigger: after_chat, agent: null, file: own.py, function: failed, on: failure}}
     """
 OWN = """
     def now():
@@ -44,28 +44,50 @@ OWN = """
     """
 
 
-class Fakes:
-    """Servers in memory, by name."""
+class Offering:
+    """A server of tools, in this process."""
+
+    def __init__(self, name: str, *tools: str) -> None:
+        self.tools = list(tools)
+        self.port = 0
+        self.stub = Stub(self._answer)
+        self._name = name
+
+    @property
+    def listings(self) -> int:
+        """How often it was asked for its tools."""
+        return self.stub.seen.count("tools/list")
+
+    def _answer(self, message: Any) -> Reply:
+        if message["method"] == "tools/list":
+            schema = {"type": "object", "properties": {}}
+            listed = [{"name": tool, "inputSchema": schema} for tool in self.tools]
+            return Reply(answering(message, {"tools": listed}))
+        told = f"{self._name}.{message['params']['name']}"
+        return Reply(answering(message, {"content": [{"type": "text", "text": told}]}))
+
+
+class Offerings:
+    """Two servers of tools."""
 
     def __init__(self) -> None:
-        self.servers = {"clock": FakeToolServer(), "dice": FakeToolServer()}
-        self.declared: list[tuple[Server, str]] = []
-        for name in ("now", "zone", "secret"):
-            self.offer("clock", name)
-        self.offer("dice", "roll")
+        self.clock = Offering("clock", "now", "zone", "secret")
+        self.dice = Offering("dice", "roll")
 
-    def offer(self, server: str, tool: str) -> None:
-        async def answer(arguments: Mapping[str, Any]) -> Any:
-            return f"{server}.{tool}"
-
-        self.servers[server].add(ToolSchema(tool, f"The {tool}.", ANYTHING), answer)
-
-    def connect(self, server: Server, root: str) -> FakeToolServer:
-        self.declared.append((server, root))
-        return self.servers[server.name]
+    def folder(self, where: Path) -> str:
+        """A workflow that names them."""
+        return folder(where, TOOLS.format(clock=self.clock.port, dice=self.dice.port))
 
 
-def folder(where: Path, tools: str = CLOCK) -> str:
+@pytest.fixture
+async def offerings() -> AsyncIterator[Offerings]:
+    both = Offerings()
+    async with listening(both.clock.stub) as one, listening(both.dice.stub) as other:
+        both.clock.port, both.dice.port = one, other
+        yield both
+
+
+def folder(where: Path, tools: str) -> str:
     files = {
         "orchestrator.yaml": ORCHESTRATOR,
         "agents.yaml": "A: {system_message: Ask.}\nB: {system_message: Roll.}\n",
@@ -80,76 +102,67 @@ def calling(*tools: str) -> Answer:
     return Answer(calls=tuple(ToolCall(tool) for tool in tools))
 
 
-def world(fakes: Fakes, engine: ScriptedEngine) -> World:
-    made = make_world(engine)
-    definitions = Folders(engine, connect=fakes.connect)
-    return World(*(getattr(made, n) if n != "definitions" else definitions for n in NAMES))
-
-
-NAMES = ("stores", "clock", "entropy", "environment", "documents", "definitions", "scheduler")
 LINES = {"A": [calling("now", "clock_now", "zone"), "Then roll."], "B": [calling("roll"), "Six."]}
 
 
-async def test_tools_of_servers_are_offered_called_and_on_record(tmp_path: Path) -> None:
-    fakes, engine = Fakes(), ScriptedEngine(LINES)
-    this = world(fakes, engine)
-    run = await begin(this, folder(tmp_path))
-    await make_driver(this).drive(run)
-    events = await this.stores.log.read(run)
+async def test_tools_of_servers_are_offered_called_and_on_record(
+    offerings: Offerings, tmp_path: Path
+) -> None:
+    world = make_world(ScriptedEngine(LINES))
+    run = await begin(world, offerings.folder(tmp_path))
+    await drive(world, run)
+    events = await world.read(run)
     assert events[-1].kind == "run.finished"
-    returned = [(e.data.tool, e.data.result) for e in events if e.kind == "tool.returned"]
+    returned = [(each.tool, each.result) for each in every(events, "tool.returned")]
     assert sorted(returned) == [
         ("clock_now", "clock.now"),
         ("now", "own"),
         ("roll", "dice.roll"),
         ("zone", "clock.zone"),
     ]
-    offered = {task.agent: [tool.name for tool in task.tools] for task in engine.calls}
+    offered = {task.agent: [tool.name for tool in task.tools] for task in world.engine.calls}
     assert offered == {"A": ["now", "clock_now", "zone", "roll"], "B": ["roll"]}
-    assert [server.name for server, _ in fakes.declared] == ["clock", "dice"]
 
 
-def test_a_check_needs_nothing_that_reaches_a_server(tmp_path: Path) -> None:
-    def refuse(server: Server, root: str) -> FakeToolServer:
-        raise AssertionError(server.name)
+async def test_a_check_needs_nothing_that_reaches_a_server(
+    offerings: Offerings, tmp_path: Path
+) -> None:
+    assert examined(offerings.folder(tmp_path)) == (True, [])
+    assert not offerings.clock.stub.seen and not offerings.dice.stub.seen
 
-    loaded, problems = Folders(connect=refuse).examine(folder(tmp_path))
-    assert loaded is not None and not problems
 
+async def test_what_servers_offered_is_not_asked_again_after_a_restart(
+    offerings: Offerings, tmp_path: Path
+) -> None:
+    async def die(task: Task) -> Answer:
+        raise Killed
 
-async def test_what_servers_offered_is_not_asked_again_after_a_restart(tmp_path: Path) -> None:
-    fakes, engine = Fakes(), ScriptedEngine({"A": [ToolServerError("gone")]})
-    this = world(fakes, engine)
-    run = await begin(this, folder(tmp_path))
-    await make_driver(this).drive(run)
-    fakes.offer("dice", "cheat")
-    await make_driver(this).drive(run)
-    events = await this.stores.log.read(run)
-    offered = [[tool.name for tool in e.data.tools] for e in events if e.kind == "tools.offered"]
+    world = make_world(die)
+    run = await begin(world, offerings.folder(tmp_path))
+    with pytest.raises(Killed):
+        await drive(world, run)
+    offerings.dice.tools.append("cheat")
+    world.engine = ScriptedEngine(LINES)
+    await drive(world, run)
+    events = await world.read(run)
+    assert events[-1].kind == "run.finished"
+    offered = [[tool.name for tool in each.tools] for each in every(events, "tools.offered")]
     assert offered == [["now", "zone"], ["roll"]]
-
-
-class Absent(FakeToolServer):
-    """A server that does not answer."""
-
-    async def tools(self) -> Sequence[ToolSchema]:
-        raise ToolServerError("Server 'clock' does not answer.")
+    assert (offerings.clock.listings, offerings.dice.listings) == (1, 1)
 
 
 async def test_a_server_that_cannot_be_had_fails_the_run_before_anybody_speaks(
-    tmp_path: Path,
+    offerings: Offerings, tmp_path: Path
 ) -> None:
-    fakes, engine = Fakes(), ScriptedEngine({})
-    fakes.servers["clock"] = Absent()
-    this = world(fakes, engine)
-    run = await begin(this, folder(tmp_path))
-    await make_driver(this).drive(run)
-    events = await this.stores.log.read(run)
-    (hook,) = [e.data for e in events if e.kind == "lifecycle.tool_result"]
-    assert hook.result == "failed"
+    offerings.clock.port = free_port()
+    world = make_world(ScriptedEngine({}))
+    run = await begin(world, offerings.folder(tmp_path))
+    await drive(world, run)
+    events = await world.read(run)
+    assert only(events, "lifecycle.tool_result").result == "failed"
     assert events[-1].kind == "run.failed"
-    assert events[-1].data.message == "Server 'clock' does not answer."
-    assert engine.calls == []
+    assert "'clock'" in events[-1].data.message
+    assert world.engine.calls == []
 
 
 async def over(where: Path, tools: str) -> tuple[str, str]:
@@ -223,7 +236,7 @@ async def test_a_program_is_reached_with_the_headers_that_are_declared(
 
 async def test_a_program_that_never_answers_is_not_waited_for(tmp_path: Path) -> None:
     sleep = f'["{sys.executable}", "-c", "import time; time.sleep(60)"]'
-    tools = f"mcp_servers: [{{name: idle, command: {sleep}, timeout_s: 0.5}}]"
+    tools = f"mcp_servers: [{{name: idle, command: {sleep}, timeout_s: 0.2}}]"
     end, told = await over(tmp_path, tools)
     assert end == "run.failed"
-    assert "idle" in told and "0.5" in told
+    assert "idle" in told and "0.2" in told

@@ -2,16 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 import msgspec
 from pydantic import BaseModel
 
-from tests.support.driven import Program
 from tests.support.plays import every
-from tests.support.world import World
-from turnloom import Flow, Loom, Outcome, Run
+from tests.support.programs import Program, make_world, mortal
+from turnloom import Flow, Outcome
 from turnloom.log.events import ENDS
 from turnloom.log.spec import Event
 from turnloom.testing import Fuse, Killed
@@ -52,7 +50,7 @@ class FlowLives:
         self._flow = flow
         self._state = state
         self._person = person
-        self._world = World() if store is None else World(store=store)
+        self._world = make_world(store=store)
         self.fuse = Fuse()
         self.clock = self._world.clock
 
@@ -68,8 +66,8 @@ class FlowLives:
 
     async def begin(self) -> str:
         """A run begun and not yet driven."""
-        async with Program(self._world, idle=True).app() as app:
-            run = await app.start(self._flow, self._state, user_id="u1", app_id="acme")
+        async with Program(self._world) as program:
+            run = await program.app.start(self._flow, self._state, user_id="u1", app_id="acme")
         return run.id
 
     async def life(self, run: str, fuse: Fuse) -> list[Event]:
@@ -79,66 +77,58 @@ class FlowLives:
             Hangs: it waits for a person who does not answer.
         """
         self.fuse = fuse
-        program = Program(self._world, fuse)
-        async with self._know(program.app()) as app:
-            handle = await app.resume(run)
+        async with mortal(self._world, fuse) as program:
+            program.app.register(self._flow)
             for _ in range(RESTS):
+                due = await program.drive(run)
                 events = await self.log(run)
                 if events[-1].kind in ENDS:
                     return events
-                due = await program.rest(handle)
-                if not await self._answer(program, handle):
-                    await self._pass_time(app, run, due)
+                if not await self._answer(program, run):
+                    if due is None:
+                        raise Hangs(run)
+                    self.clock.time = max(self.clock.time, due)
         raise AssertionError(f"it never ends: {[event.id for event in events[-9:]]}")
 
-    async def _pass_time(self, app: Loom, run: str, due: datetime | None) -> None:
-        ended = (await self.log(run))[-1].kind in ENDS
-        if due is None and not ended:
-            raise Hangs(run)
-        self.clock.time = max(self.clock.time, due or self.clock.time)
-        await app.resume(run)
-
-    async def _answer(self, program: Program, run: Run) -> bool:
-        asked = await run.question()
+    async def _answer(self, program: Program, run: str) -> bool:
+        asked = await program.app.run(run).question()
         said = self._person(asked) if asked else None
         if asked is None or said is None:
             return False
         if isinstance(said, Cancel):
-            await program.do(run.cancel(by=said.by, reason=said.reason))
+            await program.cancel(run, said.by, said.reason)
         else:
-            await program.do(run.answer(asked.id, said))
+            await program.answer(run, said, asked.id)
         return True
 
     async def rest(self, run: str) -> None:
         """Let another program drive a run until it rests."""
-        program = Program(self._world)
-        async with self._know(program.app()) as app:
-            await program.rest(await app.resume(run))
+        async with self._program() as program:
+            await program.drive(run)
 
     async def answer(self, run: str, question: str | None, value: Any) -> None:
-        """Let another program answer that drives the run."""
-        program = Program(self._world)
-        async with self._know(program.app()) as app:
-            handle = await app.resume(run)
-            await program.do(handle.answer(question, value))
+        """Let another program answer, and drive the run until it rests."""
+        async with self._program() as program:
+            await program.answer(run, value, question)
 
     async def leave_answer(self, run: str, question: str | None, value: Any) -> None:
         """Let another program answer that drives nothing."""
-        async with self._know(Program(self._world, idle=True).app()) as app:
-            await app.run(run).answer(question, value)
+        async with self._program() as program:
+            await program.app.run(run).answer(question, value)
 
     async def outcome(self, run: str) -> Outcome:
         """What became of a run, as a program sees it that drives nothing."""
-        async with self._know(Program(self._world, idle=True).app()) as app:
-            return await app.run(run).outcome()
+        async with self._program() as program:
+            return await program.app.run(run).outcome()
 
     async def log(self, run: str) -> list[Event]:
         """What the log of a run holds."""
         return list(await self._world.store.log.read(run))
 
-    def _know(self, app: Loom) -> Loom:
-        app.register(self._flow)
-        return app
+    def _program(self) -> Program:
+        program = Program(self._world)
+        program.app.register(self._flow)
+        return program
 
 
 def undone(events: Sequence[Event]) -> list[str]:

@@ -1,11 +1,13 @@
 """An MCP server of the official package that offers the tools of the contract.
 
 python offering.py stdio
-python offering.py http PORT [handshake]    `handshake`: it knows sessions only
+python offering.py http PORT    each of KINDS, at /KIND/mcp
 """
 
 import logging
 import sys
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import anyio
@@ -13,18 +15,21 @@ import uvicorn
 from mcp import types
 from mcp.server import Server, ServerRequestContext
 from mcp.server.stdio import stdio_server
+from starlette.applications import Starlette
+from starlette.routing import Mount
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from turnloom.errors import ToolServerError
 from turnloom.testing.contracts.tools import TOOLS, Tools
 
+# Events without sessions; sessions, which begin with a handshake; those in JSON without events; and
+# events from a server that wants an argument as a header.
+KINDS = ("events", "sessions", "json", "mirrored")
 PAGE = 2
-behind = Tools()
 LISTED = [
     types.Tool(name=each.name, description=each.description, input_schema=each.parameters)
     for each in TOOLS
 ]
-# Not listed to the contract: what needs an argument as a header, and what asks back.
 MIRRORED = types.Tool(
     name="mirrored",
     input_schema={
@@ -34,38 +39,53 @@ MIRRORED = types.Tool(
 )
 
 
-async def list_tools(
-    context: ServerRequestContext[Any], params: types.PaginatedRequestParams | None
-) -> types.ListToolsResult:
-    start = int(params.cursor) if params and params.cursor else 0
-    listed = LISTED + ([MIRRORED] if "mirrored" in sys.argv else [])
-    end = start + PAGE
-    following = str(end) if end < len(listed) else None
-    return types.ListToolsResult(tools=listed[start:end], next_cursor=following)
+class Offering:
+    """The tools of the contract. Not listed: `ask`, which asks back, and `waiting`, which says how
+    many calls of `wait` are under way."""
 
+    def __init__(self, kind: str = "") -> None:
+        self._behind = Tools()
+        self._waiting = 0
+        self._listed = LISTED + ([MIRRORED] if kind == "mirrored" else [])
 
-async def call_tool(
-    context: ServerRequestContext[Any], params: types.CallToolRequestParams
-) -> types.CallToolResult | types.InputRequiredResult:
-    if params.name == "ask":
-        return types.InputRequiredResult(request_state="state")
-    if params.name == "mirrored":
-        return types.CallToolResult(content=[types.TextContent(text="mirrored")])
-    try:
-        value = await behind.answer(params.name, params.arguments or {})
-    except ToolServerError as error:
-        return types.CallToolResult(content=[types.TextContent(text=str(error))], is_error=True)
-    if isinstance(value, str):
-        return types.CallToolResult(content=[types.TextContent(text=value)])
-    return types.CallToolResult(content=[], structured_content=value)
+    async def list_tools(
+        self, context: ServerRequestContext[Any], params: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        start = int(params.cursor) if params and params.cursor else 0
+        end = start + PAGE
+        following = str(end) if end < len(self._listed) else None
+        return types.ListToolsResult(tools=self._listed[start:end], next_cursor=following)
 
+    async def call_tool(
+        self, context: ServerRequestContext[Any], params: types.CallToolRequestParams
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        match params.name:
+            case "ask":
+                return types.InputRequiredResult(request_state="state")
+            case "mirrored":
+                return types.CallToolResult(content=[types.TextContent(text="mirrored")])
+            case "waiting":
+                return types.CallToolResult(content=[types.TextContent(text=f"{self._waiting}")])
+            case "wait":
+                self._waiting += 1
+        try:
+            value = await self._behind.answer(params.name, params.arguments or {})
+        except ToolServerError as error:
+            return types.CallToolResult(content=[types.TextContent(text=str(error))], is_error=True)
+        if isinstance(value, str):
+            return types.CallToolResult(content=[types.TextContent(text=value)])
+        return types.CallToolResult(content=[], structured_content=value)
 
-server = Server(
-    "offering",
-    on_list_tools=list_tools,
-    on_call_tool=call_tool,
-    get_tool_input_schema=lambda name: MIRRORED.input_schema if name == "mirrored" else None,
-)
+    def server(self) -> Server[Any]:
+        """What speaks MCP."""
+        return Server(
+            "offering",
+            on_list_tools=self.list_tools,
+            on_call_tool=self.call_tool,
+            get_tool_input_schema=lambda name: (
+                MIRRORED.input_schema if name == "mirrored" else None
+            ),
+        )
 
 
 def without_discovery(app: ASGIApp) -> ASGIApp:
@@ -82,15 +102,28 @@ def without_discovery(app: ASGIApp) -> ASGIApp:
 
 
 async def serve_stdio() -> None:
+    server = Offering().server()
     async with stdio_server() as (incoming, outgoing):
         await server.run(incoming, outgoing, server.create_initialization_options())
 
 
-def serve_http(port: int) -> None:
-    app: ASGIApp = server.streamable_http_app(json_response="json" in sys.argv)
-    if "handshake" in sys.argv:
-        app = without_discovery(app)
-    uvicorn.run(app, host="127.0.0.1", port=port, log_level="warning")
+def all_kinds() -> Starlette:
+    """One app for all kinds, as a process costs more than the tests of a kind."""
+    apps = {
+        kind: Offering(kind).server().streamable_http_app(json_response=kind == "json")
+        for kind in KINDS
+    }
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncGenerator[None]:
+        async with AsyncExitStack() as stack:
+            for app in apps.values():
+                await stack.enter_async_context(app.router.lifespan_context(app))
+            yield
+
+    with_handshake = {kind: without_discovery(apps[kind]) for kind in ("sessions", "json")}
+    mounted = {**apps, **with_handshake}
+    return Starlette(routes=[Mount(f"/{kind}", mounted[kind]) for kind in KINDS], lifespan=lifespan)
 
 
 if __name__ == "__main__":
@@ -98,4 +131,4 @@ if __name__ == "__main__":
     if sys.argv[1] == "stdio":
         anyio.run(serve_stdio)
     else:
-        serve_http(int(sys.argv[2]))
+        uvicorn.run(all_kinds(), host="127.0.0.1", port=int(sys.argv[2]), log_level="warning")

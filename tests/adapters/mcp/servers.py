@@ -12,21 +12,24 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import anyio
+import anyio.lowlevel
+import pytest
 from anyio.abc import ByteStream
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from tests.support.servers import Server
 from turnloom.adapters.mcp import McpServer
+from turnloom.errors import ToolServerError
 
 HERE = Path(__file__).parent
-PATIENCE = 10.0
+PATIENCE = 60.0
 # A server inherits little; what it imports is where the tests find it.
 ENV = {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
 
 
 @asynccontextmanager
 async def used(server: McpServer) -> AsyncGenerator[McpServer, None]:
-    """A server that is closed in the end, soon and without leaving a task behind."""
+    """A server that is closed in the end, without leaving a task behind."""
     before = asyncio.all_tasks()
     try:
         yield server
@@ -38,9 +41,22 @@ async def used(server: McpServer) -> AsyncGenerator[McpServer, None]:
         assert not [name for name in left if name.startswith(("turnloom.", "mcp."))]
 
 
-def offering(*kind: str) -> dict[str, Any]:
+async def refusal(server: McpServer, tool: str, **arguments: Any) -> ToolServerError:
+    """What a call is refused with."""
+    with anyio.fail_after(PATIENCE), pytest.raises(ToolServerError) as raised:
+        await server.call(tool, arguments)
+    return raised.value
+
+
+async def settle() -> None:
+    """Let the loop act on everything that has arrived."""
+    for _ in range(50):
+        await anyio.lowlevel.checkpoint()
+
+
+def offering() -> dict[str, Any]:
     """How to start a server of the official package over stdio."""
-    return {"command": [sys.executable, str(HERE / "offering.py"), "stdio", *kind], "env": ENV}
+    return {"command": [sys.executable, str(HERE / "offering.py"), "stdio"], "env": ENV}
 
 
 def raw(**told: Any) -> list[str]:
@@ -49,16 +65,13 @@ def raw(**told: Any) -> list[str]:
 
 
 class HttpServer(Server):
-    """A server of the official package over HTTP."""
+    """Servers of the official package over HTTP, of all kinds, in one process."""
 
-    def __init__(self, *kind: str) -> None:
-        super().__init__()
-        self.kind = kind
-        self.url = f"http://127.0.0.1:{self.port}/mcp"
+    def url(self, kind: str) -> str:
+        return f"http://127.0.0.1:{self.port}/{kind}/mcp"
 
     def command(self) -> list[str]:
-        script = str(HERE / "offering.py")
-        return [sys.executable, script, "http", str(self.port), *self.kind]
+        return [sys.executable, str(HERE / "offering.py"), "http", str(self.port)]
 
     def answers(self) -> bool:
         try:
@@ -85,8 +98,8 @@ class Stub:
     ) -> None:
         self.answer = answer
         self.greets = greets
-        # Seconds that it takes to part.
-        self.slow = 0.0
+        # Whether it never answers that somebody parts.
+        self.clings = False
         self.session = session
         self.seen: list[str] = []
         self.heads: list[str] = []
@@ -123,7 +136,8 @@ class Stub:
             case "notifications/initialized" | "notifications/cancelled":
                 return Reply(status=202)
             case "DELETE" if self.session:
-                await anyio.sleep(self.slow)
+                if self.clings:
+                    await anyio.sleep_forever()
                 return Reply()
             case _:
                 return self.answer(message)

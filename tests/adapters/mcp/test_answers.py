@@ -3,12 +3,13 @@
 from base64 import b64encode
 from typing import Any
 
-import anyio
 import pytest
+from mcp import MCPError
+from pydantic import ValidationError
 
-from tests.adapters.mcp.servers import offering, used
-from tests.adapters.mcp.test_stdio import complaint, lives, pid_of, started
-from turnloom.adapters.mcp import McpServer
+from tests.adapters.mcp.servers import refusal
+from tests.adapters.mcp.test_stdio import lives, pid_of, started
+from turnloom.adapters.mcp.faults import Misbehaved
 from turnloom.agents.spec import ToolSchema
 from turnloom.errors import ToolServerError
 
@@ -57,25 +58,18 @@ async def test_an_error_of_a_tool() -> None:
     silent = {"content": [], "structuredContent": {"a": 1}, "isError": True}
     long = {"content": [{"type": "text", "text": "x" * 60_000}], "isError": True}
     async with started(answers={"wrong": wrong, "silent": silent, "long": long}) as server:
-        assert await complaint(server, "wrong") == (
-            "Tool 'wrong' of MCP server 'raw' failed: Hi.\nHi. Check its arguments."
-        )
-        assert "failed: it does not say why. Check" in await complaint(server, "silent")
-        assert len(await complaint(server, "long")) < 2000
+        said = {tool: str(await refusal(server, tool)) for tool in ("wrong", "silent", "long")}
+    assert "'raw'" in said["wrong"] and "'wrong'" in said["wrong"] and "Hi.\nHi." in said["wrong"]
+    assert "'silent'" in said["silent"]
+    assert len(said["long"]) < 2000
 
 
 async def test_an_error_that_looks_like_a_broken_connection() -> None:
     async with started(code=-32000) as server:
         pid = await pid_of(server)
-        assert "refused tool 'x': What is 'x'?" in await complaint(server, "x")
+        error = await refusal(server, "x")
+        assert isinstance(error.__cause__, MCPError) and "What is 'x'?" in str(error)
         assert await pid_of(server) == pid
-
-
-async def test_a_tool_that_asks_back() -> None:
-    async with used(McpServer("offering", **offering())) as server:
-        assert "'ask' of MCP server 'offering' failed: it asks for more" in (
-            await complaint(server, "ask")
-        )
 
 
 async def test_a_list_of_several_pages() -> None:
@@ -89,41 +83,38 @@ async def test_a_list_of_several_pages() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "problem"),
+    ("pages", "value"),
     [
-        ({"pages": [[tool("a")], [tool("a")]]}, "it lists two tools 'a'"),
-        ({"pages": [[]], "endless": True}, "its list of tools has more than 100 pages"),
-        (
-            {"pages": [[tool(f"t{n}") for n in range(400)]], "endless": True},
-            "it lists more than 1000 tools",
-        ),
-        ({"pages": [[tool("")]]}, "it calls a tool '', which is no name for one"),
-        ({"pages": [[tool("a b\n")]]}, "it calls a tool 'a b\\n', which is no name for one"),
-        ({"pages": [[tool("x" * 9999)]]}, "it calls a tool 'xxx"),
-        (
-            {"pages": [[tool("a", description="x" * 99_999)]]},
-            "tool 'a' is described in more than 65536 bytes",
-        ),
-        ({"pages": [[tool("a", inputSchema={"type": "string"})]]}, ""),
-        ({"pages": [[tool("a", inputSchema=[])]]}, ""),
-        ({"pages": [{"name": "a"}]}, ""),
-        (
-            {"pages": [[tool("a", inputSchema=OBJECT | {"properties": {"x": {"type": "nil"}}})]]},
-            "the parameters of tool 'a' are no JSON Schema of an object: ",
-        ),
-        (
-            {"pages": [[tool("a", inputSchema=OBJECT | {"$schema": "http://["})]]},
-            "the parameters of tool 'a' are no JSON Schema of an object",
-        ),
-        ({"pages": [[tool("a", inputSchema=OBJECT | {"$schema": {"a": 1}})]]}, ""),
+        ([[tool("a")], [tool("a")]], "'a'"),
+        ([[tool("")]], "''"),
+        ([[tool("a b\n")]], "'a b\\n'"),
+        ([[tool("x" * 9999)]], "'xxx"),
+        ([[tool("a", description="x" * 99_999)]], "65536"),
+        ([[tool("a", inputSchema={"type": "string"})]], ""),
+        ([[tool("a", inputSchema=[])]], ""),
+        ([{"name": "a"}], ""),
+        ([[tool("a", inputSchema=OBJECT | {"properties": {"x": {"type": "nil"}}})]], "'a'"),
+        ([[tool("a", inputSchema=OBJECT | {"$schema": "http://["})]], "'a'"),
+        ([[tool("a", inputSchema=OBJECT | {"$schema": {"a": 1}})]], ""),
     ],
 )
-async def test_a_list_that_cannot_be_used(told: dict[str, Any], problem: str) -> None:
+async def test_a_list_that_cannot_be_used(pages: Any, value: str) -> None:
+    await list_is_refused(value, pages=pages)
+
+
+@pytest.mark.parametrize(
+    ("page", "limit"), [([], "100"), ([tool(f"t{n}") for n in range(400)], "1000")]
+)
+async def test_a_list_without_an_end(page: Any, limit: str) -> None:
+    await list_is_refused(limit, pages=[page], endless=True)
+
+
+async def list_is_refused(value: str, **told: Any) -> None:
     async with started(**told) as server:
         with pytest.raises(ToolServerError) as raised:
             await server.tools()
-        start = "MCP server 'raw' answered its tools in a way that cannot be used: "
-        assert str(raised.value).startswith(start + problem)
+        assert isinstance(raised.value.__cause__, Misbehaved | ValidationError)
+        assert "'raw'" in str(raised.value) and value in str(raised.value)
         assert len(str(raised.value)) < 2000
         assert await pid_of(server)
 
@@ -141,7 +132,8 @@ async def test_schemas_of_older_drafts_are_schemas() -> None:
 async def test_a_flood() -> None:
     async with started() as server:
         pid = await pid_of(server)
-        assert "a message has more than 4194304 bytes" in await complaint(server, "flood")
+        error = await refusal(server, "flood")
+        assert isinstance(error.__cause__, Misbehaved) and "4194304" in str(error)
         assert not lives(pid)
         assert await pid_of(server)
 
@@ -151,23 +143,21 @@ async def test_a_schema_that_would_take_forever_to_check(strict_loop: None) -> N
     given = {"content": [], "structuredContent": {"x": "a" * 40 + "!"}}
     pages = [[tool("give", inputSchema=evil, outputSchema=evil)]]
     async with started(pages=pages, answers={"give": given}) as server:
-        with anyio.fail_after(5):
-            await server.tools()
-            assert await server.call("give", {}) == given["structuredContent"]
+        await server.tools()
+        assert await server.call("give", {}) == given["structuredContent"]
 
 
 async def test_an_answer_that_is_none() -> None:
     nothing: dict[str, Any] = {"content": "Hi."}
     async with started(answers={"give": nothing}) as server:
-        assert "answered tool 'give' in a way that cannot be used" in await complaint(
-            server, "give"
-        )
+        error = await refusal(server, "give")
+    assert isinstance(error.__cause__, ValidationError) and "'give'" in str(error)
 
 
 @pytest.mark.parametrize("argument", ["\ud800", object(), 1j])
 async def test_arguments_that_are_no_json(argument: Any) -> None:
     async with started() as server:
         pid = await pid_of(server)
-        with pytest.raises(ToolServerError, match="'pid' .* failed: its arguments are no JSON"):
-            await server.call("pid", {"x": [argument]})
+        error = await refusal(server, "pid", x=[argument])
+        assert isinstance(error.__cause__, TypeError | ValueError) and "'pid'" in str(error)
         assert await pid_of(server) == pid

@@ -10,43 +10,56 @@ from turnloom.adapters.mcp import McpServer
 from turnloom.agents.spec import ToolServer
 from turnloom.testing.contracts import ToolServerContract
 
-TIMEOUT = 30.0
+# What a program stays for; the others end it.
+STAYING = [
+    name for name in dir(ToolServerContract) if name.startswith("test_") and "clos" not in name
+]
 
 
-class TestStdio(ToolServerContract):
+class Used(ToolServerContract):
+    """The suite against a server that is there."""
+
+    def __init__(self, server: ToolServer) -> None:
+        self._server = server
+
     @asynccontextmanager
     async def fresh(self) -> AsyncGenerator[ToolServer, None]:
-        async with used(McpServer("offering", **offering(), timeout=TIMEOUT)) as server:
-            yield server
+        yield self._server
+
+
+async def test_one_program_does_everything_over_stdio() -> None:
+    async with used(McpServer("offering", **offering())) as server:
+        for name in STAYING:
+            await getattr(Used(server), name)()
+
+
+async def test_a_program_is_closed() -> None:
+    for close in (ToolServerContract.test_closing_what_was_never_used, Used.test_closing):
+        async with used(McpServer("offering", **offering())) as server:
+            await close(Used(server))
 
 
 class HttpContract(ToolServerContract):
-    """The suite against one HTTP server that is started once; `url` is where it is."""
+    kind: str
+    url: str
 
-    kind: tuple[str, ...] = ()
-    url = ""
-
-    @pytest.fixture(scope="class", autouse=True)
-    @classmethod
-    def running(cls, request: pytest.FixtureRequest) -> None:
-        behind = HttpServer(*cls.kind)
-        request.addfinalizer(behind.discard)
-        behind.start()
-        cls.url = behind.url
+    @pytest.fixture(autouse=True)
+    def _server(self, http_server: HttpServer) -> None:
+        self.url = http_server.url(self.kind)
 
     @asynccontextmanager
     async def fresh(self) -> AsyncGenerator[ToolServer, None]:
-        async with used(McpServer("offering", url=self.url, timeout=TIMEOUT)) as server:
+        async with used(McpServer("offering", url=self.url)) as server:
             yield server
 
 
 class TestHttp(HttpContract):
-    """Streams of events."""
+    kind = "events"
 
 
 class TestHttpWithSessions(HttpContract):
-    kind = ("handshake",)
+    kind = "sessions"
 
 
 class TestHttpWithSessionsInJson(HttpContract):
-    kind = ("handshake", "json")
+    kind = "json"
