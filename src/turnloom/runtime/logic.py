@@ -139,22 +139,17 @@ def evolve(workflow: Form, state: RunState, event: Event) -> None:
         fold(state, event)
     workflow.evolve(state, event)
     id = event.id
-    turn = turn_of(state, id)
-    if turn is not None:
-        turn.recorded[id] = event.data
-        turn.last = event.seq
+    scope = state.scopes.get(id.partition("/")[0])
+    if scope is not None:
+        scope.recorded[id] = event.data
+        scope.last = event.seq
     elif id.startswith("chat/"):
         state.chat[id] = event.data
 
 
-def turn_of(state: RunState, id: str) -> OpenTurn | None:
+def scope_of(state: RunState, id: str) -> OpenTurn | None:
     """The open turn, or step of a flow, that an event of this id belongs to."""
-    if len(state.open) == 1 and not state.steps:
-        (turn,) = state.open.values()
-        return turn if id.startswith(turn.prefix) or id == turn.prefix[:-1] else None
-    going = state.open if id[0] == "t" else state.steps if id[0] == "s" else None
-    number = id[1:].partition("/")[0] if going else ""
-    return going.get(int(number)) if going and number.isdecimal() else None
+    return state.scopes.get(id.partition("/")[0])
 
 
 def base_context(run: str, started: runs.RunStarted) -> dict[str, str]:

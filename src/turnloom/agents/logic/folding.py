@@ -53,7 +53,7 @@ def on_turn_started(state: RunState, event: Event) -> None:
     state.turns = fact.turn
     state.begun = True
     state.status = "running"
-    state.open[fact.turn] = OpenTurn(fact.turn, fact.agent, {}, 0, f"t{fact.turn}/")
+    state.open[fact.turn] = state.scopes[f"t{fact.turn}"] = OpenTurn(fact.turn, fact.agent)
     if state.chat:
         state.chat = {id: it for id, it in state.chat.items() if not id.startswith(PICKING)}
 
@@ -63,6 +63,7 @@ def on_turn_finished(state: RunState, event: Event) -> None:
     fact: TurnFinished = event.data
     state.turns_of[fact.agent] = state.turns_of.get(fact.agent, 0) + 1
     state.open.pop(fact.turn, None)
+    state.scopes.pop(f"t{fact.turn}", None)
 
 
 def on_agent_text(state: RunState, event: Event) -> None:

@@ -35,14 +35,13 @@ class Question(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class OpenTurn(msgspec.Struct):
-    """A turn being taken, with what is already on record for it, by id, and its last event. The ids
-    of its events begin with `prefix`, but for that of its beginning."""
+    """A turn, or a step of a flow, being taken, with what is already on record for it, by id, and
+    its last event."""
 
     number: int
     agent: str
     recorded: dict[str, Fact] = {}
     last: int = 0
-    prefix: str = ""
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -57,10 +56,10 @@ class RunState(msgspec.Struct):
 
     `form` says what decides whose turn it is: a conversation, reactions or a flow. `veiled` says
     that not everybody may read all that was said. `open` has the turns being taken, by number, and
-    `steps` those of a flow; `chat` what is on record of calls outside turns, by id; `ephemeral`
-    which values live in memory only, and which call wrote each; `ending` what hooks after the chat
-    were told first; `questions` those that are open, by id, and `paused_for` the one that the
-    run last paused for; `begun` that a turn or a step was
+    `scopes` those and the steps of a flow, by what their ids begin with; `chat` what is on record
+    of calls outside turns, by id; `ephemeral` which values live in memory only, and which call
+    wrote each; `ending` what hooks after the chat were told first; `questions` those that are open,
+    by id, and `paused_for` the one that the run last paused for; `begun` that a turn or a step was
     begun; `unguarded` that guards have no say any more; `guards` what guards know of it, if there
     are any.
     """
@@ -92,7 +91,7 @@ class RunState(msgspec.Struct):
     failure: Failure | None = None
     ending: str = ""
     open: dict[int, OpenTurn] = {}
-    steps: dict[int, OpenTurn] = {}
+    scopes: dict[str, OpenTurn] = {}
     questions: dict[str, Question] = {}
     paused_for: str = ""
     cancel: CancelRequested | None = None

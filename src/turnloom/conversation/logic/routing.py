@@ -37,46 +37,53 @@ from turnloom.runs.form import stopped
 from turnloom.variables.logic.conditions import judge
 
 
-def _on_route(floor: Floor, fact: RouteDecided) -> None:
+def _on_route(state: RunState, fact: RouteDecided) -> None:
+    floor: Floor = state.progress
     floor.next, floor.reason, floor.choice, floor.picked = fact.target, fact.reason, 0, ""
 
 
-def _on_turn(floor: Floor, fact: TurnFinished) -> None:
+def _on_turn(state: RunState, fact: TurnFinished) -> None:
+    """The agent has spoken; a turn that fails fails the run."""
+    floor: Floor = state.progress
     floor.last, floor.agent, floor.next, floor.selected = fact.agent, fact.agent, None, ""
     floor.streak[fact.agent] = floor.streak.get(fact.agent, 0) + 1
+    if fact.status == "failed" and state.failure is None:
+        state.failure = Failure(f"turn {fact.turn} of {fact.agent} failed", fact.error)
 
 
-def _on_user(floor: Floor, fact: UserText) -> None:
+def _on_user(state: RunState, fact: UserText) -> None:
     if fact.author == USER:
+        floor: Floor = state.progress
         floor.last, floor.next, floor.selected = USER, None, ""
         floor.streak.clear()
 
 
-def _on_transfer(floor: Floor, fact: TransferChosen) -> None:
-    floor.choice = fact.rule
+def _on_transfer(state: RunState, fact: TransferChosen) -> None:
+    state.progress.choice = fact.rule
 
 
-def _on_drawn(floor: Floor, fact: ChanceDrawn) -> None:
-    floor.picked = fact.drawn
+def _on_drawn(state: RunState, fact: ChanceDrawn) -> None:
+    state.progress.picked = fact.drawn
 
 
-def _on_picked(floor: Floor, fact: SpeakerPicked) -> None:
-    floor.picked = fact.picked
+def _on_picked(state: RunState, fact: SpeakerPicked) -> None:
+    state.progress.picked = fact.picked
 
 
-def _on_answered(floor: Floor, fact: QuestionAnswered) -> None:
+def _on_answered(state: RunState, fact: QuestionAnswered) -> None:
     if fact.tool == SELECTOR:
-        floor.picked = str(fact.value)
+        state.progress.picked = str(fact.value)
 
 
-def _on_selected(floor: Floor, fact: SelectionMade) -> None:
+def _on_selected(state: RunState, fact: SelectionMade) -> None:
     """Who was chosen in place of somebody else gets a route of its own."""
+    floor: Floor = state.progress
     floor.selected, floor.category = fact.chosen, fact.category
     if fact.chosen != fact.meant:
         floor.next = None
 
 
-_FOLDS: dict[type, Callable[[Floor, Any], None]] = {
+_FOLDS: dict[type, Callable[[RunState, Any], None]] = {
     RouteDecided: _on_route,
     TurnFinished: _on_turn,
     UserText: _on_user,
@@ -127,13 +134,10 @@ class Conversing:
         return Floor()
 
     def evolve(self, state: RunState, event: Event) -> None:
-        """Fold an event into who speaks next; a turn that fails fails the run."""
+        """Fold an event into who speaks next."""
         fold = _FOLDS.get(event.data.__class__)
         if fold is not None:
-            fold(state.progress, event.data)
-        fact = event.data
-        if isinstance(fact, TurnFinished) and fact.status == "failed" and state.failure is None:
-            state.failure = Failure(f"turn {fact.turn} of {fact.agent} failed", fact.error)
+            fold(state, event.data)
 
     def work(self, state: RunState) -> Sequence[Work]:
         """The open turn: nobody else speaks before it ends."""

@@ -104,10 +104,10 @@ class Flowing:
         match fact:
             case StepStarted(number=number):
                 state.status, state.begun = "running", True
-                if number not in state.steps:
-                    state.steps[number] = OpenTurn(number, fact.step, {}, 0, f"s{number}/")
+                if f"s{number}" not in state.scopes:
+                    state.scopes[f"s{number}"] = OpenTurn(number, fact.step)
             case StepCompleted() | StepFailed() | StepSkipped() | StepCompensated():
-                state.steps.pop(fact.number, None)
+                state.scopes.pop(f"s{fact.number}", None)
                 state.status = "running"
             case FlowStopped():
                 state.status, state.unguarded = "running", True

@@ -17,6 +17,7 @@ from turnloom.agents.spec import (
 )
 from turnloom.assembly.logic.assembled import AssembledContext
 from turnloom.assembly.logic.labels import together
+from turnloom.board.spec import Audience
 from turnloom.errors import BudgetExceeded
 from turnloom.kernel.contained import named
 from turnloom.kernel.values import said
@@ -85,31 +86,26 @@ class Answering:
             return TurnOutcome(f"{named(error)}: {said(error)}")
         if brief.engines is not None:
             staff = replace(staff, engines=brief.engines)
-        around = [
-            _around(offers, prepared, each)
-            for each in (NOTHING if prepared.holds_context else contexts)
+        frames = NOTHING if prepared.holds_context else contexts
+        sights = [
+            self._sights.see(brief, place, _around(offers, prepared, each))
+            for place, each in enumerate(frames)
         ]
-        outcome = await self._ask(brief, staff, around, sinks)
-        return outcome if assembled is None else outcome._replace(context=shown)
-
-    async def _ask(
-        self, brief: Brief, staff: Staff, around: Sequence[Surrounding], sinks: Sinks
-    ) -> TurnOutcome:
-        number, agent = brief.turn, brief.agent
-        sights = [self._sights.see(brief, place, each) for place, each in enumerate(around)]
         # What a hook may rewrite is not heard before it has.
         rewrites = self._hooked and self._messages.has(agent, "process_message_before_send")
         hooks = self._messages if rewrites else None
-        turn = Turn(number, agent, staff, sights, hooks, _hushed if rewrites else sinks)
+        turn = Turn(brief.turn, agent, staff, sights, hooks, _hushed if rewrites else sinks)
         if staff.samples == 1:
-            return await self._try(turn, f"t{number}")
-        return await self._best(turn)
+            outcome = await self._try(turn, f"t{brief.turn}")
+        else:
+            outcome = await self._best(turn)
+        return outcome if assembled is None else outcome._replace(context=shown)
 
     async def _try(self, turn: Turn, scope: str) -> TurnOutcome:
         """One try of a turn: its engines one after the other; what the last of them made counts."""
         ended = TurnOutcome("")
         before: list[Exchange] = []
-        audience = together(seen for each in turn.sights for seen in each.shown.visibility)
+        audience = _audience(turn.sights)
         for place, engine in enumerate(turn.staff.engines):
             sight = turn.sights[min(place, len(turn.sights) - 1)]
             inside = f"{scope}/e{place}" if place else scope
@@ -195,6 +191,13 @@ class Answering:
             if isinstance(fact, AgentOutput)
         ]
         return Answer(text, artifacts=tuple(made))
+
+
+def _audience(sights: Sequence[Sight]) -> Audience:
+    """Who may see all that a turn is shown."""
+    if len(sights) == 1:
+        return sights[0].shown.visibility
+    return together(seen for each in sights for seen in each.shown.visibility)
 
 
 def _around(offers: Mapping[str, Offer], prepared: Prepared, context: Context) -> Surrounding:

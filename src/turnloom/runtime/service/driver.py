@@ -54,17 +54,22 @@ class Stores:
     plans: Plans
 
 
+def _untold(run: str) -> Tell | None:
+    """Tell nobody."""
+    return None
+
+
 def _discard(delta: Delta) -> None:
     """Discard the delta."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listeners:
-    """Who is told of what a driver does: of answers while they are made, of what is stored, and of
-    what goes from one run to another."""
+    """Who is told of what a driver does: of text deltas, of what is stored of a run, and of what
+    goes from one run to another."""
 
     hear: Callable[[Delta], None] = _discard
-    tell: Tell | None = None
+    tell: Callable[[str], Tell | None] = _untold
     post: Post | None = None
 
 
@@ -198,7 +203,8 @@ class Driver:
         secrets = await self._secrets(run, loaded, ends[0][0].data)
         verbose = self._context.is_verbose
         objects = self._objects.get(run)
-        tells = [self._tell] if self._tell else []
+        tell = self._tell(run)
+        tells = [] if tell is None else [tell]
         tells += [] if self._selecting.follows_log else [self._selecting.learn]
         log = observed(loaded.staff, self._stores.log, *tells)
         journal = Journal(

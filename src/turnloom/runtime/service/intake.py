@@ -58,6 +58,8 @@ def due(form: Form, state: RunState) -> datetime | None:
     """When a run wants to be woken, if nothing comes from outside."""
     if state.status in ENDED:
         return None
+    if not (state.timers or state.questions):
+        return form.due(state)
     instants = [*state.timers.values()]
     instants += [each.due for each in state.questions.values() if each.due is not None]
     own = form.due(state)

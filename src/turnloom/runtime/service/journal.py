@@ -18,7 +18,7 @@ from turnloom.kernel.values import preview
 from turnloom.log.events import RunPaused
 from turnloom.log.ports import Clock, Effect
 from turnloom.log.spec import Event, Fact, Intent
-from turnloom.runtime.logic import ENDED, derive, evolve, turn_of
+from turnloom.runtime.logic import ENDED, derive, evolve, scope_of
 from turnloom.runtime.service.functions import ask_function
 from turnloom.runtime.spec import Loaded
 from turnloom.variables.events import ContextChanged, TimerSet
@@ -87,6 +87,7 @@ class Journal:
         verbose: bool = False,
     ) -> None:
         self.workflow = loaded.workflow
+        self._triggering = loaded.workflow.triggers.kinds
         self._guards = loaded.guards
         self.state = state
         self.secrets = secrets
@@ -115,10 +116,12 @@ class Journal:
 
     def record(self, id: str, fact: Fact, actor: str = "driver", cause: int | None = None) -> Event:
         """Put a fact and everything derived from it on record; it follows from what came before."""
-        turn = turn_of(self.state, id)
-        event = self._add(id, fact, actor, cause or (turn and turn.last) or self._cause)
+        if cause is None:
+            scope = scope_of(self.state, id)
+            cause = (scope and scope.last) or self._cause
+        event = self._add(id, fact, actor, cause)
         self._cause = event.seq
-        if event.kind in self.workflow.triggers.kinds:
+        if event.kind in self._triggering:
             self._derive(event, set())
         return event
 
@@ -157,8 +160,8 @@ class Journal:
 
     def recorded(self, id: str) -> Fact | None:
         """What is on record under an id: of this turn, or of a call outside turns."""
-        turn = turn_of(self.state, id)
-        return self.state.chat.get(id) if turn is None else turn.recorded.get(id)
+        scope = scope_of(self.state, id)
+        return self.state.chat.get(id) if scope is None else scope.recorded.get(id)
 
     def keep(self, id: str, make: Callable[[], F], actor: str = "driver") -> F:
         """The fact on record under an id in this turn; if there is none, the one made now."""

@@ -154,7 +154,7 @@ class LiveRun:
     async def freeze(self) -> None:
         """Keep the state; each time at twice the length, so that no turn pays for history."""
         state = self.journal.state
-        if state.open or state.steps:
+        if state.scopes:
             return
         await self.journal.commit()
         await self.means.snapshots.save(state.run, state.position, freeze(state))

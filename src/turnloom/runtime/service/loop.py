@@ -48,13 +48,11 @@ class Loop:
                 works = self._form.work(state)
                 if await self._cut_off(works):
                     continue
-                lone = self._begin_open(works)
-                if lone is not None:
-                    await self._run(lone)
-                elif self._tasks:
-                    await self._wait()
-                else:
+                if await self._begin_open(works):
+                    continue
+                if not self._tasks:
                     break
+                await self._wait()
         park(journal)
         await journal.commit()
 
@@ -73,7 +71,7 @@ class Loop:
 
     async def _act(self) -> bool:
         """Do the next thing, if there is one that can be done now; whether there was."""
-        if CHAT in self._parked or any(id.startswith(CHAT) for id in self._state.questions):
+        if self._state.questions and self._is_waiting():
             return False
         try:
             if not self._is_prepared:
@@ -91,6 +89,10 @@ class Loop:
             self._parked.add(CHAT)
         return True
 
+    def _is_waiting(self) -> bool:
+        """Whether a hook of the run itself waits for an answer."""
+        return CHAT in self._parked or any(id.startswith(CHAT) for id in self._state.questions)
+
     def _decide(self) -> Action | None:
         """What guards want of a person, or what the form decides."""
         state = self._state
@@ -106,6 +108,7 @@ class Loop:
             case Begin(charge=charge, opens=opens):
                 if afford(self._journal, charge):
                     self._record(opens)
+                    await self._begin_open(self._form.work(self._state))
                 return  # what is begun stores this before it acts
             case Record():
                 pass
@@ -151,19 +154,21 @@ class Loop:
                 await self._half.cut_off(work)
         return bool(over)
 
-    def _begin_open(self, works: Sequence[Work]) -> Work | None:
+    async def _begin_open(self, works: Sequence[Work]) -> bool:
         """Begin all work that is open: fresh, cut off with another process, or answered. A lone
-        piece of work is given back, to be awaited in place."""
+        piece of work is awaited in place; whether there was one."""
         left = [work for work in works if not (work.key in self._tasks or self._waits(work))]
         if len(left) == 1 and left[0].is_alone and not self._tasks:
-            return left[0]
+            await self._run(left[0])
+            return True
         for work in left:
             self._tasks.begin(work.key, self._run(work))
-        return None
+        return False
 
     def _waits(self, work: Work) -> bool:
         """Whether work waits for an answer: to its own question, or to one asked before."""
-        return work.key in self._parked or any(map(work.asked, self._state.questions))
+        questions = self._state.questions
+        return bool(questions) and (work.key in self._parked or any(map(work.asked, questions)))
 
     async def _run(self, work: Work) -> None:
         try:

@@ -13,6 +13,7 @@ from turnloom.runs.actions import OpenRun
 from turnloom.runtime.service.activity import Activity
 from turnloom.runtime.service.boards import BoardRuns
 from turnloom.runtime.service.driver import Driver
+from turnloom.runtime.service.journal import Tell
 
 
 class Posting:
@@ -58,8 +59,13 @@ class Posting:
             if not (driver.keeps(run) or activity.is_wanted(run)):
                 self.activities.pop(run, None)
 
-    async def note(self, batch: Sequence[Event]) -> None:
-        """Take notice of what is stored of a board's run, and bring the index up to it."""
+    def watch(self, run: str) -> Tell | None:
+        """What is told of everything that is stored of a run, if anything has to be."""
+        is_told = run in self.activities or not self._artifacts.follows_log
+        return self._note if is_told else None
+
+    async def _note(self, batch: Sequence[Event]) -> None:
+        """Take notice of what is stored of a run, and bring the index of artifacts up to it."""
         if not self._artifacts.follows_log:
             await index(self._artifacts, batch)
         activity = self.activities.get(batch[0].run)

@@ -70,10 +70,10 @@ class Runs:
         self._world = world
         self._context = ContextSource(world.environment, world.documents)
         self._posting = Posting(world.stores.artifacts)
-        note = self._posting.note
-        self._starter = Starter(world.stores.log, world.clock, self._context, note)
+        watch = self._posting.watch
+        self._starter = Starter(world.stores.log, world.clock, self._context, watch)
         self._following = Following(world.stores.log)
-        listeners = Listeners(self._following.spread, note, self._posting)
+        listeners = Listeners(self._following.spread, watch, self._posting)
         chance = (world.clock, world.entropy)
         self._driver = Driver(world.stores, chance, world.definitions, self._context, listeners)
         declares = world.definitions.declares

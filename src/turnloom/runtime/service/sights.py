@@ -99,6 +99,8 @@ class Sights:
             seen = seen if seen and is_counted_alike(shown, seen[1]) else None
         as_in = seen[0] if seen else 0
         made = frame(brief.turn, brief.agent, shown, history, as_in, state.texts, counter)
+        if not brief.inputs and context is NO_CONTEXT:
+            return made
         inputs = (each.visibility for each in brief.inputs)
         audience = together((*inputs, *context.visibility))
         return msgspec.structs.replace(made, visibility=audience) if audience else made

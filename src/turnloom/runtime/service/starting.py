@@ -1,6 +1,6 @@
 """How runs begin."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from turnloom.log.events import RunStarted
@@ -21,7 +21,7 @@ class Starter:
     log: EventLog
     clock: Clock
     context: ContextSource
-    tell: Tell
+    watch: Callable[[str], Tell | None]
 
     async def begin(
         self,
@@ -37,8 +37,9 @@ class Starter:
         """
         base = base_context(run, started)
         context = await self.context.load(loaded.workflow.variables, base, loaded.database)
+        tell = self.watch(run)
         journal = Journal(
-            observed(loaded.staff, self.log, self.tell),
+            observed(loaded.staff, self.log, *([] if tell is None else [tell])),
             self.clock,
             loaded,
             fresh(run, loaded.workflow, loaded.guards),

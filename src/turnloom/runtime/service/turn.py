@@ -49,7 +49,8 @@ class Turns:
         """
         number, agent = brief.turn, brief.agent
         self._journal.keep(f"t{number}", lambda: TurnStarted(number, agent))
-        outcome = await self._in_time(brief, sinks)
+        answering = self._answer if brief.timeout is None else self._in_time
+        outcome = await answering(brief, sinks)
         settlement = await brief.settle(outcome)
         for id, fact, actor in settlement.facts:
             self._journal.keep(id, lambda fact=fact: fact, actor)
@@ -70,8 +71,6 @@ class Turns:
 
     async def _in_time(self, brief: Brief, sinks: Sinks) -> TurnOutcome:
         """How the agent's answer ended, within the seconds that the brief gives it."""
-        if brief.timeout is None:
-            return await self._answer(brief, sinks)
         try:
             async with asyncio.timeout(brief.timeout):
                 return await self._answer(brief, sinks)
@@ -84,12 +83,12 @@ class Turns:
         number, agent = brief.turn, brief.agent
         if self._hooked:
             await self._hooks.before_agent(number, agent)
-        answer = partial(self._answering.answer, brief, brief.listen(sinks))
-        components = self._loaded.staff[agent].components
+        components, sinks = self._loaded.staff[agent].components, brief.listen(sinks)
         if components:
+            answer = partial(self._answering.answer, brief, sinks)
             outcome = await around_turn(components, self._gatherer.turn(brief), answer)
         else:
-            outcome = await answer()
+            outcome = await self._answering.answer(brief, sinks)
         if self._hooked:
             await self._hooks.after_agent(number, agent)
         self._gatherer.close(number)
