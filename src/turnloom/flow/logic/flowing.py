@@ -101,20 +101,9 @@ class Flowing:
         fold = self._folds.get(fact.__class__)
         if fold is not None:
             fold(state.progress, fact)
-        match fact:
-            case StepStarted(number=number):
-                state.status, state.begun = "running", True
-                if f"s{number}" not in state.scopes:
-                    state.scopes[f"s{number}"] = OpenTurn(number, fact.step)
-            case StepCompleted() | StepFailed() | StepSkipped() | StepCompensated():
-                state.scopes.pop(f"s{fact.number}", None)
-                state.status = "running"
-            case FlowStopped():
-                state.status, state.unguarded = "running", True
-                if state.cancel is None and state.failure is None:
-                    state.failure = Failure(fact.error, fact.message)
-            case _:
-                pass
+        shared = _SHARED.get(fact.__class__)
+        if shared is not None:
+            shared(state, fact)
 
     def work(self, state: RunState) -> Sequence[Work]:
         """The steps that are being taken, those that are to be cut off among them."""
@@ -289,6 +278,36 @@ class Flowing:
         assert asked is not None
         fact = decided(node, place, f"{frame.path}/{frame.at}", asked, strand.id)
         return f"{asked.question}/decided", fact
+
+
+def _on_started(state: RunState, fact: StepStarted) -> None:
+    state.status, state.begun = "running", True
+    if f"s{fact.number}" not in state.scopes:
+        state.scopes[f"s{fact.number}"] = OpenTurn(fact.number, fact.step)
+
+
+def _on_ended(
+    state: RunState, fact: StepCompleted | StepFailed | StepSkipped | StepCompensated
+) -> None:
+    state.scopes.pop(f"s{fact.number}", None)
+    state.status = "running"
+
+
+def _on_stopped(state: RunState, fact: FlowStopped) -> None:
+    state.status, state.unguarded = "running", True
+    if state.cancel is None and state.failure is None:
+        state.failure = Failure(fact.error, fact.message)
+
+
+# How facts of a flow change what every run knows.
+_SHARED: dict[type, Callable[[RunState, Any], None]] = {
+    StepStarted: _on_started,
+    StepCompleted: _on_ended,
+    StepFailed: _on_ended,
+    StepSkipped: _on_ended,
+    StepCompensated: _on_ended,
+    FlowStopped: _on_stopped,
+}
 
 
 def charge_of(number: int, attempt: int, turn: int) -> str:

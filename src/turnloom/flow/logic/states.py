@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import Annotated, Any, NamedTuple, cast, get_origin
 
+import msgspec
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticSerializationError
@@ -43,6 +44,7 @@ class StateModel:
             )
         try:
             written: dict[str, Json] = state.model_dump(mode="json", by_alias=False)
+            json.dumps(written, allow_nan=False)  # a store would give back null
             back = self.load(written)
         except (PydanticSerializationError, ValidationError, ValueError) as error:
             raise InvalidUpdate(
@@ -57,8 +59,7 @@ class StateModel:
 
     def load(self, written: Mapping[str, Json]) -> Any:
         """The state that JSON says, made anew: nobody else has a hold on it."""
-        text = json.dumps(written, allow_nan=False)  # a store would give back null
-        return self.model.model_validate_json(text, by_name=True)
+        return self.model.model_validate_json(msgspec.json.encode(written), by_name=True)
 
     def read(self, given: Any, state: Any, shown: Callable[[], Any]) -> Change:
         """What a step gave that has had a state, as the change of fields that it is; `shown` makes

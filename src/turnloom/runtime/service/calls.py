@@ -93,10 +93,10 @@ class Call:
         affair, and an interruption of the drive is told from one that it made itself."""
         going = asyncio.create_task(self._enter(arguments))
         try:
-            await asyncio.wait({going}, timeout=self._caller.timeout)
+            in_time = await _ended(going, self._caller.timeout)
         finally:
-            in_time = going.done()
-            await _stop(going)
+            if not going.done():
+                await _stop(going)
         if not in_time:
             raise TimeoutError(f"It took over {self._caller.timeout:g} s.")
         if going.cancelled():
@@ -215,12 +215,31 @@ class Call:
                 self._journal.objects[name, self._caller.key] = value
 
 
+async def _ended(going: "asyncio.Task[Any]", seconds: float | None) -> bool:
+    """Wait until a task ends, for so many seconds at most; whether it did."""
+    loop = asyncio.get_running_loop()
+    waiter: asyncio.Future[None] = loop.create_future()
+
+    def wake(*_: object) -> None:
+        if not waiter.done():
+            waiter.set_result(None)
+
+    going.add_done_callback(wake)
+    timer = loop.call_later(seconds, wake) if seconds is not None else None
+    try:
+        await waiter
+    finally:
+        going.remove_done_callback(wake)
+        if timer is not None:
+            timer.cancel()
+    return going.done()
+
+
 async def _stop(going: "asyncio.Task[Any]") -> None:
-    """Have a task end; one that does not heed it is left alone, and nobody misses how it ended."""
+    """Have a task end; one that does not heed it is left alone, and how it ends is not missed."""
     going.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
-    if not going.done():
-        going.cancel()
-        await asyncio.wait({going}, timeout=GRACE)
+    going.cancel()
+    await _ended(going, GRACE)
 
 
 def _held(journal: Journal, shown: Mapping[str, Json]) -> Held:

@@ -5,7 +5,6 @@ from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from turnloom.board.service.rebuilding import index
@@ -27,7 +26,7 @@ from turnloom.runtime.ports import (
     Snapshots,
 )
 from turnloom.runtime.service.components import observed
-from turnloom.runtime.service.intake import due, park, take_in
+from turnloom.runtime.service.intake import park, take_in
 from turnloom.runtime.service.journal import Journal, Tell
 from turnloom.runtime.service.live import LiveRun, Means, Post
 from turnloom.runtime.service.loop import Loop
@@ -113,8 +112,9 @@ class Driver:
         """Drive a run that was begun here with the very code that it was begun with."""
         self._begun[run] = loaded
 
-    async def drive(self, run: str) -> datetime | None:
-        """Take in what came, then decide and act until the run ends or must wait.
+    async def drive(self, run: str) -> LiveRun:
+        """Take in what came, then decide and act until the run ends or must wait; the run as it is
+        then.
 
         Raises:
             Conflict: the log holds something else than it should, and nobody else drives the run.
@@ -134,7 +134,7 @@ class Driver:
             finally:
                 self._loops.pop(run, None)
             self._put_away(run, live)
-        return due(live.journal.workflow, live.journal.state)
+        return live
 
     async def take_in(self, run: str) -> None:
         """Only record what came from outside."""

@@ -5,6 +5,8 @@ import logging
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import aclosing, contextmanager
 
+from turnloom.agents.spec import RunState
+from turnloom.errors import UsageError
 from turnloom.log.events import ENDS
 from turnloom.log.ports import EventLog
 from turnloom.log.spec import Event
@@ -22,6 +24,7 @@ class Following:
         self._spoken: dict[str, list[Delta]] = {}
         self._followers: dict[str, set[asyncio.Future[None]]] = {}
         self._troubles: dict[str, Exception] = {}
+        self._resting: dict[str, asyncio.Future[RunState]] = {}
 
     def begin(self, run: str) -> None:
         """Forget what went wrong with a run: it is driven again."""
@@ -34,11 +37,42 @@ class Following:
     def tell(self, run: str, error: Exception, *, aloud: bool = True) -> None:
         """Let trouble reach whoever follows the run, now or later, or else the program's log."""
         self._troubles[run] = error
+        self._fail_resting(run, error)
         followers = [each for each in self._followers.get(run, ()) if not each.done()]
         for follower in followers:
             follower.set_exception(error)
         if not followers and aloud:
             log.error("run %s cannot be driven: %s", run, error, exc_info=error)
+
+    def rest(self, run: str, state: RunState) -> None:
+        """Say what a run knows whose drive is over."""
+        resting = self._resting.pop(run, None)
+        if resting is not None and not resting.done():
+            resting.set_result(state)
+
+    async def rested(self, run: str) -> RunState:
+        """What a run knows when a drive of it is over.
+
+        Raises:
+            TurnloomError: it cannot be driven here.
+        """
+        if run in self._troubles:
+            raise self._troubles[run]
+        if run not in self._resting:
+            self._resting[run] = asyncio.get_running_loop().create_future()
+        return await asyncio.shield(self._resting[run])
+
+    def stop(self) -> None:
+        """Fail those who wait for drives: nothing is driven here any more."""
+        for run in [*self._resting]:
+            closed = UsageError("This app was closed while the run was open. Resume it in another.")
+            self._fail_resting(run, closed)
+
+    def _fail_resting(self, run: str, error: Exception) -> None:
+        resting = self._resting.pop(run, None)
+        if resting is not None and not resting.done():
+            resting.set_exception(error)
+            resting.exception()  # it may be that nobody waits any more
 
     async def events(self, run: str, after: int = 0) -> AsyncGenerator[Event]:
         """The events of a run from a position on, live, up to its end.

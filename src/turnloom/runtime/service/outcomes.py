@@ -18,37 +18,40 @@ async def outcome(runs: Runs, run: str) -> Outcome:
     Raises:
         UsageError: it is no run of a flow.
     """
-    state, workflow = await _begun(runs, run)
+    form = (await runs.definition(run)).workflow
+    if not isinstance(form, Flowing):
+        raise UsageError(f"Run {run!r} is no run of a flow, so it has no outcome.")
+    while (state := await runs.rested(run)) is not None:
+        if state.status in ENDED or await _is_asked(runs, state):
+            return _outcome(run, form, state)
+    return _outcome(run, form, await _followed(runs, run, form))
+
+
+async def _followed(runs: Runs, run: str, form: Flowing) -> RunState:
+    """What a run knows that is not driven here, once it ends or waits for a person."""
+    state = fresh(run, form)
     async with aclosing(runs.events(run)) as events:
         async for event in events:
-            evolve(workflow, state, event)
+            evolve(form, state, event)
             if isinstance(event.data, RunPaused) and await _is_asked(runs, state):
                 break
-    return _outcome(run, workflow, state)
-
-
-async def _begun(runs: Runs, run: str) -> tuple[RunState, Flowing]:
-    """The state of a run of a flow of which nothing is on record."""
-    workflow = (await runs.definition(run)).workflow
-    if not isinstance(workflow, Flowing):
-        raise UsageError(f"Run {run!r} is no run of a flow, so it has no outcome.")
-    return fresh(run, workflow), workflow
+    return state
 
 
 async def _is_asked(runs: Runs, state: RunState) -> bool:
-    """Whether what a run waits for at this place of its log can still be answered."""
-    asked = await runs.question(state.run)
-    return asked is not None and state.question is not None and asked.id == state.question.id
+    """Whether what a run waits for can still be answered."""
+    asked = await runs.question(state.run) if state.questions else None
+    return asked is not None and asked.id in state.questions
 
 
-def _outcome(run: str, workflow: Flowing, state: RunState) -> Outcome:
+def _outcome(run: str, form: Flowing, state: RunState) -> Outcome:
     progress = state.progress
     assert isinstance(progress, Progress)
     undoing = progress.undoing
     return Outcome(
         run,
         state.status if state.status in ENDED else "waiting",
-        workflow.states.load(progress.strands[""].state),
+        form.states.load(progress.strands[""].state),
         undoing.failure if undoing else None,
         state.question,
     )

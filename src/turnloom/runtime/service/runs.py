@@ -9,7 +9,7 @@ from datetime import datetime
 from turnloom.agents.events import QuestionAnswered, QuestionAsked, UserText
 from turnloom.agents.logic.answers import misanswer
 from turnloom.agents.logic.folding import open_question, question_of
-from turnloom.agents.spec import WORKFLOW, Question
+from turnloom.agents.spec import WORKFLOW, Question, RunState
 from turnloom.errors import (
     DefinitionError,
     NotYours,
@@ -30,6 +30,7 @@ from turnloom.runtime.service.boards import BoardRuns, Place
 from turnloom.runtime.service.driver import Driver, Listeners, Stores
 from turnloom.runtime.service.following import Following
 from turnloom.runtime.service.giving_up import give_up
+from turnloom.runtime.service.intake import due
 from turnloom.runtime.service.mailing import RETRY, Mailing
 from turnloom.runtime.service.pinning import plan_of
 from turnloom.runtime.service.posting import Posting
@@ -87,6 +88,7 @@ class Runs:
                 group.create_task(self._mailing.watch())
         finally:
             self._posting.stop()
+            self._following.stop()
 
     async def _drive(self, run: str) -> datetime | None:
         """Drive a run; trouble reaches whoever follows it, and only them."""
@@ -94,7 +96,9 @@ class Runs:
         is_told = self._posting.attends(run)
         try:
             with self._posting.busy(run, self._driver):
-                return await self._driver.drive(run)
+                live = await self._driver.drive(run)
+            self._following.rest(run, live.journal.state)
+            return due(live.journal.workflow, live.journal.state)
         except RunBusy:
             return self._world.clock.now() + RETRY
         except Exception as error:  # noqa: BLE001 - told to whoever follows the run
@@ -145,6 +149,16 @@ class Runs:
         await journal.commit()
         await world.scheduler.wake(run, tenant=tenant)
         return run
+
+    async def rested(self, run: str) -> RunState | None:
+        """What a run knows once its drive here is over; nothing if it is not being driven here.
+
+        Raises:
+            TurnloomError: the run cannot be driven here, as when the disk is full.
+        """
+        if await self._world.scheduler.status(run) not in ("queued", "driving"):
+            return None
+        return await self._following.rested(run)
 
     async def definition(self, run: str) -> Loaded:
         """The workflow that a run is pinned to."""
