@@ -6,7 +6,7 @@ from datetime import datetime
 import msgspec
 from msgspec.structs import force_setattr
 
-from turnloom.board.spec.values import instant, name, names
+from turnloom.board.spec.values import Names, instant, name, names
 from turnloom.board.spec.visibility import Public, Visibility, is_visibility
 from turnloom.errors import InvalidArtifact
 from turnloom.kernel.values import Json
@@ -32,17 +32,21 @@ class Artifact(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         name(self.id, "Artifact.id")
         name(self.type, "Artifact.type")
         name(self.produced_by, "Artifact.produced_by")
-        for field in ("correlation_id", "run", "partition"):
-            value = getattr(self, field)
-            if value not in (None, ""):
-                name(value, f"Artifact.{field}")
+        if self.correlation_id:
+            name(self.correlation_id, "Artifact.correlation_id")
+        if self.run:
+            name(self.run, "Artifact.run")
+        if self.partition:
+            name(self.partition, "Artifact.partition")
         force_setattr(self, "created_at", instant(self.created_at, "Artifact.created_at"))
-        force_setattr(self, "tags", names(self.tags, "Artifact.tags"))
-        if isinstance(self.parents, str):
-            raise InvalidArtifact(f"Artifact.parents is {self.parents!r}. Give a tuple of ids.")
+        if type(self.tags) is not Names:
+            force_setattr(self, "tags", names(self.tags, "Artifact.tags"))
         if not is_visibility(self.visibility):
             raise InvalidArtifact(f"Artifact.visibility is {self.visibility!r}, which is none.")
-        force_setattr(self, "parents", tuple(self.parents))
+        if type(self.parents) is not tuple:
+            if isinstance(self.parents, str):
+                raise InvalidArtifact(f"Artifact.parents is {self.parents!r}. Give a tuple of ids.")
+            force_setattr(self, "parents", tuple(self.parents))
 
 
 class Consumption(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

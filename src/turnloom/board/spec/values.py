@@ -28,6 +28,8 @@ def instant(value: object, what: str) -> datetime:
             f"{what} is {value!r}, which names no instant. "
             "Give a datetime with a zone, as in datetime(2026, 1, 31, tzinfo=UTC)."
         )
+    if value.tzinfo is UTC:
+        return value
     try:
         return value.astimezone(UTC)
     except OverflowError:
@@ -36,7 +38,12 @@ def instant(value: object, what: str) -> datetime:
 
 def is_name(value: object) -> bool:
     """Whether a value can name something: a text, not empty, that every store can hold."""
-    return isinstance(value, str) and value != "" and "\0" not in value and _is_whole(value)
+    return (
+        isinstance(value, str)
+        and value != ""
+        and (value.isascii() or _is_whole(value))
+        and "\0" not in value
+    )
 
 
 def name(value: str, what: str) -> str:
