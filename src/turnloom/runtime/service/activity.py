@@ -33,6 +33,7 @@ class Activity:
     def __init__(self) -> None:
         self._wanted: dict[str, int] = {}
         self._changed = asyncio.Event()
+        self._is_watched = False
         self._is_over = False
         self._left: set[str] = set()
         self.failures: list[Exception] = []
@@ -67,8 +68,10 @@ class Activity:
 
     def change(self) -> None:
         """Let whoever waits look again."""
-        changed, self._changed = self._changed, asyncio.Event()
-        changed.set()
+        if self._is_watched:
+            self._is_watched = False
+            changed, self._changed = self._changed, asyncio.Event()
+            changed.set()
 
     def stop(self) -> None:
         """Take notice that nothing is driven any more, and let whoever waits know."""
@@ -108,7 +111,7 @@ class Activity:
         """
         async with asyncio.timeout(seconds):
             while True:
-                changed = self._changed
+                changed, self._is_watched = self._changed, True
                 if await condition():
                     return
                 if self._is_over:

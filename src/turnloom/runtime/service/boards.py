@@ -19,7 +19,7 @@ from turnloom.kernel.digests import digest
 from turnloom.kernel.values import as_data
 from turnloom.log.events import ENDS, RunFinished, RunPaused, RunStarted
 from turnloom.log.ports import Clock, EventLog
-from turnloom.log.spec import Event
+from turnloom.log.spec import Event, Fact
 from turnloom.reaction.events import ArtifactsGiven, RetryAsked
 from turnloom.reaction.logic.plans import describe_plan, subscription_digest
 from turnloom.reaction.logic.reacting import Reacting
@@ -27,9 +27,9 @@ from turnloom.runs.actions import Finish, OpenRun
 from turnloom.runtime.ports import Artifacts, Entropy, Inbox, Plans
 from turnloom.runtime.service.activity import Activity
 from turnloom.runtime.service.correlations import Correlations
+from turnloom.runtime.service.live import LiveRun
 from turnloom.runtime.service.pinning import PLAN, pin
 from turnloom.runtime.service.presence import already, is_same
-from turnloom.runtime.service.starting import Starter
 from turnloom.runtime.spec import Close, Deliver, Loaded, Message, Publish, Retry
 
 # How many runs are begun at the same time when many things are published at once.
@@ -50,6 +50,24 @@ class Mail(Protocol):
 
     async def wake(self, run: str, at: datetime | None = None) -> None:
         """Let a run be driven, now or at an instant."""
+        ...
+
+
+class Starter(Protocol):
+    """Begins runs, and has them driven as they are in memory."""
+
+    async def begin(
+        self,
+        run: str,
+        loaded: Loaded,
+        started: RunStarted,
+        facts: Sequence[tuple[str, Fact, str]] = (),
+    ) -> LiveRun:
+        """A new run whose first facts are recorded, but not stored yet."""
+        ...
+
+    def adopt(self, live: LiveRun) -> None:
+        """Drive a run that was begun here as it is in memory."""
         ...
 
 
@@ -95,6 +113,9 @@ class BoardRuns:
         made = self._artifact(loaded, what, correlation, id)
         if id is not None and (there := await already(self._place.artifacts, made)):
             return there
+        return await self._publish(loaded, made, correlation)
+
+    async def _publish(self, loaded: Loaded, made: Artifact, correlation: str | None) -> Artifact:
         if correlation is not None:
             return await self._publish_in(loaded, made, correlation)
         run = made.correlation_id or ""
@@ -109,14 +130,13 @@ class BoardRuns:
     ) -> list[Artifact]:
         """Put things on the board; nothing is, if one of them is not right."""
         loaded = await self._declared()
-        for what in things:
-            self._artifact(loaded, what, correlation, None)
+        made = [self._artifact(loaded, what, correlation, None) for what in things]
         if correlation is not None:
-            return [await self.publish(what, correlation, None) for what in things]
+            return [await self._publish_in(loaded, each, correlation) for each in made]
         published: list[Artifact] = []
-        for first in range(0, len(things), AT_ONCE):
-            some = things[first : first + AT_ONCE]
-            published += await asyncio.gather(*(self.publish(each, None, None) for each in some))
+        for first in range(0, len(made), AT_ONCE):
+            some = made[first : first + AT_ONCE]
+            published += await asyncio.gather(*(self._publish(loaded, each, None) for each in some))
         return published
 
     async def give(self, agent: str, what: Publication, publish: bool) -> str:
@@ -130,11 +150,11 @@ class BoardRuns:
         artifact = msgspec.structs.replace(made, run=run)
         started = self._started(loaded, run)
         given = ArtifactsGiven(agent, (artifact,), "", publish)
-        journal = await self._place.starter.begin(
-            run, loaded, started, [("given", given, self.user)]
-        )
+        self._attend(run)
+        live = await self._place.starter.begin(run, loaded, started, [("given", given, self.user)])
         self.activity.leave(run)
-        await journal.commit()
+        await live.journal.commit()
+        self._place.starter.adopt(live)
         await self._wake(run)
         return run
 
@@ -153,10 +173,12 @@ class BoardRuns:
         given = ArtifactsGiven(
             opening.agent, opening.artifacts, opening.subscription, depth=opening.depth
         )
-        begin = self._place.starter.begin
-        journal = await begin(opening.run, loaded, started, [("given", given, opening.agent)])
+        self._attend(opening.run)
+        facts = [("given", given, opening.agent)]
+        live = await self._place.starter.begin(opening.run, loaded, started, facts)
         with suppress(Conflict):  # it was begun before whoever opens it was stopped
-            await journal.commit()
+            await live.journal.commit()
+            self._place.starter.adopt(live)
         await self._wake(opening.run)
 
     async def close(self) -> None:
@@ -302,17 +324,22 @@ class BoardRuns:
         started = self._started(loaded, artifact.correlation_id or run)
         published = ArtifactPublished(artifact, 0, artifact.id)
         fact = (f"publish/{artifact.id}", published, artifact.produced_by)
-        journal = await place.starter.begin(run, loaded, started, [fact])
+        self._attend(run)
+        live = await place.starter.begin(run, loaded, started, [fact])
+        journal = live.journal
         is_alone = isinstance(workflow.decide(journal.state), Finish) and not workflow.hooks
-        if is_alone and place.artifacts.follows_log:
+        is_over = is_alone and place.artifacts.follows_log
+        if is_over:
             journal.record("end", RunFinished("nobody subscribes to it"))
         try:
             await journal.commit()
         except Conflict:
             return False
-        if is_alone and place.artifacts.follows_log:
-            self.activity.change()  # nobody drives it, and who waits may wait for this
+        if is_over:
+            place.activities.pop(run, None)
+            self.activity.change()  # it is not driven, and who waits may wait for this
         else:
+            place.starter.adopt(live)
             await self._wake(run)
         return True
 
@@ -342,12 +369,10 @@ class BoardRuns:
         return run
 
     async def _collect(self, run: str, loaded: Loaded, started: RunStarted) -> None:
-        journal = await self._place.starter.begin(
-            run, collecting(loaded, started.collects), started
-        )
-        journal.record("rest@0", RunPaused(""))
+        live = await self._place.starter.begin(run, collecting(loaded, started.collects), started)
+        live.journal.record("rest@0", RunPaused(""))
         with suppress(Conflict):  # somebody else began it at the same time
-            await journal.commit()
+            await live.journal.commit()
 
     def _started(
         self, loaded: Loaded, correlation: str, parents: tuple[str, ...] = ()

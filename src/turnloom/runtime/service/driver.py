@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from turnloom.agents.spec import RunState
 from turnloom.board.service.rebuilding import index
 from turnloom.errors import Conflict, DefinitionError, MissingContext, RunBusy, UnknownRun
 from turnloom.flow.ports import Results
@@ -14,7 +15,7 @@ from turnloom.guards.ports import BeliefStore
 from turnloom.guards.service.selecting import Selecting
 from turnloom.log.events import RunResumed, RunStarted
 from turnloom.log.ports import Clock, EventLog
-from turnloom.log.spec import Event
+from turnloom.log.spec import Event, Fact
 from turnloom.runtime.logic import ENDED, base_context, fresh, is_untouched, thaw
 from turnloom.runtime.ports import (
     Artifacts,
@@ -108,9 +109,52 @@ class Driver:
         self._interrupted: set[str] = set()
         self._begun: dict[str, Loaded] = {}
 
-    def adopt(self, run: str, loaded: Loaded) -> None:
-        """Drive a run that was begun here with the very code that it was begun with."""
-        self._begun[run] = loaded
+    async def begin(
+        self,
+        run: str,
+        loaded: Loaded,
+        started: RunStarted,
+        facts: Sequence[tuple[str, Fact, str]] = (),
+    ) -> LiveRun:
+        """A new run whose first facts are recorded, but not stored yet: what it is pinned to, and
+        what it knows.
+
+        Raises:
+            MissingContext: a variable that it requires has no value.
+        """
+        base = base_context(run, started)
+        context = await self._context.load(loaded.workflow.variables, base, loaded.database)
+        state = fresh(run, loaded.workflow, loaded.guards)
+        journal = self._journal(loaded, state, Secrets(context.secrets))
+        began = journal.record("start", started).at
+        journal.record("context", context.loaded)
+        for number, each in enumerate((*context.suppressed, *loaded.suppressed)):
+            journal.record(f"context/suppressed.{number}", each)
+        for id, fact, actor in facts:
+            journal.record(id, fact, actor)
+        return LiveRun(journal, loaded, self._means, 0, began)
+
+    def adopt(self, live: LiveRun, *, pinned: bool = False) -> None:
+        """Drive a run that was begun here as it is in memory; one that is pinned, with the very
+        code that it was begun with as long as it lasts."""
+        run = live.journal.state.run
+        self._keep(run, live)
+        if pinned:
+            self._begun[run] = live.loaded
+
+    def _journal(self, loaded: Loaded, state: RunState, secrets: Secrets) -> Journal:
+        tell = self._tell(state.run)
+        tells = [] if tell is None else [tell]
+        tells += [] if self._selecting.follows_log else [self._selecting.learn]
+        return Journal(
+            observed(loaded.staff, self._stores.log, *tells),
+            self._clock,
+            loaded,
+            state,
+            secrets,
+            objects=self._objects.get(state.run),
+            verbose=self._context.is_verbose,
+        )
 
     async def drive(self, run: str) -> LiveRun:
         """Take in what came, then decide and act until the run ends or must wait; the run as it is
@@ -201,21 +245,7 @@ class Driver:
         frozen = state.position if state else 0
         state = state or fresh(run, loaded.workflow, loaded.guards)
         secrets = await self._secrets(run, loaded, ends[0][0].data)
-        verbose = self._context.is_verbose
-        objects = self._objects.get(run)
-        tell = self._tell(run)
-        tells = [] if tell is None else [tell]
-        tells += [] if self._selecting.follows_log else [self._selecting.learn]
-        log = observed(loaded.staff, self._stores.log, *tells)
-        journal = Journal(
-            log,
-            self._clock,
-            loaded,
-            state,
-            secrets,
-            objects=objects,
-            verbose=verbose,
-        )
+        journal = self._journal(loaded, state, secrets)
         return LiveRun(journal, loaded, self._means, frozen, ends[0][0].at)
 
     async def _secrets(self, run: str, loaded: Loaded, started: RunStarted) -> Secrets:
@@ -231,9 +261,13 @@ class Driver:
         if status in ENDED:
             self._begun.pop(run, None)
         if status == "paused":
-            self._warm[run] = live
-            if len(self._warm) > WARM:
-                self._warm.popitem(last=False)
+            self._keep(run, live)
+
+    def _keep(self, run: str, live: LiveRun) -> None:
+        """Keep a run in memory until it is driven next, while there is room."""
+        self._warm[run] = live
+        if len(self._warm) > WARM:
+            self._warm.popitem(last=False)
 
     def heeds(self, run: str) -> bool:
         """Whether a drive of a run looks at mail at once, whatever else it does."""

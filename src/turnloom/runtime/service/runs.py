@@ -34,7 +34,6 @@ from turnloom.runtime.service.intake import due
 from turnloom.runtime.service.mailing import RETRY, Mailing
 from turnloom.runtime.service.pinning import plan_of
 from turnloom.runtime.service.posting import Posting
-from turnloom.runtime.service.starting import Starter
 from turnloom.runtime.spec import (
     Delivery,
     Delta,
@@ -72,7 +71,6 @@ class Runs:
         self._context = ContextSource(world.environment, world.documents)
         self._posting = Posting(world.stores.artifacts)
         watch = self._posting.watch
-        self._starter = Starter(world.stores.log, world.clock, self._context, watch)
         self._following = Following(world.stores.log)
         listeners = Listeners(self._following.spread, watch, self._posting)
         chance = (world.clock, world.entropy)
@@ -118,7 +116,7 @@ class Runs:
             stores.artifacts,
             world.clock,
             world.entropy,
-            self._starter,
+            self._driver,
             self._mailing,
             self._posting.activities,
         )
@@ -143,10 +141,9 @@ class Runs:
             facts += first_facts(what, user, world.clock.now())
             await pin_flow(world.stores.plans, loaded)
         run = world.entropy.token()
-        journal = await self._starter.begin(run, loaded, _started(loaded, user, tenant), facts)
-        if not isinstance(what, str):
-            self._driver.adopt(run, loaded)
-        await journal.commit()
+        live = await self._driver.begin(run, loaded, _started(loaded, user, tenant), facts)
+        await live.journal.commit()
+        self._driver.adopt(live, pinned=not isinstance(what, str))
         await world.scheduler.wake(run, tenant=tenant)
         return run
 

@@ -11,7 +11,8 @@ class TaskSet:
 
     def __init__(self) -> None:
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._changed = asyncio.Event()
+        self._is_changed = False
+        self._waiter: asyncio.Future[None] | None = None
         self._roused = True
 
     async def __aenter__(self) -> "TaskSet":
@@ -35,10 +36,7 @@ class TaskSet:
         """Run work beside the others."""
         task = asyncio.create_task(work)
         self._tasks[key] = task
-        task.add_done_callback(self._ended)
-
-    def _ended(self, task: "asyncio.Task[None]") -> None:
-        self._changed.set()
+        task.add_done_callback(self._wake)
 
     async def stop(self) -> None:
         """Interrupt all of them, and wait for their end."""
@@ -55,10 +53,26 @@ class TaskSet:
             if not task.cancelled():
                 task.exception()  # it was to end; how it did does not matter any more
 
+    async def _change(self, seconds: float | None) -> None:
+        loop = asyncio.get_running_loop()
+        self._waiter = loop.create_future()
+        timer = loop.call_later(seconds, self._wake) if seconds is not None else None
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+            if timer is not None:
+                timer.cancel()
+
+    def _wake(self, task: object = None) -> None:
+        self._is_changed = True
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
     def rouse(self) -> None:
         """Say that something came from outside."""
         self._roused = True
-        self._changed.set()
+        self._wake()
 
     def take_roused(self) -> bool:
         """Whether something may have come from outside since this was last asked."""
@@ -71,12 +85,9 @@ class TaskSet:
         Raises:
             Exception: whatever a task raised that is not on record.
         """
-        try:
-            async with asyncio.timeout(seconds):
-                await self._changed.wait()
-        except TimeoutError:
-            return
-        self._changed.clear()
+        if not self._is_changed:
+            await self._change(seconds)
+        self._is_changed = False
         for key, task in [*self._tasks.items()]:
             if task.done():
                 del self._tasks[key]
