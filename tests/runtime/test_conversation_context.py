@@ -11,7 +11,7 @@ import pytest
 from pydantic import BaseModel
 
 from tests.support import stage
-from tests.support.folders import write_folder
+from tests.support.folders import as_json, write_folder
 from tests.support.lives import Lives
 from tests.support.logs import essence
 from tests.support.plays import every, last, only
@@ -388,7 +388,7 @@ SCRIPT = {"script.yaml": "agents: {Closer: [One., Two.]}"}
 
 
 async def test_a_run_killed_anywhere_has_the_log_of_one_that_was_not(tmp_path: Path) -> None:
-    folder = write_folder(tmp_path, {**TWICE, **SCRIPT})
+    folder = write_folder(tmp_path, as_json({**TWICE, **SCRIPT}))
     whole = Lives(folder, lambda question: "Go on.")
     undisturbed = await whole.live()
     assert len(every(undisturbed, "context.gathered")) == 2

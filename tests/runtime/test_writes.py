@@ -211,7 +211,11 @@ def spoil():
     tools = [{"agent": "A", "file": "h.py", "function": "load", "tool_type": "UI_Tool"}]
     folder = hooked(tmp_path, [hook("after_agent", "spoil")], code, tools)
     call = Answer(calls=(ToolCall("load", {"rows": [["theirs"]]}),))
-    events = await play(folder, ScriptedEngine({"A": [call, "Ok."], "B": ["Bye."]}), says={})
+    events = await play(
+        folder,
+        ScriptedEngine({"A": [call, "Ok."], "B": ["Bye."]}),
+        says=lambda asked: {} if asked.tool else "Yes.",
+    )
     assert told(events, "tool.failed") == []
     assert told(events, "tool.called")[0].arguments == {"rows": [["theirs"]]}
     assert told(events, "tool.returned")[0].result == {"rows": [1, 2]}
