@@ -9,6 +9,7 @@ from autogen.agentchat.group import AgentTarget, ContextVariables
 from autogen.testing import ToolCall
 
 from tests.support.chats import chat, converse, loaded, say
+from tests.support.raising import raising
 from turnloom import Loom
 from turnloom.adapters.autogen import attach
 from turnloom.errors import UsageError, WorkflowGone
@@ -184,7 +185,7 @@ async def test_a_chat_that_another_program_left_is_not_gone_on_with(tmp_path: Pa
     async with Loom(store=str(store)) as app:
         (summary,) = await app.runs()
         assert summary.status == "unfinished"
-        with pytest.raises(WorkflowGone, match="only that program can go on with it"):
+        with pytest.raises(WorkflowGone):
             await (await app.resume(run)).finished()
         assert await app.run(run).cancel(by="Ann")
         (summary,) = await app.runs()
@@ -192,5 +193,5 @@ async def test_a_chat_that_another_program_left_is_not_gone_on_with(tmp_path: Pa
 
 
 def test_nothing_is_recorded_where_nothing_is_open(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="with Records"):
+    with raising(UsageError, "with Records"):
         Records(str(tmp_path / "turnloom.db")).begin(loaded(tmp_path, FILES), {})
