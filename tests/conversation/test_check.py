@@ -9,12 +9,13 @@ import pytest
 
 from tests.conversation.mistakes import RIGHT, Mistake, mistakes
 from tests.conversation.talks import examine
+from tests.support.checks import examined, problems
 from tests.support.folders import INTERVIEW, write_folder
+from turnloom import Loom
 from turnloom.agents.spec import Line
 from turnloom.errors import DefinitionError
 from turnloom.testing import ScriptedEngine
 from turnloom.variables.logic.migration.layout import OLDER
-from turnloom.wiring import Folders
 
 MISTAKES = mistakes()
 WARNINGS = {"W014", "W030", "W031", "W032", "W038", "W046", "W054", "W064", "W065", "W066", "W067"}
@@ -67,8 +68,8 @@ def test_what_is_right_is_not_mentioned() -> None:
 
 def test_a_workflow_that_we_ship_is_right() -> None:
     shipped = Path(__file__).parents[2] / "workflows" / "Interview"
-    loaded, problems = Folders().examine(str(shipped))
-    assert loaded is not None
+    is_right, problems = examined(str(shipped))
+    assert is_right
     assert problems == []
 
 
@@ -236,8 +237,8 @@ def test_a_file_that_cannot_be_read_causes_no_other_problem(file: str) -> None:
 
 def test_a_folder_in_which_nothing_is_has_one_problem(tmp_path: Path) -> None:
     for folder in (tmp_path / "absent", tmp_path):
-        loaded, problems = Folders().examine(str(folder))
-        assert loaded is None
+        is_right, problems = examined(str(folder))
+        assert not is_right
         assert [problem.code for problem in problems] == ["W000"]
 
 
@@ -253,23 +254,23 @@ def test_a_folder_without_agents_and_with_another_problem_says_both() -> None:
 @pytest.mark.parametrize(
     ("agents", "says"),
     [
-        ("A: {engine: scriptd}", "Did you mean 'scripted'?"),
+        ("A: {engine: scriptd}", "'scripted'"),
         (
             "A: {engine: {type: oracle}}",
-            "There is: scripted, functions, pydantic_ai, ag2, autogen, dspy.",
+            "scripted, functions, pydantic_ai, ag2, autogen, dspy",
         ),
-        ("A: {engine: {type: functions, file: a.py}}", "needs `file` and `function`"),
-        ("A: {engine: {type: ag2, function: f}}", "The ag2 engine needs `file` and `function`"),
-        ("A: {engine: {type: scripted, file: a.py}}", "takes no file or function"),
-        ("A: {engine: {type: pydantic_ai, function: f}}", "takes no file or function"),
+        ("A: {engine: {type: functions, file: a.py}}", "`file`"),
+        ("A: {engine: {type: ag2, function: f}}", "ag2"),
+        ("A: {engine: {type: scripted, file: a.py}}", "scripted"),
+        ("A: {engine: {type: pydantic_ai, function: f}}", "pydantic_ai"),
     ],
 )
 def test_an_agent_that_nothing_makes_answer_is_refused(
     agents: str, says: str, tmp_path: Path
 ) -> None:
     folder = write_folder(tmp_path, {"agents.yaml": f"# roster\n{agents}"})
-    loaded, (problem,) = Folders().examine(folder)
-    assert loaded is None
+    is_right, (problem,) = examined(folder)
+    assert not is_right
     assert (problem.code, problem.file, problem.line) == ("W050", "Flow/agents.yaml", 2)
     assert says in str(problem)
 
@@ -279,22 +280,21 @@ async def test_who_answers_for_an_agent_is_asked_when_a_run_starts_and_not_befor
 ) -> None:
     files = {"agents.yaml": "A: {}\nB: {engine: scriptd}", "handoffs.yaml": "[]"}
     folder = write_folder(tmp_path, files)
-    assert [problem.code for problem in Folders().examine(folder)[1]] == ["W030", "W050"]
-    with pytest.raises(DefinitionError) as refused:
-        await Folders().load(folder)
-    told = [(each.line, each.message) for each in refused.value.diagnostics if each.code == "W050"]
-    assert told == [
-        (1, "Agent 'A' has no engine."),
-        (2, "Engine 'scriptd' does not exist."),
-    ]
+    assert [problem.code for problem in problems(folder)] == ["W030", "W050"]
+    async with Loom(store="memory") as app:
+        with pytest.raises(DefinitionError) as refused:
+            await app.start(folder)
+    first, second = [each for each in refused.value.diagnostics if each.code == "W050"]
+    assert (first.line, second.line) == (1, 2)
+    assert "'A'" in first.message and "'scriptd'" in second.message
     lone = write_folder(tmp_path, {"agents.yaml": "A: {}"}, "Lone")
-    loaded, problems = Folders().examine(lone)
-    assert loaded is not None and problems == []
-    assert await Folders(ScriptedEngine({})).load(lone)
+    assert examined(lone) == (True, [])
+    async with Loom(store="memory", engine=ScriptedEngine({})) as app:
+        assert await app.start(lone)
 
 
 def test_a_warning_does_not_stop_a_workflow(tmp_path: Path) -> None:
     folder = write_folder(tmp_path, {"agents.yaml": "A: {}\nB: {}"})
-    loaded, (problem,) = Folders(ScriptedEngine({})).examine(folder)
-    assert loaded is not None
+    is_right, (problem,) = examined(folder)
+    assert is_right
     assert (problem.code, problem.severity) == ("W030", "warning")

@@ -101,7 +101,7 @@ async def test_why_a_flow_stopped_and_what_was_made_up_for(events: Sequence[Even
 async def test_a_place_where_nothing_was_decided(events: Sequence[Event]) -> None:
     found = explain(events, Asked(route=1), NOTHING_DECLARED)
     assert "At seq 1, nothing was decided; the next time after it:" in str(found)
-    with pytest.raises(UsageError, match=f"at seq {len(events)} or after it"):
+    with pytest.raises(UsageError, match=f"{len(events)}"):
         explain(events, Asked(route=len(events)), NOTHING_DECLARED)
 
 

@@ -122,7 +122,7 @@ async def test_any_event_leads_to_the_next_route(told: Told) -> None:
     assert not told.route(first).rules
     routes = ", ".join(str(each.seq) for each in told.events if each.kind == "route.decided")
     for seq in (len(told.events), 0, -3, 10_000):
-        with pytest.raises(UsageError, match=f"Routes: {routes}"):
+        with pytest.raises(UsageError, match=routes):
             told.route(seq)
 
 

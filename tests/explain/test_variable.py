@@ -123,9 +123,9 @@ async def test_the_environment_shows_what_it_said_and_what_was_made_of_it(
 
 
 async def test_an_unknown_name_comes_with_the_nearest_known_one(told: Told) -> None:
-    with pytest.raises(UsageError, match="no variable 'stagee'. Did you mean 'stage'"):
+    with pytest.raises(UsageError, match="'stagee'.* 'stage'"):
         explain_variable(told.events, "stagee")
-    with pytest.raises(UsageError, match="There is: .*tier"):
+    with pytest.raises(UsageError, match="tier"):
         explain_variable(told.events, "zzzzzzzz")
 
 
