@@ -152,7 +152,7 @@ async def test_a_write_that_is_refused_fails_the_tool_and_the_model_is_told(tmp_
 
     model, events = await played(tmp_path, [called("promote"), "I may not."], promote)
     (told,) = model.requests[1].results
-    assert "WriteRefused: 'tier' comes from its static source and is read-only" in told
+    assert "WriteRefused: 'tier'" in told
     assert [each.name for each in every(events, "context.refused")] == ["tier"]
     assert events[-1].kind == "run.finished"
 

@@ -120,10 +120,12 @@ async def test_a_chat_is_a_run_that_is_listed_and_explained(tmp_path: Path, is_a
             ("turn 3", "Reviewer", 0),
             ("finished", "driver", 0),
         ]
-        assert "(done)" in (turn := str(await app.explain(run, turn=1)))
-        assert "it has no frame\n" in turn and "tool save" in turn and "is open" not in turn
+        turn = await app.explain(run, turn=1)
+        assert (turn.status, turn.segments, turn.error) == ("done", (), "")
+        assert "tool save" in str(turn)
         (first, *_) = [event.seq for event in events if event.kind == "route.decided"]
-        assert "the chat decided" in str(await app.explain(run, route=first))
+        route = await app.explain(run, route=first)
+        assert (route.source, route.target, route.rules) == ("user", "Asker", ())
 
 
 async def test_what_happened_so_far_is_on_record_while_the_chat_goes_on(tmp_path: Path) -> None:
@@ -154,8 +156,12 @@ async def test_what_a_tool_writes_belongs_to_the_turn(tmp_path: Path) -> None:
         with say(agents, **lines()):
             await converse(pattern, False)
     async with Loom(store=str(store)) as app:
-        turn = str(await app.explain(records.runs[0], turn=1))
-    assert "stage: 'greeted' → 'saved' by chat" in turn
+        turn = await app.explain(records.runs[0], turn=1)
+    changes = [each for each in turn.steps if getattr(each, "name", "") == "stage"]
+    assert [(each.previous, each.value, each.writer.partition(":")[0]) for each in changes] == [
+        ("greeted", "saved", "chat"),
+        ("saved", "planning", "trigger"),
+    ]
 
 
 async def test_a_chat_that_fails_is_a_run_that_failed(tmp_path: Path) -> None:
