@@ -11,18 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.guards.runs import Says, endless, go_on
-from tests.reaction.scenes import SOON, Clerk, Order, Parcel, pack
+from tests.reaction.scenes import SOON, Clerk, Gate, Order, Parcel, pack
 from tests.support.folders import write_folder
 from tests.support.plays import every, last, only, play
 from tests.support.programs import Program, make_world
-from turnloom import Answer, DefinitionError, Guards, Loom, RunBudget, Task, Usage
+from turnloom import Answer, Board, DefinitionError, Guards, Loom, RunBudget, Task, Usage
+from turnloom.adapters.memory import MemoryStore
 from turnloom.agents.spec import Exchange
-from turnloom.board.spec import TypeRegistry
-from turnloom.errors import BudgetExceeded
+from turnloom.errors import BudgetExceeded, PlanChanged
 from turnloom.guards.logic.budgeting import scarcity, shortages, wanted_by
 from turnloom.guards.spec import Amounts, Price, Watch
 from turnloom.log.spec import Event
-from turnloom.reaction.logic.plans import make_plan
+from turnloom.runtime.logic import codec
 from turnloom.testing import FakeClock
 
 NOW = FakeClock().now()
@@ -348,10 +348,23 @@ async def test_a_board_refuses_guards_that_make_no_sense(
     assert problem.code == code and value in f"{problem.message} {problem.remedy}"
 
 
-def test_a_board_with_another_budget_has_another_plan() -> None:
-    def plan(**limits: int) -> str:
-        guards = Guards(budget=RunBudget(**limits)) if limits else None
-        return make_plan("b", [], 9, TypeRegistry(), {"guards": guards}).text
+async def test_a_run_of_a_board_is_pinned_to_its_budget() -> None:
+    store, gate = MemoryStore(codec()), Gate()
 
-    assert "guards" not in plan()
-    assert '"budget": {\n      "steps": 7\n    }' in plan(steps=7)
+    def board(app: Loom, steps: int) -> Board:
+        made = app.board(guards={"budget": {"steps": steps}})
+        made.agent("one").consumes(Order).publishes(Parcel).with_engines(gate)
+        return made
+
+    async with Loom(store=store) as app:
+        await board(app, 7).publish(Order())
+        await gate.holds(1)
+    gate.open()
+    async with Loom(store=store) as app:
+        with pytest.raises(PlanChanged) as refused:
+            await board(app, 8).resume()
+        assert '"steps": 7' in str(refused.value) and '"steps": 8' in str(refused.value)
+    async with Loom(store=store) as app:
+        again = board(app, 7)
+        await again.resume()
+        assert await again.run_until_idle(SOON) is None
