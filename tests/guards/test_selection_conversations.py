@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from tests.conversation.talks import examine
 from tests.guards.desks import (
     DESK,
     POOL,
@@ -22,6 +21,7 @@ from tests.guards.desks import (
     play,
     speakers,
 )
+from tests.support.folders import write_folder
 from tests.support.programs import make_world, refitted
 from turnloom.adapters.memory import MemoryBeliefs
 from turnloom.agents.spec import Answer, Task
@@ -283,13 +283,15 @@ async def test_the_limit_of_the_chosen_one_holds(tmp_path: Path) -> None:
     assert "max_consecutive_auto_reply" in reason and "Bob" in reason
 
 
-def test_candidates_are_reached_through_each_other(tmp_path: Path) -> None:
+async def test_candidates_are_reached_through_each_other(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """Nothing hands over to Bob, and he gets turns that would go to Ann."""
-    setup = "initial_agent: Desk\nguards: {selection: {candidates: [Ann, Bob]}}"
-    _, problems = examine({"orchestrator.yaml": setup, **DESK})
-    assert problems == []
-    _, problems = examine({"orchestrator.yaml": "initial_agent: Desk", **DESK})
-    assert [problem.code for problem in problems] == ["W030"]
+    await play(desk(tmp_path / "chosen"))
+    assert caplog.text == ""
+    alone = {"orchestrator.yaml": "initial_agent: Desk", **DESK}
+    await play(write_folder(tmp_path / "alone", alone))
+    assert caplog.text.count("W030") == 1 and "'Bob'" in caplog.text
 
 
 # ------------------------------------------------------------------ trouble with beliefs
