@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conversation.mistakes import named
 from tests.flow.mistakes import Mistake, mistakes
 from tests.support.checks import examined
 from tests.support.folders import write_folder
@@ -49,7 +50,8 @@ def test_a_mistake_is_told_at_its_line_and_nothing_else_is(
         assert (problem.code, problem.line) == (mistake.code, mistake.line)
         assert problem.file == str(tmp_path / "program.py")
         assert problem.severity == "warning"
-        assert mistake.says in f"{problem.message} {problem.remedy}"
+        told = f"{problem.message} {problem.remedy}"
+        assert all(value in told for value in named(mistake.says)), told
 
 
 def test_every_code_that_the_check_can_give_has_a_case() -> None:
