@@ -108,12 +108,13 @@ async def test_the_order_of_all_kinds_of_rules(tmp_path: Path) -> None:
         (schema,) = engine.tasks[0].tools
         assert schema.name == "transfer_to_B_3"
         assert schema.description == 'Hand over to B. When blue is false and "Flow" is done.'
-    assert [(each.rule, each.why_not) for each in route.considered] == [
-        (4, "green is False, not True"),
-        (3, "the agent's model did not choose it"),
-        (2, "red is False, not True"),
-        (1, ""),
+    assert [(each.rule, bool(each.why_not)) for each in route.considered] == [
+        (4, True),
+        (3, True),
+        (2, True),
+        (1, False),
     ]
+    assert "green" in route.considered[0].why_not and "red" in route.considered[2].why_not
 
 
 async def second_route(where: Path, files: Mapping[str, str], engine: Engine) -> RouteExplained:
