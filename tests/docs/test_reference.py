@@ -127,7 +127,7 @@ def test_every_command_has_its_section_and_says_its_arguments(warm: Warm) -> Non
     for name in COMMANDS:
         (usage,) = re.findall(r"^ Usage: (.*?) *$", ask(warm, name, "--help"), re.M)
         said = section(DOCS / "command-line.md", f"## turnloom {name}").lstrip()
-        call = re.sub(r" \[OPTIONS\]|[{}]", "", usage).replace("." * 6, "...")
+        call = re.sub(r" \[OPTIONS\]|[][{}]", "", usage).replace("." * 6, "...")
         assert said.startswith(f"`{call}`:")
 
 

@@ -9,6 +9,7 @@ follow.
 import atexit
 import gc
 import json
+import logging
 import os
 import runpy
 import signal
@@ -17,9 +18,11 @@ import sys
 import threading
 import traceback
 from importlib import import_module
+from pkgutil import walk_packages
 from selectors import EVENT_READ, DefaultSelector
 from typing import Any, NoReturn
 
+from turnloom import explain
 from turnloom.cli.entry import COMMANDS, main
 
 ROOM = 1 << 20
@@ -29,12 +32,18 @@ USED = [
     *(f"turnloom.adapters.{name}" for name in ("files", "functions", "inline", "memory")),
     *(f"turnloom.adapters.{name}" for name in ("scripted", "sqlite", "system")),
     *("anyio._backends._asyncio", "jsonschema", "turnloom", "turnloom.testing"),
+    *("typer._adapters", "typer.rich_utils"),
+    *(each.name for each in walk_packages(explain.__path__, "turnloom.explain.")),
 ]
 
 
 def load(names: list[str]) -> None:
+    """Import modules, and leave nothing else behind: some set up logging for the whole process."""
+    handlers, level = logging.root.handlers[:], logging.root.level
     for name in names:
         import_module(name)
+    logging.root.handlers[:] = handlers
+    logging.root.setLevel(level)
     gc.collect()
     gc.freeze()  # what all share is not copied by a collection
 
