@@ -8,7 +8,8 @@ from tests.docs.console import matches, prepare, run, steps
 from tests.docs.markdown import PAGES, fences
 from tests.support.warm import Warm
 
-pytestmark = pytest.mark.repeats
+# A page may have forty commands, on whatever else the machine does.
+pytestmark = [pytest.mark.repeats, pytest.mark.timeout(240)]
 
 # What several scripts of a page import, at two seconds each.
 SHARED = {"engines": ("autogen",)}
