@@ -48,10 +48,12 @@ def measure(size: Size, root: Path) -> Iterator[Measure]:
     """Hops in memory and in a SQLite file, beside turns of a conversation in the same store."""
     for store in ("memory", "sqlite"):
         (root / store).mkdir()
-        yield from asyncio.run(_compare(store, size, root / store))
+        rounds = asyncio.run(_take_rounds(store, size, root / store))
+        yield from _findings(store, size, rounds)
+        yield from _beside(store, size, root / store, rounds)
 
 
-async def _compare(store: str, size: Size, root: Path) -> list[Measure]:
+async def _take_rounds(store: str, size: Size, root: Path) -> Rounds:
     rounds, courses = Rounds(), _courses(size)
     async with AsyncExitStack() as stack:
         boards = {
@@ -65,8 +67,7 @@ async def _compare(store: str, size: Size, root: Path) -> list[Measure]:
             for case, opened in boards.items():
                 settle()
                 rounds.add(case, await opened.burst(size.window))
-    found = [*_findings(store, size, rounds)]
-    return [*found, *_beside(store, size, root, rounds)]
+    return rounds
 
 
 def _courses(size: Size) -> dict[str, Course]:

@@ -13,7 +13,8 @@ from bench.measures import Measure, Size
 from bench.workload import Stopwatch, write_wait
 from turnloom import Loom
 
-# More than an app keeps at hand: these fill every cache before memory is looked at.
+# More than an app keeps at hand: these fill every cache before memory is looked at. No more than
+# are measured then.
 BEFORE = 300
 LOOKS = 1000
 TASK = "idle asyncio task"
@@ -31,15 +32,15 @@ def _measure_here(count: int, root: Path) -> list[Measure]:
 
 
 async def _measure(count: int, root: Path) -> list[Measure]:
-    workflow = write_wait(root / "Wait")
+    workflow, before = write_wait(root / "Wait"), min(BEFORE, count)
     async with Loom(store=str(root / "turnloom.db"), engine=Stopwatch(())) as app:
-        await _park(app, workflow, BEFORE)
+        await _park(app, workflow, before)
         tasks, resident = len(asyncio.all_tasks()), _resident()
         await _park(app, workflow, count)
         resident = (_resident() - resident) / count
         left = len(asyncio.all_tasks()) - tasks
         tracemalloc.start()
-        await _park(app, workflow, BEFORE)
+        await _park(app, workflow, before)
         held = _held()
         await _park(app, workflow, count // 4)
         held = (_held() - held) / (count // 4)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from tests.agents.outputs import right, written
+from tests.support.raising import raising
 from turnloom.agents.logic.outputs.checking import check_outputs, check_response
 from turnloom.agents.logic.outputs.schemas import SchemaModel, schema_model
 from turnloom.agents.spec.outputs import OutputModel, Outputs
@@ -179,40 +180,39 @@ def test_a_long_value_does_not_hide_what_is_wrong() -> None:
 
 
 @pytest.mark.parametrize(
-    ("schema", "says"),
+    ("schema", "value"),
     [
-        ({"type": "strng"}, "This is no JSON Schema"),
-        ({"properties": {"x": {"minLength": -1}}}, "-1 is less than the minimum of 0"),
-        ({"requird": []}, "Did you mean 'required'?"),
-        ({"properties": {"x": {"patternProperties": {}}}}, "'patternProperties' is not known"),
+        ({"type": "strng"}, "'strng'"),
+        ({"properties": {"x": {"minLength": -1}}}, "-1"),
+        ({"requird": []}, "'required'"),
+        ({"properties": {"x": {"patternProperties": {}}}}, "'patternProperties'"),
         ({"pattern": "(?=x)"}, "RE2"),
-        ({"$ref": "#/$defs/x"}, "no schema at '#/$defs/x'"),
-        ({"$ref": "https://example.org/x"}, "no schema at"),
-        ({"$ref": "https://json-schema.org/draft/2020-12/schema"}, "no schema at"),
-        ({"$ref": "#/default", "default": {"type": 5}}, "no schema at"),
-        ({"$schema": "http://json-schema.org/draft-07/schema#"}, "only draft 2020-12"),
+        ({"$ref": "#/$defs/x"}, "'#/$defs/x'"),
+        ({"$ref": "https://example.org/x"}, "'https://example.org/x'"),
+        ({"$ref": "https://json-schema.org/draft/2020-12/schema"}, "2020-12/schema'"),
+        ({"$ref": "#/default", "default": {"type": 5}}, "'#/default'"),
+        ({"$schema": "http://json-schema.org/draft-07/schema#"}, "2020-12"),
     ],
 )
-def test_a_bad_schema_is_refused(schema: dict[str, Any], says: str) -> None:
-    with pytest.raises(ValueError, match="\\.") as refused:
+def test_a_bad_schema_is_refused(schema: dict[str, Any], value: str) -> None:
+    with raising(ValueError, value):
         schema_model("Answer", schema)
-    assert says in str(refused.value)
 
 
 @pytest.mark.parametrize(
-    ("schema", "value", "says"),
+    ("schema", "value", "fits"),
     [
-        ({"$ref": "#"}, 1, "without an end"),
-        ({"pattern": "^(a+)+$"}, "a" * 100_000 + "b", "does not match"),
-        ({"multipleOf": 0.1}, 10**400, "too large"),
-        ({}, [[[[]]]] * 10_000, None),
-        ({}, float("inf"), "not JSON"),
+        ({"$ref": "#"}, 1, False),
+        ({"pattern": "^(a+)+$"}, "a" * 100_000 + "b", False),
+        ({"multipleOf": 0.1}, 10**400, False),
+        ({}, [[[[]]]] * 10_000, True),
+        ({}, float("inf"), False),
     ],
 )
-def test_nothing_stalls_or_breaks_a_schema(schema: Any, value: Any, says: str | None) -> None:
+def test_nothing_stalls_or_breaks_a_schema(schema: Any, value: Any, fits: bool) -> None:
     begin = process_time()
     problem = schema_model("S", schema).validate(value).problem
-    assert (says in problem) if problem and says else problem is says
+    assert (problem is None) == fits
     assert process_time() - begin < 5
 
 
@@ -235,10 +235,10 @@ def test_a_response_is_a_model_by_name_or_a_schema() -> None:
 @pytest.mark.parametrize(
     ("text", "line", "code", "says"),
     [
-        ("\nresponse: Plam", 1, "W039", "Did you mean 'Plan'?"),
-        ("response: 5", 1, "W012", "a JSON Schema or the name of a model"),
+        ("\nresponse: Plam", 1, "W039", "'Plan'"),
+        ("response: 5", 1, "W012", "5"),
         ("response:\n  type: object\n  requird: [x]", 3, "W010", "'required'"),
-        ("response:\n  properties:\n    x:\n      type: strng", 4, "W012", "no JSON Schema"),
+        ("response:\n  properties:\n    x:\n      type: strng", 4, "W012", "'strng'"),
         ("response:\n  items:\n    pattern: '(?=x)'", 3, "W025", "RE2"),
         ("response:\n  anyOf:\n  - {}\n  - $ref: '#/x'", 4, "W039", "'#/x'"),
     ],

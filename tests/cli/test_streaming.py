@@ -1,6 +1,7 @@
 """Answers on the screen while they are made."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -8,30 +9,22 @@ import pytest
 from tests.cli.conftest import CHAT, Call, Sit
 from tests.support.folders import write_folder
 
-# Says half of it, waits for a file, says the other half, and answers with what `WHOLE` is.
-SLOWLY = {
-    "orchestrator.yaml": "{initial_agent: Poet}",
-    "agents.yaml": """
-        Poet:
-          system_message: Rhyme.
-          engine: {type: functions, file: slowly.py, function: recite}
-        """,
-    "slowly.py": """
-        import time
-        from pathlib import Path
-
-        WHOLE = "Roses are red,\\nviolets blue."
+PIECES = ("Roses are ", "red,", "\nviolets")
+RIGHT, WRONG = "Roses are red,\nviolets blue.", "Roses were red,\nviolets blue."
+CODE = """\
+import time
+from pathlib import Path
 
 
-        def recite(task):
-            task.say("Roses are ")
-            while not Path("go").exists():
-                time.sleep(0.01)
-            for piece in ("red,", "\\nviolets"):
-                task.say(piece)
-            return WHOLE
-        """,
-}
+def recite(task):
+    for piece in {before}:
+        task.say(piece)
+    while not Path("go").exists():
+        time.sleep(0.01)
+    for piece in {after}:
+        task.say(piece)
+    {end}
+"""
 # An agent that says something before it calls a tool, and again after it.
 TALKS = {
     "orchestrator.yaml": "{initial_agent: Clerk}",
@@ -49,12 +42,26 @@ TALKS = {
 }
 
 
+@pytest.fixture
+def slowly(tmp_path: Path) -> Callable[..., str]:
+    def write(seen: int, end: str = f"return {RIGHT!r}") -> str:
+        """An agent that says some pieces, waits for a file, says the others, and ends."""
+        files = {
+            "orchestrator.yaml": "{initial_agent: Poet}",
+            "agents.yaml": "Poet: {engine: {type: functions, file: poet.py, function: recite}}",
+            "poet.py": CODE.format(before=PIECES[:seen], after=PIECES[seen:], end=end),
+        }
+        write_folder(tmp_path, files, "Slowly")
+        return "Slowly"
+
+    return write
+
+
 @pytest.mark.parametrize("more", [(), ("--quiet",)])
 def test_an_answer_is_seen_while_it_is_made_and_once(
-    sit: Sit, tmp_path: Path, more: tuple[str, ...]
+    sit: Sit, slowly: Callable[..., str], tmp_path: Path, more: tuple[str, ...]
 ) -> None:
-    write_folder(tmp_path, SLOWLY, "Slowly")
-    seat = sit("run", "Slowly", *more, NO_COLOR="1")
+    seat = sit("run", slowly(1), *more, NO_COLOR="1")
     assert seat.until("Poet: Roses are ").count("Poet: ") == 1
     (tmp_path / "go").touch()
     assert seat.end() == 0
@@ -63,38 +70,41 @@ def test_an_answer_is_seen_while_it_is_made_and_once(
     assert (seat.seen == said) is bool(more)
 
 
-def test_what_turns_out_otherwise_is_said_again(sit: Sit, tmp_path: Path) -> None:
-    code = SLOWLY["slowly.py"].replace("Roses are red,", "Roses were red,")
-    write_folder(tmp_path, SLOWLY | {"slowly.py": code}, "Slowly")
+def test_what_turns_out_otherwise_is_said_again(
+    sit: Sit, slowly: Callable[..., str], tmp_path: Path
+) -> None:
+    seat = sit("run", slowly(3, f"return {WRONG!r}"), "--quiet", NO_COLOR="1")
+    seat.until("violets")  # all that is said before the end; what is not seen is not said again
     (tmp_path / "go").touch()
-    seat = sit("run", "Slowly", "--quiet", NO_COLOR="1")
     assert seat.end() == 0
     first, again = "Poet: Roses are red,\n  violets\n", "Poet: Roses were red,\n  violets blue.\n"
     assert seat.seen == first + again
 
 
-def test_an_engine_that_fails_leaves_no_half_line(sit: Sit, tmp_path: Path) -> None:
-    code = SLOWLY["slowly.py"].replace("return WHOLE", "raise RuntimeError('no rhyme')")
-    write_folder(tmp_path, SLOWLY | {"slowly.py": code}, "Slowly")
+def test_an_engine_that_fails_leaves_no_half_line(
+    sit: Sit, slowly: Callable[..., str], tmp_path: Path
+) -> None:
+    seat = sit("run", slowly(3, "raise RuntimeError('no rhyme')"), "--quiet", NO_COLOR="1")
+    seat.until("violets")
     (tmp_path / "go").touch()
-    seat = sit("run", "Slowly", "--quiet", NO_COLOR="1")
     assert seat.end() == 1
-    assert "\n  violets\nError: Run " in seat.seen and "no rhyme" in seat.seen
+    assert "\n  violets\nError: " in seat.seen and "no rhyme" in seat.seen
 
 
-def test_who_does_not_watch_reads_whole_lines(turnloom: Call, sit: Sit, tmp_path: Path) -> None:
-    write_folder(tmp_path, SLOWLY, "Slowly")
+def test_who_does_not_watch_reads_whole_lines(
+    turnloom: Call, sit: Sit, slowly: Callable[..., str], tmp_path: Path
+) -> None:
     (tmp_path / "go").touch()
-    done = turnloom("run", "Slowly", "--quiet")
+    done = turnloom("run", slowly(1), "--quiet")
     assert done.out == "Poet: Roses are red,\n  violets blue.\n"
     seat = sit("run", "Slowly", "--json")
     assert seat.end() == 0
     assert all(json.loads(line)["kind"] for line in seat.seen.splitlines() if line[0] == "{")
-    assert "Roses are " in seat.seen and "Poet: " not in seat.seen
+    assert "Roses are " in seat.seen and "Poet: Roses" not in seat.seen
 
 
 def test_the_pieces_stand_among_what_happens(sit: Sit, tmp_path: Path) -> None:
-    """Whoever drives is ahead of whoever tells, and still everything has its place."""
+    """The driver is ahead of the screen, and still everything has its place."""
     write_folder(tmp_path, TALKS, "Talks")
     seat = sit("run", "Talks", NO_COLOR="1")
     assert seat.end() == 0

@@ -5,6 +5,7 @@ right one, `+++ file` after its end. The line that is to be named ends with the 
 A line that begins with `##` is a heading.
 """
 
+import re
 from pathlib import Path
 from typing import NamedTuple
 
@@ -44,6 +45,11 @@ class Mistake(NamedTuple):
     file: str
     line: int
     files: dict[str, str]
+
+
+def named(says: str) -> list[str]:
+    """The values that a sentence names, in quotes; its words may be others."""
+    return re.findall(r"'[^' ]+'|`[^`]+`", says)
 
 
 def mistakes() -> list[Mistake]:

@@ -1,4 +1,7 @@
-"""Conversations from texts, and what is said in them, without a driver or a store."""
+"""Conversations from texts, and what is said in them, without a driver or a store.
+
+The one place in which tests fold facts into a state and have a conversation decide.
+"""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -27,6 +30,12 @@ def examine(files: Mapping[str, str]) -> tuple[Conversation | None, list[Diagnos
     broken = frozenset(problem.file.split("/")[-1].split(".")[0] for problem in problems)
     conversation, found = check(folder, broken)
     return conversation, sorted([*problems, *found])
+
+
+def first_decision(conversation: Conversation) -> Decision | None:
+    """What comes first of all."""
+    workflow = Conversing(conversation)
+    return workflow.decide(fresh("r", workflow))
 
 
 class Talk:

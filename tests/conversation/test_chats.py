@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.conversation.mistakes import named
 from tests.flow.mistakes import Mistake, mistakes
+from tests.support.checks import examined
 from tests.support.folders import write_folder
 from tests.support.plays import solo
 from turnloom.errors import Diagnostic
-from turnloom.wiring import Folders, examine_code
+from turnloom.wiring import examine_code
 
 PRELUDE = """\
 import asyncio
@@ -29,7 +31,7 @@ raise SystemExit("nobody runs this")
 MISTAKES = mistakes(Path(__file__).with_name("chats.txt"), PRELUDE)
 
 
-def examined(folder: Path, text: str) -> list[Diagnostic]:
+def told_of(folder: Path, text: str) -> list[Diagnostic]:
     """What is said about a program."""
     file = folder / "program.py"
     file.write_text(text, "utf-8")
@@ -40,7 +42,7 @@ def examined(folder: Path, text: str) -> list[Diagnostic]:
 def test_a_mistake_is_told_at_its_line_and_nothing_else_is(
     mistake: Mistake, tmp_path: Path
 ) -> None:
-    found = examined(tmp_path, mistake.text)
+    found = told_of(tmp_path, mistake.text)
     if mistake.code == "nothing":
         assert found == []
     else:
@@ -48,7 +50,8 @@ def test_a_mistake_is_told_at_its_line_and_nothing_else_is(
         assert (problem.code, problem.line) == (mistake.code, mistake.line)
         assert problem.file == str(tmp_path / "program.py")
         assert problem.severity == "warning"
-        assert mistake.says in f"{problem.message} {problem.remedy}"
+        told = f"{problem.message} {problem.remedy}"
+        assert all(value in told for value in named(mistake.says)), told
 
 
 def test_every_code_that_the_check_can_give_has_a_case() -> None:
@@ -78,13 +81,13 @@ flow = Flow("flow", State).start_with(lambda state, ctx: None)
 
 
 def test_flows_beside_chats_are_checked_too(tmp_path: Path) -> None:
-    told = [(each.code, each.line) for each in examined(tmp_path, WITH_A_FLOW)]
+    told = [(each.code, each.line) for each in told_of(tmp_path, WITH_A_FLOW)]
     assert told == [("W072", 13), ("W105", 15)]
 
 
 @pytest.mark.parametrize("text", ["import autogen\nx = (", "import autogen\n\0"])
 def test_what_is_no_code_is_told_as_ever(text: str, tmp_path: Path) -> None:
-    assert [each.code for each in examined(tmp_path, text)] == ["W042"]
+    assert [each.code for each in told_of(tmp_path, text)] == ["W042"]
 
 
 # ------------------------------------------------------------------ tools of a folder
@@ -105,15 +108,15 @@ def save(plan: str, context_variables: ContextVariables) -> ReplyResult:
 @pytest.mark.parametrize(
     ("code", "line", "says"),
     [
-        (HEAD + IN_PLACE, 4, "What tool 'save' sets is kept here and lost in a chat of AG2. If"),
-        (HEAD + GIVEN, 5, "is kept by AG2 and lost here. Write it: `context_variables[name] ="),
+        (HEAD + IN_PLACE, 4, "'save'"),
+        (HEAD + GIVEN, 5, "`context_variables[name] ="),
     ],
 )
 def test_a_tool_that_is_right_in_one_world_only_is_told(
     code: str, line: int, says: str, tmp_path: Path
 ) -> None:
-    loaded, (problem,) = Folders().examine(write_folder(tmp_path, solo(code, "save")))
-    assert loaded is not None
+    is_right, (problem,) = examined(write_folder(tmp_path, solo(code, "save")))
+    assert is_right
     assert (problem.file, problem.line, problem.code) == ("Flow/code.py", line, "W071")
     assert says in f"{problem.message} {problem.remedy}"
     assert problem.severity == "warning"
@@ -128,5 +131,5 @@ BOTH_WAYS = GIVEN.replace("known =", "context_variables['plan'] = plan; known ="
 def test_a_tool_that_knows_nothing_of_ag2_or_both_worlds_is_right(
     code: str, tmp_path: Path
 ) -> None:
-    loaded, problems = Folders().examine(write_folder(tmp_path, solo(code, "save")))
-    assert loaded is not None and problems == []
+    is_right, problems = examined(write_folder(tmp_path, solo(code, "save")))
+    assert is_right and problems == []

@@ -87,7 +87,7 @@ def test_a_variable_that_follows_another_is_as_late() -> None:
     follows = {"type": "context_changed", "variable": "w", "equals": True}
     definitions = {"v": variable(follows), "w": variable({**NEVER, "agent": "A"}, NEVER)}
     (told,) = early(folder(definitions, dict.fromkeys(AGENTS, ["v", "w"]), CHAIN))[1:]
-    assert told.message == "Agent 'A' is shown 'w', which nothing can have set by then."
+    assert "'A'" in told.message and "'w'" in told.message
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_a_rule_that_waits_for_what_comes_later_is_told_and_one_that_has_it_now_
         passing("A", "B", "v is false"),
     ]
     (told,) = early(folder({"v": variable(said, default=False)}, {}, rules))
-    assert told.file == "Flow/handoffs.json" and told.message.startswith("Rule 1 never fires")
+    assert told.file == "Flow/handoffs.json" and "Rule 1" in told.message
 
 
 def test_a_value_that_no_trigger_sets_is_told_once() -> None:
@@ -263,7 +263,7 @@ def test_what_is_said_never_to_happen_never_happens(
         for _, fact in decision.facts:
             assert isinstance(fact, RouteDecided)
             fired = [each.rule for each in fact.considered if each.fired]
-            assert not any(said.startswith(f"Rule {n} never") for n in fired for said in told)
+            assert not any(said.startswith(f"Rule {n} ") for n in fired for said in told)
             talk.record(fact)
         speaker = to(decision)
         if speaker == "terminate":

@@ -1,5 +1,6 @@
 """Handoffs of every kind in whole runs, and what is on record of them."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -17,10 +18,9 @@ from tests.conversation.casts import (
 from tests.conversation.talks import examine
 from tests.support.folders import write_folder
 from tests.support.plays import answering, every, play
-from tests.support.worlds import begin, make_driver, make_world
-from turnloom.agents.spec import Answer, ToolCall
-from turnloom.explain.logic.route import explain_route
-from turnloom.wiring import declared
+from tests.support.programs import begin, drive, make_world
+from turnloom import Answer, Engine, Loom, ToolCall
+from turnloom.explain.spec.route import RouteExplained
 
 CHOICE = (ToolCall("transfer_to_B_3"),)
 
@@ -81,8 +81,8 @@ async def test_the_first_speaker_may_be_led_past_too(tmp_path: Path) -> None:
     files = folder({}, before("A", "C", "skip is true"), context_variables=variables)
     world = make_world(Speaking(), env={"SKIP": "yes"})
     run = await begin(world, write_folder(tmp_path, files))
-    await make_driver(world).drive(run)
-    assert speakers(await world.stores.log.read(run)) == "C"
+    await drive(world, run)
+    assert speakers(await world.read(run)) == "C"
 
 
 async def test_the_order_of_all_kinds_of_rules(tmp_path: Path) -> None:
@@ -108,12 +108,24 @@ async def test_the_order_of_all_kinds_of_rules(tmp_path: Path) -> None:
         (schema,) = engine.tasks[0].tools
         assert schema.name == "transfer_to_B_3"
         assert schema.description == 'Hand over to B. When blue is false and "Flow" is done.'
-    assert [(each.rule, each.why_not) for each in route.considered] == [
-        (4, "green is False, not True"),
-        (3, "the agent's model did not choose it"),
-        (2, "red is False, not True"),
-        (1, ""),
+    assert [(each.rule, bool(each.why_not)) for each in route.considered] == [
+        (4, True),
+        (3, True),
+        (2, True),
+        (1, False),
     ]
+    assert "green" in route.considered[0].why_not and "red" in route.considered[2].why_not
+
+
+async def second_route(where: Path, files: Mapping[str, str], engine: Engine) -> RouteExplained:
+    """Why a run went where it went after its first turn."""
+    async with Loom(store="memory", engine=engine) as app:
+        run = await app.start(write_folder(where, files))
+        events = [event async for event in run.events()]
+        seq = [event.seq for event in events if event.kind == "route.decided"][1]
+        told = await app.explain(run.id, route=seq)
+    assert isinstance(told, RouteExplained)
+    return told
 
 
 async def test_a_route_tells_of_each_of_five_rules_why_it_fired_or_not(tmp_path: Path) -> None:
@@ -126,16 +138,15 @@ async def test_a_route_tells_of_each_of_five_rules_why_it_fired_or_not(tmp_path:
         rule("A", "terminate"),
         context_variables=VARIABLES,
     )
-    events = await play(tmp_path, files, engine=Speaking(A=["green"]))
-    seq = [event.seq for event in events if event.kind == "route.decided"][1]
-    told = explain_route(events, seq, await declared(events[0].data))
-    assert [(each.rule, each.fired, each.why_not, each.saw) for each in told.rules] == [
-        (1, False, "red is False, not True", {"red": False}),
-        (2, False, "blue is False, not True", {"green": True, "blue": False}),
-        (3, False, "the agent's model did not choose it", {}),
-        (4, False, "blue is False, not True", {"blue": False}),
-        (5, True, "", {}),
+    told = await second_route(tmp_path, files, Speaking(A=["green"]))
+    assert [(each.rule, each.fired, each.saw) for each in told.rules] == [
+        (1, False, {"red": False}),
+        (2, False, {"green": True, "blue": False}),
+        (3, False, {}),
+        (4, False, {"blue": False}),
+        (5, True, {}),
     ]
+    assert [bool(each.why_not) for each in told.rules] == [True, True, True, True, False]
     assert [(each.variable, each.rule) for each in told.otherwise] == [("red", 1), ("blue", 2)]
     assert "The user is ${red} angry." in str(told)
 
@@ -149,9 +160,7 @@ async def test_a_handoff_that_a_model_chose_is_explained(tmp_path: Path) -> None
         context_variables=VARIABLES,
     )
     said = Answer("Hm.", calls=(ToolCall("transfer_to_B_2"),))
-    events = await play(tmp_path, files, engine=Speaking(A=[said]))
-    seq = [event.seq for event in events if event.kind == "route.decided"][1]
-    told = explain_route(events, seq, await declared(events[0].data))
+    told = await second_route(tmp_path, files, Speaking(A=[said]))
     assert (told.target, told.reason) == ("B", "string_llm rule 2")
     assert [(each.variable, each.rule) for each in told.otherwise] == [("red", 1)]
 

@@ -148,7 +148,7 @@ def test_hello_world_without_what_is_wrong_is_right() -> None:
         "type: runtime", "type: derived"
     )
     conversation, (unused,) = examine(mended)
-    assert unused.message.startswith("Nothing uses variable 'user_name'"), "its tool is not here"
+    assert "'user_name'" in unused.message, "its tool is not here"
     assert conversation is not None
     assert conversation.agents["InterviewAgent"].instructions == (
         "[ROLE]\nYou are a friendly greeter.\n\n"

@@ -117,13 +117,13 @@ async def test_a_script_has_lines_for_the_selector(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("pick", "says"),
     [
-        ("D", "The selector answered 'D', not one of B, C."),
-        ("A", "not one of B, C."),
-        ("", "not one of B, C."),
-        (Answer(output={"agent": ["B"]}), "not one of B, C."),
-        (Answer(output=["B"]), "not one of B, C."),
-        (None, "not an Answer with a text"),
-        (Answer("B", model="\ud800"), "as its model, which is no text"),
+        ("D", "'D'"),
+        ("A", "B, C"),
+        ("", "B, C"),
+        (Answer(output={"agent": ["B"]}), "B, C"),
+        (Answer(output=["B"]), "B, C"),
+        (None, "Answer"),
+        (Answer("B", model="\ud800"), "model"),
     ],
 )
 async def test_a_model_that_picks_nobody_fails_the_run_clearly(
@@ -140,7 +140,7 @@ async def test_a_model_that_picks_nobody_fails_the_run_clearly(
     failed = only(events, "run.failed")
     assert failed.error == "no speaker could be picked" and says in failed.message
     answered = [each.raw for each in every(events, "model.answered") if each.agent == "selector"]
-    assert len(answered) == ("n Answer with" not in says and "as its model" not in says)
+    assert len(answered) == (says not in ("Answer", "model"))
 
 
 async def test_the_model_that_picked_is_on_record(tmp_path: Path) -> None:

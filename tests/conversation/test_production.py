@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from tests.support.checks import examined
 from tests.support.folders import write_folder
 from turnloom.errors import Diagnostic
-from turnloom.wiring import Folders
 
 FLAGS = {
     "orchestrator.yaml": "{initial_agent: Asker}",
@@ -46,8 +46,8 @@ FLAGS = {
 
 
 def warnings(folder: str, *, production: bool) -> list[Diagnostic]:
-    loaded, problems = Folders(production=production).examine(folder)
-    assert loaded is not None, problems
+    is_right, problems = examined(folder, production=production)
+    assert is_right, problems
     assert all(problem.severity == "warning" for problem in problems)
     return sorted(problems)
 
@@ -63,11 +63,8 @@ def test_rules_and_agents_that_production_leaves_out_are_named(tmp_path: Path) -
         ("Flow/handoffs.yaml", 13, "W070"),
     ]
     assert "'Beta'" in beta.message and "'Paid'" in paid.message
-    assert first.message == (
-        "Rule 1, from 'Asker' to 'Beta', never fires in production: 'flag' is read from the "
-        "environment, and absent there."
-    )
-    assert "'monetization_enabled' and 'flag' are read" in third.message
+    assert all(name in first.message for name in ("'Asker'", "'Beta'", "'flag'"))
+    assert all(name in third.message for name in ("'monetization_enabled'", "'flag'"))
 
 
 def test_what_needs_no_environment_is_silent(tmp_path: Path) -> None:
@@ -82,5 +79,5 @@ def test_what_needs_no_environment_is_silent(tmp_path: Path) -> None:
 
 def test_a_workflow_with_errors_is_not_judged(tmp_path: Path) -> None:
     folder = write_folder(tmp_path, FLAGS | {"orchestrator.yaml": "{initial_agent: Nobody}"})
-    loaded, problems = Folders(production=True).examine(folder)
-    assert loaded is None and [problem.code for problem in problems] == ["W020"]
+    is_right, problems = examined(folder, production=True)
+    assert not is_right and [problem.code for problem in problems] == ["W020"]

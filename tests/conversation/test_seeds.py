@@ -13,7 +13,7 @@ from typing import Any
 from tests.conversation.talks import examine
 from tests.support.folders import write_folder
 from tests.support.plays import attend, call, every, last, only, solo
-from tests.support.worlds import begin, make_world
+from tests.support.programs import Program, make_world
 from turnloom.log.spec import Event
 from turnloom.testing import FakeDocuments
 
@@ -153,8 +153,9 @@ async def test_the_example_of_the_context_variables_system_runs_end_to_end(tmp_p
         script={"agents": SCRIPT},
     )
     world = make_world(env={"CONTEXT_AWARE": "no"}, documents=documents)
-    run = await begin(world, write_folder(tmp_path, files, "Generator"))
-    events = await attend(world, run, person)
+    async with Program(world) as program:
+        run = await program.start(write_folder(tmp_path, files, "Generator"))
+        events = await attend(program, run, person)
     assert events[-1].kind == "run.finished"
     assert [each.agent for each in every(events, "turn.started")] == [
         "InterviewAgent",
@@ -216,8 +217,8 @@ async def test_the_example_of_derived_variables_runs_after_its_migration(tmp_pat
     # AG2 would end the chat at the word; here it is a word like others.
     (warned,) = _turnloom("check", folder).splitlines()
     assert "W064" in warned
-    world = make_world()
-    events = await attend(world, await begin(world, folder), person)
+    async with Program(make_world()) as program:
+        events = await attend(program, await program.start(folder), person)
     change = only(events, "context.changed")
     assert (change.name, change.value) == ("interview_complete", True)
     # No case conversion and no trimming, as its text says: only the fourth message counts.

@@ -11,7 +11,6 @@ import asyncio
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import NamedTuple
@@ -19,13 +18,11 @@ from typing import NamedTuple
 import msgspec
 
 from tests.support.folders import INTERVIEW, write_folder
-from tests.support.worlds import begin, make_driver, make_world
+from tests.support.programs import Program, make_world
 from turnloom.log.events import RunStarted
 from turnloom.log.spec import Event
 from turnloom.runtime.logic import codec
-from turnloom.runtime.spec import Reply, Stop
-from turnloom.testing import FakeClock, ScriptedEngine
-from turnloom.wiring import Folders
+from turnloom.testing import ScriptedEngine
 
 FOLDER = Path(__file__).parent
 ROOT = "/workflows/Flow"  # where no folder is, so that a log replays from what it holds alone
@@ -69,31 +66,30 @@ RUNS = {
 }
 
 
+async def attend(program: Program, run: str, user: Sequence[str | None]) -> None:
+    """Drive a run to its end; a user says these things, and then has no more need of it."""
+    await program.drive(run)
+    for said in [*user, None]:
+        if (await program.app.log(run))[-1].kind != "run.paused":
+            return
+        if said is None:
+            await program.cancel(run, reason="No longer needed.")
+        else:
+            await program.answer(run, said)
+
+
 async def record(recipe: Recipe) -> Sequence[Event]:
     """The log of a run that goes as the recipe says."""
-    engine, files = ScriptedEngine(recipe.lines), dict(INTERVIEW)
-    world = make_world(engine, env=recipe.environment)
+    files = dict(INTERVIEW)
     if recipe.variables is not None:
         files["context_variables.yaml"] = recipe.variables
-        world = replace(world, definitions=Folders(engine, strict=False))
-    assert isinstance(world.clock, FakeClock)
+    world = make_world(ScriptedEngine(recipe.lines), env=recipe.environment)
     world.clock.step = timedelta(milliseconds=250)
-    inbox, driver = world.stores.inbox, make_driver(world)
     with tempfile.TemporaryDirectory() as where:
-        run = await begin(world, write_folder(Path(where), files))
-        for said in [*recipe.user, None]:
-            await driver.drive(run)
-            ((_, last),) = await world.stores.log.ends(run=run)
-            if last.kind != "run.paused":
-                break
-            if said is None:
-                await inbox.offer(run, "cancel", Stop("u1", "No longer needed."))
-            else:
-                question = last.data.waiting_for
-                await inbox.offer(run, f"{question}/answer", Reply(question, said, "u1"))
-        else:
-            await driver.drive(run)
-    first, *rest = await world.stores.log.read(run)
+        async with Program(world, strict=recipe.variables is None) as program:
+            run = await program.start(write_folder(Path(where), files))
+            await attend(program, run, recipe.user)
+    first, *rest = await world.read(run)
     started: RunStarted = msgspec.structs.replace(first.data, root=ROOT)
     return [msgspec.structs.replace(first, data=started), *rest]
 

@@ -7,10 +7,7 @@ digests are compared by their shape, spaces inside a line by their presence.
 
 import os
 import re
-import shlex
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,11 +15,7 @@ from tests.docs.markdown import ROOT, Fence
 from tests.support.warm import Warm
 
 ANYTHING = "…"
-PATIENCE = 30
 COPIED = ("workflows", "examples", "docs/snippets")
-
-# `turnloom` with nothing around it that a shell would have to do.
-_ALONE = re.compile(r"(?P<assigned>(?:[A-Z_]+=\w+ )*)turnloom (?P<words>(?:'[^']*'|[\w ./:=-])*)")
 
 _INSTANT = r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d+Z)?"
 _SHAPES = {
@@ -50,39 +43,18 @@ def steps(fence: Fence) -> Iterator[tuple[str, str]]:
 
 
 def run(command: str, folder: Path, warm: Warm) -> str:
-    """What a command prints to both streams in a folder, with nobody at the keyboard."""
-    tools = str(Path(sys.executable).parent)
+    """What a command prints to both streams in a folder, with nothing at its standard input."""
     environment = {
         **{name: os.environ[name] for name in ("HOME", "LANG", "TMPDIR") if name in os.environ},
         **{name: value for name, value in os.environ.items() if name.startswith("COV")},
-        "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}",
+        "PATH": os.environ["PATH"],
         "NO_COLOR": "1",
         "COLUMNS": "100",
         "PYTHONIOENCODING": "utf-8",
     }
-    if alone := _ALONE.fullmatch(command):
-        assigned = dict(each.split("=", 1) for each in alone["assigned"].split())
-        done = warm.run(shlex.split(alone["words"]), folder, environment | assigned, merged=True)
-        code, printed = done.code, done.out
-    else:
-        code, printed = _run_shell(command, folder, environment)
+    done = warm.shell(command, folder, environment)
     # A shell at a terminal says so; one that runs a single command is gone by then.
-    return f"{printed}Killed\n" if code == -9 else printed
-
-
-def _run_shell(command: str, folder: Path, environment: dict[str, str]) -> tuple[int, str]:
-    done = subprocess.run(
-        ["bash", "-c", command],
-        cwd=folder,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        encoding="utf-8",
-        timeout=PATIENCE,
-        check=False,
-    )
-    return done.returncode, done.stdout
+    return f"{done.out}Killed\n" if done.code == -9 else done.out
 
 
 def matches(said: str, printed: str) -> bool:

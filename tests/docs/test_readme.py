@@ -8,14 +8,18 @@ from tests.docs.console import matches, prepare, run, steps
 from tests.docs.markdown import PAGES, fences
 from tests.support.warm import Warm
 
-pytestmark = pytest.mark.repeats
+# A page may have forty commands, on whatever else the machine does.
+pytestmark = [pytest.mark.repeats, pytest.mark.timeout(240)]
 
+# What several scripts of a page import, at two seconds each.
+SHARED = {"engines": ("autogen",)}
 TOLD = [page for page in PAGES if fences(page, "console")]
 
 
 @pytest.mark.parametrize("page", TOLD, ids=lambda page: page.stem)
 def test_commands_print_what_the_page_says(page: Path, tmp_path: Path, warm: Warm) -> None:
     prepare(tmp_path)
+    warm.load(*SHARED.get(page.stem, ()))
     surprises: list[str] = []
     for fence in fences(page, "console"):
         for command, said in steps(fence):

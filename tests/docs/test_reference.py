@@ -2,19 +2,17 @@
 
 import json
 import re
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import pytest
 from pydantic import BaseModel
-from ruamel.yaml import YAML
-from typer.main import get_command
 
 from tests.docs.markdown import DOCS, ROOT, code, rows, section
-from turnloom import errors
+from tests.support.folders import write_folder
+from tests.support.warm import Warm
+from turnloom import Loom, errors
 from turnloom.agents.logic.outputs.language import OPTIONAL, TYPES
-from turnloom.agents.logic.views import view_of
 from turnloom.agents.spec import (
     Agent,
     Answer,
@@ -26,7 +24,6 @@ from turnloom.agents.spec import (
     Line,
     PromptSection,
     RetrievalChoice,
-    RunState,
     Script,
     ScriptedCall,
     ScriptedFunction,
@@ -36,7 +33,7 @@ from turnloom.agents.spec import (
     Tool,
     Ui,
 )
-from turnloom.cli import entry
+from turnloom.cli.entry import COMMANDS
 from turnloom.conversation.logic.schemas import FILES
 from turnloom.conversation.spec import Handoff, Orchestrator, UiConfig
 from turnloom.guards.spec import (
@@ -70,9 +67,7 @@ from turnloom.variables.spec import (
     ToolResponse,
     Type,
     UiResponse,
-    Variables,
 )
-from turnloom.wiring import Settings, open_documents
 
 WRITE = DOCS / "write-a-workflow.md"
 
@@ -111,34 +106,29 @@ def test_errors_have_the_codes_that_are_listed() -> None:
 # ------------------------------------------------------------------ command line
 
 
-def options(command: Any) -> set[str]:
-    named = [word for each in command.params for word in each.opts if word.startswith("--")]
-    return {*named, "--help"}
+def ask(warm: Warm, *words: str, code: int = 0, folder: Path = ROOT, **env: str) -> str:
+    """What the command line says, in lines of any length."""
+    done = warm.run(words, folder, {"NO_COLOR": "1", "COLUMNS": "300", **env})
+    assert done.code == code, done
+    return done.out
 
 
-@pytest.mark.parametrize("name", ["", *entry.COMMANDS])
-def test_every_option_is_listed_and_exists(name: str) -> None:
-    program: Any = get_command(entry._application)
+@pytest.mark.parametrize("name", ["", *COMMANDS])
+def test_every_option_is_listed_and_exists(name: str, warm: Warm) -> None:
     said = section(DOCS / "command-line.md", f"## turnloom {name}".rstrip())
     listed = {found.split(" ")[0] for found in first_codes(said)}
-    assert listed == options(program.commands[name] if name else program)
+    shown = ask(warm, *name.split(), "--help")
+    assert listed == set(re.findall(r"^│ \*? *(--[a-z-]+)", shown, re.M))
 
 
-def test_every_command_has_its_section_and_says_its_arguments() -> None:
-    program: Any = get_command(entry._application)
+def test_every_command_has_its_section_and_says_its_arguments(warm: Warm) -> None:
     text = (DOCS / "command-line.md").read_text("utf-8")
-    assert set(re.findall(r"^## turnloom (\w+)$", text, re.MULTILINE)) == set(entry.COMMANDS)
-    for name in entry.COMMANDS:
-        arguments = [
-            each.metavar
-            for each in program.commands[name].params
-            if not each.opts[0].startswith("-")
-        ]
-        assert (
-            section(DOCS / "command-line.md", f"## turnloom {name}")
-            .lstrip()
-            .startswith(f"`{' '.join(['turnloom', name, *arguments])}`:")
-        )
+    assert set(re.findall(r"^## turnloom (\w+)$", text, re.MULTILINE)) == set(COMMANDS)
+    for name in COMMANDS:
+        (usage,) = re.findall(r"^ Usage: (.*?) *$", ask(warm, name, "--help"), re.M)
+        said = section(DOCS / "command-line.md", f"## turnloom {name}").lstrip()
+        call = re.sub(r" \[OPTIONS\]|[][{}]", "", usage).replace("." * 6, "...")
+        assert said.startswith(f"`{call}`:")
 
 
 # ------------------------------------------------------------------ the log
@@ -274,37 +264,61 @@ def test_the_fields_of_a_task_are_listed() -> None:
     assert first_codes(section(DOCS / "engines.md", "## The answer")) == [*Answer.__struct_fields__]
 
 
-def test_settings_are_listed_with_their_defaults() -> None:
+def test_settings_are_listed_with_their_defaults(warm: Warm, tmp_path: Path) -> None:
     found = rows(section(DOCS / "runs.md", "## Settings"))
-    defaults = {code(row[2])[0]: "".join(code(row[3])) for row in found}
-    assert defaults == {
-        name: value if isinstance(value, str) else json.dumps(value)
-        for name, value in asdict(Settings()).items()
-    }
-    assert [code(row[1])[0] for row in found] == [f"TURNLOOM_{name.upper()}" for name in defaults]
-    assert [code(row[0])[0] for row in found] == list(defaults)
+    shown = ask(warm, "show", "config", folder=tmp_path)
+    settings = re.findall(r"^(\w+) = (.*)  # default$", shown, re.M)
+    assert len(settings) == len(shown.splitlines())
+    assert [(code(row[2])[0], "".join(code(row[3]))) for row in found] == [
+        (name, value.strip('"')) for name, value in settings
+    ]
+    assert [code(row[1])[0] for row in found] == [
+        f"TURNLOOM_{name.upper()}" for name, _ in settings
+    ]
+    assert [code(row[0])[0] for row in found] == [name for name, _ in settings]
 
 
-def test_the_database_stores_are_listed_by_their_urls() -> None:
+def test_the_database_stores_are_listed_by_their_urls(warm: Warm, tmp_path: Path) -> None:
+    """One that cannot be reached is another matter than one of a kind that there is not."""
     found = rows(section(DOCS / "context-variables.md", "## Databases"))
     urls = [url for row in found for url in code(row[0])]
     assert len(urls) == 4
+    words = ("index", str(DOCS / "snippets" / "Support"), "--documents")
     for url in urls:
         if "…" not in url:
-            open_documents(Settings(documents=url))
+            here = re.sub(r"HOST:\d+", "127.0.0.1:1", url)
+            ask(warm, *words, here, code=1, folder=tmp_path, TURNLOOM_DOCUMENTS_TIMEOUT="0.1")
+    ask(warm, *words, "ftp://127.0.0.1:1", code=2, folder=tmp_path)
 
 
-def test_exposures_are_shown_as_the_page_says() -> None:
+KNOWN = """
+    definitions:
+      team: {type: string, source: {type: static, value: hardware}}
+      role: {type: string, source: {type: derived}}
+    """
+
+
+async def test_exposures_are_shown_as_the_page_says(tmp_path: Path) -> None:
     told = section(DOCS / "context-variables.md", "## Exposure")
     found = [row for row in rows(told) if re.match(r"`(variables|template):", row[0])]
     assert len(found) == 7
-    for said, prompt in found:
-        declared = {"name": "A", **YAML(typ="safe").load(f"{{{code(said)[0]}}}")}
-        variables = Variables(exposures={"A": Exposure.model_validate(declared)})
-        state = RunState("r", values={"team": "hardware", "role": None})
-        shown = view_of(Agent(name="A", system_message="Hi."), variables, state).text
+    shown: list[str] = []
+
+    def answer(task: Task) -> str:
+        shown.append(task.prompt)
+        return "Hello."
+
+    async with Loom(store="memory", engine=answer) as app:
+        for number, (said, _) in enumerate(found):
+            files = {
+                "agents.yaml": "A: {system_message: Hi.}",
+                "context_variables.yaml": f"{KNOWN}agents: {{A: {{{code(said)[0]}}}}}",
+            }
+            run = await app.start(write_folder(tmp_path, files, f"Row{number}"))
+            await run.finished()
+    for (said, prompt), text in zip(found, shown, strict=True):
         lines = re.findall(r"`([^`]*)`|(an empty line)", prompt)
-        assert shown == "\n".join(line for line, _ in lines), said
+        assert text == "\n".join(line for line, _ in lines), said
 
 
 def test_pages_name_no_place_of_a_machine() -> None:

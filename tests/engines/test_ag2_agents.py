@@ -13,6 +13,7 @@ from ag2.testing import TestConfig
 
 from tests.support.engines import Asking
 from tests.support.folders import write_folder
+from tests.support.raising import raising
 from tests.support.tasks import task
 from turnloom import Engine, Loom
 from turnloom.adapters.ag2 import AG2AgentEngine, Patience
@@ -151,7 +152,7 @@ async def test_a_write_that_is_refused_fails_the_tool_and_the_model_is_told(tmp_
 
     model, events = await played(tmp_path, [called("promote"), "I may not."], promote)
     (told,) = model.requests[1].results
-    assert "WriteRefused: 'tier' comes from its static source and is read-only" in told
+    assert "WriteRefused: 'tier'" in told
     assert [each.name for each in every(events, "context.refused")] == ["tier"]
     assert events[-1].kind == "run.finished"
 
@@ -192,31 +193,31 @@ async def test_what_all_its_requests_used_is_counted() -> None:
 async def test_a_tool_of_the_workflow_and_one_of_the_agent_have_different_names() -> None:
     tools = (ToolSchema("sort_out", "", {"type": "object", "properties": {}}),)
     async with LoopbackModel([]) as model:
-        with pytest.raises(UsageError, match="'sort_out' is the workflow's, and the agent of AG2"):
+        with raising(UsageError, "'sort_out'"):
             await desk(model, sort_out)(task(("user", "Hi."), tools=tools))
 
 
 @pytest.mark.parametrize(
-    ("make", "error", "says"),
+    ("make", "error", "values"),
     [
-        (lambda: None, UsageError, "gives None. Let it give an `ag2.Agent`"),
-        (lambda: Agent("desk"), UsageError, "'Ann' has no model. Give it a `config`"),
+        (lambda: None, UsageError, ["None", "`ag2.Agent`"]),
+        (lambda: Agent("desk"), UsageError, ["'Ann'", "`config`"]),
         (
             lambda: Agent("desk", config=TestConfig(RuntimeError("No idea."))),
             EngineError,
-            "Model 'TestConfig' gave no answer: No idea.",
+            ["'TestConfig'", "No idea."],
         ),
         (
             lambda: Agent("desk", middleware=[_broken], config=TestConfig("Hi.")),
             EngineError,
-            "The agent of AG2 that answers for 'Ann' failed: RuntimeError: Broken.",
+            ["'Ann'", "RuntimeError: Broken."],
         ),
     ],
 )
 async def test_what_cannot_answer_says_why(
-    make: Callable[[], Any], error: type[Exception], says: str
+    make: Callable[[], Any], error: type[Exception], values: list[str]
 ) -> None:
-    with pytest.raises(error, match=says):
+    with raising(error, *values):
         await AG2AgentEngine(make, patience=Patience(retries=0))(task(("user", "Hi.")))
 
 

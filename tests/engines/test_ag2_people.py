@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import httpx2
 import pytest
 from ag2 import Agent, Context
@@ -79,11 +80,15 @@ async def test_who_is_asked_may_answer_another_process(tmp_path: Path) -> None:
 
 
 async def test_who_asks_stops_the_tools_beside_it(tmp_path: Path) -> None:
-    done: list[str] = []
+    served, done = anyio.Event(), list[str]()
 
     async def cook() -> str:
-        """Cook at once."""
-        await anyio.sleep(0.05)
+        """Cook as long as it takes."""
+        try:
+            await served.wait()
+        except anyio.get_cancelled_exc_class():
+            done.append("stopped")
+            raise
         done.append("cooked")
         return "cooked"
 
@@ -96,12 +101,12 @@ async def test_who_asks_stops_the_tools_beside_it(tmp_path: Path) -> None:
         async with Loom(store="memory", engine=host(model, cook, taste)) as app:
             run = await app.start(folder)
             asked = await asked_in(run)
-            await anyio.sleep(0.1)
-            assert done == []
+            assert done == ["stopped"]
+            served.set()
             await run.answer(asked.question, "Very.")
             with anyio.fail_after(PATIENCE):
                 assert (await run.finished()).kind == "run.finished"
-    assert done == ["cooked"]
+    assert done == ["stopped", "cooked"]
     assert model.requests[1].results == ["cooked", "Very."]
 
 
@@ -116,7 +121,7 @@ async def test_nobody_answers_in_time(tmp_path: Path) -> None:
             with anyio.fail_after(PATIENCE):
                 assert (await run.finished()).kind == "run.failed"
             (failed,) = [e.data for e in await app.log(run.id) if e.kind == "model.failed"]
-    assert "Nobody answered 'human_input' in time." in failed.message
+    assert "'human_input'" in failed.message
 
 
 async def test_a_call_that_was_cut_off_asks_only_for_what_is_not_on_record(tmp_path: Path) -> None:
@@ -198,7 +203,7 @@ async def test_nothing_is_shared_between_runs(tmp_path: Path) -> None:
     mixed: list[str] = []
 
     async def answer(request: ModelRequest) -> Answer | str:
-        await anyio.sleep(0.01)
+        await anyio.lowlevel.checkpoint()
         canaries = {*re.findall(r"canary-\d+-\w+", request.text)}
         mixed.extend([request.text] if len(canaries) > 1 else [])
         return request.results[0] if request.results else calling("sing")
@@ -206,15 +211,15 @@ async def test_nothing_is_shared_between_runs(tmp_path: Path) -> None:
     async def sing(context: Context) -> str:
         mine = f"{context.variables['user_id']}-{context.variables['app_id']}"
         context.variables["canary"] = mine
-        await anyio.sleep(0.001)
+        await anyio.lowlevel.checkpoint()
         return context.variables["canary"]
 
     folder, tenants = write_folder(tmp_path, FILES), ("acme", "bolt")
     async with LoopbackModel(answer) as model:
         client = httpx2.AsyncClient(limits=httpx2.Limits(max_keepalive_connections=0))
         engine = host(model, sing, http_client=client)
-        async with client, Loom(store="memory", engine=engine, slots=50) as app:
-            names = [(f"canary-{n}", tenants[n % 2]) for n in range(50)]
+        async with client, Loom(store="memory", engine=engine, slots=20) as app:
+            names = [(f"canary-{n}", tenants[n % 2]) for n in range(20)]
             runs = [(await app.start(folder, user_id=u, app_id=a), u, a) for u, a in names]
             with anyio.fail_after(PATIENCE):
                 for run, user, tenant in runs:
@@ -258,9 +263,9 @@ async def test_a_folder_says_who_makes_the_agent(
             run = await app.start(folder)
             with anyio.fail_after(PATIENCE):
                 assert (await run.finished()).kind == "run.finished"
-            changed = [e.data.value for e in await app.log(run.id) if e.kind == "context.changed"]
-            doubts = await app.explain(run.id, turn=1)
-    assert changed == ["Monday"]
+            events = await app.log(run.id)
+    assert [e.data.value for e in events if e.kind == "context.changed"] == ["Monday"]
+    (answered,) = [e.data for e in events if e.kind == "model.answered"]
     assert model.requests[0].body["model"] == "any"
     assert model.requests[0].tools == ["note"]
-    assert "added by engine" in str(doubts)
+    assert "Be brief." in answered.added

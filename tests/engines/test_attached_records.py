@@ -9,6 +9,7 @@ from autogen.agentchat.group import AgentTarget, ContextVariables
 from autogen.testing import ToolCall
 
 from tests.support.chats import chat, converse, loaded, say
+from tests.support.raising import raising
 from turnloom import Loom
 from turnloom.adapters.autogen import attach
 from turnloom.errors import UsageError, WorkflowGone
@@ -119,10 +120,12 @@ async def test_a_chat_is_a_run_that_is_listed_and_explained(tmp_path: Path, is_a
             ("turn 3", "Reviewer", 0),
             ("finished", "driver", 0),
         ]
-        assert "(done)" in (turn := str(await app.explain(run, turn=1)))
-        assert "it has no frame\n" in turn and "tool save" in turn and "is open" not in turn
+        turn = await app.explain(run, turn=1)
+        assert (turn.status, turn.segments, turn.error) == ("done", (), "")
+        assert "tool save" in str(turn)
         (first, *_) = [event.seq for event in events if event.kind == "route.decided"]
-        assert "the chat decided" in str(await app.explain(run, route=first))
+        route = await app.explain(run, route=first)
+        assert (route.source, route.target, route.rules) == ("user", "Asker", ())
 
 
 async def test_what_happened_so_far_is_on_record_while_the_chat_goes_on(tmp_path: Path) -> None:
@@ -153,8 +156,12 @@ async def test_what_a_tool_writes_belongs_to_the_turn(tmp_path: Path) -> None:
         with say(agents, **lines()):
             await converse(pattern, False)
     async with Loom(store=str(store)) as app:
-        turn = str(await app.explain(records.runs[0], turn=1))
-    assert "stage: 'greeted' → 'saved' by chat" in turn
+        turn = await app.explain(records.runs[0], turn=1)
+    changes = [each for each in turn.steps if getattr(each, "name", "") == "stage"]
+    assert [(each.previous, each.value, each.writer.partition(":")[0]) for each in changes] == [
+        ("greeted", "saved", "chat"),
+        ("saved", "planning", "trigger"),
+    ]
 
 
 async def test_a_chat_that_fails_is_a_run_that_failed(tmp_path: Path) -> None:
@@ -184,7 +191,7 @@ async def test_a_chat_that_another_program_left_is_not_gone_on_with(tmp_path: Pa
     async with Loom(store=str(store)) as app:
         (summary,) = await app.runs()
         assert summary.status == "unfinished"
-        with pytest.raises(WorkflowGone, match="only that program can go on with it"):
+        with pytest.raises(WorkflowGone):
             await (await app.resume(run)).finished()
         assert await app.run(run).cancel(by="Ann")
         (summary,) = await app.runs()
@@ -192,5 +199,5 @@ async def test_a_chat_that_another_program_left_is_not_gone_on_with(tmp_path: Pa
 
 
 def test_nothing_is_recorded_where_nothing_is_open(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="with Records"):
+    with raising(UsageError, "with Records"):
         Records(str(tmp_path / "turnloom.db")).begin(loaded(tmp_path, FILES), {})

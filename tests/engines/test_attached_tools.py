@@ -95,7 +95,7 @@ async def test_what_a_tool_gives_is_known_before_anything_is_decided(
         """Save it."""
         return save(text)
 
-    for tool in (save, save_later) * 5:
+    for tool in (save, save_later) * 2:
         pattern, agents = equipped(tool, tmp_path)
         lines = calling("Too late.", text="four")
         with say(agents, Asker=lines, Reviewer=["In time."], Planner=["No."]):

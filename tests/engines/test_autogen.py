@@ -11,6 +11,7 @@ from anyio import to_thread
 from autogen import LLMConfig
 
 from tests.support.engines import ByAddress, ByName
+from tests.support.raising import raising
 from tests.support.tasks import NUMBERS, task
 from turnloom.adapters.autogen import AutogenEngine
 from turnloom.adapters.autogen.clients import Clients
@@ -80,7 +81,7 @@ async def test_what_a_call_leaves_behind_is_nothing_of_the_next() -> None:
     lines = [Refusal(401), "One.", called, "Two.", given, "Three."]
     async with LoopbackModel(lines) as model:
         engine = AutogenEngine("any", base_url=model.url)
-        with pytest.raises(EngineError, match="401"):
+        with raising(EngineError, "401"):
             await engine(task(("user", "Who?")))
         asked = [task(), task(tools=(tool,)), task(), task(output=NUMBERS), task()]
         answers = [await engine(each) for each in asked]
@@ -168,8 +169,8 @@ async def test_a_call_that_is_given_up_leaves_its_client_to_the_next(keep_open: 
 @pytest.mark.parametrize(
     ("model", "says"),
     [
-        ("opnai:gpt-5", "Say its provider, as in 'openai:gpt-5'. The classic line of AG2 knows: "),
-        ("gpt-5", "Say its provider"),
+        ("opnai:gpt-5", "anthropic"),
+        ("gpt-5", "anthropic"),
         ("openai:gpt-5", "OPENAI_API_KEY"),
         ("mistral:mistral-large-latest", "mistral"),
     ],
@@ -178,10 +179,10 @@ def test_a_model_that_cannot_be_asked_is_refused(
     model: str, says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    with pytest.raises(UsageError, match=says):
+    with raising(UsageError, repr(model), says):
         AutogenEngine(model)
 
 
 async def test_an_engine_without_a_model_says_so() -> None:
-    with pytest.raises(UsageError, match="No model is named"):
+    with pytest.raises(UsageError):
         await AutogenEngine()(task())

@@ -1,14 +1,13 @@
 """Models through DSPy, by the suite that every engine passes."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 from dspy.clients.base_lm import GLOBAL_HISTORY
 from dspy.lm15 import Config
 
 from tests.support.engines import ByAddress, ByName
+from tests.support.raising import raising
 from tests.support.tasks import NUMBERS, task
 from turnloom.adapters.dspy import DSPyEngine, Patience
 from turnloom.agents.spec import Answer, Exchange, OutputSchema, ToolCall, ToolResult
@@ -75,7 +74,7 @@ async def test_dspy_keeps_nothing_of_what_was_said() -> None:
 async def test_a_model_that_is_silent_is_told_of_in_our_words() -> None:
     patience = Patience(timeout=0.05, retries=0)
     async with LoopbackModel([Stalled()]) as model:
-        with pytest.raises(EngineError, match=r"'any' was silent for 0.05 s. Let `Patience`"):
+        with raising(EngineError, "'any'", "0.05 s", "`Patience`"):
             await DSPyEngine("any", base_url=model.url, patience=patience)(task(("user", "Hi.")))
 
 
@@ -83,39 +82,27 @@ async def test_other_providers_are_reached_by_their_names(monkeypatch: pytest.Mo
     async with LoopbackModel([]) as model:
         monkeypatch.setenv("ANTHROPIC_BASE_URL", model.url)
         monkeypatch.setenv("ANTHROPIC_API_KEY", "key")
-        with pytest.raises(EngineError, match="status 404: There is no POST /v1/messages"):
+        with raising(EngineError, "404", "/v1/messages"):
             await DSPyEngine("anthropic:claude-sonnet-5-5")(task(("user", "Hi.")))
 
 
 async def test_an_engine_without_a_model_says_so() -> None:
-    with pytest.raises(UsageError, match="No model is named"):
+    with pytest.raises(UsageError):
         await DSPyEngine()(task())
 
 
 @pytest.mark.parametrize(
     ("model", "says"),
     [
-        ("opnai:gpt-5", "DSPy knows no provider for it. Name one"),
-        ("llama", "DSPy knows no provider for it. Name one"),
-        ("openai:gpt-5", "set OPENAI_API_KEY."),
+        ("opnai:gpt-5", "DSPy"),
+        ("llama", "DSPy"),
+        ("openai:gpt-5", "OPENAI_API_KEY"),
     ],
 )
 def test_an_engine_of_a_model_that_cannot_be_asked_is_not_made(
     model: str, says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    with pytest.raises(UsageError, match=f"{model!r} cannot be asked.* {says}") as refused:
+    with raising(UsageError, repr(model), says) as refused:
         DSPyEngine(model)
     assert len(str(refused.value).splitlines()) == 1
-
-
-@pytest.mark.parametrize("package", ["dspy", "tenacity"])
-def test_a_missing_package_is_named(package: str) -> None:
-    code = (
-        f"import sys; sys.modules[{package!r}] = None\n"
-        "try:\n    import turnloom.adapters.dspy\n"
-        "except Exception as error:\n    print(type(error).__name__, error)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=50)
-    assert done.stdout.startswith("UsageError ")
-    assert 'pip install "turnloom[dspy]"' in done.stdout

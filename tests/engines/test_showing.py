@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 import msgspec
 import pytest
 
+from tests.support.raising import raising
 from turnloom.adapters.pydantic_ai import PydanticAIEngine
 from turnloom.agents.spec import Answer, Engine, Task, ToolSchema
 from turnloom.testing import LoopbackModel
@@ -55,16 +56,16 @@ def boasting(answer: Answer) -> Answer:
 
 
 @pytest.mark.parametrize(
-    ("suite", "says"),
+    ("suite", "values"),
     [
-        (Meddling(kinder), "neither of the task nor said to be added.*Be kind"),
-        (Meddling(helped), "neither of the task nor said to be added.*help.*Ask for help"),
-        (Meddling(after=silent), "neither of the task nor said to be added.*Go on"),
-        (Meddling(after=boasting), "said to be added, and not shown.*Be kind"),
+        (Meddling(kinder), ["Be kind"]),
+        (Meddling(helped), ["help", "Ask for help"]),
+        (Meddling(after=silent), ["Go on"]),
+        (Meddling(after=boasting), ["Be kind"]),
     ],
 )
-async def test_what_is_not_accounted_for_is_told(suite: ShowingContract, says: str) -> None:
-    with pytest.raises(AssertionError, match=says):
+async def test_what_is_not_accounted_for_is_told(suite: ShowingContract, values: list[str]) -> None:
+    with raising(AssertionError, *values):
         await suite.test_nobody_has_spoken()
 
 

@@ -9,8 +9,12 @@ from tests.support.folders import write_folder
 from turnloom import Loom
 from turnloom.testing import LoopbackModel
 from turnloom.testing.contracts.facts import PATIENCE
-from turnloom.wiring.models import TAKING
 
+TAKING = {
+    "ag2": "AG2AgentEngine",
+    "autogen": "ConversableAgentEngine",
+    "dspy": "DSPyProgramEngine",
+}
 MAKING = {
     "ag2": """
         from ag2 import Agent

@@ -122,6 +122,17 @@ def of(found: TurnExplained, kind: type[T]) -> list[T]:
     return [step for step in found.steps if isinstance(step, kind)]
 
 
+def tells(text: str, *values: object) -> bool:
+    """Whether a text names these values, in this order; in which words, `rendered.txt` says."""
+    place = 0
+    for value in values:
+        found = text.find(str(value), place)
+        if found < 0:
+            return False
+        place = found + len(str(value))
+    return True
+
+
 def said(details: Sequence[Detail]) -> list[str]:
     """What details say, up to when it was."""
     return [each.says.partition(" at 20")[0] for each in details]

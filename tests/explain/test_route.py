@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from tests.explain.conftest import FLOW, Tell, Told
+from tests.explain.conftest import FLOW, Tell, Told, tells
 from turnloom.errors import UsageError
 
 STEER = FLOW | {
@@ -29,7 +29,7 @@ async def test_every_rule_has_its_verdict_and_the_values_it_saw(told: Told) -> N
         (2, False, {"stage": "asking"}),
         (3, True, {}),
     ]
-    assert found.rules[0].why_not == "known is False, not True"
+    assert tells(found.rules[0].why_not, "known", False, True)
 
 
 async def test_only_a_change_that_is_enough_alone_is_offered(told: Told) -> None:
@@ -38,9 +38,7 @@ async def test_only_a_change_that_is_enough_alone_is_offered(told: Told) -> None
     assert [(each.variable, each.becomes, each.rule) for each in found.otherwise] == [
         ("stage", "done", 2)
     ]
-    assert found.otherwise[0].says == (
-        "had stage been 'done' (it was 'asking'), rule 2 would have fired → terminate"
-    )
+    assert tells(found.otherwise[0].says, "stage", "'done'", "'asking'", "rule 2", "terminate")
 
 
 async def test_a_rule_that_fired_says_what_would_have_stopped_it(told: Told) -> None:
@@ -57,7 +55,7 @@ async def test_a_rule_that_fired_says_what_would_have_stopped_it(told: Told) -> 
         ("stage", None, True, 3),
         ("stage", "done", False, 2),
     ]
-    assert "had stage been anything else (it was 'planning')" in str(found)
+    assert tells(str(found), "stage", "'planning'")
 
 
 async def test_an_earlier_rule_that_would_also_fire_comes_first(tell: Tell) -> None:
@@ -88,7 +86,7 @@ async def test_a_rule_that_no_route_came_to_is_known_from_the_declarations(tell:
     told = await tell(STEER | {"handoffs.yaml": handoffs}, answers=())
     found = told.route(told.seq("route.decided", 1))
     assert found.target == "terminate" and [each.rule for each in found.rules] == [1, 2, 3]
-    assert found.rules[-1].why_not == "rule 2 fired before it was asked"
+    assert tells(found.rules[-1].why_not, "rule 2")
     assert [(each.variable, each.rule, each.target) for each in found.otherwise] == [
         ("limit", 3, "Asker")
     ]
@@ -98,10 +96,8 @@ async def test_without_a_rule_behind_it_the_pattern_decides(tell: Tell) -> None:
     told = await tell(STEER, answers=())
     (otherwise,) = told.route(told.seq("route.decided", 1)).otherwise
     assert (otherwise.variable, otherwise.rule, otherwise.target) == ("limit", 0, "user")
-    assert otherwise.says == (
-        "had limit been anything else (it was 3), no rule would have fired → user "
-        "(the user, as human_in_the_loop is set)"
-    )
+    assert otherwise.anything_else
+    assert tells(otherwise.says, "limit", 3, "user", "human_in_the_loop")
 
 
 async def test_without_a_rule_the_default_is_named(tell: Tell) -> None:
@@ -118,19 +114,17 @@ async def test_any_event_leads_to_the_next_route(told: Told) -> None:
     first, second = told.seq("route.decided"), told.seq("route.decided", 1)
     found = told.route(first + 1)
     assert (found.seq, found.asked) == (second, first + 1)
-    assert f"Seq {first + 1} is no route" in str(found)
+    assert tells(str(found), first + 1)
     assert not told.route(first).rules
     routes = ", ".join(str(each.seq) for each in told.events if each.kind == "route.decided")
     for seq in (len(told.events), 0, -3, 10_000):
-        with pytest.raises(UsageError, match=f"Routes: {routes}"):
+        with pytest.raises(UsageError, match=routes):
             told.route(seq)
 
 
 async def test_the_explanation_says_itself_in_text_and_json(told: Told) -> None:
     found = told.route(told.seq("route.decided", 1))
     text = str(found)
-    for part in ("Asker → user", "rule 1", "known = False", "always", "Otherwise:"):
-        assert part in text
-    assert msgspec.to_builtins(found)["rules"][0]["why_not"] == "known is False, not True"
-    start = str(told.route(1))
-    assert "none was considered" in start and "no single value" in start
+    assert tells(text, "Asker → user", "rule 1", "known = False")
+    assert msgspec.to_builtins(found)["rules"][0]["why_not"] == found.rules[0].why_not
+    assert not told.route(1).rules and not told.route(1).otherwise

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.explain.conftest import Engine, Tell, Told
+from tests.explain.conftest import Engine, Tell, Told, tells
 from tests.support.folders import write_folder
 from turnloom import Loom
 from turnloom.adapters.files import parse
@@ -41,7 +41,6 @@ COUNT = {
         """,
 }
 COUNTED = {"Asker": ["Three", "One", "No"]}
-REFUSED = "'letters' allows [2, 5], not 3"
 
 
 async def test_a_derived_value_names_its_trigger_and_what_led_to_it(told: Told) -> None:
@@ -94,8 +93,8 @@ async def test_a_value_can_be_seen_as_of_any_event(told: Told) -> None:
     assert (before.value, before.at, before.changes) == (False, change - 1, ())
     assert explain_variable(told.events, "known", change).value is True
     unloaded = explain_variable(told.events, "known", 1)
-    assert not unloaded.present and "Not loaded yet" in str(unloaded)
-    with pytest.raises(UsageError, match=f"1 to {len(told.events)}"):
+    assert not unloaded.present
+    with pytest.raises(UsageError, match=f"{len(told.events)}"):
         explain_variable(told.events, "known", len(told.events) + 1)
 
 
@@ -119,23 +118,22 @@ async def test_the_environment_shows_what_it_said_and_what_was_made_of_it(
     found = explain_variable((await tell()).events, "limit")
     assert not found.present and "production" in found.suppressed
     assert all(each.withheld for each in found.frames) and len(found.frames) == 3
-    assert "Suppressed" in str(found)
+    assert found.suppressed in str(found)
 
 
 async def test_an_unknown_name_comes_with_the_nearest_known_one(told: Told) -> None:
-    with pytest.raises(UsageError, match="no variable 'stagee'. Did you mean 'stage'"):
+    with pytest.raises(UsageError, match="'stagee'.* 'stage'"):
         explain_variable(told.events, "stagee")
-    with pytest.raises(UsageError, match="There is: .*tier"):
+    with pytest.raises(UsageError, match="tier"):
         explain_variable(told.events, "zzzzzzzz")
 
 
 async def test_the_explanation_says_itself_in_text_and_json(told: Told) -> None:
     found = explain_variable(told.events, "stage")
     text = str(found)
-    for part in ("stage is 'done'", "trigger:stage[0]", "← seq", "rule 4", "fired → terminate"):
-        assert part in text
+    assert tells(text, "stage", "'done'", "trigger:stage[0]", "rule 4", "terminate")
     assert msgspec.to_builtins(found)["changes"][1]["value"] == "done"
-    assert "none showed it" in str(explain_variable(told.events, "chat_id"))
+    assert not explain_variable(told.events, "chat_id").frames
 
 
 async def test_refused_writes_stand_among_the_changes(tell: Tell) -> None:
@@ -145,14 +143,12 @@ async def test_refused_writes_stand_among_the_changes(tell: Tell) -> None:
     assert [type(write) for write in found.history] == [Change, Refusal, Change]
     (refused,) = found.refused
     assert refused.seq == told.seq("context.refused")
-    assert (refused.writer, refused.reason) == ("trigger:letters[0]", REFUSED)
-    assert refused.causes[0].says == "Asker said 'One'"
+    assert refused.writer == "trigger:letters[0]"
+    assert tells(refused.reason, "'letters'", "[2, 5]", 3)
+    assert tells(refused.causes[0].says, "Asker", "'One'")
     text = str(found)
-    assert f"seq {refused.seq}: refused to trigger:letters[0]: {REFUSED}" in text
-    assert [str(part) for part in render(found) if "refused to" in str(part)] == [
-        f"  seq {refused.seq}: {refused.says}"
-    ]
-    assert text.index("2 → 5") < text.index("refused to") < text.index("5 → 2")
+    assert tells(text, "2 → 5", refused.seq, "trigger:letters[0]", refused.reason, "5 → 2")
+    assert [part for part in render(found) if refused.says in str(part)]
     assert msgspec.to_builtins(found)["refused"][0]["writer"] == "trigger:letters[0]"
     before = explain_variable(told.events, "letters", refused.seq - 1)
     assert before.refused == () and explain_variable(told.events, "silent").history == []
@@ -209,7 +205,7 @@ def test_what_describes_nothing_says_nothing(text: str) -> None:
 async def test_what_a_tool_wrote_follows_from_its_call_and_from_the_answers(busy: Told) -> None:
     found = busy.variable("accepted")
     (change,) = found.changes
-    assert change.says == "False → True by tool:plan"
+    assert tells(change.says, "False → True", "tool:plan")
     assert [each.kind for each in change.causes][:8] == [
         "question.answered",
         "question.asked",
@@ -220,46 +216,40 @@ async def test_what_a_tool_wrote_follows_from_its_call_and_from_the_answers(busy
         "agent.text",
         "model.answered",
     ]
-    assert change.causes[5].says == "plan was called with {'title': '⟨secret:token⟩'}"
+    assert tells(change.causes[5].says, "plan", "{'title': '⟨secret:token⟩'}")
     assert change.causes[-1].kind == "run.started"
 
 
 async def test_calls_that_go_on_side_by_side_do_not_cause_each_other(busy: Told) -> None:
     (change,) = busy.variable("total").changes
-    assert [each.says for each in change.causes][:3] == [
-        "add returned {'sum': 5}",
-        "add was called with {'a': 3}",
-        "Planner said 'Let me see.'",
-    ]
+    returned, called, spoke, *_ = [each.says for each in change.causes]
+    assert tells(returned, "add", "{'sum': 5}") and tells(called, "add", "{'a': 3}")
+    assert tells(spoke, "Planner", "'Let me see.'")
 
 
 async def test_an_object_is_shown_as_what_stands_for_it(busy: Told) -> None:
     found = busy.variable("pool")
     assert (found.present, found.ephemeral, found.undeclared) == (True, True, True)
-    assert found.headline.startswith("pool is <ephemeral Pool> as of")
+    assert tells(found.headline, "pool", "<ephemeral Pool>")
     (change,) = found.changes
-    assert change.says == "absent → <ephemeral Pool> by hook:unlock"
-    assert change.causes[0].says == "hook unlock (before_chat) was called"
-    assert "Undeclared: only tools and hooks write it" in str(found)
+    assert tells(change.says, "<ephemeral Pool>", "hook:unlock")
+    assert tells(change.causes[0].says, "unlock", "before_chat")
 
 
 async def test_a_value_that_was_removed_is_absent(busy: Told) -> None:
     found = busy.variable("draft")
     assert (found.present, found.undeclared) == (False, True)
-    assert found.headline.startswith("draft is absent")
-    assert [each.says for each in found.changes] == [
-        "absent → {'n': 1} by hook:unlock",
-        "{'n': 1} → removed by tool:plan",
-    ]
+    put, removed = [each.says for each in found.changes]
+    assert tells(put, "{'n': 1}", "hook:unlock") and tells(removed, "{'n': 1}", "tool:plan")
     assert busy.variable("draft", found.changes[0].seq).present
-    assert busy.variable("draft", 3).headline.startswith("draft is absent")
+    assert not busy.variable("draft", 3).present
 
 
 async def test_an_answer_that_was_not_used_stands_among_the_changes(busy: Told) -> None:
     found = busy.variable("colour")
     (missed,) = found.missed
     assert found.history == [missed] and (found.value, missed.value) == ("grey", "red")
-    assert missed.says == "not set by tool:plan, and colour of the answer was 'red'"
+    assert tells(missed.says, "tool:plan", "colour", "'red'")
     assert missed.causes[0].kind == "question.answered"
     assert missed.says in str(found) and missed.says in "".join(map(str, render(found)))
 
@@ -270,11 +260,11 @@ async def test_handoffs_and_hooks_read_it_as_well(busy: Told) -> None:
         ("context_variables.accepted", "- accepted: false"),
         ("tools.transfer_to_Writer_3", "Hand over to Writer. Accepted: false, total: 0."),
     ]
-    assert [(each.who, each.verdict) for each in found.judged] == [
-        ("hook greet, before_agent of Planner", "ran"),
-        ("Writer rule 5", "no: accepted is True, not False"),
-        ("hook greet, before_agent of Writer", "skipped: accepted is True, not False"),
-    ]
+    first, rule, second = found.judged
+    assert tells(first.who, "greet", "before_agent", "Planner")
+    assert tells(rule.who, "Writer", "5") and tells(rule.verdict, "no: ", "accepted", True, False)
+    assert tells(second.who, "greet", "before_agent", "Writer")
+    assert tells(second.verdict, "accepted", True, False)
     assert [each.value for each in found.hooks] == [False, True]
     text = str(found)
     for each in found.judged:

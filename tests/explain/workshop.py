@@ -74,7 +74,8 @@ WORKSHOP = {
         def praise(): ...
 
         async def plan(title: str, context_variables):
-            paid = await context_variables.once("pay", lambda: {"paid": title})
+            async def pay(): return {"paid": title}
+            paid = await context_variables.once("pay", pay)
             first = await use_ui_tool("plan", {"question": "Like this?", "paid": paid})
             context_variables.set("accepted", first["accepted"])
             try:
@@ -84,7 +85,7 @@ WORKSHOP = {
             second = await use_ui_tool("plan", {"question": "Sure?"})
             return [first["accepted"], second["accepted"]]
 
-        def add(a: int, b: int = 2) -> dict:
+        async def add(a: int, b: int = 2) -> dict:
             return {"sum": a + b}
 
         def bind(pages: int):

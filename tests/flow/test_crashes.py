@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.flow.notes import Notes, bad, count, done, flow, note, results, undo
-from tests.flow.trips import boss, travel
+from tests.flow.trips import again, boss, travel
 from tests.support.flows import Cancel, FlowLives, tale, undone
 from tests.support.plays import every
 from turnloom import Flow, Path, Retry, escalate_to
@@ -40,30 +40,29 @@ async def test_killed_anywhere(fails: Any, person: Any, end: str, made_up: list[
     asked: list[int] = []
 
     def noting(question: Any) -> Any:
-        asked.append(whole.lives.fuse.passed)
+        asked.append(trip.lives.fuse.passed)
         return person(question)
 
-    whole = travel(fails, noting)
-    expected = await whole.lives.live()
+    trip = travel(fails, noting)
+    expected = await trip.lives.live()
     assert expected[-1].kind == end
     assert sorted(undone(expected)) == sorted(made_up)
-    for kill in range(0 if fails else asked[-1] - 1, whole.lives.fuse.passed):
-        killed = travel(fails, person)
-        events = await killed.lives.live(kill)
+    for kill in range(0 if fails else asked[-1] - 1, trip.lives.fuse.passed):
+        events = await again(trip, person).lives.live(kill)
         assert tale(events) == tale(expected), f"killed at point {kill}"
         completed = [fact.place for fact in every(events, "step.completed")]
         order = [place for place in completed if place in made_up]
         assert undone(events) == [*made_up[len(order) :], *reversed(order)]
-        twice = [name for name, times in killed.done.items() if times > 1]
+        twice = [name for name, times in trip.done.items() if times > 1]
         assert len(twice) <= 2, "more than what was cut off in the two paths was done again"
 
 
 async def test_killed_again_and_again() -> None:
     """A process that never lives long brings the run to its end all the same."""
-    expected = tale(await travel(("send",)).lives.live())
+    trip = travel(("send",))
+    expected = tale(await trip.lives.live())
     for points in (3, 4, 5, 6):
-        killed = travel(("send",))
-        assert tale(await killed.lives.live(*[points] * 60)) == expected
+        assert tale(await again(trip).lives.live(*[points] * 60)) == expected
 
 
 def patient() -> Flow[Notes]:
@@ -103,11 +102,12 @@ def late() -> Flow[Notes]:
     ],
 )
 async def test_killed_at_every_append(made: Any, person: Any, end: str) -> None:
-    whole = FlowLives(made(), Notes(), person)
+    built = made()
+    whole = FlowLives(built, Notes(), person)
     expected = await whole.live()
     assert expected[-1].kind == end
     for kill in range(whole.fuse.passed):
-        events = await FlowLives(made(), Notes(), person).live(kill)
+        events = await FlowLives(built, Notes(), person).live(kill)
         assert tale(events) == tale(expected), f"killed at point {kill}"
         assert undone(events) == undone(expected)
 
@@ -125,7 +125,8 @@ def long() -> Flow[Notes]:
 
 async def test_a_long_run_killed_after_its_state_was_kept() -> None:
     """What is read back is all that a run knows: of its loops, open forks, attempts and undoing."""
-    whole = FlowLives(long(), Notes(), lambda question: "approve")
+    built = long()
+    whole = FlowLives(built, Notes(), lambda question: "approve")
     expected = await whole.live()
     outcome = await whole.outcome(expected[0].run)
     asked = next(event.seq for event in expected if event.kind == "question.asked")
@@ -133,7 +134,7 @@ async def test_a_long_run_killed_after_its_state_was_kept() -> None:
     undoing = whole.fuse.passed - 4 * len(undone(expected))
     for kill in range(undoing - 50, undoing + 10, 10):
         store = MemoryStore(codec())
-        lives = FlowLives(long(), Notes(), lambda question: "approve", store)
+        lives = FlowLives(built, Notes(), lambda question: "approve", store)
         events = await lives.live(kill)
         assert await store.snapshots.load(events[0].run)
         assert tale(events) == tale(expected), f"killed at point {kill}"

@@ -1,17 +1,15 @@
 """A desk that hands over to one of several clerks, and worlds to run it in."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tests.support.folders import write_folder
-from tests.support.worlds import begin, make_driver, make_world
-from turnloom.agents.spec import Answer, Engine, Task
-from turnloom.guards.ports import BeliefStore
+from tests.support.programs import Program, make_world
+from tests.support.world import World
+from turnloom import Answer, Engine, Task
 from turnloom.guards.spec import Belief, Observation, Pool
 from turnloom.log.spec import Event
-from turnloom.runtime.service.runs import World
 
 POOL = Pool("acme", "Flow", "general")
 
@@ -49,19 +47,21 @@ async def bob_fails(task: Task) -> Answer:
     return Answer("Done.")
 
 
-def with_beliefs(world: World, beliefs: BeliefStore) -> World:
-    """The same world with beliefs in another place."""
-    return replace(world, stores=replace(world.stores, beliefs=beliefs))
-
-
 async def play(
     folder: str, engine: Engine = fine, world: World | None = None
 ) -> tuple[World, list[Event]]:
-    """A run from its start to where it does not go on, and its log."""
+    """A run from its start to where it rests, and its log."""
     world = world or make_world(engine)
-    run = await begin(world, folder)
-    await make_driver(world).drive(run)
-    return world, list(await world.stores.log.read(run))
+    async with Program(world) as program:
+        run = await program.start(folder)
+        await program.drive(run)
+        return world, list(await program.app.log(run))
+
+
+async def known(world: World, pool: Pool = POOL) -> Mapping[str, Belief]:
+    """What is known of the clerks."""
+    found: Mapping[str, Belief] = await world.store.beliefs.beliefs(pool, ["Ann", "Bob"])
+    return found
 
 
 def only(events: Sequence[Event], kind: str) -> Any:
@@ -76,7 +76,7 @@ def speakers(events: Sequence[Event]) -> list[str]:
 
 
 class Broken:
-    """Beliefs that nobody can read or add to."""
+    """Beliefs that cannot be read or added to."""
 
     follows_log = False
 

@@ -12,38 +12,61 @@ from tests.support.boards import Place, begin_process, live, tales
 from tests.support.folders import write_folder
 from tests.support.lives import Lives
 from tests.support.logs import essence
-from tests.support.plays import answering, call, every, last
-from turnloom.agents.spec import Answer, Task, ToolCall
-from turnloom.app import Board
+from tests.support.plays import answering, every, last
+from turnloom import Answer, Board, Task, ToolCall
 from turnloom.testing import Fuse
 
 pytestmark = pytest.mark.repeats
 
 
-def scripted(where: Path, guards: dict[str, Any], *said: Any, **setup: Any) -> str:
-    """A folder whose only agent says these lines, and whose turns end with a hook."""
-    script = {
-        "agents": {"A": [each if isinstance(each, str) else {"calls": each} for each in said]}
-    }
+CODE = """
+from tests.support import stage
+from turnloom import Answer, Context, ToolCall, Usage
+
+async def speak(task):
+    stage.point()
+    calls = (ToolCall("look", {"n": 1}),) if task.turn in LOOKS and not task.exchanges else ()
+    answer = Answer("" if calls else "Again.", Usage(60, 40), calls)
+    stage.point()
+    return answer
+
+async def look(context_variables: Context, n: int = 0):
+    await stage.enter(context_variables)
+    stage.point()
+    return n
+
+async def note(context_variables: Context):
+    await stage.enter(context_variables)
+    stage.point()
+"""
+
+
+def mortal(where: Path, guards: dict[str, Any], *looks: int, **setup: Any) -> str:
+    """A folder whose only agent repeats itself, uses its tool in some turns, and whose turns end
+    with a hook; its code may be killed around everything that it does."""
     files = endless(guards, **setup)
-    tools = json.loads(files["tools.json"])
-    tools["lifecycle_tools"] = [
-        {"trigger": trigger, "agent": None, "file": "code.py", "function": "note"}
-        for trigger in ("after_agent", "after_chat")
-    ]
-    written = {"script.json": json.dumps(script), "tools.json": json.dumps(tools)}
+    agents = {"A": {"system_message": "You are A.", "tools": ["look"], "engine": SPEAKS}}
+    hook = {"agent": None, "file": "code.py", "function": "note"}
+    tools = {
+        "tools": [{"file": "code.py", "function": "look"}],
+        "lifecycle_tools": [{"trigger": each, **hook} for each in ("after_agent", "after_chat")],
+    }
+    code = f"LOOKS = {looks!r}\n{CODE}"
+    written = {"agents.json": json.dumps(agents), "tools.json": json.dumps(tools), "code.py": code}
     return write_folder(where, files | written)
 
 
+SPEAKS = {"type": "functions", "file": "code.py", "function": "speak"}
+
+
 async def test_a_kill_at_every_single_point_charges_nothing_twice(tmp_path: Path) -> None:
-    looks = [call("look", n=1)]
     budget = {"steps": 9, "model_calls": 4, "tool_calls": 9}
-    folder = scripted(tmp_path, {"budget": budget}, "One.", looks, "Two.", "Three.", "Four.")
+    folder = mortal(tmp_path, {"budget": budget}, 2)
     lives = Lives(folder, answering())
     undisturbed = await lives.live()
     assert last(undisturbed, "run.failed").error == "budget exceeded"
     assert len(every(undisturbed, "scarcity.changed")) == 3
-    assert lives.passed > 20
+    assert lives.passed > 30
     for points in range(lives.passed):
         events = await Lives(folder, answering()).live(points)
         assert essence(events) == essence(undisturbed), f"killed after {points} points"
@@ -52,7 +75,7 @@ async def test_a_kill_at_every_single_point_charges_nothing_twice(tmp_path: Path
 async def test_a_kill_at_every_single_point_forgets_no_loop(tmp_path: Path) -> None:
     """Hints, a question to a person, and the end: each is there once, wherever it is killed."""
     detection = {"window": 2, "similarity": None, "max_resets": 1}
-    folder = scripted(tmp_path, {"loop_detection": detection}, *["Again."] * 20, max_turns=9)
+    folder = mortal(tmp_path, {"loop_detection": detection}, max_turns=9)
 
     def person() -> Any:
         return lambda question: {"t4/loop.1/ask": "Vary.", "t8/loop.1/ask": "stop"}[

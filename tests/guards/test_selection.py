@@ -23,7 +23,6 @@ from turnloom.guards.logic.selection import (
     read_credit,
     select,
 )
-from turnloom.guards.service.selecting import Selecting
 from turnloom.guards.spec import Belief, Observation, Pool, Selection
 from turnloom.log.spec import Fact
 
@@ -74,17 +73,9 @@ def test_who_is_excluded_is_never_chosen() -> None:
 
 
 def test_nobody_left_is_a_typed_failure() -> None:
-    with pytest.raises(NoCandidates, match="Nobody is left .* 'general': excluded are Ann, Bob"):
+    with pytest.raises(NoCandidates) as refused:
         select(Selection(candidates=THREE), asked(excluded=THREE), {}, "seed")
-
-
-async def test_nobody_left_is_said_and_raises_nothing() -> None:
-    selecting = Selecting(MemoryBeliefs(), lambda: "chance")
-    made = await selecting.choose(
-        Selection(candidates=THREE), asked(excluded=THREE), "acme", "Desk"
-    )
-    assert (made.chosen, made.candidates) == ("", ())
-    assert made.notes[-1].startswith("Nobody is left")
+    assert all(name in str(refused.value) for name in ("'general'", *THREE))
 
 
 @pytest.mark.parametrize(
@@ -202,8 +193,9 @@ def test_what_an_agent_answered(facts: list[Fact], answer: Any) -> None:
 def test_a_score_is_a_share() -> None:
     assert [read_credit(each) for each in (True, 0, 0.5)] == [1.0, 0.0, 0.5]
     for each in (-0.1, 1.1, "1", None, float("nan")):
-        with pytest.raises(ValueError, match="from 0 to 1"):
+        with pytest.raises(ValueError) as refused:
             read_credit(each)
+        assert repr(each) in str(refused.value)
 
 
 @pytest.mark.parametrize(
@@ -235,22 +227,24 @@ def test_names_that_a_variable_holds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("declared", "says"),
+    ("declared", "value"),
     [
-        ({"candidates": ["A"]}, "at least 2"),
-        ({"candidates": ["A", "A"]}, "named twice"),
-        ({"candidates": ["A", "B"], "exclude": ["C"]}, "`exclude` names 'C', which is no cand"),
-        ({"candidates": ["A", "B"], "costs": {"C": 1}}, "`costs` names 'C'"),
-        ({"candidates": ["A", "B"], "costs": {"A": -1}}, "greater than or equal to 0"),
-        ({"candidates": ["A", "B"], "exclude": ["A", "B"]}, "Every candidate is excluded"),
-        ({"candidates": ["A", "B"], "prior": [0, 1]}, "greater than 0"),
-        ({"candidates": ["A", "B"], "prior": [1]}, "Field required"),
-        ({"candidates": ["A", "B"], "decay": 1}, "less than 1"),
-        ({"candidates": ["A", "B"], "category": {}}, "A category is said once"),
-        ({"candidates": ["A", "B"], "category": ""}, "at least 1 character"),
-        ({"candidates": ["A", "B"], "colour": 1}, "Extra inputs"),
+        ({"candidates": ["A"]}, "candidates"),
+        ({"candidates": ["A", "A"]}, "candidate"),
+        ({"candidates": ["A", "B"], "exclude": ["C"]}, "'C'"),
+        ({"candidates": ["A", "B"], "costs": {"C": 1}}, "'C'"),
+        ({"candidates": ["A", "B"], "costs": {"A": -1}}, "costs.A"),
+        ({"candidates": ["A", "B"], "exclude": ["A", "B"]}, "exclude"),
+        ({"candidates": ["A", "B"], "prior": [0, 1]}, "prior.0"),
+        ({"candidates": ["A", "B"], "prior": [1]}, "prior.1"),
+        ({"candidates": ["A", "B"], "decay": 1}, "decay"),
+        ({"candidates": ["A", "B"], "category": {}}, "category"),
+        ({"candidates": ["A", "B"], "category": ""}, "category"),
+        ({"candidates": ["A", "B"], "colour": 1}, "colour"),
     ],
 )
-def test_what_makes_no_sense_is_refused(declared: dict[str, Any], says: str) -> None:
-    with pytest.raises(ValidationError, match=says):
+def test_what_makes_no_sense_is_refused(declared: dict[str, Any], value: str) -> None:
+    with pytest.raises(ValidationError) as refused:
         Selection.model_validate(declared)
+    (problem,) = refused.value.errors()
+    assert value in ".".join(map(str, problem["loc"])) or value in problem["msg"]

@@ -1,18 +1,33 @@
 """On a board, of the candidates whom an artifact would wake only the chosen one is woken."""
 
+from contextlib import aclosing
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.reaction.scenes import SOON, Gate, Order, Parcel, facts, idle, verdicts
 from tests.support.timed import Timed
-from turnloom import After, Batch, Guards, Loom, NoCandidates, ReactionFailed, Selection, UsageError
-from turnloom.agents.spec import Answer, Task
-from turnloom.app.board import Board
+from turnloom import (
+    After,
+    Answer,
+    Batch,
+    Board,
+    Guards,
+    Loom,
+    NoCandidates,
+    ReactionFailed,
+    Selection,
+    Task,
+    UsageError,
+)
+from turnloom.adapters.memory import MemoryStore
+from turnloom.adapters.sqlite import SqliteStore
 from turnloom.errors import PlanChanged
 from turnloom.explain.logic.causes import Causes
 from turnloom.guards.spec import Belief, Pool
+from turnloom.runtime.logic import codec
 
 PACKERS = ("ann", "bob")
 POOL = Pool("local", "board", "general")
@@ -35,14 +50,21 @@ def packers(app: Loom, engine: Any = pack, **said: Any) -> Board:
     return board
 
 
-async def known(app: Loom, pool: Pool = POOL) -> dict[str, Belief]:
-    return dict(await app._open().beliefs.beliefs(pool, [*PACKERS, "eve"]))
+async def known(store: Any, pool: Pool = POOL) -> dict[str, Belief]:
+    return dict(await store.beliefs.beliefs(pool, [*PACKERS, "eve"]))
 
 
-@pytest.mark.parametrize("store", ["memory", "file"])
-async def test_only_the_chosen_candidate_is_woken(store: str, tmp_path: Any) -> None:
-    place = "memory" if store == "memory" else str(tmp_path / "turnloom.db")
-    async with Loom(store=place) as app:
+@pytest.fixture
+def store() -> MemoryStore:
+    return MemoryStore(codec())
+
+
+@pytest.mark.parametrize("kept", ["memory", "file"])
+async def test_only_the_chosen_candidate_is_woken(kept: str, tmp_path: Path) -> None:
+    place: Any = MemoryStore(codec())
+    if kept == "file":
+        place = SqliteStore(tmp_path / "turnloom.db", codec())
+    async with aclosing(place), Loom(store=place) as app:
         board = packers(app)
         for number in range(10):
             await board.publish(Order(number=number), id=f"o{number}")
@@ -53,7 +75,7 @@ async def test_only_the_chosen_candidate_is_woken(store: str, tmp_path: Any) -> 
         took = [each.agent for each in await facts(app, "artifact.consumed")]
         assert took.count("eve") == 10 and len(took) == 20
         assert sorted(each.chosen for each in made) == sorted(each.agent for each in judged)
-        beliefs = await known(app)
+        beliefs = await known(place)
         assert sum(each.observations for each in beliefs.values()) == 10
         assert "eve" not in beliefs
 
@@ -66,25 +88,25 @@ async def test_who_is_passed_over_is_told_why_and_causes_go_over_the_choice() ->
         (made,) = await facts(app, "selection.made")
         (other,) = {*PACKERS} - {made.chosen}
         said = await verdicts(app, order)
-        assert said[f"{other}#1"] == ("not_chosen", f"{made.chosen} was chosen")
+        verdict, why = said[f"{other}#1"]
+        assert verdict == "not_chosen" and made.chosen in why
         assert said[f"{made.chosen}#1"][0] == said["eve#1"][0] == "taken"
         events = await app.log(order.run or "")
         offered = next(event for event in events if event.kind == "artifact.offered")
         told = str(await app.explain(order.run or "", route=offered.seq))
-        assert f"{other}#1  no: {made.chosen} was chosen" in told
-        assert "Selection (seq" in told and "Beta(2, 2)" in told
+        assert why in told and "Beta(2, 2)" in told
         turn = next(event for event in events if event.kind == "turn.started")
         chain = [cause.kind for cause in Causes(events).of(turn)]
         assert chain[-3:] == ["artifact.offered", "selection.made", "artifact.published"]
 
 
-async def test_a_failed_turn_is_a_failure_and_a_retry_another_outcome() -> None:
+async def test_a_failed_turn_is_a_failure_and_a_retry_another_outcome(store: MemoryStore) -> None:
     engine: dict[str, Any] = {"now": drop}
 
     async def now(task: Task) -> Answer:
         return await engine["now"](task)
 
-    async with Loom(store="memory") as app:
+    async with Loom(store=store) as app:
         board = app.board(guards=Guards(selection=Selection(candidates=PACKERS)))
         for name in PACKERS:
             board.agent(name).consumes(Order).publishes(Parcel).with_engines(now)
@@ -92,16 +114,16 @@ async def test_a_failed_turn_is_a_failure_and_a_retry_another_outcome() -> None:
         failed = await board.run_until_idle(SOON, raise_errors=False)
         assert failed and isinstance(failed.exceptions[0], ReactionFailed)
         (made,) = await facts(app, "selection.made")
-        assert await known(app) == {made.chosen: Belief(0.0, 1.0)}
+        assert await known(store) == {made.chosen: Belief(0.0, 1.0)}
         engine["now"] = pack
         await board.retry(order)
         await idle(board)
         assert len(await facts(app, "selection.made")) == 1
-        assert await known(app) == {made.chosen: Belief(1.0, 1.0)}
+        assert await known(store) == {made.chosen: Belief(1.0, 1.0)}
 
 
-async def test_a_function_says_the_category_from_the_value() -> None:
-    async with Loom(store="memory") as app:
+async def test_a_function_says_the_category_from_the_value(store: MemoryStore) -> None:
+    async with Loom(store=store) as app:
         board = packers(app, category=lambda order: order.item, score=lambda parcel: 0.25)
         for item in ("tea", "ink"):
             await board.publish(Order(item=item))
@@ -109,7 +131,7 @@ async def test_a_function_says_the_category_from_the_value() -> None:
         made = await facts(app, "selection.made")
         assert {each.category for each in made} == {"tea", "ink"}
         for each in made:
-            there = await known(app, POOL._replace(category=each.category))
+            there = await known(store, POOL._replace(category=each.category))
             assert there == {each.chosen: Belief(0.25, 0.75)}
 
 
@@ -124,7 +146,7 @@ async def test_without_candidates_the_run_is_stopped() -> None:
         stopped = await board.run_until_idle(SOON, raise_errors=False)
         assert stopped
         (error,) = stopped.exceptions
-        assert isinstance(error, NoCandidates) and "Nobody is left" in str(error)
+        assert isinstance(error, NoCandidates)
         assert not await facts(app, "turn.started")
 
 
@@ -151,34 +173,35 @@ async def test_who_sees_it_later_may_be_chosen_and_nobody_else_is_woken() -> Non
         assert [each.agent for each in await facts(app, "selection.judged")] == [made.chosen]
 
 
-async def test_what_is_given_directly_is_not_chosen_for() -> None:
-    async with Loom(store="memory") as app:
+async def test_what_is_given_directly_is_not_chosen_for(store: MemoryStore) -> None:
+    async with Loom(store=store) as app:
         board = packers(app)
         await board.invoke("ann", Order())
         assert not await facts(app, "selection.made")
-        assert await known(app) == {}
+        assert await known(store) == {}
 
 
 @pytest.mark.parametrize(
-    ("said", "says"),
+    ("said", "value"),
     [
-        ({"candidates": ("ann", "zoe")}, "Candidate 'zoe' is not on the board"),
-        ({"category": {"variable": "topic"}}, "variable 'topic', which is not declared"),
-        ({"exclude_variable": "out"}, "variable 'out', which is not declared"),
-        ({"category": {"function": "by_item"}}, "names function 'by_item'"),
-        ({"score": "rate"}, "names function 'rate'"),
+        ({"candidates": ("ann", "zoe")}, "'zoe'"),
+        ({"category": {"variable": "topic"}}, "'topic'"),
+        ({"exclude_variable": "out"}, "'out'"),
+        ({"category": {"function": "by_item"}}, "'by_item'"),
+        ({"score": "rate"}, "'rate'"),
     ],
 )
 async def test_a_guard_that_names_what_is_not_there_is_refused(
-    said: dict[str, Any], says: str
+    said: dict[str, Any], value: str
 ) -> None:
     async with Loom(store="memory") as app:
         guards = Guards(selection=Selection(**{"candidates": PACKERS, **said}))
         board = app.board(guards=guards)
         for name in PACKERS:
             board.agent(name).consumes(Order).publishes(Parcel).with_engines(pack)
-        with pytest.raises(UsageError, match=says):
+        with pytest.raises(UsageError) as refused:
             await board.publish(Order())
+    assert value in str(refused.value)
 
 
 async def test_candidates_that_collect_are_refused() -> None:
@@ -186,8 +209,9 @@ async def test_candidates_that_collect_are_refused() -> None:
         board = app.board(guards=Guards(selection=Selection(candidates=PACKERS)))
         board.agent("ann").consumes(Order).publishes(Parcel).with_engines(pack)
         board.agent("bob").consumes(Order, batch=Batch(2)).publishes(Parcel).with_engines(pack)
-        with pytest.raises(UsageError, match="'bob' joins artifacts or takes batches"):
+        with pytest.raises(UsageError) as refused:
             await board.publish(Order())
+    assert "'bob'" in str(refused.value)
 
 
 async def test_runs_are_pinned_to_the_guards(tmp_path: Any) -> None:
@@ -197,8 +221,10 @@ async def test_runs_are_pinned_to_the_guards(tmp_path: Any) -> None:
         await gate.holds(2)
     gate.open()
     async with Loom(store=place) as app:
-        with pytest.raises(PlanChanged, match='- *"seed": 1\n.*\\+ *"seed": 2'):
+        with pytest.raises(PlanChanged) as refused:
             await packers(app, gate, seed=2).resume()
+    told = str(refused.value)
+    assert '"seed": 1' in told and '"seed": 2' in told
     async with Loom(store=place) as app:
         board = packers(app, gate, seed=1)
         await board.resume()

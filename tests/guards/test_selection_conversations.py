@@ -3,13 +3,12 @@
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
-from tests.conversation.talks import examine
 from tests.guards.desks import (
     DESK,
     POOL,
@@ -17,18 +16,21 @@ from tests.guards.desks import (
     bob_fails,
     desk,
     fine,
+    known,
     only,
     play,
     speakers,
-    with_beliefs,
 )
-from tests.support.worlds import begin, make_driver, make_world
+from tests.support.folders import write_folder
+from tests.support.programs import make_world, refitted
 from turnloom.adapters.memory import MemoryBeliefs
 from turnloom.agents.spec import Answer, Task
 from turnloom.errors import DefinitionError, StoreUnavailable
 from turnloom.explain.logic.asking import explain
 from turnloom.explain.logic.causes import Causes
 from turnloom.explain.spec.asked import NOTHING_DECLARED, Asked
+from turnloom.explain.spec.route import RouteExplained
+from turnloom.explain.spec.timeline import Row, Timeline
 from turnloom.guards.service.selecting import rebuild
 from turnloom.guards.spec import Belief, Observation, Pool
 from turnloom.kernel.values import Json
@@ -42,13 +44,18 @@ def routes(events: Sequence[Event]) -> list[tuple[str, str]]:
     return [(e.data.target, e.data.reason) for e in events if e.kind == "route.decided"]
 
 
+def selections(events: Sequence[Event]) -> list[Row]:
+    """What the timeline has of choices."""
+    told = explain(events, Asked(), NOTHING_DECLARED)
+    assert isinstance(told, Timeline)
+    return [row for row in told.rows if row.what == "selection"]
+
+
 async def test_the_chosen_one_gets_the_turn_and_the_route_stays_true(tmp_path: Path) -> None:
     _, events = await play(desk(tmp_path, BOB))
     assert speakers(events) == ["Desk", "Bob"]
-    assert routes(events)[1:3] == [
-        ("Ann", "after_work rule 1"),
-        ("Bob", "a guard chose it among the candidates"),
-    ]
+    (_, (meant, rule), (target, reason), _) = routes(events)
+    assert (meant, rule, target) == ("Ann", "after_work rule 1", "Bob") and reason != rule
     made = only(events, "selection.made")
     assert (made.meant, made.chosen, made.category, made.chance) == ("Ann", "Bob", "general", "1")
     assert [(each.agent, each.alpha, each.beta) for each in made.candidates] == [
@@ -73,15 +80,18 @@ async def test_the_chain_of_causes_goes_over_the_choice(tmp_path: Path) -> None:
 async def test_the_explanation_shows_candidates_beliefs_and_draws(tmp_path: Path) -> None:
     _, events = await play(desk(tmp_path, f"{BOB}\ncosts: {{Ann: 0.05}}"))
     made = next(event for event in events if event.kind == "selection.made")
-    line = str(explain(events, Asked(), NOTHING_DECLARED))
-    assert "selection" in line and "Bob was chosen in place of Ann for 'general': Ann 0." in line
-    for event in events:
-        if event.kind != "route.decided" or event.data.target not in ("Ann", "Bob"):
-            continue
-        told = str(explain(events, Asked(route=event.seq), NOTHING_DECLARED))
-        assert f"Selection (seq {made.seq}): Bob in place of Ann, in category 'general'" in told
+    (row,) = selections(events)
+    assert (row.seq, row.who) == (made.seq, "Bob")
+    routed = [e for e in events if e.kind == "route.decided" and e.data.target in ("Ann", "Bob")]
+    assert len(routed) == 2
+    for event in routed:
+        told = explain(events, Asked(route=event.seq), NOTHING_DECLARED)
+        assert isinstance(told, RouteExplained) and told.selection is not None
+        selection = told.selection
+        assert (selection.seq, selection.chosen, selection.meant) == (made.seq, "Bob", "Ann")
+        assert selection.candidates == made.data.candidates
         for each in made.data.candidates:
-            assert f"Beta(2, 2)  {each.draw:.3f}  {each.cost:g}" in told
+            assert f"Beta(2, 2)  {each.draw:.3f}  {each.cost:g}" in str(told)
 
 
 async def test_success_and_failure_are_learned(tmp_path: Path) -> None:
@@ -89,11 +99,10 @@ async def test_success_and_failure_are_learned(tmp_path: Path) -> None:
     judged = only(events, "selection.judged")
     assert (judged.agent, judged.turn, judged.credit) == ("Bob", 2, 0.0)
     assert events[-1].kind == "run.failed"
-    known = await world.stores.beliefs.beliefs(POOL, ["Ann", "Bob"])
-    assert known == {"Bob": Belief(0.0, 1.0)}
+    assert await known(world) == {"Bob": Belief(0.0, 1.0)}
+    world = replace(world, engine=fine)
     _, events = await play(desk(tmp_path / "other", ANN), world=world)
-    known = await world.stores.beliefs.beliefs(POOL, ["Ann", "Bob"])
-    assert known == {"Ann": Belief(1.0, 0.0), "Bob": Belief(0.0, 1.0)}
+    assert await known(world) == {"Ann": Belief(1.0, 0.0), "Bob": Belief(0.0, 1.0)}
     _, events = await play(desk(tmp_path / "third"), world=world)
     made = only(events, "selection.made")
     assert [(each.alpha, each.beta) for each in made.candidates] == [(3.0, 2.0), (2.0, 3.0)]
@@ -134,8 +143,8 @@ async def test_a_confident_failure_is_a_failure(tmp_path: Path) -> None:
     [
         ("return 0.5 if answer.endswith('did it.') else 0", 0.5, ""),
         ("return False", 0.0, ""),
-        ("return 3", 1.0, "A score is a number from 0 to 1, not 3."),
-        ("raise KeyError('secret')", 1.0, "the score failed with KeyError"),
+        ("return 3", 1.0, "3"),
+        ("raise KeyError('secret')", 1.0, "KeyError"),
     ],
 )
 async def test_a_function_may_say_the_credit(
@@ -144,7 +153,8 @@ async def test_a_function_may_say_the_credit(
     files = {"guards.py": f"def rate(answer):\n    {code}\n"}
     _, events = await play(desk(tmp_path, "score: rate", files))
     judged = only(events, "selection.judged")
-    assert (judged.credit, judged.note) == (credit, note)
+    assert judged.credit == credit and bool(judged.note) == bool(note)
+    assert note in judged.note and "secret" not in judged.note
 
 
 # ------------------------------------------------------------------ categories
@@ -169,14 +179,10 @@ TOPIC = {
         ("{variable: topic}", "billing", ""),
         ("{variable: tier}", "3", ""),
         ("{variable: user_id}", "u1", ""),
-        ("{variable: unset}", "general", "variable 'unset' has no value"),
+        ("{variable: unset}", "general", "'unset'"),
         ("{function: by_tier}", "gold", ""),
-        ("{function: wild}", "general", "the function that says the category gave none"),
-        (
-            "{function: stumble}",
-            "general",
-            "the function that says the category failed with LookupError",
-        ),
+        ("{function: wild}", "general", "category"),
+        ("{function: stumble}", "general", "LookupError"),
     ],
 )
 async def test_where_the_category_comes_from(
@@ -184,10 +190,10 @@ async def test_where_the_category_comes_from(
 ) -> None:
     world, events = await play(desk(tmp_path, f"category: {declared}", TOPIC))
     made = only(events, "selection.made")
-    assert (made.category, made.notes) == (category, (note,) if note else ())
+    assert made.category == category and len(made.notes) == bool(note)
+    assert all(note in each for each in made.notes)
     assert only(events, "selection.judged").category == category
-    known = await world.stores.beliefs.beliefs(POOL._replace(category=category), ["Ann", "Bob"])
-    assert [*known] == [made.chosen]
+    assert [*await known(world, POOL._replace(category=category))] == [made.chosen]
 
 
 async def problems(folder: str) -> list[tuple[str, int, str]]:
@@ -230,9 +236,9 @@ async def test_without_candidates_the_run_fails_and_says_why(tmp_path: Path) -> 
     _, events = await play(desk(tmp_path, said, absent("[Ann, Bob]")))
     assert speakers(events) == ["Desk"]
     failed = only(events, "run.failed")
-    assert failed.error == "no candidates"
-    assert failed.message.startswith("Nobody is left for a turn in category 'general'")
-    assert "nobody was chosen: Nobody is left" in str(explain(events, Asked(), NOTHING_DECLARED))
+    assert failed.error == "no candidates" and "'general'" in failed.message
+    (row,) = selections(events)
+    assert row.who not in ("Ann", "Bob") and "'general'" in row.note
 
 
 # ------------------------------------------------------------------ what the chosen one declares
@@ -273,16 +279,19 @@ async def test_the_limit_of_the_chosen_one_holds(tmp_path: Path) -> None:
     }
     _, events = await play(desk(tmp_path, "exclude: [Ann]", files))
     assert speakers(events) == ["Desk", "Bob", "Desk"]
-    assert only(events, "run.finished").reason.startswith("max_consecutive_auto_reply: Bob")
+    reason = only(events, "run.finished").reason
+    assert "max_consecutive_auto_reply" in reason and "Bob" in reason
 
 
-def test_candidates_are_reached_through_each_other(tmp_path: Path) -> None:
+async def test_candidates_are_reached_through_each_other(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """Nothing hands over to Bob, and he gets turns that would go to Ann."""
-    setup = "initial_agent: Desk\nguards: {selection: {candidates: [Ann, Bob]}}"
-    _, problems = examine({"orchestrator.yaml": setup, **DESK})
-    assert problems == []
-    _, problems = examine({"orchestrator.yaml": "initial_agent: Desk", **DESK})
-    assert [problem.code for problem in problems] == ["W030"]
+    await play(desk(tmp_path / "chosen"))
+    assert caplog.text == ""
+    alone = {"orchestrator.yaml": "initial_agent: Desk", **DESK}
+    await play(write_folder(tmp_path / "alone", alone))
+    assert caplog.text.count("W030") == 1 and "'Bob'" in caplog.text
 
 
 # ------------------------------------------------------------------ trouble with beliefs
@@ -292,16 +301,17 @@ def test_candidates_are_reached_through_each_other(tmp_path: Path) -> None:
 async def test_beliefs_that_cannot_be_had_cost_no_turn(
     tmp_path: Path, error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
-    world = with_beliefs(make_world(fine), Broken(error))
+    world = refitted(make_world(fine), beliefs=Broken(error))
     with caplog.at_level(logging.WARNING, "turnloom.guards"):
         _, events = await play(desk(tmp_path), world=world)
     assert events[-1].kind == "run.finished"
     made = only(events, "selection.made")
-    assert made.notes == (f"the prior counts alone, as beliefs cannot be had: {error}",)
+    (note,) = made.notes
+    assert str(error) in note
     assert {(each.alpha, each.beta) for each in made.candidates} == {(2.0, 2.0)}
-    assert "beliefs are behind the log of run run1" in caplog.text
+    assert "run1" in caplog.text
     later = MemoryBeliefs()
-    await rebuild(world.stores.log, later)
+    await rebuild(world.store.log, later)
     assert (await later.beliefs(POOL, ["Ann", "Bob"]))[made.chosen] == Belief(1.0, 0.0)
 
 
@@ -309,29 +319,28 @@ class Slow(MemoryBeliefs):
     """Beliefs that take for ever."""
 
     async def beliefs(self, pool: Pool, agents: Sequence[str]) -> Mapping[str, Belief]:
-        await asyncio.sleep(60)
+        await asyncio.Event().wait()
         return {}
 
     async def observe(self, observations: Sequence[Observation]) -> None:
-        await asyncio.sleep(60)
+        await asyncio.Event().wait()
 
 
 async def test_slow_beliefs_are_not_waited_for(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with anyio.fail_after(10), caplog.at_level(logging.WARNING, "turnloom.guards"):
-        _, events = await play(desk(tmp_path), world=with_beliefs(make_world(fine), Slow()))
+    with caplog.at_level(logging.WARNING, "turnloom.guards"):
+        _, events = await play(desk(tmp_path), world=refitted(make_world(fine), beliefs=Slow()))
     assert events[-1].kind == "run.finished"
     (note,) = only(events, "selection.made").notes
-    assert note.endswith("no answer within 1 s")
-    assert "run run1: no answer within 1 s" in caplog.text
+    assert "1 s" in note and "1 s" in caplog.text and "run1" in caplog.text
 
 
 async def test_tenants_do_not_learn_from_each_other(tmp_path: Path) -> None:
     world, events = await play(desk(tmp_path))
     other = POOL._replace(tenant="other")
-    assert await world.stores.beliefs.beliefs(other, ["Ann", "Bob"]) == {}
-    assert await world.stores.beliefs.beliefs(POOL, ["Ann", "Bob"])
+    assert await known(world, other) == {}
+    assert await known(world)
     assert only(events, "selection.judged").tenant == "acme"
 
 
@@ -343,10 +352,7 @@ async def test_a_secret_is_no_category_that_others_read(tmp_path: Path) -> None:
             """
     }
     folder = desk(tmp_path, "category: {variable: key}", files)
-    world = make_world(fine, env={"KEY": "hunter2-hunter2"})
-    run = await begin(world, folder)
-    await make_driver(world).drive(run)
-    events = await world.stores.log.read(run)
+    _, events = await play(folder, world=make_world(fine, env={"KEY": "hunter2-hunter2"}))
     said: Json = [msg.data for msg in events if msg.kind.startswith("selection.")]
     assert "hunter2" not in repr(said)
     assert said[0].category == said[1].category

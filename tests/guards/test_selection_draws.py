@@ -4,7 +4,7 @@ from math import sqrt
 from statistics import mean, pvariance
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from turnloom.guards.logic.drawing import Stream, draw_beta
@@ -16,7 +16,11 @@ MANY = 1500
 shapes = st.floats(0.2, 60.0)
 
 
-@settings(max_examples=30)
+@settings(max_examples=6)
+@example(0.2, 0.2, "").via("both below one")
+@example(0.5, 40.0, "").via("one below one")
+@example(1.0, 1.0, "").via("even")
+@example(60.0, 3.0, "").via("both above one")
 @given(alpha=shapes, beta=shapes, name=st.text(max_size=5))
 def test_draws_have_the_mean_and_the_variance_of_their_distribution(
     alpha: float, beta: float, name: str

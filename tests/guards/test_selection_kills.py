@@ -6,22 +6,20 @@ from typing import Any
 
 import pytest
 
-from tests.guards.desks import POOL, bob_fails, desk, fine, with_beliefs
+from tests.guards.desks import POOL, bob_fails, desk, fine
 from tests.reaction.scenes import SOON, Order, Parcel
 from tests.support.boards import Place, begin_process
 from tests.support.boards import live as live_on
 from tests.support.logs import essence
-from tests.support.worlds import begin, make_driver, make_world, with_engine, with_log
+from tests.support.programs import begin, make_world, mortal, refitted
+from turnloom import Answer, Board, Engine, Guards, Selection, Task
 from turnloom.adapters.memory import MemoryBeliefs, MemoryStore
 from turnloom.adapters.sqlite import SqliteStore
-from turnloom.agents.spec import Answer, Engine, Task
-from turnloom.app import Board
-from turnloom.guards.ports import BeliefStore
-from turnloom.guards.spec import Belief, Guards, Pool, Selection
+from turnloom.guards.spec import Belief, Pool
 from turnloom.log.events import ENDS
 from turnloom.log.spec import Event
 from turnloom.runtime.logic import codec
-from turnloom.testing import CrashingBeliefs, CrashingEngine, CrashingLog, Fuse, Killed
+from turnloom.testing import CrashingBeliefs, Fuse, Killed
 
 pytestmark = pytest.mark.repeats
 
@@ -29,27 +27,25 @@ BOTH = ("Ann", "Bob")
 
 
 async def live(
-    folder: str, kills: Sequence[int], store: Any, beliefs: BeliefStore, engine: Engine = fine
+    folder: str, kills: Sequence[int], store: Any, beliefs: Any, engine: Engine = fine
 ) -> tuple[list[Event], dict[str, Belief], Fuse]:
     """A run over several lives, each killed after some points, the last one not; its log, and what
     is known then."""
-    world = with_beliefs(make_world(engine, store=store), beliefs)
+    world = make_world(engine, store=store)
     run = await begin(world, folder)
     fuse = Fuse()
     for points in (*kills, None):
-        ((_, last),) = await world.stores.log.ends(run=run)
-        if last.kind in ENDS:  # nobody goes on with it
+        ((_, last),) = await store.log.ends(run=run)
+        if last.kind in ENDS:
             break
         fuse = Fuse(points)
-        log = CrashingLog(world.stores.log, fuse)
-        living = with_log(with_engine(world, CrashingEngine(engine, fuse)), log)
-        living = with_beliefs(living, CrashingBeliefs(beliefs, fuse))
+        crashing = CrashingBeliefs(beliefs, fuse)
         try:
-            await make_driver(living).drive(run)
+            async with mortal(refitted(world, beliefs=crashing), fuse) as program:
+                await program.drive(run)
         except Killed:
             continue
-    events = list(await world.stores.log.read(run))
-    return events, dict(await beliefs.beliefs(POOL, BOTH)), fuse
+    return list(await store.log.read(run)), dict(await beliefs.beliefs(POOL, BOTH)), fuse
 
 
 def made(events: Sequence[Event]) -> list[Any]:
@@ -87,7 +83,7 @@ async def test_a_kill_with_beliefs_beside_the_log(folder: str, tmp_path: Path) -
     """In one file, log and beliefs are never apart."""
     store: Any = MemoryStore(codec())
     undisturbed, known, fuse = await live(folder, [], store, store.beliefs)
-    for points in range(fuse.passed):
+    for points in range(fuse.passed - 1, 0, -4):
         store = SqliteStore(tmp_path / f"{points}.db", codec())
         try:
             events, then, _ = await live(folder, [points], store, store.beliefs)

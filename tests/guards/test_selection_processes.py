@@ -16,8 +16,8 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 
 
 async def learn(path: Path, first: int) -> None:
-    """Let another process add a hundred outcomes."""
-    command = [sys.executable, str(LEARNER), str(path), str(first), str(first + 100)]
+    """Let another process add sixty outcomes."""
+    command = [sys.executable, str(LEARNER), str(path), str(first), str(first + 60)]
     await anyio.run_process(command, env=ENVIRONMENT, stderr=None)
 
 
@@ -26,8 +26,8 @@ async def test_processes_on_one_file_lose_and_double_nothing(tmp_path: Path) -> 
     path = tmp_path / "turnloom.db"
     with anyio.fail_after(50):
         async with anyio.create_task_group() as processes:
-            for first in (0, 50, 100):
+            for first in (0, 30):
                 processes.start_soon(learn, path, first)
     store = SqliteStore(path, codec())
-    assert await store.beliefs.beliefs(POOL, ["Ann"]) == {"Ann": Belief(50.0, 150.0)}
+    assert await store.beliefs.beliefs(POOL, ["Ann"]) == {"Ann": Belief(22.5, 67.5)}
     await store.aclose()

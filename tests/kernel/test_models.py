@@ -1,5 +1,6 @@
 """Documents become models, or every problem with them is said where it stands."""
 
+import re
 from textwrap import dedent
 from typing import Annotated, Literal
 
@@ -39,7 +40,7 @@ class Drawing(Declared):
     @model_validator(mode="after")
     def _is_not_called_nothing(self) -> "Drawing":
         if self.name == "nothing":
-            raise ValueError("A drawing cannot be called nothing.")
+            raise ValueError(["A drawing cannot be called nothing."])
         return self
 
 
@@ -74,26 +75,26 @@ def test_what_is_declared_never_changes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "code", "says"),
+    ("text", "line", "code", "values"),
     [
-        ("name: a\nshaeps: []", 2, "W010", "'shaeps' is not known here. Did you mean 'shapes'?"),
-        ("name: a\nzzz: []", 2, "W010", "'zzz' is not known here. Known: name, shapes, note"),
-        ("shapes: []", 1, "W011", "Key 'name' is missing. Add it."),
-        ("name: 5", 1, "W012", "'name' is 5 (integer): input should be a valid string."),
-        ("name: yes\n", 1, None, ""),
-        ("name: a\nshapes: 3", 2, "W012", "'shapes' is 3 (integer)"),
-        ("name: nothing", 1, "W012", "A drawing cannot be called nothing."),
-        ("name: a\nnote: hello", 2, "W012", "'note' must be an object, not 'hello'."),
-        ("name: a\nnote:\n  txet: b\n  text: c", 3, "W010", "Did you mean 'text'?"),
-        ("name: a\nnote: {text: b,\n  tone: plian}", 3, "W012", "Did you mean 'plain'?"),
-        ("name: a\nnote: {text: b,\n  tone: 7}", 3, "W012", "allowed: 'kind' or 'plain'. Use"),
-        ("name: a\nnotes:\n  one: {text: b,\n    tne: c}", 4, "W010", "Did you mean 'tone'?"),
-        ("name: a\nnotes:\n  one:\n    tone: kind", 3, "W011", "'text' is missing"),
-        ("[1]", 1, "W012", "This file must be an object, not [1]."),
+        ("name: a\nshaeps: []", 2, "W010", ["'shaeps'", "'shapes'"]),
+        ("name: a\nzzz: []", 2, "W010", ["'zzz'", "name, shapes, note"]),
+        ("shapes: []", 1, "W011", ["'name'"]),
+        ("name: 5", 1, "W012", ["'name'", "5", "integer"]),
+        ("name: yes\n", 1, None, []),
+        ("name: a\nshapes: 3", 2, "W012", ["'shapes'", "3", "integer"]),
+        ("name: nothing", 1, "W012", ["A drawing cannot be called nothing."]),
+        ("name: a\nnote: hello", 2, "W012", ["'note'", "'hello'"]),
+        ("name: a\nnote:\n  txet: b\n  text: c", 3, "W010", ["'text'"]),
+        ("name: a\nnote: {text: b,\n  tone: plian}", 3, "W012", ["'plain'"]),
+        ("name: a\nnote: {text: b,\n  tone: 7}", 3, "W012", ["'kind'", "'plain'"]),
+        ("name: a\nnotes:\n  one: {text: b,\n    tne: c}", 4, "W010", ["'tone'"]),
+        ("name: a\nnotes:\n  one:\n    tone: kind", 3, "W011", ["'text'"]),
+        ("[1]", 1, "W012", ["[1]"]),
     ],
 )
 def test_a_problem_is_told_with_its_line_and_what_to_do(
-    text: str, line: int, code: str | None, says: str
+    text: str, line: int, code: str | None, values: list[str]
 ) -> None:
     found = problems_of(text)
     if code is None:
@@ -101,30 +102,29 @@ def test_a_problem_is_told_with_its_line_and_what_to_do(
         return
     ((at, given, message, remedy),) = found
     assert (at, given) == (line, code)
-    assert says in f"{message} {remedy}"
+    assert [value for value in values if value not in f"{message} {remedy}"] == []
 
 
 @pytest.mark.parametrize(
-    ("shape", "line", "code", "says"),
+    ("shape", "line", "code", "values"),
     [
-        ("{type: circel,\n radius: 2}", 3, "W012", "'circel' does not exist; there is 'circle'"),
-        ("{type: circel,\n radius: 2}", 3, "W012", "Did you mean 'circle'?"),
-        ("{type: zzz,\n radius: 2}", 3, "W012", "Use one of these."),
-        ("{radius: 2}", 3, "W011", "Key 'type' is missing."),
-        ("{type: circle,\n radius: 0}", 4, "W012", "'radius' is 0 (integer)"),
-        ("{type: circle,\n radius: true}", 4, "W012", "'radius' is True (boolean)"),
-        ("{type: circle,\n radius: 2,\n side: 1}", 5, "W010", "Known: type, radius."),
-        ("{type: square,\n sied: 2,\n side: 1}", 4, "W010", "Did you mean 'side'?"),
-        ("{type: square, side: 1,\n tags: [a,\n 1]}", 5, "W012", "Entry 2 is 1 (integer)"),
-        ("circle", 3, "W012", "Entry 1 must be an object, not 'circle'."),
+        ("{type: circel,\n radius: 2}", 3, "W012", ["'circel'", "'circle'"]),
+        ("{type: zzz,\n radius: 2}", 3, "W012", ["'circle'", "'square'"]),
+        ("{radius: 2}", 3, "W011", ["'type'"]),
+        ("{type: circle,\n radius: 0}", 4, "W012", ["'radius'", "0", "integer"]),
+        ("{type: circle,\n radius: true}", 4, "W012", ["'radius'", "True", "boolean"]),
+        ("{type: circle,\n radius: 2,\n side: 1}", 5, "W010", ["type, radius"]),
+        ("{type: square,\n sied: 2,\n side: 1}", 4, "W010", ["'side'"]),
+        ("{type: square, side: 1,\n tags: [a,\n 1]}", 5, "W012", ["2", "1", "integer"]),
+        ("circle", 3, "W012", ["1", "'circle'"]),
     ],
 )
 def test_a_problem_inside_a_union_is_about_the_member_that_was_named(
-    shape: str, line: int, code: str, says: str
+    shape: str, line: int, code: str, values: list[str]
 ) -> None:
     ((at, given, message, remedy),) = problems_of(f"name: a\nshapes:\n- {shape}")
     assert (at, given) == (line, code)
-    assert says in f"{message} {remedy}"
+    assert [value for value in values if value not in f"{message} {remedy}"] == []
 
 
 def test_all_problems_of_a_document_are_told_at_once() -> None:
@@ -150,10 +150,10 @@ def test_all_problems_of_a_document_are_told_at_once() -> None:
     ]
 
 
-def named(text: str) -> tuple[dict[str, object], bool, list[tuple[int, str, str]]]:
+def named(text: str) -> tuple[dict[str, object], bool, list[tuple[int | str, ...]]]:
     report, read = Report("Flow"), document(text)
     found = report.named(read, report.part(read, "things"), "Thing")
-    told = [(each.line, each.code, each.message) for each in report.problems]
+    told = [(each.line, each.code, *re.findall(r"'\w+'", each.message)) for each in report.problems]
     return {name: each.value for name, each in found.entries.items()}, found.complete, told
 
 
@@ -174,7 +174,7 @@ def test_the_outer_key_may_be_left_out() -> None:
 def test_nothing_may_stand_beside_the_outer_key() -> None:
     entries, _, told = named("things: {a: {}}\nthigs:\n  b: {}")
     assert list(entries) == ["a"]
-    assert told == [(2, "W010", "Key 'thigs' is not known here.")]
+    assert told == [(2, "W010", "'thigs'")]
 
 
 @pytest.mark.parametrize("text", ["things:", "things: {}", "things: []", ""])
@@ -186,12 +186,12 @@ def test_a_name_is_given_once_and_the_first_one_stands() -> None:
     entries, complete, told = named("things:\n- {name: a, x: 1}\n- {name: a, x: 2}")
     assert entries == {"a": {"name": "a", "x": 1}}
     assert complete
-    assert told == [(3, "W013", "Thing 'a' is declared twice, first in line 2.")]
+    assert told == [(3, "W013", "'a'")]
 
 
 def test_a_thing_cannot_have_two_names() -> None:
     _, _, told = named("things:\n  a:\n    name: b")
-    assert told == [(3, "W012", "Thing 'a' calls itself 'b'.")]
+    assert told == [(3, "W012", "'a'", "'b'")]
 
 
 @pytest.mark.parametrize("item", ["{x: 1}", "5", "{name: 7}", "{name: ''}", "null"])
@@ -199,7 +199,7 @@ def test_a_thing_without_a_name_hides_one(item: str) -> None:
     entries, complete, told = named(f"things:\n- {{name: a}}\n- {item}")
     assert list(entries) == ["a"]
     assert not complete
-    assert told == [(3, "W011", "Thing has no `name`.")]
+    assert told == [(3, "W011")]
 
 
 def test_a_thing_of_the_wrong_shape_keeps_its_name() -> None:
@@ -211,7 +211,7 @@ def test_a_thing_of_the_wrong_shape_keeps_its_name() -> None:
 def test_things_that_are_neither_object_nor_array_are_refused() -> None:
     entries, complete, told = named("things: many")
     assert (entries, complete) == ({}, False)
-    assert told == [(1, "W012", "Things must be an object or an array, not 'many'.")]
+    assert told == [(1, "W012", "'many'")]
 
 
 def test_the_same_problem_is_noted_once_and_a_warning_is_no_error() -> None:

@@ -2,23 +2,18 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from tests.support.worlds import begin, make_driver, make_world
-from turnloom.agents.spec import Answer, Line, Script, Task, ToolCall, ToolSchema
-from turnloom.assembly.spec import RetrievalResult
-from turnloom.conversation.logic.sources import stand_in
+from tests.support.programs import Program, make_world
+from turnloom import Answer, RagCollection, RetrievalResult, Task, ToolCall
+from turnloom.agents.spec import Line, Script, ToolSchema
 from turnloom.errors import DefinitionError, Diagnostic, MissingContext
-from turnloom.explain.logic.asking import explain
-from turnloom.explain.spec.asked import Asked, Declared
 from turnloom.log.spec import Event
-from turnloom.runtime.spec import Reply
-from turnloom.testing import FakeClock, FakeDocuments, InMemorySearch, ScriptedEngine
+from turnloom.testing import FakeDocuments, InMemorySearch, ScriptedEngine
 from turnloom.testing.contracts.artifacts.samples import series
-from turnloom.wiring import Collections, Folders, Settings, declared
 
 # What the test's own engine says for agents that choose none.
 LINES = {
@@ -27,7 +22,7 @@ LINES = {
     "Z": ["I am Z."],
 }
 ENVIRONMENT = {"FLAG": "1"}
-ANSWERS = 3
+ANSWERS = 3  # the last one of which is not waited for
 MINUTE = timedelta(minutes=1)  # passes with each answer
 
 BASE: dict[str, Any] = {
@@ -96,7 +91,7 @@ async def confirm(context_variables):
     return await use_ui_tool("confirm", {"title": "Sure?"})
 
 def slow():
-    time.sleep(0.2)
+    time.sleep(0.5)
 
 def note(context_variables):
     context_variables["noted"] = True
@@ -174,11 +169,11 @@ DOCUMENTS = {
 class Seen:
     """All there is to see of a run, or of the attempt to start one."""
 
-    problems: Sequence[Diagnostic]
+    problems: Sequence[Diagnostic] = ()
     events: Sequence[Event] = ()
     tasks: Sequence[Task] = ()
     user_script: tuple[str, ...] = ()
-    declared: Declared = Declared()
+    explained: Mapping[str, str] = field(default_factory=dict[str, str])
     missing: tuple[str, ...] = ()
 
     def data(self, kind: str, name: str) -> list[Any]:
@@ -216,10 +211,6 @@ class Seen:
         ((*loaded,),) = self.data("context.loaded", "values")
         return next((each.value for each in loaded if each.name == name), None)
 
-    def explained(self, name: str) -> str:
-        """Why a variable has its value."""
-        return str(explain(self.events, Asked(variable=name), self.declared))
-
     def tools(self, agent: str) -> Sequence[ToolSchema]:
         """The tools that an agent was offered at first."""
         return next(task.tools for task in self.tasks if task.agent == agent)
@@ -229,43 +220,54 @@ class Seen:
         return next(task.system for task in self.tasks if task.agent == agent)
 
 
-async def see(where: Path, documents: Mapping[str, Any]) -> Seen:
-    """A run of the workflow that documents declare; the user says yes a few times."""
+def write(where: Path, documents: Mapping[str, Any]) -> str:
+    """A folder with these documents, and with code that they may name."""
     folder = where / "Flow"
     folder.mkdir(parents=True)
     for name, value in documents.items():
         (folder / f"{name}.json").write_text(json.dumps(value, indent=1), "utf-8")
     for name, text in CODE.items():
         (folder / name).write_text(text, "utf-8")
+    return str(folder)
+
+
+async def problems(where: Path, documents: Mapping[str, Any]) -> Sequence[Diagnostic]:
+    """Why the workflow that documents declare cannot be started."""
+    async with Program(make_world()) as program:
+        try:
+            await program.start(write(where, documents))
+        except DefinitionError as refused:
+            return refused.diagnostics
+    return ()
+
+
+async def see(where: Path, documents: Mapping[str, Any], *explained: str) -> Seen:
+    """A run of the workflow that documents declare; the user says yes a few times. Some variables
+    are explained."""
     script = Script.model_validate(documents.get("script", {}))
     engine = ScriptedEngine({**LINES, **{a: lines_of(said) for a, said in script.agents.items()}})
-    collections = shelves()
-    documents_held = documents_of_the_user()
-    world = make_world(engine, None, ENVIRONMENT, documents_held, collections)
-    assert isinstance(world.clock, FakeClock)
-    await world.stores.artifacts.put(series(2))
-    loaded, problems = Folders(engine, collections=collections).examine(str(folder))
-    try:
-        run = await begin(world, str(folder))
-    except DefinitionError as refused:
-        assert loaded is None
-        return Seen(refused.diagnostics)
-    except MissingContext as refused:
-        return Seen(problems, missing=refused.problems)
-    assert loaded is not None
-    driver = make_driver(world)
-    for _ in range(ANSWERS):
-        await driver.drive(run)
-        ((_, last),) = await world.stores.log.ends(run=run)
-        if last.kind != "run.paused":
-            break
-        question = last.data.waiting_for
-        answer = {"yes": {"sure": True}} if "/tool." in question else "Yes."
-        await world.stores.inbox.offer(run, f"{question}/answer", Reply(question, answer, "u1"))
-        world.clock.advance(MINUTE)
-    events = await world.stores.log.read(run)
-    said = await declared(events[0].data)
-    return Seen(problems, events, engine.calls, loaded.user_script, said)
+    held = documents_of_the_user()
+    world = make_world(engine, env=ENVIRONMENT, documents=held, collections=shelves())
+    await world.store.artifacts.put(series(2))
+    async with Program(world) as program:
+        try:
+            run = await program.start(write(where, documents))
+        except DefinitionError as refused:
+            return Seen(refused.diagnostics)
+        except MissingContext as refused:
+            return Seen(missing=refused.problems)
+        await program.drive(run)
+        for _ in range(ANSWERS - 1):
+            last = (await program.app.log(run))[-1]
+            if last.kind != "run.paused":
+                break
+            world.clock.advance(MINUTE)
+            by_tool = "/tool." in last.data.waiting_for
+            await program.answer(run, {"yes": {"sure": True}} if by_tool else "Yes.")
+        app = program.app
+        told = {name: str(await app.explain(run, variable=name)) for name in explained}
+        user = (await app.definition(run)).user_script
+        return Seen((), await app.log(run), engine.calls, user, told)
 
 
 def lines_of(said: Sequence[Line]) -> list[Answer]:
@@ -280,15 +282,26 @@ def lines_of(said: Sequence[Line]) -> list[Answer]:
     ]
 
 
-def shelves() -> Collections:
+class Manual(RagCollection):
+    """A collection that a folder names."""
+
+    name = "manual"
+
+
+class Attic(RagCollection):
+    """Another one."""
+
+    name = "attic"
+
+
+def shelves() -> dict[type, InMemorySearch]:
     """Two collections with the same in them."""
-    collections = Collections(Settings())
-    for shelf in ("manual", "attic"):
-        search = InMemorySearch()
+    found: dict[type, InMemorySearch] = {}
+    for collection in (Manual, Attic):
+        search = found[collection] = InMemorySearch()
         search.seed(RetrievalResult("Tea is packed dry.", 0.9, "tea.md"))
         search.seed(RetrievalResult("Jars are packed upright.", 0.8, "jars.md"))
-        collections.register(stand_in(shelf), search)
-    return collections
+    return found
 
 
 def documents_of_the_user() -> FakeDocuments:

@@ -228,9 +228,9 @@ TOOL_EFFECTS: dict[str, Effect] = {
     "Agent.max_tool_rounds": Effect(
         (*A, "max_tool_rounds"),
         1,
-        reasons,
+        lambda seen: ["TooManyRounds" in each for each in reasons(seen)],
         [],
-        ["TooManyRounds: it called tools again after 1 rounds of calls"],
+        [True],
         workflow({"function": "add"}, calling("add", a=1), calling("add", a=1)),
     ),
     "Agent.auto_tool_mode": Effect(

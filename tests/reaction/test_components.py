@@ -17,9 +17,8 @@ from tests.reaction.scenes import (
     idle,
     pack,
 )
-from turnloom import Board, Loom
+from turnloom import Board, Loom, StateDelegatingProvider
 from turnloom.agents.spec import Answer, Task
-from turnloom.assembly.service.providers import StateDelegatingProvider
 from turnloom.assembly.spec import TurnContext
 from turnloom.log.spec import Event
 

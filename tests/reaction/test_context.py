@@ -17,14 +17,15 @@ from tests.reaction.scenes import (
     idle,
     pack,
 )
-from turnloom import Board, Loom
-from turnloom.agents.spec import Task
-from turnloom.assembly.service.providers import (
+from turnloom import (
+    Board,
     CompositeProvider,
     DefaultCorrelationProvider,
     FilteredContextProvider,
+    Loom,
     RedactingProvider,
 )
+from turnloom.agents.spec import Task
 from turnloom.assembly.spec import ContextProvider, ContextRequest, ContextSlice
 from turnloom.board.spec import (
     After,

@@ -5,9 +5,16 @@ from typing import Any
 import pytest
 
 from tests.reaction.scenes import Clerk, Order, Parcel, Payment, facts, failures, idle, pack
-from turnloom import Board, Loom, from_history, from_provider, from_retrieval
+from turnloom import (
+    Board,
+    Loom,
+    SummaryProvider,
+    TranscriptProvider,
+    from_history,
+    from_provider,
+    from_retrieval,
+)
 from turnloom.agents.spec import Answer, Publication, Task
-from turnloom.assembly.service.providers import SummaryProvider, TranscriptProvider
 from turnloom.assembly.spec import ContextRequest, ContextSlice, Document, RagCollection
 from turnloom.board.spec import Artifact, FilterConfig, Labelled, Private, Public, Tenant
 from turnloom.testing import InMemorySearch

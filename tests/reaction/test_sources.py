@@ -25,8 +25,10 @@ from turnloom import (
     Board,
     Budget,
     ContextFormat,
+    FilteredContextProvider,
     Loom,
     RagCollection,
+    RedactingProvider,
     RetrievalResult,
     from_history,
     from_literal,
@@ -36,7 +38,6 @@ from turnloom import (
     from_variables,
 )
 from turnloom.agents.spec import Answer, Publication, Task
-from turnloom.assembly.service.providers import FilteredContextProvider, RedactingProvider
 from turnloom.assembly.spec import ContextRequest, ContextSlice, Document
 from turnloom.assembly.spec.sources import Source
 from turnloom.board.spec import FilterConfig, Labelled, Private, Public

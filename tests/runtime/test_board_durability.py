@@ -23,6 +23,7 @@ from turnloom import (
 from turnloom.adapters.memory import MemoryStore
 from turnloom.errors import StoreUnavailable
 from turnloom.runtime.logic import codec
+from turnloom.testing import Killed
 
 
 @artifact_type
@@ -233,7 +234,9 @@ async def test_mail_is_noticed_after_the_store_was_away() -> None:
         assert await board.resume() == []
         await locked.listening.wait()
         published = await others.publish(Part(n=1), correlation_id="c")
-        await others.publish(Plan(n=2), correlation_id="c")
+        another.fuse.left = 1  # it is killed when it has brought its mail, and before anything else
+        with pytest.raises(Killed):
+            await others.publish(Plan(n=2), correlation_id="c")
         assert published.run
         kinds = [event.kind async for event in process.app.run(published.run).events()]
         assert kinds[-1] == "run.finished"

@@ -131,10 +131,9 @@ async def test_a_program_leaves_the_boards_of_others_alone(
 ) -> None:
     """Mail to a run of a board that this program does not declare waits for one that does."""
     file, watcher = str(tmp_path / "turnloom.db"), Slow()
-    async with Loom(store=file) as app, idle(file) as making, idle(file, "other") as watching:
+    async with Loom(store=file) as app, idle(file) as making:
         board = app.board("other")
-        for each in (board, watching):
-            each.agent("watch").consumes(Part, Plan).with_engines(watcher)
+        board.agent("watch").consumes(Part, Plan).with_engines(watcher)
         make(making)
         await board.publish(Part(n=1), correlation_id="theirs")
         part = await making.publish(Part(n=0), correlation_id="c")
@@ -142,7 +141,10 @@ async def test_a_program_leaves_the_boards_of_others_alone(
             make(killed)
             with pytest.raises(Killed):
                 await killed.publish(Plan(n=0), correlation_id="c")
-        await watching.publish(Plan(n=1), correlation_id="theirs")
+        async with idle(file, "other", Fuse(1)) as killed:
+            killed.agent("watch").consumes(Part, Plan).with_engines(watcher)
+            with pytest.raises(Killed):
+                await killed.publish(Plan(n=1), correlation_id="theirs")
         await board.run_until(lambda: watcher.asked, PATIENCE)  # mail before that was seen, too
     assert part.run
     assert not caplog.records

@@ -57,4 +57,4 @@ async def test_what_cannot_be_written_down_is_refused(before: Any, tmp_path: Pat
     async with Loom(store="memory", engine=engine) as app:
         run = await app.start(write_folder(tmp_path, FILES))
         failed = await run.finished()
-    assert "Give a tuple of `Exchange`s with JSON." in failed.data.message
+    assert "`Exchange`" in failed.data.message

@@ -173,6 +173,6 @@ async def test_what_is_done_to_variables_is_not_recorded_for_tests(tmp_path: Pat
     def make() -> Engine:
         return FunctionEngine(count)
 
-    with pytest.raises(UsageError, match="is not recorded"):
+    with pytest.raises(UsageError):
         async with RecordedEngine(tmp_path / "traffic.json", make):
             raise AssertionError

@@ -111,27 +111,25 @@ except KeyError as error:
     assert told(events, "context.changed") == told(events, "context.refused") == []
 
 
+# What is refused, by name, and the values that the reason names.
 REFUSED = {
-    "c['fixed'] = 'x'": ("fixed", "'fixed' comes from its static source and is read-only"),
-    "c['flag'] = False": ("flag", "'flag' comes from its environment source and is read-only"),
-    "c['found'] = {}": ("found", "'found' comes from its database source and is read-only"),
-    "del c['fixed']": ("fixed", "'fixed' comes from its static source and is read-only"),
-    "c.pop('user_id')": ("user_id", "'user_id' belongs to the run and is read-only"),
-    "c['chat_id'] = 'x'": ("chat_id", "'chat_id' belongs to the run and is read-only"),
-    "c['run_status'] = 'x'": ("run_status", "'run_status' belongs to the run and is read-only"),
-    "c['context_aware'] = 1": (
-        "context_aware",
-        "'context_aware' belongs to the run and is read-only",
-    ),
-    "c.clear()": ("workflow_name", "'workflow_name' belongs to the run and is read-only"),
-    "c['count'] = '3'": ("count", "'count' is declared integer, and '3' is string"),
-    "c['count'] = True": ("count", "'count' is declared integer, and True is boolean"),
-    "c['stage'] = 'gone'": ("stage", "'stage' allows ['draft', 'done'], not 'gone'"),
-    "c['things'] = (1,)": ("things", "'things' takes JSON, and (1,) is not"),
-    "c['things'] = [object]": ("things", "'things' takes JSON, and [<class 'object'>] is not"),
-    "c[5] = 1": ("", "A variable is called by a text, not 5"),
-    "c[''] = 1": ("", "A variable is called by a text, not ''"),
-    "c['\\ud800'] = 1": ("", "A variable is called by a text, not '\\ud800'"),
+    "c['fixed'] = 'x'": ("fixed", ("'fixed'", "static")),
+    "c['flag'] = False": ("flag", ("'flag'", "environment")),
+    "c['found'] = {}": ("found", ("'found'", "database")),
+    "del c['fixed']": ("fixed", ("'fixed'", "static")),
+    "c.pop('user_id')": ("user_id", ("'user_id'",)),
+    "c['chat_id'] = 'x'": ("chat_id", ("'chat_id'",)),
+    "c['run_status'] = 'x'": ("run_status", ("'run_status'",)),
+    "c['context_aware'] = 1": ("context_aware", ("'context_aware'",)),
+    "c.clear()": ("workflow_name", ("'workflow_name'",)),
+    "c['count'] = '3'": ("count", ("'count'", "integer", "'3'")),
+    "c['count'] = True": ("count", ("'count'", "integer", "True")),
+    "c['stage'] = 'gone'": ("stage", ("'stage'", "['draft', 'done']", "'gone'")),
+    "c['things'] = (1,)": ("things", ("'things'", "(1,)")),
+    "c['things'] = [object]": ("things", ("'things'", "[<class 'object'>]")),
+    "c[5] = 1": ("", ("5",)),
+    "c[''] = 1": ("", ("''",)),
+    "c['\\ud800'] = 1": ("", ("'\\ud800'",)),
 }
 
 
@@ -142,13 +140,14 @@ async def test_what_cannot_be_written_is_refused_and_recorded(
 ) -> None:
     """The writer is told at once; what it wrote before stays, also when it fails."""
     events = await write(tmp_path, f"c['count'] = 5\n{body}\nc['never'] = 1", tool=tool)
-    name, reason = REFUSED[body]
+    name, named = REFUSED[body]
     (refused,) = told(events, "context.refused")
     writer = f"{'tool' if tool else 'hook'}:do"
-    assert (refused.name, refused.reason, refused.writer) == (name, reason, writer)
+    assert (refused.name, refused.writer) == (name, writer)
+    assert all(value in refused.reason for value in named), refused.reason
     (failed,) = told(events, "tool.failed" if tool else "lifecycle.tool_error")
     assert failed.error == "WriteRefused"
-    assert failed.message.startswith(f"{reason}. ")
+    assert refused.reason in failed.message
     assert values(events) == {"count": 5}
     assert events[-1].kind == "run.finished"
 
@@ -161,12 +160,9 @@ except WriteRefused as error:
     return str(error)
 """
     events = await write(tmp_path, body)
-    told_so = "Write a derived variable (stage, count, things, more)."
-    assert (
-        outcomes(events)[0][2]
-        == f"'fixed' comes from its static source and is read-only. {told_so}"
-    )
-    assert len(told(events, "context.refused")) == 1
+    (refused,) = told(events, "context.refused")
+    said = outcomes(events)[0][2]
+    assert refused.reason in said and "stage, count, things, more" in said
 
 
 async def test_values_cannot_be_changed_behind_the_log(tmp_path: Path) -> None:
@@ -211,7 +207,11 @@ def spoil():
     tools = [{"agent": "A", "file": "h.py", "function": "load", "tool_type": "UI_Tool"}]
     folder = hooked(tmp_path, [hook("after_agent", "spoil")], code, tools)
     call = Answer(calls=(ToolCall("load", {"rows": [["theirs"]]}),))
-    events = await play(folder, ScriptedEngine({"A": [call, "Ok."], "B": ["Bye."]}), says={})
+    events = await play(
+        folder,
+        ScriptedEngine({"A": [call, "Ok."], "B": ["Bye."]}),
+        says=lambda asked: {} if asked.tool else "Yes.",
+    )
     assert told(events, "tool.failed") == []
     assert told(events, "tool.called")[0].arguments == {"rows": [["theirs"]]}
     assert told(events, "tool.returned")[0].result == {"rows": [1, 2]}
@@ -226,7 +226,7 @@ import threading, time
 go, gone = threading.Event(), threading.Event()
 def slow(context_variables):
     context_variables["slow"] = "in time"
-    go.wait(5)
+    go.wait(60)
     try:
         context_variables["slow"] = "too late"
     except Exception as error:
@@ -254,20 +254,19 @@ async def waits():
         await stage.kept["deaf"]
     except Exception as error:
         stage.kept["effect"] = str(error)
-    await asyncio.to_thread(gone.wait, 5)
+    await asyncio.to_thread(gone.wait, 60)
     await stage.kept["held"]
 """
     hooks = [
-        hook("before_chat", "slow", timeout_s=0.05, retries=1),
+        hook("before_chat", "slow", timeout_s=0.5, retries=1),
         hook("before_chat", "starts"),
-        hook("before_chat", "deaf", timeout_s=0.05),
+        hook("before_chat", "deaf", timeout_s=0.5),
         hook("before_chat", "waits"),
     ]
     events = await play(hooked(tmp_path, hooks, code))
-    over = "cannot be written any more: the call of hook:slow is over."
-    assert stage.kept["thread"].startswith(f"'slow' {over}")
-    assert "the call of hook:starts is over" in stage.kept["task"]
-    assert stage.kept["effect"] == "The call of hook:deaf is over: it took too long."
+    assert "'slow'" in stage.kept["thread"] and "hook:slow" in stage.kept["thread"]
+    assert "hook:starts" in stage.kept["task"]
+    assert "hook:deaf" in stage.kept["effect"]
     assert told(events, "effect.done") == []
     assert values(events) == {"slow": "in time"}
     assert told(events, "context.refused") == []

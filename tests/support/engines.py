@@ -6,12 +6,31 @@ from typing import Any, ClassVar
 
 import pytest
 
+from turnloom.adapters.ag2 import AG2Engine
+from turnloom.adapters.autogen import AutogenEngine
+from turnloom.adapters.dspy import DSPyEngine
+from turnloom.adapters.pydantic_ai import PydanticAIEngine
 from turnloom.agents.spec import Engine
 from turnloom.agents.spec.patience import Patience
 from turnloom.testing import LoopbackModel
 from turnloom.testing.contracts import EngineContract
 from turnloom.testing.contracts.engines import RETRIES
 from turnloom.testing.contracts.facts import PATIENCE
+
+# The engines of libraries that ask models, by the names that folders and apps have for them.
+ENGINES: dict[str, Callable[..., Any]] = {
+    "pydantic_ai": PydanticAIEngine,
+    "ag2": AG2Engine,
+    "autogen": AutogenEngine,
+    "dspy": DSPyEngine,
+}
+
+
+@asynccontextmanager
+async def asking(kind: str, url: str) -> AsyncIterator[Engine]:
+    """The engine of a library, which asks the model at an address."""
+    async with aclosing(ENGINES[kind]("loopback", base_url=url, keep_open=True)) as engine:
+        yield engine
 
 
 class Asking(EngineContract):

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.folders import as_json, write_folder
+from tests.support.plays import attend
 from tests.support.programs import Program, make_world
 from tests.support.world import World
 from turnloom import Engine, Event
@@ -80,10 +81,7 @@ def values(events: Sequence[Event]) -> dict[str, Any]:
 
 async def finish(program: Program, run: str, value: Any = "Yes.") -> list[Event]:
     """The log of a run that one process takes to its end, a person saying the same to all."""
-    await program.drive(run)
-    while (await program.app.log(run))[-1].kind == "run.paused":
-        await program.answer(run, value)
-    return list(await program.app.log(run))
+    return await attend(program, run, value if callable(value) else lambda asked: value)
 
 
 async def finished(world: World, run: str, value: Any = "Yes.") -> list[Event]:

@@ -216,8 +216,10 @@ class BothLines(Line):
         template = 'Plan: {plan}. {done.__class__} {} {"json": {done}}'
         async with modelled(["Fine."]) as model:
             await self.converse(self._showing(tmp_path, template))
-            with pytest.raises(DefinitionError, match="W021 Agent 'A' is shown 'unknown'"):
+            with pytest.raises(DefinitionError) as refused:
                 await self.converse(self._showing(tmp_path, "{unknown}"))
+        (problem,) = refused.value.diagnostics
+        assert problem.code == "W021" and "'unknown'" in problem.message
         (request,) = model.requests
         assert system(request).endswith('Plan: none yet. {done.__class__} {} {"json": false}')
 

@@ -1,4 +1,4 @@
-"""`turnloom` without its start: Python and its imports are nine tenths of what a short call costs.
+"""`turnloom` and scripts without their start: imports are nine tenths of what a short call costs.
 
 A process that has done them is forked for each call. What comes of it is a process like any other,
 with its own streams, folder, environment, signals and exit code.
@@ -14,14 +14,15 @@ import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryFile
+from tempfile import TemporaryDirectory, TemporaryFile
 from typing import IO, Any, NamedTuple
 
 import pytest
 
 PROGRAM = str(Path(sys.executable).with_name("turnloom"))
 SERVER = str(Path(__file__).with_name("warm_server.py"))
-PATIENCE = 30.0
+CLIENT = Path(__file__).with_name("warm_client.py")
+PATIENCE = 55.0  # never reached: a busy machine is slow
 
 
 class Done(NamedTuple):
@@ -63,15 +64,25 @@ class Warm:
 
     def __init__(self) -> None:
         self._control, end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._tools = TemporaryDirectory()
+        for name in ("turnloom", "python"):
+            tool = Path(self._tools.name, name)
+            tool.write_text(f"#!{sys.executable} -IS\n{CLIENT.read_text('utf-8')}", "utf-8")
+            tool.chmod(0o755)
         with end:
             self._server = subprocess.Popen(
                 [sys.executable, SERVER, str(end.fileno())], pass_fds=[end.fileno()]
             )
 
     def close(self) -> None:
-        """End the process; what was forked from it goes on."""
+        """End the process; what was forked from it stays."""
         self._control.close()
         self._server.wait(PATIENCE)
+        self._tools.cleanup()
+
+    def load(self, *modules: str) -> None:
+        """Import modules once for all calls that follow."""
+        self._control.send(json.dumps({"load": modules}).encode())
 
     def start(
         self, words: Sequence[str], folder: Path, env: Mapping[str, str], *streams: IO[Any] | int
@@ -84,13 +95,30 @@ class Warm:
             socket.send_fds(self._control, [json.dumps(asked).encode()], [*numbers, end.fileno()])
         return Process(reply)
 
-    def run(
-        self, words: Sequence[str], folder: Path, env: Mapping[str, str], *, merged: bool = False
-    ) -> Done:
-        """Run `turnloom` with nobody at the keyboard; merged, all that it says is in `out`."""
+    def run(self, words: Sequence[str], folder: Path, env: Mapping[str, str]) -> Done:
+        """Run `turnloom` with nothing at its standard input."""
         with open(os.devnull) as nothing, TemporaryFile() as out, TemporaryFile() as err:
-            code = self.start(words, folder, env, nothing, out, out if merged else err).wait()
+            code = self.start(words, folder, env, nothing, out, err).wait()
             return Done(code, _text(out), _text(err))
+
+    def shell(self, line: str, folder: Path, env: Mapping[str, str]) -> Done:
+        """What Bash makes of a line in which `turnloom` and `python` are warm; all is in `out`."""
+        number = self._control.fileno()
+        path = [self._tools.name, str(Path(sys.executable).parent), env["PATH"]]
+        around = {"PATH": os.pathsep.join(path), "WARM_CONTROL": f"{number}"}
+        done = subprocess.run(
+            ["bash", "-c", line],
+            cwd=folder,
+            env={**env, **around},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            pass_fds=[number],
+            timeout=PATIENCE,
+            check=False,
+        )
+        return Done(done.returncode, done.stdout, "")
 
 
 @cache

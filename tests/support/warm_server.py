@@ -1,19 +1,28 @@
-"""A process that has imported Loom and waits: each request forks it, and the fork is `turnloom`.
+"""A process that has imported Turnloom and waits: each request forks it, and the fork does it.
 
 A request is `{program, words, folder, env}` with four descriptors: standard input, output and
-error, and a socket that is told the process id and, in the end, how the process ended.
+error, and a socket that is told the process id and, in the end, how the process ended. Programs are
+`turnloom` and `python`, which takes a script. A request of `{load}` imports modules for all that
+follow.
 """
 
+import atexit
 import gc
 import json
+import logging
 import os
+import runpy
 import signal
 import socket
 import sys
+import threading
+import traceback
 from importlib import import_module
+from pkgutil import walk_packages
 from selectors import EVENT_READ, DefaultSelector
-from typing import Any
+from typing import Any, NoReturn
 
+from turnloom import explain
 from turnloom.cli.entry import COMMANDS, main
 
 ROOM = 1 << 20
@@ -22,8 +31,21 @@ USED = [
     *(f"turnloom.cli.commands.{name}" for name in COMMANDS),
     *(f"turnloom.adapters.{name}" for name in ("files", "functions", "inline", "memory")),
     *(f"turnloom.adapters.{name}" for name in ("scripted", "sqlite", "system")),
-    *("anyio._backends._asyncio", "jsonschema", "turnloom.agents.logic.outputs.schemas"),
+    *("anyio._backends._asyncio", "jsonschema", "turnloom", "turnloom.testing"),
+    *("typer._adapters", "typer.rich_utils"),
+    *(each.name for each in walk_packages(explain.__path__, "turnloom.explain.")),
 ]
+
+
+def load(names: list[str]) -> None:
+    """Import modules, and leave nothing else behind: some set up logging for the whole process."""
+    handlers, level = logging.root.handlers[:], logging.root.level
+    for name in names:
+        import_module(name)
+    logging.root.handlers[:] = handlers
+    logging.root.setLevel(level)
+    gc.collect()
+    gc.freeze()  # what all share is not copied by a collection
 
 
 def await_request(control: socket.socket) -> dict[str, Any]:
@@ -39,11 +61,15 @@ def await_request(control: socket.socket) -> dict[str, Any]:
                 text, descriptors, _, _ = socket.recv_fds(control, ROOM, 4)
                 if not text:
                     sys.exit()
+                request = json.loads(text)
+                if "load" in request:
+                    load(request["load"])
+                    continue
                 pid = os.fork()
                 if not pid:
                     control.close()
                     take_over(descriptors)
-                    return json.loads(text)
+                    return request
                 reply = socket.socket(fileno=descriptors.pop())
                 for descriptor in descriptors:
                     os.close(descriptor)
@@ -70,13 +96,41 @@ def take_over(descriptors: list[int]) -> None:
     sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)
 
 
-for name in USED:
-    import_module(name)
-gc.freeze()  # what all share is not copied by a collection
+def do(program: str, words: list[str]) -> None:
+    """Do what the program does with these words."""
+    if os.path.basename(program) == "turnloom":
+        sys.argv, sys.path[0] = [program, *words], os.path.dirname(program)
+        main()
+    sys.argv, sys.path[0] = words, os.path.dirname(os.path.abspath(words[0]))
+    runpy.run_path(words[0], run_name="__main__")
+
+
+def code_of(program: str, words: list[str]) -> int:
+    """The code that Python ends with when it has done that."""
+    try:
+        do(program, words)
+    except SystemExit as end:
+        if isinstance(end.code, str):
+            print(end.code, file=sys.stderr)
+            return 1
+        return end.code or 0
+    except BaseException:  # noqa: BLE001 - shown, as Python does
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+def end(code: int) -> NoReturn:
+    """End as Python does, but leave modules as they are: taking them apart costs half a call."""
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    os._exit(code)
+
+
+load(USED)
 asked = await_request(socket.socket(fileno=int(sys.argv[1])))
 os.chdir(asked["folder"])
 os.environ.clear()
 os.environ.update(asked["env"])
-sys.argv = [asked["program"], *asked["words"]]
-sys.path[0] = os.path.dirname(asked["program"])
-main()
+end(code_of(asked["program"], asked["words"]))

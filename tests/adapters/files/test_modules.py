@@ -55,8 +55,7 @@ def refused(path: Path, file: str, name: str = "f") -> Diagnostic:
         Modules(path).function(file, name)
     (problem,) = caught.value.diagnostics
     assert "'W'" in str(caught.value)
-    assert problem.message.endswith(".")
-    assert problem.remedy.endswith((".", "?"))
+    assert problem.message and problem.remedy
     return problem
 
 
@@ -135,7 +134,7 @@ def test_a_missing_file_lists_what_there_is(tmp_path: Path, file: str) -> None:
     problem = refused(folder(tmp_path, tools__greet="", other=""), file)
     assert (problem.file, problem.code) == ("W", "W040")
     assert "other.py, tools/greet.py" in problem.message
-    assert problem.remedy == "Did you mean 'tools/greet.py'?"
+    assert "'tools/greet.py'" in problem.remedy
 
 
 @pytest.mark.parametrize(
@@ -150,7 +149,7 @@ def test_only_code_files_of_the_root_and_of_tools_are_found(tmp_path: Path, file
 
 
 def test_a_missing_folder_has_no_code(tmp_path: Path) -> None:
-    assert "Found: none" in refused(tmp_path / "W", "a.py").message
+    assert "'a.py'" in refused(tmp_path / "W", "a.py").message
 
 
 @pytest.mark.parametrize(
@@ -241,21 +240,21 @@ def test_a_byte_order_mark_in_code_is_no_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "words", "remedy"),
+    ("name", "values", "remedy"),
     [
-        ("gret", "no function 'gret'. Functions: greet, part", "Did you mean 'greet'?"),
-        ("zzz", "no function 'zzz'", "Define it there, or correct the name."),
-        ("LIMIT", "'LIMIT' in 'a.py' is 'int', not a function", "Define it"),
-        ("print", "no function 'print'", ""),
-        ("__class__", "no function '__class__'", ""),
-        ("__builtins__", "not a function", ""),
+        ("gret", ["'gret'", "greet, part"], "'greet'"),
+        ("zzz", ["'zzz'"], ""),
+        ("LIMIT", ["'LIMIT'", "'a.py'", "'int'"], ""),
+        ("print", ["'print'"], ""),
+        ("__class__", ["'__class__'"], ""),
+        ("__builtins__", ["'__builtins__'"], ""),
     ],
 )
 def test_a_missing_function_lists_what_there_is(
-    tmp_path: Path, name: str, words: str, remedy: str
+    tmp_path: Path, name: str, values: list[str], remedy: str
 ) -> None:
     source = "LIMIT = 3\ndef greet(): ...\ndef part(): ...\ndef _own(): ...\n"
     problem = refused(folder(tmp_path, a=source), "a.py", name)
     assert (problem.file, problem.code) == ("W/a.py", "W043")
-    assert words in problem.message
+    assert [value for value in values if value not in problem.message] == []
     assert remedy in problem.remedy

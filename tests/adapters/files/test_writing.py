@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from turnloom.adapters.files import dump, parse, read_part, write_back
@@ -27,6 +27,7 @@ values: st.SearchStrategy[Any] = st.recursive(
 )
 
 
+@settings(max_examples=50)
 @given(st.dictionaries(words, values))
 @pytest.mark.parametrize("file", ["a.json", "a.yaml"])
 def test_what_is_written_is_read_again(file: str, value: dict[str, Any]) -> None:
@@ -78,17 +79,17 @@ def test_a_part_is_read_from_its_folder_or_from_its_file(tmp_path: Path) -> None
             read_part(str(path), "agents")
         return str(raised.value)
 
-    assert "does not exist" in refusal(tmp_path / "nowhere")
-    assert "has no agents file" in refusal(tmp_path)
+    assert "nowhere" in refusal(tmp_path / "nowhere")
+    assert "agents" in refusal(tmp_path)
     file = tmp_path / "agents.yml"
     file.write_text("a: 1\na: 2", "utf-8")
     for path in (tmp_path, file):
         document, (problem,) = read_part(str(path), "agents")
         assert document and document.file == problem.file == str(file) and problem.code == "W003"
     (tmp_path / "agents.json").symlink_to(tmp_path.parent / "elsewhere.json")
-    assert "both declare" in refusal(tmp_path)
+    assert "agents.json" in refusal(tmp_path)
     file.unlink()
     document, (problem,) = read_part(str(tmp_path), "agents")
     assert document is None and problem.code == "W009"
     (tmp_path / "agents.txt").write_text("a: 1", "utf-8")
-    assert "neither JSON nor YAML" in refusal(tmp_path / "agents.txt")
+    assert "agents.txt" in refusal(tmp_path / "agents.txt")

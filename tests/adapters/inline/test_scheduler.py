@@ -15,7 +15,6 @@ from turnloom.adapters.inline import InlineScheduler
 from turnloom.adapters.inline.timers import SPARSE, Timers
 from turnloom.adapters.system import SystemClock
 from turnloom.errors import UsageError
-from turnloom.runtime.ports import Scheduler
 from turnloom.testing.contracts import SchedulerContract, facts
 from turnloom.testing.contracts.scheduler import begun, served, until
 
@@ -34,7 +33,7 @@ class SetClock:
 
 class TestScheduler(SchedulerContract):
     @asynccontextmanager
-    async def fresh(self) -> AsyncGenerator[Scheduler, None]:
+    async def fresh(self) -> AsyncGenerator[InlineScheduler, None]:
         yield InlineScheduler(SystemClock())
 
 
@@ -117,7 +116,7 @@ async def test_a_scheduler_is_served_once_at_a_time() -> None:
     scheduler = InlineScheduler(SystemClock())
     async with served(scheduler) as drives:
         await anyio.lowlevel.checkpoint()
-        with pytest.raises(UsageError, match="served already"):
+        with pytest.raises(UsageError):
             await scheduler.serve(drives, slots=1, limits={})
 
 

@@ -45,5 +45,5 @@ async def test_a_closed_store_refuses() -> None:
         store.artifacts.summary(FilterConfig(), Reader(), NOON),
         store.artifacts.upcoming(NOON, 1),
     ):
-        with pytest.raises(UsageError, match="closed"):
+        with pytest.raises(UsageError):
             await call

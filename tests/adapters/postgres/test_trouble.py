@@ -1,9 +1,7 @@
 """PostgreSQL that is down, silent, killed, strange: a sentence in time, and no password in it."""
 
 import signal
-import sys
 from collections.abc import Generator
-from subprocess import run
 
 import anyio
 import pytest
@@ -13,19 +11,23 @@ from psycopg.sql import SQL
 
 from tests.support.documents import into_postgres as add
 from tests.support.loopback import Relay, listening, stay_silent
+from tests.support.missing import refused_without
 from tests.support.servers import PASSWORD, PostgresServer, free_port
 from turnloom.adapters.postgres import PostgresDocuments, queries
+from turnloom.adapters.postgres.faults import locate
 from turnloom.errors import DocumentsUnavailable, UsageError
 from turnloom.testing.contracts.documents import lookup
 from turnloom.variables.ports import Lookup
 
-TIMEOUT = 0.5
-LATE = 3.0
+# Seconds after which a server is given up that never answers, and one that answers at times; and in
+# which nothing here takes longer.
+TIMEOUT, LONG = 0.5, 2.0
+PATIENCE = 60.0
 
 
 async def complaint(store: PostgresDocuments, wanted: Lookup | None = None) -> str:
     """What a lookup is refused with, in time."""
-    with anyio.fail_after(TIMEOUT + LATE), pytest.raises(DocumentsUnavailable) as raised:
+    with anyio.fail_after(PATIENCE), pytest.raises(DocumentsUnavailable) as raised:
         await store.newest(wanted or lookup())
     chain: list[BaseException | None] = [raised.value]
     while chain[-1] is not None:
@@ -53,8 +55,7 @@ async def test_no_server() -> None:
     port = free_port()
     store = PostgresDocuments(f"postgresql://me:p%20w@127.0.0.1:{port}/db", TIMEOUT)
     said = await complaint(store)
-    assert f"PostgreSQL at 127.0.0.1:{port} cannot be used: " in said
-    assert "Check that the server runs" in said
+    assert f"127.0.0.1:{port}" in said
     with pytest.raises(DocumentsUnavailable):
         await store.index(lookup())
     await store.aclose()
@@ -63,16 +64,15 @@ async def test_no_server() -> None:
 async def test_a_server_that_never_answers(strict_loop: None) -> None:
     async with listening(stay_silent) as port:
         store = PostgresDocuments(f"postgresql://me@127.0.0.1:{port}/db", TIMEOUT)
-        assert f"PostgreSQL at 127.0.0.1:{port} did not answer within 0.5 s." in await complaint(
-            store
-        )
-        with anyio.fail_after(TIMEOUT + LATE), pytest.raises(DocumentsUnavailable):
+        said = await complaint(store)
+        assert f"127.0.0.1:{port}" in said and "0.5 s" in said
+        with anyio.fail_after(PATIENCE), pytest.raises(DocumentsUnavailable):
             await store.index(lookup())
         await store.aclose()
 
 
 async def test_a_wrong_password(postgres_server: PostgresServer) -> None:
-    store = PostgresDocuments(postgres_server.url(password="wrong horse"), TIMEOUT * 4)
+    store = PostgresDocuments(postgres_server.url(password="wrong horse"))
     said = await complaint(store)
     assert "password authentication failed" in said
     assert "wrong horse" not in said
@@ -80,7 +80,7 @@ async def test_a_wrong_password(postgres_server: PostgresServer) -> None:
 
 
 async def test_a_missing_database(postgres_server: PostgresServer) -> None:
-    store = PostgresDocuments(postgres_server.url("nowhere"), TIMEOUT * 4)
+    store = PostgresDocuments(postgres_server.url("nowhere"))
     assert 'database "nowhere" does not exist' in await complaint(store)
     await store.aclose()
 
@@ -92,11 +92,11 @@ async def test_a_server_that_falls_silent(
     relay = Relay(postgres_server.port)
     async with listening(relay) as port:
         url = postgres_url.replace(f":{postgres_server.port}/", f":{port}/")
-        store = PostgresDocuments(url, TIMEOUT)
+        store = PostgresDocuments(url, LONG)
         assert await store.newest(lookup())
         relay.muted = True
         for _ in range(2):
-            assert "did not answer within" in await complaint(store)
+            assert "2 s" in await complaint(store)
         relay.muted = False
         assert await store.newest(lookup())
         await store.aclose()
@@ -104,7 +104,7 @@ async def test_a_server_that_falls_silent(
 
 async def test_a_server_that_is_killed_and_comes_back(own_server: PostgresServer) -> None:
     await add(own_server.url(), None, "users", [{"key": "x"}])
-    store = PostgresDocuments(own_server.url(), 5.0)
+    store = PostgresDocuments(own_server.url())
     async with anyio.create_task_group() as tasks:
         for _ in range(5):
             tasks.start_soon(store.newest, lookup())
@@ -114,17 +114,17 @@ async def test_a_server_that_is_killed_and_comes_back(own_server: PostgresServer
     assert await store.newest(lookup())
     await to_thread.run_sync(own_server.stop, signal.SIGQUIT)
     await to_thread.run_sync(own_server.start)
-    with anyio.fail_after(LATE):
+    with anyio.fail_after(PATIENCE):
         assert await store.newest(lookup())
     await store.aclose()
 
 
 async def test_a_locked_table(postgres_url: str) -> None:
     await add(postgres_url, None, "users", [{"key": "x"}])
-    store = PostgresDocuments(postgres_url, TIMEOUT)
+    store = PostgresDocuments(postgres_url, LONG)
     async with await AsyncConnection.connect(postgres_url) as connection:
         await connection.execute("LOCK TABLE users IN ACCESS EXCLUSIVE MODE")
-        assert "did not answer within 0.5 s" in await complaint(store)
+        assert "2 s" in await complaint(store)
     assert await store.newest(lookup())
     await store.aclose()
 
@@ -134,8 +134,7 @@ async def test_tables_that_are_no_collections(postgres_url: str) -> None:
     for columns in ("id int", "doc jsonb", "id int, doc text", "id int, doc json"):
         await execute(postgres_url, f"CREATE TABLE users ({columns})")
         said = await complaint(store)
-        assert "Table 'users' of PostgreSQL at 127.0.0.1:" in said
-        assert "the columns id and doc (jsonb)" in said
+        assert "'users'" in said and "127.0.0.1:" in said and "jsonb" in said
         await execute(postgres_url, "DROP TABLE users")
     await execute(
         postgres_url, """CREATE VIEW users AS SELECT 1 AS id, '{"key": "x"}'::jsonb AS doc"""
@@ -151,7 +150,7 @@ async def test_a_table_that_may_not_be_read(
     await execute(postgres_url, "CREATE ROLE guest LOGIN PASSWORD 'guest'")
     url = f"postgresql://guest:guest@127.0.0.1:{postgres_url.rpartition(':')[2]}"
     store = PostgresDocuments(url)
-    assert "refuses table 'users': permission denied for table users" in await complaint(store)
+    assert "permission denied for table users" in await complaint(store)
     await store.aclose()
 
 
@@ -160,9 +159,9 @@ async def test_a_table_that_may_not_be_read(
 )
 def test_urls_that_are_none(url: str) -> None:
     if not url:
-        assert str(PostgresDocuments(url)._server) == "PostgreSQL at localhost:5432"
+        assert str(locate(url, "documents")).endswith(" localhost:5432")
         return
-    with pytest.raises(UsageError, match="cannot be read") as raised:
+    with pytest.raises(UsageError) as raised:
         PostgresDocuments(url)
     assert PASSWORD not in str(raised.value)
     assert "secret" not in str(raised.value)
@@ -207,7 +206,5 @@ async def test_a_long_key_can_be_written_beside_an_index(postgres_url: str) -> N
 
 
 def test_the_extra_is_named_when_it_is_missing() -> None:
-    script = "import sys; sys.modules['psycopg'] = None; import turnloom.adapters.postgres"
-    done = run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert "UsageError: PostgreSQL needs the package" in done.stderr
-    assert 'pip install "turnloom[postgres]"' in done.stderr
+    said = str(refused_without("psycopg", "turnloom.adapters.postgres"))
+    assert 'pip install "turnloom[postgres]"' in said

@@ -1,9 +1,8 @@
 """Texts cut at their joints."""
 
-import subprocess
-import sys
 from time import process_time
 
+from tests.support.missing import refused_without
 from turnloom.adapters.semantic_text_splitter import SemanticSplitter
 from turnloom.adapters.splintr import SplintrCounter
 from turnloom.assembly.logic.retrieval import Estimate
@@ -77,8 +76,7 @@ def test_how_it_cuts_is_in_its_name() -> None:
 
 
 def test_the_extra_is_named_when_it_is_missing() -> None:
-    name = "semantic_text_splitter"
-    script = f"import sys; sys.modules['{name}'] = None; import turnloom.adapters.{name}"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert "UsageError: Cutting texts needs the package" in done.stderr
-    assert 'pip install "turnloom[vectors]"' in done.stderr
+    said = str(
+        refused_without("semantic_text_splitter", "turnloom.adapters.semantic_text_splitter")
+    )
+    assert 'pip install "turnloom[vectors]"' in said

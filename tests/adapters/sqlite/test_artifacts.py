@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 from tests.adapters.sqlite.test_contracts import two_stores
+from tests.support.raising import raising
 from turnloom.adapters.sqlite import SqliteStore, queries
 from turnloom.board.ports import ArtifactStore
 from turnloom.board.service import rebuild
@@ -212,7 +213,7 @@ async def test_a_closed_store_refuses(tmp_path: Path) -> None:
         store.artifacts.summary(EVERYTHING, Reader(), NOON),
         store.artifacts.upcoming(NOON, 1),
     ):
-        with pytest.raises(UsageError, match="closed"):
+        with pytest.raises(UsageError):
             await call
 
 
@@ -220,6 +221,6 @@ async def test_a_file_that_is_no_database_is_said_so(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("these are my notes\n" * 500)
     store = SqliteStore(path, CODEC)
-    with pytest.raises(StoreUnavailable, match="not a database"):
+    with raising(StoreUnavailable, "notes.txt"):
         await store.artifacts.query(EVERYTHING, ANN, NOON)
     await store.aclose()

