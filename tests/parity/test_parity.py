@@ -40,13 +40,19 @@ from turnloom import (
 )
 from turnloom.adapters.inline import InlineScheduler
 from turnloom.adapters.memory import MemoryStore
-from turnloom.agents.spec import ProviderChoice
+from turnloom.agents.spec import ProviderChoice, Server
 from turnloom.app.loom import Asked
 from turnloom.board.spec import FilterConfig, TagFilter
 from turnloom.errors import UsageError
 from turnloom.kernel.models import Declared
 from turnloom.runtime.logic import codec
-from turnloom.testing import FakeClock, FakeEntropy, FakeEnvironment, LoopbackModel
+from turnloom.testing import (
+    FakeClock,
+    FakeEntropy,
+    FakeEnvironment,
+    FakeToolServer,
+    LoopbackModel,
+)
 from turnloom.variables.spec import BAKED_IN, BASE, Trigger, Variables
 from turnloom.variables.spec.triggers import Setting
 from turnloom.wiring import Settings
@@ -507,7 +513,25 @@ async def scheduler_of_the_app(folder: str) -> None:
         assert woken == [run.id]
 
 
+async def connection_of_the_app(folder: str) -> None:
+    declare_server(folder)
+    server, asked = FakeToolServer(), list[str]()
+
+    def connect(declared: Server, root: str) -> FakeToolServer:
+        asked.append(declared.name)
+        return server
+
+    async with Loom(store="memory", engine=quiet, connect=connect) as app:
+        await (await app.start(folder)).finished()
+    assert asked == ["mine"]
+
+
+def declare_server(folder: str) -> None:
+    Path(folder, "tools.yaml").write_text("mcp_servers: [{name: mine, command: [nothing]}]\n")
+
+
 APP: dict[str, Callable[[str], Any]] = {
+    "Loom.connect": connection_of_the_app,
     "Loom.clock": clock_of_the_app,
     "Loom.entropy": entropy_of_the_app,
     "Loom.environment": environment_of_the_app,

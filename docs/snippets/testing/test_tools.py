@@ -5,21 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from turnloom import Answer, Loom, ToolCall, ToolSchema
-from turnloom.adapters.inline import InlineScheduler
-from turnloom.adapters.memory import MemoryStore
-from turnloom.runtime.logic import codec
-from turnloom.runtime.service.driver import Driver, Stores
-from turnloom.runtime.service.runs import Runs, World
-from turnloom.testing import (
-    FakeClock,
-    FakeDocuments,
-    FakeEntropy,
-    FakeEnvironment,
-    FakeToolServer,
-    ScriptedEngine,
-)
-from turnloom.variables.service import ContextSource
-from turnloom.wiring import Folders
+from turnloom.testing import FakeToolServer, ScriptedEngine
 
 SNIPPETS = Path(__file__).parents[1]
 
@@ -48,27 +34,9 @@ async def monday(arguments: Mapping[str, Any]) -> str:
 
 
 async def test_the_calendar_is_asked() -> None:
-    calendar, store, clock = FakeToolServer(), MemoryStore(codec()), FakeClock()
+    calendar = FakeToolServer()
     calendar.add(ToolSchema("next_workday", "The next workday.", {"type": "object"}), monday)
-    world = World(
-        Stores(
-            store.log,
-            store.inbox,
-            store.claims,
-            store.snapshots,
-            store.artifacts,
-            store.beliefs,
-            store.results,
-        ),
-        clock,
-        FakeEntropy(),
-        FakeEnvironment(),
-        FakeDocuments(),
-        Folders(connect=lambda server, root: calendar),
-        InlineScheduler(clock),
-    )
-    run = await Runs(world).start(str(SNIPPETS / "Invoices"), user="ann", tenant="acme")
-    context = ContextSource(world.environment, world.documents)
-    await Driver(world.stores, (clock, world.entropy), world.definitions, context).drive(run)
+    async with Loom(store="memory", connect=lambda server, root: calendar) as app:
+        run = await app.start(str(SNIPPETS / "Invoices"))
+        assert (await run.finished()).kind == "run.finished"
     assert calendar.calls == [("next_workday", {"day": "2026-11-13"})]
-    assert (await store.log.read(run))[-1].kind == "run.finished"

@@ -25,10 +25,11 @@ if TYPE_CHECKING:
     from turnloom.log.spec import Event
     from turnloom.runtime.ports import Entropy, Scheduler, Store
     from turnloom.runtime.service.runs import Runs
-    from turnloom.runtime.spec import Loaded, StoredPlan, Summary
+    from turnloom.runtime.spec import Loaded, Summary
     from turnloom.variables.ports import DocumentStore, Environment
     from turnloom.variables.service import Index
     from turnloom.wiring import Parts
+    from turnloom.wiring.servers import Connect
 
 
 S = TypeVar("S", bound="BaseModel")
@@ -52,6 +53,7 @@ class Asked(TypedDict, total=False):
     clock: "Clock | None"
     entropy: "Entropy | None"
     environment: "Environment | None"
+    connect: "Connect | None"
 
 
 # What an object of a program's own is known by that stands in for a setting.
@@ -63,6 +65,7 @@ _KNOWN_BY = {
     "clock": "now",
     "entropy": "token",
     "environment": "get",
+    "connect": "__call__",
 }
 
 
@@ -76,6 +79,7 @@ class Loom:
     asks the models that are. With `strict=False`, a workflow whose context variables are invalid
     begins without them. `store`, `documents` and `engine` are named, or objects of your own; so are
     `scheduler`, `clock`, `entropy` and `environment`, in place of this process and the system's.
+    `connect` gives the server of tools for each that a folder declares, in place of a real one.
     Objects of your own are yours to close.
     """
 
@@ -212,14 +216,6 @@ class Loom:
     async def definition(self, run: str) -> "Loaded":
         """The workflow that a run is pinned to, with its engines and its scripted user."""
         return await self._open().definitions.restore((await self.log(run))[0].data)
-
-    async def plan(self, run: str) -> "StoredPlan | None":
-        """The plan that a run of a board or a flow is pinned to; a folder's run has none.
-
-        Raises:
-            UnknownRun: there is no such run.
-        """
-        return await self._open().runs.plan(run)
 
     async def explain(
         self,

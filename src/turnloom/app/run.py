@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from turnloom.flow.spec.outcomes import Outcome
     from turnloom.log.spec import Event
     from turnloom.runtime.service.runs import Runs
-    from turnloom.runtime.spec import Delivery, Delta
+    from turnloom.runtime.spec import Delivery, Delta, StoredPlan
 
 
 def _identity(user: str | None, tenant: str | None) -> Any:
@@ -63,7 +63,7 @@ class Run:
 
     def listening(self, listener: "Callable[[Delta], None]") -> "AbstractContextManager[None]":
         """Let a listener hear answers while they are made in this process, piece by piece."""
-        return self._runs.listening(self.id, listener)
+        return self._runs.following.listening(self.id, listener)
 
     async def cancel(self, *, by: str = "local", reason: str = "") -> bool:
         """End it now; whether it was still going.
@@ -72,6 +72,14 @@ class Run:
             UsageError: nobody drives it, and another program declares its board.
         """
         return await self._runs.cancel(self.id, by=by, reason=reason)
+
+    async def plan(self) -> "StoredPlan | None":
+        """The plan that a run of a board or a flow is pinned to; a folder's run has none.
+
+        Raises:
+            UnknownRun: there is no such run.
+        """
+        return await self._runs.plan(self.id)
 
     async def outcome(self) -> "Outcome":
         """What has become of a run of a flow, once it ends or waits for a person.

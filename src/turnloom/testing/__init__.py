@@ -9,6 +9,8 @@ from turnloom.testing.crashes import (
     CrashingEngine,
     CrashingInbox,
     CrashingLog,
+    CrashingScheduler,
+    CrashingStore,
     Fuse,
     Killed,
 )
@@ -40,6 +42,8 @@ __all__ = [
     "CrashingEngine",
     "CrashingInbox",
     "CrashingLog",
+    "CrashingScheduler",
+    "CrashingStore",
     "FakeClock",
     "FakeDocuments",
     "FakeEntropy",

@@ -1,9 +1,11 @@
 """Tools that end a driver at any point, as a kill would: before or after an append or an effect."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from turnloom.adapters.inline import InlineScheduler
 from turnloom.agents.spec import Answer, Callee, Engine, Task
 from turnloom.board.spec import Artifact, Consumption, FilterConfig, Page, Reader, Summary
 from turnloom.board.spec.index import Found
@@ -11,9 +13,9 @@ from turnloom.guards.ports import BeliefStore
 from turnloom.guards.spec import Belief, Observation, Pool
 from turnloom.kernel.contained import Interrupted
 from turnloom.kernel.values import Json
-from turnloom.log.ports import EventLog
+from turnloom.log.ports import Clock, EventLog
 from turnloom.log.spec import Event
-from turnloom.runtime.ports import Artifacts, Inbox
+from turnloom.runtime.ports import Artifacts, Drive, Inbox, Store
 from turnloom.runtime.spec import Message
 from turnloom.variables.spec import Context
 
@@ -69,6 +71,60 @@ class CrashingLog:
     ) -> Sequence[tuple[Event, Event]]:
         """The ends of runs."""
         return await self._log.ends(limit, run=run)
+
+
+class CrashingStore:
+    """A store whose program may be killed around each append, message and write to the board; its
+    other ports are as they are. It outlives its programs, so it is never closed here."""
+
+    def __init__(self, store: Store, fuse: Fuse) -> None:
+        self.log = CrashingLog(store.log, fuse)
+        self.inbox = CrashingInbox(store.inbox, fuse)
+        self.artifacts = CrashingArtifacts(store.artifacts, fuse)
+        self.claims = store.claims
+        self.snapshots = store.snapshots
+        self.beliefs = store.beliefs
+        self.results = store.results
+        self.plans = store.plans
+
+    async def aclose(self) -> None:
+        """Leave the store open."""
+
+
+class CrashingScheduler(InlineScheduler):
+    """Drives runs in this process until one of them is killed, and none from then on."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(clock)
+        self._died = asyncio.Event()
+
+    async def serve(self, drive: Drive, *, slots: int, limits: Mapping[str, int]) -> None:
+        """Drive what is woken, until cancelled."""
+
+        async def mortal(run: str) -> datetime | None:
+            try:
+                return await drive(run)
+            except Killed:
+                self._died.set()
+                return await asyncio.get_running_loop().create_future()
+
+        await super().serve(mortal, slots=slots, limits=limits)
+
+    async def outlives(self, script: Coroutine[Any, Any, object]) -> bool:
+        """Let a program do what it does, until that ends or it is killed; whether it lived.
+
+        Raises:
+            Exception: whatever the script raises.
+        """
+        acting, dying = asyncio.create_task(script), asyncio.create_task(self._died.wait())
+        await asyncio.wait({acting, dying}, return_when=asyncio.FIRST_COMPLETED)
+        is_dead = dying.done() or isinstance(acting.exception(), Killed)
+        for task in (acting, dying):
+            task.cancel()
+        await asyncio.wait({acting, dying})
+        if not is_dead:
+            acting.result()
+        return not is_dead
 
 
 class CrashingInbox:

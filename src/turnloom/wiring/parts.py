@@ -37,6 +37,7 @@ from turnloom.wiring.collections import Collections
 from turnloom.wiring.flows import Flows
 from turnloom.wiring.folders import Folders
 from turnloom.wiring.models import Models
+from turnloom.wiring.servers import Connect
 from turnloom.wiring.settings import Settings, settings
 
 # What a board may be called: it is part of the ids of its runs.
@@ -176,6 +177,7 @@ class Doors:
     clock: Clock | None = None
     entropy: Entropy | None = None
     environment: Environment | None = None
+    connect: Connect | None = None
 
 
 def assemble(asked: Mapping[str, Any], doors: Doors = Doors()) -> Parts:  # noqa: B008 - frozen
@@ -190,7 +192,12 @@ def assemble(asked: Mapping[str, Any], doors: Doors = Doors()) -> Parts:  # noqa
     boards, types = Boards(engine, collections.search, models), TypeRegistry()
     flows = Flows(engine, collections.search, models)
     folders = Folders(
-        engine, strict=chosen.strict, types=types, collections=collections, models=models
+        engine,
+        strict=chosen.strict,
+        connect=doors.connect,
+        types=types,
+        collections=collections,
+        models=models,
     )
     definitions = Definitions(folders, boards, flows, store.plans, models)
     stores = Stores(

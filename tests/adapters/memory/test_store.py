@@ -14,6 +14,7 @@ from turnloom.errors import RunBusy, UsageError
 from turnloom.flow.ports import Results
 from turnloom.guards.ports import BeliefStore
 from turnloom.log.ports import EventLog
+from turnloom.runtime.ports import Plans
 from turnloom.runtime.spec import Stop
 from turnloom.testing.contracts import (
     CODEC,
@@ -21,6 +22,7 @@ from turnloom.testing.contracts import (
     ClaimsContract,
     EventLogContract,
     InboxContract,
+    PlansContract,
     ResultsContract,
     SnapshotsContract,
     event,
@@ -50,6 +52,12 @@ class TestResults(ResultsContract):
     @asynccontextmanager
     async def fresh(self) -> AsyncGenerator[Results, None]:
         yield MemoryStore(CODEC).results
+
+
+class TestPlans(PlansContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[Plans, None]:
+        yield MemoryStore(CODEC).plans
 
 
 class TestClaims(ClaimsContract):

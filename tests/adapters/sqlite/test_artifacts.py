@@ -104,7 +104,7 @@ async def test_artifacts_stay_in_the_file_of_the_log(tmp_path: Path) -> None:
 
 
 # What is known of agents, and then what steps came to, came last.
-KNOWN = ("results",)
+KNOWN = ("results", "plans")
 LEARNED = ("beliefs", "observations", *KNOWN)
 
 
@@ -115,6 +115,7 @@ LEARNED = ("beliefs", "observations", *KNOWN)
         (2, ("consumptions", *LEARNED)),
         (3, LEARNED),
         (4, KNOWN),
+        (5, ("plans",)),
     ],
 )
 async def test_a_file_of_an_earlier_release_is_lifted(

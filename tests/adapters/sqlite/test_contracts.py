@@ -10,12 +10,14 @@ from turnloom.adapters.sqlite import SqliteStore
 from turnloom.flow.ports import Results
 from turnloom.guards.ports import BeliefStore
 from turnloom.log.ports import EventLog
+from turnloom.runtime.ports import Plans
 from turnloom.testing.contracts import (
     CODEC,
     BeliefStoreContract,
     ClaimsContract,
     EventLogContract,
     InboxContract,
+    PlansContract,
     ResultsContract,
     SnapshotsContract,
 )
@@ -84,6 +86,13 @@ class TestResults(ResultsContract):
     async def fresh(self) -> AsyncGenerator[Results, None]:
         async with two_stores() as (store, _):
             yield store.results
+
+
+class TestPlans(PlansContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[Plans, None]:
+        async with two_stores() as (store, _):
+            yield store.plans
 
 
 class TestClaims(ClaimsContract):

@@ -212,6 +212,9 @@ _BY_FACT: dict[type[Fact], Callable[[Any], str]] = {
         f"{_artifact(fact.artifact)} came from run {fact.artifact.run}"
     ),
     reaction.ArtifactsGiven: _given,
+    reaction.ArtifactForwarded: lambda fact: (
+        f"{fact.artifact} was handed to the run that collects for {fact.subscription}"
+    ),
     reaction.RunOpened: lambda fact: f"run {fact.run} got {listed(fact.artifacts)}",
     reaction.JoinExpired: lambda fact: (
         f"{listed(fact.artifacts)} waited too long for others, for {fact.subscription}"

@@ -165,20 +165,6 @@ class Reacting:
             return (self.collects,)
         return self.plan.by_type.get(type, ())
 
-    def given(self, state: RunState, turn: int) -> Given:
-        """The artifacts that an open turn is about."""
-        tray: Tray = state.progress
-        work = tray.working[turn]
-        inputs = tuple(tray.held[id] for id in work.artifacts)
-        return Given(inputs, work.subscription, work.root, state.correlation, work.publish)
-
-    def selected(self, state: RunState, turn: int) -> Sequence[str]:
-        """The categories in which a guard chose the agent of an open turn for its artifacts."""
-        tray: Tray = state.progress
-        work = tray.working[turn]
-        chosen = (tray.chosen.get(id, ("", "")) for id in work.artifacts)
-        return [category for agent, category in chosen if agent == work.agent]
-
     def decide(self, state: RunState) -> Action | None:
         """What is to be judged, who is to be given what, and what others collect."""
         end = stopped(state)
@@ -261,15 +247,6 @@ class Reacting:
             *self._closed(tray, now),
         ]
 
-    def expiring(
-        self, state: RunState, subscription: Subscription, now: datetime
-    ) -> Iterator[tuple[str, Fact]]:
-        """What has waited too long by when one more artifact comes for a subscription."""
-        tray: Tray = state.progress
-        pending = tray.pending.get(subscription.id)
-        for key, ids in gates.outdated(pending, subscription, now, 1) if pending else ():
-            yield self._expiration(subscription, key, ids)
-
     def _openings(self, tray: Tray, now: datetime) -> Iterator[tuple[str, Fact]]:
         for later in tray.later:
             if later.opens <= now:
@@ -279,12 +256,7 @@ class Reacting:
     def _expired(self, tray: Tray, now: datetime) -> Iterator[tuple[str, Fact]]:
         for subscription, pending in self._pending(tray):
             for key, ids in gates.outdated(pending, subscription, now):
-                yield self._expiration(subscription, key, ids)
-
-    def _expiration(
-        self, subscription: Subscription, key: str, ids: tuple[str, ...]
-    ) -> tuple[str, Fact]:
-        return f"join/{subscription.id}/{ids[0]}", JoinExpired(subscription.id, key, ids)
+                yield _expiration(subscription, key, ids)
 
     def _closed(self, tray: Tray, now: datetime) -> Iterator[tuple[str, Fact]]:
         for subscription, pending in self._pending(tray):
@@ -397,6 +369,36 @@ class Reacting:
         """At rest, no turn follows from an earlier publish."""
         if not fact.waiting_for:
             tray.counts = {}
+
+
+def given(state: RunState, turn: int) -> Given:
+    """What an open turn of a board's run is about."""
+    tray: Tray = state.progress
+    work = tray.working[turn]
+    inputs = tuple(tray.held[id] for id in work.artifacts)
+    return Given(inputs, work.subscription, work.root, state.correlation, work.publish)
+
+
+def selected(state: RunState, turn: int) -> Sequence[str]:
+    """The categories in which a guard chose the agent of an open turn for its artifacts."""
+    tray: Tray = state.progress
+    work = tray.working[turn]
+    chosen = (tray.chosen.get(id, ("", "")) for id in work.artifacts)
+    return [category for agent, category in chosen if agent == work.agent]
+
+
+def expiring(
+    state: RunState, subscription: Subscription, now: datetime
+) -> Iterator[tuple[str, Fact]]:
+    """What has waited too long by when one more artifact comes for a subscription."""
+    tray: Tray = state.progress
+    pending = tray.pending.get(subscription.id)
+    for key, ids in gates.outdated(pending, subscription, now, 1) if pending else ():
+        yield _expiration(subscription, key, ids)
+
+
+def _expiration(subscription: Subscription, key: str, ids: tuple[str, ...]) -> tuple[str, Fact]:
+    return f"join/{subscription.id}/{ids[0]}", JoinExpired(subscription.id, key, ids)
 
 
 # What comes to a run from outside, or with time.

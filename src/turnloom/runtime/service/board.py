@@ -17,7 +17,7 @@ from turnloom.kernel.digests import digest
 from turnloom.kernel.values import as_data
 from turnloom.log.spec import Fact
 from turnloom.reaction.events import ArtifactForwarded, RunOpened
-from turnloom.reaction.logic.reacting import Reacting
+from turnloom.reaction.logic.reacting import Reacting, given, selected
 from turnloom.runs.actions import Action, Forward, Judge, OpenRun, Work
 from turnloom.runs.brief import UNSETTLED, Choice, Contexts, Settlement, Sinks, TurnOutcome
 from turnloom.runtime.service.judging import offer
@@ -93,7 +93,7 @@ class ReactionBrief:
         self._live = live
         self._journal = live.journal
         self._form = form
-        self._given = form.given(live.journal.state, work.turn)
+        self._given = given(live.journal.state, work.turn)
         self.inputs: tuple[Artifact, ...] = self._given.inputs
         self.correlation = self._given.correlation
 
@@ -119,7 +119,7 @@ class ReactionBrief:
         selection = self._live.selections.own
         if selection is None:
             return None
-        categories = self._form.selected(self._journal.state, self.turn)
+        categories = selected(self._journal.state, self.turn)
         return Choice(selection, categories, self.agent)
 
     def contexts(self, agent: Contexts) -> Sequence[Chosen | Assembly | None]:

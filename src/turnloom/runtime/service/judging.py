@@ -13,7 +13,7 @@ from turnloom.kernel.contained import named
 from turnloom.kernel.values import canonical, said
 from turnloom.reaction.events import ArtifactOffered, Verdict
 from turnloom.reaction.logic.judging import FORWARDED, LATER, NOT_CHOSEN, TAKEN, judge
-from turnloom.reaction.logic.reacting import Reacting
+from turnloom.reaction.logic.reacting import Reacting, expiring
 from turnloom.reaction.spec import Subscription
 from turnloom.reaction.spec.tray import Tray
 from turnloom.runs.actions import Judge
@@ -46,7 +46,7 @@ async def offer(
     for verdict in to:
         if verdict.verdict == TAKEN:
             subscription = workflow.plan.subscription(verdict.subscription)
-            for id, fact in [*workflow.expiring(journal.state, subscription, now)]:
+            for id, fact in [*expiring(journal.state, subscription, now)]:
                 journal.record(id, fact, actor="clock")
     id = f"offer/{artifact.id}/{asked.only}" if asked.only else f"offer/{artifact.id}"
     journal.record(id, ArtifactOffered(artifact.id, now, tuple(to)))

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractContextManager, aclosing
+from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -36,7 +36,6 @@ from turnloom.runtime.service.pinning import plan_of
 from turnloom.runtime.service.posting import Posting
 from turnloom.runtime.spec import (
     Delivery,
-    Delta,
     Identity,
     Loaded,
     Reply,
@@ -64,15 +63,15 @@ class World:
 
 
 class Runs:
-    """All runs of a store."""
+    """All runs of a store; `following` are those who follow them in this process."""
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._context = ContextSource(world.environment, world.documents)
         self._posting = Posting(world.stores.artifacts)
         watch = self._posting.watch
-        self._following = Following(world.stores.log)
-        listeners = Listeners(self._following.spread, watch, self._posting)
+        self.following = Following(world.stores.log)
+        listeners = Listeners(self.following.spread, watch, self._posting)
         chance = (world.clock, world.entropy)
         self._driver = Driver(world.stores, chance, world.definitions, self._context, listeners)
         declares = world.definitions.declares
@@ -86,23 +85,23 @@ class Runs:
                 group.create_task(self._mailing.watch())
         finally:
             self._posting.stop()
-            self._following.stop()
+            self.following.stop()
 
     async def _drive(self, run: str) -> datetime | None:
         """Drive a run; trouble reaches whoever follows it, and only them."""
-        self._following.begin(run)
+        self.following.begin(run)
         is_told = self._posting.attends(run)
         try:
             with self._posting.busy(run, self._driver):
                 live = await self._driver.drive(run)
-            self._following.rest(run, live.journal.state)
+            self.following.rest(run, live.journal.state)
             return due(live.journal.workflow, live.journal.state)
         except RunBusy:
             return self._world.clock.now() + RETRY
         except Exception as error:  # noqa: BLE001 - told to whoever follows the run
-            self._following.tell(run, error, aloud=not is_told)
+            self.following.tell(run, error, aloud=not is_told)
         finally:
-            self._following.end(run)
+            self.following.end(run)
         return None
 
     def board(self, name: str, load: Callable[[], Loaded], *, user: str, tenant: str) -> BoardRuns:
@@ -155,7 +154,7 @@ class Runs:
         """
         if await self._world.scheduler.status(run) not in ("queued", "driving"):
             return None
-        return await self._following.rested(run)
+        return await self.following.rested(run)
 
     async def definition(self, run: str) -> Loaded:
         """The workflow that a run is pinned to."""
@@ -190,15 +189,9 @@ class Runs:
             TurnloomError: the run cannot be driven here, as when the disk is full.
         """
         await self._ends(run)
-        async with aclosing(self._following.events(run, after)) as events:
+        async with aclosing(self.following.events(run, after)) as events:
             async for event in events:
                 yield event
-
-    def listening(
-        self, run: str, listener: Callable[[Delta], None]
-    ) -> AbstractContextManager[None]:
-        """Let a listener hear answers of the run while they are made here; beside the log."""
-        return self._following.listening(run, listener)
 
     async def question(self, run: str, who: Identity = ANYBODY) -> Question | None:
         """What a run asks and waits for, if it does.
