@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import grimp
 
 from gates.measure import measure, python_files
+from gates.walks import Walk, walks
 
 
 @dataclass(frozen=True)
@@ -100,8 +102,17 @@ def show(*trees: Tree) -> None:
         print(f"{name:30}" + "".join(f"{column[name]:>12}" for column in columns))
 
 
+def show_walks(found: Sequence[Walk]) -> None:
+    """Print how far one walks through the code to follow the smallest runs."""
+    print(f"\n{'functions / modules / switches':40}{'now':>18}{'aim':>18}")
+    for walk in found:
+        now = f"{walk.functions} / {walk.modules} / {walk.switches}"
+        print(f"{walk.name:40}{now:>18}{walk.aim:>18}")
+
+
 if __name__ == "__main__":
     show(
         Tree("turnloom", locate("turnloom"), Path("tests")),
         Tree("starlette", locate("starlette"), None),
     )
+    show_walks(walks())

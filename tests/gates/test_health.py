@@ -4,6 +4,7 @@ import pytest
 
 from gates import health
 from gates.measure import measure
+from gates.walks import walks
 from tests.gates.conftest import Tree
 
 # A ring of three modules, a handler that says nothing, and a test with a mock beside one without.
@@ -50,3 +51,14 @@ def test_functions_and_habits_are_measured(tmp_path: Path) -> None:
     module = measure(path)
     assert [(item.lines, item.parameters) for item in module.functions] == [(3, 2)]
     assert (module.nested_imports, module.ignores, module.lines) == ([3], [2], 4)
+
+
+def test_the_walks_of_the_smallest_runs_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    found = walks()
+    assert [walk.name.partition(" ")[0] for walk in found] == ["a", "board:", "flow:", "explain"]
+    for walk in found:
+        assert 10 < walk.modules < walk.functions
+        assert walk.switches > walk.modules
+    health.show_walks(found)
+    rows = capsys.readouterr().out.splitlines()[2:]
+    assert [row.split()[-5:] for row in rows] == [walk.aim.split() for walk in found]
