@@ -209,6 +209,10 @@ class CrashingArtifacts:
         """Who took what."""
         return await self._artifacts.consumptions(ids)
 
+    async def aclose(self) -> None:
+        """Close what is behind it."""
+        await self._artifacts.aclose()
+
 
 class CrashingBeliefs:
     """Beliefs whose user may be killed before and after outcomes are added."""
