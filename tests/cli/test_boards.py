@@ -6,8 +6,7 @@ from typing import Any
 
 from tests.cli.conftest import Call
 from tests.explain.shop import Order, Parcel, Payment
-from turnloom import Answer, Loom, Task, ToolCall, use_ui_tool
-from turnloom.app import Board
+from turnloom import Answer, Board, Loom, Task, ToolCall, use_ui_tool
 
 PATIENCE = 20.0
 

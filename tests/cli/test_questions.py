@@ -129,7 +129,6 @@ def test_a_person_picks_who_speaks(sit: Sit, turnloom: Call, tmp_path: Path) -> 
 def test_a_question_expires_at_the_prompt(sit: Sit, turnloom: Call, tmp_path: Path) -> None:
     write_folder(tmp_path, asking(VERDICT, timeout=1.5), "Asks")
     seat = sit("run", "Asks", NO_COLOR="1")
-    seat.until("you> ")
     came = seat.until("Thank you.")
     assert "ask → failed: QuestionExpired: " in came and seat.end() == 0
     turnloom("answer", "last", "accepted", code=1)

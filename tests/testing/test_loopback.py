@@ -27,18 +27,22 @@ CALLING = Answer(
 )
 
 
-def client(model: LoopbackModel) -> openai.AsyncOpenAI:
-    return openai.AsyncOpenAI(base_url=model.url, api_key="key", timeout=1, max_retries=0)
+def client(model: LoopbackModel, patience: float = 60) -> openai.AsyncOpenAI:
+    return openai.AsyncOpenAI(base_url=model.url, api_key="key", timeout=patience, max_retries=0)
 
 
-async def ask(model: LoopbackModel, **more: object) -> openai.types.chat.ChatCompletion:
-    async with client(model) as asking:
+async def ask(
+    model: LoopbackModel, patience: float = 60, **more: object
+) -> openai.types.chat.ChatCompletion:
+    async with client(model, patience) as asking:
         asked = {"model": "any", "messages": HELLO} | more
         return await asking.chat.completions.create(**asked)
 
 
-async def stream(model: LoopbackModel) -> list[openai.types.chat.ChatCompletionChunk]:
-    async with client(model) as asking:
+async def stream(
+    model: LoopbackModel, patience: float = 60
+) -> list[openai.types.chat.ChatCompletionChunk]:
+    async with client(model, patience) as asking:
         chunks = await asking.chat.completions.create(
             model="any", messages=HELLO, stream=True, stream_options={"include_usage": True}
         )
@@ -137,7 +141,7 @@ async def test_an_answer_does_not_come_whole(
 ) -> None:
     async with LoopbackModel([line]) as model:
         with pytest.raises(error):
-            await way(model)
+            await way(model, 0.5 if isinstance(line, Stalled) else 60)
         if isinstance(line, Stalled):
             await until(lambda: model.abandoned == 1)
 

@@ -12,7 +12,7 @@ from turnloom.log.logic import Codec
 from turnloom.log.spec import Event, Fact
 
 # How many seconds a suite waits for something that must happen.
-PATIENCE = 30.0
+PATIENCE = 60.0
 BEGINNING = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 
 
