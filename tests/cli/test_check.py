@@ -117,7 +117,7 @@ def test_sarif_has_a_result_per_problem(turnloom: Call, tmp_path: Path) -> None:
     assert found["version"] == "2.1.0" and "sarif-schema-2.1.0" in found["$schema"]
     (run,) = found["runs"]
     driver = run["tool"]["driver"]
-    assert driver["name"] == "Loom" and driver["version"] == metadata.version("turnloom")
+    assert driver["name"] == "Turnloom" and driver["version"] == metadata.version("turnloom")
     rules = [rule["id"] for rule in driver["rules"]]
     assert rules == sorted({each["code"] for each in problems})
     for problem, result in zip(problems, run["results"], strict=True):

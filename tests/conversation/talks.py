@@ -9,7 +9,6 @@ from textwrap import dedent
 
 from turnloom.adapters.files import restore_folder
 from turnloom.agents.events import AgentText, TurnFinished, TurnStarted, UserText
-from turnloom.agents.spec import Ask, Decision, Finish, TakeTurn
 from turnloom.conversation.events import RouteDecided
 from turnloom.conversation.logic.checking import check
 from turnloom.conversation.logic.routing import Conversing
@@ -17,6 +16,7 @@ from turnloom.conversation.spec import Conversation
 from turnloom.errors import Diagnostic
 from turnloom.kernel.values import Json
 from turnloom.log.spec import Event, Fact
+from turnloom.runs.actions import Action, Ask, Begin, Finish
 from turnloom.runtime.logic import derive, evolve, fresh
 from turnloom.variables.events import ContextLoaded, ContextSuppressed, Loaded
 
@@ -32,7 +32,7 @@ def examine(files: Mapping[str, str]) -> tuple[Conversation | None, list[Diagnos
     return conversation, sorted([*problems, *found])
 
 
-def first_decision(conversation: Conversation) -> Decision | None:
+def first_decision(conversation: Conversation) -> Action | None:
     """What comes first of all."""
     workflow = Conversing(conversation)
     return workflow.decide(fresh("r", workflow))
@@ -69,10 +69,11 @@ class Talk:
 
     def route(self) -> RouteDecided:
         """The route that is decided now, on record."""
-        decision = self.workflow.decide(self.state)
-        ((_, route),) = decision.facts
+        action = self.workflow.decide(self.state)
+        assert action is not None
+        ((_, route),) = action.facts
         assert isinstance(route, RouteDecided)
-        assert to(decision) == route.target
+        assert to(action) == route.target
         self.record(route)
         return route
 
@@ -94,10 +95,10 @@ class Talk:
         return self.route()
 
 
-def to(decision: Decision) -> str:
-    """Whom a decision gives the turn."""
-    match decision:
-        case TakeTurn(agent=agent):
+def to(action: Action) -> str:
+    """Whom an action gives the turn."""
+    match action:
+        case Begin(opens=((_, TurnStarted(agent=agent)),)):
             return agent
         case Ask():
             return "user"

@@ -319,7 +319,9 @@ async def test_hooks_learn_how_a_run_ended(app: Loom) -> None:
     looping.with_engines(Clerk(lambda task: Order())).prevent_self_trigger(False)
     payment = await board.publish(Payment())
     await gate.holds(1)
+    assert payment.run is not None
     await board.cancel(payment.run)
+    await app.run(payment.run).finished()
     await board.publish(Order())
     assert len(await failures(board)) == 1
     assert notes.marks == ["after_chat cancelled", "after_chat failed"]

@@ -21,7 +21,7 @@ def sarif(problems: Sequence[Diagnostic], version: str) -> dict[str, Any]:
     levels = {problem.code: _level(problem) for problem in problems}
     codes = sorted(levels)
     rules = [{"id": code, "defaultConfiguration": {"level": levels[code]}} for code in codes]
-    driver = {"name": "Loom", "version": version, "rules": rules}
+    driver = {"name": "Turnloom", "version": version, "rules": rules}
     results = [_result(problem, codes.index(problem.code)) for problem in problems]
     run = {"tool": {"driver": driver}, "results": results}
     return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}

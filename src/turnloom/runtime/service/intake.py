@@ -21,12 +21,14 @@ from turnloom.variables.events import TimerExpired
 async def take_in(journal: Journal, inbox: Inbox, artifacts: Artifacts) -> None:
     """Record what was sent to a run; an answer that comes when its time is over comes too late."""
     expire(journal)
-    for id, message in await inbox.pending(journal.state.run):
+    pending = await inbox.pending(journal.state.run)
+    for id, message in pending:
         if isinstance(message, Publish) and (why := await _refusal(artifacts, message)):
             journal.record(id, ArtifactRefused(message.artifact.id, why))
         else:
             put_on_record(journal, id, message)
-    await journal.commit()
+    if pending:
+        await journal.commit()
 
 
 async def _refusal(artifacts: Artifacts, message: Publish) -> str:

@@ -32,6 +32,9 @@ NOTHING_SECRET = Secrets({})
 # How many characters of a value the program's log shows, unless its definition says.
 PREVIEW = 80
 
+# What stands in the id of an event between its cause and what follows from that.
+FOLLOWS = ">"
+
 log = logging.getLogger("turnloom.context")
 
 
@@ -142,7 +145,7 @@ class Journal:
 
     def _follow(self, cause: Event, change: Change, follower: str) -> Event:
         writer = change.timer if isinstance(change, TimerSet) else change.writer
-        return self._add(f"{cause.id}>{follower}", change, writer, cause.seq)
+        return self._add(f"{cause.id}{FOLLOWS}{follower}", change, writer, cause.seq)
 
     async def settle(self) -> None:
         """Ask functions about what was recorded since they were asked last."""
@@ -269,7 +272,8 @@ class Journal:
         """Fold events that somebody else stored."""
         for event in events:
             evolve(self.workflow, self.state, event)
-            self._cause = event.seq
+            if FOLLOWS not in event.id:
+                self._cause = event.seq
             self._last = event.kind
         for name in {name for name, _ in self.objects}:
             self._forget(name)

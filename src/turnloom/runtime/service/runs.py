@@ -175,6 +175,7 @@ class Runs:
         first, last = await self._ends(run)
         if last.kind not in ENDS:
             await self._check_free(run)
+            self.following.begin(run)
             await self._world.scheduler.wake(run, tenant=first.data.tenant)
 
     async def _check_free(self, run: str) -> None:
