@@ -95,7 +95,9 @@ class Call:
         try:
             in_time = await _ended(going, self._caller.timeout)
         finally:
-            if not going.done():
+            if going.done():
+                _retrieve(going)
+            else:
                 await _stop(going)
         if not in_time:
             raise TimeoutError(f"It took over {self._caller.timeout:g} s.")
@@ -237,9 +239,15 @@ async def _ended(going: "asyncio.Task[Any]", seconds: float | None) -> bool:
 
 async def _stop(going: "asyncio.Task[Any]") -> None:
     """Have a task end; one that does not heed it is left alone, and how it ends is not missed."""
-    going.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+    going.add_done_callback(_retrieve)
     going.cancel()
     await _ended(going, GRACE)
+
+
+def _retrieve(ended: "asyncio.Task[Any]") -> None:
+    """Look at how a task ended, which the loop would otherwise complain about."""
+    if not ended.cancelled():
+        ended.exception()
 
 
 def _held(journal: Journal, shown: Mapping[str, Json]) -> Held:
