@@ -21,8 +21,11 @@ from turnloom.errors import InvalidArtifact
 def together(visibilities: Iterable[Visibility]) -> Audience:
     """The visibility of what is made of things with these, in as few as say it: whoever all of them
     admit may see it, and nothing stands for everybody."""
+    narrow = {each for each in visibilities if each != Public()}
+    if not narrow:
+        return ()
     found: list[Visibility] = []
-    for each in sorted(set(visibilities), key=write_visibility):
+    for each in sorted(narrow, key=write_visibility):
         for place, other in enumerate(found):
             try:
                 found[place] = combine((other, each))

@@ -4,11 +4,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
-from typing import Any
+from typing import Any, overload
 
 import msgspec
 
-from turnloom.assembly.logic.items import Item, described, with_payload
+from turnloom.assembly.logic.items import Item, described
 from turnloom.assembly.logic.labels import together
 from turnloom.board.spec import Artifact, Audience
 from turnloom.kernel.values import Json, as_array, as_object
@@ -19,12 +19,33 @@ Path = tuple[str, ...]
 Leaf = tuple[Path, bytes]
 
 
-class Witnessed(list[Artifact]):
+class Witnessed(Sequence[Artifact]):
     """Artifacts as they were when they were given out, whatever becomes of those."""
+
+    def __init__(self) -> None:
+        self._noted: list[tuple[Artifact, bytes]] = []
 
     def note(self, artifacts: Iterable[Artifact]) -> None:
         """Take notice of artifacts that are given out."""
-        self.extend(with_payload(each, each.payload) for each in artifacts)
+        self._noted += [(each, msgspec.json.encode(each.payload)) for each in artifacts]
+
+    def __len__(self) -> int:
+        return len(self._noted)
+
+    @overload
+    def __getitem__(self, place: int) -> Artifact: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[Artifact]: ...
+
+    def __getitem__(self, place: int | slice) -> Artifact | list[Artifact]:
+        if isinstance(place, slice):
+            return [_as_noted(*each) for each in self._noted[place]]
+        return _as_noted(*self._noted[place])
+
+
+def _as_noted(artifact: Artifact, payload: bytes) -> Artifact:
+    return msgspec.structs.replace(artifact, payload=msgspec.json.decode(payload))
 
 
 class Known:

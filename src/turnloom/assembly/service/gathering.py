@@ -1,16 +1,19 @@
 """Gathering: a provider is asked for a turn, and the fallback in its place when it fails."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import anyio
 
-from turnloom.assembly.events import ProviderFailed
+from turnloom.assembly.events import ProviderCall, ProviderFailed
 from turnloom.assembly.logic.descriptions import name_of
 from turnloom.assembly.logic.gathered import Gathered, check_given, shown_inputs
-from turnloom.assembly.logic.items import with_payload
+from turnloom.assembly.logic.items import Item, described, with_payload
+from turnloom.assembly.logic.labels import together
 from turnloom.assembly.logic.slices import Settled
+from turnloom.assembly.service.providers.correlation import DefaultCorrelationProvider
 from turnloom.assembly.service.trail import HERE, Place, Trail, ask
 from turnloom.assembly.spec import Chosen, ContextProvider, ContextRequest
 from turnloom.board.spec import Artifact
@@ -30,6 +33,10 @@ async def gather(
     Raises:
         ContextUnavailable: neither gave a slice.
     """
+    if type(chosen.provider) is DefaultCorrelationProvider:
+        gathered = await _gather_own(chosen, chosen.provider, request)
+        if gathered is not None:
+            return gathered
     trail = Trail(request.inputs, witnessed)
     token = HERE.set(Place(trail))
     try:
@@ -37,6 +44,26 @@ async def gather(
     finally:
         HERE.reset(token)
     return _gathered(request, given, trail)
+
+
+async def _gather_own(
+    chosen: Chosen, provider: DefaultCorrelationProvider, request: ContextRequest
+) -> Gathered | None:
+    """What our own default provider gives: artifacts as the board has them, so there is nothing to
+    check or compare. Nothing where it fails; it is asked once more then, as others are."""
+    name, begun = chosen.name or name_of(provider), anyio.current_time()
+    try:
+        async with asyncio.timeout(chosen.timeout):
+            found = await provider.find(request)
+    except Exception:  # noqa: BLE001 - asked again, where failures are told
+        return None
+    items = tuple(
+        Item(described(each), name, each.id, (), together((each.visibility,))) for each in found
+    )
+    micros = round((anyio.current_time() - begun) * 1_000_000)
+    calls = (ProviderCall(name, len(items), micros),)
+    turn, agent = request.ctx.turn, request.agent.name
+    return Gathered(turn, agent, name, items, calls, {}, None, False, ())
 
 
 class Given(NamedTuple):

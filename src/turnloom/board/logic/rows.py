@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
+from msgspec.structs import force_setattr
 
 from turnloom.board.logic.seeing import ALWAYS, opening
 from turnloom.board.logic.terms import terms_of
@@ -68,7 +69,9 @@ def read_artifact(visibility: Visibility, data: str) -> Artifact:
         InvalidArtifact: the text holds no artifact.
     """
     try:
-        return msgspec.structs.replace(_decode_rest(data), visibility=visibility)
+        artifact = _decode_rest(data)
+        force_setattr(artifact, "visibility", visibility)  # it was made just now, for this reader
+        return artifact
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise InvalidArtifact(f"An artifact in the store cannot be read: {error}.") from error
 
@@ -93,7 +96,8 @@ def _row(artifact: Artifact) -> Row:
         rest = {name: getattr(artifact, name) for name in artifact.__struct_fields__}
         del rest["visibility"]
         data = _encode_plainly(rest).decode()
-        kept = msgspec.structs.replace(_decode_rest(data), visibility=read_visibility(visibility))
+        kept = _decode_rest(data)
+        force_setattr(kept, "visibility", read_visibility(visibility))
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise InvalidArtifact(f"Artifact {artifact.id!r} cannot be written: {error}.") from error
     if kept != artifact:

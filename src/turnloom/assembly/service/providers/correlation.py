@@ -1,7 +1,7 @@
 """The default: what belongs to the run."""
 
 from turnloom.assembly.logic.items import described
-from turnloom.assembly.service.providers.reading import check_count, read_last
+from turnloom.assembly.service.providers.reading import check_count, read
 from turnloom.assembly.service.trail import traced
 from turnloom.assembly.spec import ContextRequest, ContextSlice
 from turnloom.board.spec import Artifact, FilterConfig
@@ -18,13 +18,15 @@ class DefaultCorrelationProvider:
     @traced
     async def __call__(self, request: ContextRequest) -> ContextSlice:
         """The slice for this request."""
+        return ContextSlice([described(each) for each in await self.find(request)])
+
+    async def find(self, request: ContextRequest) -> list[Artifact]:
+        """The artifacts that it shows for this request, each as it is."""
         ids = (request.correlation_id, *(each.correlation_id for each in request.inputs))
         found: list[Artifact] = []
         for id in dict.fromkeys(ids):
             if id is not None:
-                found += await read_last(
-                    request, FilterConfig(correlation_id=id, limit=self._limit)
-                )
+                newest = FilterConfig(correlation_id=id, limit=self._limit, order="-created_at")
+                found += (await read(request, newest))[::-1]
         found.sort(key=lambda each: each.created_at)
-        last = found if self._limit is None else found[-self._limit :]
-        return ContextSlice([described(each) for each in last])
+        return found if self._limit is None else found[-self._limit :]
