@@ -68,3 +68,25 @@ async def test_what_is_cancelled_without_its_code_says_that_nothing_was_made_up_
         end = (await app.log(run))[-1]
     assert end.kind == "run.cancelled"
     assert end.data.reason.startswith("enough") and end.data.reason != "enough"
+
+
+async def test_plans_are_no_runs(store: str) -> None:
+    """As many runs are listed as are asked for, and the last of them is the one begun last."""
+    begun = [await parked(store), await parked(store)]
+    async with Loom(store=store) as app:
+        assert [each.run for each in await app.runs(2)] == begun[::-1]
+        assert [each.run for each in await app.runs()] == begun[::-1]
+        (last,) = await app.runs(1)
+        plan = await app.run(last.run).plan()
+    assert last.run == begun[-1]
+    assert plan is not None and plan.name == "pinned" and '"book"' in plan.text
+
+
+async def test_a_changed_plan_is_kept_beside_the_one_before(store: str) -> None:
+    first = await parked(store)
+    async with Loom(store=store) as app:
+        second = (await app.run(asking("post"))).run_id
+        plans = [await app.run(each).plan() for each in (first, second)]
+        assert len(await app.runs(3)) == 2
+    assert plans[0] is not None and plans[1] is not None
+    assert '"pay"' in plans[0].text and '"post"' in plans[1].text
