@@ -150,7 +150,7 @@ async def test_files_that_are_none_of_ours_are_left_alone(tmp_path: Path) -> Non
         file.execute(f"PRAGMA user_version = {queries.VERSION + 1}")
     (tmp_path / "folder.db").mkdir()
     (tmp_path / "file").write_text("")
-    before = (tmp_path / "notes.db").read_bytes()
+    before = [(tmp_path / name).read_bytes() for name in ("notes.db", "other.db")]
     for name in ("notes.db", "other.db", "later.db", "folder.db", "file/x.db"):
         search = collection(tmp_path / name)
         with raising(CollectionUnavailable, name.partition("/")[0]):
@@ -158,7 +158,7 @@ async def test_files_that_are_none_of_ours_are_left_alone(tmp_path: Path) -> Non
         if name != "file/x.db":
             with raising(CollectionUnavailable, name):
                 await search.search("x")
-    assert (tmp_path / "notes.db").read_bytes() == before
+    assert [(tmp_path / name).read_bytes() for name in ("notes.db", "other.db")] == before
 
 
 async def test_a_file_of_an_earlier_release_is_brought_up_to_date(tmp_path: Path) -> None:

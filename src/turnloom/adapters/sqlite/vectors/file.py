@@ -50,6 +50,7 @@ class File:
         """
         self._make_folder()
         with self._translated(), closing(self._connect()) as connection:
+            self._found(connection)  # a file of another program stays as it is
             self._use_wal(connection)
             connection.execute(queries.BEGIN_WRITING)
             self._make(connection)

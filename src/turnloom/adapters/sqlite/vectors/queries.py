@@ -8,7 +8,7 @@ listed here knows a part of what is here.
 """
 
 # Marks a file as ours ("WVEC"), and tells which schema it holds.
-APPLICATION = 0x57564543
+APPLICATION = 0x4C564543
 VERSION = 2
 
 # What the second schema added.
