@@ -73,6 +73,18 @@ async def test_an_incomplete_batch_is_taken_when_the_board_closes(app: Loom, boa
     assert closed.subscription == "clerk#1" and closed.reason
 
 
+@pytest.mark.parametrize("batch", [Batch(3), Batch(3, MINUTE)])
+async def test_what_was_published_right_before_the_board_closes_is_taken(
+    board: Board, batch: Batch
+) -> None:
+    clerk = Clerk(lambda task: Receipt(total=len(task.inputs)))
+    board.agent("clerk").consumes(Order, batch=batch).publishes(Receipt).with_engines(clerk)
+    await board.publish(Order(item="a"))
+    await board.publish(Order(item="b"))
+    await board.close(SOON)
+    assert clerk.given == [["a", "b"]]
+
+
 async def test_a_board_closes_with_nothing_left_to_take(app: Loom, board: Board) -> None:
     clerk = Clerk()
     board.agent("clerk").consumes(Order, batch=Batch(1)).with_engines(clerk)

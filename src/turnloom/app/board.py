@@ -247,7 +247,7 @@ class Board(Readable):
         """
         if not self._closed:
             self._go()
-            await self._runs.close()
+            await self._runs.close(timeout)
             self._closed = True
         await self.run_until_idle(timeout)
 

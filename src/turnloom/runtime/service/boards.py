@@ -100,6 +100,7 @@ class BoardRuns:
         self._tenant = tenant
         self._correlations = Correlations(name, place.log)
         self._pinned: set[str] = set()
+        self._collectors: set[str] = set()
         self._in_turn = asyncio.Lock()
 
     async def publish(self, what: Publication, correlation: str | None, id: str | None) -> Artifact:
@@ -181,8 +182,13 @@ class BoardRuns:
             self._place.starter.adopt(live)
         await self._wake(opening.run)
 
-    async def close(self) -> None:
-        """Let every batch be taken as it is."""
+    async def close(self, seconds: float | None) -> None:
+        """Let every batch be taken as it is, once all that was published has come to it.
+
+        Raises:
+            TimeoutError: that takes longer than so many seconds.
+        """
+        await self.activity.until(self._is_collected, seconds)
         workflow = _reacting(self._load())
         for member in workflow.plan.members.values():
             for each in member.subscriptions:
@@ -191,6 +197,10 @@ class BoardRuns:
                     self._want(run)
                     id = f"close/{self._place.entropy.token()}"
                     await self._place.mail.drop(run, id, Close(each.id))
+
+    async def _is_collected(self) -> bool:
+        """Whether nothing but what collects is going on."""
+        return all(run in self._collectors for run in self.activity.runs)
 
     async def retry(self, of: str, agent: str, turn: int = 0) -> int:
         """Let failed turns be taken again: of a run, or those that took an artifact.
@@ -361,6 +371,7 @@ class BoardRuns:
         plan = _reacting(loaded).plan
         pinned = subscription_digest(plan, plan.subscription(id))
         run, is_going = await self._correlations.run_of(id, pinned)
+        self._collectors.add(run)
         if not is_going:
             started = msgspec.structs.replace(
                 self._started(loaded, ""), definition=pinned, collects=id, code={PLAN: plan.digest}

@@ -7,7 +7,7 @@ its collection: a digest of all that was written up to there, so whoever knows a
 listed here knows a part of what is here.
 """
 
-# Marks a file as ours ("WVEC"), and tells which schema it holds.
+# Marks a file as ours ("LVEC"), and tells which schema it holds.
 APPLICATION = 0x4C564543
 VERSION = 2
 
