@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import wraps
 from typing import Any
 
@@ -22,6 +21,7 @@ from turnloom.testing import (
     CrashingBeliefs,
     CrashingInbox,
     CrashingLog,
+    CrashingScheduler,
     FakeClock,
     FakeDocuments,
     FakeEntropy,
@@ -74,30 +74,6 @@ class CrashingStore:
         return getattr(self._store, name)
 
 
-class MortalScheduler(InlineScheduler):
-    """A scheduler whose process does nothing any more once a drive was killed."""
-
-    def __init__(self, clock: FakeClock, died: asyncio.Event) -> None:
-        super().__init__(clock)
-        self._died = died
-
-    async def serve(
-        self,
-        drive: Callable[[str], Awaitable[datetime | None]],
-        *,
-        slots: int,
-        limits: Mapping[str, int],
-    ) -> None:
-        async def mortal(run: str) -> datetime | None:
-            try:
-                return await drive(run)
-            except Killed:
-                self._died.set()
-                return await asyncio.get_running_loop().create_future()
-
-        await super().serve(mortal, slots=slots, limits=limits)
-
-
 class IdleScheduler(InlineScheduler):
     """A scheduler of a process that leaves all driving to others."""
 
@@ -135,7 +111,7 @@ def begin_process(
     One that is `idle` publishes, and drives nothing.
     """
     fuse, died = fuse or Fuse(), asyncio.Event()
-    scheduler = IdleScheduler(place.clock) if idle else MortalScheduler(place.clock, died)
+    scheduler = IdleScheduler(place.clock) if idle else CrashingScheduler(place.clock, died)
     store: Any = CrashingStore(place, fuse)
     app = Loom(
         store=store,

@@ -92,11 +92,12 @@ class CrashingStore:
 
 
 class CrashingScheduler(InlineScheduler):
-    """Drives runs in this process until one of them is killed, and none from then on."""
+    """Drives runs in this process until one of them is killed, and none from then on; `died` is set
+    then."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, died: asyncio.Event | None = None) -> None:
         super().__init__(clock)
-        self._died = asyncio.Event()
+        self._died = died or asyncio.Event()
 
     async def serve(self, drive: Drive, *, slots: int, limits: Mapping[str, int]) -> None:
         """Drive what is woken, until cancelled."""
