@@ -245,10 +245,9 @@ class Board(Readable):
         Raises:
             ExceptionGroup: what failed since that was last asked.
         """
-        if not self._closed:
-            self._go()
-            await self._runs.close(timeout)
-            self._closed = True
+        self._closed = True
+        self._serve()
+        await self._runs.close(timeout)
         await self.run_until_idle(timeout)
 
     def _go(self) -> "Runs":

@@ -31,7 +31,6 @@ from turnloom.agents.spec.products import Made, Products
 from turnloom.agents.spec.state import (
     UNPREPARED,
     Failure,
-    Given,
     OpenTurn,
     Prepared,
     Question,
@@ -82,7 +81,6 @@ __all__ = [
     "Failure",
     "FormatChoice",
     "HistoryChoice",
-    "Given",
     "Made",
     "Products",
     "Line",

@@ -9,7 +9,6 @@ from turnloom.agents.spec.tools import ToolSchema
 from turnloom.assembly.events import Segment, Span, Withheld
 from turnloom.assembly.logic import EMPTY
 from turnloom.assembly.spec import Message, Piece
-from turnloom.board.spec import Artifact
 from turnloom.kernel.values import Json
 from turnloom.log.events import CancelRequested
 from turnloom.log.spec import Fact
@@ -120,19 +119,6 @@ class Prepared(NamedTuple):
 
 
 UNPREPARED = Prepared()
-
-
-class Given(NamedTuple):
-    """What a turn is about when artifacts woke the agent: those, and what becomes of its own.
-
-    `root` is the publish from outside that it all goes back to.
-    """
-
-    inputs: tuple[Artifact, ...]
-    subscription: str
-    root: str
-    correlation: str
-    publish: bool = True
 
 
 class Transfer(NamedTuple):

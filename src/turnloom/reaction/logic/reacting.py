@@ -10,7 +10,6 @@ from turnloom.agents.events import TurnFinished, TurnStarted
 from turnloom.agents.spec import (
     Agent,
     Failure,
-    Given,
     Products,
     RunState,
     Toolkit,
@@ -369,14 +368,6 @@ class Reacting:
         """At rest, no turn follows from an earlier publish."""
         if not fact.waiting_for:
             tray.counts = {}
-
-
-def given(state: RunState, turn: int) -> Given:
-    """What an open turn of a board's run is about."""
-    tray: Tray = state.progress
-    work = tray.working[turn]
-    inputs = tuple(tray.held[id] for id in work.artifacts)
-    return Given(inputs, work.subscription, work.root, state.correlation, work.publish)
 
 
 def selected(state: RunState, turn: int) -> Sequence[str]:

@@ -17,7 +17,8 @@ from turnloom.kernel.digests import digest
 from turnloom.kernel.values import as_data
 from turnloom.log.spec import Fact
 from turnloom.reaction.events import ArtifactForwarded, RunOpened
-from turnloom.reaction.logic.reacting import Reacting, given, selected
+from turnloom.reaction.logic.reacting import Reacting, selected
+from turnloom.reaction.spec.tray import Tray
 from turnloom.runs.actions import Action, Forward, Judge, OpenRun, Work
 from turnloom.runs.brief import UNSETTLED, Choice, Contexts, Settlement, Sinks, TurnOutcome
 from turnloom.runtime.service.judging import offer
@@ -66,7 +67,7 @@ class BoardRuntime:
     async def run(self, work: Work) -> None:
         """Take a turn."""
         sinks = self._live.sinks(work.turn, work.agent)
-        await self._live.turns.take(ReactionBrief(self._live, self._form, work), sinks)
+        await self._live.turns.take(ReactionBrief(self._live, work), sinks)
 
     async def cut_off(self, work: Work) -> None:
         """Record that a turn was cancelled."""
@@ -75,7 +76,7 @@ class BoardRuntime:
     async def fail(self, work: Work, error: str) -> None:
         """Record that a turn ended itself."""
         outcome = TurnOutcome(f"CancelledError: {error}")
-        brief = ReactionBrief(self._live, self._form, work)
+        brief = ReactionBrief(self._live, work)
         await self._live.turns.end(brief, outcome, UNSETTLED)
 
 
@@ -87,15 +88,16 @@ class ReactionBrief:
     timeout: float | None = None
     engines: tuple[Engine, ...] | None = None
 
-    def __init__(self, live: LiveRun, form: Reacting, work: Work) -> None:
+    def __init__(self, live: LiveRun, work: Work) -> None:
+        state = live.journal.state
+        tray: Tray = state.progress
         self.turn = work.turn
         self.agent = work.agent
+        self.correlation = state.correlation
         self._live = live
         self._journal = live.journal
-        self._form = form
-        self._given = given(live.journal.state, work.turn)
-        self.inputs: tuple[Artifact, ...] = self._given.inputs
-        self.correlation = self._given.correlation
+        self._assigned = tray.working[work.turn]
+        self.inputs: tuple[Artifact, ...] = tuple(tray.held[id] for id in self._assigned.artifacts)
 
     @cached_property
     def about(self) -> Any:
@@ -125,7 +127,7 @@ class ReactionBrief:
     def contexts(self, agent: Contexts) -> Sequence[Chosen | Assembly | None]:
         """The subscription's provider, else that of each engine, else the agent's, else what was
         published in the correlation."""
-        subscribed = self._live.loaded.contexts.get(self._given.subscription)
+        subscribed = self._live.loaded.contexts.get(self._assigned.subscription)
         if subscribed is not None:
             return (subscribed,)
         whole = agent.context or DEFAULT
@@ -146,7 +148,7 @@ class ReactionBrief:
         return Settlement([*self._published(outcome.facts)])
 
     def _published(self, facts: Sequence[Fact]) -> Iterator[tuple[str, Fact, str]]:
-        given, run = self._given, self._journal.state.run
+        run = self._journal.state.run
         made = (fact for fact in facts if isinstance(fact, AgentOutput))
         for number, fact in enumerate(made):
             artifact = Artifact(
@@ -155,16 +157,16 @@ class ReactionBrief:
                 payload=fact.output,
                 produced_by=self.agent,
                 created_at=self._journal.clock.now(),
-                correlation_id=given.correlation,
+                correlation_id=self.correlation,
                 run=run,
-                parents=tuple(each.id for each in given.inputs),
+                parents=tuple(each.id for each in self.inputs),
                 tags=frozenset(fact.tags),
                 visibility=fact.visibility or Public(),
                 partition=fact.partition,
                 version=self._live.loaded.types.version(fact.model),
             )
-            published = ArtifactPublished(artifact, self.turn, given.root)
-            kept = published if given.publish else ArtifactMade(artifact, self.turn)
+            published = ArtifactPublished(artifact, self.turn, self._assigned.root)
+            kept = published if self._assigned.publish else ArtifactMade(artifact, self.turn)
             yield f"t{self.turn}/artifact.{number}", kept, self.agent
 
     @cached_property
@@ -172,4 +174,4 @@ class ReactionBrief:
         """What tells apart what turns of one run make, in whichever order they are taken: the agent
         and its inputs. It is given them once, until something comes of it."""
         inputs = [each.id for each in self.inputs]
-        return digest(as_data([self.agent, self._given.subscription, *inputs]))[:12]
+        return digest(as_data([self.agent, self._assigned.subscription, *inputs]))[:12]

@@ -188,15 +188,16 @@ class BoardRuns:
         Raises:
             TimeoutError: that takes longer than so many seconds.
         """
+        members = _reacting(self._load()).plan.members.values()
+        batched = [s for member in members for s in member.subscriptions if s.batch is not None]
+        if not batched:
+            return
         await self.activity.until(self._is_collected, seconds)
-        workflow = _reacting(self._load())
-        for member in workflow.plan.members.values():
-            for each in member.subscriptions:
-                if each.batch is not None:
-                    run = await self._collector(each.id)
-                    self._want(run)
-                    id = f"close/{self._place.entropy.token()}"
-                    await self._place.mail.drop(run, id, Close(each.id))
+        for each in batched:
+            run = await self._collector(each.id)
+            self._want(run)
+            id = f"close/{self._place.entropy.token()}"
+            await self._place.mail.drop(run, id, Close(each.id))
 
     async def _is_collected(self) -> bool:
         """Whether nothing but what collects is going on."""
