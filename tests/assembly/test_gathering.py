@@ -183,7 +183,6 @@ async def test_a_provider_that_takes_too_long_has_failed() -> None:
     (failed,) = gathered.failures
     assert "'hangs'" in failed.message and "0.01 s" in failed.message
     assert gathered.calls[0].error == "CancelledError"
-    assert gathered.calls[0].micros >= 10_000
 
 
 async def test_a_timeout_of_its_own_is_an_error_as_others() -> None:
