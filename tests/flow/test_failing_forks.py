@@ -163,3 +163,25 @@ async def test_a_run_waits_once_all_its_paths_do() -> None:
     assert [
         event.data.waiting_for for event in await lives.log(run) if event.kind == "run.paused"
     ] == ["s2/ask.0"]
+
+
+async def test_a_sibling_is_stopped_before_code_says_how_the_flow_continues() -> None:
+    """What is cut off completes nothing, however long a condition takes after it."""
+    gate = asyncio.Event()
+
+    async def slow(state: Notes, ctx: Any) -> Any:
+        await gate.wait()
+        return {"said": ["too late"]}
+
+    async def opens(state: Notes) -> bool:
+        gate.set()
+        for _ in range(50):
+            await asyncio.sleep(0)
+        return True
+
+    inner = Path(note("before")).fork(Path(slow), Path(bad()), join=note("inner"))
+    inner.on_failure(Path().branch(opens, {True: note("rescue"), False: note("never")}))
+    events = await log_of(flow().fork(inner, Path(note("b")), join=results))
+    assert events[-1].kind == "run.finished"
+    assert [each.step for each in every(events, "step.skipped")] == ["slow"]
+    assert "too late" not in str([each.update for each in every(events, "step.completed")])

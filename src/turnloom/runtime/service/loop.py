@@ -1,7 +1,6 @@
 """The one driver loop. Nothing here names a form."""
 
 import asyncio
-from collections.abc import Sequence
 
 from turnloom.guards.logic.recovering import escalation
 from turnloom.log.events import RunCancelled, RunFailed, RunFinished
@@ -43,12 +42,7 @@ class Loop:
         async with self._tasks:
             while state.status not in ENDED:
                 await self._take_in()
-                if await self._act():
-                    continue
-                works = self._form.work(state)
-                if await self._cut_off(works):
-                    continue
-                if await self._begin_open(works):
+                if await self._cut_off() or await self._act() or await self._begin_open():
                     continue
                 if not self._tasks:
                     break
@@ -108,7 +102,7 @@ class Loop:
             case Begin(charge=charge, opens=opens):
                 if afford(self._journal, charge):
                     self._record(opens)
-                    await self._begin_open(self._form.work(self._state))
+                    await self._begin_open()
                 return  # what is begun stores this before it acts
             case Record():
                 pass
@@ -145,18 +139,19 @@ class Loop:
             return RunCancelled(wish.by, wish.reason)
         return RunFinished(action.reason)
 
-    async def _cut_off(self, works: Sequence[Work]) -> bool:
-        """Interrupt work that is over; whether there was any."""
-        over = [work for work in works if work.is_over]
+    async def _cut_off(self) -> bool:
+        """Interrupt work that is over, before anything else can happen; whether there was any."""
+        over = [work for work in self._form.work(self._state) if work.is_over]
         if over:
             await self._tasks.drop([work.key for work in over])
             for work in over:
                 await self._half.cut_off(work)
         return bool(over)
 
-    async def _begin_open(self, works: Sequence[Work]) -> bool:
+    async def _begin_open(self) -> bool:
         """Begin all work that is open: fresh, cut off with another process, or answered. A lone
         piece of work is awaited in place; whether there was one."""
+        works = self._form.work(self._state)
         left = [work for work in works if not (work.key in self._tasks or self._waits(work))]
         if len(left) == 1 and left[0].is_alone and not self._tasks:
             await self._run(left[0])
@@ -166,8 +161,10 @@ class Loop:
         return False
 
     def _waits(self, work: Work) -> bool:
-        """Whether work waits for an answer: to its own question, or to one asked before."""
+        """Whether work is over, or waits for an answer: to its own question, or another one."""
         questions = self._state.questions
+        if work.is_over:
+            return True
         return bool(questions) and (work.key in self._parked or any(map(work.asked, questions)))
 
     async def _run(self, work: Work) -> None:
