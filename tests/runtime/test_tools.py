@@ -11,6 +11,7 @@ from tests.support.checks import examined
 from tests.support.folders import write_folder
 from tests.support.plays import call, every, last, lines, only, play, serving, solo, until
 from tests.support.programs import Refusing, begin, drive, make_world, refitted
+from turnloom import Loom
 from turnloom.agents.spec import Answer, Task, ToolCall
 from turnloom.errors import Conflict, LogError, StoreUnavailable
 from turnloom.log.spec import Event
@@ -532,3 +533,20 @@ async def test_every_agent_can_have_a_digest_of_what_it_may_see(tmp_path: Path) 
     assert set(told) == {"token", "mood"}
     assert told["token"] == '"⟨secret:token⟩"'
     assert len(told["mood"]) == 120 and told["mood"].endswith("…")
+
+
+async def test_runs_of_one_folder_share_what_its_modules_hold(tmp_path: Path) -> None:
+    """A pool or a cache of a module is made once in a process, not once a run."""
+    code = """
+        calls = []
+
+        def count():
+            calls.append(1)
+            return len(calls)
+        """
+    folder = write_folder(tmp_path, solo(code, "count", script=lines(call("count"), "Done.")))
+    async with Loom(store="memory") as app:
+        for number in (1, 2):
+            run = await app.start(folder)
+            await run.finished()
+            assert only(await app.log(run.id), "tool.returned").result == number

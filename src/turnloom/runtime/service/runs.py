@@ -142,7 +142,8 @@ class Runs:
         run = world.entropy.token()
         live = await self._driver.begin(run, loaded, _started(loaded, user, tenant), facts)
         await live.journal.commit()
-        self._driver.adopt(live, pinned=not isinstance(what, str))
+        if not isinstance(what, str):  # runs of a folder share its modules, which are restored once
+            self._driver.adopt(live, pinned=True)
         await world.scheduler.wake(run, tenant=tenant)
         return run
 
