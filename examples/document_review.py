@@ -143,7 +143,7 @@ async def main() -> None:
         )
         outcome = await run.outcome()
         print(f"{outcome.status}: {outcome.state.status}; cited: {', '.join(outcome.state.cited)}")
-        print(f"\n{await app.explain(run.id, turn=1)}")
+        print(f"\n{await app.explain.turn(run.id, 1)}")
 
 
 if __name__ == "__main__":

@@ -50,7 +50,7 @@ async def main() -> None:
         run = await app.start(str(WORKFLOW), user_id="robin", app_id="acme")
         last = await converse(run, iter(ANSWERS), "robin")
         print()
-        print(await app.explain(run.id, turn=last))
+        print(await app.explain.turn(run.id, last))
 
 
 if __name__ == "__main__":

@@ -94,7 +94,7 @@ async def main() -> None:
         for question in QUESTIONS:
             outcome = await app.run(ROUTING, Asked(question=question))
             answers.append(outcome.state.answer)
-            for event in await app.log(outcome.run_id):
+            for event in await app.history.events(outcome.run_id):
                 if event.kind == "selection.made":
                     chosen[event.data.category, event.data.chosen] += 1
         for (category, name), times in sorted(chosen.items()):

@@ -131,7 +131,7 @@ async def main() -> None:
             for line in outcome.state.diary:
                 print(f"  {line}")
         print(f"in stock: {STOCK}; the bank was called {BANK.calls} times")
-        print(f"\n{await app.explain(outcome.run_id)}")
+        print(f"\n{await app.explain.timeline(outcome.run_id)}")
 
 
 if __name__ == "__main__":

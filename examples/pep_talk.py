@@ -137,7 +137,7 @@ async def main() -> None:
             print(f"  {json.dumps(item, ensure_ascii=False)}")
         made, _ = await board.query_artifacts(FilterConfig(correlation_id=pitch.correlation_id))
         print(f"\nWhat came of it:\n  {made[-1].payload['tagline']} {made[-1].payload['closer']}")
-        print(f"\n{await app.explain(str(pitch.run), turn=1)}")
+        print(f"\n{await app.explain.turn(str(pitch.run), 1)}")
 
 
 if __name__ == "__main__":

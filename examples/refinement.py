@@ -126,12 +126,12 @@ async def main() -> None:
         for number, draft in enumerate(outcome.state.drafts, 1):
             print(f"draft {number}: {draft}")
         print(f"{outcome.status}: {outcome.state.text}")
-        for event in await app.log(outcome.run_id):
+        for event in await app.history.events(outcome.run_id):
             if event.kind == "loop.detected":
                 print(f"noticed: {event.data.loop}; done about it: {event.data.strategy}")
             if event.kind == "loop.ended":
                 print(f"{event.data.loop} ended after {event.data.passes}: {event.data.reason}")
-        print(f"\n{await app.explain(outcome.run_id, turn=5)}")
+        print(f"\n{await app.explain.turn(outcome.run_id, 5)}")
 
 
 if __name__ == "__main__":

@@ -96,7 +96,7 @@ async def main() -> None:
             print(text)
             for item in engine.asked[-1].context.items:
                 print(f"  {item['origin']}: {' '.join(item['content'].split())}")
-            print(f"\n{await app.explain(str(question.run), turn=1)}\n")
+            print(f"\n{await app.explain.turn(str(question.run), 1)}\n")
 
 
 if __name__ == "__main__":

@@ -160,9 +160,9 @@ async def an_explanation(folder: str) -> Walk:
     async with Loom(store="memory", engine=engine) as app:
         run = await app.start(folder)
         await run.finished()
-        str(await app.explain(run.id, turn=2))
+        str(await app.explain.turn(run.id, 2))
         with noted(steps):
-            str(await app.explain(run.id, turn=2))
+            str(await app.explain.turn(run.id, 2))
     return steps.walk("explain a turn", "80 / 22 / 80")
 
 

@@ -48,13 +48,15 @@ async def main() -> None:
         outcome = await app.run(INVOICES, Invoice(amount=120))
         print(outcome.status, outcome.state.status)
     async with Loom() as app:  # another day, another process
-        app.register(INVOICES)
+        app.register_flow(INVOICES)
         run = await app.resume(outcome.run_id)
         question = await run.question()
         assert question is not None
         print(f"{question.to}: {question.prompt}")
         await run.answer(question.id, {"decision": "approve", "instructions": "in May"})
-        print((await run.outcome()).state.status)
+        state = (await run.outcome()).state
+        assert isinstance(state, Invoice)
+        print(state.status)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,9 @@ async def converse(folder: str) -> None:
                 await run.finished()
             asked, _ = server.requests
             print(asked.body["model"], [message["role"] for message in asked.messages])
-            (answered,) = [e.data for e in await app.log(run.id) if e.kind == "model.answered"]
+            (answered,) = [
+                e.data for e in await app.history.events(run.id) if e.kind == "model.answered"
+            ]
             print(len(server.requests), "requests, one answer on record, of", answered.model)
 
 

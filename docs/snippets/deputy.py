@@ -37,7 +37,7 @@ async def converse(folder: str, server: LoopbackModel) -> None:
             if event.kind == "question.asked":
                 print(event.data.tool, "asks:", event.data.prompt)
                 await run.answer(event.data.question, "Friday")
-        for event in await app.log(run.id):
+        for event in await app.history.events(run.id):
             if event.kind == "context.changed":
                 print(event.data.writer, "set", event.data.name, "to", event.data.value)
             if event.kind == "effect.done":

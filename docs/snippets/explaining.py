@@ -10,7 +10,7 @@ async def main() -> None:
     async with Loom(store="memory") as app:
         run = await app.start("examples/Relay")
         await run.finished()
-        turn = await app.explain(run.id, turn=2)
+        turn = await app.explain.turn(run.id, 2)
         assert isinstance(turn, TurnExplained)
         for segment in turn.segments:
             print(segment.kind, segment.origin, f"{segment.share} %")

@@ -23,7 +23,7 @@ async def converse(folder: str) -> str:
     async with Loom(store="memory", engine=Measuring()) as app:
         run = await app.start(folder)
         await run.finished()
-        return str(await app.explain(run.id, turn=1))
+        return str(await app.explain.turn(run.id, 1))
 
 
 with TemporaryDirectory() as folder:

@@ -50,7 +50,7 @@ async def main() -> None:
         async with Loom(store="memory", engine=engine) as app:
             run = await app.start(folder)
             await run.finished()
-            for event in await app.log(run.id):
+            for event in await app.history.events(run.id):
                 if event.kind == "context.changed":
                     print(event.data.name, event.data.value, event.data.writer)
 

@@ -63,7 +63,7 @@ async def main() -> None:
         letter = await board.publish(Letter(text="The lift is stuck!"))
         await board.run_until_idle()
         print(model.requests[0].messages[1]["content"].partition("\n\n")[0])
-        for event in await app.log(str(letter.run)):
+        for event in await app.history.events(str(letter.run)):
             match event.kind:
                 case "effect.done":
                     print(event.kind, "in", event.data.call)

@@ -40,7 +40,7 @@ async def main() -> None:
                 by = Counter(each.payload.get("by") for each in made)
                 print(f"{number} parcels: bike {by['bike']}, post {by['post']}")
             if number == 40:
-                print(await app.explain(parcel.run or "", route=5))
+                print(await app.explain.route(parcel.run or "", 5))
 
 
 asyncio.run(main())

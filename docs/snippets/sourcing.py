@@ -56,7 +56,7 @@ async def main() -> None:
         asked = await board.publish(Question(text="How many days of vacation?", asked_by="Ada"))
         await board.run_until_idle()
 
-        turn = await app.explain(str(asked.run), turn=1)
+        turn = await app.explain.turn(str(asked.run), 1)
         print(*(line for line in str(turn).splitlines() if "  context[" in line), sep="\n")
 
 

@@ -16,7 +16,7 @@ async def main() -> None:
                 print(f"{event.data.agent}: {event.data.text}")
             elif event.kind == "question.asked":
                 await run.answer(event.data.question, next(answers))
-        print(await app.explain(run.id, variable="plan_accepted"))
+        print(await app.explain.variable(run.id, "plan_accepted"))
 
 
 asyncio.run(main())

@@ -55,13 +55,13 @@ if TYPE_CHECKING:
     from turnloom.board.spec import After as After
     from turnloom.board.spec import Artifact as Artifact
     from turnloom.board.spec import BoardHandle as BoardHandle
+    from turnloom.board.spec import BoardSummary as BoardSummary
     from turnloom.board.spec import Envelope as Envelope
     from turnloom.board.spec import FilterConfig as FilterConfig
     from turnloom.board.spec import Labelled as Labelled
     from turnloom.board.spec import Private as Private
     from turnloom.board.spec import Public as Public
     from turnloom.board.spec import Reader as Reader
-    from turnloom.board.spec import Summary as Summary
     from turnloom.board.spec import TagFilter as TagFilter
     from turnloom.board.spec import Tenant as Tenant
     from turnloom.board.spec import Visibility as Visibility
@@ -190,7 +190,7 @@ _HOMES = {
     "StepContext": "turnloom.flow.spec",
     "StepFailure": "turnloom.flow.spec",
     "Strategies": "turnloom.guards.spec",
-    "Summary": "turnloom.board.spec",
+    "BoardSummary": "turnloom.board.spec",
     "SummaryProvider": "turnloom.assembly.service.providers",
     "TagFilter": "turnloom.board.spec",
     "Task": "turnloom.agents.spec",
@@ -299,7 +299,7 @@ __all__ = [
     "StepContext",
     "StepFailure",
     "Strategies",
-    "Summary",
+    "BoardSummary",
     "SummaryProvider",
     "TagFilter",
     "Task",

@@ -210,9 +210,9 @@ async def test_a_collection_is_searched_through_what_is_registered() -> None:
         pass
 
     async with Loom(store="memory") as app:
-        app.register(ResearchLibrary, given)
-        app.register(Other, make)
-        app.register(Third, InMemorySearch)
+        app.register_collection(ResearchLibrary, given)
+        app.register_collection(Other, make)
+        app.register_collection(Third, InMemorySearch)
         assert app.collection(ResearchLibrary) is given
         assert not made
         assert app.collection(Other) is app.collection(Other) is made[0]
@@ -243,17 +243,17 @@ async def test_what_cannot_be_registered_is_refused() -> None:
     async with Loom(store="memory") as app:
         for wrong in (nothing, str, None):
             with pytest.raises(UsageError):
-                app.register(wrong, InMemorySearch)
+                app.register_collection(wrong, InMemorySearch)
             with pytest.raises(UsageError):
                 app.collection(wrong)
         with pytest.raises(UsageError, match="'ResearchLibrary'"):
-            app.register(nothing)
-        app.register(ResearchLibrary, InMemorySearch)
+            app.register_flow(nothing)
+        app.register_collection(ResearchLibrary, InMemorySearch)
         with pytest.raises(UsageError, match="'ResearchLibrary'"):
-            app.register(Twin, InMemorySearch)
+            app.register_collection(Twin, InMemorySearch)
         app.collection(ResearchLibrary)
         with pytest.raises(UsageError, match="'ResearchLibrary'"):
-            app.register(ResearchLibrary, InMemorySearch)
+            app.register_collection(ResearchLibrary, InMemorySearch)
 
 
 async def test_collections_are_reached_by_their_url() -> None:
@@ -286,7 +286,7 @@ async def test_results_that_can_be_read_once_are_not_lost() -> None:
         return "Done."
 
     async with Loom(store="memory") as app:
-        app.register(ResearchLibrary, cast(Any, Streamed()))
+        app.register_collection(ResearchLibrary, cast(Any, Streamed()))
         board = app.board()
         agent = board.agent("reader").consumes(Question).with_engines(engine)
         agent.with_sources(from_retrieval(ResearchLibrary, "x"))

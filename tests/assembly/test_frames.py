@@ -62,7 +62,7 @@ async def turn(
             agent.description(instructions)
         call = await board.publish(Call())
         await board.run_until_idle(PATIENCE)
-        told: Any = await app.explain(call.run or "", turn=1)
+        told: Any = await app.explain.turn(call.run or "", 1)
     return tasks[0], told
 
 

@@ -14,7 +14,7 @@ from turnloom.assembly.service.assembling import Assembled, Assembler, assemble
 from turnloom.assembly.service.situations import Situation
 from turnloom.assembly.spec import Message, Transcript
 from turnloom.assembly.spec.formats import Budget
-from turnloom.assembly.spec.segments import HistorySegment, Summary
+from turnloom.assembly.spec.segments import HistorySegment, HistorySummary
 from turnloom.assembly.spec.sources import from_history
 from turnloom.errors import ContextUnavailable
 
@@ -79,7 +79,7 @@ async def test_a_summary_stands_in_the_place_of_what_is_outside_and_says_of_what
     (segment,) = assembled.context.segments
     span = span_of(talk(3))
     assert isinstance(segment, HistorySegment)
-    assert segment.summary == Summary("3 things were said", 2, 6, 3, span.digest)
+    assert segment.summary == HistorySummary("3 things were said", 2, 6, 3, span.digest)
     (fact,) = run.facts(HistorySummarised)
     assert (fact.turn, fact.agent, fact.first, fact.last) == (1, "ann", 2, 6)
     assert (fact.count, fact.digest, fact.text) == (3, span.digest, "3 things were said")

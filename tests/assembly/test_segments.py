@@ -16,12 +16,12 @@ from turnloom.assembly.spec.segments import (
     ArtifactSegment,
     ContextSegment,
     HistorySegment,
+    HistorySummary,
     LiteralSegment,
     RetrievalSegment,
     ShownArtifact,
     ShownVariable,
     StateSegment,
-    Summary,
     VariableSegment,
 )
 
@@ -49,7 +49,7 @@ segments = st.one_of(
     st.builds(VariableSegment, some(structs_of(ShownVariable)), **shared),
     st.builds(RetrievalSegment, texts, texts, some(results), **shared),
     st.builds(ArtifactSegment, some(structs_of(ShownArtifact)), **shared),
-    st.builds(HistorySegment, some(messages), st.none() | structs_of(Summary), **shared),
+    st.builds(HistorySegment, some(messages), st.none() | structs_of(HistorySummary), **shared),
 )
 contexts = st.builds(
     AssembledContext, some(segments), some(structs_of(Withheld)), st.integers(0, 999)
@@ -95,7 +95,7 @@ CONTEXT = AssembledContext(
         LiteralSegment("Cite.", title="Rules"),
         VariableSegment((ShownVariable("tone", '"calm"'), ShownVariable("n", "3"))),
         ArtifactSegment((ShownArtifact('{"n":1}', "a1", "P"),)),
-        HistorySegment((Message(4, "ann", "Hi."),), Summary("Long talk.", 1, 3, 3, "d")),
+        HistorySegment((Message(4, "ann", "Hi."),), HistorySummary("Long talk.", 1, 3, 3, "d")),
     )
 )
 

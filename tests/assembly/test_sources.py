@@ -226,7 +226,7 @@ def test_collections_are_registered_or_the_message_says_how() -> None:
     source = from_retrieval(Library, "x")
     assert told(source, collections={Library}) == []
     (problem,) = told(source, collections={Archive})
-    assert "'library'" in problem and "app.register(Library, " in problem
+    assert "'library'" in problem and "app.register_collection(Library, " in problem
 
 
 def test_filters_that_cannot_be_looked_for_are_told() -> None:

@@ -23,6 +23,7 @@ from turnloom.board.ports import ArtifactStore
 from turnloom.board.spec import (
     After,
     Artifact,
+    BoardSummary,
     Consumption,
     Envelope,
     FilterConfig,
@@ -30,7 +31,6 @@ from turnloom.board.spec import (
     Private,
     Public,
     Reader,
-    Summary,
     TagFilter,
     Tenant,
 )
@@ -81,7 +81,7 @@ def enveloped(right: list[Artifact], taken: list[Consumption]) -> list[Envelope]
     ]
 
 
-def summarized(right: list[Artifact]) -> Summary:
+def summarized(right: list[Artifact]) -> BoardSummary:
     """How many of what a reader gets, counted one after the other."""
     kinds = {
         Public: "public",
@@ -90,7 +90,7 @@ def summarized(right: list[Artifact]) -> Summary:
         Tenant: "tenant",
         After: "after",
     }
-    return Summary(
+    return BoardSummary(
         total=len(right),
         by_type=Counter(each.type for each in right),
         by_producer=Counter(each.produced_by for each in right),

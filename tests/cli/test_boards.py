@@ -75,7 +75,7 @@ async def test_runs_of_boards_are_listed_and_explained_and_need_their_program_to
         await board.run_until_idle(PATIENCE)
         await board.publish(Payment(number=2), correlation_id="lone")
         await board.run_until_idle(PATIENCE)
-        ends = {run: (await app.log(run))[-1] for run in (asks, rests)}
-        (parcel,) = [e.data.artifact for e in await app.log(asks) if e.actor == "packer"]
+        ends = {run: (await app.history.events(run))[-1] for run in (asks, rests)}
+        (parcel,) = [e.data.artifact for e in await app.history.events(asks) if e.actor == "packer"]
     assert ends[asks].kind == "run.finished" and parcel.payload == {"label": "sent"}
     assert (ends[rests].kind, ends[rests].data.reason) == ("run.cancelled", "alone")

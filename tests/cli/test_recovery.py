@@ -45,7 +45,7 @@ def essence(events: Sequence[Event]) -> list[tuple[str, Any]]:
 
 async def logs(store: Path) -> list[Sequence[Event]]:
     async with Loom(store=str(store)) as app:
-        return [await app.log(summary.run) for summary in await app.runs()]
+        return [await app.history.events(summary.run) for summary in await app.runs()]
 
 
 def test_a_killed_session_is_resumed_where_its_log_ends(

@@ -61,7 +61,7 @@ def test_without_a_standard_input_it_works_as_well(turnloom: Call, chat: str) ->
 async def stored(path: Path) -> tuple[Sequence[Event], str]:
     async with Loom(store=str(path)) as app:
         (summary,) = await app.runs()
-        return await app.log(summary.run), summary.run
+        return await app.history.events(summary.run), summary.run
 
 
 def test_json_is_the_events_as_stored_and_nothing_else(

@@ -232,7 +232,7 @@ def searching(name: str) -> str:
 def test_a_collection_is_one_of_the_code_or_will_be_registered(tmp_path: Path) -> None:
     is_right, problems = checked(tmp_path, searching("library"), COLLECTION)
     assert is_right and problems == []
-    for name, remedy in (("libary", "'library'"), ("RagCollection", "app.register(")):
+    for name, remedy in (("libary", "'library'"), ("RagCollection", "app.register_collection(")):
         is_right, (problem,) = checked(tmp_path, searching(name), COLLECTION)
         assert is_right, "the program that starts it may register that"
         assert (problem.code, problem.line, problem.severity) == ("W057", 3, "warning")

@@ -123,7 +123,7 @@ async def second_route(where: Path, files: Mapping[str, str], engine: Engine) ->
         run = await app.start(write_folder(where, files))
         events = [event async for event in run.events()]
         seq = [event.seq for event in events if event.kind == "route.decided"][1]
-        told = await app.explain(run.id, route=seq)
+        told = await app.explain.route(run.id, seq)
     assert isinstance(told, RouteExplained)
     return told
 

@@ -81,7 +81,7 @@ async def test_an_old_log_tells_how_its_run_ended(log: Path) -> None:
     async with (await stored(events, ScriptedEngine({}))).open() as app:
         (summary,) = await app.runs()
         told = {
-            name: (await app.explain(summary.run, variable=name)).value for name in ending.values
+            name: (await app.explain.variable(summary.run, name)).value for name in ending.values
         }
     assert (summary.status, told) == (ending.status, ending.values)
     assert Counter(each.agent for each in every(events, "turn.started")) == ending.turns

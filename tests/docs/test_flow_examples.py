@@ -34,14 +34,14 @@ async def latest() -> list[Event]:
     """The log of the run that was begun last."""
     async with Loom() as app:
         run, *_ = await app.runs()
-        return [*await app.log(run.run)]
+        return [*await app.history.events(run.run)]
 
 
 async def seen(turn: int) -> TurnExplained:
     """A turn of the run that was begun last, from the log alone."""
     async with Loom() as app:
         run, *_ = await app.runs()
-        explained = await app.explain(run.run, turn=turn)
+        explained = await app.explain.turn(run.run, turn)
     assert isinstance(explained, TurnExplained) and explained.verified, explained
     return explained
 

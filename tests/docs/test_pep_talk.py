@@ -32,7 +32,7 @@ async def explained(folder: Path) -> TurnExplained:
     """The turn of the run that was begun last in a folder, from the log alone."""
     async with Loom(store=str(folder / ".turnloom" / "turnloom.db")) as app:
         latest, *_ = await app.runs()
-        turn = await app.explain(latest.run, turn=1)
+        turn = await app.explain.turn(latest.run, 1)
     assert isinstance(turn, TurnExplained)
     return turn
 

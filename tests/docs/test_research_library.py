@@ -55,7 +55,7 @@ async def turns(play: Callable[[], str]) -> list[TurnExplained]:
     await to_thread.run_sync(play)
     async with Loom() as app:
         runs = [summary.run for summary in reversed(await app.runs())]
-        found = [await app.explain(run, turn=1) for run in runs]
+        found = [await app.explain.turn(run, 1) for run in runs]
     return [each for each in found if isinstance(each, TurnExplained)]
 
 

@@ -82,7 +82,7 @@ async def played(
             run = await app.start(folder)
             with anyio.fail_after(PATIENCE):
                 await run.finished()
-            return model, list(await app.log(run.id))
+            return model, list(await app.history.events(run.id))
 
 
 def every(events: Sequence[Event], kind: str) -> list[Any]:

@@ -67,7 +67,7 @@ def lines(said: str = "NEXT, by canary-1.") -> dict[str, list[Any]]:
 
 async def log_of(store: Path, run: str) -> list[Event]:
     async with Loom(store=str(store)) as app:
-        return [*await app.log(run)]
+        return [*await app.history.events(run)]
 
 
 def attached(folder: Path, records: Records, **more: Any) -> tuple[Any, dict[str, Any]]:
@@ -102,12 +102,12 @@ async def test_a_chat_is_a_run_that_is_listed_and_explained(tmp_path: Path, is_a
     async with Loom(store=str(store)) as app:
         (summary,) = await app.runs()
         assert (summary.run, summary.status, summary.workflow) == (run, "finished", "Flow")
-        explained = await app.explain(run, variable="stage")
+        explained = await app.explain.variable(run, "stage")
         assert [(each.value, each.writer.partition(":")[0]) for each in explained.changes] == [
             ("greeted", "hook"),
             ("planning", "trigger"),
         ]
-        timeline = await app.explain(run)
+        timeline = await app.explain.timeline(run)
         assert [(row.what, row.who, row.depth) for row in timeline.rows] == [
             ("hook", "greet", 0),
             ("route", "user → Asker", 0),
@@ -120,11 +120,11 @@ async def test_a_chat_is_a_run_that_is_listed_and_explained(tmp_path: Path, is_a
             ("turn 3", "Reviewer", 0),
             ("finished", "driver", 0),
         ]
-        turn = await app.explain(run, turn=1)
+        turn = await app.explain.turn(run, 1)
         assert (turn.status, turn.segments, turn.error) == ("done", (), "")
         assert "tool save" in str(turn)
         (first, *_) = [event.seq for event in events if event.kind == "route.decided"]
-        route = await app.explain(run, route=first)
+        route = await app.explain.route(run, first)
         assert (route.source, route.target, route.rules) == ("user", "Asker", ())
 
 
@@ -156,7 +156,7 @@ async def test_what_a_tool_writes_belongs_to_the_turn(tmp_path: Path) -> None:
         with say(agents, **lines()):
             await converse(pattern, False)
     async with Loom(store=str(store)) as app:
-        turn = await app.explain(records.runs[0], turn=1)
+        turn = await app.explain.turn(records.runs[0], 1)
     changes = [each for each in turn.steps if getattr(each, "name", "") == "stage"]
     assert [(each.previous, each.value, each.writer.partition(":")[0]) for each in changes] == [
         ("greeted", "saved", "chat"),
@@ -193,7 +193,7 @@ async def test_a_chat_that_another_program_left_is_not_gone_on_with(tmp_path: Pa
         assert summary.status == "unfinished"
         with pytest.raises(WorkflowGone):
             await (await app.resume(run)).finished()
-        assert await app.run(run).cancel(by="Ann")
+        assert await app.handle(run).cancel(by="Ann")
         (summary,) = await app.runs()
     assert summary.status == "cancelled"
 

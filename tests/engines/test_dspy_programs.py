@@ -55,7 +55,7 @@ DONE = (step("finish"), fields(reasoning="So it is.", answer="It is noted."))
 
 
 async def facts(app: Loom, run: str, kind: str) -> list[Any]:
-    return [event.data for event in await app.log(run) if event.kind == kind]
+    return [event.data for event in await app.history.events(run) if event.kind == kind]
 
 
 async def test_a_text_and_all_that_stood_around_it(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ async def converse(engine: Engine) -> Course:
             async for event in run.events():
                 if event.kind == "question.asked":
                     await run.answer(event.data.question, next(answers))
-        events = await app.log(run.id)
+        events = await app.history.events(run.id)
     assert events[-1].kind == "run.finished", events[-1].data
     found = {kind: [e.data for e in events if e.kind == kind] for kind in KINDS}
     changed, routes, frames = found.values()

@@ -43,7 +43,7 @@ async def test_a_run_that_was_killed_in_the_middle_of_an_answer_goes_on(
         async with Loom(store=store) as app:
             (summary,) = await app.runs()
             await (await app.resume(summary.run)).finished()
-            events = await app.log(summary.run)
+            events = await app.history.events(summary.run)
     assert [event.data.text for event in events if event.kind == "agent.text"] == ["Good morning."]
     first, second = model.requests
     assert first.body == second.body

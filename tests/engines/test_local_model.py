@@ -35,7 +35,7 @@ async def conversed(folder: str) -> tuple[list[Any], list[str]]:
         run = await app.start(folder)
         with run.listening(lambda piece: heard.append(piece.text)):
             await run.finished()
-        return [*await app.log(run.id)], heard
+        return [*await app.history.events(run.id)], heard
 
 
 async def test_it_answers_without_a_network_or_says_how_to_get_it(tmp_path: Path) -> None:

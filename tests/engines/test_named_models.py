@@ -42,7 +42,11 @@ async def said(folder: str, **settings: Any) -> list[str]:
     async with Loom(store="memory", **settings) as app:
         run = await app.start(folder)
         await run.finished()
-        return [event.data.text for event in await app.log(run.id) if event.kind == "agent.text"]
+        return [
+            event.data.text
+            for event in await app.history.events(run.id)
+            if event.kind == "agent.text"
+        ]
 
 
 async def test_a_script_answers_unless_a_model_is_asked_for(
@@ -84,7 +88,9 @@ async def test_an_app_chooses_who_asks_models(
     async with Loom(store="memory", engine=engine, model="openai-chat:common") as app:
         run = await app.start(write_folder(tmp_path, FILES))
         await run.finished()
-        called = [event.data.engine for event in await app.log(run.id) if event.kind == CALLED]
+        called = [
+            event.data.engine for event in await app.history.events(run.id) if event.kind == CALLED
+        ]
     assert called == [*[ENGINES[engine].__name__] * 2, "ScriptedEngine"]
 
 
@@ -141,11 +147,11 @@ async def test_a_run_does_not_go_on_where_nobody_answers_for_it(tmp_path: Path) 
         async for event in run.events():
             if event.kind == "run.paused":
                 break
-        kept = await app.log(run.id)
+        kept = await app.history.events(run.id)
     async with Loom(store=store) as app:
         with raising(DefinitionError, "'A'"):
             await (await app.resume(run.id)).finished()
-        assert await app.log(run.id) == kept
+        assert await app.history.events(run.id) == kept
 
 
 async def test_a_model_answers_on_a_board(echoing: LoopbackModel) -> None:

@@ -57,8 +57,8 @@ async def test_a_function_of_the_folder_makes_it(
             run = await app.start(write_folder(tmp_path, files))
             with anyio.fail_after(PATIENCE):
                 assert (await run.finished()).kind == "run.finished"
-            events = await app.log(run.id)
-            loaded = await app.definition(run.id)
+            events = await app.history.events(run.id)
+            loaded = await app.history.definition(run.id)
     assert [e.data.text for e in events if e.kind == "agent.text"] == ["Good morning."]
     assert [e.data.engine for e in events if e.kind == "model.called"] == [TAKING[kind]]
     assert model.requests[0].body["model"] == "any"

@@ -15,8 +15,8 @@ from turnloom.agents.spec import Usage
 from turnloom.explain.logic.route import explain_route
 from turnloom.explain.logic.turn import explain_turn
 from turnloom.explain.logic.variable import explain_variable
-from turnloom.explain.spec.asked import Declared
 from turnloom.explain.spec.details import Detail
+from turnloom.explain.spec.explanations import Declared
 from turnloom.explain.spec.route import RouteExplained
 from turnloom.explain.spec.turn import TurnExplained
 from turnloom.explain.spec.variable import VariableExplained
@@ -158,7 +158,7 @@ def tell(tmp_path: Path) -> Tell:
                     if answer is None:
                         break
                     await run.answer(None, answer)
-            events = await app.log(run.id)
+            events = await app.history.events(run.id)
             return Told(events, await declared(events[0].data), engine.tasks)
 
     return run

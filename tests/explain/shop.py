@@ -87,12 +87,12 @@ class Shop(NamedTuple):
     async def events(self, run: str | None) -> list[Event]:
         """What happened in a run."""
         assert run is not None
-        return list(await self.app.log(run))
+        return list(await self.app.history.events(run))
 
     async def runs(self, **of: Any) -> list[str]:
         """The runs that began with these fields, the first one first."""
         found = [summary.run for summary in await self.app.runs()][::-1]
-        began = {run: (await self.app.log(run))[0].data for run in found}
+        began = {run: (await self.app.history.events(run))[0].data for run in found}
         return [
             run
             for run, fact in began.items()

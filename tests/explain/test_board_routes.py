@@ -189,7 +189,7 @@ async def test_sets_say_how_they_were_closed_and_the_runs_they_get_name_their_pa
         await here.settle()
         await here.board.close(20)
         logs = {run: await here.events(run) for run in await here.runs()}
-        explained = {run: str(await here.app.explain(run)) for run in logs}
+        explained = {run: str(await here.app.explain.timeline(run)) for run in logs}
     by = {log[0].data.collects: log for log in logs.values()}
     full, rest = by["two#1"], by["rest#1"]
     found = taking(full, seqs(full, "artifact.consumed")[0])
@@ -272,7 +272,7 @@ async def test_causes_go_back_to_what_was_published() -> None:
         board.agent("b").consumes(Parcel).with_engines(engine(lambda task: "done"))
         order = await board.publish(Order(item="hat"))
         await board.run_until_idle(20)
-        found = await here.app.explain(order.run or "", variable="packed")
+        found = await here.app.explain.variable(order.run or "", "packed")
     assert isinstance(found, VariableExplained)
     chain = [each.kind for each in found.changes[0].causes]
     assert chain[:7] == [

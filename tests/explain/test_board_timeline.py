@@ -73,7 +73,7 @@ async def test_a_run_that_rests_says_what_it_is_about() -> None:
         here.board.agent("pair").consumes(Order, Payment)
         order = await here.board.publish(Order(item="hat"), correlation_id="trip 7")
         await here.settle()
-        found = await here.app.explain(order.run or "")
+        found = await here.app.explain.timeline(order.run or "")
         (summary,) = await here.app.runs()
     assert isinstance(found, Timeline)
     assert (found.status, found.correlation, summary.status) == ("waiting", "trip 7", "waiting")

@@ -320,7 +320,7 @@ async def test_the_explanation_is_the_same_after_a_round_trip(number: int) -> No
         here.board.agent("courier").consumes(Parcel).with_engines(engine(lambda task: "Gone."))
         order = await here.board.publish(Order(item="hat"))
         await here.settle()
-        found = await here.app.explain(order.run or "", turn=number)
+        found = await here.app.explain.turn(order.run or "", number)
     assert isinstance(found, TurnExplained)
     assert msgspec.json.decode(msgspec.json.encode(found), type=TurnExplained) == found
 

@@ -12,11 +12,11 @@ from tests.support.flows import FlowLives
 from tests.support.plays import every
 from turnloom import AgentStep, Answer, Flow, Message, Path, Retry, Task, from_literal, from_state
 from turnloom.errors import UsageError
-from turnloom.explain.logic.asking import explain
+from turnloom.explain.logic.routing import explain_any_route
+from turnloom.explain.logic.timeline import timeline
 from turnloom.explain.logic.turn import explain_turn
-from turnloom.explain.spec.asked import NOTHING_DECLARED, Asked
+from turnloom.explain.spec.explanations import NOTHING_DECLARED
 from turnloom.explain.spec.flow import FlowRouteExplained
-from turnloom.explain.spec.timeline import Timeline
 from turnloom.log.spec import Event
 
 
@@ -42,7 +42,7 @@ async def events() -> Sequence[Event]:
 
 def route(events: Sequence[Event], kind: str, number: int = 0) -> FlowRouteExplained:
     seqs = [event.seq for event in events if event.kind == kind]
-    found = explain(events, Asked(route=seqs[number]), NOTHING_DECLARED)
+    found = explain_any_route(events, seqs[number], NOTHING_DECLARED)
     assert isinstance(found, FlowRouteExplained) and found.seq == seqs[number]
     read = msgspec.convert(msgspec.json.decode(msgspec.json.encode(found)), FlowRouteExplained)
     assert read == found
@@ -50,8 +50,7 @@ def route(events: Sequence[Event], kind: str, number: int = 0) -> FlowRouteExpla
 
 
 async def test_the_timeline_has_steps_attempts_and_durations(events: Sequence[Event]) -> None:
-    told = explain(events, Asked(), NOTHING_DECLARED)
-    assert isinstance(told, Timeline)
+    told = timeline(events)
     rows = {(each.what, each.who): each for each in told.rows}
     flaky = rows["step", "fork.0/flaky"]
     assert flaky.seconds == 5 and tells(flaky.note, "Doomed: flaky", "2")
@@ -100,10 +99,10 @@ async def test_why_a_flow_stopped_and_what_was_made_up_for(events: Sequence[Even
 
 
 async def test_a_place_where_nothing_was_decided(events: Sequence[Event]) -> None:
-    found = explain(events, Asked(route=1), NOTHING_DECLARED)
+    found = explain_any_route(events, 1, NOTHING_DECLARED)
     assert isinstance(found, FlowRouteExplained) and found.asked == 1 < found.seq
     with pytest.raises(UsageError, match=f"{len(events)}"):
-        explain(events, Asked(route=len(events)), NOTHING_DECLARED)
+        explain_any_route(events, len(events), NOTHING_DECLARED)
 
 
 class Telling(AgentStep[Notes]):

@@ -38,9 +38,9 @@ async def test_a_hook_that_asks_and_a_question_that_nobody_answers(tmp_path: Pat
         run = await app.start(write_folder(tmp_path, ASKING))
         async for event in run.events():
             if event.kind == "run.paused" and "before_agent" in event.data.waiting_for:
-                before: Any = await app.explain(run.id, turn=1)
+                before: Any = await app.explain.turn(run.id, 1)
                 await run.answer(None, "Yes.")
-        found: Any = await app.explain(run.id, turn=1)
+        found: Any = await app.explain.turn(run.id, 1)
         assert (before.seq, before.steps[0].status) == (0, "open")
         (hook,) = of(found, steps.HookRan)
         assert (hook.status, hook.result) == ("success", "Yes.") and hook.waited >= 0
@@ -50,7 +50,7 @@ async def test_a_hook_that_asks_and_a_question_that_nobody_answers(tmp_path: Pat
         (question,) = tool.within
         assert isinstance(question, details.Questioned) and question.status == "expired"
         assert tool.error.startswith("QuestionExpired")
-        assert tells(str(await app.explain(run.id)), "local", "'Yes.'")
+        assert tells(str(await app.explain.timeline(run.id)), "local", "'Yes.'")
 
 
 async def test_a_hook_that_ran_again_in_another_process_says_so(
@@ -60,18 +60,18 @@ async def test_a_hook_that_ran_again_in_another_process_says_so(
     folder, store = write_folder(tmp_path, WORKSHOP), str(tmp_path / "runs.db")
     async with Loom(store=store, engine=Engine(LINES)) as app:
         run = (await app.start(folder)).id
-        async for event in app.run(run).events():
+        async for event in app.handle(run).events():
             if event.kind == "run.paused":
                 paused = event.seq
                 break
     async with Loom(store=store, engine=Engine(LINES)) as app:
         await app.resume(run)
         left = iter(REPLIES)
-        async for event in app.run(run).events(paused - 1):
+        async for event in app.handle(run).events(paused - 1):
             if event.kind == "run.paused":
-                await app.run(run).answer(None, next(left))
-        found: Any = await app.explain(run, turn=1)
-        timeline = str(await app.explain(run))
+                await app.handle(run).answer(None, next(left))
+        found: Any = await app.explain.turn(run, 1)
+        timeline = str(await app.explain.timeline(run))
     (again,) = [step for step in of(found, steps.HookRan) if step.restored]
     assert tells(again.says, "unlock", "before_chat", "restored", "success")
     assert found.verified and tells(timeline, "before_chat", "restored")

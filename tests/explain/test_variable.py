@@ -14,7 +14,7 @@ from turnloom.adapters.files import parse
 from turnloom.cli.explanations import render
 from turnloom.errors import UsageError
 from turnloom.explain.logic.variable import explain_variable
-from turnloom.explain.spec.variable import Change, Refusal, VariableExplained
+from turnloom.explain.spec.variable import Change, Refusal
 from turnloom.variables.events import ContextRefused
 from turnloom.variables.logic.descriptions import describe
 
@@ -163,8 +163,7 @@ async def test_a_name_that_was_only_refused_is_known(told: Told) -> None:
 
 
 async def described(app: Loom, run: str, variable: str, **more: Any) -> str:
-    found = await app.explain(run, variable=variable, **more)
-    assert isinstance(found, VariableExplained)
+    found = await app.explain.variable(run, variable, **more)
     assert found.description in str(found)
     assert msgspec.to_builtins(found)["description"] == found.description
     return found.description
@@ -174,7 +173,7 @@ async def test_what_a_variable_is_for_is_told_by_what_the_run_began_with(tmp_pat
     folder = write_folder(tmp_path, COUNT)
     async with Loom(store="memory", engine=Engine(COUNTED)) as app:
         run = (await app.start(folder)).id
-        await app.run(run).finished()
+        await app.handle(run).finished()
         for text in ("definitions: {letters: {description: Another.}}", "no: yaml: at all"):
             write_folder(tmp_path, {"context_variables.yaml": text})
             assert await described(app, run, "letters") == "How much was said."

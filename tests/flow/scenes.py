@@ -124,12 +124,12 @@ async def play(app: Loom, flow: Flow[Any], state: Any = None) -> Outcome:
 
 async def facts(app: Loom, run: str, *kinds: str) -> list[Any]:
     """The facts of some kinds in a run, in order."""
-    return [event.data for event in await app.log(run) if event.kind in kinds]
+    return [event.data for event in await app.history.events(run) if event.kind in kinds]
 
 
 async def kinds(app: Loom, run: str, *begin: str) -> list[str]:
     """The kinds of what happened in a run that begin so, in order."""
-    return [event.kind for event in await app.log(run) if event.kind.startswith(begin)]
+    return [event.kind for event in await app.history.events(run) if event.kind.startswith(begin)]
 
 
 async def taken(app: Loom, run: str) -> list[str]:

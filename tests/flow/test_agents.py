@@ -220,7 +220,7 @@ class Library(RagCollection):
 async def test_a_search_is_made_once_with_exactly_what_is_declared(app: Loom) -> None:
     shelf, step = InMemorySearch(), Judge(Model("never"))
     shelf.seed(("Passage.", 0.9))
-    app.register(Library, shelf)
+    app.register_collection(Library, shelf)
     source = from_retrieval(
         Library,
         query=lambda state: f"number {state.number}",
@@ -238,7 +238,7 @@ async def test_passages_below_the_threshold_are_left_out_and_the_rest_is_sorted_
 ) -> None:
     shelf, step = InMemorySearch(), Judge(Model('{"good": true}'))
     shelf.seed(*(RetrievalResult(f"{n}.", n / 10, f"d{n}") for n in (6, 9, 2, 8)))
-    app.register(Library, shelf)
+    app.register_collection(Library, shelf)
     source = from_retrieval(Library, "numbers", top_k=2, min_relevance=0.5)
     await app.run(flow_of(step, context=[source]))
     ((_, context),) = step.given
@@ -249,7 +249,7 @@ async def test_passages_below_the_threshold_are_left_out_and_the_rest_is_sorted_
 
 async def test_nothing_found_and_nothing_asked_are_no_errors(app: Loom) -> None:
     shelf, model = InMemorySearch(), Model()
-    app.register(Library, shelf)
+    app.register_collection(Library, shelf)
     sources = [from_retrieval(Library, "numbers"), from_retrieval(Library, lambda state: " ")]
     outcome = await app.run(flow_of(Writer(model), context=sources))
     assert outcome.status == "finished" and heard(model.tasks[0]) == [("user", "Write about 0.")]

@@ -215,7 +215,7 @@ async def test_an_approval_survives_a_restart(tmp_path: FilePath) -> None:
     async with Loom(store=store) as app:
         waiting = await app.run(flow)
     async with Loom(store=store) as app:
-        app.register(flow)
+        app.register_flow(flow)
         run = await app.resume(waiting.run_id)
         assert (await decide(run, "approve")).state.notes == ["draft", "publish"]
         assert await taken(app, run.id) == ["draft", "publish"]
@@ -270,9 +270,9 @@ async def test_what_failed_of_an_approval_is_told(app: Loom, asking: Any) -> Non
     flow = flow_of(note("a")).await_approval("boss", name="release", **asking)
     outcome = await play(app, flow.finally_(note("end")))
     if outcome.question is not None:
-        run = app.run(outcome.run_id)
+        run = app.handle(outcome.run_id)
         await run.answer(None, "reject")
         outcome = await run.outcome()
     assert outcome.failure is not None and "'release'" in outcome.failure.what
     assert ("context" in outcome.failure.what) == bool(asking)
-    assert outcome.failure.what in (await app.log(outcome.run_id))[-1].data.error
+    assert outcome.failure.what in (await app.history.events(outcome.run_id))[-1].data.error

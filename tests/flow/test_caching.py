@@ -65,7 +65,7 @@ async def test_a_timeline_says_what_was_known_from_before(app: Loom) -> None:
     flow = flow_of(note("costly"), cache=True)
     rows: list[Any] = []
     for _ in range(2):
-        told = await app.explain((await app.run(flow)).run_id)
+        told = await app.explain.timeline((await app.run(flow)).run_id)
         assert isinstance(told, Timeline)
         rows += [row for row in told.rows if (row.what, row.who) == ("step", "costly")]
     taken, known = rows

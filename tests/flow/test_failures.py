@@ -191,7 +191,7 @@ async def test_a_failure_has_its_step_type_message_stack_time_and_attempt(app: L
         assert (failure.step, failure.error, failure.message) == ("pay", "LookupError", "no card")
         assert failure.attempt == 2 and failure.at is not None and failure.frame == ""
         assert "Traceback" in failure.stack and "LookupError: no card" in failure.stack
-    assert (await app.log(outcome.run_id))[-1].kind == "run.failed"
+    assert (await app.history.events(outcome.run_id))[-1].kind == "run.failed"
 
 
 async def test_a_flow_without_failures_touches_nothing_that_handles_them(

@@ -46,7 +46,7 @@ async def test_of_two_paths_exactly_one_gets_the_last_model_call(app: Loom) -> N
     outcome = await play(app, paired(Guards(budget=RunBudget(model_calls=1)), model))
     assert outcome.status == "failed" and len(model.tasks) == 1
     assert outcome.failure is not None and outcome.failure.step in ("left", "right")
-    assert outcome.failure.error == (await app.log(outcome.run_id))[-1].data.error
+    assert outcome.failure.error == (await app.history.events(outcome.run_id))[-1].data.error
     assert outcome.state.notes == ["book", "cancel", "tell"]
     (short,) = (await facts(app, outcome.run_id, "budget.exceeded"))[0].short
     assert (short.resource, short.wanted, short.left) == ("model_calls", 1, 0)
@@ -117,7 +117,7 @@ async def test_a_loop_that_goes_on_stops_the_flow_and_what_was_done_is_undone(ap
 async def test_a_person_says_whether_a_loop_goes_on(app: Loom, answer: str, status: str) -> None:
     outcome = await play(app, refining("escalate", Model("same")))
     assert outcome.status == "waiting" and outcome.question is not None
-    run = app.run(outcome.run_id)
+    run = app.handle(outcome.run_id)
     await run.answer(outcome.question.id, answer)
     again = await run.outcome()
     assert again.status == status

@@ -77,7 +77,7 @@ async def test_a_condition_that_fails_fails_the_flow(app: Loom) -> None:
     with pytest.raises(FlowFailed) as raised:
         await app.run(flow)
     assert outcome.failure.what in str(raised.value) and "AttributeError" in str(raised.value)
-    assert outcome.failure.what in (await app.log(outcome.run_id))[-1].data.error
+    assert outcome.failure.what in (await app.history.events(outcome.run_id))[-1].data.error
 
 
 async def test_a_long_loop_ends(app: Loom) -> None:

@@ -164,7 +164,7 @@ async def test_a_run_is_cancelled_while_a_step_is_taken() -> None:
         async for event in run.events():
             if event.kind == "step.started" and event.data.step == "forever":
                 assert await run.cancel(reason="enough")
-        events = await app.log(run.id)
+        events = await app.history.events(run.id)
     assert events[-1].kind == "run.cancelled"
     assert undone(events) == ["first"]
     assert [fact.step for fact in every(events, "step.completed")] == ["first"]
@@ -204,13 +204,13 @@ async def test_the_late_result_of_a_step_changes_nothing(late: Any) -> None:
     async with Loom(store="memory") as app:
         outcome = await app.run(timed.then(note("after")), Notes())
         assert outcome.state.said == ["first", "caught", "after"]
-        events = await app.log(outcome.run_id)
+        events = await app.history.events(outcome.run_id)
         assert [fact.attempt for fact in every(events, "step.retried")] == [1]
         assert only(events, "step.failed").error == "TimeoutError"
         if isinstance(late, Stuck):
             await late.end(2)
         await app.run(flow(), Notes())  # the app works on after what came late
-        assert await app.log(outcome.run_id) == events
+        assert await app.history.events(outcome.run_id) == events
 
 
 async def test_waiting_for_a_person_is_not_taking_time() -> None:

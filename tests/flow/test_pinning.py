@@ -32,8 +32,8 @@ def store(tmp_path: FilePath) -> str:
 async def test_a_run_goes_on_with_its_own_plan_in_another_process(store: str) -> None:
     run = await parked(store)
     async with Loom(store=store) as app:
-        app.register(asking("post"))
-        app.register(asking("pay"))
+        app.register_flow(asking("post"))
+        app.register_flow(asking("pay"))
         again = await app.resume(run)
         await again.answer(None, "approve")
         assert (await again.outcome()).state.notes == ["book", "pay"]
@@ -42,7 +42,7 @@ async def test_a_run_goes_on_with_its_own_plan_in_another_process(store: str) ->
 async def test_a_changed_plan_is_refused_with_what_differs(store: str) -> None:
     run = await parked(store)
     async with Loom(store=store) as app:
-        app.register(asking("post"))
+        app.register_flow(asking("post"))
         with pytest.raises(PlanChanged) as refused:
             await (await app.resume(run)).outcome()
     lines = str(refused.value).splitlines()
@@ -63,9 +63,9 @@ async def test_what_is_cancelled_without_its_code_says_that_nothing_was_made_up_
 ) -> None:
     run = await parked(store)
     async with Loom(store=store) as app:
-        app.register(asking("post"))
-        assert await app.run(run).cancel(reason="enough")
-        end = (await app.log(run))[-1]
+        app.register_flow(asking("post"))
+        assert await app.handle(run).cancel(reason="enough")
+        end = (await app.history.events(run))[-1]
     assert end.kind == "run.cancelled"
     assert end.data.reason.startswith("enough") and end.data.reason != "enough"
 
@@ -77,7 +77,7 @@ async def test_plans_are_no_runs(store: str) -> None:
         assert [each.run for each in await app.runs(2)] == begun[::-1]
         assert [each.run for each in await app.runs()] == begun[::-1]
         (last,) = await app.runs(1)
-        plan = await app.run(last.run).plan()
+        plan = await app.handle(last.run).plan()
     assert last.run == begun[-1]
     assert plan is not None and plan.name == "pinned" and '"book"' in plan.text
 
@@ -86,7 +86,7 @@ async def test_a_changed_plan_is_kept_beside_the_one_before(store: str) -> None:
     first = await parked(store)
     async with Loom(store=store) as app:
         second = (await app.run(asking("post"))).run_id
-        plans = [await app.run(each).plan() for each in (first, second)]
+        plans = [await app.handle(each).plan() for each in (first, second)]
         assert len(await app.runs(3)) == 2
     assert plans[0] is not None and plans[1] is not None
     assert '"pay"' in plans[0].text and '"post"' in plans[1].text

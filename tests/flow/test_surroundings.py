@@ -124,7 +124,7 @@ async def test_a_secret_in_the_state_is_masked_in_the_log_only(
     flow = Flow("work", Work, variables=secret).start_with(put).then(read).then(fail)
     outcome = await play(app, flow)
     assert seen == ["key s3cr3t-and-long", "s3cr3t-and-long", "s3cr3t-and-long"]
-    assert "s3cr3t" not in repr([event.data for event in await app.log(outcome.run_id)])
+    assert "s3cr3t" not in repr([event.data for event in await app.history.events(outcome.run_id)])
     assert outcome.failure is not None and outcome.failure.message == "refused ⟨secret:key⟩"
     assert "s3cr3t" not in outcome.failure.stack
 

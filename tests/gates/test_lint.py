@@ -111,6 +111,7 @@ def test_no_rule_is_ignored_globally() -> None:
         "TID251",
         "T20",
         "D1",
+        "PLC0415",
     }
 
 

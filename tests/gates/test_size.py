@@ -52,6 +52,7 @@ WITHIN = {
         + f"class Thing:\n{methods(12)}    @property\n    def more(self): ...\n"
         + "    def _hidden(self): ...\n    def test_more(self): ...\n"
     ),
+    "src/turnloom/app/lazy.py": "def give():\n    import os\n",
     "src/turnloom/named.py": "try:\n    X = 1\nexcept KeyError:\n    pass\n",
     "tests/test_environment.py": "def test_x(monkeypatch):\n    monkeypatch.setenv('X', '1')\n",
 }

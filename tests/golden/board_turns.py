@@ -154,7 +154,7 @@ async def a_tool_on_a_board_asks(world: World, where: Path) -> None:
         await board.resume()
         order = await board.publish(Order(), id="o1")
         await idle(board)
-        run = app.run(order.run or "")
+        run = app.handle(order.run or "")
         while question := await run.question():
             await run.answer(question.id, f"{question.payload['item']} may go")
             await idle(board)
@@ -242,7 +242,7 @@ async def a_loop_on_a_board_is_detected(world: World, where: Path) -> None:
         await board.resume()
         order = await board.publish(Order(), id="o1")
         await idle(board)
-        run = app.run(order.run or "")
+        run = app.handle(order.run or "")
         while question := await run.question():
             is_first = (await kinds(app)).count("question.asked") == 1
             await run.answer(question.id, "Pack it." if is_first else "stop")

@@ -328,7 +328,7 @@ async def context_from_sources_has_a_budget(world: World, where: Path) -> None:
         search = InMemorySearch()
         tea = RetrievalResult("Tea is packed dry.", 0.9, "tea.md", chunk=2)
         search.seed(tea, RetrievalResult("Jars are packed upright.", 0.8, "jars.md"))
-        app.register(Manual, search)
+        app.register_collection(Manual, search)
         board = app.board(variables={"definitions": {"tier": derived("gold", "string")}})
         board.agent("greeter").consumes(Payment).publishes(Order).with_engines(greet)
         board.agent("packer").consumes(Order).publishes(Parcel).with_engines(pack).with_sources(

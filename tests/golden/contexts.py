@@ -366,7 +366,7 @@ async def a_run_cancelled_while_it_waits(world: World, where: Path) -> None:
 
     async def script(app: Loom) -> None:
         run = await opened(app, folder)
-        if "cancel.requested" not in kinds(await app.log(run.id)):
+        if "cancel.requested" not in kinds(await app.history.events(run.id)):
             await at_rest(run)
             await run.cancel(by="boss", reason="enough")
         await run.finished()
@@ -441,7 +441,7 @@ def searching(script: Script) -> Script:
     async def registered(app: Loom) -> None:
         search = InMemorySearch()
         search.seed(*FOUND)
-        app.register(Manual, search)
+        app.register_collection(Manual, search)
         await script(app)
 
     return registered

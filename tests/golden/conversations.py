@@ -278,7 +278,7 @@ async def a_question_that_expires(world: World, where: Path) -> None:
     async def answer(app: Loom) -> None:
         (asked,) = await app.runs()
         with suppress(QuestionExpired):
-            await app.run(asked.run).answer(None, "Here I am.")
+            await app.handle(asked.run).answer(None, "Here I am.")
         await (await opened(app, folder)).finished()
 
     engine = ScriptedEngine({"A": [calling("offer"), "So be it."]})
@@ -427,7 +427,7 @@ async def a_garden_killed(world: World, where: Path) -> None:
 
     async def water(app: Loom) -> None:
         run = await opened(app, folder)
-        if "question.answered" not in kinds(await app.log(run.id)):
+        if "question.answered" not in kinds(await app.history.events(run.id)):
             await at_rest(run, (await until(run, "timer.expired")).seq)
             await run.answer(None, "It looks dry.")
         await run.finished()

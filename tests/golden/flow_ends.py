@@ -241,7 +241,7 @@ def cancelling(flow: Flow[Work], *kinds: str) -> Script:
     """A program that cancels a flow when events of these kinds are stored."""
 
     async def script(app: Loom) -> None:
-        app.register(flow)
+        app.register_flow(flow)
         runs = await app.runs()
         if runs:
             run = await app.resume(runs[0].run)

@@ -44,7 +44,7 @@ def flowing(flow: Flow[Any], state: Any = None, person: Person | None = None) ->
     """A program that starts a flow, or goes on with it, and lets whoever is asked answer."""
 
     async def script(app: Loom) -> None:
-        app.register(flow)
+        app.register_flow(flow)
         runs = await app.runs()
         if runs:
             run = await app.resume(runs[0].run)
@@ -289,7 +289,7 @@ async def a_flow_with_agents(world: World, where: FilePath) -> None:
     )
 
     async def script(app: Loom) -> None:
-        app.register(Library, shelf)
+        app.register_collection(Library, shelf)
         await flowing(flow, Work(number=3))(app)
 
     await world.live(script)

@@ -110,7 +110,7 @@ async def idle(board: Board) -> list[Exception]:
 async def kinds(app: Loom) -> list[str]:
     """The kinds of all events of all runs."""
     runs = [summary.run for summary in await app.runs()]
-    return [event.kind for run in runs for event in await app.log(run)]
+    return [event.kind for run in runs for event in await app.history.events(run)]
 
 
 async def until(app: Loom, board: Board, kind: str, number: int = 1) -> None:

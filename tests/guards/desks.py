@@ -55,7 +55,7 @@ async def play(
     async with Program(world) as program:
         run = await program.start(folder)
         await program.drive(run)
-        return world, list(await program.app.log(run))
+        return world, list(await program.app.history.events(run))
 
 
 async def known(world: World, pool: Pool = POOL) -> Mapping[str, Belief]:

@@ -242,7 +242,7 @@ async def test_no_turn_begins_when_the_time_is_over(tmp_path: Path) -> None:
     async with Program(world) as program:
         run = await program.start(folder)
         await program.drive(run)
-        events = list(await program.app.log(run))
+        events = list(await program.app.history.events(run))
     assert len(every(events, "turn.started")) == 3
     assert short(events) == [("wall_time", 0, -2)]
 
@@ -257,7 +257,7 @@ async def test_waiting_for_a_person_takes_no_time(tmp_path: Path) -> None:
         for _ in range(3):
             world.clock.advance(timedelta(hours=1))
             await program.answer(run, "Go on.")
-        events = await program.app.log(run)
+        events = await program.app.history.events(run)
     assert len(every(events, "turn.finished")) == 4
     assert not every(events, "budget.exceeded")
 
@@ -291,7 +291,7 @@ async def test_of_two_parallel_turns_exactly_one_gets_the_last_model_call() -> N
         order = await board.publish(Order())
         failures = await board.run_until_idle(SOON, raise_errors=False)
         assert order.run
-        events = list(await app.log(order.run))
+        events = list(await app.history.events(order.run))
     assert len(one.tasks) + len(other.tasks) == 1
     assert short(events) == [("model_calls", 1, 0)]
     assert sorted(turn.status for turn in every(events, "turn.finished")) == ["done", "failed"]
@@ -307,7 +307,7 @@ async def test_a_turn_that_there_is_no_step_for_takes_nothing() -> None:
         order = await board.publish(Order())
         await board.run_until_idle(SOON, raise_errors=False)
         assert order.run
-        events = list(await app.log(order.run))
+        events = list(await app.history.events(order.run))
     assert len(every(events, "artifact.consumed")) == len(every(events, "turn.started")) == 1
     assert short(events) == [("steps", 1, 0)]
 

@@ -3,26 +3,11 @@
 from pathlib import Path
 
 from tests.guards.runs import Says, go_on
-from turnloom.explain.logic.asking import explain
-from turnloom.explain.spec.asked import Asked, Declared
+from turnloom.explain.logic.timeline import timeline
+from turnloom.explain.logic.turn import explain_turn
 from turnloom.explain.spec.steps import ModelAsked, ToolUsed
-from turnloom.explain.spec.timeline import Timeline
-from turnloom.explain.spec.turn import TurnExplained
-from turnloom.log.spec import Event
 
 LOOPS = {"window": 3, "similarity": None}
-
-
-def timeline(events: list[Event]) -> Timeline:
-    told = explain(events, Asked(), Declared())
-    assert isinstance(told, Timeline)
-    return told
-
-
-def turn(events: list[Event], number: int) -> TurnExplained:
-    told = explain(events, Asked(turn=number), Declared())
-    assert isinstance(told, TurnExplained)
-    return told
 
 
 async def test_the_timeline_tells_of_the_budget(tmp_path: Path) -> None:
@@ -47,7 +32,7 @@ async def test_the_timeline_tells_of_loops(tmp_path: Path) -> None:
 async def test_calls_are_told_with_what_they_reserved_and_used(tmp_path: Path) -> None:
     guards = {"budget": {"model_calls": 9, "tool_calls": 9}}
     events = await go_on(tmp_path, guards, engine=Says(["look"], "Done."), max_turns=1)
-    steps = turn(events, 1).steps
+    steps = explain_turn(events, 1).steps
     asked = [step for step in steps if isinstance(step, ModelAsked)]
     (used,) = [step for step in steps if isinstance(step, ToolUsed)]
     assert len(asked) == 2 and used.outcome == "returned"
@@ -58,7 +43,7 @@ async def test_calls_are_told_with_what_they_reserved_and_used(tmp_path: Path) -
 
 async def test_a_hint_is_a_segment_with_its_reason(tmp_path: Path) -> None:
     events = await go_on(tmp_path, {"loop_detection": LOOPS}, engine=Says("Again."), max_turns=4)
-    told = turn(events, 4)
+    told = explain_turn(events, 4)
     assert told.verified
     (hint,) = [segment for segment in told.segments if segment.kind == "hint"]
     assert hint.origin == "guards.loop_detection" and "exact_repetition" in hint.reason
@@ -67,6 +52,6 @@ async def test_a_hint_is_a_segment_with_its_reason(tmp_path: Path) -> None:
 
 async def test_a_turn_that_there_was_no_budget_for_says_so(tmp_path: Path) -> None:
     events = await go_on(tmp_path, {"budget": {"model_calls": 1}}, engine=Says())
-    told = turn(events, 2)
+    told = explain_turn(events, 2)
     assert told.status == "failed" and told.error.startswith("BudgetExceeded: ")
     assert any("model_calls" in step.says for step in told.steps)

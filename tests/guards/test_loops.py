@@ -300,9 +300,9 @@ async def board_run(guards: dict[str, Any], make: Any, *answers: str) -> tuple[l
         assert order.run
         await board.run_until_idle(SOON, raise_errors=False)
         for answer in answers:
-            await app.run(order.run).answer(None, answer)
+            await app.handle(order.run).answer(None, answer)
             await board.run_until_idle(SOON, raise_errors=False)
-        return list(await app.log(order.run)), clerk
+        return list(await app.history.events(order.run)), clerk
 
 
 async def test_an_agent_of_a_board_that_repeats_itself_is_told_so() -> None:
@@ -320,7 +320,7 @@ async def test_work_on_other_things_is_no_loop() -> None:
         (run,) = {each.run for each in await board.publish_many(numbers, correlation_id="c")}
         await board.run_until_idle(SOON)
         assert run
-        assert not every(await app.log(run), "loop.detected")
+        assert not every(await app.history.events(run), "loop.detected")
 
 
 async def test_a_board_falls_back_from_rotation_to_a_hint_and_says_so() -> None:

@@ -91,9 +91,9 @@ async def test_who_is_passed_over_is_told_why_and_causes_go_over_the_choice() ->
         verdict, why = said[f"{other}#1"]
         assert verdict == "not_chosen" and made.chosen in why
         assert said[f"{made.chosen}#1"][0] == said["eve#1"][0] == "taken"
-        events = await app.log(order.run or "")
+        events = await app.history.events(order.run or "")
         offered = next(event for event in events if event.kind == "artifact.offered")
-        told = str(await app.explain(order.run or "", route=offered.seq))
+        told = str(await app.explain.route(order.run or "", offered.seq))
         assert why in told and "Beta(2, 2)" in told
         turn = next(event for event in events if event.kind == "turn.started")
         chain = [cause.kind for cause in Causes(events).of(turn)]

@@ -26,11 +26,12 @@ from tests.support.programs import make_world, refitted
 from turnloom.adapters.memory import MemoryBeliefs
 from turnloom.agents.spec import Answer, Task
 from turnloom.errors import DefinitionError, StoreUnavailable
-from turnloom.explain.logic.asking import explain
 from turnloom.explain.logic.causes import Causes
-from turnloom.explain.spec.asked import NOTHING_DECLARED, Asked
+from turnloom.explain.logic.routing import explain_any_route
+from turnloom.explain.logic.timeline import timeline
+from turnloom.explain.spec.explanations import NOTHING_DECLARED
 from turnloom.explain.spec.route import RouteExplained
-from turnloom.explain.spec.timeline import Row, Timeline
+from turnloom.explain.spec.timeline import Row
 from turnloom.guards.service.selecting import rebuild
 from turnloom.guards.spec import Belief, Observation, Pool
 from turnloom.kernel.values import Json
@@ -46,8 +47,7 @@ def routes(events: Sequence[Event]) -> list[tuple[str, str]]:
 
 def selections(events: Sequence[Event]) -> list[Row]:
     """What the timeline has of choices."""
-    told = explain(events, Asked(), NOTHING_DECLARED)
-    assert isinstance(told, Timeline)
+    told = timeline(events)
     return [row for row in told.rows if row.what == "selection"]
 
 
@@ -85,7 +85,7 @@ async def test_the_explanation_shows_candidates_beliefs_and_draws(tmp_path: Path
     routed = [e for e in events if e.kind == "route.decided" and e.data.target in ("Ann", "Bob")]
     assert len(routed) == 2
     for event in routed:
-        told = explain(events, Asked(route=event.seq), NOTHING_DECLARED)
+        told = explain_any_route(events, event.seq, NOTHING_DECLARED)
         assert isinstance(told, RouteExplained) and told.selection is not None
         selection = told.selection
         assert (selection.seq, selection.chosen, selection.meant) == (made.seq, "Bob", "Ann")

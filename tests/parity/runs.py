@@ -258,16 +258,16 @@ async def see(where: Path, documents: Mapping[str, Any], *explained: str) -> See
             return Seen(missing=refused.problems)
         await program.drive(run)
         for _ in range(ANSWERS - 1):
-            last = (await program.app.log(run))[-1]
+            last = (await program.app.history.events(run))[-1]
             if last.kind != "run.paused":
                 break
             world.clock.advance(MINUTE)
             by_tool = "/tool." in last.data.waiting_for
             await program.answer(run, {"yes": {"sure": True}} if by_tool else "Yes.")
         app = program.app
-        told = {name: str(await app.explain(run, variable=name)) for name in explained}
-        user = (await app.definition(run)).user_script
-        return Seen((), await app.log(run), engine.calls, user, told)
+        told = {name: str(await app.explain.variable(run, name)) for name in explained}
+        user = (await app.history.definition(run)).user_script
+        return Seen((), await app.history.events(run), engine.calls, user, told)
 
 
 def lines_of(said: Sequence[Line]) -> list[Answer]:

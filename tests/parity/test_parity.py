@@ -495,7 +495,7 @@ async def environment_of_the_app(folder: str) -> None:
     async with Loom(store="memory", engine=quiet, environment=environment) as app:
         run = await app.start(folder)
         await run.finished()
-        explained = await app.explain(run.id, variable="flag")
+        explained = await app.explain.variable(run.id, "flag")
         assert "mine" in str(explained)
 
 

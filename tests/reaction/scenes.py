@@ -149,12 +149,12 @@ async def everything(board: Board, *types: str, reader: Reader | None = None) ->
 async def logs(app: Loom) -> list[Event]:
     """Every event of every run, the run begun first coming first."""
     runs = [summary.run for summary in await app.runs()]
-    return [event for run in reversed(runs) for event in await app.log(run)]
+    return [event for run in reversed(runs) for event in await app.history.events(run)]
 
 
 async def facts(app: Loom, kind: str, run: str | None = None) -> list[Any]:
     """The facts of a kind, of all runs or of one."""
-    events: Sequence[Event] = await app.log(run) if run else await logs(app)
+    events: Sequence[Event] = await app.history.events(run) if run else await logs(app)
     return [event.data for event in events if event.kind == kind]
 
 

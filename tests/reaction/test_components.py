@@ -220,7 +220,7 @@ async def test_a_component_observes_what_is_on_record_and_changes_nothing(
     order = await board.publish(Order())
     await idle(board)
     assert order.run is not None
-    stored = {event.id: event for event in await app.log(order.run)}
+    stored = {event.id: event for event in await app.history.events(order.run)}
     assert watching.events
     assert all(stored[event.id] == event for event in watching.events)
     assert "turn.finished" in [event.kind for event in watching.events]

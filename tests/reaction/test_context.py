@@ -313,7 +313,7 @@ async def test_what_is_redacted_is_nowhere_but_where_it_was_published(
     assert task.context.items[0]["payload"] == {"amount": 7}
     assert task.inputs[0].payload == {"number": 3}
     assert order.run is not None
-    for event in await app.log(order.run):
+    for event in await app.history.events(order.run):
         if event.kind != "artifact.published":
             assert "hush" not in str(event.data) and "psst" not in str(event.data)
 

@@ -78,7 +78,7 @@ async def test_what_is_shown_carries_who_may_see_it(app: Loom, board: Board) -> 
     (frame,) = await facts(app, "frame.assembled")
     assert frame.visibility == (Labelled({"hr"}), Tenant("acme"))
     latest, *_ = await app.runs()
-    told = str(await app.explain(latest.run, turn=1))
+    told = str(await app.explain.turn(latest.run, 1))
     assert "hr" in told and "acme" in told
 
 
@@ -105,7 +105,7 @@ async def made(app: Loom, board: Board) -> Artifact:
 async def manual(app: Loom) -> InMemorySearch:
     search = InMemorySearch()
     await search.add([Document("t", "tea", visibility=Labelled({"hr"}))])
-    app.register(Manual, search)
+    app.register_collection(Manual, search)
     return search
 
 

@@ -84,7 +84,7 @@ async def test_no_prompt_shows_what_is_kept_from_its_reader(
         Document(word, f"red fish {word}", visibility=each) for word, each in kept.of("documents")
     )
     async with Loom(store="memory") as app:
-        app.register(Shelf, search)
+        app.register_collection(Shelf, search)
         board = app.board()
         declare(board, kept, readers, shown)
         for n, (word, each) in enumerate(kept.of("published")):

@@ -73,7 +73,7 @@ async def test_a_tool_asks_and_its_turn_goes_on_with_the_answer(app: Loom, board
     (question,) = await facts(app, "question.asked", order.run)
     assert (question.tool, question.payload, question.to) == ("confirm", {"item": "tea"}, "local")
     assert order.run is not None
-    await app.run(order.run).answer(question.question, "yes")
+    await app.handle(order.run).answer(question.question, "yes")
     await idle(board)
     (parcel,) = await everything(board, "Parcel")
     assert parcel.payload["notes"] == "yes"
@@ -88,7 +88,7 @@ async def test_of_two_who_ask_one_waits_for_the_other(app: Loom, board: Board) -
         await idle(board)
         assert len(await facts(app, "question.asked", order.run)) == number
         assert order.run is not None
-        await app.run(order.run).answer(question, f"answer {number}")
+        await app.handle(order.run).answer(question, f"answer {number}")
     await idle(board)
     parcels = await everything(board, "Parcel")
     assert {each.payload["notes"] for each in parcels} == {"answer 1", "answer 2"}
@@ -112,7 +112,7 @@ async def test_others_go_on_while_somebody_is_asked(app: Loom, board: Board) -> 
     assert await statuses(app) == ["waiting"]
     question = await asked(app, board, order.run, 1)
     assert order.run is not None
-    await app.run(order.run).answer(question, "yes")
+    await app.handle(order.run).answer(question, "yes")
     await idle(board)
     assert await statuses(app) == ["finished"]
 
@@ -127,7 +127,7 @@ async def test_a_turn_goes_on_with_its_answer_though_another_takes_long(
     question = await asked(app, board, order.run, 1)
     await gate.holds(1)
     assert order.run is not None
-    await app.run(order.run).answer(question, "yes")
+    await app.handle(order.run).answer(question, "yes")
 
     async def is_packed() -> bool:
         return bool(await everything(board, "Parcel"))
@@ -153,7 +153,7 @@ async def test_what_is_published_meanwhile_is_taken_meanwhile(app: Loom, board: 
     await idle(board)
     assert other.given == [["coin"]]
     assert await statuses(app) == ["waiting"]
-    run = app.run(order.run or "")
+    run = app.handle(order.run or "")
     await run.answer(question, "yes")
     await idle(board)
     assert await statuses(app) == ["finished"]
@@ -165,7 +165,7 @@ async def test_runs_ask_independently(app: Loom, board: Board) -> None:
     await idle(board)
     for order in reversed(orders):
         question = await asked(app, board, order.run, 1)
-        await app.run(order.run or "").answer(question, order.payload["item"])
+        await app.handle(order.run or "").answer(question, order.payload["item"])
     await idle(board)
     parcels = await everything(board, "Parcel")
     assert {each.payload["item"]: each.payload["notes"] for each in parcels} == {"a": "a", "b": "b"}
@@ -189,7 +189,7 @@ async def test_a_question_that_nobody_answers_expires(timed: Timed) -> None:
     (parcel,) = await everything(board, "Parcel")
     assert parcel.payload["notes"] == "nobody there"
     with pytest.raises((QuestionExpired, UsageError)):
-        await timed.run(order.run or "").answer(question, "yes")
+        await timed.handle(order.run or "").answer(question, "yes")
 
 
 async def test_a_question_expires_while_another_turn_is_taken(timed: Timed) -> None:
@@ -223,7 +223,7 @@ async def test_a_direct_call_may_ask(app: Loom, board: Board) -> None:
     await board.run_until(is_asked, SOON)
     (question,) = await facts(app, "question.asked")
     (summary,) = await app.runs()
-    await app.run(summary.run).answer(question.question, "yes")
+    await app.handle(summary.run).answer(question.question, "yes")
     await calling
     assert [each.payload["notes"] for each in made] == ["yes"]
     await idle(board)
@@ -246,7 +246,7 @@ async def test_a_hook_asks_before_a_run_and_its_answer_is_a_value(app: Loom) -> 
     question = await asked(app, board, order.run, 1)
     await idle(board)
     assert clerk.tasks == []
-    await app.run(order.run or "").answer(question, "fine")
+    await app.handle(order.run or "").answer(question, "fine")
     await idle(board)
     assert '- mood: "fine"' in clerk.tasks[0].system
 
@@ -265,7 +265,7 @@ async def test_a_question_outlives_the_process(store: str) -> None:
             assert await board.resume() == [order.run]
             for number in (1, 2):
                 question = await asked(app, board, order.run, number)
-                await app.run(order.run or "").answer(question, str(number))
+                await app.handle(order.run or "").answer(question, str(number))
             await idle(board)
             notes = {each.payload["notes"] for each in await everything(board, "Parcel")}
             assert notes == {"1", "2"}

@@ -105,7 +105,7 @@ async def test_a_board_that_a_program_does_not_declare_is_named(file: str) -> No
     async with Loom(store=file) as app:
         app.board("others").agent("clerk").consumes(Order).with_engines(Clerk())
         with pytest.raises(UsageError, match="'deals'"):
-            await app.definition(order.run or "")
+            await app.history.definition(order.run or "")
 
 
 async def test_two_programs_share_a_board(file: str) -> None:

@@ -60,7 +60,7 @@ class Manual(RagCollection):
 def manual(app: Loom) -> InMemorySearch:
     search = InMemorySearch()
     search.seed(TEA, JARS, LAMPS)
-    app.register(Manual, search)
+    app.register_collection(Manual, search)
     return search
 
 
@@ -73,7 +73,7 @@ def declare(board: Board, clerk: Any, *sources: Source, **said: Any) -> None:
 async def explained(app: Loom, turn: int = 1) -> TurnExplained:
     """A turn of the run begun last; its record must hold."""
     latest, *_ = await app.runs()
-    found = await app.explain(latest.run, turn=turn)
+    found = await app.explain.turn(latest.run, turn)
     assert isinstance(found, TurnExplained)
     assert found.verified, found.doubts
     return found
@@ -177,7 +177,7 @@ class Generous:
 
 async def test_what_is_not_relevant_is_withheld(app: Loom, board: Board) -> None:
     generous: Any = Generous()
-    app.register(Manual, generous)
+    app.register_collection(Manual, generous)
     declare(board, clerk := Clerk(), from_retrieval(Manual, "how"))
     await board.publish(Order())
     await idle(board)
@@ -209,7 +209,7 @@ async def test_a_collection_that_fails_fails_the_turn_until_it_is_there(
     app: Loom, board: Board, error: Exception, told: str
 ) -> None:
     broken: Any = Broken(error)
-    app.register(Manual, broken)
+    app.register_collection(Manual, broken)
     declare(board, clerk := Clerk(pack), from_retrieval(Manual, "how"))
     order = await board.publish(Order())
     (failure,) = await failures(board)
@@ -241,7 +241,7 @@ class Slow:
 
 async def test_the_same_search_is_made_once_in_a_run(app: Loom, board: Board) -> None:
     slow: Any = Slow()
-    app.register(Manual, slow)
+    app.register_collection(Manual, slow)
     clerks = {name: Clerk() for name in ("one", "two", "three")}
     for name, clerk in clerks.items():
         agent = board.agent(name).consumes(Order).with_engines(clerk)
@@ -324,7 +324,7 @@ async def test_secrets_are_shown_and_never_written(
     monkeypatch.setenv("DOOR", "hunter2hunter2")
     search = InMemorySearch()
     search.seed(("The door opens with hunter2hunter2.", 0.9))
-    app.register(Manual, search)
+    app.register_collection(Manual, search)
     source = {"type": "environment", "env_var": "DOOR"}
     door = {"type": "string", "secret": True, "source": source}
     board = app.board(variables={"definitions": {"door": door}})
@@ -344,7 +344,7 @@ async def test_a_passage_that_looks_like_a_secret_opens_none(
     monkeypatch.setenv("DOOR", "hunter2hunter2")
     search = InMemorySearch()
     search.seed(RetrievalResult("Say ⟨secret:door⟩!", 0.9, "⟨secret:door⟩.md"))
-    app.register(Manual, search)
+    app.register_collection(Manual, search)
     source = {"type": "environment", "env_var": "DOOR"}
     door = {"type": "string", "secret": True, "source": source}
     board = app.board(variables={"definitions": {"door": door}})
@@ -364,7 +364,7 @@ async def test_what_a_collection_says_of_its_trouble_tells_no_secret(
     secret = "hunter2-'\"hunter2"
     monkeypatch.setenv("DOOR", secret)
     broken: Any = Broken(error(f"Nobody opens {secret}."))
-    app.register(Manual, broken)
+    app.register_collection(Manual, broken)
     source = {"type": "environment", "env_var": "DOOR"}
     door = {"type": "string", "secret": True, "source": source}
     board = app.board(variables={"definitions": {"door": door}})
@@ -372,7 +372,7 @@ async def test_what_a_collection_says_of_its_trouble_tells_no_secret(
     await board.publish(Order())
     (failure,) = await failures(board)
     latest, *_ = await app.runs()
-    told = [failure, str(latest), str(await logs(app)), str(await app.explain(latest.run))]
+    told = [failure, str(latest), str(await logs(app)), str(await app.explain.timeline(latest.run))]
     assert "Nobody opens" in failure
     for text in (*told, caplog.text, *capfd.readouterr()):
         assert "hunter2" not in text
@@ -420,7 +420,7 @@ async def test_nothing_is_looked_up_again_after_a_kill() -> None:
 
     for is_last in (False, True):
         process = begin_process(place)
-        process.app.register(Manual, search)
+        process.app.register_collection(Manual, search)
         declare(process.board, engine, from_retrieval(Manual, "{item}"), from_provider(provider))
         assert await live(process, script) == is_last
     before, after = tasks
@@ -464,7 +464,7 @@ async def test_sources_are_said_once_and_are_sources(board: Board) -> None:
 async def test_each_agent_finds_what_it_may_see(app: Loom, board: Board) -> None:
     """What was found for one is not what another is shown; what is the same for all is."""
     search = InMemorySearch()
-    app.register(Manual, search)
+    app.register_collection(Manual, search)
     await search.add(
         [
             Document("all", "tea for all"),
@@ -508,7 +508,7 @@ class Careless:
 
 async def test_results_are_shown_to_whom_they_say(app: Loom, board: Board) -> None:
     careless: Any = Careless()
-    app.register(Manual, careless)
+    app.register_collection(Manual, careless)
     clerks = {name: Clerk() for name in ("one", "two")}
     for name, clerk in clerks.items():
         agent = board.agent(name).consumes(Order).with_engines(clerk)

@@ -321,7 +321,7 @@ async def test_hooks_learn_how_a_run_ended(app: Loom) -> None:
     await gate.holds(1)
     assert payment.run is not None
     await board.cancel(payment.run)
-    await app.run(payment.run).finished()
+    await app.handle(payment.run).finished()
     await board.publish(Order())
     assert len(await failures(board)) == 1
     assert notes.marks == ["after_chat cancelled", "after_chat failed"]

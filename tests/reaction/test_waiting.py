@@ -282,7 +282,7 @@ async def test_a_run_is_cancelled(app: Loom, board: Board) -> None:
     await gate.holds(1)
     gate.open()
     await idle(board)
-    assert (await app.log(one.run))[-1].data.reason == "sold out"
+    assert (await app.history.events(one.run))[-1].data.reason == "sold out"
     assert await statuses(app) == ["cancelled", "finished"]
     assert [each.payload["item"] for each in await everything(board, "Parcel")] == ["b"]
     assert await board.cancel(one.run) == 0

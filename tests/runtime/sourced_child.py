@@ -119,8 +119,8 @@ async def explanations(app: Loom) -> list[TurnExplained]:
     """What is said of each turn of each run, in order."""
     found: list[Any] = []
     for summary in reversed(await app.runs()):
-        frames = every(await app.log(summary.run), "frame.assembled")
-        found += [await app.explain(summary.run, turn=each.turn) for each in frames]
+        frames = every(await app.history.events(summary.run), "frame.assembled")
+        found += [await app.explain.turn(summary.run, each.turn) for each in frames]
     return found
 
 
@@ -129,7 +129,7 @@ async def act(where: Path, room: int, deed: str, engine: Clerk) -> str:
     search = InMemorySearch()
     search.seed(RetrievalResult("Tea is packed dry.", 0.9, "tea.md"))
     async with Loom(store=str(where / f"{deed}.db"), engine=engine) as app:
-        app.register(Manual, search)
+        app.register_collection(Manual, search)
         await DEEDS[deed](app, where, room, engine)
         return "\n".join(map(str, await explanations(app)))
 

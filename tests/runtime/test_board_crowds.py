@@ -27,7 +27,9 @@ async def test_a_crowd_of_publishers(store: str, pieces: int, tmp_path: Path) ->
         )
         assert len({each.id for each in published}) == 2 * pieces
         await board.run_until_idle(PATIENCE)
-        found = takings({run.run: list(await app.log(run.run)) for run in await app.runs()})
+        found = takings(
+            {run.run: list(await app.history.events(run.run)) for run in await app.runs()}
+        )
         assert set(found.values()) == {1}
         names = Counter(subscription for _, subscription in found)
         assert names == {"polish#1": pieces, "assemble#1": 2 * pieces, "pack#1": pieces}

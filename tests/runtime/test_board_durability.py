@@ -238,7 +238,7 @@ async def test_mail_is_noticed_after_the_store_was_away() -> None:
         with pytest.raises(Killed):
             await others.publish(Plan(n=2), correlation_id="c")
         assert published.run
-        kinds = [event.kind async for event in process.app.run(published.run).events()]
+        kinds = [event.kind async for event in process.app.handle(published.run).events()]
         assert kinds[-1] == "run.finished"
         assert await sums(board) == [[1, 2]]
 

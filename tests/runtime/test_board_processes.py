@@ -50,7 +50,7 @@ async def opened(file: Path) -> AsyncIterator[tuple[Loom, Board]]:
 
 
 async def logs(app: Loom) -> dict[str, list[Event]]:
-    return {each.run: list(await app.log(each.run)) for each in await app.runs()}
+    return {each.run: list(await app.history.events(each.run)) for each in await app.runs()}
 
 
 async def crates(board: Board) -> list[list[int]]:

@@ -62,7 +62,7 @@ async def test_a_run_cancelled_in_the_middle_of_parallel_turns(tmp_path: Path) -
         await engine.waiting.wait()
         assert await board.cancel(reason="enough") == 1
         await board.run_until_idle(PATIENCE)
-        events = await app.log(part.run)
+        events = await app.history.events(part.run)
         ended = {fact.agent: fact.status for fact in every(events, "turn.finished")}
         assert ended == {"one": "done", "two": "cancelled", "three": "cancelled"}
         assert (events[-1].kind, events[-1].data.reason) == ("run.cancelled", "enough")
@@ -93,7 +93,7 @@ async def test_an_app_closed_in_the_middle_of_parallel_turns(again: bool, tmp_pa
         if again:
             assert await board.resume() == [part.run]
         await board.run_until_idle(PATIENCE)
-        events = await app.log(part.run)
+        events = await app.history.events(part.run)
         assert sorted(patient.asked) == ["three", "two"]
         ended = {fact.agent: fact.status for fact in every(events, "turn.finished")}
         assert ended == dict.fromkeys(("one", "two", "three"), "done")
@@ -149,7 +149,9 @@ async def test_a_program_leaves_the_boards_of_others_alone(
     assert part.run
     assert not caplog.records
     async with Loom(store=file) as app:
-        assert "artifact.offered" not in {event.kind for event in await app.log(part.run)}
+        assert "artifact.offered" not in {
+            event.kind for event in await app.history.events(part.run)
+        }
         board = app.board()
         make(board)
         assert await board.resume() == [part.run]

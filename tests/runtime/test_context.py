@@ -218,5 +218,5 @@ async def test_the_log_alone_tells_all_values(tmp_path: Path) -> None:
     world = make_world(ScriptedEngine({"A": ["go"]}))
     events = await run_of(world, tmp_path, DIAMOND)
     async with Program(replace(world, engine=None)) as later:
-        told = [await later.app.explain(events[0].run, variable=name) for name in "abc"]
+        told = [await later.app.explain.variable(events[0].run, name) for name in "abc"]
     assert [each.value for each in told] == [True, True, "by b"]

@@ -215,7 +215,7 @@ async def test_explain_shows_what_was_sent_and_where_it_is_from(shop: Shop) -> N
     context = "[{provider: broken, fallback: nothing}, recent_wins, transcript]"
     run = await shop.start(context)
     await run.finished()
-    told = await shop.app.explain(run.id, turn=1)
+    told = await shop.app.explain.turn(run.id, 1)
     assert told.prompt == shop.tasks[0].prompt
     text = str(told)
     assert told.verified
@@ -411,7 +411,7 @@ async def test_who_has_answered_is_not_asked_again(tmp_path: Path) -> None:
     assert stage.marks == ["risky 1", "steady 1"]
     async with opened(tmp_path, store) as shop:
         await shop.app.resume(run.id)
-        async for event in shop.app.run(run.id).events():
+        async for event in shop.app.handle(run.id).events():
             if event.kind == "question.asked":
                 break
         assert stage.marks == ["risky 1", "steady 1"]

@@ -62,7 +62,7 @@ class Desk:
         self.tasks = tasks
         self.search = InMemorySearch()
         self.search.seed(TEA, JARS, LAMPS)
-        app.register(Manual, self.search)
+        app.register_collection(Manual, self.search)
         self._where = where
 
     async def start(self, context: str, turns: int = 1, **files: str) -> Run:
@@ -86,7 +86,7 @@ class Desk:
     async def explained(self, turn: int = 1) -> TurnExplained:
         """A turn of the run begun last; its record must hold, and say what was sent."""
         latest, *_ = await self.app.runs()
-        found = await self.app.explain(latest.run, turn=turn)
+        found = await self.app.explain.turn(latest.run, turn)
         assert isinstance(found, TurnExplained)
         assert found.verified, found.doubts
         assert found.prompt == self.tasks[turn - 1].prompt
@@ -298,11 +298,11 @@ async def test_a_collection_of_the_code_is_opened_once_for_all_runs(tmp_path: Pa
         return opened[-1]
 
     async with Loom(store="memory") as app:
-        app.register(Notes, make)
+        app.register_collection(Notes, make)
         for _ in range(3):
             await (await app.start(folder)).finished()
         with pytest.raises(UsageError):
-            app.register(Notes, make)
+            app.register_collection(Notes, make)
     (search,) = opened
     assert len(search.searches) == 3
 
@@ -377,11 +377,11 @@ async def test_after_a_restart_the_engine_is_shown_the_same(tmp_path: Path) -> N
     async with Loom(store=store, engine=answer) as app:
         desk = Desk(app, tmp_path, [])
         await app.resume(run.id)
-        async for event in app.run(run.id).events():
+        async for event in app.handle(run.id).events():
             if event.kind == "question.asked":
                 break
         assert not desk.search.searches and stage.marks == ["archive 1"]
-        explained = await app.explain(run.id, turn=1)
+        explained = await app.explain.turn(run.id, 1)
     before, after = tasks
     assert after.prompt == before.prompt == explained.prompt
     assert told(after) == told(before)

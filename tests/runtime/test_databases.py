@@ -103,11 +103,14 @@ async def tell(url: str, folder: str, user: str) -> Told:
     async with Loom(store="memory", documents=url, engine=engine) as app:
         run = await app.start(folder, user_id=user, app_id="acme")
         await run.finished()
-        events = await app.log(run.id)
-        asked: list[dict[str, Any]] = [{"variable": name} for name in VARIABLES]
-        asked += [{"turn": number} for number in range(1, len(engine.prompts) + 1)]
-        asked += [{"route": event.seq} for event in events if event.kind == "route.decided"]
-        explained = {str(each): plain(await app.explain(run.id, **each)) for each in asked}
+        events = await app.history.events(run.id)
+        explain = app.explain
+        found: dict[str, Any] = {name: await explain.variable(run.id, name) for name in VARIABLES}
+        for n, _ in enumerate(engine.prompts, 1):
+            found[f"turn {n}"] = await explain.turn(run.id, n)
+        for seq in [event.seq for event in events if event.kind == "route.decided"]:
+            found[f"route {seq}"] = await explain.route(run.id, seq)
+        explained = {name: plain(each) for name, each in found.items()}
     return Told(engine.prompts, events, explained)
 
 
@@ -149,7 +152,7 @@ async def test_a_run_is_the_same_whichever_database_it_reads(
     routes = [each["target"] for each in facts(first, "route.decided")]
     assert routes == ["Desk", "Senior", "terminate"]
     assert TOKEN not in repr(first.explained) and TOKEN not in repr(first.events)
-    explained = first.explained["{'variable': 'visits'}"]
+    explained = first.explained["visits"]
     assert (explained["defaulted"], explained["note"]) == (
         True,
         "'many' is not integer; the default is used",
@@ -165,7 +168,7 @@ async def test_a_gate_that_is_closed_leads_elsewhere_everywhere(
         told = await tell(url, folder, "bob")
         targets = [each["target"] for each in facts(told, "route.decided")]
         assert targets == ["Desk", "terminate"]
-        assert told.explained["{'variable': 'region'}"]["note"] == "not_found"
+        assert told.explained["region"]["note"] == "not_found"
 
 
 async def test_nothing_begins_anywhere_without_what_is_required(

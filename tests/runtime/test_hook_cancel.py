@@ -59,7 +59,7 @@ async def cancel_in_hook(folder: str) -> list[Event]:
         await stage.kept["hangs"].wait()
         assert await run.cancel(by="boss")
         await answering
-        return list(await app.log(run.id))
+        return list(await app.history.events(run.id))
 
 
 async def answered(run: Run, value: str) -> None:

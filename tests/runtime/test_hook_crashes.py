@@ -99,7 +99,7 @@ LINES = {
 async def carry_on(program: Program, run: str, stop_at: str) -> None:
     """One life of a process: the user answers, or stops the run at a question."""
     await program.drive(run)
-    while (last := (await program.app.log(run))[-1]).kind == "run.paused":
+    while (last := (await program.app.history.events(run))[-1]).kind == "run.paused":
         if stop_at and re.search(stop_at, last.data.waiting_for):
             await program.cancel(run, by="boss")
         else:

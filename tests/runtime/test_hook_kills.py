@@ -57,7 +57,7 @@ async def live(folder: str, store: Path, hang_in: str, *run: str) -> str:
 
 async def log(store: Path, run: str) -> Sequence[Event]:
     async with Loom(store=str(store)) as app:
-        return await app.log(run)
+        return await app.history.events(run)
 
 
 def without_ids(events: Sequence[Event]) -> list[object]:

@@ -222,7 +222,7 @@ async def test_a_hook_that_blocks_blocks_nobody_else(tmp_path: Path) -> None:
         await until(slow, "lifecycle.tool_call")
         fast = await app.start(quick, user_id="u1", app_id="acme")
         await until(fast, "run.paused")
-        assert told(await app.log(slow.id), "lifecycle.tool_result") == []
+        assert told(await app.history.events(slow.id), "lifecycle.tool_result") == []
         go.set()
         await until(slow, "lifecycle.tool_result")
 

@@ -142,7 +142,7 @@ async def test_law_4_of_two_drivers_one_wins(tmp_path: Path) -> None:
         await asyncio.gather(first, second)
         events = await world.read(run)
         with pytest.raises(Conflict):
-            await anext(one.app.run(run).events(len(events)))
+            await anext(one.app.handle(run).events(len(events)))
     assert [event.kind for event in events].count("run.finished") == 1
     assert len({event.id for event in events}) == len(events)
 

@@ -33,7 +33,7 @@ async def test_what_they_did_is_among_the_exchanges_and_in_what_is_explained(
     async with Loom(store="memory", engine=engine) as app:
         run = await app.start(write_folder(tmp_path, FILES))
         assert (await run.finished()).kind == "run.finished"
-        explained = await app.explain(run.id, turn=1)
+        explained = await app.explain.turn(run.id, 1)
     once = (LOOKED, LOOKED, ADDED)
     assert given == [(), once, once + once]
     assert [each.given for each in explained.steps if hasattr(each, "given")] == [0, 3, 6]

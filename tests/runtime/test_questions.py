@@ -68,7 +68,7 @@ async def asked(where: Path, files: Mapping[str, str]) -> tuple[World, str, str]
 async def test_a_tool_asks_waits_and_is_entered_again_with_the_answer(tmp_path: Path) -> None:
     world, run, id = await asked(tmp_path, asking())
     async with Program(world) as program:
-        question = await program.app.run(run).question()
+        question = await program.app.handle(run).question()
     assert question is not None
     assert (question.id, question.prompt, question.to) == (id, "Mine", "u1")
     assert (question.tool, question.component, question.display) == ("plan", "PlanCard", "artifact")
@@ -111,7 +111,7 @@ async def test_a_question_of_a_killed_process_is_answered_in_another(tmp_path: P
         assert question is not None
         assert await resumed.answer(question.id, YES, user_id="u1", app_id="acme")
         assert (await resumed.finished()).kind == "run.finished"
-        events = await app.log(run)
+        events = await app.history.events(run)
     assert only(events, "question.asked").question == question.id
     assert only(events, "tool.returned").result == YES
 
@@ -127,9 +127,9 @@ async def test_nobody_else_can_answer_and_nothing_is_recorded(
     before = await world.read(run)
     async with Program(world) as program:
         with pytest.raises(NotYours):
-            await program.app.run(run).answer(id, YES, **who)
+            await program.app.handle(run).answer(id, YES, **who)
         with pytest.raises(NotYours) as refused:
-            await program.app.run(run).question(**who)
+            await program.app.handle(run).question(**who)
     assert "Mine" not in str(refused.value)
     assert await world.read(run) == before
     assert not await world.store.inbox.pending(run)
@@ -148,7 +148,7 @@ async def test_an_answer_of_another_form_is_refused_and_the_question_stays(tmp_p
             with pytest.raises(UsageError) as refused:
                 await program.answer(run, value, id)
             assert repr(id) in str(refused.value) and says in str(refused.value)
-        question = await program.app.run(run).question()
+        question = await program.app.handle(run).question()
         assert question is not None and question.id == id
         assert await program.answer(run, YES, id) is Delivery.TAKEN
     assert (await world.read(run))[-1].kind == "run.finished"
@@ -224,9 +224,9 @@ async def test_an_answer_that_comes_too_late_changes_nothing_and_is_told_so(tmp_
     world, run, id = await asked(tmp_path, asking(PATIENT))
     later(world)
     async with Program(world) as idle:
-        assert await idle.app.run(run).question() is None  # it waits for nothing any more
+        assert await idle.app.handle(run).question() is None  # it waits for nothing any more
         with pytest.raises(QuestionExpired):
-            await idle.app.run(run).answer(id, YES)
+            await idle.app.handle(run).answer(id, YES)
     events = await world.read(run)
     assert [event.kind for event in events[-2:]] == ["question.expired", "answer.refused"]
     await drive(world, run)
@@ -241,7 +241,7 @@ async def test_an_answer_that_was_left_in_time_counts_only_if_it_was_put_on_reco
 ) -> None:
     world, run, id = await asked(tmp_path, asking(PATIENT))
     async with Program(world) as idle:
-        assert await idle.app.run(run).answer(id, YES) is Delivery.RECORDED
+        assert await idle.app.handle(run).answer(id, YES) is Delivery.RECORDED
     later(world)
     await drive(world, run)
     events = await world.read(run)
@@ -254,7 +254,7 @@ async def test_a_question_expires_by_itself_where_the_run_is_driven(tmp_path: Pa
     async with Loom(store="memory") as app, asyncio.timeout(PATIENCE):
         run = await app.start(folder)
         await run.finished()
-        assert only(await app.log(run.id), "tool.returned").result == "nobody"
+        assert only(await app.history.events(run.id), "tool.returned").result == "nobody"
 
 
 async def test_waiting_does_not_count_against_the_time_of_a_tool(tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ async def test_answers_that_cannot_be_are_refused_with_a_reason(folder: str) -> 
                 await run.answer(asked.data.waiting_for, nonsense)
             assert repr(nonsense) in str(refused.value)
         with pytest.raises(UnknownRun):
-            await app.run("nobody").answer(None, "x")
+            await app.handle("nobody").answer(None, "x")
         await run.cancel(by="u1")
         with pytest.raises(UsageError) as refused:
             await run.answer(None, "x")
@@ -138,7 +138,7 @@ async def test_messages_to_a_run_that_nobody_attends_to(folder: str) -> None:
         await until(run, "run.paused")
         await until(other, "run.paused")
     async with Program(world) as idle:
-        answered, cancelled = idle.app.run(run.id), idle.app.run(other.id)
+        answered, cancelled = idle.app.handle(run.id), idle.app.handle(other.id)
         assert await answered.answer(None, "hello") is Delivery.RECORDED
         last = (await world.read(run.id))[-1]
         assert (last.kind, last.data.text) == ("user.text", "hello")

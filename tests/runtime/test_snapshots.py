@@ -171,5 +171,5 @@ async def test_a_board_knows_what_failed_before_its_state_was_kept() -> None:
         await again.resume()
         assert await again.retry("i0", "take") == 1
         await again.run_until_idle(PATIENCE)
-        finished = every(await app.log(run.run), "turn.finished")
+        finished = every(await app.history.events(run.run), "turn.finished")
     assert [each.status for each in finished if each.turn in (1, 151)] == ["failed", "done"]

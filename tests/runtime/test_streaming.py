@@ -64,7 +64,7 @@ async def heard(tmp_path: Path, engine: Engine) -> Sequence[Delta]:
 
     async with Program(world) as program:
         run = await program.start(folder)
-        with program.app.run(run).listening(hear):
+        with program.app.handle(run).listening(hear):
             await program.drive(run)
     assert (await world.read(run))[-1].kind == "run.finished"
     return pieces

@@ -88,7 +88,7 @@ async def test_a_condition_that_names_what_nobody_has_never_holds_and_says_why(
     async with app(strict=False) as lenient:
         run = await lenient.start(folder)
         events = await until_asked(run)
-        told = await lenient.explain(run.id, variable="known")
+        told = await lenient.explain.variable(run.id, "known")
     route = [event.data for event in events if isinstance(event.data, RouteDecided)][-1]
     assert [each.fired for each in route.considered] == [False, True]
     assert isinstance(told, VariableExplained)
@@ -144,7 +144,7 @@ async def test_a_run_that_has_its_variables_is_not_restored_without_them(tmp_pat
     await world.store.log.append("run1", [event], 0)
     async with world.open(strict=False) as lenient:
         with pytest.raises(DefinitionError):
-            await lenient.definition("run1")
+            await lenient.history.definition("run1")
 
 
 async def test_a_workflow_with_warnings_begins_and_they_are_told(

@@ -133,7 +133,7 @@ async def test_on_a_board_variables_are_the_runs(tmp_path: Path) -> None:
         await board.publish(Plea(text="Please."))
         await board.run_until_idle()
         (run,) = await app.runs()
-        changed = only(await app.log(run.run), "context.changed")
+        changed = only(await app.history.events(run.run), "context.changed")
     assert (changed.name, changed.value, changed.writer) == ("pleas", 1, "agent:clerk")
 
 
@@ -164,7 +164,7 @@ async def end(state: Case, ctx: Any) -> None: ...
 async def test_in_a_flow_variables_are_the_runs() -> None:
     async with Loom(store="memory") as app:
         outcome = await app.run(Flow("pleas", Case).start_with(Clerk).finally_(end), Case())
-        changed = only(await app.log(outcome.run_id), "context.changed")
+        changed = only(await app.history.events(outcome.run_id), "context.changed")
     assert outcome.state.said == "That makes 1."
     assert changed.writer.startswith("agent:")
 

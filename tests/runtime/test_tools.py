@@ -549,4 +549,4 @@ async def test_runs_of_one_folder_share_what_its_modules_hold(tmp_path: Path) ->
         for number in (1, 2):
             run = await app.start(folder)
             await run.finished()
-            assert only(await app.log(run.id), "tool.returned").result == number
+            assert only(await app.history.events(run.id), "tool.returned").result == number

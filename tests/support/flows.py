@@ -78,7 +78,7 @@ class FlowLives:
         """
         self.fuse = fuse
         async with mortal(self._world, fuse) as program:
-            program.app.register(self._flow)
+            program.app.register_flow(self._flow)
             for _ in range(RESTS):
                 due = await program.drive(run)
                 events = await self.log(run)
@@ -91,7 +91,7 @@ class FlowLives:
         raise AssertionError(f"it never ends: {[event.id for event in events[-9:]]}")
 
     async def _answer(self, program: Program, run: str) -> bool:
-        asked = await program.app.run(run).question()
+        asked = await program.app.handle(run).question()
         said = self._person(asked) if asked else None
         if asked is None or said is None:
             return False
@@ -114,12 +114,12 @@ class FlowLives:
     async def leave_answer(self, run: str, question: str | None, value: Any) -> None:
         """Let another program answer that drives nothing."""
         async with self._program() as program:
-            await program.app.run(run).answer(question, value)
+            await program.app.handle(run).answer(question, value)
 
     async def outcome(self, run: str) -> Outcome:
         """What became of a run, as a program sees it that drives nothing."""
         async with self._program() as program:
-            return await program.app.run(run).outcome()
+            return await program.app.handle(run).outcome()
 
     async def log(self, run: str) -> list[Event]:
         """What the log of a run holds."""
@@ -127,7 +127,7 @@ class FlowLives:
 
     def _program(self) -> Program:
         program = Program(self._world)
-        program.app.register(self._flow)
+        program.app.register_flow(self._flow)
         return program
 
 

@@ -96,7 +96,7 @@ class Line:
         async with Loom(store="memory") as app:
             run = await app.start(folder, **ids)
             await answered(run, *answers)
-            return Conversed([*await app.log(run.id)], [])
+            return Conversed([*await app.history.events(run.id)], [])
 
 
 async def answered(run: Run, *answers: Any) -> None:
@@ -203,7 +203,7 @@ class BothLines(Line):
             async with Loom(store=store) as app:
                 run = await app.resume(run.id)
                 await answered(run, "Ann.")
-                done = Conversed([*await app.log(run.id)], [])
+                done = Conversed([*await app.history.events(run.id)], [])
         assert [each.agent for each in done.facts("turn.started")] == ["A", "B"]
         assert [each.name for each in done.facts("context.changed")] == ["done"]
         assert done.texts == ["Who? NEXT.", "Made for Ann."]

@@ -61,7 +61,7 @@ async def attend(program: Program, run: str, person: Person) -> list[Event]:
     """Drive a run to its end, a person answering each question."""
     await program.drive(run)
     while True:
-        events = list(await program.app.log(run))
+        events = list(await program.app.history.events(run))
         if events[-1].kind != "run.paused":
             return events
         asked = last(events, "question.asked")

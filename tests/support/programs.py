@@ -92,10 +92,10 @@ class Program:
         What keeps it from there is raised, as it is for those who follow the run.
         """
         due = await self.once(run)
-        last = (await self.app.log(run))[-1]
+        last = (await self.app.history.events(run))[-1]
         if last.kind not in (*ENDS, "run.paused"):
             async with asyncio.timeout(PATIENCE):
-                async for _ in self.app.run(run).events(last.seq):
+                async for _ in self.app.handle(run).events(last.seq):
                     pass
         return due
 
@@ -103,13 +103,13 @@ class Program:
         """Answer what a run asks, and drive it on to its next rest."""
         await self.app.resume(run)
         with self._scheduler.held():
-            return await self.app.run(run).answer(question, value)
+            return await self.app.handle(run).answer(question, value)
 
     async def cancel(self, run: str, by: str = "u1", reason: str = "") -> bool:
         """Cancel a run, and drive it to its end."""
         await self.app.resume(run)
         with self._scheduler.held():
-            return await self.app.run(run).cancel(by=by, reason=reason)
+            return await self.app.handle(run).cancel(by=by, reason=reason)
 
 
 def make_world(

@@ -138,7 +138,7 @@ class World:
         given = {name: getattr(self, name) for name in _DOORS}
         app = Loom(**{**given, **settings})
         for collection, search in self.collections.items():
-            app.register(collection, search)
+            app.register_collection(collection, search)
         return app
 
     async def live(self, script: Script, kill: Kill | None = None, **settings: Any) -> bool:

@@ -41,7 +41,7 @@ async def converse(engine: Engine, folder: str) -> list[Any]:
         heard: list[str] = []
         with run.listening(lambda piece: heard.append(piece.text)):
             await run.finished()
-        return [*[event.data for event in await app.log(run.id)][2:], "".join(heard)]
+        return [*[event.data for event in await app.history.events(run.id)][2:], "".join(heard)]
 
 
 async def record(file: Path, *lines: str, asked: tuple[str, ...]) -> None:

@@ -47,7 +47,7 @@ async def converse(folder: str) -> None:
         async with Loom(store="memory", engine=ConversableAgentEngine(make)) as app:
             run = await app.start(folder)
             await run.finished()
-            for event in await app.log(run.id):
+            for event in await app.history.events(run.id):
                 if event.kind == "agent.text":
                     print(f"{event.data.agent}: {event.data.text}")
                 elif event.kind == "context.changed":

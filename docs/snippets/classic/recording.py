@@ -46,7 +46,7 @@ async def explain(store: str, run: str) -> None:
     async with Loom(store=store) as app:
         (summary,) = await app.runs()
         print(f"{summary.workflow}, {summary.status}")
-        explained = str(await app.explain(run, variable="is_urgent"))
+        explained = str(await app.explain.variable(run, "is_urgent"))
         print("\n".join(explained.splitlines()[1:8]))
 
 

@@ -22,7 +22,7 @@ async def test_a_customer_is_found() -> None:
     documents.add("customers", ANN, ANN | {"plan": "paid"}, database="crm")
     async with Loom(store="memory", documents=documents) as app:
         run = await app.start(SUPPORT, user_id="ann", app_id="acme")
-        loaded = (await app.log(run.id))[1].data
+        loaded = (await app.history.events(run.id))[1].data
     assert {each.name: each.value for each in loaded.values}["plan"] == "paid"
 
 

@@ -17,7 +17,11 @@ async def said(model: LoopbackModel) -> list[str]:
         async for event in run.events():
             if event.kind == "question.asked":
                 await run.answer(event.data.question, {"confirmed": True})
-        return [event.data.text for event in await app.log(run.id) if event.kind == "agent.text"]
+        return [
+            event.data.text
+            for event in await app.history.events(run.id)
+            if event.kind == "agent.text"
+        ]
 
 
 async def test_trouble_of_the_provider_is_not_trouble_of_the_run() -> None:

@@ -17,7 +17,7 @@ async def test_the_printer_goes_to_the_engineer() -> None:
             async for event in run.events():
                 if event.kind == "question.asked":
                     await run.answer(event.data.question, "The printer is on fire.")
-            events = await app.log(run.id)
+            events = await app.history.events(run.id)
         engine.assert_complete()
     routes = [event.data.target for event in events if event.kind == "route.decided"]
     assert routes[-2:] == ["Engineer", "terminate"]

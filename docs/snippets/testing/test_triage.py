@@ -19,7 +19,7 @@ async def converse(engine: ScriptedEngine, *answers: str) -> list[str]:
         async for event in run.events():
             if event.kind == "question.asked":
                 await run.answer(event.data.question, next(given))
-        events = await app.log(run.id)
+        events = await app.history.events(run.id)
     return [event.data.target for event in events if event.kind == "route.decided"]
 
 

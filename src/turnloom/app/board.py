@@ -2,16 +2,16 @@
 
 import inspect
 from collections.abc import Callable, Iterable, Set
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from turnloom.errors import PlanChanged, ReactionFailed, UsageError
+from turnloom.errors import InvalidArtifact, PlanChanged, ReactionFailed, UsageError
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+    from turnloom.agents.spec import Publication
     from turnloom.board.spec import Artifact, BoardHandle, FilterConfig, Items, Reader, Visibility
-    from turnloom.board.spec.handle import Summary
+    from turnloom.board.spec.handle import BoardSummary
     from turnloom.reaction.spec.builder import AgentBuilder
     from turnloom.runtime.service.boards import BoardRuns
     from turnloom.runtime.service.runs import Runs
@@ -47,13 +47,14 @@ class Readable:
         """The artifact of this id, if there is one that is public."""
         return await self._nobody().get(id)
 
-    async def summary(self, filter: "FilterConfig | None" = None) -> "Summary":
+    async def summary(self, filter: "FilterConfig | None" = None) -> "BoardSummary":
         """How many public artifacts there are, by type, producer, visibility and tag."""
         return await self._nobody().summary(filter)
 
     def _nobody(self) -> "BoardHandle":
-        spec: Any = import_module("turnloom.board.spec")
-        return self.read_as(spec.Reader())
+        from turnloom.board.spec import Reader
+
+        return self.read_as(Reader())
 
 
 class Board(Readable):
@@ -81,9 +82,10 @@ class Board(Readable):
         """
         if name in self._declared.builders:
             raise UsageError(f"Board {self.name!r} has an agent {name!r} already. Name another.")
-        building: Any = import_module("turnloom.reaction.spec.builder")
+        from turnloom.reaction.spec.builder import AgentBuilder
+
         changed = self._changed
-        builder: AgentBuilder = building.AgentBuilder(name, self._declared.types, changed)
+        builder = AgentBuilder(name, self._declared.types, changed)
         self._declared.builders[name] = builder
         changed()
         return builder
@@ -150,9 +152,9 @@ class Board(Readable):
         """
         runs = self._go()
         run = await self._runs.give(agent, _publication(value), publish)
-        following: Any = import_module("turnloom.runtime.service.invoking")
-        made: list[Artifact] = await following.outcome(runs, run)
-        return made
+        from turnloom.runtime.service.invoking import outcome
+
+        return await outcome(runs, run)
 
     async def run_until_idle(
         self,
@@ -258,13 +260,15 @@ class Board(Readable):
 
 
 def _publication(
-    value: Any,
+    value: "BaseModel | Publication",
     tags: "Iterable[str]" = (),
     visibility: "Visibility | None" = None,
     partition: str | None = None,
-) -> Any:
-    spec: Any = import_module("turnloom.agents.spec")
-    if isinstance(value, spec.Publication):
+) -> "Publication":
+    from turnloom.agents.spec import Publication
+
+    if isinstance(value, Publication):
         return value
-    names = tags if isinstance(tags, str) else frozenset(tags)
-    return spec.Publication(value, names, visibility, partition)
+    if isinstance(tags, str):
+        raise InvalidArtifact(f"Tags are a set of names, not the text {tags!r}.")
+    return Publication(value, frozenset(tags), visibility, partition)

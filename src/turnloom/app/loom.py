@@ -1,15 +1,17 @@
 """An app over one store."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from functools import partial
-from importlib import import_module
+from os import PathLike, fspath
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, overload
 
 from turnloom.app.board import Board
+from turnloom.app.explanations import Explanations
+from turnloom.app.history import History
 from turnloom.app.run import Run
-from turnloom.errors import FlowFailed, UnknownRun, UsageError
+from turnloom.errors import FlowFailed, UsageError
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -17,15 +19,13 @@ if TYPE_CHECKING:
     from turnloom.agents.spec import Engine
     from turnloom.assembly.ports import VectorSearch
     from turnloom.assembly.spec import RagCollection
-    from turnloom.explain.spec.asked import Explanation
     from turnloom.flow.logic.flows import Flow
     from turnloom.flow.spec.outcomes import Outcome
     from turnloom.guards.spec import Guards
     from turnloom.log.ports import Clock
-    from turnloom.log.spec import Event
     from turnloom.runtime.ports import Entropy, Scheduler, Store
     from turnloom.runtime.service.runs import Runs
-    from turnloom.runtime.spec import Loaded, Summary
+    from turnloom.runtime.spec import RunSummary
     from turnloom.variables.ports import DocumentStore, Environment
     from turnloom.variables.service import Index
     from turnloom.wiring import Parts
@@ -81,6 +81,8 @@ class Loom:
     `scheduler`, `clock`, `entropy` and `environment`, in place of this process and the system's.
     `connect` gives the server of tools for each that a folder declares, in place of a real one.
     Objects of your own are yours to close.
+
+    `explain` says why a run went as it did; `history` reads what is on record of it.
     """
 
     def __init__(self, **settings: Unpack[Asked]) -> None:
@@ -88,11 +90,15 @@ class Loom:
         if unknown:
             known = ", ".join(Asked.__annotations__)
             raise UsageError(f"There is no setting {min(unknown)!r}. There is: {known}.")
-        self._objects = {name: each for name, each in settings.items() if _is_object(name, each)}
+        self._objects: dict[str, Any] = {
+            name: each for name, each in settings.items() if _is_object(name, each)
+        }
         self._asked = {n: each for n, each in settings.items() if n not in self._objects}
         self._parts: Parts | None = None
         self._serving: asyncio.Task[None] | None = None
         self._closed = False
+        self.history = History(self._open)
+        self.explain = Explanations(self.history)
 
     async def __aenter__(self) -> "Loom":
         return self
@@ -105,14 +111,33 @@ class Loom:
     ) -> None:
         await self.aclose()
 
+    @overload
     async def start(
         self,
-        workflow: "str | Flow[S]",
+        workflow: "Flow[S]",
         state: "S | None" = None,
         *,
         user_id: str = "local",
         app_id: str = "local",
-    ) -> "Run":
+    ) -> "Run[S]": ...
+
+    @overload
+    async def start(
+        self,
+        workflow: "str | PathLike[str]",
+        *,
+        user_id: str = "local",
+        app_id: str = "local",
+    ) -> "Run[BaseModel]": ...
+
+    async def start(
+        self,
+        workflow: "str | PathLike[str] | Flow[S]",
+        state: "S | None" = None,
+        *,
+        user_id: str = "local",
+        app_id: str = "local",
+    ) -> "Run[S] | Run[BaseModel]":
         """Begin a run of the workflow in a folder, or of a flow with its first state, and drive it
         in this process.
 
@@ -122,16 +147,16 @@ class Loom:
             MissingContext: a variable that it requires has no value; nothing was begun.
         """
         runs = self._serve()
-        if isinstance(workflow, str):
-            return Run(await runs.start(workflow, user=user_id, tenant=app_id), runs)
-        loaded = self._open().flows.declare(workflow)
-        given: Any = state if state is not None else workflow.state()
-        beginnings: Any = import_module("turnloom.runtime.service.beginnings")
-        what = beginnings.FlowGiven(loaded, given)
-        return Run(await runs.start(what, user=user_id, tenant=app_id), runs)
+        if isinstance(workflow, str | PathLike):
+            return Run(await runs.start(fspath(workflow), user=user_id, tenant=app_id), runs)
+        from turnloom.runtime.service.beginnings import FlowGiven
 
-    async def resume(self, run: str) -> "Run":
-        """Go on with a run where its log ends, in this process.
+        loaded = self._open().flows.declare(workflow)
+        given = FlowGiven(loaded, state if state is not None else workflow.state())
+        return Run(await runs.start(given, user=user_id, tenant=app_id), runs)
+
+    async def resume(self, run: str) -> "Run[BaseModel]":
+        """Continue a run where its log ends, in this process.
 
         Raises:
             UnknownRun: there is no such run.
@@ -141,34 +166,26 @@ class Loom:
         await runs.resume(run)
         return Run(run, runs)
 
-    @overload
-    def run(self, run: str) -> "Run": ...
+    def handle(self, run: str) -> "Run[BaseModel]":
+        """The handle of a run in the store; the run is not driven here."""
+        return Run(run, self._open().runs)
 
-    @overload
-    def run(
-        self, run: "Flow[S]", state: "S | None" = None, *, user_id: str = ..., app_id: str = ...
-    ) -> "Coroutine[Any, Any, Outcome]": ...
-
-    def run(
+    async def run(
         self,
-        run: "str | Flow[Any]",
-        state: Any = None,
+        flow: "Flow[S]",
+        state: "S | None" = None,
         *,
         user_id: str = "local",
         app_id: str = "local",
-    ) -> "Run | Coroutine[Any, Any, Outcome]":
-        """The handle of a run that is in the store, without driving it here; or, of a flow with its
-        first state, what becomes of a run of it, once that ends or waits for a person.
+    ) -> "Outcome[S]":
+        """Run a flow with its first state until it ends or waits for a person.
 
         Raises:
-            FlowFailed: the run of the flow failed, or was cancelled.
+            DefinitionError: the flow does not pass its check; nothing was begun.
+            InvalidUpdate: it is no state of the flow; nothing was begun.
+            FlowFailed: the run failed, or was cancelled.
         """
-        if isinstance(run, str):
-            return Run(run, self._open().runs)
-        return self._run(run, state, user_id, app_id)
-
-    async def _run(self, flow: "Flow[Any]", state: Any, user: str, tenant: str) -> "Outcome":
-        run = await self.start(flow, state, user_id=user, app_id=tenant)
+        run = await self.start(flow, state, user_id=user_id, app_id=app_id)
         outcome = await run.outcome()
         if outcome.status in ("failed", "cancelled"):
             raise FlowFailed(_told(flow.name, outcome), outcome)
@@ -198,48 +215,11 @@ class Loom:
         runs = parts.runs.board(name, partial(parts.boards.load, name), user=user_id, tenant=app_id)
         return Board(declared, runs, parts, self._serve)
 
-    async def runs(self, limit: int | None = None) -> "list[Summary]":
+    async def runs(self, limit: int | None = None) -> "list[RunSummary]":
         """The runs of the store, the one begun last coming first."""
         return await self._open().runs.summaries(limit)
 
-    async def log(self, run: str) -> "Sequence[Event]":
-        """What the log of a run holds by now.
-
-        Raises:
-            UnknownRun: there is no such run.
-        """
-        events: Sequence[Event] = await self._open().store.log.read(run)
-        if not events:
-            raise UnknownRun(run)
-        return events
-
-    async def definition(self, run: str) -> "Loaded":
-        """The workflow that a run is pinned to, with its engines and its scripted user."""
-        return await self._open().definitions.restore((await self.log(run))[0].data)
-
-    async def explain(
-        self,
-        run: str,
-        turn: int | None = None,
-        variable: str | None = None,
-        route: int | None = None,
-        agent: str | None = None,
-        at: int | None = None,
-    ) -> "Explanation":
-        """Why a turn saw what it saw, a variable is what it is, or a route went where it went.
-
-        With none of them named, the run's timeline. `agent` counts the turns of that agent;
-        `at` is the event as of which a variable is explained.
-
-        Raises:
-            UsageError: more than one thing is asked for, or the run does not have it.
-        """
-        events = await self.log(run)
-        asking: Any = import_module("turnloom.explain.logic.asking")
-        asked = asking.Asked(turn, variable, route, agent, at)
-        return asking.explain(events, asked, await _wiring().declared(events[0].data))
-
-    async def index(self, workflow: str) -> "AsyncGenerator[Index]":
+    async def index(self, workflow: "str | PathLike[str]") -> "AsyncGenerator[Index]":
         """Make the indexes that the database variables of a workflow are looked up by.
 
         Each is given once it is there; one that was there before stays as it is.
@@ -248,35 +228,33 @@ class Loom:
             DefinitionError: the workflow does not pass its check; nothing was made.
             DocumentsUnavailable: the documents do not answer, in time or at all.
         """
+        from turnloom.variables.service import index as make_indexes
+
         parts = self._open()
-        loaded = await parts.definitions.load(workflow)
-        indexing: Any = import_module("turnloom.variables.service")
+        loaded = await parts.definitions.load(fspath(workflow))
         variables = loaded.workflow.variables
-        async for index in indexing.index(parts.documents, variables, loaded.database):
+        async for index in make_indexes(parts.documents, variables, loaded.database):
             yield index
 
-    @overload
-    def register(self, what: "Flow[Any]") -> None: ...
-
-    @overload
-    def register(
-        self,
-        what: "type[RagCollection]",
-        adapter: "VectorSearch | Callable[[], VectorSearch]",
-    ) -> None: ...
-
-    def register(self, what: Any, adapter: Any = None) -> None:
-        """Have a collection filled and searched through an adapter, or through what makes one; or
-        know a flow, so that runs of it can be resumed here.
+    def register_flow(self, flow: "Flow[S]") -> None:
+        """Know a flow, so that its runs can be resumed here.
 
         Raises:
             DefinitionError: the flow does not pass its check.
-            UsageError: it is neither, another collection has its name, or it is in use.
         """
-        if isinstance(what, type) or adapter is not None:
-            self._open().collections.register(what, adapter)
-        else:
-            self._open().flows.declare(what)
+        self._open().flows.declare(flow)
+
+    def register_collection(
+        self,
+        collection: "type[RagCollection]",
+        adapter: "VectorSearch | Callable[[], VectorSearch]",
+    ) -> None:
+        """Fill and search a collection through an adapter, or through what makes one.
+
+        Raises:
+            UsageError: it is no collection, another one has its name, or it is in use.
+        """
+        self._open().collections.register(collection, adapter)
 
     def collection(self, collection: "type[RagCollection]") -> "VectorSearch":
         """What fills and searches a collection: as it was registered, else as the settings say.
@@ -300,8 +278,9 @@ class Loom:
             raise UsageError("This app is closed. Make another one.")
         parts = self._parts
         if parts is None:
-            wiring = _wiring()
-            parts = self._parts = wiring.assemble(self._asked, wiring.Doors(**self._objects))
+            from turnloom.wiring import Doors, assemble
+
+            parts = self._parts = assemble(self._asked, Doors(**self._objects))
         return parts
 
     def _serve(self) -> "Runs":
@@ -317,14 +296,10 @@ def _is_object(name: str, given: object) -> bool:
     return name in _KNOWN_BY and hasattr(given, _KNOWN_BY[name])
 
 
-def _told(flow: str, outcome: "Outcome") -> str:
+def _told(flow: str, outcome: "Outcome[S]") -> str:
     failure = outcome.failure
     step = f"step {failure.step!r}" if failure and failure.step else ""
     where = failure and failure.what or step
     why = f": {failure.error}: {failure.message}" if failure else ""
     how = "failed" if outcome.status == "failed" else "was cancelled"
     return f"Run {outcome.run_id!r} of flow {flow!r} {how}{where and f' in {where}'}{why}"
-
-
-def _wiring() -> Any:
-    return import_module("turnloom.wiring")

@@ -2,24 +2,25 @@
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractContextManager
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic
+
+from typing_extensions import TypeVar
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
+
     from turnloom.agents.spec import Question
     from turnloom.flow.spec.outcomes import Outcome
     from turnloom.log.spec import Event
     from turnloom.runtime.service.runs import Runs
-    from turnloom.runtime.spec import Delivery, Delta, StoredPlan
+    from turnloom.runtime.spec import Delivery, Delta, Identity, StoredPlan
 
 
-def _identity(user: str | None, tenant: str | None) -> Any:
-    spec: Any = import_module("turnloom.runtime.spec")
-    return spec.Identity(user, tenant)
+S_co = TypeVar("S_co", bound="BaseModel", default="BaseModel", covariant=True)
 
 
-class Run:
-    """One execution of a workflow."""
+class Run(Generic[S_co]):
+    """One execution of a workflow; `S_co` is the state of its flow, if it runs one."""
 
     def __init__(self, id: str, runs: "Runs") -> None:
         self.id = id
@@ -39,7 +40,7 @@ class Run:
         Raises:
             NotYours: the run belongs to somebody else.
         """
-        return await self._runs.question(self.id, _identity(user_id, app_id))
+        return await self._runs.question(self.id, self._who(user_id, app_id))
 
     async def answer(
         self,
@@ -58,7 +59,7 @@ class Run:
             QuestionExpired: it comes too late.
             UsageError: there is no such question, or this is no answer to it.
         """
-        who = _identity(user_id, app_id)
+        who = self._who(user_id, app_id)
         return await self._runs.answer(self.id, question, value, who=who)
 
     def listening(self, listener: "Callable[[Delta], None]") -> "AbstractContextManager[None]":
@@ -81,16 +82,21 @@ class Run:
         """
         return await self._runs.plan(self.id)
 
-    async def outcome(self) -> "Outcome":
+    async def outcome(self) -> "Outcome[S_co]":
         """What has become of a run of a flow, once it ends or waits for a person.
 
         Raises:
             UsageError: it is no run of a flow.
         """
-        outcomes: Any = import_module("turnloom.runtime.service.outcomes")
-        found: Outcome = await outcomes.outcome(self._runs, self.id)
-        return found
+        from turnloom.runtime.service.outcomes import outcome
+
+        return await outcome(self._runs, self.id)
 
     async def finished(self) -> "Event":
         """The event that ended it, once it is there."""
         return [event async for event in self.events()][-1]
+
+    def _who(self, user: str | None, tenant: str | None) -> "Identity":
+        from turnloom.runtime.spec import Identity
+
+        return Identity(user, tenant)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from turnloom.board.spec import Artifact, Consumption, FilterConfig, Page, Reader, Summary
+from turnloom.board.spec import Artifact, BoardSummary, Consumption, FilterConfig, Page, Reader
 from turnloom.board.spec.index import Found, Plan
 
 
@@ -64,7 +64,7 @@ class ArtifactStore(Protocol):
         """
         ...
 
-    async def summary(self, filter: FilterConfig, reader: Reader, now: datetime) -> Summary:
+    async def summary(self, filter: FilterConfig, reader: Reader, now: datetime) -> BoardSummary:
         """How many there are, in all and of what, of all that the filter asks for and the reader
         may see; types are full names, and the limit does not matter."""
         ...

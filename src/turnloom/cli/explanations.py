@@ -7,8 +7,8 @@ from rich.table import Table
 from rich.text import Text
 
 from turnloom.cli.terminal import joined, safe
-from turnloom.explain.spec.asked import Explanation
 from turnloom.explain.spec.board import NAMED
+from turnloom.explain.spec.explanations import Explanation
 from turnloom.explain.spec.flow import FlowRouteExplained
 from turnloom.explain.spec.reaction import ARRIVED, ConsumptionExplained, OfferExplained
 from turnloom.explain.spec.route import RouteExplained

@@ -25,13 +25,13 @@ async def graph_of(app: Loom, name: str) -> str:
     if declared is not None:
         return declared
     run = await find_run(app, name)
-    started = (await app.log(run))[0].data
+    started = (await app.history.events(run))[0].data
     if started.form == Reacting.form:
         raise UsageError(
             f"Run {run!r} belongs to a board, which has no ways that could be drawn: its agents "
             f"are woken by what is published. `turnloom show plan {name}` prints what wakes them."
         )
-    return picture((await app.definition(run)).workflow)
+    return picture((await app.history.definition(run)).workflow)
 
 
 def _declared(name: str) -> str | None:

@@ -197,7 +197,7 @@ class Loaded:
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class RunSummary:
     """A run in one line: what it is, since when, and how it stands."""
 
     run: str

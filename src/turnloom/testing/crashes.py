@@ -7,7 +7,7 @@ from typing import Any
 
 from turnloom.adapters.inline import InlineScheduler
 from turnloom.agents.spec import Answer, Callee, Engine, Task
-from turnloom.board.spec import Artifact, Consumption, FilterConfig, Page, Reader, Summary
+from turnloom.board.spec import Artifact, BoardSummary, Consumption, FilterConfig, Page, Reader
 from turnloom.board.spec.index import Found
 from turnloom.guards.ports import BeliefStore
 from turnloom.guards.spec import Belief, Observation, Pool
@@ -198,7 +198,7 @@ class CrashingArtifacts:
             filter, reader, now, embed_meta=embed_meta, cursor=cursor, count=count
         )
 
-    async def summary(self, filter: FilterConfig, reader: Reader, now: datetime) -> Summary:
+    async def summary(self, filter: FilterConfig, reader: Reader, now: datetime) -> BoardSummary:
         """How many there are."""
         return await self._artifacts.summary(filter, reader, now)
 

@@ -78,7 +78,7 @@ class Flows:
             raise UsageError(
                 f"This run belongs to flow {started.workflow!r}, which neither this program nor "
                 f"{started.root.removeprefix(ROOT)!r} has. Go on with it where it is built: "
-                "`app.register(flow)`, then `app.resume(run)`."
+                "`app.register_flow(flow)`, then `app.resume(run)`."
             )
         differs = plan_diff(text, _plan(others[-1]).text)
         raise PlanChanged(

@@ -13,7 +13,7 @@ from turnloom.board.service import bind
 from turnloom.board.spec import BoardHandle, Reader, TypeRegistry
 from turnloom.conversation.logic.deciding import deciding
 from turnloom.errors import Diagnostic, UsageError, WorkflowGone
-from turnloom.explain.spec.asked import Declared
+from turnloom.explain.spec.explanations import Declared
 from turnloom.flow.logic.flowing import Flowing
 from turnloom.guards.ports import BeliefStore
 from turnloom.guards.spec import Guards

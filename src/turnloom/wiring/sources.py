@@ -25,7 +25,7 @@ Ask = Callable[[ProviderChoice, Where], Chosen | None]
 
 _DECLARE_IT = (
     f"Declare it in {PROVIDERS!r} with `class Name(RagCollection)`, or let the program that starts "
-    "runs say `app.register(Name, adapter)` before."
+    "runs say `app.register_collection(Name, adapter)` before."
 )
 
 

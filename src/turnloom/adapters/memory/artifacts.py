@@ -8,7 +8,7 @@ from turnloom.adapters.memory.index import MemoryIndex
 from turnloom.adapters.memory.log import MemoryLog
 from turnloom.board.logic.rows import instant_of, microseconds, rows_of
 from turnloom.board.service import Reading
-from turnloom.board.spec import Artifact, Consumption, FilterConfig, Page, Reader, Summary
+from turnloom.board.spec import Artifact, BoardSummary, Consumption, FilterConfig, Page, Reader
 from turnloom.board.spec.index import Found
 
 
@@ -70,7 +70,7 @@ class MemoryArtifacts:
         self._log.check_open()
         return await Reading(self._index, reader, now).query(filter, cursor, count, embed_meta)
 
-    async def summary(self, filter: FilterConfig, reader: Reader, now: datetime) -> Summary:
+    async def summary(self, filter: FilterConfig, reader: Reader, now: datetime) -> BoardSummary:
         """How many there are of what the filter asks for and the reader may see."""
         self._log.check_open()
         return await Reading(self._index, reader, now).summary(filter)

@@ -12,7 +12,7 @@ from turnloom.adapters.postgres import artifact_queries as queries
 from turnloom.adapters.postgres.tables import Tables
 from turnloom.board.logic.rows import instant_of, microseconds, read_consumption, rows_of
 from turnloom.board.service import Reading
-from turnloom.board.spec import Artifact, Consumption, FilterConfig, Page, Reader, Summary
+from turnloom.board.spec import Artifact, BoardSummary, Consumption, FilterConfig, Page, Reader
 from turnloom.board.spec.index import Found, Plan
 from turnloom.errors import ArtifactExists, StoreUnavailable
 
@@ -81,7 +81,7 @@ class PostgresArtifacts:
         await self._tables.prepare()
         return await Reading(self, reader, now).query(filter, cursor, count, embed_meta)
 
-    async def summary(self, filter: FilterConfig, reader: Reader, now: datetime) -> Summary:
+    async def summary(self, filter: FilterConfig, reader: Reader, now: datetime) -> BoardSummary:
         """How many there are of what the filter asks for and the reader may see."""
         await self._tables.prepare()
         return await Reading(self, reader, now).summary(filter)

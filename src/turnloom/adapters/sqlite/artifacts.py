@@ -16,7 +16,7 @@ from turnloom.adapters.sqlite.keeping import Keeping
 from turnloom.adapters.sqlite.readers import Readers
 from turnloom.board.logic.rows import instant_of, microseconds, read_consumption, rows_of
 from turnloom.board.service import Reading
-from turnloom.board.spec import Artifact, Consumption, FilterConfig, Page, Reader, Summary
+from turnloom.board.spec import Artifact, BoardSummary, Consumption, FilterConfig, Page, Reader
 from turnloom.board.spec.index import Branch, Found, Plan
 
 
@@ -72,7 +72,7 @@ class SqliteArtifacts:
         await self._database.ready()
         return await Reading(self, reader, now).query(filter, cursor, count, embed_meta)
 
-    async def summary(self, filter: FilterConfig, reader: Reader, now: datetime) -> Summary:
+    async def summary(self, filter: FilterConfig, reader: Reader, now: datetime) -> BoardSummary:
         """How many there are of what the filter asks for and the reader may see."""
         await self._database.ready()
         return await Reading(self, reader, now).summary(filter)

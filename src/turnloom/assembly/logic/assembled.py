@@ -16,11 +16,11 @@ from turnloom.assembly.spec.segments import (
     ArtifactSegment,
     ContextSegment,
     HistorySegment,
+    HistorySummary,
     LiteralSegment,
     RetrievalSegment,
     ShownArtifact,
     StateSegment,
-    Summary,
     VariableSegment,
 )
 from turnloom.board.spec import Audience, Visibility
@@ -129,7 +129,7 @@ def _message_trait(message: Message) -> Trait:
     return Trait(f"event {message.seq}", f"said in event {message.seq}")
 
 
-def _summary_trait(summary: Summary) -> Trait:
+def _summary_trait(summary: HistorySummary) -> Trait:
     told = f"events {summary.first} to {summary.last}"
     return Trait(told, f"a summary of {told} ({summary.digest})")
 

@@ -108,8 +108,8 @@ def _search_troubles(place: int, source: RetrievalSource, known: _Known) -> Iter
     if known.collections is not None and source.collection not in known.collections:
         problem = _Problem(
             f"collection {source.collection.name!r} is not registered.",
-            f"Register it with `app.register({source.collection.__name__}, adapter)` before the "
-            "run starts.",
+            f"Register it with `app.register_collection({source.collection.__name__}, adapter)` "
+            "before the run starts.",
         )
         yield _told(place, source, "W057", problem, ("retrieval", "collection"))
     for key, value in source.filters.items():

@@ -10,12 +10,12 @@ from turnloom.assembly.spec.retrieval import RetrievalResult
 from turnloom.assembly.spec.segments import (
     ArtifactSegment,
     HistorySegment,
+    HistorySummary,
     LiteralSegment,
     RetrievalSegment,
     ShownArtifact,
     ShownVariable,
     StateSegment,
-    Summary,
     VariableSegment,
 )
 from turnloom.assembly.spec.sources import LiteralSource, RetrievalSource, Share, Source
@@ -118,7 +118,7 @@ def history_draft(
     source: Share,
     origin: str,
     messages: Sequence[Message],
-    summary: Summary | None,
+    summary: HistorySummary | None,
     withheld: tuple[Withheld, ...],
 ) -> Draft:
     """What was said in a window, and what is said of the messages before it."""

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from turnloom.assembly.events import HistorySummarised, Span, Withheld
 from turnloom.assembly.logic.frames import EMPTY, spoken
 from turnloom.assembly.spec.messages import Message
-from turnloom.assembly.spec.segments import Summary
+from turnloom.assembly.spec.segments import HistorySummary
 from turnloom.assembly.spec.sources import HistorySource
 from turnloom.kernel.digests import chain
 
@@ -49,9 +49,11 @@ def span_of(messages: Iterable[Message], before: Span | None = None) -> Span:
     return Span(first, last, count, 0, digest)
 
 
-def summary_of(fact: HistorySummarised) -> Summary:
+def summary_of(fact: HistorySummarised) -> HistorySummary:
     """The summary that is on record."""
-    return Summary(fact.text, fact.first, fact.last, fact.count, fact.digest, fact.visibility)
+    return HistorySummary(
+        fact.text, fact.first, fact.last, fact.count, fact.digest, fact.visibility
+    )
 
 
 def outside_of(origin: str, span: Span, reason: str, summarised: bool) -> Withheld:

@@ -9,7 +9,7 @@ from turnloom.assembly.logic.windows import span_of, summary_of
 from turnloom.assembly.service.calling import text_from
 from turnloom.assembly.service.situations import Situation, expect
 from turnloom.assembly.spec.messages import Message
-from turnloom.assembly.spec.segments import Summary
+from turnloom.assembly.spec.segments import HistorySummary
 from turnloom.assembly.spec.sources import Summarise
 from turnloom.errors import ContextUnavailable
 from turnloom.kernel.values import said
@@ -20,7 +20,7 @@ class Past(NamedTuple):
     """What was said before a window, and its summary, if there is one."""
 
     span: Span
-    summary: Summary | None = None
+    summary: HistorySummary | None = None
 
 
 def extend(past: Past | None, messages: Sequence[Message], outside: int) -> Past:

@@ -133,7 +133,7 @@ class ArtifactSegment(_List, frozen=True, tag="artifact"):
         )
 
 
-class Summary(msgspec.Struct, frozen=True):
+class HistorySummary(msgspec.Struct, frozen=True):
     """A text in the place of messages: those of the events `first` to `last`, whose running digest
     is `digest`; `visibility` is that of all of them."""
 
@@ -153,7 +153,7 @@ class HistorySegment(_List, frozen=True, tag="history"):
     """What was said, and a summary of what was said before that."""
 
     messages: tuple[Message, ...]
-    summary: Summary | None = None
+    summary: HistorySummary | None = None
 
     @property
     def items(self) -> tuple[Fields, ...]:

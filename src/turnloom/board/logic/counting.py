@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from turnloom.board.spec import Artifact, Summary, Visibility
+from turnloom.board.spec import Artifact, BoardSummary, Visibility
 
 
 class Counts:
@@ -23,9 +23,9 @@ class Counts:
             self._visibilities[kind_of(artifact.visibility)] += 1
             self._tags.update(artifact.tags)
 
-    def summary(self) -> Summary:
+    def summary(self) -> BoardSummary:
         """All counts, each by name."""
-        return Summary(
+        return BoardSummary(
             total=self._types.total(),
             by_type=_by_name(self._types),
             by_producer=_by_name(self._producers),

@@ -15,10 +15,10 @@ from turnloom.board.ports import ArtifactStore
 from turnloom.board.spec import (
     Artifact,
     BoardHandle,
+    BoardSummary,
     FilterConfig,
     Items,
     Reader,
-    Summary,
     TypeRegistry,
 )
 from turnloom.errors import UsageError
@@ -84,7 +84,7 @@ class _Handle:
             bound.witness((artifact,))
         return artifact
 
-    async def summary(self, filter: FilterConfig | None = None) -> Summary:
+    async def summary(self, filter: FilterConfig | None = None) -> BoardSummary:
         """How many there are, in all and of what, of all that the filter asks for."""
         bound = _bound_to(self)
         return await bound.store.summary(bound.resolve(filter), bound.reader, bound.clock())

@@ -12,7 +12,7 @@ from turnloom.board.logic.planning import Outline
 from turnloom.board.logic.rows import read_artifact, read_visibility
 from turnloom.board.logic.seeing import may_see
 from turnloom.board.ports import ArtifactIndex
-from turnloom.board.spec import Artifact, Envelope, FilterConfig, Page, Reader, Summary
+from turnloom.board.spec import Artifact, BoardSummary, Envelope, FilterConfig, Page, Reader
 from turnloom.board.spec.index import Found, Plan, Position
 from turnloom.board.spec.values import is_name
 from turnloom.errors import UsageError
@@ -57,7 +57,7 @@ class Reading:
         given = await self._enclose(items) if embed_meta and items else items
         return Page(tuple(given), total, write_cursor(filter, items[-1].id) if more else None)
 
-    async def summary(self, filter: FilterConfig) -> Summary:
+    async def summary(self, filter: FilterConfig) -> BoardSummary:
         """How many there are of what the filter asks for and the reader may see."""
         counts = Counts()
         plan = await self._plan(filter)

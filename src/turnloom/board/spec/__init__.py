@@ -1,6 +1,6 @@
 """What is put on a board, who may see it, and what is asked of it."""
 
-from turnloom.board.spec.artifacts import Artifact, Consumption, Envelope, Page, Summary
+from turnloom.board.spec.artifacts import Artifact, BoardSummary, Consumption, Envelope, Page
 from turnloom.board.spec.filters import FilterConfig, Operator, TagFilter, Where
 from turnloom.board.spec.handle import BoardHandle, Items
 from turnloom.board.spec.types import TypeRegistry, artifact_type, type_name
@@ -30,7 +30,7 @@ __all__ = [
     "Private",
     "Public",
     "Reader",
-    "Summary",
+    "BoardSummary",
     "TagFilter",
     "Tenant",
     "TypeRegistry",

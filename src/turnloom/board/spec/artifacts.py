@@ -80,7 +80,7 @@ class Page(msgspec.Struct, frozen=True):
     cursor: str | None = None
 
 
-class Summary(msgspec.Struct, frozen=True, kw_only=True):
+class BoardSummary(msgspec.Struct, frozen=True, kw_only=True):
     """How many artifacts there are, in all and by what they are; by the kind of visibility too. One
     with several tags counts under each."""
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Protocol, Self
 
-from turnloom.board.spec.artifacts import Artifact, Summary
+from turnloom.board.spec.artifacts import Artifact, BoardSummary
 from turnloom.board.spec.filters import FilterConfig
 
 
@@ -43,7 +43,7 @@ class BoardHandle(Protocol):
         """The artifact of this id as a copy; none if there is none to be seen."""
         ...
 
-    async def summary(self, filter: FilterConfig | None = None) -> Summary:
+    async def summary(self, filter: FilterConfig | None = None) -> BoardSummary:
         """How many there are, in all and of what, of all that the filter asks for.
 
         Raises:

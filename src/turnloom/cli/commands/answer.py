@@ -39,7 +39,7 @@ class Answer(StoreCommand):
     async def act(self, app: Loom, terminal: Terminal) -> int:
         """Deliver the answer, and say who goes on with the run."""
         run = await find_run(app, self.run)
-        handle = app.run(run)
+        handle = app.handle(run)
         asked = await handle.question(user_id=self.user, app_id=self.app)
         value = self._value(asked)
         delivery = await handle.answer(self.question, value, user_id=self.user, app_id=self.app)

@@ -10,6 +10,8 @@ from turnloom.app import Loom
 from turnloom.cli.explanations import render
 from turnloom.cli.stored import Json, RunId, StoreCommand, find_run
 from turnloom.cli.terminal import Terminal, joined, safe
+from turnloom.errors import UsageError
+from turnloom.explain.spec.explanations import Explanation
 from turnloom.explain.spec.timeline import Timeline
 from turnloom.explain.spec.turn import TurnExplained
 
@@ -39,8 +41,9 @@ class Explain(StoreCommand):
 
     async def act(self, app: Loom, terminal: Terminal) -> int:
         """Print the explanation."""
+        self._check()
         run = await find_run(app, self.run)
-        found = await app.explain(run, self.turn, self.variable, self.route, self.agent, self.at)
+        found = await self._explain(app, run)
         if self.json:
             terminal.emit(msgspec.json.encode(found))
             return 0
@@ -49,6 +52,24 @@ class Explain(StoreCommand):
         if isinstance(found, Timeline):
             self._hint(found, terminal)
         return 1 if isinstance(found, TurnExplained) and not found.verified else 0
+
+    def _check(self) -> None:
+        """Refuse options that do not go together."""
+        if sum(each is not None for each in (self.turn, self.variable, self.route)) > 1:
+            raise UsageError("Ask for one thing at a time: a turn, a variable or a route.")
+        if self.agent is not None and self.turn is None:
+            raise UsageError("An agent goes with a turn: name the turn, counted for that agent.")
+        if self.at is not None and self.variable is None:
+            raise UsageError("`--at` goes with a variable: name the variable.")
+
+    async def _explain(self, app: Loom, run: str) -> Explanation:
+        if self.turn is not None:
+            return await app.explain.turn(run, self.turn, agent=self.agent)
+        if self.variable is not None:
+            return await app.explain.variable(run, self.variable, at=self.at)
+        if self.route is not None:
+            return await app.explain.route(run, self.route)
+        return await app.explain.timeline(run)
 
     def _hint(self, found: Timeline, terminal: Terminal) -> None:
         """Say what else can be asked."""

@@ -20,13 +20,13 @@ class Resume(ConversingCommand):
     async def act(self, app: Loom, terminal: Terminal) -> int:
         """Take the run up, attend to it, and say how to go on."""
         run = await find_run(app, self.run)
-        events = await app.log(run)
+        events = await app.history.events(run)
         if events[-1].kind in ENDS:
             status = status_of(events[-1])
             terminal.tell(safe(f"Run {run} has ended: {status}. There is nothing to go on with."))
             terminal.tell(safe(f"  {self.again('explain', run)}"))
             return 0 if status == "finished" else 1
-        loaded = await app.definition(run)
+        loaded = await app.history.definition(run)
         if loaded.lacking:
             raise DefinitionError(loaded.workflow.name, loaded.lacking)
         if loaded.changed_code:

@@ -61,7 +61,7 @@ class Run(ConversingCommand):
         path = entrance(self.path)
         with located(path):
             run = await app.start(path, user_id=self.user, app_id=self.app)
-        if (await app.log(run.id))[0].data.set_aside:
+        if (await app.history.events(run.id))[0].data.set_aside:
             told = "The run begins without its context variables, which do not pass their check"
             terminal.tell(safe(f"{told}: {again('check', path)}", "yellow"))
         return await self.converse(app, run, terminal)

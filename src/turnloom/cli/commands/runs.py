@@ -13,7 +13,7 @@ from turnloom.cli.questions import gist
 from turnloom.cli.stored import Json, StoreCommand
 from turnloom.cli.terminal import Terminal, joined, safe
 from turnloom.explain.spec.text import moment
-from turnloom.runtime.spec import Summary
+from turnloom.runtime.spec import RunSummary
 
 _STYLES = {"finished": "green", "failed": "red", "cancelled": "red", "waiting": "yellow"}
 
@@ -40,15 +40,17 @@ class Runs(StoreCommand):
             terminal.tell(safe("There are no runs in this store. `turnloom run PATH` starts one."))
         return 0
 
-    async def _tell_waiting(self, app: Loom, listed: Sequence[Summary], terminal: Terminal) -> None:
+    async def _tell_waiting(
+        self, app: Loom, listed: Sequence[RunSummary], terminal: Terminal
+    ) -> None:
         """Say what each run asks that waits."""
         for each in listed:
-            question = await app.run(each.run).question() if each.status == "waiting" else None
+            question = await app.handle(each.run).question() if each.status == "waiting" else None
             if question is not None and (asked := gist(question)):
                 terminal.show(joined((each.run, "bold"), f" waits: {asked}"))
 
 
-def _table(summaries: Sequence[Summary]) -> Table:
+def _table(summaries: Sequence[RunSummary]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim")
     for name in ("run", "workflow", "status", "started", "last event", "events", "user", "app"):
         table.add_column(name, no_wrap=name in ("run", "status"), overflow="fold")

@@ -109,7 +109,7 @@ class Show(Command):
             )
         async with Loom(store=self.store) as app:
             run = await find_run(app, self.name)
-            plan, started = await app.run(run).plan(), (await app.log(run))[0].data
+            plan, started = await app.handle(run).plan(), (await app.history.events(run))[0].data
         if plan is not None:
             self._show_plan(terminal, plan.text, plan.context)
             return

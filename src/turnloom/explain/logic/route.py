@@ -14,7 +14,7 @@ from turnloom.errors import UsageError
 from turnloom.explain.logic.alternatives import alternatives
 from turnloom.explain.logic.frames import Frames
 from turnloom.explain.logic.selection import selection_at
-from turnloom.explain.spec.asked import NOTHING_DECLARED, Declared
+from turnloom.explain.spec.explanations import NOTHING_DECLARED, Declared
 from turnloom.explain.spec.route import Picked, RouteExplained, Weighed
 from turnloom.kernel.values import as_array, as_object
 from turnloom.log.spec import Event

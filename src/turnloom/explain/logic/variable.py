@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from turnloom.errors import UsageError
 from turnloom.explain.logic.causes import Causes
 from turnloom.explain.logic.readers import conditions, frames, hooks
-from turnloom.explain.spec.asked import NOTHING_DECLARED, Declared
+from turnloom.explain.spec.explanations import NOTHING_DECLARED, Declared
 from turnloom.explain.spec.variable import Change, Omission, Refusal, VariableExplained
 from turnloom.kernel.values import nearest
 from turnloom.log.spec import Event

@@ -1,18 +1,19 @@
 """What becomes of runs of flows."""
 
 from contextlib import aclosing
+from typing import Any, cast
 
 from turnloom.agents.spec import RunState
 from turnloom.errors import UsageError
 from turnloom.flow.logic.flowing import Flowing
-from turnloom.flow.spec.outcomes import Outcome
+from turnloom.flow.spec.outcomes import Outcome, OutcomeStatus
 from turnloom.flow.spec.progress import Progress
 from turnloom.log.events import RunPaused
 from turnloom.runtime.logic import ENDED, evolve, fresh
 from turnloom.runtime.service.runs import Runs
 
 
-async def outcome(runs: Runs, run: str) -> Outcome:
+async def outcome(runs: Runs, run: str) -> Outcome[Any]:
     """What has become of a run of a flow, once it ends or waits for a person.
 
     Raises:
@@ -44,13 +45,13 @@ async def _is_asked(runs: Runs, state: RunState) -> bool:
     return asked is not None and asked.id in state.questions
 
 
-def _outcome(run: str, form: Flowing, state: RunState) -> Outcome:
+def _outcome(run: str, form: Flowing, state: RunState) -> Outcome[Any]:
     progress = state.progress
     assert isinstance(progress, Progress)
     undoing = progress.undoing
     return Outcome(
         run,
-        state.status if state.status in ENDED else "waiting",
+        cast(OutcomeStatus, state.status) if state.status in ENDED else "waiting",
         form.states.load(progress.strands[""].state),
         undoing.failure if undoing else None,
         state.question,

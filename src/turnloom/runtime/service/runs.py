@@ -39,9 +39,9 @@ from turnloom.runtime.spec import (
     Identity,
     Loaded,
     Reply,
+    RunSummary,
     Stop,
     StoredPlan,
-    Summary,
 )
 from turnloom.variables.ports import DocumentStore, Environment
 from turnloom.variables.service import ContextSource
@@ -289,7 +289,7 @@ class Runs:
             await self._driver.drive(run)
         return True
 
-    async def summaries(self, limit: int | None = None) -> list[Summary]:
+    async def summaries(self, limit: int | None = None) -> list[RunSummary]:
         """The runs of the store, the one begun last coming first."""
         ends = await self._world.stores.log.ends(limit)
         return [_summary(first, last) for first, last in ends]
@@ -330,11 +330,11 @@ def _started(loaded: Loaded, user: str, tenant: str) -> RunStarted:
 _STATUS = {"run.finished": "finished", "run.failed": "failed", "run.cancelled": "cancelled"}
 
 
-def _summary(first: Event, last: Event) -> Summary:
+def _summary(first: Event, last: Event) -> RunSummary:
     started: RunStarted = first.data
     waiting = isinstance(last.data, RunPaused)
     status = _STATUS.get(last.kind, "waiting" if waiting else "unfinished")
-    return Summary(
+    return RunSummary(
         first.run,
         started.workflow,
         status,

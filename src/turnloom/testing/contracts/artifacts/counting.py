@@ -5,11 +5,11 @@ from contextlib import AbstractAsyncContextManager
 from turnloom.board.ports import ArtifactStore
 from turnloom.board.spec import (
     After,
+    BoardSummary,
     FilterConfig,
     Labelled,
     Private,
     Reader,
-    Summary,
     TagFilter,
     Tenant,
 )
@@ -25,7 +25,7 @@ class CountingContract:
 
     async def test_an_empty_board_has_an_empty_summary(self) -> None:
         """Where nothing is, nothing is counted, and nobody has a count of zero."""
-        nothing = Summary(total=0, by_type={}, by_producer={}, by_visibility={}, by_tag={})
+        nothing = BoardSummary(total=0, by_type={}, by_producer={}, by_visibility={}, by_tag={})
         async with self.fresh() as store:
             assert await store.summary(FilterConfig(), ANN, LATER) == nothing
             await store.put([artifact("a")])
@@ -35,14 +35,14 @@ class CountingContract:
         """By type, by producer, by kind of visibility and by each tag, of what a reader may see."""
         async with self.fresh() as store:
             await fill(store)
-            assert await store.summary(FilterConfig(), ANN, NOON) == Summary(
+            assert await store.summary(FilterConfig(), ANN, NOON) == BoardSummary(
                 total=4,
                 by_type={"t.A": 3, "t.B": 1},
                 by_producer={"ann": 2, "bob": 1, "eve": 1},
                 by_visibility={"public": 1, "labelled": 1, "tenant": 1, "after": 1},
                 by_tag={"x": 2, "y": 1},
             )
-            assert await store.summary(FilterConfig(), BOB, NOON) == Summary(
+            assert await store.summary(FilterConfig(), BOB, NOON) == BoardSummary(
                 total=2,
                 by_type={"t.A": 2},
                 by_producer={"ann": 1, "bob": 1},

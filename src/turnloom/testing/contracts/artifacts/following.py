@@ -9,7 +9,7 @@ import anyio
 from turnloom.board.events import ArtifactConsumed, ArtifactPublished
 from turnloom.board.ports import ArtifactStore
 from turnloom.board.service import rebuild
-from turnloom.board.spec import FilterConfig, Summary
+from turnloom.board.spec import BoardSummary, FilterConfig
 from turnloom.errors import ArtifactExists, Conflict, InvalidArtifact
 from turnloom.log.ports import EventLog
 from turnloom.log.spec import Event, Fact
@@ -129,6 +129,6 @@ def batch(run: str, *facts: Fact, after: int = 0) -> list[Event]:
     return [event(run, seq, fact) for seq, fact in enumerate(facts, after + 1)]
 
 
-async def answers(store: ArtifactStore) -> tuple[Sequence[Any], Summary]:
+async def answers(store: ArtifactStore) -> tuple[Sequence[Any], BoardSummary]:
     """All that a store says of what it holds."""
     return await envelopes(store), await store.summary(FilterConfig(), ANN, LATER)

@@ -101,7 +101,11 @@ class AnswersContract(EngineSuite):
             with anyio.fail_after(PATIENCE):
                 for number, run in enumerate(runs):
                     await run.finished()
-                    said = [e.data.text for e in await app.log(run.id) if e.kind == "agent.text"]
+                    said = [
+                        e.data.text
+                        for e in await app.history.events(run.id)
+                        if e.kind == "agent.text"
+                    ]
                     assert said == [f"It is {number}."]
 
 

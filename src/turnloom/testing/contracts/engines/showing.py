@@ -87,7 +87,9 @@ class ShowingContract(EngineSuite):
                 run = await app.start(folder)
                 with anyio.fail_after(PATIENCE):
                     assert (await run.finished()).kind == "run.finished"
-            added = [e.data.added for e in await app.log(run.id) if e.kind == "model.answered"]
+            added = [
+                e.data.added for e in await app.history.events(run.id) if e.kind == "model.answered"
+            ]
         assert added == [answer.added for _, answer in calls]
         shown = [Shown(*call, asked) for call, asked in zip(calls, model.requests, strict=True)]
         for each in shown:

@@ -133,7 +133,7 @@ class EngineSuite:
             run = await app.start(folder)
             with run.listening(pieces.append), anyio.fail_after(PATIENCE):
                 await run.finished()
-            return Conversed([*await app.log(run.id)], pieces)
+            return Conversed([*await app.history.events(run.id)], pieces)
 
     @asynccontextmanager
     async def app(

@@ -138,7 +138,7 @@ class TroubleContract(EngineSuite):
                     await until(lambda: bool(heard if self.streams else model.requests))
                     with anyio.fail_after(PATIENCE):
                         await run.cancel()
-            assert [event.kind for event in await app.log(run.id)][-1] == "run.cancelled"
+            assert [event.kind for event in await app.history.events(run.id)][-1] == "run.cancelled"
             await until(lambda: model.abandoned == 1)
             assert len(model.requests) == 1
 
@@ -171,7 +171,7 @@ class TroubleContract(EngineSuite):
         resumed = await app.resume(run)
         with anyio.fail_after(PATIENCE):
             await resumed.finished()
-        self._said_once(Conversed([*await app.log(run)], []))
+        self._said_once(Conversed([*await app.history.events(run)], []))
 
     def _said_once(self, done: Conversed) -> None:
         assert done.end.kind == "run.finished", done.end.data

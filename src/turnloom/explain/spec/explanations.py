@@ -1,9 +1,7 @@
-"""What can be asked of a run, what its declarations say, and what comes back."""
+"""Explanations of every kind, and what the declarations of a run say."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
-
-import msgspec
 
 from turnloom.conversation.spec import Conversation
 from turnloom.explain.spec.flow import FlowRouteExplained
@@ -14,18 +12,8 @@ from turnloom.explain.spec.turn import TurnExplained
 from turnloom.explain.spec.variable import VariableExplained
 
 Reaction = OfferExplained | ConsumptionExplained
-Route = RouteExplained | FlowRouteExplained | Reaction
-Explanation = TurnExplained | VariableExplained | Route | Timeline
-
-
-class Asked(msgspec.Struct, frozen=True):
-    """Which turn (perhaps counted for one agent), variable (perhaps as of an event) or route."""
-
-    turn: int | None = None
-    variable: str | None = None
-    route: int | None = None
-    agent: str | None = None
-    at: int | None = None
+RouteExplanation = RouteExplained | FlowRouteExplained | Reaction
+Explanation = TurnExplained | VariableExplained | RouteExplanation | Timeline
 
 
 class Declared(NamedTuple):

@@ -1,0 +1,65 @@
+"""Why a run went as it did."""
+
+from typing import TYPE_CHECKING
+
+from turnloom.app.history import History
+
+if TYPE_CHECKING:
+    from turnloom.explain.spec.explanations import RouteExplanation
+    from turnloom.explain.spec.timeline import Timeline
+    from turnloom.explain.spec.turn import TurnExplained
+    from turnloom.explain.spec.variable import VariableExplained
+
+
+class Explanations:
+    """Explanations of the runs of an app, computed from their logs."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+
+    async def turn(self, run: str, turn: int, *, agent: str | None = None) -> "TurnExplained":
+        """What a turn was shown, and why; with an `agent`, only that agent's turns are counted.
+
+        Raises:
+            UnknownRun: there is no such run.
+            UsageError: the run has no such turn.
+        """
+        from turnloom.explain.logic.turn import explain_turn
+
+        return explain_turn(await self._history.events(run), turn, agent)
+
+    async def variable(self, run: str, name: str, *, at: int | None = None) -> "VariableExplained":
+        """Why a variable has its value, at the end or as of the event `at`.
+
+        Raises:
+            UnknownRun: there is no such run.
+            UsageError: the run has no such variable or event.
+        """
+        from turnloom.explain.logic.variable import explain_variable
+        from turnloom.wiring import declared
+
+        events = await self._history.events(run)
+        return explain_variable(events, name, at, await declared(events[0].data))
+
+    async def route(self, run: str, seq: int) -> "RouteExplanation":
+        """Why the work went where it went, by the event that says so.
+
+        Raises:
+            UnknownRun: there is no such run.
+            UsageError: the event decides no route.
+        """
+        from turnloom.explain.logic.routing import explain_any_route
+        from turnloom.wiring import declared
+
+        events = await self._history.events(run)
+        return explain_any_route(events, seq, await declared(events[0].data))
+
+    async def timeline(self, run: str) -> "Timeline":
+        """What happened in a run, a row each.
+
+        Raises:
+            UnknownRun: there is no such run.
+        """
+        from turnloom.explain.logic.timeline import timeline
+
+        return timeline(await self._history.events(run))
