@@ -18,6 +18,9 @@ BEFORE = {
         }
     ],
 }
+# A child that measures coverage would write its own file.
+ALONE = "unset COVERAGE_PROCESS_CONFIG;"
+
 YAML = """\
 derived_variables:  # what agents say
   - name: done
@@ -73,7 +76,9 @@ def test_a_yaml_file_stays_yaml_and_no_copy_is_overwritten(turnloom: Call, tmp_p
 def test_a_full_disk_leaves_everything_as_it_was(turnloom: Call, tmp_path: Path) -> None:
     file = write(tmp_path, "context_variables.yaml", YAML)
     listed = sorted(file.parent.iterdir())
-    done = turnloom(shell=f"ulimit -f 0 && exec {shlex.quote(PROGRAM)} migrate Chat", code=1)
+    done = turnloom(
+        shell=f"{ALONE} ulimit -f 0 && exec {shlex.quote(PROGRAM)} migrate Chat", code=1
+    )
     assert "context_variables.yaml" in done.err
     assert file.read_text("utf-8") == YAML and sorted(file.parent.iterdir()) == listed
 

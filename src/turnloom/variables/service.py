@@ -98,6 +98,8 @@ class ContextSource:
             source.env_var: get(source.env_var) for _, source in flags(variables, closed)
         }
         wanted = list(lookups(variables, closed))
+        if not wanted:
+            return Readings(closed, environment, {})
         found = await asyncio.gather(*(self._find(source, base, database) for _, source in wanted))
         names = [definition.name for definition, _ in wanted]
         return Readings(closed, environment, dict(zip(names, found, strict=True)))

@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 # Digits and letters that nobody mistakes for another: without 0, 1, l and o.
 ALPHABET = "23456789abcdefghijkmnpqrstuvwxyz"
 LENGTH = 10
+# A letter for every byte: the alphabet has 32, so each is as likely as the others.
+LETTERS = (ALPHABET * 8).encode()
 
 
 class SystemClock:
@@ -22,8 +24,7 @@ class SystemEntropy:
 
     def token(self) -> str:
         """A word of ten letters and digits, fifty bits of chance."""
-        bits = secrets.randbits(5 * LENGTH)
-        return "".join(ALPHABET[bits >> 5 * place & 31] for place in range(LENGTH))
+        return secrets.token_bytes(LENGTH).translate(LETTERS).decode()
 
     def below(self, limit: int) -> int:
         """A number from 0 on, below the limit."""

@@ -64,13 +64,14 @@ class View(NamedTuple):
 
 def view(pieces: Sequence[Piece], withheld: Sequence[Withheld]) -> View:
     """Pieces put together once, so that turns in which nothing changed share them."""
-    left_out = (f"{each.origin} {each.reason}" for each in withheld)
+    parts = [f"{each.origin} {each.digest}" for each in pieces]
+    parts += [f"{each.origin} {each.reason}" for each in withheld]
     return View(
         tuple(pieces),
         tuple(withheld),
-        "".join(each.text for each in pieces if each.kind not in BESIDE),
-        sum(each.tokens for each in pieces),
-        chain(*(f"{each.origin} {each.digest}" for each in pieces), *left_out),
+        "".join([each.text for each in pieces if each.kind not in BESIDE]),
+        sum([each.tokens for each in pieces]),
+        chain(*parts),
     )
 
 
@@ -101,7 +102,7 @@ def frame(
     counter: str = COUNTER,
 ) -> FrameAssembled:
     """The frame of a turn; what the run already holds is referred to."""
-    segments = () if as_in else tuple(_segment(each, known) for each in shown.pieces)
+    segments = () if as_in else tuple([_segment(each, known) for each in shown.pieces])
     return FrameAssembled(
         turn,
         agent,

@@ -51,7 +51,8 @@ async def _gather_own(
 ) -> Gathered | None:
     """What our own default provider gives: artifacts as the board has them, so there is nothing to
     check or compare. Nothing where it fails; it is asked once more then, as others are."""
-    name, begun = chosen.name or name_of(provider), anyio.current_time()
+    time = asyncio.get_running_loop().time
+    name, begun = chosen.name or name_of(provider), time()
     try:
         async with asyncio.timeout(chosen.timeout):
             found = await provider.find(request)
@@ -60,7 +61,7 @@ async def _gather_own(
     items = tuple(
         Item(described(each), name, each.id, (), together((each.visibility,))) for each in found
     )
-    micros = round((anyio.current_time() - begun) * 1_000_000)
+    micros = round((time() - begun) * 1_000_000)
     calls = (ProviderCall(name, len(items), micros),)
     turn, agent = request.ctx.turn, request.agent.name
     return Gathered(turn, agent, name, items, calls, {}, None, False, ())

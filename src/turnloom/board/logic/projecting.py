@@ -1,6 +1,6 @@
 """What events say of the board."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from turnloom.board.events import ArtifactConsumed, ArtifactPublished
@@ -26,19 +26,23 @@ def project(events: Sequence[Event]) -> Projection | None:
     told = [event for event in events if event.kind in _KINDS]
     if not told:
         return None
-    published = [each.data for each in told if isinstance(each.data, ArtifactPublished)]
-    taken = [taking for each in told for taking in _taken(each)]
-    return Projection([fact.artifact for fact in published], taken)
+    artifacts: list[Artifact] = []
+    consumptions: list[Consumption] = []
+    for event in told:
+        if isinstance(event.data, ArtifactPublished):
+            artifacts.append(event.data.artifact)
+        else:
+            consumptions += _taken(event, event.data)
+    return Projection(artifacts, consumptions)
 
 
-def _taken(event: Event) -> Iterator[Consumption]:
+def _taken(event: Event, fact: ArtifactConsumed) -> list[Consumption]:
     """Who took what is on the board. What an agent was given directly is not there, and what goes
     into a run of its own is taken by the turn that it gets there."""
-    fact = event.data
-    if not isinstance(fact, ArtifactConsumed) or not (fact.subscription and fact.turn):
-        return
-    for artifact in fact.artifacts:
-        yield Consumption(
+    if not (fact.subscription and fact.turn):
+        return []
+    return [
+        Consumption(
             artifact=artifact,
             agent=fact.agent,
             subscription=fact.subscription,
@@ -46,3 +50,5 @@ def _taken(event: Event) -> Iterator[Consumption]:
             turn=fact.turn,
             at=event.at,
         )
+        for artifact in fact.artifacts
+    ]

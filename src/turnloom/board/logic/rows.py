@@ -1,8 +1,7 @@
 """Artifacts as stores keep them: rows of text, with what finds them again."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import msgspec
 from msgspec.structs import force_setattr
@@ -13,15 +12,34 @@ from turnloom.board.spec import Artifact, Consumption, Visibility
 from turnloom.board.spec.index import Row
 from turnloom.errors import ArtifactExists, InvalidArtifact
 from turnloom.kernel.digests import chain
+from turnloom.kernel.values import Json
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 TICK = timedelta(microseconds=1)
 
+
+class _Written(msgspec.Struct):
+    """What a row says of an artifact beside who may see it; nothing checks it, as an artifact was
+    checked when it was made."""
+
+    id: str
+    type: str
+    payload: dict[str, Json]
+    produced_by: str
+    created_at: datetime
+    correlation_id: str | None
+    run: str | None
+    parents: tuple[str, ...]
+    tags: Set[str]
+    partition: str | None
+    version: int
+
+
 _encode = msgspec.json.Encoder(order="deterministic").encode
 _encode_plainly = msgspec.json.Encoder().encode
 _decode_visibility = msgspec.json.Decoder[Visibility](Visibility).decode
-# What an artifact says beside who may see it.
-_decode_rest = msgspec.json.Decoder(Artifact).decode
+_decode_written = msgspec.json.Decoder(_Written).decode
+_decode_artifact = msgspec.json.Decoder(Artifact).decode
 
 
 def microseconds(at: datetime) -> int:
@@ -69,7 +87,7 @@ def read_artifact(visibility: Visibility, data: str) -> Artifact:
         InvalidArtifact: the text holds no artifact.
     """
     try:
-        artifact = _decode_rest(data)
+        artifact = _decode_artifact(data)
         force_setattr(artifact, "visibility", visibility)  # it was made just now, for this reader
         return artifact
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
@@ -91,16 +109,16 @@ def read_consumption(
 
 
 def _row(artifact: Artifact) -> Row:
+    if type(artifact) is not Artifact:
+        raise InvalidArtifact(f"{artifact.id!r} is no plain artifact. Put what it encloses.")
     try:
         visibility = write_visibility(artifact.visibility)
-        rest = {name: getattr(artifact, name) for name in artifact.__struct_fields__}
-        del rest["visibility"]
-        data = _encode_plainly(rest).decode()
-        kept = _decode_rest(data)
-        force_setattr(kept, "visibility", read_visibility(visibility))
+        written = _Written(*map(artifact.__getattribute__, _Written.__struct_fields__))
+        data = _encode_plainly(written).decode()
+        kept = _decode_written(data)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise InvalidArtifact(f"Artifact {artifact.id!r} cannot be written: {error}.") from error
-    if kept != artifact:
+    if kept != written or read_visibility(visibility) != artifact.visibility:
         raise InvalidArtifact(
             f"Artifact {artifact.id!r} would come back as {kept!r}. Let its payload be JSON: "
             "objects with texts as keys, arrays, texts, numbers, true, false and null."
@@ -108,16 +126,16 @@ def _row(artifact: Artifact) -> Row:
     begin, audience = opening(artifact.visibility)
     return Row(
         artifact.id,
-        chain(visibility, _content(rest)),
+        chain(visibility, _content(written)),
         microseconds(artifact.created_at),
         None if begin is ALWAYS else microseconds(begin),
         visibility,
         data,
-        tuple(terms_of(artifact, audience)),
+        terms_of(artifact, audience),
     )
 
 
-def _content(rest: dict[str, Any]) -> str:
+def _content(written: _Written) -> str:
     """What makes two artifacts of one id the same: all but the moment of their publishing, which
     differs when a publisher has to try again."""
-    return _encode({**rest, "created_at": None}).decode()
+    return _encode(msgspec.structs.replace(written, created_at=EPOCH)).decode()

@@ -6,7 +6,7 @@ scopes only, so what is hidden from it costs it nothing. Terms find too much rat
 whatever they find is judged as an artifact afterwards.
 """
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import blake2b
 
@@ -31,12 +31,10 @@ def tagged(type: str, tag: str) -> Key:
     return ("tagged", f"{type}\0{tag}")
 
 
-def terms_of(artifact: Artifact, audience: object) -> Iterator[int]:
+def terms_of(artifact: Artifact, audience: object) -> tuple[int, ...]:
     """What an artifact is found by."""
-    facts = tuple(_facts(artifact))
-    for scope in _scopes(audience):
-        for fact in facts:
-            yield term(scope, fact)
+    facts = _facts(artifact)
+    return tuple([term(scope, fact) for scope in _scopes(audience) for fact in facts])
 
 
 def scopes_of(reader: Reader) -> tuple[Key, ...]:
@@ -46,32 +44,28 @@ def scopes_of(reader: Reader) -> tuple[Key, ...]:
     return (EVERYBODY, *agent, *tenant, *(("label", label) for label in sorted(reader.labels)))
 
 
-def _scopes(audience: object) -> Iterator[Key]:
+def _scopes(audience: object) -> Sequence[Key]:
     match audience:
         case Public():
-            yield EVERYBODY
+            return (EVERYBODY,)
         case Private(agents=agents):
-            yield from (("agent", agent) for agent in agents)
+            return [("agent", agent) for agent in agents]
         case Labelled(labels=labels):
-            # Whoever has all of them has this one.
-            yield ("label", min(labels))
+            return (("label", min(labels)),)  # a reader with all of them has this one
         case Tenant(tenant_id=tenant):
-            yield ("tenant", tenant)
+            return (("tenant", tenant),)
         case _:
-            return
+            return ()
 
 
-def _facts(artifact: Artifact) -> Iterator[Key]:
-    yield EVERYTHING
-    yield ("type", artifact.type)
-    yield ("producer", artifact.produced_by)
-    for kind, value in (
-        ("correlation", artifact.correlation_id),
-        ("run", artifact.run),
-        ("partition", artifact.partition),
-    ):
-        if value is not None:
-            yield (kind, value)
+def _facts(artifact: Artifact) -> list[Key]:
+    facts = [EVERYTHING, ("type", artifact.type), ("producer", artifact.produced_by)]
+    if artifact.correlation_id is not None:
+        facts.append(("correlation", artifact.correlation_id))
+    if artifact.run is not None:
+        facts.append(("run", artifact.run))
+    if artifact.partition is not None:
+        facts.append(("partition", artifact.partition))
     for tag in artifact.tags:
-        yield ("tag", tag)
-        yield tagged(artifact.type, tag)
+        facts += (("tag", tag), tagged(artifact.type, tag))
+    return facts

@@ -1,7 +1,6 @@
 """Reading from a store that finds artifacts by terms: who may see what is decided here, for all."""
 
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from collections.abc import Sequence
 from datetime import datetime
 
 from turnloom.board.logic.counting import Counts
@@ -61,10 +60,10 @@ class Reading:
         """How many there are of what the filter asks for and the reader may see."""
         counts = Counts()
         plan = await self._plan(filter)
-        if plan.branches:
-            async with aclosing(self._chunks(filter, plan, MOST)) as chunks:
-                async for chunk in chunks:
-                    counts.add(chunk)
+        left = plan if plan.branches else None
+        while left is not None:
+            found, left = await self._look(filter, left)
+            counts.add(found)
         return counts.summary()
 
     async def _enclose(self, items: Sequence[Artifact]) -> list[Envelope]:
@@ -99,33 +98,33 @@ class Reading:
         """How many there are in all; conditions on payloads need a look at each."""
         if not filter.where:
             return sum(n for text, n in await self._index.tally(plan) if self._shows(text))
-        async with aclosing(self._chunks(filter, plan, MOST)) as chunks:
-            return sum([len(chunk) async for chunk in chunks])
+        total, left = 0, plan
+        while left is not None:
+            found, left = await self._look(filter, left)
+            total += len(found)
+        return total
 
     async def _collect(self, filter: FilterConfig, plan: Plan) -> list[Artifact]:
         """As many as the limit says, and one more if there is one."""
         wanted = None if filter.limit is None else filter.limit + 1
         items: list[Artifact] = []
-        async with aclosing(self._chunks(filter, plan, wanted or CHUNK)) as chunks:
-            async for chunk in chunks:
-                items += chunk
-                if wanted and len(items) >= wanted:
-                    break
+        left: Plan | None = plan
+        most = min(wanted or CHUNK, MOST)
+        while left is not None and not (wanted and len(items) >= wanted):
+            found, left = await self._look(filter, left, most)
+            items += found
+            most = min(2 * most, MOST)
         return items
 
-    async def _chunks(
-        self, filter: FilterConfig, plan: Plan, most: int
-    ) -> AsyncGenerator[list[Artifact], None]:
-        """What is right of each chunk of rows; the chunks grow."""
-        while True:
-            most = min(most, MOST)
-            rows = await self._index.walk(plan, most)
-            seen = [artifact for row in rows if (artifact := self._seen(row))]
-            yield [artifact for artifact in seen if matches(filter, artifact)]
-            if len(rows) < most:
-                return
-            plan = plan.behind((rows[-1].at, rows[-1].n))
-            most *= 2
+    async def _look(
+        self, filter: FilterConfig, plan: Plan, most: int = MOST
+    ) -> tuple[list[Artifact], Plan | None]:
+        """What fits of the next rows, and the plan for the rows behind them, if there are more."""
+        rows = await self._index.walk(plan, most)
+        seen = [artifact for row in rows if (artifact := self._seen(row))]
+        fitting = [artifact for artifact in seen if matches(filter, artifact)]
+        more = len(rows) == most
+        return fitting, plan.behind((rows[-1].at, rows[-1].n)) if more else None
 
     def _seen(self, found: Found) -> Artifact | None:
         visibility = read_visibility(found.visibility)

@@ -1,12 +1,12 @@
 """A typed thing on the board, who took it, and some of them as they are read."""
 
 from collections.abc import Set
-from datetime import datetime
+from datetime import UTC, datetime
 
 import msgspec
 from msgspec.structs import force_setattr
 
-from turnloom.board.spec.values import Names, instant, name, names
+from turnloom.board.spec.values import Names, instant, is_name, name, names
 from turnloom.board.spec.visibility import Public, Visibility, is_visibility
 from turnloom.errors import InvalidArtifact
 from turnloom.kernel.values import Json
@@ -29,16 +29,11 @@ class Artifact(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     version: int = 1
 
     def __post_init__(self) -> None:
-        name(self.id, "Artifact.id")
-        name(self.type, "Artifact.type")
-        name(self.produced_by, "Artifact.produced_by")
-        if self.correlation_id:
-            name(self.correlation_id, "Artifact.correlation_id")
-        if self.run:
-            name(self.run, "Artifact.run")
-        if self.partition:
-            name(self.partition, "Artifact.partition")
-        force_setattr(self, "created_at", instant(self.created_at, "Artifact.created_at"))
+        optional = filter(None, (self.correlation_id, self.run, self.partition))
+        if not all(map(is_name, (self.id, self.type, self.produced_by, *optional))):
+            self._refuse_names()
+        if getattr(self.created_at, "tzinfo", None) is not UTC:
+            force_setattr(self, "created_at", instant(self.created_at, "Artifact.created_at"))
         if type(self.tags) is not Names:
             force_setattr(self, "tags", names(self.tags, "Artifact.tags"))
         if not is_visibility(self.visibility):
@@ -47,6 +42,13 @@ class Artifact(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             if isinstance(self.parents, str):
                 raise InvalidArtifact(f"Artifact.parents is {self.parents!r}. Give a tuple of ids.")
             force_setattr(self, "parents", tuple(self.parents))
+
+    def _refuse_names(self) -> None:
+        for field in ("id", "type", "produced_by"):
+            name(getattr(self, field), f"Artifact.{field}")
+        for field in ("correlation_id", "run", "partition"):
+            if value := getattr(self, field):
+                name(value, f"Artifact.{field}")
 
 
 class Consumption(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

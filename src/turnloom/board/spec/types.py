@@ -89,7 +89,7 @@ class TypeRegistry:
         Raises:
             UnknownType: it stands for none, or for several.
         """
-        if name in self._models:
+        if self._find(name) is not None:
             return name
         found = [known for known in self._models if known.rpartition(".")[2] == name]
         if len(found) == 1:
@@ -102,6 +102,12 @@ class TypeRegistry:
         known = ", ".join(self._models) or "none"
         remedy = f"Did you mean {hint!r}?" if hint else "Register it, or use one of these."
         raise UnknownType(f"There is no type {name!r}. Known: {known}. {remedy}")
+
+    def _find(self, name: str) -> type[BaseModel] | None:
+        for known in self._models.maps:
+            if name in known:
+                return known[name]
+        return None
 
     def model(self, name: str) -> type[BaseModel]:
         """The model that a full or simple name stands for.
@@ -119,7 +125,7 @@ class TypeRegistry:
             InvalidArtifact: it would not come back from JSON.
         """
         name = type_name(type(value)) or ""
-        if self._models.get(name) is not type(value):
+        if self._find(name) is not type(value):
             raise UnknownType(
                 f"{type(value).__name__!r} is not a type of this app. Register it first."
             )

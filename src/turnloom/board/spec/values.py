@@ -17,6 +17,9 @@ class Names(frozenset[str]):
         return iter(sorted(super().__iter__()))
 
 
+NONE = Names()
+
+
 def instant(value: object, what: str) -> datetime:
     """The instant that a time names, in UTC.
 
@@ -68,6 +71,8 @@ def names(values: Any, what: str) -> Names:
     """
     if type(values) is Names:
         return values  # they were seen to be names when they were made
+    if type(values) is frozenset and not values:
+        return NONE
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise InvalidArtifact(f"{what} is {values!r}. Give a set, as in {{'name'}}.")
     return Names(name(value, f"One of {what}") for value in cast(Iterable[str], values))

@@ -99,6 +99,7 @@ class Reacting:
         self.collects = collects
         everything = [s for member in plan.members.values() for s in member.subscriptions]
         self._by_id = {each.id: each for each in everything}
+        self._limited = {each.id: each for each in everything if each.join or each.batch}
         in_order = sorted(everything, key=lambda each: -each.priority)
         self._places = {each.id: place for place, each in enumerate(in_order)}
         self._folds: Mapping[type, Callable[[Any, Any], None]] = {
@@ -224,10 +225,8 @@ class Reacting:
     def due(self, state: RunState) -> datetime | None:
         """When a batch is taken, a join expires or something becomes visible."""
         tray: Tray = state.progress
-        if not (tray.later or tray.pending):
-            return None
         instants = [later.opens for later in tray.later]
-        for subscription, pending in self._pending(tray):
+        for subscription, pending in self._timed(tray):
             instants += filter(None, [gates.closing(pending, subscription)])
             instants += filter(None, [gates.expiry(pending, subscription)])
         return min(instants, default=None)
@@ -235,7 +234,7 @@ class Reacting:
     def continues(self, state: RunState) -> bool:
         """Whether a batch will be taken without anything else happening."""
         tray: Tray = state.progress
-        return any(gates.closing(pending, each) for each, pending in self._pending(tray))
+        return any(gates.closing(pending, each) for each, pending in self._timed(tray))
 
     def overdue(self, state: RunState, now: datetime) -> Sequence[tuple[str, Fact]]:
         """What is taken, expired or visible by now."""
@@ -253,19 +252,22 @@ class Reacting:
                 yield f"opened/{later.artifact}/{later.subscription}", fact
 
     def _expired(self, tray: Tray, now: datetime) -> Iterator[tuple[str, Fact]]:
-        for subscription, pending in self._pending(tray):
+        for subscription, pending in self._timed(tray):
             for key, ids in gates.outdated(pending, subscription, now):
                 yield _expiration(subscription, key, ids)
 
     def _closed(self, tray: Tray, now: datetime) -> Iterator[tuple[str, Fact]]:
-        for subscription, pending in self._pending(tray):
+        for subscription, pending in self._timed(tray):
             if gates.is_due(pending, subscription, now):
                 fact = BatchClosed(subscription.id, "its time is over")
                 yield f"batch/{subscription.id}/{pending.sets[0][0]}", fact
 
-    def _pending(self, tray: Tray) -> Iterator[tuple[Subscription, Pending]]:
-        for id, pending in tray.pending.items():
-            yield self._by_id[id], pending
+    def _timed(self, tray: Tray) -> Sequence[tuple[Subscription, Pending]]:
+        """What waits with a limit: in a batch, or to be joined."""
+        if not tray.pending or not self._limited:
+            return ()
+        limited = self._limited
+        return [(limited[id], each) for id, each in tray.pending.items() if id in limited]
 
     def _on_published(self, tray: Tray, fact: ArtifactPublished) -> None:
         if self.subscribers(fact.artifact.type):

@@ -27,6 +27,10 @@ _STOPS: dict[str, type[TurnloomError]] = {
 }
 
 
+# The kinds of events that say that something failed, or may have.
+NOTED = frozenset({TurnFinished.kind, RunFailed.kind})
+
+
 class Activity:
     """The runs of one board that this process is about, and their failures since last asked."""
 

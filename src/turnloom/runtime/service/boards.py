@@ -121,7 +121,7 @@ class BoardRuns:
             return await self._publish_in(loaded, made, correlation)
         run = made.correlation_id or ""
         if await self._begin(run, loaded, made):
-            return msgspec.structs.replace(made, run=run)
+            return made
         events = await self._place.log.read(run)
         begun = next(event for event in events if event.id == f"publish/{made.id}")
         return await self._published(begun, made)

@@ -297,15 +297,18 @@ class Journal:
             fact.version,
         )
         evolve(self.workflow, state, event)
-        if isinstance(fact, ContextChanged):
-            self._forget(fact.name)
-            if self._verbose:
-                self._tell(fact)
-        elif isinstance(fact, ArtifactPublished):
+        if event.kind == ArtifactPublished.kind:
             self._is_published = True
+        elif event.kind == ContextChanged.kind:
+            self._heed(cast(ContextChanged, fact))
         self._last = event.kind
         self._batch.append(event)
         return event
+
+    def _heed(self, fact: ContextChanged) -> None:
+        self._forget(fact.name)
+        if self._verbose:
+            self._tell(fact)
 
     def _forget(self, name: str) -> None:
         """Let go of objects that the variable does not have any more."""

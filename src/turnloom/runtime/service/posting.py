@@ -10,7 +10,7 @@ from turnloom.board.spec import Artifact
 from turnloom.errors import RunBusy
 from turnloom.log.spec import Event
 from turnloom.runs.actions import OpenRun
-from turnloom.runtime.service.activity import Activity
+from turnloom.runtime.service.activity import NOTED, Activity
 from turnloom.runtime.service.boards import BoardRuns
 from turnloom.runtime.service.driver import Driver
 from turnloom.runtime.service.journal import Tell
@@ -71,7 +71,8 @@ class Posting:
         activity = self.activities.get(batch[0].run)
         if activity is not None:
             for event in batch:
-                activity.note(event)
+                if event.kind in NOTED:
+                    activity.note(event)
             activity.change()
 
     def stop(self) -> None:

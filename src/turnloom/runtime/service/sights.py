@@ -1,9 +1,11 @@
 """What an engine is shown: the frame is recorded, and what was recorded is opened for it."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec.structs import force_setattr
 
 from turnloom.agents.logic.views import view_of
 from turnloom.agents.spec import (
@@ -286,4 +288,6 @@ def _is_input(segment: Segment) -> bool:
 
 
 def _as_shown(artifact: Artifact, item: dict[str, Any]) -> Artifact:
-    return msgspec.structs.replace(artifact, payload=item["payload"])
+    shown = copy(artifact)
+    force_setattr(shown, "payload", item["payload"])  # it was made just now, for this engine
+    return shown

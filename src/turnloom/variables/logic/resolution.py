@@ -89,6 +89,8 @@ def resolve(variables: Variables, base: Mapping[str, Json], readings: Readings) 
 
 def purge(resolved: Resolved) -> tuple[Resolved, list[str]]:
     """What may be handed out: once more, nothing that is suppressed; and what was found."""
+    if not resolved.suppressed:
+        return resolved, []
     closed = {name for each in resolved.suppressed for name in each.names}
     kept = [each for each in resolved.loaded.values if each.name not in closed]
     found = [each.name for each in resolved.loaded.values if each.name in closed]
@@ -97,6 +99,8 @@ def purge(resolved: Resolved) -> tuple[Resolved, list[str]]:
 
 def missing(variables: Variables, resolved: Resolved) -> list[str]:
     """Why required variables have no value."""
+    if not variables.definitions:
+        return []
     values = {each.name: each for each in resolved.loaded.values}
     return [
         f"{name!r} is required and has no value: {_reason(values.get(name))}"
