@@ -86,11 +86,17 @@ class MemoryIndex:
 
     def _positions(self, plan: Plan) -> Iterator[Position]:
         """The positions of all branches in the direction of the plan, each once."""
-        ways = [self._way(plan, branch, term) for branch in plan.branches for term in branch.leads]
+        ways = [
+            self._way(plan, branch, self._entries[term])
+            for branch in plan.branches
+            for term in branch.leads
+            if term in self._entries
+        ]
+        if len(ways) == 1:
+            return ways[0]
         return (position for position, _ in groupby(merge(*ways, reverse=plan.newest_first)))
 
-    def _way(self, plan: Plan, branch: Branch, term: int) -> Iterator[Position]:
-        entries = self._entries.get(term, [])
+    def _way(self, plan: Plan, branch: Branch, entries: Sequence[Position]) -> Iterator[Position]:
         first, last = bisect_right(entries, plan.low), bisect_left(entries, plan.high)
         numbers = range(last - 1, first - 1, -1) if plan.newest_first else range(first, last)
         for number in numbers:

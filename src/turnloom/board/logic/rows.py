@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Set
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 import msgspec
 from msgspec.structs import force_setattr
@@ -67,11 +68,13 @@ def rows_of(artifacts: Iterable[Artifact]) -> list[Row]:
     return list(rows.values())
 
 
+@lru_cache(maxsize=1024)
 def write_visibility(visibility: Visibility) -> str:
     """A visibility as text: the same for the same."""
     return _encode(visibility).decode()
 
 
+@lru_cache(maxsize=1024)
 def read_visibility(text: str) -> Visibility | None:
     """The visibility that a text holds; none, which shows nothing, where it cannot be read."""
     try:
