@@ -102,8 +102,9 @@ class Loop:
             case Begin(charge=charge, opens=opens):
                 if afford(self._journal, charge):
                     self._record(opens)
+                    self._is_dirty = False  # what is begun stores all this before it acts
                     await self._begin_open()
-                return  # what is begun stores this before it acts
+                return
             case Record():
                 pass
             case Ask(question=question):
