@@ -1,8 +1,10 @@
 """Secrets are masked by value, wherever a fact says something, and nowhere else."""
 
 import json
+from base64 import b64encode, urlsafe_b64encode
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import quote, quote_plus
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -110,6 +112,27 @@ def test_only_the_secrets_that_are_asked_for_are_revealed() -> None:
 def test_a_run_without_secrets_has_none() -> None:
     assert not Secrets({}) and not Secrets({"a": None})
     assert Secrets({}).masked("text") == "text"
+
+
+TRICKY = "h/ü pässwort+1"
+
+
+@given(st.sampled_from([TRICKY, "sk-live-9a8b7c6d", "a:b@c d%e"]), st.binary(max_size=4))
+def test_a_secret_is_found_as_addresses_and_headers_carry_it(secret: str, around: bytes) -> None:
+    secrets, data = Secrets({"x": secret}), secret.encode()
+    for form in (
+        quote(secret),
+        quote(secret, safe=""),
+        quote_plus(secret),
+        secret.upper(),
+        data.hex(),
+        data.hex().upper(),
+        repr(data),
+        b64encode(b"user:" + data).decode(),
+        urlsafe_b64encode(around + data + around).decode(),
+    ):
+        masked = secrets.masked(f"401 for {form} at 12:00")
+        assert mark("x") in masked and form not in masked
 
 
 texts = st.text(max_size=30)

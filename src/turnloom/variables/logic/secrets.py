@@ -2,9 +2,11 @@
 
 import json
 import re
+from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, TypeVar, cast
+from urllib.parse import quote, quote_plus
 
 import msgspec
 
@@ -12,6 +14,9 @@ from turnloom.kernel.values import Json, as_array, as_data, as_object, preview
 
 # Shorter texts are not looked for inside other texts: they would stand there by chance.
 SHORTEST = 4
+
+# How much of a secret's base64 must be the same whatever stands around it for it to be looked for.
+CORE = 6
 
 # How much of a secret must stand at the end of a text that was cut off for it to be looked for.
 PIECE = 8
@@ -55,6 +60,14 @@ class Secrets:
         # Marks stand first, so that a secret that is part of a mark does not spoil it.
         forms = [*map(mark, self._values), *sorted(self._marks, key=len, reverse=True)]
         self._find = re.compile("|".join(map(re.escape, forms)))
+        self._longest = max(map(len, self._marks), default=0)
+        # The beginnings by which a secret is found at the end of a text that was cut off.
+        self._begun: dict[str, list[str]] = {}
+        for form in self._marks:
+            if len(form) > PIECE:
+                self._begun.setdefault(form[:PIECE], []).append(form)
+        # It looks ahead, as one beginning may stand within another.
+        self._begins = re.compile(f"(?=({'|'.join(map(re.escape, self._begun))}))")
 
     def __contains__(self, name: str) -> bool:
         return name in self._values
@@ -76,10 +89,11 @@ class Secrets:
         if not self._values:
             return text
         text = self._find.sub(lambda found: self._marks.get(found[0], found[0]), text)
-        if CUT not in text or not self._marks:
+        if CUT not in text or not self._begun:
             return text
         *cut, rest = text.split(CUT)
-        return CUT.join([*map(self._end_masked, cut), rest])
+        ends = [self._end_masked(each) if len(each) >= PIECE else each for each in cut]
+        return CUT.join([*ends, rest])
 
     def received(self, text: str) -> str:
         """A text from outside, masked; what looks like a mark in it is none, and opens nothing."""
@@ -89,10 +103,11 @@ class Secrets:
 
     def _end_masked(self, text: str) -> str:
         """A text that was cut off, with the beginning of a secret at its end replaced."""
-        for form, name in self._marks.items():
-            for length in range(min(len(form) - 1, len(text)), PIECE - 1, -1):
-                if text.endswith(form[:length]):
-                    return text[:-length] + name
+        for found in self._begins.finditer(text, max(0, len(text) - self._longest)):
+            rest = text[found.start() :]
+            for form in self._begun[found[1]]:
+                if form.startswith(rest):
+                    return text[: found.start()] + self._marks[form]
         return text
 
     def mask(self, fact: T) -> T:
@@ -169,10 +184,32 @@ def _text_with(text: str, mark: str, secret: Json) -> str:
 
 
 def _forms(text: str) -> Iterable[str]:
-    """A text as it stands in other texts: as it is, as data or a picture of a value, or as data in
-    a picture and the other way round."""
+    """A text as it stands in other texts: as it is, as data or a picture of a value, as data in a
+    picture and the other way round, and as addresses and headers carry it."""
     written = [text, *_written(text)]
-    return dict.fromkeys([*written, *(form for once in written for form in _written(once))])
+    twice = [form for once in written for form in _written(once)]
+    return dict.fromkeys([*written, *twice, *_encoded(text), text.upper(), text.lower()])
+
+
+def _encoded(text: str) -> Iterable[str]:
+    """A text in the encodings that errors of clients and servers carry."""
+    data = text.encode("utf-8", "surrogatepass")
+    for percent in (quote(data, safe=""), quote(data), quote_plus(data)):
+        yield percent
+        yield re.sub("%..", lambda code: code[0].lower(), percent)
+    yield data.hex()
+    yield data.hex().upper()
+    yield repr(data)[2:-1]
+    for ahead in range(3):
+        for encode in (b64encode, urlsafe_b64encode):
+            core = _core(encode(bytes(ahead) + data).decode(), ahead, len(data))
+            if len(core) >= CORE:
+                yield core
+
+
+def _core(encoded: str, ahead: int, length: int) -> str:
+    """What of base64 is the same whatever stands before and behind the bytes that it holds."""
+    return encoded[-(-ahead * 8 // 6) : (ahead + length) * 8 // 6]
 
 
 def _written(text: str) -> Iterable[str]:
