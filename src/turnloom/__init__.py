@@ -111,7 +111,9 @@ if TYPE_CHECKING:
     from turnloom.log.spec import Event as Event
     from turnloom.reaction.spec import Batch as Batch
     from turnloom.reaction.spec import Join as Join
+    from turnloom.runtime.ports import Observer as Observer
     from turnloom.runtime.spec import Delivery as Delivery
+    from turnloom.runtime.spec import ObservedRun as ObservedRun
     from turnloom.variables.spec import UNCHANGED as UNCHANGED
     from turnloom.variables.spec import Context as Context
     from turnloom.variables.spec import derivation as derivation
@@ -165,6 +167,8 @@ _HOMES = {
     "Message": "turnloom.assembly.spec",
     "MissingContext": "turnloom.errors",
     "NoCandidates": "turnloom.errors",
+    "ObservedRun": "turnloom.runtime.spec",
+    "Observer": "turnloom.runtime.ports",
     "Option": "turnloom.flow.spec",
     "Outcome": "turnloom.flow.spec.outcomes",
     "Path": "turnloom.flow.spec",
@@ -274,6 +278,8 @@ __all__ = [
     "Message",
     "MissingContext",
     "NoCandidates",
+    "ObservedRun",
+    "Observer",
     "Option",
     "Outcome",
     "Path",

@@ -34,6 +34,9 @@ def test_settings_are_shown_with_where_they_came_from(turnloom: Call, tmp_path: 
         'beliefs = ""  # default',
         'model = ""  # default',
         'engine = "pydantic_ai"  # default',
+        'scheduler = "inline"  # default',
+        "observer_queue = 10000  # default",
+        "observer_drain = 5.0  # default",
     ]
     (tmp_path / "turnloom.toml").write_text(done.out, "utf-8")
     assert 'artifacts = ""  # turnloom.toml' in turnloom("show", "config").out.splitlines()

@@ -22,6 +22,7 @@ from tests.parity.answer_effects import ANSWER_EFFECTS
 from tests.parity.context_effects import CONTEXT_EFFECTS
 from tests.parity.effects import Effect, put
 from tests.parity.guard_effects import GUARD_EFFECTS
+from tests.parity.observer_effects import OBSERVER_SETTINGS
 from tests.parity.runs import Seen, problems, see
 from tests.parity.selection_effects import SELECTION_EFFECTS
 from tests.parity.source_effects import SOURCE_EFFECTS
@@ -41,7 +42,7 @@ from turnloom import (
 from turnloom.adapters.inline import InlineScheduler
 from turnloom.adapters.memory import MemoryStore
 from turnloom.agents.spec import ProviderChoice, Server
-from turnloom.app.loom import Asked
+from turnloom.app.loom import LoomSettings
 from turnloom.board.spec import FilterConfig, TagFilter
 from turnloom.errors import UsageError
 from turnloom.kernel.models import Declared
@@ -338,30 +339,29 @@ async def documents_of_a_file(folder: str) -> None:
         assert await first_word(folder) == (name, "")
 
 
-async def misplaced(**settings: Any) -> str:
+def misplaced(**settings: Any) -> str:
     """Why artifacts or beliefs cannot be kept where they are said to be."""
     with pytest.raises(UsageError) as refused:
-        async with Loom(store="memory", **settings) as app:
-            await app.runs()
+        Loom(store="memory", **settings)
     return str(refused.value)
 
 
 async def artifacts_of_the_app(folder: str) -> None:
-    assert "'mysql'" in await misplaced(artifacts="mysql://here")
+    assert "'mysql'" in misplaced(artifacts="mysql://here")
 
 
 async def artifacts_of_a_file(folder: str) -> None:
     configure('artifacts = "mongodb://here"\n')
-    assert "'mongodb'" in await misplaced()
+    assert "'mongodb'" in misplaced()
 
 
 async def beliefs_of_the_app(folder: str) -> None:
-    assert "'mysql'" in await misplaced(beliefs="mysql://here")
+    assert "'mysql'" in misplaced(beliefs="mysql://here")
 
 
 async def beliefs_of_a_file(folder: str) -> None:
     configure('beliefs = "mongodb://here"\n')
-    assert "'mongodb'" in await misplaced()
+    assert "'mongodb'" in misplaced()
 
 
 @contextmanager
@@ -462,7 +462,7 @@ async def model_of_a_file(folder: str) -> None:
 async def asking_engine_of_a_file(folder: str) -> None:
     configure('engine = "ag3"\n')
     with pytest.raises(UsageError) as refused:
-        await Loom().runs()
+        Loom()
     assert "'ag3'" in str(refused.value)
     configure('engine = "ag2"\nmodel = "openai-chat:one"\n')
     assert await asked_for(folder) == ["one"]
@@ -536,6 +536,7 @@ APP: dict[str, Callable[[str], Any]] = {
     "Loom.entropy": entropy_of_the_app,
     "Loom.environment": environment_of_the_app,
     "Loom.scheduler": scheduler_of_the_app,
+    **OBSERVER_SETTINGS,
     "Loom.store": store_of_the_app,
     "Loom.slots": slots_of_the_app,
     "Loom.engine": engine_of_the_app,
@@ -560,7 +561,7 @@ APP: dict[str, Callable[[str], Any]] = {
 
 
 def test_every_setting_and_option_of_the_app_has_an_effect() -> None:
-    options = [f"Loom.{name}" for name in Asked.__annotations__]
+    options = [f"Loom.{name}" for name in LoomSettings.__annotations__]
     settings = [f"Settings.{each.name}" for each in fields(Settings)]
     assert {*options, *settings} == set(APP)
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from turnloom.agents.spec import Answer, Task
 from turnloom.assembly.spec.assemblies import Assembly
 from turnloom.assembly.spec.formats import Budget, ContextFormat
-from turnloom.assembly.spec.providers import Chosen, ContextRequest, ContextSlice
+from turnloom.assembly.spec.providers import Chosen, ContextRequest, ContextSlice, TurnContext
 from turnloom.assembly.spec.sources import from_literal, from_state
 from turnloom.board.spec import (
     After,
@@ -74,8 +74,8 @@ class Wins:
 class Watch:
     """A component."""
 
-    def observe(self, event: Any) -> None:
-        pass
+    async def around_turn(self, ctx: TurnContext, call_next: Callable[[], Any]) -> None:
+        await call_next()
 
 
 class Saying(NamedTuple):

@@ -145,11 +145,16 @@ def test_some_names_are_not_for_agents(name: Any) -> None:
 
 
 class Bystander:
-    """Neither wraps nor observes."""
+    """Wraps nothing."""
 
 
-class Sleeper:
-    async def observe(self, event: Any) -> None:
+class Witness:
+    """Wraps calls, and would see every event of every run."""
+
+    async def around_call(self, task: Any, call_next: Any) -> Any:
+        return await call_next(task)
+
+    def observe(self, event: Any) -> None:
         pass
 
 
@@ -249,7 +254,7 @@ REFUSED: dict[str, tuple[Callable[[AgentBuilder], Any], str]] = {
     "no components": (lambda a: a.with_components(), "with_components"),
     "no component": (lambda a: a.with_components(Bystander()), "Bystander"),
     "a class of components": (lambda a: a.with_components(Watch), "Watch"),
-    "an observer to wait for": (lambda a: a.with_components(Sleeper()), "Sleeper"),
+    "a component that observes": (lambda a: a.with_components(Witness()), "Witness"),
     "one component twice": (lambda a: a.with_components(*[Watch()] * 2), "with_components"),
     "no labels": (lambda a: a.labels(), "labels"),
     "a set of labels": (lambda a: a.labels({"sales"}), "{'sales'}"),

@@ -20,7 +20,6 @@ from tests.reaction.scenes import (
 from turnloom import Board, Loom, StateDelegatingProvider
 from turnloom.agents.spec import Answer, Task
 from turnloom.assembly.spec import TurnContext
-from turnloom.log.spec import Event
 
 Turn = Callable[[], Awaitable[None]]
 Call = Callable[[Task], Awaitable[Any]]
@@ -196,35 +195,6 @@ async def test_a_component_makes_good_for_an_engine(board: Board) -> None:
     await idle(board)
     (parcel,) = await everything(board, "Parcel")
     assert parcel.payload["item"] == "something else"
-
-
-class Watching:
-    """Sees what is on record."""
-
-    def __init__(self) -> None:
-        self.events: list[Event] = []
-
-    def observe(self, event: Event) -> None:
-        self.events.append(event)
-        if event.kind == "turn.started":
-            raise LookupError("nobody minds")
-
-
-async def test_a_component_observes_what_is_on_record_and_changes_nothing(
-    app: Loom, board: Board
-) -> None:
-    watching = Watching()
-    board.agent("clerk").consumes(Order).publishes(Parcel).with_engines(
-        Clerk(pack)
-    ).with_components(watching)
-    order = await board.publish(Order())
-    await idle(board)
-    assert order.run is not None
-    stored = {event.id: event for event in await app.history.events(order.run)}
-    assert watching.events
-    assert all(stored[event.id] == event for event in watching.events)
-    assert "turn.finished" in [event.kind for event in watching.events]
-    assert len(await everything(board, "Parcel")) == 1
 
 
 async def test_components_reach_neither_the_driver_nor_another_reader(board: Board) -> None:

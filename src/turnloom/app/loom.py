@@ -17,56 +17,48 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from turnloom.agents.spec import Engine
-    from turnloom.assembly.ports import VectorSearch
+    from turnloom.assembly.ports import Vectors, VectorSearch
     from turnloom.assembly.spec import RagCollection
     from turnloom.flow.logic.flows import Flow
     from turnloom.flow.spec.outcomes import Outcome
+    from turnloom.guards.ports import BeliefStore
     from turnloom.guards.spec import Guards
     from turnloom.log.ports import Clock
-    from turnloom.runtime.ports import Entropy, Scheduler, Store
+    from turnloom.runtime.ports import Artifacts, Entropy, Observer, Scheduler, Store
+    from turnloom.runtime.service.observers import ObserverQueue
     from turnloom.runtime.service.runs import Runs
     from turnloom.runtime.spec import RunSummary
     from turnloom.variables.ports import DocumentStore, Environment
     from turnloom.variables.service import Index
-    from turnloom.wiring import Parts
+    from turnloom.wiring import Parts, Setup
     from turnloom.wiring.servers import Connect
 
 
 S = TypeVar("S", bound="BaseModel")
 
 
-class Asked(TypedDict, total=False):
+class LoomSettings(TypedDict, total=False):
     """Settings that a program gives its app; the others are as the environment or `turnloom.toml`
     say, or else as they are by default."""
 
-    store: "str | Store | None"
-    artifacts: str | None
+    store: "str | PathLike[str] | Store | None"
+    artifacts: "str | Artifacts | None"
     slots: int | None
-    documents: "str | DocumentStore | None"
+    documents: "str | PathLike[str] | DocumentStore | None"
     documents_timeout: float | None
     strict: bool | None
-    vectors: str | None
-    beliefs: str | None
+    vectors: "str | PathLike[str] | Vectors | None"
+    beliefs: "str | BeliefStore | None"
     model: str | None
     engine: "str | Engine | None"
-    scheduler: "Scheduler | None"
+    scheduler: "str | Scheduler | None"
+    observer_queue: int | None
+    observer_drain: float | None
     clock: "Clock | None"
     entropy: "Entropy | None"
     environment: "Environment | None"
     connect: "Connect | None"
-
-
-# What an object of a program's own is known by that stands in for a setting.
-_KNOWN_BY = {
-    "store": "log",
-    "documents": "newest",
-    "engine": "__call__",
-    "scheduler": "wake",
-    "clock": "now",
-    "entropy": "token",
-    "environment": "get",
-    "connect": "__call__",
-}
+    observers: "Sequence[Observer]"
 
 
 class Loom:
@@ -74,26 +66,32 @@ class Loom:
 
     `store` and `documents` are where runs are kept and where database variables are looked up;
     `artifacts` and `beliefs` are where artifacts and what is known of agents are kept if not beside
-    the runs, `vectors` where collections are;
+    the runs, `vectors` where collections are; `scheduler` drives runs. Each is a URL, or an object
+    of your own that has the members of its port in `turnloom.ports`.
     `engine` answers, or `model` is asked, for agents that choose no engine; an engine that is named
     asks the models that are. With `strict=False`, a workflow whose context variables are invalid
-    begins without them. `store`, `documents` and `engine` are named, or objects of your own; so are
-    `scheduler`, `clock`, `entropy` and `environment`, in place of this process and the system's.
+    begins without them. `clock`, `entropy` and `environment` stand in for the system's, and
     `connect` gives the server of tools for each that a folder declares, in place of a real one.
-    Objects of your own are yours to close.
+    `observers` see every event after it is stored. Objects of your own are yours to close.
 
     `explain` says why a run went as it did; `history` reads what is on record of it.
+
+    Attributes:
+        observers: What waits for each observer, and how much of it was dropped.
+
+    Raises:
+        UsageError: a setting does not exist or names nothing, or an object lacks what is needed.
     """
 
-    def __init__(self, **settings: Unpack[Asked]) -> None:
-        unknown = settings.keys() - Asked.__annotations__.keys()
+    def __init__(self, **settings: Unpack[LoomSettings]) -> None:
+        unknown = settings.keys() - LoomSettings.__annotations__.keys()
         if unknown:
-            known = ", ".join(Asked.__annotations__)
+            known = ", ".join(LoomSettings.__annotations__)
             raise UsageError(f"There is no setting {min(unknown)!r}. There is: {known}.")
-        self._objects: dict[str, Any] = {
-            name: each for name, each in settings.items() if _is_object(name, each)
-        }
-        self._asked = {n: each for n, each in settings.items() if n not in self._objects}
+        from turnloom.wiring import set_up
+
+        self._setup: Setup = set_up(settings)
+        self.observers: Sequence[ObserverQueue] = self._setup.observers
         self._parts: Parts | None = None
         self._serving: asyncio.Task[None] | None = None
         self._closed = False
@@ -278,9 +276,9 @@ class Loom:
             raise UsageError("This app is closed. Make another one.")
         parts = self._parts
         if parts is None:
-            from turnloom.wiring import Doors, assemble
+            from turnloom.wiring import assemble
 
-            parts = self._parts = assemble(self._asked, Doors(**self._objects))
+            parts = self._parts = assemble(self._setup)
         return parts
 
     def _serve(self) -> "Runs":
@@ -289,11 +287,6 @@ class Loom:
         if self._serving is None:
             self._serving = asyncio.create_task(parts.runs.serve(parts.settings.slots))
         return parts.runs
-
-
-def _is_object(name: str, given: object) -> bool:
-    """Whether a setting is an object of the program's own."""
-    return name in _KNOWN_BY and hasattr(given, _KNOWN_BY[name])
 
 
 def _told(flow: str, outcome: "Outcome[S]") -> str:

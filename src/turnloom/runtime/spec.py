@@ -44,6 +44,16 @@ class Identity(NamedTuple):
     tenant: str | None = None
 
 
+class ObservedRun(NamedTuple):
+    """The run of an event, for observers: its id, whose it is, its workflow and its form."""
+
+    id: str
+    tenant: str
+    user: str
+    workflow: str
+    form: str
+
+
 class Delivery(StrEnum):
     """What became of a message to a run."""
 

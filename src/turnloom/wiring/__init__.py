@@ -10,15 +10,14 @@ from turnloom.wiring.collections import (
 )
 from turnloom.wiring.flows import flows_in, is_code
 from turnloom.wiring.folders import Folders
+from turnloom.wiring.opening import open_artifacts, open_documents, open_store, open_vectors
 from turnloom.wiring.parts import (
-    Doors,
     Parts,
+    Setup,
     assemble,
     declared,
-    open_artifacts,
-    open_documents,
-    open_store,
     read_part,
+    set_up,
     workflows_below,
     write_back,
 )
@@ -32,11 +31,11 @@ __all__ = [
     "PATH",
     "Chosen",
     "Collections",
-    "Doors",
     "Folders",
     "Parts",
     "Records",
     "Settings",
+    "Setup",
     "assemble",
     "declared",
     "describe_staff",
@@ -48,8 +47,10 @@ __all__ = [
     "open_documents",
     "open_search",
     "open_store",
+    "open_vectors",
     "read_document",
     "read_part",
+    "set_up",
     "settings",
     "texts_below",
     "token_counter",

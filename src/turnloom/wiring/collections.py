@@ -7,19 +7,17 @@ from inspect import signature
 from typing import cast
 
 from turnloom.assembly.logic.retrieval import Estimate
-from turnloom.assembly.ports import Embedder, PlainSearch, TokenCounter, VectorSearch, VectorStore
+from turnloom.assembly.ports import Embedder, PlainSearch, TokenCounter, Vectors, VectorSearch
 from turnloom.assembly.service import EmbeddingSearch
 from turnloom.assembly.service.retrieval import space_of
 from turnloom.assembly.spec import Chunking, Document, Matching, RagCollection, RetrievalResult
 from turnloom.assembly.spec.assemblies import Assembly
 from turnloom.assembly.spec.retrieval import Results
-from turnloom.assembly.spec.vectors import Space
 from turnloom.board.spec import Public, Reader, Visibility
 from turnloom.errors import UsageError
 from turnloom.guards.spec import Guards
 from turnloom.kernel.values import Json, preview
 from turnloom.wiring.adapters import adapter
-from turnloom.wiring.settings import Settings
 
 # What a collection is filled and searched through, or what makes that.
 Search = VectorSearch | PlainSearch
@@ -52,31 +50,16 @@ def counter_for(contexts: Iterable[object]) -> TokenCounter:
 
 
 def open_search(
-    chosen: Settings, name: str, chunking: Chunking, matching: Matching = "vector"
+    vectors: Vectors, name: str, chunking: Chunking, matching: Matching = "vector"
 ) -> VectorSearch:
-    """A collection where the settings say; nothing is opened before it is used.
+    """A collection where vectors are kept; nothing is opened before it is used.
 
     Raises:
-        UsageError: no collections have such a URL, or a package is missing.
+        UsageError: a package is missing.
     """
     embedder = adapter("wordllama").WordLlamaEmbedder()
     splitter = adapter("semantic_text_splitter").SemanticSplitter(chunking, token_counter())
-    store = _open_store(chosen.vectors, name, space_of(embedder))
-    return EmbeddingSearch(store, embedder, splitter, matching)
-
-
-def _open_store(url: str, name: str, space: Space) -> VectorStore:
-    scheme = url.partition(":")[0]
-    if scheme == "sqlite":
-        return adapter("sqlite.vectors").SqliteVectors(url.removeprefix("sqlite:"), name, space)
-    if scheme in ("postgresql", "postgres"):
-        return adapter("postgres").PostgresVectors(url, name, space)
-    if url == "memory":
-        return adapter("memory").MemoryVectors()
-    raise UsageError(
-        f"No collections are reached by {scheme!r}. Write `sqlite:FILE`, `postgresql://…` or "
-        "`memory`."
-    )
+    return EmbeddingSearch(vectors.open(name, space_of(embedder)), embedder, splitter, matching)
 
 
 def texts_below(folder: str) -> list[str]:
@@ -107,11 +90,11 @@ _Likeness = tuple[str, Chunking, Matching]
 
 
 class Collections:
-    """The collections of an app, by name: through what was registered for them, else as the
-    settings say."""
+    """The collections of an app, by name: through what was registered for them, else in the vectors
+    of the app."""
 
-    def __init__(self, chosen: Settings) -> None:
-        self._chosen = chosen
+    def __init__(self, vectors: Vectors) -> None:
+        self._vectors = vectors
         self._registered: dict[str, tuple[type[RagCollection], Registered]] = {}
         self._opened: dict[_Likeness, VectorSearch] = {}
         # Those that were made here and not given.
@@ -189,7 +172,7 @@ class Collections:
             return cast(VectorSearch, through)
         if through is None:
             made = open_search(
-                self._chosen, collection.name, collection.chunking, collection.matching
+                self._vectors, collection.name, collection.chunking, collection.matching
             )
         else:
             made = cast(Callable[[], VectorSearch], through)()

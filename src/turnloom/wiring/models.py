@@ -11,6 +11,7 @@ from turnloom.kernel.values import nearest
 from turnloom.runtime.spec import Staff
 from turnloom.wiring.adapters import adapter
 from turnloom.wiring.local import LOCAL, LocalEngine
+from turnloom.wiring.plugins import added, plugin
 
 # The engine that asks a model which is named and nothing more.
 MODELS = "pydantic_ai"
@@ -41,6 +42,20 @@ class Unanswered(Exception):
         self.remedy = remedy
 
 
+def check_engine(kind: str) -> None:
+    """Refuse an engine that is neither ours nor a package's.
+
+    Raises:
+        UsageError: there is no such engine, or its package is broken.
+    """
+    if kind in ASKING or plugin("engine", kind) is not None:
+        return
+    there_is = (*ASKING, *added("engine"))
+    hint = nearest(kind, there_is)
+    remedy = f"Did you mean {hint!r}?" if hint else f"There is: {', '.join(there_is)}."
+    raise UsageError(f"Engine {kind!r} asks no models. {remedy}")
+
+
 class Models:
     """The engines of an app that ask models; `default` is asked where no model is named, by the
     engine `kind` where none is chosen. The program itself chose those of both that are `given`.
@@ -50,10 +65,7 @@ class Models:
     """
 
     def __init__(self, default: str = "", kind: str = MODELS, given: Collection[str] = ()) -> None:
-        if kind not in ASKING:
-            hint = nearest(kind, tuple(ASKING))
-            remedy = f"Did you mean {hint!r}?" if hint else f"There is: {', '.join(ASKING)}."
-            raise UsageError(f"Engine {kind!r} asks no models. {remedy}")
+        check_engine(kind)
         self.default = default
         self.kind = kind
         self._given = given

@@ -2,13 +2,12 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path as FilePath
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from anyio import to_thread
 
-from turnloom.agents.spec import Engine
 from turnloom.board.service import bind
 from turnloom.board.spec import BoardHandle, Reader, TypeRegistry
 from turnloom.conversation.logic.deciding import deciding
@@ -23,89 +22,34 @@ from turnloom.log.events import RunStarted
 from turnloom.log.ports import Clock
 from turnloom.reaction.logic.reacting import Reacting
 from turnloom.runs.undriven import CHAT
-from turnloom.runtime.logic import codec
-from turnloom.runtime.ports import Artifacts, Entropy, Plans, Scheduler, Store
+from turnloom.runtime.ports import Artifacts, Plans, Store
 from turnloom.runtime.service.driver import Stores
+from turnloom.runtime.service.observers import ObserverQueue, Observers
 from turnloom.runtime.service.pinning import plan_of
 from turnloom.runtime.service.runs import Runs, World
 from turnloom.runtime.spec import Loaded
 from turnloom.variables.logic.descriptions import describe
-from turnloom.variables.ports import DocumentStore, Environment
+from turnloom.variables.ports import DocumentStore
 from turnloom.wiring.adapters import adapter
 from turnloom.wiring.boards import BoardDeclaration, Boards
 from turnloom.wiring.collections import Collections
+from turnloom.wiring.doors import Doors, sort_out
 from turnloom.wiring.flows import Flows
 from turnloom.wiring.folders import Folders
-from turnloom.wiring.models import Models
-from turnloom.wiring.servers import Connect
+from turnloom.wiring.models import Models, check_engine
+from turnloom.wiring.opening import (
+    open_artifacts,
+    open_beliefs,
+    open_documents,
+    open_scheduler,
+    open_store,
+    open_vectors,
+)
+from turnloom.wiring.schemes import check_places
 from turnloom.wiring.settings import Settings, settings
 
 # What a board may be called: it is part of the ids of its runs.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
-
-
-def open_store(chosen: Settings) -> Any:
-    """The store that the settings name; it opens nothing before it is used."""
-    beside = not chosen.artifacts
-    if chosen.store == "memory":
-        return adapter("memory").MemoryStore(codec(), board=beside)
-    return adapter("sqlite").SqliteStore(chosen.store, codec(), board=beside)
-
-
-def open_artifacts(chosen: Settings, store: Any) -> Artifacts:
-    """The artifacts that the settings name: those of the store, or of a server of their own; it is
-    connected to when they are used.
-
-    Raises:
-        UsageError: no store has such a URL.
-    """
-    if not chosen.artifacts:
-        return store.artifacts
-    scheme = chosen.artifacts.partition(":")[0]
-    if scheme in ("postgresql", "postgres"):
-        return adapter("postgres").PostgresArtifacts(chosen.artifacts)
-    raise UsageError(
-        f"No artifacts are reached by {scheme!r}. Write `postgresql://…`, or leave the setting "
-        "`artifacts` empty to keep them beside the runs."
-    )
-
-
-def open_beliefs(chosen: Settings, store: Any) -> BeliefStore:
-    """What is known of agents, where the settings say: beside the runs, or on a server of its own;
-    it is connected to when it is used.
-
-    Raises:
-        UsageError: no store has such a URL.
-    """
-    if not chosen.beliefs:
-        return store.beliefs
-    scheme = chosen.beliefs.partition(":")[0]
-    if scheme in ("postgresql", "postgres"):
-        return adapter("postgres").PostgresBeliefs(chosen.beliefs)
-    raise UsageError(
-        f"No beliefs are reached by {scheme!r}. Write `postgresql://…`, or leave the setting "
-        "`beliefs` empty to keep them beside the runs."
-    )
-
-
-def open_documents(chosen: Settings) -> DocumentStore:
-    """The document store that the settings name; it connects to nothing before it is used.
-
-    Raises:
-        UsageError: no store has such a URL.
-    """
-    url, timeout = chosen.documents, chosen.documents_timeout
-    scheme = url.partition(":")[0]
-    if scheme == "sqlite":
-        return adapter("sqlite.documents").SqliteDocuments(url.removeprefix("sqlite:"), timeout)
-    if scheme in ("postgresql", "postgres"):
-        return adapter("postgres").PostgresDocuments(url, timeout)
-    if scheme in ("mongodb", "mongodb+srv"):
-        return adapter("mongo").MongoDocuments(url, timeout)
-    raise UsageError(
-        f"No document store is reached by {scheme!r}. Write `sqlite:FOLDER`, `postgresql://…` or "
-        "`mongodb://…`."
-    )
 
 
 class Closing(Protocol):
@@ -166,29 +110,54 @@ class Parts:
 
 
 @dataclass(frozen=True, slots=True)
-class Doors:
-    """Objects that a program gives its app, in place of what the settings name and of what the
-    system has. They stay open when the app closes."""
+class Setup:
+    """What an app is made of: settings, objects of the program, and its observers; `given` are the
+    settings that the program chose itself."""
 
-    engine: Engine | None = None
-    store: Store | None = None
-    documents: DocumentStore | None = None
-    scheduler: Scheduler | None = None
-    clock: Clock | None = None
-    entropy: Entropy | None = None
-    environment: Environment | None = None
-    connect: Connect | None = None
+    settings: Settings
+    doors: Doors
+    given: Sequence[str]
+    observers: Sequence[ObserverQueue]
 
 
-def assemble(asked: Mapping[str, Any], doors: Doors = Doors()) -> Parts:  # noqa: B008 - frozen
-    """The parts of an app as it was asked for; nothing is opened yet."""
-    chosen, engine = settings(asked), doors.engine
+def set_up(asked: Mapping[str, Any]) -> Setup:
+    """What an app is to be made of; nothing is opened.
+
+    Raises:
+        UsageError: a setting does not exist, is not of its type or names nothing, or an object
+            lacks what its setting needs.
+    """
+    values, doors = sort_out(asked)
+    chosen = settings(values)
+    check_places(chosen, [each.name for each in fields(doors) if getattr(doors, each.name)])
+    check_engine(chosen.engine)
+    _check_followed(doors)
+    queues = tuple(ObserverQueue(each, chosen.observer_queue) for each in doors.observers)
+    given = [name for name in ("model", "engine") if values.get(name)]
+    return Setup(chosen, doors, given, queues)
+
+
+def _check_followed(doors: Doors) -> None:
+    """Refuse what would wait for a log that the app does not write."""
+    for name in ("artifacts", "beliefs"):
+        given = getattr(doors, name)
+        if getattr(given, "follows_log", False) and given is not getattr(doors.store, name, None):
+            raise UsageError(
+                f"Setting {name!r} follows the log of another store. Give that store as well, or "
+                "an object whose `follows_log` is false."
+            )
+
+
+def assemble(setup: Setup) -> Parts:
+    """The parts of an app; nothing is opened yet."""
+    chosen, doors = setup.settings, setup.doors
+    engine = doors.engine
     store = doors.store or open_store(chosen)
     documents = doors.documents or open_documents(chosen)
-    artifacts, beliefs = open_artifacts(chosen, store), open_beliefs(chosen, store)
-    collections = Collections(chosen)
-    given = [name for name in ("model", "engine") if asked.get(name)]
-    models = Models(chosen.model, chosen.engine, given)
+    artifacts = doors.artifacts or open_artifacts(chosen, store)
+    beliefs = doors.beliefs or open_beliefs(chosen, store)
+    collections = Collections(doors.vectors or open_vectors(chosen))
+    models = Models(chosen.model, chosen.engine, setup.given)
     boards, types = Boards(engine, collections.search, models), TypeRegistry()
     flows = Flows(engine, collections.search, models)
     folders = Folders(
@@ -210,23 +179,23 @@ def assemble(asked: Mapping[str, Any], doors: Doors = Doors()) -> Parts:  # noqa
         store.results,
         store.plans,
     )
-    world = _world(stores, documents, definitions, doors)
+    observers = Observers(setup.observers, chosen.observer_drain)
+    world = _world(stores, documents, definitions, setup, observers)
+    mine = doors.store is None
     opened = [
-        each
-        for each, given in (
-            (definitions, None),
-            (artifacts, doors.store if artifacts is store.artifacts else None),
-            (beliefs, doors.store if beliefs is store.beliefs else None),
-            (store, doors.store),
-            (documents, doors.documents),
-            (collections, None),
-        )
-        if given is None
+        (observers, True),
+        (definitions, True),
+        (artifacts, mine if artifacts is store.artifacts else doors.artifacts is None),
+        (beliefs, mine if beliefs is store.beliefs else doors.beliefs is None),
+        (store, mine),
+        (documents, doors.documents is None),
+        (collections, True),
+        (world.scheduler, doors.scheduler is None and hasattr(world.scheduler, "aclose")),
     ]
     return Parts(
         chosen,
         world.clock,
-        opened,
+        [cast(Closing, each) for each, is_ours in opened if is_ours],
         store,
         artifacts,
         beliefs,
@@ -289,10 +258,14 @@ class Definitions:
 
 
 def _world(
-    stores: Stores, documents: DocumentStore, definitions: Definitions, doors: Doors
+    stores: Stores,
+    documents: DocumentStore,
+    definitions: Definitions,
+    setup: Setup,
+    observers: Observers,
 ) -> World:
-    """What the program gave, else the system's clock and chance, and tasks of this process."""
-    system = adapter("system")
+    """What the program gave, else the system's clock and chance, and what the settings name."""
+    system, doors = adapter("system"), setup.doors
     clock = doors.clock or system.SystemClock()
     return World(
         stores,
@@ -301,7 +274,8 @@ def _world(
         doors.environment or system.SystemEnvironment(),
         documents,
         definitions,
-        doors.scheduler or adapter("inline").InlineScheduler(clock),
+        doors.scheduler or open_scheduler(setup.settings, clock),
+        observers,
     )
 
 

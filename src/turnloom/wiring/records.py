@@ -17,7 +17,8 @@ from turnloom.runtime.service.journal import Journal
 from turnloom.runtime.spec import Loaded
 from turnloom.variables.logic.secrets import Secrets
 from turnloom.wiring.adapters import adapter
-from turnloom.wiring.parts import open_store
+from turnloom.wiring.opening import open_store
+from turnloom.wiring.schemes import place
 from turnloom.wiring.settings import settings
 
 
@@ -33,6 +34,7 @@ class Records:
     ) -> None:
         self.runs: list[str] = []
         self._chosen = settings({"store": store})
+        place("store", self._chosen.store)
         self._whose = (app_id, user_id)
         self._open = ExitStack()
         self._portal: BlockingPortal | None = None

@@ -18,12 +18,13 @@ DEFAULT_VECTORS = "sqlite:.turnloom/vectors.db"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Where runs are kept (`memory` or a file), where artifacts and what is known of agents are (a
-    URL each; empty: beside the runs), how many runs are driven at once, where the documents of
-    database variables are found (a URL, and the seconds to wait for an answer), whether invalid
+    """Where runs are kept (`memory`, a file or a URL), where artifacts and what is known of agents
+    are (a URL each; empty: beside the runs), how many runs are driven at once, where the documents
+    of database variables are found (a URL, and the seconds to wait for an answer), whether invalid
     context variables keep a run from starting, where collections are kept (a URL), which model
-    answers for agents that choose no engine and name none (empty: nobody), and which engine asks
-    models for agents that choose none."""
+    answers for agents that choose no engine and name none (empty: nobody), which engine asks
+    models for agents that choose none, what drives runs, how many events wait for an observer at
+    most, and for how many seconds observers are waited for when the app closes."""
 
     store: str = DEFAULT_STORE
     artifacts: str = ""
@@ -35,6 +36,9 @@ class Settings:
     beliefs: str = ""
     model: str = ""
     engine: str = "pydantic_ai"
+    scheduler: str = "inline"
+    observer_queue: int = 10_000
+    observer_drain: float = 5.0
 
 
 _DEFAULTS = asdict(Settings())

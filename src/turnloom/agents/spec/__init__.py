@@ -15,7 +15,7 @@ from turnloom.agents.spec.agents import (
 )
 from turnloom.agents.spec.asking import ASKING, Asker, use_ui_tool
 from turnloom.agents.spec.callees import Callee, ToolServer
-from turnloom.agents.spec.components import CallComponent, Component, Observer, TurnComponent
+from turnloom.agents.spec.components import CallComponent, Component, TurnComponent
 from turnloom.agents.spec.contexts import (
     BudgetChoice,
     ContextChoice,
@@ -85,7 +85,6 @@ __all__ = [
     "Products",
     "Line",
     "OpenTurn",
-    "Observer",
     "OutputModel",
     "OutputSchema",
     "Outputs",

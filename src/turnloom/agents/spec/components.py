@@ -1,11 +1,10 @@
-"""What users put around turns and calls, or beside them."""
+"""What users put around turns and calls."""
 
 from collections.abc import Awaitable, Callable
 from typing import Protocol, runtime_checkable
 
 from turnloom.agents.spec.tasks import Answer, Task
 from turnloom.assembly.spec.providers import TurnContext
-from turnloom.log.spec import Event
 
 
 @runtime_checkable
@@ -28,13 +27,4 @@ class CallComponent(Protocol):
         ...
 
 
-@runtime_checkable
-class Observer(Protocol):
-    """Sees what is on record, after it is, and changes nothing."""
-
-    def observe(self, event: Event) -> None:
-        """Take notice of an event."""
-        ...
-
-
-Component = TurnComponent | CallComponent | Observer
+Component = TurnComponent | CallComponent

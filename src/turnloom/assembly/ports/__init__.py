@@ -3,9 +3,18 @@
 from turnloom.assembly.ports.retrieval import (
     PlainSearch,
     Splitter,
+    Vectors,
     VectorSearch,
     VectorStore,
 )
 from turnloom.assembly.spec.means import Embedder, TokenCounter
 
-__all__ = ["Embedder", "PlainSearch", "Splitter", "TokenCounter", "VectorSearch", "VectorStore"]
+__all__ = [
+    "Embedder",
+    "PlainSearch",
+    "Splitter",
+    "TokenCounter",
+    "VectorSearch",
+    "VectorStore",
+    "Vectors",
+]

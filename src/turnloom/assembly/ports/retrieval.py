@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Protocol
 
 from turnloom.assembly.spec.retrieval import Added, Document, Format, RetrievalResult
-from turnloom.assembly.spec.vectors import Entry, Probe
+from turnloom.assembly.spec.vectors import Entry, Probe, Space
 from turnloom.board.spec import Reader
 from turnloom.kernel.values import Json
 
@@ -116,6 +116,15 @@ class VectorStore(Protocol):
 
     async def aclose(self) -> None:
         """Let go of files and connections, and refuse everything from now on."""
+        ...
+
+
+class Vectors(Protocol):
+    """Where the vectors of collections are kept."""
+
+    def open(self, collection: str, space: Space) -> VectorStore:
+        """The vectors of a collection, all of this space; nothing is opened before it is used.
+        The app closes what it was given here."""
         ...
 
 

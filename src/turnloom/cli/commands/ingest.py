@@ -20,7 +20,14 @@ from turnloom.cli.command import Command, as_text
 from turnloom.cli.stored import Json
 from turnloom.cli.terminal import Terminal, joined, safe
 from turnloom.errors import InvalidArtifact, UsageError
-from turnloom.wiring import PATH, open_search, read_document, settings, texts_below
+from turnloom.wiring import (
+    PATH,
+    open_search,
+    open_vectors,
+    read_document,
+    settings,
+    texts_below,
+)
 
 # How many files are read and put in at once.
 BATCH = 32
@@ -113,7 +120,7 @@ class Ingest(Command):
                 "Collections in memory end with this command. Say where to keep them: "
                 "`--vectors sqlite:FILE`."
             )
-        search = open_search(chosen, check_name(self.collection), self._chunking())
+        search = open_search(open_vectors(chosen), check_name(self.collection), self._chunking())
         intake = _Intake(self.folder, *about, search)
         async with aclosing(search):
             with _bar(terminal) as bar:

@@ -4,10 +4,9 @@ Each function gives an argument as it is kept, and raises a UsageError when it c
 """
 
 from collections.abc import Callable, Iterable, Mapping, Set
-from inspect import iscoroutinefunction
 from typing import Any, TypeVar, cast
 
-from turnloom.agents.spec import USER, CallComponent, Component, Observer, TurnComponent
+from turnloom.agents.spec import USER, CallComponent, Component, TurnComponent
 from turnloom.assembly.spec.providers import Chosen, ContextProvider
 from turnloom.board.spec import TagFilter, Visibility
 from turnloom.board.spec.values import is_name
@@ -196,15 +195,15 @@ def tool_name(function: Callable[..., Any]) -> str:
 
 
 def as_component(component: Component) -> Component:
-    """Something that wraps turns or calls, or observes."""
-    if isinstance(component, type) or not isinstance(
-        cast(object, component), TurnComponent | CallComponent | Observer
-    ):
-        remedy = "Give an object with `around_turn`, `around_call` or `observe`."
+    """Something that wraps turns or calls."""
+    if hasattr(component, "observe"):
+        remedy = "Components see only their turn: give what observes to `Loom(observers=[…])`."
         raise _wrong("A component", component, remedy)
-    if isinstance(component, Observer) and iscoroutinefunction(component.observe):
-        remedy = "Write it with a plain `def`: nobody waits for observers."
-        raise _wrong("`observe`", component.observe, remedy)
+    if isinstance(component, type) or not isinstance(
+        cast(object, component), TurnComponent | CallComponent
+    ):
+        remedy = "Give an object with `around_turn` or `around_call`."
+        raise _wrong("A component", component, remedy)
     return component
 
 

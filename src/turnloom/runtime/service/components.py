@@ -1,30 +1,16 @@
 """What users put around turns and calls."""
 
-import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
-from turnloom.agents.spec import (
-    Answer,
-    CallComponent,
-    Component,
-    Engine,
-    Observer,
-    Task,
-    TurnComponent,
-)
+from turnloom.agents.spec import Answer, CallComponent, Component, Engine, Task, TurnComponent
 from turnloom.assembly.spec import TurnContext
 from turnloom.errors import UsageError
 from turnloom.kernel.contained import contained, named
 from turnloom.kernel.values import said
-from turnloom.log.spec import Event
 from turnloom.runs.brief import TurnOutcome
 from turnloom.runtime.service.calls import Waiting
 from turnloom.runtime.service.engines import ask_engine
-from turnloom.runtime.service.journal import Appends, Tell, Telling
-from turnloom.runtime.spec import Staff
-
-log = logging.getLogger("turnloom.components")
 
 
 async def around_turn(
@@ -82,28 +68,3 @@ class _Around:
 
     async def __call__(self, task: Task) -> Answer:
         return await self._component.around_call(task, self._inner)
-
-
-def observed(staff: Mapping[str, Staff], stored: Appends, *tells: Tell) -> Appends:
-    """A log that tells what it stored: whoever wants to know, and then those who observe."""
-    components = {id(c): c for each in staff.values() for c in each.components}
-    observers = [each for each in components.values() if isinstance(each, Observer)]
-    if not (observers or tells):
-        return stored
-
-    async def told(batch: Sequence[Event]) -> None:
-        for tell in tells:
-            await tell(batch)
-        for observer in observers:
-            for event in batch:
-                _observe(observer, event)
-
-    return Telling(stored, told)
-
-
-def _observe(observer: Observer, event: Event) -> None:
-    """Let one component see an event; what it makes of that changes nothing."""
-    try:
-        observer.observe(event)
-    except Exception:
-        log.exception("%s failed to observe %s", type(observer).__name__, event.id)

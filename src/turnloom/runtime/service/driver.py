@@ -26,9 +26,8 @@ from turnloom.runtime.ports import (
     Plans,
     Snapshots,
 )
-from turnloom.runtime.service.components import observed
 from turnloom.runtime.service.intake import park, take_in
-from turnloom.runtime.service.journal import Journal, Tell
+from turnloom.runtime.service.journal import Journal, Tell, telling
 from turnloom.runtime.service.live import LiveRun, Means, Post
 from turnloom.runtime.service.loop import Loop
 from turnloom.runtime.service.notices import Notices
@@ -59,18 +58,24 @@ def _untold(run: str) -> Tell | None:
     return None
 
 
+def _unobserved(run: str, started: RunStarted) -> Tell | None:
+    """Tell no observer."""
+    return None
+
+
 def _discard(delta: Delta) -> None:
     """Discard the delta."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listeners:
-    """Who is told of what a driver does: of text deltas, of what is stored of a run, and of what
-    goes from one run to another."""
+    """Who is told of what a driver does: of text deltas, of what is stored of a run, of what goes
+    from one run to another; and observers of what is stored."""
 
     hear: Callable[[Delta], None] = _discard
     tell: Callable[[str], Tell | None] = _untold
     post: Post | None = None
+    observe: Callable[[str, RunStarted], Tell | None] = _unobserved
 
 
 class Driver:
@@ -90,6 +95,7 @@ class Driver:
         self._context = context
         listeners = listeners or Listeners()
         self._tell = listeners.tell
+        self._observe = listeners.observe
         self._selecting = Selecting(stores.beliefs, entropy.token)
         self._means = Means(
             stores.inbox,
@@ -106,7 +112,7 @@ class Driver:
         self._notices = Notices(self._clock)
         self._warm: OrderedDict[str, LiveRun] = OrderedDict()
         self._objects: dict[str, dict[tuple[str, str], Any]] = {}
-        self._interrupted: set[str] = set()
+        self._interrupted: dict[str, int] = {}
         self._begun: dict[str, Loaded] = {}
 
     async def begin(
@@ -125,7 +131,7 @@ class Driver:
         base = base_context(run, started)
         context = await self._context.load(loaded.workflow.variables, base, loaded.database)
         state = fresh(run, loaded.workflow, loaded.guards)
-        journal = self._journal(loaded, state, Secrets(context.secrets))
+        journal = self._journal(loaded, state, Secrets(context.secrets), started)
         began = journal.record("start", started).at
         journal.record("context", context.loaded)
         for number, each in enumerate((*context.suppressed, *loaded.suppressed)):
@@ -142,12 +148,13 @@ class Driver:
         if pinned:
             self._begun[run] = live.loaded
 
-    def _journal(self, loaded: Loaded, state: RunState, secrets: Secrets) -> Journal:
-        tell = self._tell(state.run)
-        tells = [] if tell is None else [tell]
-        tells += [] if self._selecting.follows_log else [self._selecting.learn]
+    def _journal(
+        self, loaded: Loaded, state: RunState, secrets: Secrets, started: RunStarted
+    ) -> Journal:
+        observe, tell = self._observe(state.run, started), self._tell(state.run)
+        learn = None if self._selecting.follows_log else self._selecting.learn
         return Journal(
-            observed(loaded.staff, self._stores.log, *tells),
+            telling(self._stores.log, observe, tell, learn),
             self._clock,
             loaded,
             state,
@@ -166,6 +173,7 @@ class Driver:
             RunBusy: another process holds the run.
         """
         async with self._held(run):
+            live: LiveRun | None = None
             try:
                 live = await self._open(run)
                 self._objects[run] = live.journal.objects
@@ -173,7 +181,7 @@ class Driver:
                 with self._notices.around(live.journal.state, live.began):
                     await loop.drive()
             except asyncio.CancelledError:
-                self._interrupted.add(run)
+                self._interrupted[run] = live.journal.stored if live else 0
                 raise
             finally:
                 self._loops.pop(run, None)
@@ -217,7 +225,7 @@ class Driver:
         if not live.driven:
             _check_secrets(journal)
         ours = live.driven or run in self._interrupted
-        self._interrupted.discard(run)
+        await self._show_late(run, missed)
         if resume and not ours and _is_cut_off(live):
             mark = RunResumed(live.loaded.changed_code)
             journal.record(f"resumed@{journal.state.position}", mark)
@@ -228,6 +236,17 @@ class Driver:
             await self._selecting.learn(missed)
         live.driven = True
         return live
+
+    async def _show_late(self, run: str, missed: Sequence[Event]) -> None:
+        """Let observers see what was stored in the moment in which a drive was interrupted."""
+        position = self._interrupted.pop(run, 0)
+        late = [event for event in missed if position and event.seq > position]
+        if not late:
+            return
+        ((first, _),) = await self._stores.log.ends(run=run)
+        tell = self._observe(run, first.data)
+        if tell is not None:
+            await tell(late)
 
     async def _index(self, journal: Journal, missed: Sequence[Event]) -> None:
         """Put on the board what somebody may have stored without coming to this."""
@@ -245,7 +264,7 @@ class Driver:
         frozen = state.position if state else 0
         state = state or fresh(run, loaded.workflow, loaded.guards)
         secrets = await self._secrets(run, loaded, ends[0][0].data)
-        journal = self._journal(loaded, state, secrets)
+        journal = self._journal(loaded, state, secrets, ends[0][0].data)
         return LiveRun(journal, loaded, self._means, frozen, ends[0][0].at)
 
     async def _secrets(self, run: str, loaded: Loaded, started: RunStarted) -> Secrets:

@@ -6,14 +6,15 @@ from turnloom.log.ports import Clock
 from turnloom.runs.undriven import Undriven
 from turnloom.runtime.logic import ENDED, fresh
 from turnloom.runtime.service.driver import Stores
-from turnloom.runtime.service.journal import Journal
-from turnloom.runtime.spec import Loaded
+from turnloom.runtime.service.journal import Journal, telling
+from turnloom.runtime.service.observers import Observers
+from turnloom.runtime.spec import Loaded, Stop
 
 # What is said of a run whose steps are not made up for, as their code is not there.
 UNDONE = "(without its code: nothing was made up for)"
 
 
-async def give_up(stores: Stores, clock: Clock, run: str, by: str, reason: str) -> bool:
+async def give_up(stores: Stores, clock: Clock, observers: Observers, run: str, stop: Stop) -> bool:
     """Cancel a run without any of its code; whether it was still open.
 
     Raises:
@@ -21,12 +22,14 @@ async def give_up(stores: Stores, clock: Clock, run: str, by: str, reason: str) 
     """
     async with stores.claims.claim(run):
         form = Undriven("")
-        journal = Journal(stores.log, clock, Loaded(form, {}, "", "", {}, {}), fresh(run, form))
         events = await stores.log.read(run)
+        log = telling(stores.log, observers.watch(run, events[0].data))
+        journal = Journal(log, clock, Loaded(form, {}, "", "", {}, {}), fresh(run, form))
         journal.catch_up(events)
         state = journal.state
         if state.status in ENDED:
             return False
+        by, reason = stop.by, stop.reason
         if state.cancel is None:
             journal.record("cancel", CancelRequested(by, reason), by)
         if any(event.kind == StepStarted.kind for event in events):

@@ -51,17 +51,24 @@ class Appends(Protocol):
 
 
 class Telling:
-    """A log that tells somebody what it stored."""
+    """A log that tells others what it stored, one after the other."""
 
-    def __init__(self, log: Appends, tell: Tell) -> None:
+    def __init__(self, log: Appends, tells: Sequence[Tell]) -> None:
         self._log = log
-        self._tell = tell
+        self._tells = tells
 
     async def append(self, run: str, events: Sequence[Event], expected: int) -> Sequence[Event]:
         """Store events after position `expected`, and give back what the log holds."""
         stored = await self._log.append(run, events, expected)
-        await self._tell(stored)
+        for tell in self._tells:
+            await tell(stored)
         return stored
+
+
+def telling(log: Appends, *tells: Tell | None) -> Appends:
+    """A log that tells what it stored to those who want to know it."""
+    given = [tell for tell in tells if tell is not None]
+    return Telling(log, given) if given else log
 
 
 class Diverged(Exception):
@@ -262,6 +269,11 @@ class Journal:
             self._trouble = error
             raise
         self._stored = batch[-1].seq
+
+    @property
+    def stored(self) -> int:
+        """The position up to which the log is known to hold what was recorded."""
+        return self._stored
 
     @property
     def is_unsettled(self) -> bool:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from turnloom.agents.events import QuestionAnswered, QuestionAsked, UserText
@@ -32,6 +32,7 @@ from turnloom.runtime.service.following import Following
 from turnloom.runtime.service.giving_up import give_up
 from turnloom.runtime.service.intake import due
 from turnloom.runtime.service.mailing import RETRY, Mailing
+from turnloom.runtime.service.observers import Observers
 from turnloom.runtime.service.pinning import plan_of
 from turnloom.runtime.service.posting import Posting
 from turnloom.runtime.spec import (
@@ -60,6 +61,7 @@ class World:
     documents: DocumentStore
     definitions: Definitions
     scheduler: Scheduler
+    observers: Observers = field(default_factory=Observers)
 
 
 class Runs:
@@ -71,7 +73,7 @@ class Runs:
         self._posting = Posting(world.stores.artifacts)
         watch = self._posting.watch
         self.following = Following(world.stores.log)
-        listeners = Listeners(self.following.spread, watch, self._posting)
+        listeners = Listeners(self.following.spread, watch, self._posting, world.observers.watch)
         chance = (world.clock, world.entropy)
         self._driver = Driver(world.stores, chance, world.definitions, self._context, listeners)
         declares = world.definitions.declares
@@ -279,7 +281,8 @@ class Runs:
         try:
             delivery = await self._mailing.deliver(run, "cancel", last.seq)
         except (PlanChanged, DefinitionError, WorkflowGone):
-            return await give_up(self._world.stores, self._world.clock, run, by, reason)
+            world = self._world
+            return await give_up(world.stores, world.clock, world.observers, run, Stop(by, reason))
         if delivery is Delivery.KEPT:
             raise UsageError(
                 f"Run {run!r} is told to end, and nobody drives it now. It ends once the program "

@@ -1,0 +1,172 @@
+"""Objects that a program gives its app in place of what its settings name."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, Protocol, cast
+
+from turnloom.agents.spec import Engine
+from turnloom.assembly.ports import Vectors
+from turnloom.errors import UsageError
+from turnloom.flow.ports import Results
+from turnloom.guards.ports import BeliefStore
+from turnloom.kernel.values import preview
+from turnloom.log.ports import Clock, EventLog
+from turnloom.runtime.ports import (
+    Artifacts,
+    Claims,
+    Entropy,
+    Inbox,
+    Observer,
+    Plans,
+    Scheduler,
+    Snapshots,
+    Store,
+)
+from turnloom.variables.ports import DocumentStore, Environment
+from turnloom.wiring.servers import Connect
+
+
+@dataclass(frozen=True, slots=True)
+class Doors:
+    """Objects that a program gives its app. They stay open when the app closes."""
+
+    store: Store | None = None
+    artifacts: Artifacts | None = None
+    beliefs: BeliefStore | None = None
+    documents: DocumentStore | None = None
+    vectors: Vectors | None = None
+    engine: Engine | None = None
+    scheduler: Scheduler | None = None
+    clock: Clock | None = None
+    entropy: Entropy | None = None
+    environment: Environment | None = None
+    connect: Connect | None = None
+    observers: Sequence[Observer] = ()
+
+
+class Callee(Protocol):
+    """Something that is called."""
+
+    def __call__(self) -> Any:
+        """Call it."""
+        ...
+
+
+class Door(NamedTuple):
+    """What an object must have to stand for a setting: the members of a port. It may be a list of
+    such objects, a class whose instances a call makes, or a path instead of a URL."""
+
+    port: type
+    is_list: bool = False
+    may_be_class: bool = False
+    may_be_path: bool = False
+
+
+DOORS: dict[str, Door] = {
+    "store": Door(Store, may_be_path=True),
+    "artifacts": Door(Artifacts),
+    "beliefs": Door(BeliefStore),
+    "documents": Door(DocumentStore, may_be_path=True),
+    "vectors": Door(Vectors, may_be_path=True),
+    "engine": Door(Callee),
+    "scheduler": Door(Scheduler),
+    "clock": Door(Clock),
+    "entropy": Door(Entropy),
+    "environment": Door(Environment),
+    "connect": Door(Callee, may_be_class=True),
+    "observers": Door(Observer, is_list=True),
+}
+
+# The ports of a store, and those that it may lack: what needs them is refused.
+STORE_PORTS: dict[str, type] = {
+    "log": EventLog,
+    "inbox": Inbox,
+    "claims": Claims,
+    "snapshots": Snapshots,
+    "plans": Plans,
+    "artifacts": Artifacts,
+    "beliefs": BeliefStore,
+    "results": Results,
+}
+OPTIONAL_PORTS = frozenset({"artifacts", "beliefs", "results"})
+
+
+def sort_out(given: Mapping[str, Any]) -> tuple[dict[str, Any], Doors]:
+    """What a program gave its app: values of settings, and objects.
+
+    Raises:
+        UsageError: an object does not have what its setting needs.
+    """
+    values: dict[str, Any] = {}
+    objects: dict[str, Any] = {}
+    for name, each in given.items():
+        door = DOORS.get(name)
+        if door is not None and door.may_be_path and isinstance(each, os.PathLike):
+            values[name] = f"sqlite:{os.fspath(cast(os.PathLike[str], each))}"
+        elif door is None or each is None or isinstance(each, str) and not door.is_list:
+            values[name] = each
+        else:
+            objects[name] = _passing(name, door, each)
+    return values, Doors(**objects)
+
+
+def _passing(name: str, door: Door, given: Any) -> Any:
+    """An object of the program, or a list of them, that has what its setting needs."""
+    if not door.is_list:
+        check_object(f"Setting {name!r}", door.port, given, may_be_class=door.may_be_class)
+        return given
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise UsageError(f"Setting {name!r} is {preview(given)}; it takes a list of objects.")
+    each: tuple[Any, ...] = tuple(cast(Sequence[Any], given))
+    for number, one in enumerate(each):
+        check_object(f"{name}[{number}]", door.port, one)
+    return each
+
+
+def check_object(what: str, port: type, given: Any, *, may_be_class: bool = False) -> None:
+    """Refuse an object that lacks members of a port.
+
+    Raises:
+        UsageError: it names what is missing.
+    """
+    if isinstance(given, type) and not may_be_class:
+        raise UsageError(f"{what} is the class {given.__name__!r}. Give an object of it.")
+    lacking = [*lacks(port, given)]
+    if port is Store and not lacking:
+        lacking = [*_lacks_in_ports(given)]
+    if lacking:
+        name = "callable" if port is Callee else f"`{port.__name__}`"
+        raise UsageError(f"{what} is {preview(given)}, no {name}: it lacks {', '.join(lacking)}.")
+
+
+def lacks(port: type, given: Any) -> Iterator[str]:
+    """The members of a port that an object does not have."""
+    for name in members(port):
+        if port is Store and name in OPTIONAL_PORTS:
+            continue
+        found = getattr(given, name, None)
+        if found is None or _is_method(port, name) and not callable(found):
+            yield name
+
+
+def _lacks_in_ports(store: Any) -> Iterator[str]:
+    for name, port in STORE_PORTS.items():
+        part = getattr(store, name, None)
+        if part is not None:
+            yield from (f"{name}.{each}" for each in lacks(port, part))
+
+
+def members(port: type) -> list[str]:
+    """The names of what a Protocol asks for, those of its bases first."""
+    bases = [base for base in reversed(port.__mro__) if base not in (object, Protocol, Generic)]
+    names = {name: None for base in bases for name in vars(base) if _is_public(name)}
+    return list(names)
+
+
+def _is_public(name: str) -> bool:
+    return name == "__call__" or not name.startswith("_")
+
+
+def _is_method(port: type, name: str) -> bool:
+    return isinstance(getattr(port, name, None), Callable)

@@ -1,0 +1,115 @@
+"""URLs of settings: which schemes there are, and which one a text has."""
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, NamedTuple
+
+from turnloom.errors import UsageError
+from turnloom.kernel.values import nearest
+from turnloom.wiring.plugins import added, plugin
+from turnloom.wiring.settings import Settings
+
+# A text begins with a scheme if two or more of these stand before a colon: `C:` is a drive.
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9+._-]*")
+
+SQLITE = "sqlite"
+POSTGRES: tuple[str, ...] = ("postgresql", "postgres")
+
+
+class Known(NamedTuple):
+    """What a setting takes: our schemes, each as it is written; and whether it may be empty, or a
+    file name."""
+
+    schemes: Mapping[str, str]
+    may_be_empty: bool = False
+    may_be_file: bool = False
+
+
+_POSTGRES: dict[str, str] = dict.fromkeys(POSTGRES, "postgresql://…")
+
+KNOWN: dict[str, Known] = {
+    "store": Known({"memory": "memory", SQLITE: "sqlite:FILE"}, may_be_file=True),
+    "artifacts": Known(_POSTGRES, may_be_empty=True),
+    "beliefs": Known(_POSTGRES, may_be_empty=True),
+    "documents": Known(
+        {
+            SQLITE: "sqlite:FOLDER",
+            **_POSTGRES,
+            "mongodb": "mongodb://…",
+            "mongodb+srv": "mongodb+srv://…",
+        }
+    ),
+    "vectors": Known({SQLITE: "sqlite:FILE", **_POSTGRES, "memory": "memory"}),
+    "scheduler": Known({"inline": "inline"}),
+}
+
+
+class Place(NamedTuple):
+    """What a setting names: a scheme, what stands behind it, and the whole text. `make` makes it if
+    a package adds the scheme."""
+
+    scheme: str
+    rest: str
+    url: str
+    make: Callable[[str], Any] | None = None
+
+
+def place(setting: str, url: str) -> Place:
+    """What a setting names. The URL is not shown when it is refused: it may hold a password.
+
+    Raises:
+        UsageError: there is no such scheme, or nothing stands where a file or folder should.
+    """
+    known = KNOWN[setting]
+    found = _SCHEME.match(url)
+    if known.may_be_file and found is None and url != "memory" and "://" not in url:
+        return Place(SQLITE, _file(setting, url), url)
+    scheme = found[1].lower() if found else url if _NAME.fullmatch(url) else ""
+    rest = url[found.end() :] if found else ""
+    form = known.schemes.get(scheme)
+    if form is not None and (":" in form) == (found is not None):
+        return Place(scheme, _file(setting, rest) if scheme == SQLITE else rest, url)
+    make = plugin(setting, scheme) if scheme and form is None else None
+    if make is None:
+        raise _unknown(setting, known, scheme)
+    return Place(scheme, rest, url, make)
+
+
+def check_places(chosen: Settings, given: Collection[str]) -> None:
+    """Refuse settings that name nothing; what the program gave as an object is not looked up.
+
+    Raises:
+        UsageError: a setting has a scheme that is unknown.
+    """
+    for setting, known in KNOWN.items():
+        url = getattr(chosen, setting)
+        if setting not in given and not (known.may_be_empty and not url):
+            place(setting, url)
+
+
+def _file(setting: str, name: str) -> str:
+    """A file or folder of SQLite."""
+    if name.startswith("//"):
+        raise UsageError(
+            f"Setting {setting!r} has slashes behind `sqlite:`. Write `sqlite:runs.db` for a "
+            "relative path, `sqlite:/var/runs.db` for an absolute one."
+        )
+    if name == ":memory:":
+        raise UsageError(f"Setting {setting!r} cannot be ':memory:'. Write `memory`.")
+    if not name:
+        raise UsageError(f"Setting {setting!r} names no file. Write `sqlite:FILE`.")
+    return name
+
+
+def _unknown(setting: str, known: Known, scheme: str) -> UsageError:
+    forms = dict.fromkeys(known.schemes.values())
+    if known.may_be_file:
+        forms["a file name (`./a:b` if it has a colon)"] = None
+    forms |= dict.fromkeys(f"{name}:… (of a package)" for name in added(setting))
+    close = nearest(scheme, (*known.schemes, *added(setting)))
+    hint = f" Did you mean {close!r}?" if close else ""
+    return UsageError(
+        f"Setting {setting!r} does not know the scheme {scheme!r}.{hint} It takes: "
+        f"{', '.join(forms)}."
+    )

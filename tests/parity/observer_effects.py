@@ -1,0 +1,79 @@
+"""What settings of schedulers and observers do."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.doors.forms import answer
+from turnloom import Event, Loom, UsageError
+
+
+def configure(text: str) -> None:
+    Path("turnloom.toml").write_text(text, "utf-8")
+
+
+async def scheduler_of_a_file(folder: str) -> None:
+    configure('scheduler = "sundial"\n')
+    with pytest.raises(UsageError, match="'sundial'"):
+        Loom(store="memory")
+
+
+class Seeing:
+    def __init__(self) -> None:
+        self.kinds: list[str] = []
+        self.may_go = asyncio.Event()
+
+    async def observe(self, event: Event) -> None:
+        await self.may_go.wait()
+        self.kinds.append(event.kind)
+
+
+async def observe(folder: str, *, in_time: bool = True, **settings: Any) -> tuple[list[str], int]:
+    """What an observer sees of a run that may only go when the run is over, or never; and how much
+    it does not."""
+    seeing = Seeing()
+    async with Loom(store="memory", engine=answer, observers=[seeing], **settings) as app:
+        await (await app.start(folder)).finished()
+        if in_time:
+            seeing.may_go.set()
+    return seeing.kinds, app.observers[0].dropped
+
+
+async def observers_of_the_app(folder: str) -> None:
+    kinds, dropped = await observe(folder)
+    assert (kinds[0], kinds[-1], dropped) == ("run.started", "run.finished", 0)
+
+
+async def room_of_the_app(folder: str) -> None:
+    kinds, dropped = await observe(folder, observer_queue=1)
+    assert len(kinds) == 2 and dropped > 0
+
+
+async def room_of_a_file(folder: str) -> None:
+    configure("observer_queue = 2\n")
+    kinds, dropped = await observe(folder)
+    assert len(kinds) == 3 and dropped > 0
+
+
+async def drain_of_the_app(folder: str) -> None:
+    kinds, dropped = await observe(folder, in_time=False, observer_drain=0.01)
+    assert not kinds and dropped > 0
+
+
+async def drain_of_a_file(folder: str) -> None:
+    configure("observer_drain = 0.01\n")
+    kinds, dropped = await observe(folder, in_time=False)
+    assert not kinds and dropped > 0
+
+
+OBSERVER_SETTINGS: dict[str, Callable[[str], Any]] = {
+    "Settings.scheduler": scheduler_of_a_file,
+    "Loom.observers": observers_of_the_app,
+    "Loom.observer_queue": room_of_the_app,
+    "Settings.observer_queue": room_of_a_file,
+    "Loom.observer_drain": drain_of_the_app,
+    "Settings.observer_drain": drain_of_a_file,
+}
