@@ -113,7 +113,7 @@ async def test_objects_serve_every_form_and_stay_open(form: str, tmp_path: Path)
     store, clock = Closable(codec()), FakeClock(datetime(2031, 2, 3, tzinfo=UTC))
     async with Loom(store=store, clock=clock, engine=answer) as app:
         run = await FORMS[form](app, tmp_path)
-        assert {event.at for event in await app.log(run)} == {clock.time}
+        assert {event.at for event in await app.history.events(run)} == {clock.time}
     assert store.closed == 0
 
 

@@ -52,7 +52,7 @@ async def test_every_event_of_every_form_is_seen_in_order(form: str, tmp_path: P
     plain, awaited = Plain(), Async()
     async with Loom(store="memory", engine=answer, observers=[plain, awaited]) as app:
         run = await FORMS[form](app, tmp_path)
-        stored = list(await app.log(run))
+        stored = list(await app.history.events(run))
     assert plain.seen == awaited.seen == stored
     assert {(each.id, each.tenant, each.user, each.form) for each in plain.runs} == {
         (run, "acme", "ann", form)
@@ -96,7 +96,7 @@ async def test_an_observer_that_raises_harms_nobody(
     other = Plain()
     async with Loom(store="memory", engine=answer, observers=[broken, other]) as app:
         run = await FORMS[form](app, tmp_path)
-        stored = list(await app.log(run))
+        stored = list(await app.history.events(run))
     assert other.seen == stored
     queue = app.observers[0]
     assert (queue.seen, queue.failed, queue.dropped) == (len(stored), len(stored), 0)
@@ -138,7 +138,7 @@ async def test_a_slow_observer_slows_no_run_and_what_does_not_fit_is_dropped(
         store="memory", engine=answer, observers=[slow, other], observer_queue=2
     ) as app:
         run = await FORMS[form](app, tmp_path)
-        stored = list(await app.log(run))
+        stored = list(await app.history.events(run))
         queue = app.observers[0]
         assert queue.dropped > 0
         assert queue.waiting <= 2
@@ -171,7 +171,7 @@ async def test_closing_waits_for_observers_within_a_bound(kind: Any, tmp_path: P
     app = Loom(store="memory", engine=answer, observers=[stuck], observer_drain=0.01)
     async with asyncio.timeout(PATIENCE):
         run = await converse(app, tmp_path)
-        stored = list(await app.log(run))
+        stored = list(await app.history.events(run))
         await app.aclose()
     queue = app.observers[0]
     assert queue.seen == 1
@@ -191,7 +191,7 @@ async def test_closing_drains_what_waits(tmp_path: Path) -> None:
     released, steady = threading.Event(), Steady()
     app = Loom(store="memory", engine=answer, observers=[steady], observer_drain=PATIENCE)
     run = await converse(app, tmp_path)
-    stored = list(await app.log(run))
+    stored = list(await app.history.events(run))
     assert app.observers[0].waiting >= len(stored) - 1
     released.set()
     await app.aclose()
@@ -249,7 +249,7 @@ async def test_what_could_not_be_stored_is_not_seen(tmp_path: Path) -> None:
         run = await app.start(write_folder(tmp_path, FILES))
         with pytest.raises(StoreUnavailable):
             await run.finished()
-        stored = list(await app.log(run.id))
+        stored = list(await app.history.events(run.id))
     assert seen.seen == stored
 
 
@@ -266,7 +266,7 @@ async def test_a_run_that_is_answered_and_cancelled_is_seen_whole(tmp_path: Path
         await begun.wait()
         assert await run.cancel(reason="enough")
         assert (await run.finished()).kind == "run.cancelled"
-        stored = list(await app.log(run.id))
+        stored = list(await app.history.events(run.id))
     assert seen.seen == stored
 
 
@@ -279,9 +279,9 @@ async def test_a_run_that_is_given_up_without_its_code_is_seen() -> None:
         await run.outcome()
     async with Loom(store=store, observers=[seen]) as app:
         app.register_flow(other)
-        before = len(await app.log(run.id))
+        before = len(await app.history.events(run.id))
         assert await app.handle(run.id).cancel()
-        stored = list(await app.log(run.id))
+        stored = list(await app.history.events(run.id))
     assert seen.seen == stored[before:]
     assert seen.seen[-1].kind == "run.cancelled"
 
