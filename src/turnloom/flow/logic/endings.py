@@ -14,11 +14,13 @@ FAILED, CANCELLED, TIMED_OUT = "step failed", "cancelled", "timed out"
 
 
 def stop(plan: FlowPlan, progress: Progress, fact: FlowStopped) -> None:
-    """Let nothing go on; what was done is made up for: first what failed, if it began, then the
-    others, the one completed last coming first."""
+    """Let nothing go on; what was done is made up for: first what failed, if it began, then what
+    is cut off and has acted, then the others, the one completed last coming first."""
     stuck = failed(progress)
     own = [each.broken for each in stuck if each.broken is not None]
-    left = [*own, *reversed(progress.completed)]
+    open = [step.done for step in progress.steps.values() if step.acted and step.done is not None]
+    cut_off = [each for each in reversed(open) if each not in own]
+    left = [*own, *cut_off, *reversed(progress.completed)]
     failure = _failure([each.failed for each in stuck if each.failed is not None], fact)
     progress.undoing = Undoing(failure, fact.cause, progress.begun, left)
     rescue(plan, progress, progress.undoing)
@@ -34,8 +36,8 @@ def _failure(failures: Sequence[StepFailure], fact: FlowStopped) -> StepFailure:
 
 
 def rescue(plan: FlowPlan, progress: Progress, undoing: Undoing) -> None:
-    """When everything is made up for, let whatever the whole flow has for failures come."""
-    if undoing.left or undoing.is_handled:
+    """When all is cut off and made up for, let whatever the whole flow has for failures come."""
+    if undoing.left or undoing.is_handled or progress.steps:
         return
     root = progress.strands[""]
     progress.strands, progress.going, progress.failed = {"": root}, {"": None}, []

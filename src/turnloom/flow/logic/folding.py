@@ -3,7 +3,13 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from turnloom.agents.events import QuestionAnswered, QuestionAsked, QuestionExpired
+from turnloom.agents.events import (
+    EffectDone,
+    QuestionAnswered,
+    QuestionAsked,
+    QuestionExpired,
+    ToolReturned,
+)
 from turnloom.flow.events import (
     ApprovalDecided,
     BranchTaken,
@@ -67,6 +73,8 @@ class Folding:
         self.folds: Mapping[type, Callable[[Any, Any], None]] = {
             StateGiven: self._on_given,
             StepStarted: self._on_started,
+            EffectDone: self._on_effect,
+            ToolReturned: self._on_tool,
             StepCompleted: self._on_completed,
             StepRetried: self._on_retried,
             StepFailed: self._on_failed,
@@ -95,12 +103,26 @@ class Folding:
 
     def _on_started(self, progress: Progress, fact: StepStarted) -> None:
         progress.begun = max(progress.begun, fact.number)
-        progress.steps[fact.number] = Step(
+        before = progress.steps.get(fact.number)
+        step = progress.steps[fact.number] = Step(
             fact.number, fact.place, fact.strand, fact.step, fact.attempt, fact.turn, fact.undoes
         )
+        step.acted = before is not None and before.acted
         if not fact.undoes:
             strand = progress.strands[fact.strand]
             strand.step, strand.attempt, strand.status = fact.number, fact.attempt, "busy"
+            step.done = done_at(self._plan, strand)
+
+    def _on_effect(self, progress: Progress, fact: EffectDone) -> None:
+        scope = fact.call.partition("/")[0]
+        for step in progress.steps.values():
+            if scope in (f"s{step.number}", f"t{step.turn}"):
+                step.acted = True
+
+    def _on_tool(self, progress: Progress, fact: ToolReturned) -> None:
+        for step in progress.steps.values():
+            if fact.turn and step.turn == fact.turn:
+                step.acted = True
 
     def _on_completed(self, progress: Progress, fact: StepCompleted) -> None:
         progress.steps.pop(fact.number, None)
@@ -154,7 +176,14 @@ class Folding:
             advance(self._plan, progress, strand)
 
     def _on_skipped(self, progress: Progress, fact: StepSkipped) -> None:
-        progress.steps.pop(fact.number, None)
+        step, undoing = progress.steps.pop(fact.number, None), progress.undoing
+        if step is not None and step.acted and step.done is not None:
+            if undoing is None:
+                progress.completed.append(step.done)
+            elif step.done not in undoing.left:
+                undoing.left.insert(0, step.done)
+        if undoing is not None:
+            rescue(self._plan, progress, undoing)
 
     def _on_compensated(self, progress: Progress, fact: StepCompensated) -> None:
         step = progress.steps.pop(fact.number, None)

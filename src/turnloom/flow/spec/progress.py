@@ -80,8 +80,18 @@ class Strand(msgspec.Struct):
     open: int = 0
 
 
+class Done(msgspec.Struct, frozen=True):
+    """A step that was taken, or did something at least, and that can be made up for."""
+
+    place: str
+    strand: str
+    path: str
+    at: int
+
+
 class Step(msgspec.Struct):
-    """A step being taken, with what is on record for it, by id; `turn` is that of its agent."""
+    """A step being taken; `turn` is that of its agent. `acted` says that an effect of it is on
+    record, `done` how it is made up for, if it is cut off then."""
 
     number: int
     place: str
@@ -90,15 +100,8 @@ class Step(msgspec.Struct):
     attempt: int
     turn: int = 0
     undoes: str = ""
-
-
-class Done(msgspec.Struct, frozen=True):
-    """A step that was completed and that can be made up for."""
-
-    place: str
-    strand: str
-    path: str
-    at: int
+    acted: bool = False
+    done: Done | None = None
 
 
 class Undoing(msgspec.Struct):
