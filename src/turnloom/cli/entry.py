@@ -3,11 +3,13 @@
 import gc
 import logging
 import os
+import signal
 import sys
 import threading
 import traceback
 from collections.abc import Iterator, MutableMapping, Sequence
 from importlib import import_module, metadata
+from types import FrameType
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -112,6 +114,7 @@ def turnloom(
 def main() -> NoReturn:
     """Do what the command line says, and end the process."""
     gc.set_threshold(*COLLECTOR)
+    signal.signal(signal.SIGTERM, _terminate)
     terminal = Terminal()
     try:
         code = perform(sys.argv[1:], terminal)
@@ -121,6 +124,15 @@ def main() -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         code = FAILED
     _end(code, terminal)
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    """Stop as an interruption does: what is driven is cut off in order, and can be resumed."""
+    interrupt = signal.getsignal(signal.SIGINT)
+    if callable(interrupt):
+        interrupt(number, frame)
+    else:  # a shell starts what it puts in the background without one
+        raise KeyboardInterrupt
 
 
 def _end(code: int, terminal: Terminal) -> NoReturn:
