@@ -97,7 +97,8 @@ async def test_what_a_call_leaves_behind_is_nothing_of_the_next() -> None:
 
 
 async def test_a_call_has_no_cookies_of_another() -> None:
-    choice = {"index": 0, "message": {"role": "assistant", "content": "Yes."}}
+    message = {"role": "assistant", "content": "Yes."}
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
     usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
     answer = {"id": "1", "object": "chat.completion", "choices": [choice], "usage": usage}
     brought: list[str | None] = []

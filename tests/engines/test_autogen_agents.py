@@ -1,6 +1,7 @@
 """Turns that are taken by agents of AG2's classic line."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,12 @@ from autogen.agentchat.group import AgentTarget, ContextVariables, ReplyResult
 from tests.support.folders import write_folder
 from tests.support.raising import raising
 from tests.support.tasks import NUMBERS, task
-from turnloom import Answer, Loom, Run, ToolCall, use_ui_tool
+from turnloom import Answer, Engine, Loom, Run, ToolCall, use_ui_tool
 from turnloom.adapters.autogen import ConversableAgentEngine, Patience
 from turnloom.agents.spec import Question, Usage
 from turnloom.errors import EngineError, UsageError
-from turnloom.testing import LoopbackModel, ModelRequest, Refusal, Stalled
+from turnloom.testing import Endless, LoopbackModel, ModelRequest, Refusal, Stalled
+from turnloom.testing.contracts.engines import RETRIES, EndingContract
 from turnloom.testing.contracts.facts import PATIENCE, until
 
 FILES = {
@@ -140,6 +142,25 @@ async def test_what_its_tools_write_is_on_record_before_it_is_decided_who_is_nex
     assert [result.value for result in done.results] == ["rated 3 for parcels"]
     assert answered.added[0] == "Be kind." and answered.added[-1] == "rated 3 for parcels"
     assert "urgency: 3" in requests[2].text and requests[1].results == ["rated 3 for parcels"]
+
+
+class TestEnding(EndingContract):
+    @asynccontextmanager
+    async def fresh(
+        self, model: LoopbackModel, *, silence: float = PATIENCE
+    ) -> AsyncIterator[Engine]:
+        patience = Patience(silence, RETRIES, pause=0.05, longest_pause=2)
+        async with aclosing(ConversableAgentEngine(maker(model), patience=patience)) as engine:
+            yield engine
+
+
+async def test_its_tools_are_not_called_by_an_answer_without_an_end(tmp_path: Path) -> None:
+    for is_closed in (True, False):
+        cut = Endless(called("rate", by=3), is_closed)
+        facts, asked = await told(tmp_path, [cut, "Good day."], lambda model: maker(model, rate))
+        assert len(asked) == 2
+        assert of("context.changed", facts) == []
+        assert [each.text for each in of("agent.text", facts)] == ["Good day."]
 
 
 async def test_what_a_reply_result_holds_is_written(tmp_path: Path) -> None:

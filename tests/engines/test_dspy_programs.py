@@ -18,7 +18,7 @@ from turnloom import FilterConfig, Loom, artifact_type, use_ui_tool
 from turnloom.adapters.dspy import DSPyProgramEngine, Patience
 from turnloom.agents.spec import Answer, Exchange, OutputSchema, ToolSchema, Usage
 from turnloom.errors import EngineError, UsageError
-from turnloom.testing import LoopbackModel, ModelRequest, Refusal, Stalled
+from turnloom.testing import Endless, Hollow, LoopbackModel, ModelRequest, Refusal, Stalled
 from turnloom.testing.contracts.facts import PATIENCE, until
 
 FILES = {
@@ -415,6 +415,17 @@ async def test_trouble_that_passes_and_trouble_that_does_not() -> None:
             await engine(task(("user", "Hi.")))
         with raising(EngineError, "'any'", "2", "0.5 s"):
             await engine(task(("user", "Hi.")))
+
+
+@pytest.mark.parametrize("line", [Endless(fields(answer="Go.")), Hollow()])
+async def test_no_end_no_answer(line: Any) -> None:
+    patience = Patience(retries=1, pause=0.001)
+    async with LoopbackModel([line, fields(answer="Hi."), line, line]) as model:
+        engine = DSPyProgramEngine(dspy.Predict, "any", base_url=model.url, patience=patience)
+        assert (await engine(task(("user", "Hi.")))).text == "Hi."
+        with raising(EngineError, "'any'", "2"):
+            await engine(task(("user", "Hi.")))
+    model.assert_complete()
 
 
 def having(make: Any) -> DSPyProgramEngine:

@@ -18,9 +18,6 @@ ENDED = {"index": 0, "delta": {}, "finish_reason": "tool_calls"}
 # AutoGen puts the calls of an answer where their provider numbers them, and takes no gaps.
 ORDERING = [kind for kind in ENGINES if kind != "autogen"]
 
-# DSPy takes an answer for whole when the stream says that it is over.
-COUNTING = [kind for kind in ENGINES if kind != "dspy"]
-
 
 def chunks(*choices: dict[str, Any] | None) -> Garbled:
     """An answer in chunks with these choices, or none."""
@@ -62,7 +59,7 @@ async def test_calls_may_be_numbered_with_gaps(kind: str) -> None:
     assert [call.arguments for call in given] == [{"a": 1}, {"a": 2}]
 
 
-@pytest.mark.parametrize("kind", COUNTING)
+@pytest.mark.parametrize("kind", ENGINES)
 @pytest.mark.parametrize("text", ["It is", None])
 async def test_an_answer_without_an_end_was_cut_off(kind: str, text: str | None) -> None:
     begun = {"index": 0, "delta": {"content": text}, "finish_reason": None} if text else None

@@ -6,6 +6,7 @@ Role = Literal["user", "assistant", "tool", "developer"]
 
 class LM15Error(Exception): ...
 class UnknownModelError(LM15Error): ...
+class StreamAssemblyError(LM15Error): ...
 
 class NotConfiguredError(LM15Error):
     env_keys: tuple[str, ...]
@@ -22,6 +23,11 @@ class RouterConfig:
     api_keys: Mapping[str, str] | None = None
     base_urls: Mapping[str, str] | None = None
     timeouts: Timeouts | None = None
+
+@dataclass(frozen=True)
+class StreamEvent:
+    type: str
+    finish_reason: str | None = None
 
 class Resolution:
     provider: str

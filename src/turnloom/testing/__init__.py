@@ -23,7 +23,9 @@ from turnloom.testing.fakes import (
 )
 from turnloom.testing.loopback import (
     Broken,
+    Endless,
     Garbled,
+    Hollow,
     LoopbackModel,
     ModelRequest,
     Paced,
@@ -44,6 +46,7 @@ __all__ = [
     "CrashingLog",
     "CrashingScheduler",
     "CrashingStore",
+    "Endless",
     "FakeClock",
     "FakeDocuments",
     "FakeEntropy",
@@ -52,6 +55,7 @@ __all__ = [
     "Fuse",
     "Garbled",
     "HashingEmbedder",
+    "Hollow",
     "InMemorySearch",
     "Killed",
     "LoopbackModel",

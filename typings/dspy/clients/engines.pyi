@@ -1,4 +1,6 @@
-from dspy.lm15 import LMRouter, Request, Resolution, Response, RouterConfig
+from collections.abc import AsyncGenerator
+
+from dspy.lm15 import LMRouter, Request, Resolution, Response, RouterConfig, StreamEvent
 
 class LM15Engine:
     router: LMRouter
@@ -9,4 +11,5 @@ class LM15Engine:
 class AsyncLM15Engine:
     def __init__(self, config: RouterConfig | None = None) -> None: ...
     async def complete(self, request: Request) -> Response: ...
+    def stream(self, request: Request) -> AsyncGenerator[StreamEvent]: ...
     async def aclose(self) -> None: ...

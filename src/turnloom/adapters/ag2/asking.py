@@ -13,7 +13,7 @@ from ag2.events import BaseEvent, ModelMessageChunk, ModelResponse, ToolResultEv
 from ag2.tools.final import ClientTool
 from ag2.tools.schemas import ToolSchema
 
-from turnloom.adapters.ag2.forms import exchanges_of, set_apart, usage_of
+from turnloom.adapters.ag2.forms import exchanges_of, set_apart, usage_of, whole
 from turnloom.adapters.ag2.showing import texts_of, tool_texts
 from turnloom.agents.logic.dialogues import added_to
 from turnloom.agents.logic.trouble import may_pass, told
@@ -161,7 +161,7 @@ class Asked(ModelConfig):
         self.task.say(None)
         try:
             with anyio.fail_after(self._patience.timeout) as self._waiting:
-                return set_apart(await self._client(*what, **how))
+                return set_apart(whole(await self._client(*what, **how)))
         finally:
             self._waiting = None
 

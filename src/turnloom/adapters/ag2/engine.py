@@ -11,7 +11,7 @@ from ag2.events import BaseEvent, ModelMessageChunk, ModelResponse
 from ag2.stream import MemoryStream
 from fast_depends.pydantic import PydanticSerializer
 
-from turnloom.adapters.ag2.forms import Offer, answer_of, offer_of
+from turnloom.adapters.ag2.forms import Offer, answer_of, offer_of, whole
 from turnloom.adapters.ag2.messages import messages_of
 from turnloom.adapters.ag2.naming import Models
 from turnloom.agents.logic.spelling import spelled
@@ -19,9 +19,6 @@ from turnloom.agents.logic.trouble import may_pass, told
 from turnloom.agents.service.patience import attempts
 from turnloom.agents.spec import Answer, Patience, Task
 from turnloom.errors import EngineError
-
-# What AG2 calls a provider that says when an answer is whole.
-OPENAI = "openai"
 
 
 class AG2Engine:
@@ -97,9 +94,7 @@ class AG2Engine:
                 response_schema=offer.form,
                 serializer=PydanticSerializer(),
             )
-        if response.provider == OPENAI and response.finish_reason is None:
-            raise EOFError("The answer has no end.")
-        return response
+        return whole(response)
 
 
 class Heard(MemoryStream):

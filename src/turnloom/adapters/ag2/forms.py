@@ -15,6 +15,14 @@ from turnloom.agents.logic.outputs.forms import form_of, given_output
 from turnloom.agents.logic.spelling import plainly
 from turnloom.agents.spec import Answer, Exchange, Task, ToolCall, ToolResult, Usage
 
+# What AG2 calls the providers that always say how an answer ended.
+ENDING = frozenset(
+    ("anthropic", "bedrock", "dashscope", "google", "mistral", "openai", "xai", "zai")
+)
+
+# What stands in the place of an end in a response that has none.
+UNENDED = (None, "", "cancelled", "failed", "in_progress", "queued")
+
 
 class Offer(NamedTuple):
     """The tools that a model may call, and the form that its answer is to have."""
@@ -50,6 +58,17 @@ def answer_of(task: Task, names: Mapping[str, str], response: ModelResponse, mod
     output = None if calls or task.output is None else given_output(task.output, text)
     usage, added = usage_of(response.usage), added_to(task)
     return Answer(text, usage, calls, output, model=model, added=added)
+
+
+def whole(response: ModelResponse) -> ModelResponse:
+    """The response, if it says how it ended or its provider never does.
+
+    Raises:
+        EOFError: it was cut off, or holds no answer.
+    """
+    if response.provider in ENDING and response.finish_reason in UNENDED:
+        raise EOFError("The answer has no end.")
+    return response
 
 
 def set_apart(response: ModelResponse) -> ModelResponse:

@@ -20,6 +20,9 @@ Config = dict[str, Any]
 # What is reached by OpenAI's client, which takes a transport.
 BRIDGED = ("openai", "azure", "deepseek")
 
+# What the newer protocol of OpenAI calls a response that has not come to its end.
+UNENDED = ("cancelled", "failed", "in_progress", "queued")
+
 # What a request says, by key.
 Said = frozenset[str]
 
@@ -55,8 +58,17 @@ class Client:
                 response: Any = self._wrapper.create(**request)
         except (JSONDecodeError, ValidationError) as error:
             raise EngineError(f"It sent what is no answer. {said(error)}") from error
+        if not _is_ended(response):
+            raise EngineError("The answer has no end.")
         (message, *_) = self._wrapper.extract_text_or_completion_object(response)
         return Response(message, response.usage, response.model or self._model)
+
+
+def _is_ended(response: Any) -> bool:
+    """Whether a response says how it ended, as those of either protocol of OpenAI do."""
+    if (choices := getattr(response, "choices", None)) is None:
+        return getattr(response, "status", None) not in UNENDED
+    return any(choice.finish_reason for choice in choices)
 
 
 class Clients:

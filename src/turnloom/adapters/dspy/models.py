@@ -3,16 +3,66 @@
 import os
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
+from typing import Any
 
 from dspy import LM
 from dspy.clients.engines import AsyncLM15Engine, LM15Engine
-from dspy.lm15 import LM15Error, NotConfiguredError, RouterConfig, Timeouts, UnknownModelError
+from dspy.lm15 import (
+    LM15Error,
+    NotConfiguredError,
+    Request,
+    Response,
+    RouterConfig,
+    StreamAssemblyError,
+    Timeouts,
+    UnknownModelError,
+)
 
 from turnloom.agents.spec import Task
 from turnloom.errors import UsageError
+from turnloom.kernel.values import as_array, as_object
 
 # The provider that one server for all models is asked as: OpenAI's protocol that all speak.
 COMPATIBLE = "openai-chat"
+
+
+# What the newer protocol of OpenAI calls a response that has not come to its end.
+UNENDED = ("cancelled", "failed", "in_progress", "queued")
+
+
+class Connections(AsyncLM15Engine):
+    """Connections to a provider that give an answer only if it says how it ended: DSPy takes one
+    that was cut off for whole when the stream is closed properly."""
+
+    async def complete(self, request: Request) -> Response:
+        """A whole answer.
+
+        Raises:
+            StreamAssemblyError: it has no end.
+        """
+        response = await super().complete(request)
+        if not _is_ended(as_object(response.provider_data) or {}):
+            raise StreamAssemblyError("The answer has no end.")
+        return response
+
+    async def stream(self, request: Request) -> AsyncGenerator[Any]:
+        """The events of an answer.
+
+        Raises:
+            StreamAssemblyError: the last of them does not say how it ended.
+        """
+        async with aclosing(super().stream(request)) as events:
+            async for event in events:
+                if event.type == "end" and event.finish_reason is None:
+                    raise StreamAssemblyError("The answer has no end.")
+                yield event
+
+
+def _is_ended(body: dict[str, Any]) -> bool:
+    """Whether a body says how its answer ended; only protocols of OpenAI are read."""
+    if (choices := as_array(body.get("choices"))) is not None:
+        return any((as_object(each) or {}).get("finish_reason") for each in choices)
+    return body.get("object") != "response" or body.get("status") not in UNENDED
 
 
 class Model:
@@ -25,7 +75,7 @@ class Model:
 
     def __init__(self, name: str, config: RouterConfig) -> None:
         self.name = name
-        self._connections = AsyncLM15Engine(config)
+        self._connections = Connections(config)
         self.lm = LM(
             name,
             engine=LM15Engine(config),

@@ -26,6 +26,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
+from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 
 from turnloom.adapters.pydantic_ai.forms import answer_of, parameters_of
@@ -47,9 +48,13 @@ PASSING = (
     UnexpectedModelBehavior,
 )
 
-# The models of OpenAI's protocols, and where Pydantic AI keeps what these say about an end.
+# The models of OpenAI's protocols, the one among their providers that never says how an answer
+# ended, and where Pydantic AI keeps what the others say about it.
 ENDING = (OpenAIChatModel, OpenAIResponsesModel)
-ENDINGS = {"finish_reason", "refusal"}
+ENDLESS = "snowflake"
+END = "finish_reason"
+ENDINGS = {END, "refusal"}
+UNENDED = ("", "cancelled", "failed", "in_progress", "queued")
 
 
 class PydanticAIEngine:
@@ -140,9 +145,15 @@ def _whole(model: Model, response: ModelResponse) -> ModelResponse:
         UnexpectedModelBehavior: it was.
     """
     details = response.provider_details or {}
-    if type(model) in ENDING and not details.keys() & ENDINGS:
+    if _says_ends(model) and (not details.keys() & ENDINGS or details.get(END) in UNENDED):
         raise UnexpectedModelBehavior("The answer has no end.")
     return response
+
+
+def _says_ends(model: Model) -> bool:
+    while isinstance(model, WrapperModel):
+        model = model.wrapped
+    return isinstance(model, ENDING) and model.system != ENDLESS
 
 
 def _alone(model: Model, settings: ModelSettings) -> ModelSettings:

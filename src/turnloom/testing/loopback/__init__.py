@@ -2,7 +2,9 @@
 
 from turnloom.testing.loopback.script import (
     Broken,
+    Endless,
     Garbled,
+    Hollow,
     ModelRequest,
     Paced,
     Refusal,
@@ -12,7 +14,9 @@ from turnloom.testing.loopback.server import LoopbackModel
 
 __all__ = [
     "Broken",
+    "Endless",
     "Garbled",
+    "Hollow",
     "LoopbackModel",
     "ModelRequest",
     "Paced",

@@ -67,11 +67,30 @@ class ChatReply:
             "usage": self._usage,
         }
 
+    def unended(self) -> dict[str, Any]:
+        """The answer as one completion that does not say how it ended."""
+        whole = self.whole()
+        (choice,) = whole["choices"]
+        return {**whole, "choices": [{**choice, "finish_reason": None}]}
+
+    def hollow(self) -> dict[str, Any]:
+        """A completion without choices."""
+        return self.whole() | {"choices": []}
+
+    def nothing(self) -> Iterator[dict[str, Any]]:
+        """A chunk without choices."""
+        yield self._chunk({}) | {"choices": [], "usage": self._usage}
+
     def chunks(self) -> Iterator[dict[str, Any]]:
         """The answer in chunks, up to its end."""
-        yield self._chunk({"role": "assistant", "content": ""})
-        for piece in pieces(self._text):
-            yield self._chunk({"content": piece})
+        yield from self.endless()
+        yield self._chunk({}, self._ends)
+        if self._is_counted:
+            yield {**self._chunk({}), "choices": [], "usage": self._usage}
+
+    def endless(self) -> Iterator[dict[str, Any]]:
+        """All chunks of the answer but those that say how it ended."""
+        yield from self.begun()
         for index, call in enumerate(self._calls):
             given = call["function"]["arguments"]
             opened = {**call, "function": {**call["function"], "arguments": ""}}
@@ -79,9 +98,6 @@ class ChatReply:
             for part in halves(given):
                 more = {"index": index, "function": {"arguments": part}}
                 yield self._chunk({"tool_calls": [more]})
-        yield self._chunk({}, self._ends)
-        if self._is_counted:
-            yield {**self._chunk({}), "choices": [], "usage": self._usage}
 
     def begun(self) -> Iterator[dict[str, Any]]:
         """The answer in chunks, as far as it has a text."""

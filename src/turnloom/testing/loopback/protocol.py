@@ -24,6 +24,22 @@ class Reply(Protocol):
         """The answer in chunks, as far as it has a text, and no end."""
         ...
 
+    def endless(self) -> Iterator[dict[str, Any]]:
+        """All chunks of the answer but those that say how it ended."""
+        ...
+
+    def unended(self) -> dict[str, Any]:
+        """The answer in one piece that does not say how it ended."""
+        ...
+
+    def hollow(self) -> dict[str, Any]:
+        """A reply in one piece that holds no answer."""
+        ...
+
+    def nothing(self) -> Iterator[dict[str, Any]]:
+        """Chunks that hold no answer."""
+        ...
+
 
 def error(status: int, message: str) -> dict[str, Any]:
     """The body of a refusal."""

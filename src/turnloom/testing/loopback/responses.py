@@ -55,19 +55,35 @@ class ResponsesReply:
         output = [*([self._message] if self._text else ()), *self._calls]
         return {**self._head, "status": "completed", "output": output, "usage": self._usage}
 
+    def unended(self) -> dict[str, Any]:
+        """The answer as one response that is still being made."""
+        return self.whole() | {"status": "in_progress"}
+
+    def hollow(self) -> dict[str, Any]:
+        """A response that failed before it said anything."""
+        return self.whole() | {"status": "failed", "output": NONE}
+
+    def nothing(self) -> Iterator[dict[str, Any]]:
+        """The event that begins a response."""
+        opened: dict[str, Any] = {**self._head, "status": "in_progress", "output": NONE}
+        yield {"type": "response.created", "response": opened}
+
     def chunks(self) -> Iterator[dict[str, Any]]:
         """The answer in events, up to its end."""
+        yield from self.endless()
+        yield {"type": "response.completed", "response": self.whole()}
+
+    def endless(self) -> Iterator[dict[str, Any]]:
+        """All events of the answer but the one that ends it."""
         yield from self.begun()
         if self._text:
             yield from self._end_of_text()
         for place, call in enumerate(self._calls, int(bool(self._text))):
             yield from _events_of(call, place)
-        yield {"type": "response.completed", "response": self.whole()}
 
     def begun(self) -> Iterator[dict[str, Any]]:
         """The answer in events, as far as it has a text, and no end."""
-        opened: dict[str, Any] = {**self._head, "status": "in_progress", "output": NONE}
-        yield {"type": "response.created", "response": opened}
+        yield from self.nothing()
         if not self._text:
             return
         item: dict[str, Any] = {**self._message, "status": "in_progress", "content": NONE}

@@ -78,13 +78,29 @@ class Paced:
 
 
 @dataclass(frozen=True)
+class Endless:
+    """All of an answer but its end: nothing says how or that it ended.
+
+    With `is_closed`, the stream is closed properly all the same.
+    """
+
+    answer: str | Answer
+    is_closed: bool = True
+
+
+@dataclass(frozen=True)
+class Hollow:
+    """A reply of the protocol with no answer in it."""
+
+
+@dataclass(frozen=True)
 class Garbled:
     """An answer that is not what the protocol says."""
 
     body: str = '{"choices": [{"index": 0, '
 
 
-Line = str | Answer | Refusal | Broken | Stalled | Paced | Garbled
+Line = str | Answer | Refusal | Broken | Stalled | Paced | Endless | Hollow | Garbled
 
 # What a model says to requests: these lines, one after the other, or whatever a function gives.
 Lines = Sequence[Line] | Callable[[ModelRequest], Line | Awaitable[Line]]

@@ -2,6 +2,7 @@
 
 import inspect
 import json
+from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Any, Self
@@ -16,7 +17,9 @@ from turnloom.testing.loopback import chat, http, protocol, responses
 from turnloom.testing.loopback.protocol import Reply
 from turnloom.testing.loopback.script import (
     Broken,
+    Endless,
     Garbled,
+    Hollow,
     Line,
     Lines,
     ModelRequest,
@@ -139,6 +142,10 @@ class LoopbackModel:
                 await stream.send(response[: len(response) - len(body) // 2])
             case Stalled():
                 await self._stall(stream)
+            case Endless():
+                await stream.send(_json(200, reply.unended()))
+            case Hollow():
+                await stream.send(_json(200, reply.hollow()))
             case Paced(_, seconds):
                 await anyio.sleep(seconds)
                 await stream.send(response)
@@ -147,14 +154,18 @@ class LoopbackModel:
 
     async def _stream(self, line: Line, reply: Reply, stream: ByteStream) -> None:
         await stream.send(http.STREAM)
-        is_whole = not isinstance(line, Broken | Stalled)
-        for chunk in reply.chunks() if is_whole else reply.begun():
+        for chunk in _chunks(line, reply):
             await anyio.sleep(line.seconds if isinstance(line, Paced) else 0)
             await stream.send(http.event(json.dumps(chunk)))
-        if is_whole:
-            await stream.send(http.event("[DONE]") + http.END)
-        elif isinstance(line, Stalled):
-            await self._stall(stream)
+        match line:
+            case Broken():
+                return
+            case Stalled():
+                await self._stall(stream)
+            case Endless(is_closed=False):
+                await stream.send(http.END)
+            case _:
+                await stream.send(http.event("[DONE]") + http.END)
 
     async def _stall(self, stream: ByteStream) -> None:
         await http.until_gone(stream)
@@ -178,10 +189,25 @@ def _misformed(asked: ModelRequest) -> str | None:
         return f"The request is not of the protocol: {said(error)}"
 
 
+def _chunks(line: Line, reply: Reply) -> Iterator[dict[str, Any]]:
+    """What of a reply is streamed."""
+    match line:
+        case Broken() | Stalled():
+            return reply.begun()
+        case Endless():
+            return reply.endless()
+        case Hollow():
+            return reply.nothing()
+        case _:
+            return reply.chunks()
+
+
 def _reply(line: Line, asked: ModelRequest, number: int) -> Reply:
     match line:
-        case Paced(answer, _):
+        case Paced(answer, _) | Endless(answer, _):
             given = answer
+        case Hollow():
+            given = ""
         case Broken(text) | Stalled(text) | str(text):
             given = text
         case Answer():

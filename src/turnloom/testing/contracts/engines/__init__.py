@@ -2,16 +2,19 @@
 
 from turnloom.testing.contracts.engines.answers import AnswersContract
 from turnloom.testing.contracts.engines.calling import CallingContract
+from turnloom.testing.contracts.engines.ending import EndingContract
 from turnloom.testing.contracts.engines.showing import ShowingContract
 from turnloom.testing.contracts.engines.stage import RETRIES
 from turnloom.testing.contracts.engines.trouble import TroubleContract
 
 
-class EngineContract(AnswersContract, CallingContract, ShowingContract, TroubleContract):
+class EngineContract(
+    AnswersContract, CallingContract, EndingContract, ShowingContract, TroubleContract
+):
     """The suite for `Engine`: `fresh` gives one that asks the model it is given.
 
     An engine whose pieces cannot be heard says `streams = False`.
     """
 
 
-__all__ = ["RETRIES", "EngineContract"]
+__all__ = ["RETRIES", "EndingContract", "EngineContract"]

@@ -2,7 +2,7 @@
 
 from turnloom.agents.spec import Answer, ToolCall
 from turnloom.testing.contracts.engines.stage import EQUIPPED, FORMED, Conversed, EngineSuite
-from turnloom.testing.loopback import LoopbackModel, ModelRequest
+from turnloom.testing.loopback import Endless, LoopbackModel, ModelRequest
 
 ADDED = ToolCall("add", {"a": 2, "b": 3})
 
@@ -99,6 +99,15 @@ class CallingContract(EngineSuite):
             done = await self.converse(model, EQUIPPED | FORMED)
         assert done.end.kind == "run.finished"
         assert [fact.output for fact in done.facts("agent.output")] == [output]
+
+    async def test_calls_of_an_answer_without_an_end(self) -> None:
+        """None of them is made: the answer is asked for again."""
+        for is_closed in (True, False):
+            async with LoopbackModel([Endless(calling(ADDED), is_closed), "It is 5."]) as model:
+                done = await self.converse(model, EQUIPPED)
+            assert done.texts == ["It is 5."]
+            assert "tool.called" not in done.kinds
+            assert len(model.requests) == 2
 
     async def test_a_tool_of_any_name(self) -> None:
         """A tool may be called what no provider takes: it is offered by a name that they take."""
