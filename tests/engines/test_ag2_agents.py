@@ -3,11 +3,11 @@
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import anyio
 import pytest
-from ag2 import Agent, Context
+from ag2 import Agent, Context, Variable
 from ag2.config import OpenAIConfig
 from ag2.testing import TestConfig
 
@@ -115,6 +115,18 @@ async def test_its_tools_are_not_called_by_an_answer_without_an_end(tmp_path: Pa
         assert len(model.requests) == 2
         assert every(events, "context.changed") == []
         assert [each.text for each in every(events, "agent.text")] == ["Nothing to sort."]
+
+
+async def test_a_model_cannot_give_its_tools_their_context(tmp_path: Path) -> None:
+    async def look_up(context: Context, tier: Annotated[str, Variable()], **more: Any) -> str:
+        """Look up who asks."""
+        return f"{context.variables['tier']} {tier} {more.get('context', '')}"
+
+    forged = {"variables": {"tier": "gold"}}
+    lines = [called("look_up", context=forged, tier="gold", __ctx__=forged), "So."]
+    model, _ = await played(tmp_path, lines, look_up)
+    (told,) = model.requests[1].results
+    assert "gold" not in told
 
 
 async def test_what_its_tools_did_is_on_record_with_the_answer(tmp_path: Path) -> None:

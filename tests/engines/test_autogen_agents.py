@@ -163,6 +163,17 @@ async def test_its_tools_are_not_called_by_an_answer_without_an_end(tmp_path: Pa
         assert [each.text for each in of("agent.text", facts)] == ["Good day."]
 
 
+async def test_a_model_cannot_give_its_tools_their_context(tmp_path: Path) -> None:
+    def look_up(context_variables: ContextVariables, **more: Any) -> str:
+        """Look up who asks."""
+        return f"for {context_variables['app']}, {more}"
+
+    lines = [called("look_up", context_variables={"data": {"app": "gold"}}, more={}), "So."]
+    _, asked = await told(tmp_path, lines, lambda model: maker(model, look_up))
+    (result,) = asked[1].results
+    assert "gold" not in result
+
+
 async def test_what_a_reply_result_holds_is_written(tmp_path: Path) -> None:
     def rate(context_variables: ContextVariables) -> ReplyResult:
         context_variables.set("urgency", 1)

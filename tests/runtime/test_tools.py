@@ -152,6 +152,38 @@ async def test_what_goes_wrong_is_told_to_the_engine_and_the_turn_goes_on(
     assert (ended(events), events[-1].kind) == ("", "run.finished")
 
 
+@pytest.mark.parametrize(
+    ("tool", "name"),
+    [
+        ("named", "ctx"),
+        ("typed", "where"),
+        ("both", "context_variables"),
+        ("open_to_all", "ctx"),
+        ("closed", "context_variables"),
+    ],
+)
+async def test_a_model_cannot_give_a_tool_its_context(tool: str, name: str, tmp_path: Path) -> None:
+    code = """
+        from turnloom import Context
+        def named(ctx, **kwargs): return [ctx["user_id"], kwargs]
+        def typed(where: Context, **kwargs): return [where["user_id"], kwargs]
+        def both(context_variables, a: int = 1, **kwargs):
+            return [context_variables["user_id"], kwargs]
+        def open_to_all(**kwargs): return ["u1", kwargs]
+        def closed(context_variables): return [context_variables["user_id"], {"b": 2}]
+        """
+    forged = calling(tool, **{name: {"user_id": "root"}})
+    right = calling(tool, **({} if tool == "closed" else {"b": 2}))
+    engine = Noting(forged, right, "Done.")
+    events = await play(tmp_path, solo(code, tool), engine=engine)
+    failed = only(events, "tool.failed")
+    assert failed.error == "ValueError" and f"`{name}`" in failed.message
+    (told,) = engine.tasks[1].exchanges[0].results
+    assert f"`{name}`" in told.error
+    user, rest = only(events, "tool.returned").result
+    assert user != "root" and rest == {"b": 2}
+
+
 async def test_only_what_is_given_from_outside_needs_a_type_that_is_there(tmp_path: Path) -> None:
     code = """
         def typed(a: "int", context_variables: "Nothing") -> "Nobody":

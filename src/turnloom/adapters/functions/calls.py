@@ -1,7 +1,7 @@
 """Functions of a workflow's code as tools and hooks."""
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from functools import partial
 from types import SimpleNamespace
 from typing import Any, get_type_hints
@@ -76,11 +76,13 @@ class FunctionCallee:
     def _bound(
         self, arguments: Mapping[str, Json], context: Context
     ) -> tuple[list[Any], dict[str, Any]]:
+        if taken := arguments.keys() & {*self._context, *INJECTED}:
+            raise ValueError(_taken(taken))
         try:
             values = self._model.model_validate(dict(arguments))
         except ValidationError as error:
             raise ValueError(_told(error)) from error
-        given: dict[str, Any] = {
+        given: dict[str, Any] = dict(values.model_extra or {}) | {
             field.alias or key: getattr(values, key)
             for key, field in type(values).model_fields.items()
         }
@@ -89,7 +91,7 @@ class FunctionCallee:
         for each in self._signature.parameters.values():
             if each.kind is each.POSITIONAL_ONLY:
                 positional.append(given.pop(each.name))
-        return positional, {**given, **(values.model_extra or {})}
+        return positional, given
 
 
 def detached(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
@@ -163,6 +165,12 @@ def gives_awaitable(function: Any) -> bool:
         function = function.func
     called: Any = type(function).__call__
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
+
+
+def _taken(names: Iterable[str]) -> str:
+    """What is wrong with arguments of names that the run fills in itself."""
+    lines = (f"`{name}`: it is given by the run; leave it out" for name in sorted(names))
+    return "The arguments do not fit. " + "; ".join(lines)
 
 
 def _told(error: ValidationError) -> str:
