@@ -10,6 +10,7 @@ import typer
 from turnloom.app import Loom
 from turnloom.cli import invocation
 from turnloom.cli.command import Command
+from turnloom.cli.masking import masked
 from turnloom.cli.terminal import Terminal
 from turnloom.errors import UnknownRun, UsageError
 from turnloom.wiring import settings
@@ -58,8 +59,9 @@ class StoreCommand(Command):
         return settings({"store": self.store}).store != "memory"
 
     def again(self, *words: str) -> str:
-        """A command line that works on the same store from the same folder."""
-        return invocation.again(*words, *(("--store", self.store) if self.store else ()))
+        """A command line that works on the same store from the same folder; a password in it is
+        left to be filled in."""
+        return invocation.again(*words, *(("--store", masked(self.store)) if self.store else ()))
 
 
 async def find_run(app: Loom, word: str) -> str:

@@ -185,8 +185,9 @@ class Boards:
         """The engine of an agent that is given none."""
         if self._engine is not None:
             return [self._models.answering(self._engine)]
-        if self._models.default:
-            return [self._models.answering(self._models.default)]
+        common = self._models.common()
+        if common is not None:
+            return [common]
         raise UsageError(
             f"Agent {member.agent.name!r} has no engine. Give it one: `.with_engines(…)`, or one "
             "for all: `Loom(model=…)` or `Loom(engine=…)`."

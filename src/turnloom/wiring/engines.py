@@ -5,11 +5,12 @@ from typing import Any
 
 from turnloom.agents.spec import Agent, Answer, Engine, EngineChoice, Line, Script, ToolCall, Usage
 from turnloom.conversation.logic.rosters import Roster
-from turnloom.errors import DefinitionError, Diagnostic
+from turnloom.errors import DefinitionError, Diagnostic, UsageError
 from turnloom.kernel.values import nearest
 from turnloom.wiring.adapters import adapter
 from turnloom.wiring.code import Code, where_named
 from turnloom.wiring.models import ASKING, TAKING, Models, Unanswered
+from turnloom.wiring.plugins import added, plugin
 
 ENGINES = ("scripted", "functions", *ASKING)
 REMEDY = (
@@ -73,14 +74,14 @@ class Engines:
                 _refuse_code(choice)
                 return self._asking(agent, known, kind) if to_run else None
             case other:
-                hint = nearest(other, ENGINES)
-                remedy = f"Did you mean {hint!r}?" if hint else f"There is: {', '.join(ENGINES)}."
-                raise Unanswered(f"Engine {other!r} does not exist.", remedy)
+                _check_added(other)
+                _refuse_code(choice)
+                return self._asking(agent, known, other) if to_run else None
 
     def _asking(self, agent: Agent, known: Roster, kind: str) -> Engine:
         """The engine that asks the model of an agent, of its workflow or of the settings."""
         model = agent.model or known.model or self._models.default
-        if not model:
+        if not model and kind in ASKING:
             lacks = "model" if agent.engine else "engine"
             raise Unanswered(f"Agent {agent.name!r} has no {lacks}.", REMEDY)
         return self._models.engine(model, kind)
@@ -88,7 +89,7 @@ class Engines:
     def _usual(self, agent: Agent, known: Roster) -> str:
         """Which engine answers for an agent that chooses none."""
         script, kind = known.script, self._models.kind
-        if self._models.default:
+        if self._models.default or kind not in ASKING:
             return kind
         is_played = script is None or agent.name in {**script.agents, **script.functions}
         return "scripted" if is_played else kind
@@ -115,6 +116,23 @@ def _played(agent: str, script: Script, modules: Any) -> Engine:
 def _answer(line: Line) -> Answer:
     calls = tuple(ToolCall(call.tool, call.arguments) for call in line.calls)
     return Answer(line.text, Usage(), calls, line.output)
+
+
+def _check_added(kind: str) -> None:
+    """Refuse an engine that no package adds.
+
+    Raises:
+        Unanswered: there is no such engine, or its package is broken.
+    """
+    try:
+        found = plugin("engine", kind)
+    except UsageError as error:
+        raise Unanswered(str(error)) from error
+    if found is None:
+        there_is = (*ENGINES, *added("engine"))
+        hint = nearest(kind, there_is)
+        remedy = f"Did you mean {hint!r}?" if hint else f"There is: {', '.join(there_is)}."
+        raise Unanswered(f"Engine {kind!r} does not exist.", remedy)
 
 
 def _has_code(choice: EngineChoice | None) -> bool:

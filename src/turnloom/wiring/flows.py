@@ -143,7 +143,7 @@ class Flows:
 
     def _common(self, node: StepNode) -> Any:
         """What answers for a step that is given no engine."""
-        given = self._engine or node.step.model or self._models.default
+        given = self._engine or node.step.model or self._models.common()
         if not given:
             raise UsageError(
                 f"Step {node.name!r} has no engine. Give it one: `engine = …` or `model = …` in "

@@ -81,12 +81,19 @@ class Models:
         kind = kind or self.kind
         if (kind, model) not in self._made:
             try:
-                make = getattr(adapter(kind), ASKING[kind])
-                made = LocalEngine(make) if model == LOCAL else make(model, keep_open=True)
+                self._made[kind, model] = _make_engine(kind, model)
             except UsageError as error:
                 raise Unanswered(str(error)) from error
-            self._made.setdefault((kind, model), made)
         return self._made[kind, model]
+
+    def common(self) -> Engine | None:
+        """The engine of agents that choose none and name no model, if the settings have one: a
+        package's engine needs no model.
+
+        Raises:
+            UsageError: it cannot be asked.
+        """
+        return self.answering(self.default) if self.default or self.kind not in ASKING else None
 
     def taking(self, make: Callable[..., Any], kind: str) -> Engine:
         """The engine in which what a function makes takes turns; agents of the classic line bring
@@ -131,4 +138,20 @@ class Models:
     async def aclose(self) -> None:
         """Part from the providers."""
         while self._made:
-            await self._made.popitem()[1].aclose()
+            engine = self._made.popitem()[1]
+            if hasattr(engine, "aclose"):
+                await engine.aclose()
+
+
+def _make_engine(kind: str, model: str) -> Any:
+    """An engine that asks a model.
+
+    Raises:
+        UsageError: there is no such engine or model, or a package is missing or broken.
+    """
+    make = plugin("engine", kind) if kind not in ASKING else None
+    if make is not None:
+        return make(model)
+    check_engine(kind)
+    ours = getattr(adapter(kind), ASKING[kind])
+    return LocalEngine(ours) if model == LOCAL else ours(model, keep_open=True)
