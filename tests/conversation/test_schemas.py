@@ -40,6 +40,7 @@ STATIC = {"type": "static", "value": 1}
 UNSEEN = (
     "Only static variables may leave it out.",
     "has both `system_message` and `prompt_sections`",
+    "has both `engine` and `engines`",
     "Context is one of `provider`, `filter`, `sources`",
     "A source is one of `state`",
     "would have no effect",

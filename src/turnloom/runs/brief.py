@@ -65,6 +65,13 @@ class Contexts(Protocol):
         ...
 
 
+def contexts_of(
+    agent: Contexts, usual: Chosen | Assembly | None
+) -> Sequence[Chosen | Assembly | None]:
+    """What gives each engine its context: its own, or else the usual."""
+    return tuple(each or usual for each in agent.contexts) or (usual,)
+
+
 class Brief(Protocol):
     """What a turn is about.
 

@@ -1,6 +1,6 @@
 """Messages from outside to a run, and workflows as the runtime holds them."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -149,8 +149,9 @@ class FormRuntime(Protocol):
 class Staff:
     """The code behind an agent: its engines, asked one after the other, what gives them context
     (each its own, or the same for all), what is put around turns and calls, and how many tries of
-    a turn are made, of which the one with the best score counts. `named` are engines of which one
-    is chosen for a turn."""
+    a turn are made, of which the one with the best score counts. `most` turns are taken at the same
+    time, in all runs of the process. It reads as `reader`, or else under its name and `labels` in
+    the tenant of the run. `named` are engines of which one is chosen for a turn."""
 
     engines: tuple[Engine, ...]
     context: Chosen | Assembly | None = None
@@ -160,6 +161,7 @@ class Staff:
     score: Callable[..., Any] | None = None
     most: int | None = None
     reader: Reader | None = None
+    labels: Set[str] = frozenset()
     named: Mapping[str, Engine] = field(default_factory=dict[str, Engine])
 
 

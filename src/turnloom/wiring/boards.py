@@ -27,7 +27,7 @@ from turnloom.runtime.spec import Loaded, Staff
 from turnloom.variables.logic.derivation import Triggers
 from turnloom.wiring.collections import comparing, counter_for
 from turnloom.wiring.declared import read_code_hooks, read_guards, read_variables, toolkit_of
-from turnloom.wiring.models import Models
+from turnloom.wiring.models import Models, own_contexts
 
 # What the root of a run says that belongs to a board.
 ROOT = "board:"
@@ -169,11 +169,10 @@ class Boards:
 
     def _staff(self, member: Member) -> Staff:
         given = [self._models.answering(each) for each in member.engines] or self._common(member)
-        own = [getattr(engine, "context_provider", None) for engine in given]
         return Staff(
             tuple(given),
             _chosen(member.context),
-            tuple(None if each is None else Chosen(each) for each in own),
+            own_contexts(given),
             member.components,
             member.samples,
             member.score,

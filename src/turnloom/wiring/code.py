@@ -5,17 +5,20 @@ from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import Any
 
-from turnloom.agents.spec import Callee, Tool
+from turnloom.agents.spec import Callee, Component, ComponentChoice, Tool
+from turnloom.agents.spec.arguments import as_component
 from turnloom.conversation.logic.chats import check_tool, classic
 from turnloom.conversation.logic.rosters import (
+    declared_components,
     declared_hooks,
     declared_message_hooks,
     declared_tools,
 )
 from turnloom.errors import DefinitionError, Diagnostic
 from turnloom.guards.spec import Category, Guards
+from turnloom.kernel.contained import named
 from turnloom.kernel.documents import Folder
-from turnloom.kernel.values import Json, as_array, as_object
+from turnloom.kernel.values import Json, as_array, as_object, said
 from turnloom.wiring.adapters import adapter
 
 # The diagnostic of a code file that is not there.
@@ -73,6 +76,26 @@ class Code:
             if function is not None:
                 found[number] = adapter("functions").detached(function)
         return found
+
+    def components(self) -> dict[str, tuple[Component, ...]]:
+        """What stands around the turns and calls of each agent, as far as it can be made."""
+        found: dict[str, tuple[Component, ...]] = {}
+        for agent, declared in declared_components(self._folder, self._broken).items():
+            made = [self._component(choice, place) for place, choice in declared]
+            found[agent] = tuple(each for each in made if each is not None)
+        return found
+
+    def _component(self, choice: ComponentChoice, place: Place) -> Component | None:
+        function = self.function(choice.file, choice.function, place)
+        if function is None:
+            return None
+        try:
+            return as_component(function())
+        except Exception as error:  # noqa: BLE001 - whatever the function raises is told
+            message = f"Function {choice.function!r} of {choice.file} makes no component: "
+            remedy = "Let it take nothing, and give an object with `around_turn` or `around_call`."
+            self.note(place, "W073", f"{message}{named(error)}: {said(error)}", remedy)
+            return None
 
     def derivations(self) -> dict[str, Callable[..., Any]]:
         """The functions that derive variables, from the workflow's `derivations.py`."""

@@ -34,31 +34,34 @@ class Engines:
 
     def choose(
         self, code: Code, known: Roster, to_run: bool
-    ) -> tuple[dict[str, Engine], list[Diagnostic]]:
-        """The engine of each agent, and what is wrong with those that have none.
+    ) -> tuple[dict[str, tuple[Engine, ...]], list[Diagnostic]]:
+        """The engines of each agent, and what is wrong with those that have none.
 
         Unless the workflow is to run, it is not asked for what a deployment says: who answers for
         agents that choose nobody, and whether a model can be reached.
         """
-        found: dict[str, Engine] = {}
+        found: dict[str, tuple[Engine, ...]] = {}
         problems: list[Diagnostic] = []
         for agent in known.agents.values():
             place = known.places[agent.name]
-            code_place = place if agent.engine else known.played.get(agent.name, place)
-            try:
-                engine = self._engine_of(agent, code.modules, known, to_run)
-            except DefinitionError as error:
-                problems += [where_named(problem, *code_place) for problem in error.diagnostics]
-            except Unanswered as error:
-                problems.append(Diagnostic(*place, "W050", error.message, error.remedy))
-            else:
-                found |= {agent.name: engine} if engine else {}
+            code_place = place if agent.chain else known.played.get(agent.name, place)
+            engines: list[Engine | None] = []
+            for choice in agent.chain or (None,):
+                try:
+                    engines.append(self._engine_of(agent, choice, code.modules, known, to_run))
+                except DefinitionError as error:
+                    problems += [where_named(problem, *code_place) for problem in error.diagnostics]
+                except Unanswered as error:
+                    problems.append(Diagnostic(*place, "W050", error.message, error.remedy))
+            if len(made := [each for each in engines if each]) == max(1, len(agent.chain)):
+                found[agent.name] = tuple(made)
         return found, problems
 
-    def _engine_of(self, agent: Agent, modules: Any, known: Roster, to_run: bool) -> Engine | None:
-        """The engine of an agent; none when it is not asked for, or in a script that cannot be
-        read."""
-        choice = agent.engine
+    def _engine_of(
+        self, agent: Agent, choice: EngineChoice | None, modules: Any, known: Roster, to_run: bool
+    ) -> Engine | None:
+        """The engine that is chosen for an agent; none when it is not asked for, or in a script
+        that cannot be read."""
         if choice is None and self._engine is not None:
             return self._engine
         match choice.type if choice else self._usual(agent, known):
@@ -82,7 +85,7 @@ class Engines:
         """The engine that asks the model of an agent, of its workflow or of the settings."""
         model = agent.model or known.model or self._models.default
         if not model and kind in ASKING:
-            lacks = "model" if agent.engine else "engine"
+            lacks = "model" if agent.chain else "engine"
             raise Unanswered(f"Agent {agent.name!r} has no {lacks}.", REMEDY)
         return self._models.engine(model, kind)
 

@@ -16,7 +16,7 @@ from turnloom.flow.logic.flows import Flow, gathering
 from turnloom.flow.logic.outputs import ModelOutput
 from turnloom.flow.logic.plans import assembly_of, plan_diff, steps_of
 from turnloom.flow.spec.nodes import FlowPlan, StepNode
-from turnloom.flow.spec.steps import AgentStep
+from turnloom.flow.spec.steps import AgentStep, agent_of
 from turnloom.kernel.values import preview
 from turnloom.log.events import RunStarted
 from turnloom.runtime.service.flow import FlowRuntime
@@ -25,7 +25,7 @@ from turnloom.variables.logic.derivation import Triggers
 from turnloom.wiring.adapters import adapter
 from turnloom.wiring.collections import comparing, counter_for
 from turnloom.wiring.declared import read_code_hooks, read_guards, read_variables, toolkit_of
-from turnloom.wiring.models import Models
+from turnloom.wiring.models import Models, own_contexts
 
 # What the root of a run says that belongs to a flow: the file in which it is built.
 ROOT = "flow:"
@@ -136,10 +136,25 @@ class Flows:
 
     def _staff(self, node: StepNode) -> Staff:
         step: AgentStep[Any] = node.step
-        given = step.engine or next(iter(step.engines.values()), None) or self._common(node)
-        context = assembly_of(node) if node.context else None
-        named = {name: self._models.answering(each) for name, each in step.engines.items()}
-        return Staff((self._models.answering(given),), context, named=named)
+        declared = agent_of(step)
+        given = declared.engines or (self._engine_of(node),)
+        engines = tuple(self._models.answering(each) for each in given)
+        return Staff(
+            engines,
+            assembly_of(node) if node.context else None,
+            own_contexts(engines),
+            declared.components,
+            declared.samples,
+            declared.score,
+            declared.max_concurrency,
+            labels=declared.labels,
+            named={name: self._models.answering(each) for name, each in step.engines.items()},
+        )
+
+    def _engine_of(self, node: StepNode) -> Any:
+        """What answers for a step that names no engines one after the other."""
+        step: AgentStep[Any] = node.step
+        return step.engine or next(iter(step.engines.values()), None) or self._common(node)
 
     def _common(self, node: StepNode) -> Any:
         """What answers for a step that is given no engine."""

@@ -1,15 +1,13 @@
 """Workflow folders as definitions of runs."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path as FilePath
 from typing import Any
 
 from anyio import to_thread
 
 from turnloom.agents.spec import SELECTOR, Engine, ToolServer
-from turnloom.assembly.spec import Chosen
-from turnloom.assembly.spec.assemblies import Assembly
 from turnloom.assembly.spec.means import no_search
 from turnloom.board.spec import TypeRegistry
 from turnloom.conversation.logic import leniency
@@ -29,7 +27,7 @@ from turnloom.wiring.code import NO_CODE_FILE, Code
 from turnloom.wiring.collections import Collections, comparing, counter_for
 from turnloom.wiring.contexts import Contexts
 from turnloom.wiring.engines import Engines, scripted
-from turnloom.wiring.models import Models
+from turnloom.wiring.models import Models, own_contexts
 from turnloom.wiring.servers import Connect
 from turnloom.wiring.servers import connect as reach
 from turnloom.wiring.sources import Registered
@@ -142,6 +140,7 @@ class Folders:
         code = Code(adapter("files").Modules(folder.root), folder, broken)
         engines, unasked = self._engines.choose(code, roster(folder, broken), to_run)
         tools, hooks, message_hooks = code.tools(), code.hooks(), code.message_hooks()
+        components = code.components()
         functions = {} if set_aside else code.derivations()
         guards = code.guards(declared_guards(folder, broken))
         registered = Registered(self._collections, to_run)
@@ -157,7 +156,15 @@ class Folders:
             return None, problems
         setup, script = conversation.orchestrator, conversation.script
         staff = {
-            agent: _staff(engines.get(agent), chosen.get(agent)) for agent in conversation.agents
+            name: Staff(
+                engines.get(name, ()),
+                chosen.get(name),
+                own_contexts(engines.get(name, ())),
+                components.get(name, ()),
+                most=agent.max_concurrency,
+                labels=frozenset(agent.labels),
+            )
+            for name, agent in conversation.agents.items()
         }
         loaded = Loaded(
             Conversing(conversation),
@@ -191,12 +198,14 @@ class Folders:
         )
         return loaded, problems
 
-    def _selector(self, conversation: Conversation, engines: Mapping[str, Engine]) -> Engine | None:
+    def _selector(
+        self, conversation: Conversation, engines: Mapping[str, Sequence[Engine]]
+    ) -> Engine | None:
         """Who picks speakers: the script if it has lines for that, else whoever starts."""
         if SELECTOR in conversation.script.agents:
             return scripted(conversation.script)
         first = conversation.orchestrator.initial_agent or next(iter(conversation.agents))
-        return self._engines.common or engines.get(first)
+        return self._engines.common or next(iter(engines.get(first, ())), None)
 
     def _servers(self, conversation: Conversation, root: str) -> dict[str, ToolServer]:
         """The servers of tools of a workflow; the runs of an app share them."""
@@ -212,11 +221,6 @@ class Folders:
         """Part from the servers of tools."""
         while self._connected:
             await self._connected.popitem()[1].aclose()
-
-
-def _staff(engine: Engine | None, context: Chosen | Assembly | None) -> Staff:
-    """Who answers, unless that was not asked, and what gives context."""
-    return Staff((engine,) if engine else (), context)
 
 
 def _outcome(loaded: Loaded) -> str:

@@ -1,11 +1,12 @@
 """Engines that ask models, by the names of the models."""
 
 import inspect
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from turnloom.agents.spec import Engine
+from turnloom.assembly.spec import Chosen
 from turnloom.errors import UsageError
 from turnloom.kernel.values import nearest
 from turnloom.runtime.spec import Staff
@@ -31,6 +32,12 @@ TAKING = {
     "autogen": "ConversableAgentEngine",
     "dspy": "DSPyProgramEngine",
 }
+
+
+def own_contexts(engines: Sequence[Engine]) -> tuple[Chosen | None, ...]:
+    """What gives each engine its context, where an engine has a `context_provider` of its own."""
+    own = [getattr(engine, "context_provider", None) for engine in engines]
+    return tuple(None if each is None else Chosen(each) for each in own)
 
 
 class Unanswered(Exception):

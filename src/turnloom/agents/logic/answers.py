@@ -61,6 +61,23 @@ def interpret(
     return answered, OutputRefused(turn, agent, output.name, problem)
 
 
+def interpret_draft(task: Task, answer: Answer) -> Sequence[Fact]:
+    """The fact that an engine answered that does not have the last word: it is told to the next
+    one, and the agent says nothing of it.
+
+    Raises:
+        EngineError: it is no answer.
+    """
+    _check_plainly(task, answer)
+    if answer.output is not None and not is_json(answer.output):
+        raise EngineError(
+            f"The engine of {task.agent!r} gave {preview(answer.output)} as its output, "
+            "which is no JSON."
+        )
+    data = "" if answer.output is None else as_data(answer.output)
+    return (answered_by(task, answer, answer.calls, answer.text or data),)
+
+
 def answered_by(
     task: Task, answer: Answer, calls: tuple[ToolCall, ...] = (), raw: str = ""
 ) -> ModelAnswered:

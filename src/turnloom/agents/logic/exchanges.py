@@ -47,7 +47,8 @@ def passed_on(said: Sequence[Fact]) -> Exchange:
     """What the next engine of a turn is told of what the one before it said and made."""
     words = [fact.text for fact in said if isinstance(fact, AgentText)]
     made = [as_data(fact.output) for fact in said if isinstance(fact, AgentOutput)]
-    return Exchange("\n".join((*words, *made)))
+    drafts = [fact.raw for fact in said if isinstance(fact, ModelAnswered) and fact.raw]
+    return Exchange("\n".join((*words, *made) or drafts))
 
 
 def _result(outcome: Outcome) -> ToolResult:

@@ -33,9 +33,22 @@ class EngineChoice(Declared):
     function: str | None = None
 
 
+class ComponentChoice(Declared):
+    """Where the function stands that makes a component."""
+
+    file: str
+    function: str
+
+
 def _by_name(choice: Json) -> Json:
     """An engine that is given by its name alone."""
     return {"type": choice} if isinstance(choice, str) else choice
+
+
+EngineChoices = tuple[
+    Annotated[EngineChoice, BeforeValidator(_by_name, json_schema_input_type=EngineChoice | str)],
+    ...,
+]
 
 
 class Agent(Declared):
@@ -45,6 +58,7 @@ class Agent(Declared):
     system_message: str | None = None
     prompt_sections: tuple[PromptSection, ...] = Field(default=(), strict=False)
     engine: Annotated[EngineChoice, BeforeValidator(_by_name)] | None = None
+    engines: EngineChoices = Field(default=(), min_length=2, strict=False)
     model: str | None = Field(default=None, min_length=1)
     tools: tuple[str, ...] = Field(default=(), strict=False)
     max_tool_rounds: int = Field(default=8, ge=1)
@@ -53,6 +67,9 @@ class Agent(Declared):
     structured_outputs_required: bool = True
     max_consecutive_auto_reply: int | None = Field(default=None, ge=1)
     context: ContextChoices = ()
+    components: tuple[ComponentChoice, ...] = Field(default=(), strict=False)
+    labels: tuple[Annotated[str, Field(min_length=1)], ...] = Field(default=(), strict=False)
+    max_concurrency: int | None = Field(default=None, ge=1)
 
     @model_validator(mode="after")
     def _has_one_form_of_instructions(self) -> "Agent":
@@ -61,6 +78,17 @@ class Agent(Declared):
                 f"Agent {self.name!r} has both `system_message` and `prompt_sections`. Keep one."
             )
         return self
+
+    @model_validator(mode="after")
+    def _says_once_who_answers(self) -> "Agent":
+        if self.engine is not None and self.engines:
+            raise ValueError(f"Agent {self.name!r} has both `engine` and `engines`. Keep one.")
+        return self
+
+    @property
+    def chain(self) -> tuple[EngineChoice, ...]:
+        """The engines that are chosen for the agent, one after the other."""
+        return (self.engine,) if self.engine is not None else self.engines
 
     @property
     def instructions(self) -> str:

@@ -9,6 +9,7 @@ from turnloom.agents.spec import (
     USER,
     WORKFLOW,
     Agent,
+    ComponentChoice,
     ContextChoice,
     Script,
     Tool,
@@ -18,7 +19,20 @@ from turnloom.conversation.logic.tooling import check_message_hooks, read_lifecy
 from turnloom.conversation.spec import Orchestrator
 from turnloom.kernel.documents import Document, Folder, Path
 from turnloom.kernel.models import Entry, Report
+from turnloom.kernel.values import as_object
 from turnloom.lifecycle.spec import LifecycleTool, MessageHook
+
+# What agents of boards or flows can have and those of conversations cannot: why, and what to do.
+ELSEWHERE = {
+    "best_of": (
+        "`best_of` is not for conversations: everybody in one would hear each try.",
+        "Use a flow or a board, or let `engines` answer one after the other.",
+    ),
+    "inherit": (
+        "`inherit` is not for conversations: what is said in one is heard by everybody in it.",
+        "Publish what only some may see on a board.",
+    ),
+}
 
 
 class Roster(NamedTuple):
@@ -71,6 +85,21 @@ def declared_message_hooks(
     return [(_where((document, path)), hook) for path, hook in check_message_hooks(scope)]
 
 
+def declared_components(
+    folder: Folder, broken: frozenset[str]
+) -> dict[str, list[tuple[tuple[str, int], ComponentChoice]]]:
+    """The components of the valid agents of a folder, and where each stands."""
+    scope = Scope(Report(folder.name), folder, broken)
+    found: dict[str, list[tuple[tuple[str, int], ComponentChoice]]] = {}
+    for name, agent in read_agents(scope).items():
+        document, path = scope.places[name]
+        places = [
+            _where((document, (*path, "components", n))) for n in range(len(agent.components))
+        ]
+        found[name] = [*zip(places, agent.components, strict=True)]
+    return found
+
+
 class PlacedChoice(NamedTuple):
     """A choice of context, and where it stands."""
 
@@ -110,11 +139,11 @@ def read_agents(scope: Scope) -> dict[str, Agent]:
         scope.agent_names.add(name)
         scope.places[name] = (document, found.path)
         _check_name(scope, document, found, name)
-        agent = scope.report.model(document, found, Agent)
+        agent = scope.report.model(document, _within_the_form(scope, document, found), Agent)
         if agent is not None:
             agents[name] = agent
             _check_sections(scope, document, found.path, agent)
-    scope.code_answers = any(each.engine and each.engine.function for each in agents.values())
+    scope.code_answers = any(each.function for agent in agents.values() for each in agent.chain)
     complete = declared.complete and "agents" not in scope.broken
     scope.agents_known = complete and bool(declared.entries)
     if complete and not declared.entries:
@@ -122,6 +151,17 @@ def read_agents(scope: Scope) -> dict[str, Agent]:
             document, entry.path, "W011", "The workflow has no agents.", "Declare at least one."
         )
     return agents
+
+
+def _within_the_form(scope: Scope, document: Document, found: Entry) -> Entry:
+    """An agent without what agents of a conversation cannot have, which is refused."""
+    value = as_object(found.value)
+    for key in (value or {}).keys() & ELSEWHERE.keys():
+        message, remedy = ELSEWHERE[key]
+        scope.report.add(document, (*found.path, key), "W074", message, remedy)
+    if value is None:
+        return found
+    return Entry(found.path, {key: said for key, said in value.items() if key not in ELSEWHERE})
 
 
 def _check_name(scope: Scope, document: Document, found: Entry, name: str) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from turnloom.errors import Diagnostic
 from turnloom.flow.logic.checks.approvals import check_approvals
-from turnloom.flow.logic.checks.calls import check_calls, check_nesting
+from turnloom.flow.logic.checks.calls import check_calls, check_nesting, check_repeats
 from turnloom.flow.logic.checks.contexts import check_context
 from turnloom.flow.logic.checks.effects import check_effects
 from turnloom.flow.logic.checks.models import as_model, check_model
@@ -38,6 +38,7 @@ def _check_paths(declared: Declared) -> Iterator[Diagnostic]:
     """What is wrong with the paths of the flow, whose nesting comes to an end."""
     paths = placed_lines(declared.main, declared.failure)
     model = as_model(declared.state)
+    yield from check_repeats(paths)
     yield from check_names(paths)
     yield from check_shapes(paths, model)
     yield from check_reach(paths, model)

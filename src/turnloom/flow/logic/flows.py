@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from turnloom.errors import DefinitionError, Diagnostic
 from turnloom.flow.logic.checking import check
 from turnloom.flow.logic.drawing import draw
-from turnloom.flow.logic.plans import make_plan, placed_lines
+from turnloom.flow.logic.plans import close, make_plan, placed_lines
 from turnloom.flow.spec.builder import Path, Settings, as_line, calling, make_step
 from turnloom.flow.spec.declared import Declared, Misplaced
 from turnloom.flow.spec.nodes import FlowPlan, Line, Node, Site
@@ -112,7 +112,13 @@ class Flow(Path, Generic[S]):
             paths = placed_lines(self._line, self._failure)
             version, timeout = self.version, self.timeout
             self._plan = make_plan(self.name, version, self.state, paths, timeout, beside)
+            close(paths, self._line)
         return self._plan
+
+    def as_part(self) -> Line:
+        """The flow as a path of another, which its check refuses."""
+        line = self._line
+        return Line(line.nodes, calling(), line.end, flow=self.name)
 
     def to_mermaid(self) -> str:
         """The flow as a flowchart in the language of Mermaid: every way that a run can go.

@@ -32,7 +32,7 @@ from turnloom.flow.spec.nodes import (
     Placed,
     StepNode,
 )
-from turnloom.flow.spec.steps import AgentStep, Retry
+from turnloom.flow.spec.steps import AgentStep, Retry, agent_of, build
 from turnloom.kernel.digests import digest
 from turnloom.kernel.values import Json
 
@@ -142,6 +142,15 @@ def make_plan(
     )
 
 
+def close(paths: Mapping[str, Placed], main: Line) -> None:
+    """Let nothing change any more what a plan says, but for what goes on behind its main path."""
+    for placed in paths.values():
+        placed.line.is_built = placed.line is not main
+    for step in (cast(Any, node.step) for node in steps_of(paths)):
+        if isinstance(step, AgentStep):
+            build(cast(AgentStep[Any], step))
+
+
 def _line_data(line: Line) -> Json:
     nodes: list[Json] = [_node_data(node) for node in line.nodes]
     return [*nodes, "complete"] if line.ends else nodes
@@ -196,6 +205,7 @@ def _agent_data(step: Any) -> dict[str, Json]:
         else None,
         "tools": [as_data(each, _WRITTEN) for each in step.tools],
         "thread": step.thread,
+        **data_of(agent_of(cast(AgentStep[Any], step)), _WRITTEN, "max_concurrency"),
     }
 
 

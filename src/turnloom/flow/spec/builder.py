@@ -6,6 +6,7 @@ from inspect import currentframe
 from typing import Any, Self, TypedDict, Unpack, cast
 
 from turnloom.assembly.spec.formats import Budget, ContextFormat
+from turnloom.errors import UsageError
 from turnloom.flow.spec.nodes import (
     APPROVE,
     REJECT,
@@ -160,23 +161,46 @@ class Path:
 
     def on_failure(self, path: Any) -> Self:
         """What a failure in a path of a fork leads to; the path is then joined as recovered."""
+        self._change("on_failure")
+        if self._line.handler is not None:
+            self._line.again.append(("on_failure", calling()))
         self._line.handler = as_line(path)
         return self
 
     def complete(self) -> Self:
         """End the flow after this path."""
+        self._change("complete")
+        if self._line.end is not None:
+            self._line.again.append(("complete", calling()))
         self._line.end = len(self._line.nodes)
         return self
 
+    def as_part(self) -> Line:
+        """What the path is as a part of a flow."""
+        return self._line
+
     def _add(self, step: Any) -> None:
         if isinstance(step, Complete):
-            self._line.end = len(self._line.nodes)
+            self.complete()
         else:
             self._line.nodes.append(make_step(step, calling(), {}))
 
     def _put(self, call: str, node: Node) -> Self:
+        self._change(call)
         self._line.nodes.append(node)
         return self
+
+    def _change(self, call: str) -> None:
+        """Refuse to change what runs may be pinned to.
+
+        Raises:
+            UsageError: the path belongs to a flow that was built.
+        """
+        if self._line.is_built:
+            raise UsageError(
+                f"Path.{call}(): the path belongs to a flow that is built. Build another path, or "
+                "say this before the flow's `finally_`."
+            )
 
     def _named(self, kind: str, given: str | None) -> str:
         """What a node is called that may have been given a name."""
@@ -208,7 +232,7 @@ def escalate_to(
 def as_line(path: Any) -> Line:
     """What was given as a path: a step, several in a list, or a path that was built."""
     if isinstance(path, Path):
-        return path.line
+        return path.as_part()
     if isinstance(path, Line):
         return path
     return Path(*(cast(Sequence[Any], path) if isinstance(path, list | tuple) else (path,))).line

@@ -22,12 +22,17 @@ class Site(NamedTuple):
 @dataclass(slots=True)
 class Line:
     """Nodes one after the other; `end` is after how many of them the flow is over, if it is then,
-    and `handler` what a failure in them leads to, for a path of a fork."""
+    and `handler` what a failure in them leads to, for a path of a fork. `again` are calls that said
+    what was said before, and `flow` is the name of a flow that was given as a path. What
+    `is_built` belongs to the plan of a flow."""
 
     nodes: list["Node"] = field(default_factory=list["Node"])
     site: Site = Site("", 0)
     end: int | None = None
     handler: "Line | None" = None
+    again: list[tuple[str, Site]] = field(default_factory=list[tuple[str, Site]])
+    flow: str | None = None
+    is_built: bool = False
 
     @property
     def ends(self) -> bool:

@@ -1,15 +1,26 @@
 """Steps: what a flow does with its state, and what each is told beside it."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Mapping, Sequence, Set
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from inspect import isfunction, signature
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from pydantic import BaseModel
 
-from turnloom.agents.spec import USER, Engine
+from turnloom.agents.spec import USER, Component, Engine, Task
+from turnloom.agents.spec.arguments import (
+    as_answerer,
+    as_component,
+    as_count,
+    as_function,
+    as_names,
+    need,
+    refuse_repeats,
+)
 from turnloom.assembly.logic.assembled import AssembledContext
 from turnloom.assembly.spec import Message
+from turnloom.errors import UsageError
 from turnloom.flow.spec.progress import Decided, StepFailure
 from turnloom.flow.spec.states import Update
 from turnloom.variables.spec import Context
@@ -102,12 +113,31 @@ class StepContext(Context):
         return self._about.approvals
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepAgent:
+    """What calls say of the agent of a step: the engines that answer one after the other, what is
+    put around its turns and calls, as whom it reads, how often it tries and how the tries are
+    scored, and how many of its turns are taken at the same time."""
+
+    engines: tuple[Callable[[Task], Any] | str, ...] = ()
+    components: tuple[Component, ...] = ()
+    labels: Set[str] = frozenset()
+    samples: int = 1
+    score: Callable[[Any], Any] | None = None
+    max_concurrency: int | None = None
+
+
 class AgentStep(Generic[S]):
     """A step that an agent takes: a turn with assembled context, and what its answer changes.
 
     `engine` answers, or else the app's; of several `engines` by name, a selection picks one. With
     `thread`, the agent remembers what was said in steps of the same thread. `on_text` hears the
     answer while it is made. A subclass says at least `user_prompt` and `apply`.
+
+    Its calls say more of the agent, as those of an agent on a board do. Each is checked at once.
+
+    Raises:
+        UsageError: from each call that cannot mean anything, or says again what was said.
     """
 
     output_type: ClassVar[type[BaseModel] | None] = None
@@ -118,6 +148,8 @@ class AgentStep(Generic[S]):
     max_tool_rounds: int = 8
     thread: str | None = None
     on_text: Callable[[str], None] | None = None
+    _agent: StepAgent = StepAgent()
+    _is_built: bool = False
 
     def __init_subclass__(cls) -> None:
         engine = vars(cls).get("engine")
@@ -141,6 +173,77 @@ class AgentStep(Generic[S]):
     def apply(self, state: S, answer: Any, context: AssembledContext) -> Any:
         """What the answer changes: a text, or a value of `output_type`."""
         raise NotImplementedError
+
+    def with_engines(self, *engines: Callable[[Task], Any] | str) -> Self:
+        """Let engines, models by their names, or functions answer, one after the other: each is
+        told what those before it said, and the last one answers for the agent."""
+        with self._call("with_engines"):
+            need(engines, "an engine")
+            made = [as_answerer(each) for each in engines]
+            self._say(engines=(*self._agent.engines, *made))
+        return self
+
+    def with_components(self, *components: Component) -> Self:
+        """Put components around the agent's turns and calls, the first one outermost."""
+        with self._call("with_components"):
+            need(components, "a component")
+            found = (*self._agent.components, *map(as_component, components))
+            refuse_repeats([id(each) for each in found], "A component is there twice.")
+            self._say(components=found)
+        return self
+
+    def labels(self, *labels: str) -> Self:
+        """Let the agent see what is for those who have these labels."""
+        with self._call("labels"):
+            need(labels, "a label")
+            self._say(labels=self._agent.labels | as_names(labels, "the labels"))
+        return self
+
+    def best_of(self, n: int, score: Callable[[Any], Any]) -> Self:
+        """Let the agent try `n` times; the try whose `Answer` has the highest score counts."""
+        with self._call("best_of"):
+            _refuse_again(self._agent.score)
+            self._say(samples=as_count(n, "`n`", least=2), score=as_function(score, "`score`"))
+        return self
+
+    def max_concurrency(self, k: int) -> Self:
+        """Let the agent take at most `k` turns at the same time, in all runs of this program."""
+        with self._call("max_concurrency"):
+            _refuse_again(self._agent.max_concurrency)
+            self._say(max_concurrency=as_count(k, "`k`"))
+        return self
+
+    @contextmanager
+    def _call(self, method: str) -> Generator[None]:
+        """Say of what is refused where it was said."""
+        try:
+            if self._is_built:
+                raise UsageError(
+                    "The step belongs to a flow that is built. Say this before the flow's "
+                    "`finally_`."
+                )
+            yield
+        except UsageError as error:
+            raise UsageError(f"{type(self).__name__}().{method}(): {error}") from error
+
+    def _say(self, **said: Any) -> None:
+        # A frozen dataclass may be a step as well.
+        object.__setattr__(self, "_agent", replace(self._agent, **said))
+
+
+def agent_of(step: AgentStep[Any]) -> StepAgent:
+    """What calls say of the agent of a step."""
+    return step._agent  # pyright: ignore[reportPrivateUsage]
+
+
+def build(step: AgentStep[Any]) -> None:
+    """Let calls change a step no more: it belongs to the plan of a flow."""
+    object.__setattr__(step, "_is_built", True)
+
+
+def _refuse_again(said: object) -> None:
+    if said is not None:
+        raise UsageError("A call before has said this already. Keep one of the two.")
 
 
 def function_of(step: Any) -> Callable[..., Any]:

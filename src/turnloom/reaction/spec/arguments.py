@@ -6,16 +6,14 @@ Each function gives an argument as it is kept, and raises a UsageError when it c
 from collections.abc import Callable, Iterable, Mapping, Set
 from typing import Any, TypeVar, cast
 
-from turnloom.agents.spec import USER, CallComponent, Component, TurnComponent
+from turnloom.agents.spec import USER
+from turnloom.agents.spec.arguments import as_function, as_made, as_name, as_names, wrong
 from turnloom.assembly.spec.providers import Chosen, ContextProvider
 from turnloom.board.spec import TagFilter, Visibility
-from turnloom.board.spec.values import is_name
 from turnloom.board.spec.visibility import is_visibility
 from turnloom.errors import UsageError
-from turnloom.kernel.values import is_text, preview
 from turnloom.reaction.spec.subscriptions import Join, Predicate, is_count, is_seconds
 
-F = TypeVar("F", bound=Callable[..., Any])
 K = TypeVar("K")
 
 
@@ -24,28 +22,6 @@ def as_agent(name: object) -> str:
     if as_name(name, "The name of an agent") == USER or "#" in str(name):
         raise UsageError(f"No agent can be called {name!r}. Leave out '#', and take no {USER!r}.")
     return str(name)
-
-
-def as_text(value: object, what: str) -> str:
-    """A text that says something."""
-    if not is_text(value) or not str(value).strip():
-        raise _wrong(what, value, "Give a text that is not empty.")
-    return str(value)
-
-
-def as_name(value: object, what: str) -> str:
-    """A text that can name something."""
-    if not is_name(value):
-        raise _wrong(what, value, "Give a name: a text that is not empty.")
-    return str(value)
-
-
-def as_names(values: object, what: str) -> frozenset[str]:
-    """A set of names; one text is not taken for a set of letters."""
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        raise _wrong(what, values, "Give a set, as in {'name'}.")
-    each = f"One of {what}"
-    return frozenset(as_name(value, each) for value in cast(Iterable[object], values))
 
 
 def as_producers(agents: str | Set[str] | None) -> frozenset[str] | None:
@@ -58,17 +34,10 @@ def as_producers(agents: str | Set[str] | None) -> frozenset[str] | None:
     return found
 
 
-def as_count(value: object, what: str, least: int = 1) -> int:
-    """A whole number from `least` on."""
-    if not is_count(value) or cast(int, value) < least:
-        raise _wrong(what, value, f"Give a whole number from {least} on.")
-    return cast(int, value)
-
-
 def as_priority(value: object, *, spans: bool) -> int:
     """A whole number; the highest comes first of what waits in one run."""
     if not isinstance(value, int) or isinstance(value, bool):
-        raise _wrong("`priority`", value, "Give a whole number; the highest comes first.")
+        raise wrong("`priority`", value, "Give a whole number; the highest comes first.")
     if value and spans:
         raise UsageError(
             "`priority` puts what waits in one run in order, and what a `join` or `batch` collects "
@@ -77,42 +46,17 @@ def as_priority(value: object, *, spans: bool) -> int:
     return value
 
 
-def as_function(value: F, what: str) -> F:
-    """Something that can be called."""
-    if not callable(value):
-        raise _wrong(what, value, "Give a function.")
-    return value
-
-
-def as_answerer(value: Any) -> Any:
-    """An engine that was made, a function, or the name of a model with its provider."""
-    if not isinstance(value, str):
-        return as_made(value, "An engine")
-    if ":" not in value:
-        remedy = "Give an engine, a function, or a model with its provider, as 'openai:gpt-5'."
-        raise _wrong("An engine", value, remedy)
-    return value
-
-
-def as_made(value: F, what: str) -> F:
-    """Something that can be called; not a class, which only makes such things."""
-    if isinstance(value, type):
-        name = value.__name__
-        raise UsageError(f"{what} is the class {name!r}. Make one of it, as in {name}().")
-    return as_function(value, what)
-
-
 def as_kind(value: K | None, kind: type[K], what: str) -> K | None:
     """A value of one kind, or none."""
     if value is not None and not isinstance(value, kind):
-        raise _wrong(what, value, f"Give a {kind.__name__}.")
+        raise wrong(what, value, f"Give a {kind.__name__}.")
     return value
 
 
 def as_flag(value: object, what: str) -> bool:
     """Yes or no."""
     if not isinstance(value, bool):
-        raise _wrong(what, value, "Give True or False.")
+        raise wrong(what, value, "Give True or False.")
     return value
 
 
@@ -123,7 +67,7 @@ def as_predicates(where: Predicate | Iterable[Predicate] | None) -> tuple[Predic
     if callable(where):
         return (where,)
     if isinstance(where, str) or not isinstance(cast(object, where), Iterable):
-        raise _wrong("`where`", where, "Give a function of the value, or several.")
+        raise wrong("`where`", where, "Give a function of the value, or several.")
     return tuple(as_function(each, "One of `where`") for each in where)
 
 
@@ -133,7 +77,7 @@ def as_tags(tags: Set[str] | TagFilter | None) -> TagFilter | None:
         return None
     asked = tags if isinstance(tags, TagFilter) else TagFilter(include=as_names(tags, "`tags`"))
     if _finds_nothing(asked):
-        raise _wrong("`tags`", tags, "No artifact can be tagged so; ask for tags that can be.")
+        raise wrong("`tags`", tags, "No artifact can be tagged so; ask for tags that can be.")
     return asked
 
 
@@ -150,7 +94,7 @@ def as_join(join: Join | None, inputs: int) -> Join | None:
 def as_visibility(value: Visibility) -> Visibility:
     """Who may see something."""
     if not is_visibility(value):
-        raise _wrong("`visibility`", value, "Give a Public, Private, Labelled, Tenant or After.")
+        raise wrong("`visibility`", value, "Give a Public, Private, Labelled, Tenant or After.")
     return value
 
 
@@ -167,7 +111,7 @@ def as_fan_out(value: object) -> tuple[int, int | None]:
             return low, None
         case _:
             remedy = "Give how many (3), or at least and at most how many: (1, 3) or (1, None)."
-            raise _wrong("`fan_out`", value, remedy)
+            raise wrong("`fan_out`", value, remedy)
 
 
 def as_chosen(
@@ -180,7 +124,7 @@ def as_chosen(
     if fallback is not None:
         as_made(fallback, "`fallback`")
     if not is_seconds(timeout):
-        raise _wrong("`timeout`", timeout, "Give seconds, above 0.")
+        raise wrong("`timeout`", timeout, "Give seconds, above 0.")
     told = dict(as_kind(config, Mapping, "`config`") or {})
     as_names(told, "`config`")
     return Chosen(as_made(provider, "The provider"), fallback, timeout, told)
@@ -190,25 +134,8 @@ def tool_name(function: Callable[..., Any]) -> str:
     """What a tool is called: as its function."""
     name = getattr(as_function(function, "A tool"), "__name__", "")
     if not name.isidentifier():
-        raise _wrong("A tool", function, "Write it with `def`: tools are called by their names.")
+        raise wrong("A tool", function, "Write it with `def`: tools are called by their names.")
     return name
-
-
-def as_component(component: Component) -> Component:
-    """Something that wraps turns or calls."""
-    if hasattr(component, "observe"):
-        remedy = "Components see only their turn: give what observes to `Loom(observers=[…])`."
-        raise _wrong("A component", component, remedy)
-    if isinstance(component, type) or not isinstance(
-        cast(object, component), TurnComponent | CallComponent
-    ):
-        remedy = "Give an object with `around_turn` or `around_call`."
-        raise _wrong("A component", component, remedy)
-    return component
-
-
-def _wrong(what: str, value: object, remedy: str) -> UsageError:
-    return UsageError(f"{what} is {preview(value)}. {remedy}")
 
 
 def _finds_nothing(tags: TagFilter) -> bool:

@@ -8,6 +8,17 @@ from typing import Any, Self
 from pydantic import BaseModel
 
 from turnloom.agents.spec import Agent, Component
+from turnloom.agents.spec.arguments import (
+    as_answerer,
+    as_component,
+    as_count,
+    as_function,
+    as_name,
+    as_names,
+    as_text,
+    need,
+    refuse_repeats,
+)
 from turnloom.assembly.logic.checking import as_sources
 from turnloom.assembly.spec.assemblies import Assembly
 from turnloom.assembly.spec.formats import PLAIN, Budget, ContextFormat
@@ -18,22 +29,15 @@ from turnloom.errors import UnknownType, UsageError
 from turnloom.kernel.values import preview
 from turnloom.reaction.spec.arguments import (
     as_agent,
-    as_answerer,
     as_chosen,
-    as_component,
-    as_count,
     as_fan_out,
     as_flag,
-    as_function,
     as_join,
     as_kind,
-    as_name,
-    as_names,
     as_predicates,
     as_priority,
     as_producers,
     as_tags,
-    as_text,
     as_visibility,
     tool_name,
 )
@@ -135,7 +139,7 @@ class AgentBuilder:
                 inherit=as_flag(inherit, "`inherit`"),
             )
             products = (*self._member.products, *(replace(each, type=name) for name in names))
-            _refuse_repeats([each.type for each in products], "It publishes {} twice.")
+            refuse_repeats([each.type for each in products], "It publishes {} twice.")
             self._member = replace(self._member, products=products)
         return self
 
@@ -143,7 +147,7 @@ class AgentBuilder:
         """Let engines, models by their names, or functions answer for the agent, one after the
         other."""
         with self._call("with_engines"):
-            _need(engines, "an engine")
+            need(engines, "an engine")
             made = [as_answerer(each) for each in engines]
             self._member = replace(self._member, engines=(*self._member.engines, *made))
         return self
@@ -151,9 +155,9 @@ class AgentBuilder:
     def with_tools(self, *functions: Callable[..., Any]) -> Self:
         """Let the agent call functions, under their names."""
         with self._call("with_tools"):
-            _need(functions, "a function")
+            need(functions, "a function")
             tools = (*self._member.tools, *functions)
-            _refuse_repeats([tool_name(each) for each in tools], "Two tools are called {}.")
+            refuse_repeats([tool_name(each) for each in tools], "Two tools are called {}.")
             self._member = replace(self._member, tools=tools)
         return self
 
@@ -203,7 +207,7 @@ class AgentBuilder:
         of each by the simple name of its type, if there are several.
         """
         with self._call("with_sources") as call:
-            _need(sources, "a source")
+            need(sources, "a source")
             context = Assembly(
                 as_sources(sources),
                 as_kind(budget, Budget, "`budget`"),
@@ -215,16 +219,16 @@ class AgentBuilder:
     def with_components(self, *components: Component) -> Self:
         """Put components around the agent's turns and calls, the first one outermost."""
         with self._call("with_components"):
-            _need(components, "a component")
+            need(components, "a component")
             found = (*self._member.components, *map(as_component, components))
-            _refuse_repeats([id(each) for each in found], "A component is there twice.")
+            refuse_repeats([id(each) for each in found], "A component is there twice.")
             self._member = replace(self._member, components=found)
         return self
 
     def labels(self, *labels: str) -> Self:
         """Let the agent see what is for those who have these labels."""
         with self._call("labels"):
-            _need(labels, "a label")
+            need(labels, "a label")
             self._member = replace(
                 self._member, labels=self._member.labels | as_names(labels, "the labels")
             )
@@ -279,7 +283,7 @@ class AgentBuilder:
 
     def _names(self, types: tuple[ArtifactType, ...]) -> tuple[str, ...]:
         """The full names of types; a model is known to the app from now on."""
-        _need(types, "a type")
+        need(types, "a type")
         return tuple(self._name(each) for each in types)
 
     def _name(self, given: Any) -> str:
@@ -291,14 +295,3 @@ class AgentBuilder:
             f"{preview(given)} is no type of artifacts. "
             "Give classes marked with `@artifact_type`, or their names."
         )
-
-
-def _need(given: tuple[object, ...], what: str) -> None:
-    if not given:
-        raise UsageError(f"It names nothing. Give it {what} at least.")
-
-
-def _refuse_repeats(keys: list[Any], problem: str) -> None:
-    for key in keys:
-        if keys.count(key) > 1:
-            raise UsageError(f"{problem.format(repr(key))} Drop one of them.")

@@ -6,11 +6,12 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from turnloom.agents.events import AgentOutput, AgentText
+from turnloom.agents.events import AgentOutput, AgentText, ModelAnswered
 from turnloom.agents.logic.exchanges import passed_on
 from turnloom.agents.spec import (
     UNPREPARED,
     Answer,
+    Component,
     Exchange,
     Prepared,
     Publication,
@@ -61,8 +62,10 @@ class Answering:
         sights: Sights,
         gatherer: Gatherer,
         messages: MessageHooks,
+        components: Mapping[str, Sequence[Component]],
     ) -> None:
         self._journal = journal
+        self._components = components
         self._loaded = loaded
         self._sights = sights
         self._gatherer = gatherer
@@ -110,8 +113,7 @@ class Answering:
             sight = turn.sights[min(place, len(turn.sights) - 1)]
             inside = f"{scope}/e{place}" if place else scope
             is_last = place == len(turn.staff.engines) - 1
-            components = turn.staff.components
-            around = around_calls(components, engine) if components else engine
+            around = around_calls(self._components[turn.agent], engine)
             asked = Asked(engine, around, is_last, audience)
             rounds = self._rounds(turn, asked, sight, inside)
             try:
@@ -120,17 +122,23 @@ class Answering:
                 return TurnOutcome(f"{named(error)}: {said(error)}")
             if latest.error:
                 return latest
-            before.append(passed_on(latest.facts))
             ended = _after(ended, latest)
+            if _is_handed_over(latest.facts):
+                break
+            before.append(passed_on(latest.facts))
         return ended
 
     def _rounds(self, turn: Turn, asked: Asked, sight: Sight, scope: str) -> Rounds:
-        task = self._sights.open(sight, turn.sinks(1), scope)
-        offers = sight.around.offers
-        return Rounds(self._journal, asked, task, offers, turn.hooks, turn.sinks, scope)
+        hooks, sinks = turn.hooks, turn.sinks
+        if not asked.is_last and turn.agent not in self._journal.workflow.products:
+            hooks, sinks = None, _hushed  # what it says is told to the next engine only
+        task = self._sights.open(sight, sinks(1), scope)
+        return Rounds(self._journal, asked, task, sight.around.offers, hooks, sinks, scope)
 
     async def _best(self, turn: Turn) -> TurnOutcome:
-        """Several tries side by side, of which the best counts; one that fails is out."""
+        """Several tries side by side, of which the best counts; one that fails is out. What they
+        say at the same time is not streamed."""
+        turn = turn._replace(sinks=_hushed)
         tries: dict[int, TurnOutcome] = {}
 
         async def attempt(number: int) -> TurnOutcome | Waiting:
@@ -180,17 +188,14 @@ class Answering:
     def _answer(self, facts: Sequence[Fact]) -> Answer:
         """What an agent came to, as its engine gave it."""
         text = "".join(fact.text for fact in facts if isinstance(fact, AgentText))
-        made = [
-            Publication(
-                self._loaded.types.read(fact.model, fact.output),
-                frozenset(fact.tags),
-                fact.visibility,
-                fact.partition,
-            )
-            for fact in facts
-            if isinstance(fact, AgentOutput)
-        ]
-        return Answer(text, artifacts=tuple(made))
+        made = [fact for fact in facts if isinstance(fact, AgentOutput)]
+        if made and made[0].agent not in self._journal.workflow.products:
+            return Answer(text, output=made[-1].output)
+        return Answer(text, artifacts=tuple(map(self._publication, made)))
+
+    def _publication(self, made: AgentOutput) -> Publication:
+        value = self._loaded.types.read(made.model, made.output)
+        return Publication(value, frozenset(made.tags), made.visibility, made.partition)
 
 
 def _audience(sights: Sequence[Sight]) -> Audience:
@@ -204,6 +209,12 @@ def _around(offers: Mapping[str, Offer], prepared: Prepared, context: Context) -
     """What goes with a frame; what was said stands in it once."""
     said = prepared._replace(messages=None) if context.tells else prepared
     return Surrounding(offers, said, context)
+
+
+def _is_handed_over(facts: Sequence[Fact]) -> bool:
+    """Whether an engine's last answer passed the turn on: nothing else follows calls at once."""
+    answered = facts[0] if facts else None
+    return isinstance(answered, ModelAnswered) and bool(answered.calls)
 
 
 def _after(before: TurnOutcome, latest: TurnOutcome) -> TurnOutcome:

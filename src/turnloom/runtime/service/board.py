@@ -20,7 +20,15 @@ from turnloom.reaction.events import ArtifactForwarded, RunOpened
 from turnloom.reaction.logic.reacting import Reacting, selected
 from turnloom.reaction.spec.tray import Tray
 from turnloom.runs.actions import Action, Forward, Judge, OpenRun, Work
-from turnloom.runs.brief import UNSETTLED, Choice, Contexts, Settlement, Sinks, TurnOutcome
+from turnloom.runs.brief import (
+    UNSETTLED,
+    Choice,
+    Contexts,
+    Settlement,
+    Sinks,
+    TurnOutcome,
+    contexts_of,
+)
 from turnloom.runtime.service.judging import offer
 from turnloom.runtime.service.live import LiveRun, Post
 
@@ -130,8 +138,7 @@ class ReactionBrief:
         subscribed = self._live.loaded.contexts.get(self._assigned.subscription)
         if subscribed is not None:
             return (subscribed,)
-        whole = agent.context or DEFAULT
-        return tuple(each or whole for each in agent.contexts) or (whole,)
+        return contexts_of(agent, agent.context or DEFAULT)
 
     async def request(self, prepared: Prepared, context: AssembledContext) -> Prepared:
         """Nothing but the inputs, which every frame shows."""

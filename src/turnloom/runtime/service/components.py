@@ -3,14 +3,26 @@
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
+import msgspec
+
 from turnloom.agents.spec import Answer, CallComponent, Component, Engine, Task, TurnComponent
 from turnloom.assembly.spec import TurnContext
 from turnloom.errors import UsageError
 from turnloom.kernel.contained import contained, named
+from turnloom.kernel.sealed import sealed
 from turnloom.kernel.values import said
 from turnloom.runs.brief import TurnOutcome
 from turnloom.runtime.service.calls import Waiting
 from turnloom.runtime.service.engines import ask_engine
+from turnloom.runtime.spec import Staff
+from turnloom.variables.spec import Context
+
+
+def every_component(common: Sequence[Component], staff: Staff) -> tuple[Component, ...]:
+    """What stands around an agent's turns and calls: what all agents share, then its own; what is
+    both stands there once."""
+    own = (each for each in staff.components if not any(each is other for other in common))
+    return (*common, *own)
 
 
 async def around_turn(
@@ -32,9 +44,9 @@ async def around_turn(
             came.append(waiting)
             raise
 
-    call = innermost
+    call: Callable[[], Awaitable[None]] = innermost
     for component in reversed([each for each in components if isinstance(each, TurnComponent)]):
-        call = partial(component.around_turn, turn, call)
+        call = partial(component.around_turn, turn, sealed(call))
     try:
         with contained():
             await call()
@@ -48,23 +60,54 @@ async def around_turn(
 
 
 def around_calls(components: Sequence[Component], engine: Engine) -> Engine:
-    """An engine with components around its calls, the first being the outermost."""
+    """An engine with components around its calls, the first being the outermost.
+
+    Components are given the task and what goes on with it, and no way to anything behind these.
+    """
+    around = [each for each in components if isinstance(each, CallComponent)]
+    if not around:
+        return engine
 
     async def innermost(task: Task) -> Answer:
         return await ask_engine(engine, task)
 
     call: Engine = innermost
-    for component in reversed([each for each in components if isinstance(each, CallComponent)]):
-        call = _Around(component, call)
-    return call
+    for component in reversed(around):
+        call = partial(_call, component, sealed(call))
+
+    async def outermost(task: Task) -> Answer:
+        return await call(_closed(task))
+
+    return outermost
 
 
-class _Around:
-    """One component around a call."""
+async def _call(component: CallComponent, inner: Engine, task: Task) -> Answer:
+    """The answer to a task with one component around the call."""
+    return await component.around_call(task, inner)
 
-    def __init__(self, component: CallComponent, inner: Engine) -> None:
-        self._component = component
-        self._inner = inner
 
-    async def __call__(self, task: Task) -> Answer:
-        return await self._component.around_call(task, self._inner)
+def _closed(task: Task) -> Task:
+    """A task that leads to nothing beyond its turn."""
+    variables = None if task.variables is None else _ClosedContext(task.variables)
+    say, mask = sealed(task.say), sealed(task.mask)
+    return msgspec.structs.replace(task, say=say, mask=mask, variables=variables)
+
+
+class _ClosedContext(Context):
+    """The variables of the run, and nothing that stands behind them."""
+
+    def __init__(self, context: Context) -> None:
+        closed = _ClosedPad(context)
+        super().__init__(closed, closed)
+
+
+class _ClosedPad:
+    """A context as another one reads and writes it."""
+
+    def __init__(self, context: Context) -> None:
+        self.idempotency_key = context.idempotency_key
+        self.read = sealed(context.__getitem__)
+        self.names = sealed(context.__iter__)
+        self.write = sealed(context.__setitem__)
+        self.remove = sealed(context.__delitem__)
+        self.once = sealed(context.once)

@@ -11,7 +11,15 @@ from turnloom.assembly.spec.assemblies import Assembly
 from turnloom.board.spec import Artifact
 from turnloom.conversation.spec import Floor
 from turnloom.runs.actions import Action, Draw, Pick, Select, Work
-from turnloom.runs.brief import UNSETTLED, Choice, Contexts, Settlement, Sinks, TurnOutcome
+from turnloom.runs.brief import (
+    UNSETTLED,
+    Choice,
+    Contexts,
+    Settlement,
+    Sinks,
+    TurnOutcome,
+    contexts_of,
+)
 from turnloom.runtime.service.functions import Values
 from turnloom.runtime.service.live import LiveRun
 from turnloom.runtime.service.picking import pick
@@ -32,7 +40,7 @@ class TalkRuntime:
                 drawn = among[self._live.means.entropy.below(len(among))]
                 await self._journal.put(id, ChanceDrawn(among, drawn))
             case Pick():
-                await pick(self._journal, self._live.loaded, action)
+                await pick(self._journal, self._live.loaded, action, self._live.means.components)
             case Select(id=id, agent=meant):
                 selection = self._live.selections.own
                 assert selection is not None
@@ -88,8 +96,8 @@ class TalkBrief:
         return Choice(self._selection, (floor.category,), self.agent)
 
     def contexts(self, agent: Contexts) -> Sequence[Chosen | Assembly | None]:
-        """The agent's own."""
-        return (agent.context,)
+        """That of each engine, else the agent's."""
+        return contexts_of(agent, agent.context)
 
     async def request(self, prepared: Prepared, context: AssembledContext) -> Prepared:
         """What message hooks prepared."""

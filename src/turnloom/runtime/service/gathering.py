@@ -173,8 +173,8 @@ class Gatherer:
         return AgentRef(agent, told, reader.labels, reader.tenant)
 
     def _reader(self, agent: str) -> Reader:
-        reader = self._loaded.staff[agent].reader
-        return reader or Reader(agent, tenant=self._journal.state.tenant)
+        staff = self._loaded.staff[agent]
+        return staff.reader or Reader(agent, staff.labels, self._journal.state.tenant)
 
     def _board(
         self, agent: str, witness: Callable[[Sequence[Artifact]], None] | None = None

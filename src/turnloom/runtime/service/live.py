@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Protocol
 
 from turnloom.agents.events import ToolsOffered, TurnFinished
+from turnloom.agents.spec import Component
 from turnloom.board.spec import Artifact
 from turnloom.errors import ToolServerError
 from turnloom.flow.ports import Results
@@ -44,7 +45,8 @@ class Post(Protocol):
 @dataclass(frozen=True, slots=True)
 class Means:
     """What runs need of the process that drives them: stores, chance, listeners to text deltas, and
-    what carries things between runs. `rooms` limit agents over all runs."""
+    what carries things between runs. `rooms` limit agents over all runs; `components` stand around
+    every turn and call, outermost."""
 
     inbox: Inbox
     artifacts: Artifacts
@@ -54,7 +56,8 @@ class Means:
     entropy: Entropy
     hear: Callable[[Delta], None]
     post: Post | None
-    rooms: dict[tuple[str, str], asyncio.Semaphore]
+    rooms: dict[tuple[str, str, str, int], asyncio.Semaphore]
+    components: tuple[Component, ...] = ()
 
 
 class LiveRun:
@@ -74,7 +77,7 @@ class LiveRun:
         self.hooks = HookRunner(journal, loaded.hooks)
         self.selections = Selections(journal, loaded.guards, means.selecting)
         gatherer = Gatherer(journal, loaded, means.artifacts)
-        self.turns = Turns(journal, loaded, self.hooks, gatherer, self.selections)
+        self.turns = Turns(journal, loaded, self.hooks, gatherer, self.selections, means.components)
         assert loaded.runtime is not None
         self.runtime: FormRuntime = loaded.runtime(self)
 
@@ -113,7 +116,7 @@ class LiveRun:
         most = self.loaded.staff[agent].most if agent else None
         if most is None:
             return _UNLIMITED
-        key = (self.journal.workflow.name, agent)
+        key = (self.loaded.root, self.journal.workflow.name, agent, most)
         return self.means.rooms.setdefault(key, asyncio.Semaphore(most))
 
     def sinks(self, turn: int, agent: str) -> Sinks:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from turnloom.agents.events import ModelCalled, ModelFailed, SpeakerPicked
 from turnloom.agents.logic.answers import answered_by, check_making
 from turnloom.agents.logic.outputs.reading import read_output
-from turnloom.agents.spec import SELECTOR, Agent, Answer, OutputSchema, Task
+from turnloom.agents.spec import SELECTOR, Agent, Answer, Component, OutputSchema, Task
 from turnloom.assembly.logic import estimate
 from turnloom.assembly.spec import Transcript
 from turnloom.errors import BudgetExceeded, EngineError
@@ -14,6 +14,7 @@ from turnloom.kernel.digests import chain
 from turnloom.kernel.values import Json, as_data, as_object, is_text, preview, said
 from turnloom.log.spec import Fact
 from turnloom.runs.actions import Pick
+from turnloom.runtime.service.components import around_calls
 from turnloom.runtime.service.engines import ask_engine
 from turnloom.runtime.service.guarding import begin_model_call, end_model_call, in_time
 from turnloom.runtime.service.journal import Diverged, Journal
@@ -24,14 +25,17 @@ from turnloom.variables.logic.types import is_json
 BRIEF = 200
 
 
-async def pick(journal: Journal, loaded: Loaded, decision: Pick) -> None:
-    """Ask the selector, and put on record whom it picked, or that it could not."""
+async def pick(
+    journal: Journal, loaded: Loaded, decision: Pick, components: Sequence[Component] = ()
+) -> None:
+    """Ask the selector, with components around the call, and put on record whom it picked, or that
+    it could not."""
     task = _task(journal, loaded, decision)
 
     async def effect() -> Sequence[Fact]:
         try:
             selector = loaded.selector
-            asking = ask_engine(selector, task) if selector else None
+            asking = ask_engine(around_calls(components, selector), task) if selector else None
             answer = _checked(await in_time(journal, decision.id, asking) if asking else Answer())
         except Exception as error:  # noqa: BLE001 - whatever an engine raises is recorded
             return (ModelFailed(task.turn, SELECTOR, named(error), said(error)),)

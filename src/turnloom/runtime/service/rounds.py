@@ -18,7 +18,14 @@ from turnloom.agents.events import (
     ToolReturned,
     TransferChosen,
 )
-from turnloom.agents.logic.answers import as_answer, as_plain, interpret, interpret_made, said_by
+from turnloom.agents.logic.answers import (
+    as_answer,
+    as_plain,
+    interpret,
+    interpret_draft,
+    interpret_made,
+    said_by,
+)
 from turnloom.agents.logic.exchanges import Outcome, exchange_of, request
 from turnloom.agents.spec import Engine, Exchange, Question, Task, ToolCall
 from turnloom.assembly.events import FrameAssembled
@@ -97,6 +104,7 @@ class Rounds:
         self._output = journal.workflow.outputs.get(task.agent)
         self._products = journal.workflow.products.get(task.agent)
         self._plain = self._output is None and self._products is None and hooks is None
+        self._drafts = self._products is None and not asked.is_last
 
     async def answer(self, shown: FrameAssembled, before: Sequence[Exchange] = ()) -> TurnOutcome:
         """Ask until the agent is done; `before` is what other engines said in this turn.
@@ -182,6 +190,8 @@ class Rounds:
             is_last, audience = self._asked.is_last, self._asked.audience
             made = await self._products.read(answer, audience, is_last=is_last)
             return interpret_made(task, answer, self._journal.workflow, made)
+        if self._drafts:
+            return interpret_draft(task, as_plain(answer))
         facts = interpret(task, as_plain(answer), self._journal.workflow, self._output)
         return _unsaid(facts) if self._hooks is not None else facts
 
@@ -203,7 +213,9 @@ class Rounds:
         answered = facts[0]
         assert isinstance(answered, ModelAnswered)
         words = [fact for fact in facts[1:] if not isinstance(fact, WRITTEN)]
-        if self._hooks is not None and answered.raw and not words:
+        if self._drafts and answered.raw:
+            words = [AgentText(self._task.turn, self._task.agent, answered.raw)]  # not on record
+        elif self._hooks is not None and answered.raw and not words:
             words = await self._say(key, answered.raw, self._hooks)
         if answered.calls:
             outcomes = await self._call_all(key, answered.calls)

@@ -24,7 +24,15 @@ from turnloom.guards.events import SelectionMade
 from turnloom.kernel.contained import called, named
 from turnloom.kernel.values import Json, as_data, said, writable
 from turnloom.log.spec import Fact
-from turnloom.runs.brief import Choice, Contexts, Settlement, Sinks, TextSink, TurnOutcome
+from turnloom.runs.brief import (
+    Choice,
+    Contexts,
+    Settlement,
+    Sinks,
+    TextSink,
+    TurnOutcome,
+    contexts_of,
+)
 from turnloom.runtime.service.calls import Call, Caller, Parked, park
 from turnloom.runtime.service.guarding import STEP, in_time, settle
 from turnloom.runtime.service.live import LiveRun
@@ -228,8 +236,8 @@ class StepBrief:
         return Choice(selection, (chosen.category,), chosen.chosen)
 
     def contexts(self, agent: Contexts) -> Sequence[Chosen | Assembly | None]:
-        """What the step declares."""
-        return (agent.context,)
+        """That of each engine, else what the step declares; who was selected has the step's."""
+        return (agent.context,) if self.engines else contexts_of(agent, agent.context)
 
     def listen(self, sinks: Sinks) -> Sinks:
         """Let the step hear answers as well, while they are made."""

@@ -1,12 +1,14 @@
 """One way to take a turn."""
 
 import asyncio
+from collections.abc import Sequence
 from functools import partial
 
 from turnloom.agents.events import TurnFinished, TurnStarted
+from turnloom.agents.spec import Component
 from turnloom.runs.brief import Brief, Settlement, Sinks, TurnOutcome
 from turnloom.runtime.service.answering import Answering
-from turnloom.runtime.service.components import around_turn
+from turnloom.runtime.service.components import around_turn, every_component
 from turnloom.runtime.service.gathering import Gatherer
 from turnloom.runtime.service.guarding import end_turn
 from turnloom.runtime.service.hooks import HookRunner
@@ -19,7 +21,7 @@ from turnloom.runtime.spec import Loaded
 
 
 class Turns:
-    """Takes the turns of one run."""
+    """Takes the turns of one run; `components` stand around those of every agent, outermost."""
 
     def __init__(
         self,
@@ -28,9 +30,14 @@ class Turns:
         hooks: HookRunner,
         gatherer: Gatherer,
         selections: Selections,
+        components: Sequence[Component] = (),
     ) -> None:
         messages = MessageHooks(journal, loaded.message_hooks)
-        self._answering = Answering(journal, loaded, Sights(journal, loaded), gatherer, messages)
+        sights = Sights(journal, loaded)
+        self._components = {
+            agent: every_component(components, staff) for agent, staff in loaded.staff.items()
+        }
+        self._answering = Answering(journal, loaded, sights, gatherer, messages, self._components)
         self._journal = journal
         self._loaded = loaded
         self._gatherer = gatherer
@@ -83,15 +90,20 @@ class Turns:
         number, agent = brief.turn, brief.agent
         if self._hooked:
             await self._hooks.before_agent(number, agent)
-        components, sinks = self._loaded.staff[agent].components, brief.listen(sinks)
-        if components:
-            answer = partial(self._answering.answer, brief, sinks)
-            outcome = await around_turn(components, self._gatherer.turn(brief), answer)
-        else:
-            outcome = await self._answering.answer(brief, sinks)
+        try:
+            outcome = await self._within(brief, brief.listen(sinks))
+        finally:
+            self._gatherer.close(number)
         if self._hooked:
             await self._hooks.after_agent(number, agent)
-        self._gatherer.close(number)
         if self._watched:
             await check_turn(self._journal, self._loaded, brief)
         return outcome
+
+    async def _within(self, brief: Brief, sinks: Sinks) -> TurnOutcome:
+        """The answer, with the agent's components around it."""
+        components = self._components[brief.agent]
+        if not components:
+            return await self._answering.answer(brief, sinks)
+        answer = partial(self._answering.answer, brief, sinks)
+        return await around_turn(components, self._gatherer.turn(brief), answer)

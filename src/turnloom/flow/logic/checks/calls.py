@@ -1,12 +1,12 @@
 """Whether a flow was built in order: what comes first, last, once, and inside of what."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from turnloom.errors import Diagnostic
 from turnloom.flow.logic.checks.problems import problem
 from turnloom.flow.logic.plans import lines_of
 from turnloom.flow.spec.declared import Declared, Misplaced
-from turnloom.flow.spec.nodes import Line
+from turnloom.flow.spec.nodes import Line, Placed
 
 # How many paths a path may be inside of: flows are checked, drawn and walked path in path.
 DEEPEST = 100
@@ -38,6 +38,19 @@ def _late(flow: str, misplaced: Misplaced) -> Diagnostic:
         return problem(site, code, f"Flow {flow!r} has `{call}` twice.", remedy)
     message = f"In flow {flow!r}, `{call}` comes after `{after}`."
     return problem(site, "W103", message, f"Put it before `{after}`.")
+
+
+def check_repeats(paths: Mapping[str, Placed]) -> Iterator[Diagnostic]:
+    """Whether each path says once what can be said once, and none is a flow."""
+    for placed in paths.values():
+        for call, site in placed.line.again:
+            yield problem(site, "W103", f"A path has `{call}` twice.", "Keep one of them.")
+        if placed.line.flow is not None:
+            message = (
+                f"Flow {placed.line.flow!r} is given as a path. Its timeout, variables, hooks, "
+                "guards and `on_failure` would be ignored."
+            )
+            yield problem(placed.line.site, "W130", message, "Give its steps: `Path(…)`.")
 
 
 def check_nesting(declared: Declared) -> Iterator[Diagnostic]:

@@ -10,7 +10,7 @@ from turnloom.flow.logic.checks.steps import as_agent
 from turnloom.flow.logic.plans import steps_of
 from turnloom.flow.logic.walking import FAILURE
 from turnloom.flow.spec.nodes import ForkNode, Placed, StepNode
-from turnloom.flow.spec.steps import AgentStep
+from turnloom.flow.spec.steps import AgentStep, agent_of
 
 # Paths after which it is over anyway.
 _LAST = {
@@ -86,8 +86,7 @@ def _idle(node: StepNode) -> Iterator[tuple[str, str, str]]:
     elif not node.context:
         for name in (name for name in ("budget", "format") if said[name]):
             yield name, "it has no `context`", "Give it sources, or leave it out."
-    if _has_spare_engines(node):
-        yield "engines", "nothing selects one of them", "Add `select=Selection(candidates=…)`."
+    yield from _spare_engines(node)
     for name, other, why in _NEEDS:
         if _is_said(getattr(node, name)) and not _is_said(getattr(node, other)):
             yield name, why, f"Add `{other}=…`."
@@ -97,9 +96,17 @@ def _is_said(value: object) -> bool:
     return value is not None and value is not False and value != ()
 
 
-def _has_spare_engines(node: StepNode) -> bool:
+def _spare_engines(node: StepNode) -> Iterator[tuple[str, str, str]]:
+    """What is said of who answers for an agent, and changes nothing."""
     agent = as_agent(node.step)
-    return agent is not None and bool(agent.engines) and node.select is None
+    if agent is None:
+        return
+    if agent.engines and node.select is None:
+        yield "engines", "nothing selects one of them", "Add `select=Selection(candidates=…)`."
+    if agent_of(agent).engines and node.select is not None:
+        yield "with_engines", "`select` says who answers", "Keep one of them."
+    if agent_of(agent).engines and agent.engine is not None:
+        yield "engine", "`with_engines` says who answers", "Keep one of them."
 
 
 def _check_handlers(node: StepNode) -> Iterator[Diagnostic]:

@@ -16,10 +16,7 @@ from turnloom.kernel.values import nearest, preview
 def check_values(node: StepNode) -> Iterator[Diagnostic]:
     """Whether a step can be taken as its settings say."""
     for name in node.unknown:
-        near = nearest(name, Settings.__annotations__)
-        known = ", ".join(Settings.__annotations__)
-        remedy = f"Did you mean {near!r}?" if near else f"There is: {known}."
-        yield problem(node.site, "W126", f"Step {node.name!r} has no setting {name!r}.", remedy)
+        yield _unknown(node, name)
     yield from _check_retry(node)
     for name in ("timeout", "compensate_timeout"):
         what = f"`{name}` of step {node.name!r}"
@@ -38,6 +35,34 @@ def check_values(node: StepNode) -> Iterator[Diagnostic]:
     if node.cache is not None and not (is_number(node.cache) and node.cache > 0):
         message = f"`cache` of step {node.name!r} is {preview(node.cache)}."
         yield problem(node.site, "W126", message, "Give seconds, or True.")
+
+
+# What agents of boards can have and steps of flows cannot: why, and what to do.
+_ELSEWHERE = {
+    "inherit": (
+        "every step reads the whole state",
+        "Publish what only some may see on a board.",
+    ),
+}
+
+# What calls of an `AgentStep` say.
+_CALLS = ("with_engines", "with_components", "labels", "best_of", "max_concurrency")
+
+
+def _unknown(node: StepNode, name: str) -> Diagnostic:
+    """That a step has no setting of a name, and why if that is known."""
+    if name in _ELSEWHERE:
+        why, remedy = _ELSEWHERE[name]
+        return problem(node.site, "W131", f"`{name}` is not for flows: {why}.", remedy)
+    message = f"Step {node.name!r} has no setting {name!r}."
+    call = next((each for each in _CALLS if each.removeprefix("with_") == name), None)
+    if call is not None:
+        remedy = f"Say it of the agent: `{type(node.step).__name__}().{call}(…)`."
+        return problem(node.site, "W126", message, remedy)
+    near = nearest(name, Settings.__annotations__)
+    known = ", ".join(Settings.__annotations__)
+    remedy = f"Did you mean {near!r}?" if near else f"There is: {known}."
+    return problem(node.site, "W126", message, remedy)
 
 
 def _typed(node: StepNode) -> Iterator[tuple[str, Any, type]]:
