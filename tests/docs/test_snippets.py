@@ -23,6 +23,7 @@ UNSHOWN = {
     *("Haggle/agents.yaml", "Haggle/handoffs.yaml"),
     *(f"Clerks/{file}" for file in ("agents.yaml", "handoffs.yaml", "script.yaml")),
     *(f"Clerks/{file}" for file in ("clerks.py", "context_variables.yaml")),
+    "Desk/orchestrator.yaml",
     *("Handbook/leave.md", "Handbook/travel.txt"),
     *(f"Helpline/{file}" for file in _PARTS if file != "handoffs.yaml"),
     *(f"Helpline/{file}" for file in ("context_variables.yaml", "desk.py")),

@@ -76,6 +76,7 @@ def turn_over(event, values):
 """
 WORK = """
 import time
+import msgspec
 from turnloom import use_ui_tool
 
 def add(a: int, b: int = 1):
@@ -107,8 +108,30 @@ def whisper(sender, message, recipient, silent):
 
 def any_case(*given):
     return given[1].upper() if len(given) == 4 else given[0].lower()
+
+class Saying:
+    def __init__(self, change):
+        self._change = change
+
+    async def around_call(self, task, call_next):
+        answer = await call_next(task)
+        return msgspec.structs.replace(answer, text=self._change(answer.text))
+
+def loud():
+    return Saying(str.upper)
+
+def soft():
+    return Saying(str.lower)
 """
 OTHER = """
+class Echo:
+    async def around_call(self, task, call_next):
+        answer = await call_next(task)
+        return type(answer)(answer.text + answer.text)
+
+def loud():
+    return Echo()
+
 def add(a: int, b: int = 1):
     return {"other": a}
 

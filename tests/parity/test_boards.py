@@ -51,6 +51,7 @@ AGENTS = {
     "publishes.validate": f"{PRODUCTS}:test_what_does_not_validate_is_refused",
     "publishes.inherit": f"{LABELS}:test_what_is_made_inherits_who_may_see_what_it_was_made_of",
     "with_engines.engines": f"{ENGINES}:test_engines_answer_one_after_the_other",
+    "with_tools.max_rounds": "tests.parity.forms.boards:tool_rounds",
     "with_tools.functions": f"{ENGINES}:test_an_agent_calls_its_tools",
     "with_context.provider": f"{CONTEXT}:test_a_provider_knows_whom_it_gives_context",
     "with_context.fallback": NEAREST,

@@ -23,6 +23,7 @@ FAILURES, FORKS, LOOPS, STATES, STEPS, SURROUNDINGS = (
     f"tests.flow.test_{each}"
     for each in ("failures", "forks", "loops", "states", "steps", "surroundings")
 )
+FORMS = "tests.parity.forms.flows"
 BACKOFF = f"{FAILURES}:test_attempts_wait_longer_each_time_but_not_for_ever"
 ORDER = f"{FAILURES}:test_handler_then_own_compensation_then_the_others_backwards_then_the_flow"
 RECOVERED = f"{FAILURES}:test_a_handled_failure_lets_the_flow_go_on_with_recover"
@@ -127,6 +128,11 @@ AGENT_STEPS = {
     "user_prompt": HEARD,
     "build_messages": f"{AGENTS}:test_a_step_says_itself_what_its_agent_hears",
     "apply": TYPED,
+    "with_engines": f"{FORMS}:chains",
+    "with_components": f"{FORMS}:around_calls",
+    "labels": f"{FORMS}:labels",
+    "best_of": f"{FORMS}:best_of",
+    "max_concurrency": f"{FORMS}:limits",
 }
 
 # Words that are given by their place, or that a class of the module has.
@@ -135,6 +141,10 @@ BY_PLACE = {
     *("n", "id", "label", "description", "changes", "fields"),
 }
 IN_CLASSES = {"output_type", "instructions", "user_prompt", "apply"}
+
+
+# How a word is said: as an argument, an attribute, a method, or a call.
+WAYS = (("", "="), ("", " ="), ("def ", "("), (".", "("))
 
 
 def arguments(call: Any, called: str) -> set[str]:
@@ -174,6 +184,6 @@ def test_the_test_of_a_word_says_it(word: str) -> None:
     call, _, argument = word.rpartition(".")
     source = inspect.getsource(found)
     whole = inspect.getsource(inspect.getmodule(found) or found) if word in IN_CLASSES else ""
-    said = f"{argument}=" in source or f"{argument} =" in source or f"def {argument}(" in source
+    said = any(f"{before}{argument}{after}" in source for before, after in WAYS)
     placed = argument in BY_PLACE and f"{call}(" in source
     assert said or placed or argument in whole, f"{name} does not say {word}"

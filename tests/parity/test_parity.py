@@ -19,6 +19,7 @@ import pytest
 import turnloom
 from tests.parity import effects
 from tests.parity.answer_effects import ANSWER_EFFECTS
+from tests.parity.component_effects import COMPONENT_EFFECTS
 from tests.parity.context_effects import CONTEXT_EFFECTS
 from tests.parity.effects import Effect, put
 from tests.parity.guard_effects import GUARD_EFFECTS
@@ -71,6 +72,7 @@ EFFECTS = (
     | GUARD_EFFECTS
     | ANSWER_EFFECTS
     | SELECTION_EFFECTS
+    | COMPONENT_EFFECTS
 )
 
 # What can be said and is so anyway: an agent takes its n-th turn once.
@@ -118,6 +120,8 @@ ELSEWHERE = {
         [f"TagFilter.{each}" for each in TagFilter.model_fields],
         "tests.board.test_filters:test_each_field_of_a_tag_filter_makes_a_difference",
     ),
+    "Agent.labels": "tests.parity.forms.talks:labels",
+    "Agent.max_concurrency": "tests.parity.forms.talks:limits",
     "RunBudget.wall_time": "tests.guards.test_budget:test_no_turn_begins_when_the_time_is_over",
     **dict.fromkeys(
         [f"Weights.{each}" for each in Weights.model_fields],

@@ -181,6 +181,11 @@ SAYINGS: dict[str, Saying] = {
     "with_tools.functions": Saying(
         lambda agent: agent.with_tools(look_up), lambda member: member.tools, (look_up,)
     ),
+    "with_tools.max_rounds": Saying(
+        lambda agent: agent.with_tools(look_up, max_rounds=3),
+        lambda member: member.agent.max_tool_rounds,
+        3,
+    ),
     "with_context.provider": Saying(
         lambda agent: agent.with_context(Wins()), lambda member: member.context, Chosen(Wins())
     ),

@@ -46,4 +46,5 @@ def _function_of(seal: _Sealed) -> Callable[..., Any]:
 
 
 def _forget(seal: ReferenceType[_Sealed]) -> None:
-    del _behind[seal]
+    if _behind:  # it may be gone before a seal that lasts as long as the program
+        del _behind[seal]

@@ -10,6 +10,7 @@ from anyio import to_thread
 
 from turnloom.agents.spec import Agent, Engine, OutputModel
 from turnloom.assembly.spec.means import ReaderSearch, no_search
+from turnloom.board.spec import TypeRegistry
 from turnloom.errors import DefinitionError, Diagnostic, PlanChanged, UsageError
 from turnloom.flow.logic.flowing import Around, Flowing
 from turnloom.flow.logic.flows import Flow, gathering
@@ -33,12 +34,18 @@ ROOT = "flow:"
 
 class Flows:
     """The flows of an app; `engine` answers for steps that are given none, and `search` finds what
-    their sources look for; `models` asks models by name."""
+    their sources look for; `models` asks models by name, and `types` are those of artifacts that
+    the app knows."""
 
     def __init__(
-        self, engine: Engine | None, search: ReaderSearch = no_search, models: Models | None = None
+        self,
+        engine: Engine | None,
+        search: ReaderSearch = no_search,
+        models: Models | None = None,
+        types: TypeRegistry | None = None,
     ) -> None:
         self._engine = engine
+        self._types = types or TypeRegistry()
         self._models = models or Models()
         self._search = search
         self._known: dict[tuple[str, str], Loaded] = {}
@@ -126,6 +133,7 @@ class Flows:
             functions=functions,
             tools=tools,
             hooks=called,
+            types=self._types,
             search=self._search,
             counter=counter_for(each.context for each in staff.values()),
             runtime=FlowRuntime,

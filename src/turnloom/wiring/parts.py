@@ -159,7 +159,7 @@ def assemble(setup: Setup) -> Parts:
     collections = Collections(doors.vectors or open_vectors(chosen))
     models = Models(chosen.model, chosen.engine, setup.given)
     boards, types = Boards(engine, collections.search, models), TypeRegistry()
-    flows = Flows(engine, collections.search, models)
+    flows = Flows(engine, collections.search, models, types)
     folders = Folders(
         engine,
         strict=chosen.strict,

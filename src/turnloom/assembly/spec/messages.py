@@ -1,9 +1,10 @@
 """Messages, and pieces of context before they are recorded."""
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple, overload
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, overload
 
 from turnloom.board.spec import Public, Visibility
+from turnloom.kernel.sealed import sealed
 
 
 class Message(NamedTuple):
@@ -41,6 +42,26 @@ class Transcript(Sequence[Message]):
     def __iter__(self) -> Iterator[Message]:
         for index in range(self._length):
             yield self._all[index]
+
+    def closed(self) -> "Transcript":
+        """The same, with no way to what else was said in the run."""
+        return Transcript(_Closed(self), self._length)
+
+
+class _Closed(Sequence[Message]):
+    """Messages that are given one by one."""
+
+    __slots__ = ("_give", "_length")
+
+    def __init__(self, messages: Transcript) -> None:
+        self._give: Callable[[Any], Any] = sealed(messages.__getitem__)
+        self._length = len(messages)
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._give(index)
 
 
 class Piece(NamedTuple):

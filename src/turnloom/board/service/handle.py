@@ -105,7 +105,8 @@ def _bound_to(handle: _Handle) -> _Bound:
 
 
 def _forget(handle: ReferenceType[_Handle]) -> None:
-    del _bound[handle]
+    if _bound:  # it may be gone before a handle that lasts as long as the program
+        del _bound[handle]
 
 
 def _ignore(_: Sequence[Artifact]) -> None:

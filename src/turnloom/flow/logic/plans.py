@@ -146,7 +146,7 @@ def close(paths: Mapping[str, Placed], main: Line) -> None:
     """Let nothing change any more what a plan says, but for what goes on behind its main path."""
     for placed in paths.values():
         placed.line.is_built = placed.line is not main
-    for step in (cast(Any, node.step) for node in steps_of(paths)):
+    for step in (node.step for node in steps_of(paths)):
         if isinstance(step, AgentStep):
             build(cast(AgentStep[Any], step))
 

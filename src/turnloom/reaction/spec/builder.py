@@ -74,8 +74,7 @@ class AgentBuilder:
     def description(self, text: str) -> Self:
         """Tell the agent what it is and does."""
         with self._call("description") as call:
-            told = Agent(name=self._member.agent.name, system_message=as_text(text, "The text"))
-            self._say(call, agent=told)
+            self._tell(call, system_message=as_text(text, "The text"))
         return self
 
     def consumes(
@@ -152,9 +151,12 @@ class AgentBuilder:
             self._member = replace(self._member, engines=(*self._member.engines, *made))
         return self
 
-    def with_tools(self, *functions: Callable[..., Any]) -> Self:
-        """Let the agent call functions, under their names."""
-        with self._call("with_tools"):
+    def with_tools(self, *functions: Callable[..., Any], max_rounds: int | None = None) -> Self:
+        """Let the agent call functions, under their names, in at most `max_rounds` answers of one
+        turn."""
+        with self._call("with_tools") as call:
+            if max_rounds is not None:
+                self._tell(call, max_tool_rounds=as_count(max_rounds, "`max_rounds`"))
             need(functions, "a function")
             tools = (*self._member.tools, *functions)
             refuse_repeats([tool_name(each) for each in tools], "Two tools are called {}.")
@@ -263,23 +265,31 @@ class AgentBuilder:
     @contextmanager
     def _call(self, method: str) -> Generator[str, None, None]:
         """Let a call count as a whole: what is refused says where, and leaves no trace."""
-        before = self._member
+        before, said = self._member, self._said
         try:
             yield method
         except (UsageError, UnknownType) as error:
-            self._member = before
+            self._member, self._said = before, said
             raise type(error)(f"agent({before.agent.name!r}).{method}(): {error}") from error
         self._on_change()
 
+    def _tell(self, call: str, **said: Any) -> None:
+        """Keep what can be said once of the agent itself."""
+        self._note(call, said)
+        self._member = replace(self._member, agent=self._member.agent.model_copy(update=said))
+
     def _say(self, call: str, **said: Any) -> None:
         """Keep what can be said once."""
-        for field in said:
+        self._note(call, said)
+        self._member = replace(self._member, **said)
+
+    def _note(self, call: str, fields: Iterable[str]) -> None:
+        for field in fields:
             if field in self._said:
                 raise UsageError(
                     f"`.{self._said[field]}()` has said this already. Keep one of the two calls."
                 )
-        self._said |= dict.fromkeys(said, call)
-        self._member = replace(self._member, **said)
+        self._said = {**self._said, **dict.fromkeys(fields, call)}
 
     def _names(self, types: tuple[ArtifactType, ...]) -> tuple[str, ...]:
         """The full names of types; a model is known to the app from now on."""

@@ -89,8 +89,13 @@ async def _call(component: CallComponent, inner: Engine, task: Task) -> Answer:
 def _closed(task: Task) -> Task:
     """A task that leads to nothing beyond its turn."""
     variables = None if task.variables is None else _ClosedContext(task.variables)
-    say, mask = sealed(task.say), sealed(task.mask)
-    return msgspec.structs.replace(task, say=say, mask=mask, variables=variables)
+    return msgspec.structs.replace(
+        task,
+        transcript=task.transcript.closed(),
+        say=sealed(task.say),
+        mask=sealed(task.mask),
+        variables=variables,
+    )
 
 
 class _ClosedContext(Context):

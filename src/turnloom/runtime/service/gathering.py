@@ -1,6 +1,7 @@
 """Context for turns: providers are asked, and what they give is put on record."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -78,7 +79,8 @@ class Gatherer:
 
     def turn(self, brief: Brief) -> TurnContext:
         """A turn as components see it; what they leave in its state, providers find there."""
-        return self._turn(brief, self._board(brief.agent))
+        turn = self._turn(brief, self._board(brief.agent))
+        return replace(turn, run=replace(turn.run, transcript=turn.run.transcript.closed()))
 
     def close(self, number: int) -> None:
         """Forget the state of a turn that is over."""

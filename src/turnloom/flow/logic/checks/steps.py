@@ -1,6 +1,6 @@
 """Whether steps can be taken: called with the state, or by an agent."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from inspect import isasyncgenfunction, isgeneratorfunction
 from typing import Any, cast, get_type_hints
 
@@ -98,7 +98,15 @@ def _check_agent(what: str, step: AgentStep[Any], site: Site) -> Iterator[Diagno
     elif kind.user_prompt is plain.user_prompt or not fits(step.user_prompt, 1):
         message = f"{what} does not say what its agent is asked about the state."
         yield problem(site, "W121", message, "Define `user_prompt(self, state)`.")
+    yield from _check_tools(what, step, site)
     output = cast(object, step.output_type)
     if output is not None and not (isinstance(output, type) and issubclass(output, BaseModel)):
         message = f"`output_type` of {what.lower()} is {preview(output)}."
         yield problem(site, "W121", message, "Give a pydantic model, or leave it out for text.")
+
+
+def _check_tools(what: str, step: AgentStep[Any], site: Site) -> Iterator[Diagnostic]:
+    for tool in cast(Sequence[Any], step.tools):
+        if not callable(tool) or not getattr(tool, "__name__", "").isidentifier():
+            message = f"One of `tools` of {what.lower()} is {preview(tool)}."
+            yield problem(site, "W126", message, "Give functions that have names: use `def`.")

@@ -1,0 +1,240 @@
+"""Components stand around turns and calls in every form, and see the turn they stand around."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.board.reaching import reachable
+from tests.parity.forms.stages import (
+    FILES,
+    Ask,
+    Order,
+    Work,
+    close,
+    hello,
+    react,
+    talk,
+    walk,
+    write,
+)
+from tests.support.logs import essence
+from turnloom import Answer, Flow, Loom, Task, TurnContext
+from turnloom.adapters.memory import MemoryStore
+from turnloom.kernel.sealed import sealed
+from turnloom.runtime.logic import codec
+from turnloom.testing import (
+    CrashingEngine,
+    CrashingScheduler,
+    CrashingStore,
+    FakeClock,
+    FakeEntropy,
+    Fuse,
+)
+
+Turn = Callable[[], Awaitable[None]]
+Call = Callable[[Task], Awaitable[Any]]
+
+
+class Around:
+    """Keeps all that it is given, and may be killed before and after it continues."""
+
+    def __init__(self, fuse: Fuse | None = None) -> None:
+        self.given: list[Any] = []
+        self.states: list[dict[str, Any]] = []
+        self._fuse = fuse or Fuse()
+
+    async def around_turn(self, ctx: TurnContext, call_next: Turn) -> None:
+        self.given += [ctx, call_next]
+        self.states.append(dict(ctx.state))
+        ctx.state["mood"] = "good"
+        self._fuse.point()
+        await call_next()
+        self._fuse.point()
+
+    async def around_call(self, task: Task, call_next: Call) -> Answer:
+        self.given += [task, call_next]
+        self._fuse.point()
+        answer = await call_next(task)
+        self._fuse.point()
+        return msgspec.structs.replace(answer, text=answer.text.upper())
+
+
+# What the folder's function makes; there is no other way from a test into a folder's code.
+MADE: list[Around] = []
+CODE = {
+    "work.py": FILES["work.py"]
+    + "\nfrom tests.parity.test_components import MADE\n\ndef around():\n    return MADE[-1]\n"
+}
+CHOICE = [{"file": "work.py", "function": "around"}]
+
+
+class Variables:
+    """An engine that takes the variables of the run."""
+
+    takes_variables = True
+
+    async def __call__(self, task: Task) -> Answer:
+        assert task.variables is not None
+        task.variables["mood"] = task.variables.idempotency_key
+        assert await task.variables.once("wink", lambda: 1) == 1
+        return Answer("hello")
+
+
+DECLARED = {"definitions": {"mood": {"type": "string", "source": {"type": "derived"}}}}
+
+
+async def in_a_conversation(around: Around, where: Path, **more: Any) -> Any:
+    MADE.append(around)
+    return await talk(where, {"components": CHOICE}, {"context_variables": DECLARED}, CODE, **more)
+
+
+async def on_a_board(around: Around, where: Path, **more: Any) -> Any:
+    board = {"variables": DECLARED}
+    return await react(lambda agent: agent.with_components(around), board=board, **more)
+
+
+async def in_a_flow(around: Around, where: Path, **more: Any) -> Any:
+    return await walk(Ask().with_components(around), {"variables": DECLARED}, app=more)
+
+
+FORMS: dict[str, Callable[..., Awaitable[Any]]] = {
+    "conversation": in_a_conversation,
+    "board": on_a_board,
+    "flow": in_a_flow,
+}
+
+# Where the types of what components are given live: nothing of the driver, nothing that is shared.
+THEIRS = (
+    "turnloom.agents.spec",
+    "turnloom.assembly.spec",
+    "turnloom.assembly.logic",
+    "turnloom.board.spec",
+    "turnloom.board.service.handle",
+    "turnloom.errors",
+    "turnloom.kernel.sealed",
+    "turnloom.runtime.service.components",
+    "turnloom.variables.spec",
+)
+
+
+def strangers(given: list[Any]) -> set[str]:
+    """The types of ours that are reached and that a turn alone does not have."""
+    modules = {type(value).__module__ for each in given for value in reachable(each)}
+    return {name for name in modules if name.startswith("turnloom.")} - {
+        name for name in modules if name.startswith(THEIRS)
+    }
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("engine", [hello, Variables()], ids=["plain", "with variables"])
+async def test_nothing_that_a_component_is_given_leads_beyond_its_turn(
+    form: str, engine: Any, tmp_path: Path
+) -> None:
+    around = Around()
+    seen = await FORMS[form](around, tmp_path, engine=engine)
+    assert seen.said == "HELLO"
+    assert len(around.given) == 4
+    assert sum(1 for each in around.given for _ in reachable(each)) > 100
+    assert strangers(around.given) == set()
+    messages = [value for each in around.given for value in reachable(each) if type(value) is list]
+    assert not any(type(item).__name__ == "Message" for each in messages for item in each)
+
+
+def test_a_way_beyond_would_be_found() -> None:
+    store = MemoryStore(codec())
+    assert strangers([store.log.read]) >= {"turnloom.adapters.memory.log"}
+    assert strangers([sealed(store.log.read)]) == set()
+
+
+@pytest.mark.parametrize("form", FORMS)
+async def test_what_variables_a_component_passes_on_are_written(form: str, tmp_path: Path) -> None:
+    seen = await FORMS[form](Around(), tmp_path, engine=Variables())
+    (run,) = {event.run for event in seen.events}
+    assert seen.data("context.changed", "name") == ["mood"]
+    (written,) = seen.data("context.changed", "value")
+    assert written.startswith(f"{run}/t1/")
+
+
+async def test_a_turn_that_asks_is_entered_again_with_nothing_in_its_state(tmp_path: Path) -> None:
+    around = Around()
+    MADE.append(around)
+    tool = {"agent": "A", "file": "work.py", "function": "confirm"}
+    parts = {"tools": {"tools": [tool]}}
+    engine = {"type": "functions", "file": "work.py", "function": "calls"}
+    seen = await talk(tmp_path, {"components": CHOICE, "engine": engine}, parts, CODE)
+    assert seen.data("question.answered", "value") == [{"sure": True}]
+    assert around.states == [{}, {}], "as after a kill, which leaves nothing of it"
+
+
+# ------------------------------------------------------------------ kills
+
+
+async def converse(app: Loom, where: Path, fuse: Fuse) -> None:
+    """Begin a conversation, or continue it, to its end."""
+    MADE.append(Around(fuse))
+    runs = await app.runs()
+    run = await (app.resume(runs[0].run) if runs else app.start(where / "Talk"))
+    await run.finished()
+
+
+async def reacting(app: Loom, where: Path, fuse: Fuse) -> None:
+    """Publish an order on a board, or resume that, until nothing is left."""
+    board = app.board("desk")
+    board.agent("A").consumes(Order).with_components(Around(fuse))
+    await board.publish(Order(), id="order", correlation_id="desk-1")
+    await board.resume()
+    await board.run_until_idle()
+
+
+async def flowing(app: Loom, where: Path, fuse: Fuse) -> None:
+    """Begin a flow, or continue it, to its end."""
+    step = Ask().with_components(Around(fuse))
+    built = Flow("walk", Work).start_with(step, name="A").finally_(close)
+    app.register_flow(built)
+    runs = await app.runs()
+    run = await (app.resume(runs[0].run) if runs else app.start(built, Work()))
+    await run.finished()
+
+
+SCRIPTS = {"conversation": converse, "board": reacting, "flow": flowing}
+
+
+async def live(form: str, where: Path, *kills: int) -> tuple[list[Any], int]:
+    """What is on record after lives that are killed after so many points, the last one not; and how
+    many points that has."""
+    store, clock, entropy = MemoryStore(codec()), FakeClock(), FakeEntropy("run")
+    fuse = Fuse()
+    for points in (*kills, None):
+        fuse, scheduler = Fuse(points), CrashingScheduler(clock)
+        async with Loom(
+            store=CrashingStore(store, fuse),
+            engine=CrashingEngine(hello, fuse),
+            scheduler=scheduler,
+            clock=clock,
+            entropy=entropy,
+        ) as app:
+            await scheduler.outlives(SCRIPTS[form](app, where, fuse))
+    runs = [first.run for first, _ in await store.log.ends()]
+    return [each for run in runs for each in essence(await store.log.read(run))], fuse.passed
+
+
+def told(log: list[Any]) -> list[Any]:
+    """A log without what names its run, which one that was never begun has taken along."""
+    return [(id, kind, actor) for id, kind, actor, *_ in log]
+
+
+@pytest.mark.repeats
+@pytest.mark.parametrize("form", SCRIPTS)
+async def test_killed_at_every_point_with_components_around(form: str, tmp_path: Path) -> None:
+    agents = {"A": {"system_message": "Hi.", "components": CHOICE}}
+    write(tmp_path, {"agents": agents}, CODE)
+    expected, points = await live(form, tmp_path)
+    said = [data["text"] for _, kind, *_, data in expected if kind == "agent.text"]
+    assert said == ["HELLO"] and points > 8
+    for kill in range(points):
+        log, _ = await live(form, tmp_path, kill)
+        assert told(log) == told(expected), f"killed after {kill} points"
+        assert [data["text"] for _, kind, *_, data in log if kind == "agent.text"] == ["HELLO"]
