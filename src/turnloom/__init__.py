@@ -83,6 +83,7 @@ if TYPE_CHECKING:
     from turnloom.errors import QuestionExpired as QuestionExpired
     from turnloom.errors import ReactionFailed as ReactionFailed
     from turnloom.errors import TurnloomError as TurnloomError
+    from turnloom.errors import UnknownFlow as UnknownFlow
     from turnloom.errors import UnknownType as UnknownType
     from turnloom.errors import UsageError as UsageError
     from turnloom.errors import WriteRefused as WriteRefused
@@ -205,6 +206,7 @@ _HOMES = {
     "TurnContext": "turnloom.assembly.spec",
     "TurnloomError": "turnloom.errors",
     "UNCHANGED": "turnloom.variables.spec",
+    "UnknownFlow": "turnloom.errors",
     "UnknownType": "turnloom.errors",
     "Update": "turnloom.flow.spec",
     "Usage": "turnloom.agents.spec",
@@ -315,6 +317,7 @@ __all__ = [
     "TranscriptProvider",
     "TurnContext",
     "TurnloomError",
+    "UnknownFlow",
     "UnknownType",
     "Update",
     "Usage",

@@ -5,6 +5,7 @@ TurnloomError                 anything Turnloom says no to; has a stable `code`
 ├── UsageError            a call that cannot mean anything: wrong answer, closed app, bad setting
 │   ├── UnknownRun        no run of that id
 │   ├── WorkflowGone      the folder of a run's workflow is not there any more
+│   ├── UnknownFlow       a run of a flow that this program does not have
 │   └── NotYours          a question of another user or tenant
 ├── LogError              the log refused or could not store
 │   ├── Conflict          the log is at another position, or holds that id already
@@ -94,6 +95,12 @@ class WorkflowGone(UsageError):
     """The folder of a run's workflow is not there any more, and its code is needed."""
 
     code = "TURNLOOM-WORKFLOW-GONE"
+
+
+class UnknownFlow(UsageError):
+    """A run belongs to a flow that this program does not have."""
+
+    code = "TURNLOOM-UNKNOWN-FLOW"
 
 
 class NotYours(UsageError):

@@ -234,13 +234,16 @@ class Loom:
         async for index in make_indexes(parts.documents, variables, loaded.database):
             yield index
 
-    def register_flow(self, flow: "Flow[S]") -> None:
+    def register_flow(self, flow: "Flow[S]", *, entry: "str | PathLike[str]" = "") -> None:
         """Know a flow, so that its runs can be resumed here.
+
+        `entry` is the file that builds it. Programs that do not register the flow import that file
+        to continue runs that begin from now on; without it, they refuse (`UnknownFlow`).
 
         Raises:
             DefinitionError: the flow does not pass its check.
         """
-        self._open().flows.declare(flow)
+        self._open().flows.declare(flow, fspath(entry))
 
     def register_collection(
         self,

@@ -193,5 +193,5 @@ class Definitions(Protocol):
         ...
 
     def declares(self, started: RunStarted) -> bool:
-        """Whether this program can continue a run: a board is code of the program it is in."""
+        """Whether this program can continue a run: boards and flows are code of programs."""
         ...

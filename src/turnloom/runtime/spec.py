@@ -59,7 +59,7 @@ class Delivery(StrEnum):
 
     TAKEN = "taken by whoever attends to the run"
     RECORDED = "on record; nobody attends to the run"
-    KEPT = "kept until the program that declares the run's board goes on with it"
+    KEPT = "kept until a program continues the run that declares its board or flow"
     REPEATED = "the same as before; the first one counts"
 
 

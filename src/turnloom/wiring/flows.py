@@ -11,7 +11,7 @@ from anyio import to_thread
 from turnloom.agents.spec import Agent, Engine, OutputModel
 from turnloom.assembly.spec.means import ReaderSearch, no_search
 from turnloom.board.spec import TypeRegistry
-from turnloom.errors import DefinitionError, Diagnostic, PlanChanged, UsageError
+from turnloom.errors import DefinitionError, Diagnostic, PlanChanged, UnknownFlow, UsageError
 from turnloom.flow.logic.flowing import Around, Flowing
 from turnloom.flow.logic.flows import Flow, gathering
 from turnloom.flow.logic.outputs import ModelOutput
@@ -28,8 +28,9 @@ from turnloom.wiring.collections import comparing, counter_for
 from turnloom.wiring.declared import read_code_hooks, read_guards, read_variables, toolkit_of
 from turnloom.wiring.models import Models, own_contexts
 
-# What the root of a run says that belongs to a flow: the file in which it is built.
-ROOT = "flow:"
+# What the root of a run says that belongs to a flow: the file in which it was built, for people to
+# know; or the file that was named as the entry by which other programs find it.
+ROOT, ENTRY = "flow:", "entry:"
 
 
 class Flows:
@@ -51,9 +52,10 @@ class Flows:
         self._known: dict[tuple[str, str], Loaded] = {}
         self._built: dict[tuple[str, str], Flow[Any]] = {}
 
-    def declare(self, flow: Flow[Any]) -> Loaded:
+    def declare(self, flow: Flow[Any], entry: str = "") -> Loaded:
         """Know a flow, and give it as runs are pinned to it; of two with one plan, which may have
-        other code behind it, the one declared last is known.
+        other code behind it, the one declared last is known. `entry` is a file that other programs
+        may import to continue its runs.
 
         Raises:
             DefinitionError: it does not pass its check.
@@ -63,28 +65,33 @@ class Flows:
             raise UsageError(f"{preview(flow)} is no flow. Build one: `Flow(name, State)`.")
         plan = flow.plan
         key = (plan.name, plan.digest)
-        if self._built.get(key) is not flow:
-            self._known[key] = self._make(flow, plan)
+        if self._built.get(key) is not flow or entry:
+            root = f"{ENTRY}{abspath(entry)}" if entry else f"{ROOT}{flow.site.file}"
+            self._known[key] = self._make(flow, plan, root)
             self._built[key] = flow
         return self._known[key]
 
     async def restore(self, started: RunStarted, text: str) -> Loaded:
         """The flow as a run began with it, whose plan has this text.
 
+        No program is executed to look for a flow: it is one that was declared here, or one of the
+        file that was named as the run's entry.
+
         Raises:
-            UsageError: neither this program nor the file in which it was built has the flow.
+            UnknownFlow: neither this program nor the run's entry has the flow.
             PlanChanged: they have it differently.
         """
         key = (started.workflow, started.definition)
-        if key not in self._known:
+        if key not in self._known and started.root.startswith(ENTRY):
             await to_thread.run_sync(self._read, started)
         if key in self._known:
             return self._known[key]
         others = [loaded for (name, _), loaded in self._known.items() if name == started.workflow]
         if not others:
-            raise UsageError(
-                f"This run belongs to flow {started.workflow!r}, which neither this program nor "
-                f"{started.root.removeprefix(ROOT)!r} has. Go on with it where it is built: "
+            built = started.root.removeprefix(ROOT).removeprefix(ENTRY)
+            raise UnknownFlow(
+                f"This run belongs to flow {started.workflow!r}, built in {built!r} and "
+                "not registered here. Continue the run in a program that builds the flow: "
                 "`app.register_flow(flow)`, then `app.resume(run)`."
             )
         differs = plan_diff(text, _plan(others[-1]).text)
@@ -93,15 +100,20 @@ class Flows:
             f"otherwise. Build it as it was, or cancel the run.\n{differs}".rstrip()
         )
 
+    def knows(self, started: RunStarted) -> bool:
+        """Whether this program can say what became of a run's flow."""
+        is_declared = any(name == started.workflow for name, _ in self._known)
+        return is_declared or started.root.startswith(ENTRY)
+
     def _read(self, started: RunStarted) -> None:
-        """Know the flows of the file in which a run's flow was built, if it is there."""
-        file = started.root.removeprefix(ROOT)
+        """Know the flow of the file that a run has as its entry, if it is there."""
+        file = started.root.removeprefix(ENTRY)
         if FilePath(file).is_file():
             for flow in flows_in(file):
                 if flow.name == started.workflow:
-                    self.declare(flow)
+                    self.declare(flow, entry=file)
 
-    def _make(self, flow: Flow[Any], plan: FlowPlan) -> Loaded:
+    def _make(self, flow: Flow[Any], plan: FlowPlan, root: str) -> Loaded:
         where = f"{ROOT}{flow.name}"
         steps = {
             node.name: node for node in steps_of(plan.paths) if isinstance(node.step, AgentStep)
@@ -126,7 +138,7 @@ class Flows:
         return Loaded(
             Flowing(plan, around),
             staff,
-            f"{ROOT}{flow.site.file}",
+            root,
             plan.digest,
             {},
             {},

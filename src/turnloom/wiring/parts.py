@@ -244,8 +244,10 @@ class Definitions:
         return await self._folders.restore(started)
 
     def declares(self, started: RunStarted) -> bool:
-        """Whether this program can continue a run: a board is code of the program it is in."""
-        return started.form != Reacting.form or self._boards.knows(started.workflow)
+        """Whether this program can continue a run: boards and flows are code of programs."""
+        if started.form == Reacting.form:
+            return self._boards.knows(started.workflow)
+        return started.form != Flowing.form or self._flows.knows(started)
 
     async def _plan_text(self, started: RunStarted) -> str:
         plan = await plan_of(self._plans, started)

@@ -8,9 +8,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from turnloom.errors import DefinitionError, Diagnostic
+from turnloom.errors import DefinitionError, Diagnostic, UsageError
 
 _loads = itertools.count(1)
+
+# The files that are being loaded now.
+_loading: set[str] = set()
 
 
 def program(file: str) -> dict[str, Any]:
@@ -18,13 +21,20 @@ def program(file: str) -> dict[str, Any]:
 
     Raises:
         DefinitionError: it does not run, or a workflow in it does not pass its check.
+        UsageError: it is the program that runs here, or asks for itself while it is loaded.
     """
     path = os.path.abspath(file)
+    if path in _loading or path == _running():
+        raise UsageError(
+            f"{path!r} is running here, and is not loaded a second time. Let it register its flows "
+            "before it continues their runs: `app.register_flow(flow)`."
+        )
     module = ModuleType(f"turnloom_program_{next(_loads)}_{Path(path).stem}")
     module.__file__ = path
     # Pydantic and `get_type_hints` look a class's module up there, some only when first used.
     sys.modules[module.__name__] = module
     sys.path.insert(0, os.path.dirname(path))
+    _loading.add(path)
     try:
         source = Path(path).read_bytes()
         exec(compile(source, path, "exec", dont_inherit=True), vars(module))
@@ -33,8 +43,15 @@ def program(file: str) -> dict[str, Any]:
     except (Exception, SystemExit) as error:
         raise DefinitionError(Path(path).name, [_problem(path, error)]) from error
     finally:
+        _loading.discard(path)
         sys.path.remove(os.path.dirname(path))
     return vars(module)
+
+
+def _running() -> str | None:
+    """The file of the program that runs here."""
+    file = getattr(sys.modules.get("__main__"), "__file__", None)
+    return os.path.abspath(file) if file else None
 
 
 def source(file: str) -> bytes:

@@ -71,4 +71,5 @@ class Run(ConversingCommand):
         with located(file_of(self.path)):
             flow = await to_thread.run_sync(flow_at, self.path)
             state = state_of(flow, self.input)
+            app.register_flow(flow, entry=file_of(self.path))
             return await app.start(flow, state, user_id=self.user, app_id=self.app)

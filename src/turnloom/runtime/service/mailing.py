@@ -82,7 +82,7 @@ class Mailing:
                 continue
 
     async def _is_declared(self, run: str) -> bool:
-        """Whether this program can go on with a run: a board is code of the program it is in."""
+        """Whether this program can continue a run: boards and flows are code of programs."""
         ends = await self._stores.log.ends(run=run)
         return any(self._declares(first.data) for first, _ in ends)
 

@@ -272,7 +272,7 @@ class Runs:
         """End a run now; whether it was still going.
 
         Raises:
-            UsageError: nobody drives it, and another program declares its board.
+            UsageError: no process drives it, and another program declares its board or flow.
         """
         first, last = await self._ends(run)
         if last.kind in ENDS:
@@ -285,8 +285,8 @@ class Runs:
             return await give_up(world.stores, world.clock, world.observers, run, Stop(by, reason))
         if delivery is Delivery.KEPT:
             raise UsageError(
-                f"Run {run!r} is told to end, and nobody drives it now. It ends once the program "
-                f"goes on with it that declares board {first.data.workflow!r}."
+                f"Run {run!r} is told to end, and no process drives it now. It ends once a program "
+                f"continues it that declares {first.data.workflow!r}."
             )
         if delivery is Delivery.RECORDED:
             await self._driver.drive(run)
