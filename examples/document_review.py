@@ -69,7 +69,7 @@ class Rulebook:
         return Answer(json.dumps({"remarks": remarks, "confidence": 0.9}))
 
 
-class Reviewer(AgentStep[Piece]):
+class Reviewer(AgentStep[Piece, Review]):
     """Reviews a document against the rules that fit it."""
 
     output_type = Review

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict
 
-from turnloom import Flow, FlowFailed, Loom, Path, Retry, StepContext, append
+from turnloom import Flow, Loom, Path, Retry, StepContext, append
 
 STOCK = {"kettle": 3, "lamp": 1}
 PRICES = {"kettle": 40, "lamp": 25}
@@ -123,10 +123,8 @@ async def main() -> None:
             Order(item="kettle", address="Mill Lane 3"),
             Order(item="lamp", address="Lighthouse island"),
         ):
-            try:
-                outcome = await app.run(ORDERS, order)
-            except FlowFailed as failed:
-                outcome = failed.outcome
+            run = await app.start(ORDERS, order)
+            outcome = await run.outcome()
             print(f"{order.item} to {order.address}: {outcome.status}")
             for line in outcome.state.diary:
                 print(f"  {line}")

@@ -80,7 +80,7 @@ class Draft(AgentStep[Slogan]):
         return {"text": answer, "drafts": [answer]}
 
 
-class Critic(AgentStep[Slogan]):
+class Critic(AgentStep[Slogan, Verdict]):
     """Says what is wrong with a slogan."""
 
     output_type = Verdict

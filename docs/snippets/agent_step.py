@@ -27,7 +27,7 @@ async def engine(task: Task) -> Answer:
     return Answer(output={"team": "billing", "confidence": 0.9})
 
 
-class Triage(AgentStep[Ticket]):
+class Triage(AgentStep[Ticket, Choice]):
     output_type = Choice
     engine = engine
 

@@ -50,6 +50,7 @@ async def main() -> None:
             await app.run(STAY, Booking(guest="Ada"))
         except FlowFailed as failed:
             failure = failed.outcome.failure
+            assert failure is not None
             print(f"{failed.outcome.status}: {failure.step}: {failure.error}: {failure.message}")
 
 

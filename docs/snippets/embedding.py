@@ -26,7 +26,8 @@ async def main() -> None:
         print("answer:", delivery)
         print("cancelled:", await run.cancel(by="ann", reason="later"))
         end = await run.finished()
-        print(end.kind, end.data.reason)
+        if end.kind == "run.cancelled":
+            print(end.kind, end.data.reason)
 
     async with Loom(store="memory") as app:
         try:

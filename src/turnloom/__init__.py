@@ -1,18 +1,22 @@
 """Turnloom: agent workflows whose context is declared, checked, recorded and explained."""
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from turnloom.agents.spec import Answer as Answer
     from turnloom.agents.spec import Engine as Engine
     from turnloom.agents.spec import Publication as Publication
+    from turnloom.agents.spec import Question as Question
     from turnloom.agents.spec import Task as Task
     from turnloom.agents.spec import ToolCall as ToolCall
     from turnloom.agents.spec import ToolSchema as ToolSchema
     from turnloom.agents.spec import Usage as Usage
     from turnloom.agents.spec import use_ui_tool as use_ui_tool
     from turnloom.app import Board as Board
+    from turnloom.app import Definition as Definition
+    from turnloom.app import Explanations as Explanations
+    from turnloom.app import History as History
     from turnloom.app import Loom as Loom
     from turnloom.app import Run as Run
     from turnloom.assembly.logic.assembled import AssembledContext as AssembledContext
@@ -40,6 +44,7 @@ if TYPE_CHECKING:
     from turnloom.assembly.spec import TurnContext as TurnContext
     from turnloom.assembly.spec.formats import Budget as Budget
     from turnloom.assembly.spec.formats import ContextFormat as ContextFormat
+    from turnloom.assembly.spec.retrieval import Added as Added
     from turnloom.assembly.spec.segments import ArtifactSegment as ArtifactSegment
     from turnloom.assembly.spec.segments import HistorySegment as HistorySegment
     from turnloom.assembly.spec.segments import LiteralSegment as LiteralSegment
@@ -67,26 +72,50 @@ if TYPE_CHECKING:
     from turnloom.board.spec import Visibility as Visibility
     from turnloom.board.spec import artifact_type as artifact_type
     from turnloom.errors import ArtifactExists as ArtifactExists
+    from turnloom.errors import BoardError as BoardError
     from turnloom.errors import BudgetExceeded as BudgetExceeded
+    from turnloom.errors import CollectionUnavailable as CollectionUnavailable
+    from turnloom.errors import Conflict as Conflict
     from turnloom.errors import ContextTooLarge as ContextTooLarge
+    from turnloom.errors import ContextUnavailable as ContextUnavailable
     from turnloom.errors import DefinitionError as DefinitionError
     from turnloom.errors import Diagnostic as Diagnostic
+    from turnloom.errors import DocumentsUnavailable as DocumentsUnavailable
+    from turnloom.errors import EngineError as EngineError
     from turnloom.errors import FlowError as FlowError
-    from turnloom.errors import FlowFailed as FlowFailed
     from turnloom.errors import InvalidArtifact as InvalidArtifact
     from turnloom.errors import InvalidUpdate as InvalidUpdate
+    from turnloom.errors import LogError as LogError
     from turnloom.errors import LoopDetected as LoopDetected
     from turnloom.errors import LoopLimit as LoopLimit
     from turnloom.errors import MissingContext as MissingContext
     from turnloom.errors import NoCandidates as NoCandidates
+    from turnloom.errors import NotYours as NotYours
     from turnloom.errors import PlanChanged as PlanChanged
     from turnloom.errors import QuestionExpired as QuestionExpired
     from turnloom.errors import ReactionFailed as ReactionFailed
+    from turnloom.errors import RunBusy as RunBusy
+    from turnloom.errors import StoreUnavailable as StoreUnavailable
+    from turnloom.errors import ToolServerError as ToolServerError
     from turnloom.errors import TurnloomError as TurnloomError
     from turnloom.errors import UnknownFlow as UnknownFlow
+    from turnloom.errors import UnknownKind as UnknownKind
+    from turnloom.errors import UnknownRun as UnknownRun
     from turnloom.errors import UnknownType as UnknownType
     from turnloom.errors import UsageError as UsageError
+    from turnloom.errors import WorkflowGone as WorkflowGone
     from turnloom.errors import WriteRefused as WriteRefused
+    from turnloom.events import RunEnd as RunEnd
+    from turnloom.events import RunEvent as RunEvent
+    from turnloom.explain.spec.explanations import Explanation as Explanation
+    from turnloom.explain.spec.explanations import RouteExplanation as RouteExplanation
+    from turnloom.explain.spec.flow import FlowRouteExplained as FlowRouteExplained
+    from turnloom.explain.spec.reaction import ConsumptionExplained as ConsumptionExplained
+    from turnloom.explain.spec.reaction import OfferExplained as OfferExplained
+    from turnloom.explain.spec.route import RouteExplained as RouteExplained
+    from turnloom.explain.spec.timeline import Timeline as Timeline
+    from turnloom.explain.spec.turn import TurnExplained as TurnExplained
+    from turnloom.explain.spec.variable import VariableExplained as VariableExplained
     from turnloom.flow.logic.flows import Flow as Flow
     from turnloom.flow.spec import AgentStep as AgentStep
     from turnloom.flow.spec import Option as Option
@@ -100,7 +129,10 @@ if TYPE_CHECKING:
     from turnloom.flow.spec import complete as complete
     from turnloom.flow.spec import escalate_to as escalate_to
     from turnloom.flow.spec import merge as merge
+    from turnloom.flow.spec.outcomes import FlowFailed as FlowFailed
     from turnloom.flow.spec.outcomes import Outcome as Outcome
+    from turnloom.flow.spec.outcomes import OutcomeStatus as OutcomeStatus
+    from turnloom.flow.spec.progress import Decided as Decided
     from turnloom.guards.spec import Category as Category
     from turnloom.guards.spec import Guards as Guards
     from turnloom.guards.spec import LoopDetection as LoopDetection
@@ -112,242 +144,176 @@ if TYPE_CHECKING:
     from turnloom.log.spec import Event as Event
     from turnloom.reaction.spec import Batch as Batch
     from turnloom.reaction.spec import Join as Join
+    from turnloom.reaction.spec.builder import AgentBuilder as AgentBuilder
     from turnloom.runtime.ports import Observer as Observer
     from turnloom.runtime.spec import Delivery as Delivery
+    from turnloom.runtime.spec import Delta as Delta
     from turnloom.runtime.spec import ObservedRun as ObservedRun
+    from turnloom.runtime.spec import RunSummary as RunSummary
+    from turnloom.runtime.spec import StoredPlan as StoredPlan
+    from turnloom.variables.service import Index as Index
     from turnloom.variables.spec import UNCHANGED as UNCHANGED
     from turnloom.variables.spec import Context as Context
     from turnloom.variables.spec import derivation as derivation
 
-_HOMES = {
-    "After": "turnloom.board.spec",
-    "AgentStep": "turnloom.flow.spec",
-    "Answer": "turnloom.agents.spec",
-    "Artifact": "turnloom.board.spec",
-    "ArtifactExists": "turnloom.errors",
-    "ArtifactSegment": "turnloom.assembly.spec.segments",
-    "AssembledContext": "turnloom.assembly.logic.assembled",
-    "Batch": "turnloom.reaction.spec",
-    "Board": "turnloom.app",
-    "BoardHandle": "turnloom.board.spec",
-    "Budget": "turnloom.assembly.spec.formats",
-    "BudgetExceeded": "turnloom.errors",
-    "Category": "turnloom.guards.spec",
-    "Chunking": "turnloom.assembly.spec",
-    "CompositeProvider": "turnloom.assembly.service.providers",
-    "Context": "turnloom.variables.spec",
-    "ContextFormat": "turnloom.assembly.spec.formats",
-    "ContextProvider": "turnloom.assembly.spec",
-    "ContextRequest": "turnloom.assembly.spec",
-    "ContextSlice": "turnloom.assembly.spec",
-    "ContextTooLarge": "turnloom.errors",
-    "DefaultCorrelationProvider": "turnloom.assembly.service.providers",
-    "DefinitionError": "turnloom.errors",
-    "Delivery": "turnloom.runtime.spec",
-    "Diagnostic": "turnloom.errors",
-    "Document": "turnloom.assembly.spec",
-    "Engine": "turnloom.agents.spec",
-    "Envelope": "turnloom.board.spec",
-    "Event": "turnloom.log.spec",
-    "FilterConfig": "turnloom.board.spec",
-    "FilteredContextProvider": "turnloom.assembly.service.providers",
-    "Flow": "turnloom.flow.logic.flows",
-    "FlowError": "turnloom.errors",
-    "FlowFailed": "turnloom.errors",
-    "Guards": "turnloom.guards.spec",
-    "HistorySegment": "turnloom.assembly.spec.segments",
-    "InvalidArtifact": "turnloom.errors",
-    "InvalidUpdate": "turnloom.errors",
-    "Join": "turnloom.reaction.spec",
-    "Labelled": "turnloom.board.spec",
-    "LiteralSegment": "turnloom.assembly.spec.segments",
-    "Loom": "turnloom.app",
-    "LoopDetected": "turnloom.errors",
-    "LoopDetection": "turnloom.guards.spec",
-    "LoopLimit": "turnloom.errors",
-    "Message": "turnloom.assembly.spec",
-    "MissingContext": "turnloom.errors",
-    "NoCandidates": "turnloom.errors",
-    "ObservedRun": "turnloom.runtime.spec",
-    "Observer": "turnloom.runtime.ports",
-    "Option": "turnloom.flow.spec",
-    "Outcome": "turnloom.flow.spec.outcomes",
-    "Path": "turnloom.flow.spec",
-    "PathResult": "turnloom.flow.spec",
-    "PlanChanged": "turnloom.errors",
-    "Price": "turnloom.guards.spec",
-    "Private": "turnloom.board.spec",
-    "Public": "turnloom.board.spec",
-    "Publication": "turnloom.agents.spec",
-    "QuestionExpired": "turnloom.errors",
-    "RagCollection": "turnloom.assembly.spec",
-    "ReactionFailed": "turnloom.errors",
-    "Reader": "turnloom.board.spec",
-    "RedactingProvider": "turnloom.assembly.service.providers",
-    "RetrievalResult": "turnloom.assembly.spec",
-    "RetrievalSegment": "turnloom.assembly.spec.segments",
-    "Retry": "turnloom.flow.spec",
-    "Run": "turnloom.app",
-    "RunBudget": "turnloom.guards.spec",
-    "Selection": "turnloom.guards.spec",
-    "StateDelegatingProvider": "turnloom.assembly.service.providers",
-    "StateSegment": "turnloom.assembly.spec.segments",
-    "StepContext": "turnloom.flow.spec",
-    "StepFailure": "turnloom.flow.spec",
-    "Strategies": "turnloom.guards.spec",
-    "BoardSummary": "turnloom.board.spec",
-    "SummaryProvider": "turnloom.assembly.service.providers",
-    "TagFilter": "turnloom.board.spec",
-    "Task": "turnloom.agents.spec",
-    "Tenant": "turnloom.board.spec",
-    "ToolCall": "turnloom.agents.spec",
-    "ToolSchema": "turnloom.agents.spec",
-    "TranscriptProvider": "turnloom.assembly.service.providers",
-    "TurnContext": "turnloom.assembly.spec",
-    "TurnloomError": "turnloom.errors",
-    "UNCHANGED": "turnloom.variables.spec",
-    "UnknownFlow": "turnloom.errors",
-    "UnknownType": "turnloom.errors",
-    "Update": "turnloom.flow.spec",
-    "Usage": "turnloom.agents.spec",
-    "UsageError": "turnloom.errors",
-    "VariableSegment": "turnloom.assembly.spec.segments",
-    "Visibility": "turnloom.board.spec",
-    "Weights": "turnloom.guards.spec",
-    "WriteRefused": "turnloom.errors",
-    "append": "turnloom.flow.spec",
-    "artifact_type": "turnloom.board.spec",
-    "complete": "turnloom.flow.spec",
-    "derivation": "turnloom.variables.spec",
-    "escalate_to": "turnloom.flow.spec",
-    "from_history": "turnloom.assembly.spec.sources",
-    "from_literal": "turnloom.assembly.spec.sources",
-    "from_provider": "turnloom.assembly.spec.sources",
-    "from_retrieval": "turnloom.assembly.spec.sources",
-    "from_state": "turnloom.assembly.spec.sources",
-    "from_variables": "turnloom.assembly.spec.sources",
-    "merge": "turnloom.flow.spec",
-    "use_ui_tool": "turnloom.agents.spec",
+# Every public name by the module that has it; it is imported when it is first asked for.
+_NAMES = {
+    "turnloom.agents.spec": (
+        "Answer",
+        "Engine",
+        "Publication",
+        "Question",
+        "Task",
+        "ToolCall",
+        "ToolSchema",
+        "Usage",
+        "use_ui_tool",
+    ),
+    "turnloom.app": ("Board", "Definition", "Explanations", "History", "Loom", "Run"),
+    "turnloom.assembly.logic.assembled": ("AssembledContext",),
+    "turnloom.assembly.service.providers": (
+        "CompositeProvider",
+        "DefaultCorrelationProvider",
+        "FilteredContextProvider",
+        "RedactingProvider",
+        "StateDelegatingProvider",
+        "SummaryProvider",
+        "TranscriptProvider",
+    ),
+    "turnloom.assembly.spec": (
+        "Chunking",
+        "ContextProvider",
+        "ContextRequest",
+        "ContextSlice",
+        "Document",
+        "Message",
+        "RagCollection",
+        "RetrievalResult",
+        "TurnContext",
+    ),
+    "turnloom.assembly.spec.formats": ("Budget", "ContextFormat"),
+    "turnloom.assembly.spec.retrieval": ("Added",),
+    "turnloom.assembly.spec.segments": (
+        "ArtifactSegment",
+        "HistorySegment",
+        "LiteralSegment",
+        "RetrievalSegment",
+        "StateSegment",
+        "VariableSegment",
+    ),
+    "turnloom.assembly.spec.sources": (
+        "from_history",
+        "from_literal",
+        "from_provider",
+        "from_retrieval",
+        "from_state",
+        "from_variables",
+    ),
+    "turnloom.board.spec": (
+        "After",
+        "Artifact",
+        "BoardHandle",
+        "BoardSummary",
+        "Envelope",
+        "FilterConfig",
+        "Labelled",
+        "Private",
+        "Public",
+        "Reader",
+        "TagFilter",
+        "Tenant",
+        "Visibility",
+        "artifact_type",
+    ),
+    "turnloom.errors": (
+        "ArtifactExists",
+        "BoardError",
+        "BudgetExceeded",
+        "CollectionUnavailable",
+        "Conflict",
+        "ContextTooLarge",
+        "ContextUnavailable",
+        "DefinitionError",
+        "Diagnostic",
+        "DocumentsUnavailable",
+        "EngineError",
+        "FlowError",
+        "InvalidArtifact",
+        "InvalidUpdate",
+        "LogError",
+        "LoopDetected",
+        "LoopLimit",
+        "MissingContext",
+        "NoCandidates",
+        "NotYours",
+        "PlanChanged",
+        "QuestionExpired",
+        "ReactionFailed",
+        "RunBusy",
+        "StoreUnavailable",
+        "ToolServerError",
+        "TurnloomError",
+        "UnknownFlow",
+        "UnknownKind",
+        "UnknownRun",
+        "UnknownType",
+        "UsageError",
+        "WorkflowGone",
+        "WriteRefused",
+    ),
+    "turnloom.events": ("RunEnd", "RunEvent"),
+    "turnloom.explain.spec.explanations": ("Explanation", "RouteExplanation"),
+    "turnloom.explain.spec.flow": ("FlowRouteExplained",),
+    "turnloom.explain.spec.reaction": ("ConsumptionExplained", "OfferExplained"),
+    "turnloom.explain.spec.route": ("RouteExplained",),
+    "turnloom.explain.spec.timeline": ("Timeline",),
+    "turnloom.explain.spec.turn": ("TurnExplained",),
+    "turnloom.explain.spec.variable": ("VariableExplained",),
+    "turnloom.flow.logic.flows": ("Flow",),
+    "turnloom.flow.spec": (
+        "AgentStep",
+        "Option",
+        "Path",
+        "PathResult",
+        "Retry",
+        "StepContext",
+        "StepFailure",
+        "Update",
+        "append",
+        "complete",
+        "escalate_to",
+        "merge",
+    ),
+    "turnloom.flow.spec.outcomes": ("FlowFailed", "Outcome", "OutcomeStatus"),
+    "turnloom.flow.spec.progress": ("Decided",),
+    "turnloom.guards.spec": (
+        "Category",
+        "Guards",
+        "LoopDetection",
+        "Price",
+        "RunBudget",
+        "Selection",
+        "Strategies",
+        "Weights",
+    ),
+    "turnloom.log.spec": ("Event",),
+    "turnloom.reaction.spec": ("Batch", "Join"),
+    "turnloom.reaction.spec.builder": ("AgentBuilder",),
+    "turnloom.runtime.ports": ("Observer",),
+    "turnloom.runtime.spec": ("Delivery", "Delta", "ObservedRun", "RunSummary", "StoredPlan"),
+    "turnloom.variables.service": ("Index",),
+    "turnloom.variables.spec": ("Context", "UNCHANGED", "derivation"),
 }
+_HOMES = {name: home for home, names in _NAMES.items() for name in names}
 
-__all__ = [
-    "UNCHANGED",
-    "After",
-    "AgentStep",
-    "Answer",
-    "Artifact",
-    "ArtifactExists",
-    "ArtifactSegment",
-    "AssembledContext",
-    "Batch",
-    "Board",
-    "BoardHandle",
-    "Budget",
-    "BudgetExceeded",
-    "Category",
-    "Chunking",
-    "CompositeProvider",
-    "Context",
-    "ContextFormat",
-    "ContextProvider",
-    "ContextRequest",
-    "ContextSlice",
-    "ContextTooLarge",
-    "DefaultCorrelationProvider",
-    "DefinitionError",
-    "Delivery",
-    "Diagnostic",
-    "Document",
-    "Engine",
-    "Envelope",
-    "Event",
-    "FilterConfig",
-    "FilteredContextProvider",
-    "Flow",
-    "FlowError",
-    "FlowFailed",
-    "Guards",
-    "HistorySegment",
-    "InvalidArtifact",
-    "InvalidUpdate",
-    "Join",
-    "Labelled",
-    "LiteralSegment",
-    "Loom",
-    "LoopDetected",
-    "LoopDetection",
-    "LoopLimit",
-    "Message",
-    "MissingContext",
-    "NoCandidates",
-    "ObservedRun",
-    "Observer",
-    "Option",
-    "Outcome",
-    "Path",
-    "PathResult",
-    "PlanChanged",
-    "Price",
-    "Private",
-    "Public",
-    "Publication",
-    "QuestionExpired",
-    "RagCollection",
-    "ReactionFailed",
-    "Reader",
-    "RedactingProvider",
-    "RetrievalResult",
-    "RetrievalSegment",
-    "Retry",
-    "Run",
-    "RunBudget",
-    "Selection",
-    "StateDelegatingProvider",
-    "StateSegment",
-    "StepContext",
-    "StepFailure",
-    "Strategies",
-    "BoardSummary",
-    "SummaryProvider",
-    "TagFilter",
-    "Task",
-    "Tenant",
-    "ToolCall",
-    "ToolSchema",
-    "TranscriptProvider",
-    "TurnContext",
-    "TurnloomError",
-    "UnknownFlow",
-    "UnknownType",
-    "Update",
-    "Usage",
-    "UsageError",
-    "VariableSegment",
-    "Visibility",
-    "Weights",
-    "WriteRefused",
-    "append",
-    "artifact_type",
-    "complete",
-    "derivation",
-    "escalate_to",
-    "from_history",
-    "from_literal",
-    "from_provider",
-    "from_retrieval",
-    "from_state",
-    "from_variables",
-    "merge",
-    "use_ui_tool",
-]
+if not TYPE_CHECKING:  # type checkers read the imports above
+    __all__ = sorted(_HOMES)
 
+    def __getattr__(name: str) -> object:
+        home = _HOMES.get(name)
+        if home is None:
+            raise AttributeError(f"module 'turnloom' has no attribute {name!r}")
+        return getattr(import_module(home), name)
 
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'turnloom' has no attribute {name!r}")
-    return getattr(import_module(home), name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+    def __dir__() -> list[str]:
+        return __all__

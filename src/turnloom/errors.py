@@ -20,7 +20,7 @@ TurnloomError                 anything Turnloom says no to; has a stable `code`
 │   └── PlanChanged       a run is pinned to another plan of its board
 ├── FlowError             a flow could not do what it is for
 │   ├── InvalidUpdate     a state, or what a step gives, that the flow's state cannot be
-│   └── FlowFailed        a run of a flow failed, or was cancelled
+│   └── FlowFailed        a run of a flow failed, or was cancelled (beside `Outcome`)
 ├── MissingContext        a run cannot start or go on: values that it needs are missing
 ├── ContextUnavailable    no provider gave context for a turn
 ├── ContextTooLarge       there is no room for what a turn must be shown at least
@@ -38,7 +38,7 @@ TurnloomError                 anything Turnloom says no to; has a stable `code`
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 
 class TurnloomError(Exception):
@@ -199,16 +199,6 @@ class InvalidUpdate(FlowError, ValueError):
     code = "TURNLOOM-UPDATE"
 
 
-class FlowFailed(FlowError):
-    """A run of a flow failed, or was cancelled; `outcome` is what became of it."""
-
-    code = "TURNLOOM-FLOW-FAILED"
-
-    def __init__(self, message: str, outcome: Any) -> None:
-        super().__init__(message)
-        self.outcome = outcome
-
-
 class MissingContext(TurnloomError):
     """A run cannot start or go on: values that it needs are missing."""
 
@@ -225,7 +215,7 @@ class ContextUnavailable(TurnloomError):
 
     code = "TURNLOOM-PROVIDER"
 
-    def __init__(self, message: str, failures: Iterable[Any] = ()) -> None:
+    def __init__(self, message: str, failures: Iterable[object] = ()) -> None:
         self.failures = tuple(failures)
         super().__init__(message)
 

@@ -47,7 +47,7 @@ async def test_a_handle_is_not_driven() -> None:
         for reading in (app.history.events, app.history.definition, app.explain.timeline):
             with pytest.raises(UnknownRun):
                 await reading("nosuchrun")
-        assert (await app.history.definition(run.id)).workflow.name == "work"
+        assert (await app.history.definition(run.id)).name == "work"
 
 
 async def test_a_flow_is_registered_if_it_is_one() -> None:

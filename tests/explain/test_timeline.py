@@ -66,7 +66,7 @@ async def test_the_app_explains(told: Told, tmp_path_factory: pytest.TempPathFac
         with pytest.raises(UnknownRun):
             await app.explain.timeline("nosuchrun")
         loaded = await app.history.definition(run.id)
-        assert loaded.workflow.name == "Flow" and loaded.user_script == ()
+        assert loaded.name == "Flow" and loaded.user_script == ()
 
 
 async def test_tools_hooks_and_questions_stand_inside_what_they_belong_to(busy: Told) -> None:

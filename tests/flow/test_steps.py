@@ -4,8 +4,8 @@ import asyncio
 import threading
 from typing import Any
 
-from tests.flow.scenes import SOON, Sees, Work, facts, flow_of, note, play, taken
-from turnloom import Flow, Loom, StepContext, UsageError, use_ui_tool
+from tests.flow.scenes import SOON, Sees, Work, facts, failing, flow_of, note, play, taken
+from turnloom import Flow, Loom, StepContext, Update, UsageError, use_ui_tool
 
 
 async def test_a_step_is_told_where_it_stands(app: Loom) -> None:
@@ -175,3 +175,33 @@ async def test_two_effects_of_one_name_at_once_are_refused(app: Loom) -> None:
     outcome = await asyncio.wait_for(play(app, flow_of(pay)), SOON)
     assert outcome.failure is not None and outcome.failure.error == "UsageError"
     assert "'charge'" in outcome.failure.message
+
+
+class Alone:
+    """A step that needs the state only."""
+
+    async def run(self, state: Work) -> dict[str, Any]:
+        return {"notes": [f"object {state.number}"]}
+
+
+async def test_a_step_may_take_the_state_alone(app: Loom) -> None:
+    def plain(state: Work) -> dict[str, Any]:
+        return {"notes": [f"plain {state.number}"]}
+
+    async def waits(state: Work) -> Update[Work]:
+        return Update(notes=[f"async {state.number}"])
+
+    def either(state: Work, ctx: StepContext | None = None) -> dict[str, Any]:
+        return {"notes": [ctx.step if ctx else "none"]}
+
+    flow = flow_of(plain, waits, Alone, either, lambda state: {"notes": ["lambda"]})
+    outcome = await app.run(flow, Work(number=1))
+    assert outcome.state.notes == ["plain 1", "async 1", "object 1", "either", "lambda"]
+
+
+async def test_what_makes_up_for_a_step_may_take_the_state_alone(app: Loom) -> None:
+    def undo(state: Work) -> dict[str, Any]:
+        return {"notes": ["undone"]}
+
+    flow = Flow("work", Work).start_with(note("a"), compensate=undo).then(failing("b"))
+    assert (await play(app, flow)).state.notes == ["a", "undone"]

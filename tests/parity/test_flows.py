@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from turnloom import AgentStep, Flow, Option, Path, Retry, Update, escalate_to
-from turnloom.flow.spec.builder import Settings
+from turnloom.flow.spec.builder import StepSettings
 
 AGENTS, APPROVALS, BRANCHES, CACHING, CONFIDENCE = (
     f"tests.flow.test_{each}"
@@ -154,7 +154,7 @@ def arguments(call: Any, called: str) -> set[str]:
 
 
 def test_every_setting_of_a_step_has_an_effect() -> None:
-    assert set(SETTINGS) == set(Settings.__annotations__)
+    assert set(SETTINGS) == set(StepSettings.__annotations__)
 
 
 def test_every_argument_of_a_call_has_an_effect() -> None:

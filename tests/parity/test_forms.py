@@ -12,7 +12,7 @@ from tests.parity.forms.table import FORMS, PAGE, parts, table
 from turnloom import AgentStep
 from turnloom.agents.spec import Agent
 from turnloom.errors import DefinitionError, UsageError
-from turnloom.flow.spec.builder import Settings
+from turnloom.flow.spec.builder import StepSettings
 from turnloom.flow.spec.steps import StepAgent
 from turnloom.reaction.spec import Member
 from turnloom.reaction.spec.builder import AgentBuilder
@@ -206,7 +206,7 @@ def found() -> dict[str, set[str]]:
         "Agent": set(Agent.model_fields),
         "AgentBuilder": public(vars(AgentBuilder)) - {"member"},
         "AgentStep": public((*vars(AgentStep), *AgentStep.__annotations__)),
-        "Settings": set(Settings.__annotations__),
+        "Settings": set(StepSettings.__annotations__),
         "Member": {each.name for each in fields(Member)},
         "StepAgent": {each.name for each in fields(StepAgent)},
         "Staff": {each.name for each in fields(Staff)},

@@ -4,7 +4,9 @@ It is light to import: what an app consists of is imported when the app is first
 """
 
 from turnloom.app.board import Board
+from turnloom.app.explanations import Explanations
+from turnloom.app.history import Definition, History
 from turnloom.app.loom import Loom
 from turnloom.app.run import Run
 
-__all__ = ["Board", "Run", "Loom"]
+__all__ = ["Board", "Definition", "Explanations", "History", "Loom", "Run"]

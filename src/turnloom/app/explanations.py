@@ -36,10 +36,11 @@ class Explanations:
             UsageError: the run has no such variable or event.
         """
         from turnloom.explain.logic.variable import explain_variable
+        from turnloom.log.logic import started_of
         from turnloom.wiring import declared
 
         events = await self._history.events(run)
-        return explain_variable(events, name, at, await declared(events[0].data))
+        return explain_variable(events, name, at, await declared(started_of(events)))
 
     async def route(self, run: str, seq: int) -> "RouteExplanation":
         """Why the work went where it went, by the event that says so.
@@ -49,10 +50,11 @@ class Explanations:
             UsageError: the event decides no route.
         """
         from turnloom.explain.logic.routing import explain_any_route
+        from turnloom.log.logic import started_of
         from turnloom.wiring import declared
 
         events = await self._history.events(run)
-        return explain_any_route(events, seq, await declared(events[0].data))
+        return explain_any_route(events, seq, await declared(started_of(events)))
 
     async def timeline(self, run: str) -> "Timeline":
         """What happened in a run, a row each.

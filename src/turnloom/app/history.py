@@ -1,14 +1,56 @@
 """What is on record of runs."""
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, cast
 
-from turnloom.errors import UnknownRun
+from turnloom.errors import UnknownRun, UsageError
 
 if TYPE_CHECKING:
+    from turnloom.agents.spec import Engine
+    from turnloom.errors import Diagnostic
+    from turnloom.events import RunEvent
+    from turnloom.kernel.values import Json
     from turnloom.log.spec import Event
+    from turnloom.runs.form import Form
     from turnloom.runtime.spec import Loaded
     from turnloom.wiring import Parts
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """The workflow that a run is pinned to, as this program restores it.
+
+    `form` is `conversation`, `reaction` or `flow`. `files` are the declarations and `code` the
+    digests of the code that a folder had when the run began; `changed_code` names the files whose
+    code is another one now. `engines` answer for agents, by name, the first one first. `lacking`
+    says which agents cannot answer here, and `unheeded` which settings make no difference.
+    """
+
+    name: str
+    version: str
+    form: str
+    files: Mapping[str, str]
+    code: Mapping[str, str]
+    engines: "Mapping[str, tuple[Engine, ...]]"
+    user_script: "tuple[Json, ...]"
+    changed_code: tuple[str, ...]
+    lacking: "tuple[Diagnostic, ...]"
+    unheeded: tuple[str, ...]
+    _workflow: "Form" = field(repr=False)
+
+    def to_mermaid(self) -> str:
+        """A conversation or a flow as a flowchart in the language of Mermaid.
+
+        Raises:
+            UsageError: it is a board, which has no ways that could be drawn.
+        """
+        from turnloom.explain.logic.pictures import picture
+        from turnloom.reaction.logic.reacting import Reacting
+
+        if isinstance(self._workflow, Reacting):
+            raise UsageError(f"Board {self.name!r} has no ways that could be drawn.")
+        return picture(self._workflow)
 
 
 class History:
@@ -17,7 +59,7 @@ class History:
     def __init__(self, parts: "Callable[[], Parts]") -> None:
         self._parts = parts
 
-    async def events(self, run: str) -> "Sequence[Event]":
+    async def events(self, run: str) -> "Sequence[RunEvent]":
         """The events of a run so far.
 
         Raises:
@@ -26,15 +68,35 @@ class History:
         events: Sequence[Event] = await self._parts().store.log.read(run)
         if not events:
             raise UnknownRun(run)
-        return events
+        return cast("Sequence[RunEvent]", events)
 
-    async def definition(self, run: str) -> "Loaded":
+    async def definition(self, run: str) -> Definition:
         """The workflow that a run is pinned to, with its engines and its scripted user.
 
         Raises:
             UnknownRun: there is no such run.
+            DefinitionError: it does not pass its check any more.
             PlanChanged: this program declares another plan of its board or flow.
             WorkflowGone: this program cannot restore it.
         """
-        first = (await self.events(run))[0]
-        return await self._parts().definitions.restore(first.data)
+        from turnloom.log.logic import started_of
+
+        started = started_of(await self.events(run))
+        return _definition(await self._parts().definitions.restore(started))
+
+
+def _definition(loaded: "Loaded") -> Definition:
+    form = loaded.workflow
+    return Definition(
+        form.name,
+        form.version,
+        form.form,
+        loaded.files,
+        loaded.code,
+        {agent: staff.engines for agent, staff in loaded.staff.items()},
+        loaded.user_script,
+        loaded.changed_code,
+        loaded.lacking,
+        loaded.unheeded,
+        form,
+    )

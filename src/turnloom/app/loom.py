@@ -11,7 +11,7 @@ from turnloom.app.board import Board
 from turnloom.app.explanations import Explanations
 from turnloom.app.history import History
 from turnloom.app.run import Run
-from turnloom.errors import FlowFailed, UsageError
+from turnloom.errors import UsageError
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -186,6 +186,8 @@ class Loom:
         run = await self.start(flow, state, user_id=user_id, app_id=app_id)
         outcome = await run.outcome()
         if outcome.status in ("failed", "cancelled"):
+            from turnloom.flow.spec.outcomes import FlowFailed
+
             raise FlowFailed(_told(flow.name, outcome), outcome)
         return outcome
 

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Generic, cast
 
 from typing_extensions import TypeVar
 
@@ -10,8 +10,9 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from turnloom.agents.spec import Question
+    from turnloom.events import RunEnd, RunEvent
     from turnloom.flow.spec.outcomes import Outcome
-    from turnloom.log.spec import Event
+    from turnloom.kernel.values import Json
     from turnloom.runtime.service.runs import Runs
     from turnloom.runtime.spec import Delivery, Delta, Identity, StoredPlan
 
@@ -26,9 +27,9 @@ class Run(Generic[S_co]):
         self.id = id
         self._runs = runs
 
-    def events(self, after: int = 0) -> "AsyncGenerator[Event]":
+    def events(self, after: int = 0) -> "AsyncGenerator[RunEvent]":
         """Its events from a position on, live, up to its end."""
-        return self._runs.events(self.id, after)
+        return cast("AsyncGenerator[RunEvent]", self._runs.events(self.id, after))
 
     async def question(
         self, *, user_id: str | None = None, app_id: str | None = None
@@ -45,7 +46,7 @@ class Run(Generic[S_co]):
     async def answer(
         self,
         question: str | None,
-        value: Any,
+        value: "Json",
         *,
         user_id: str | None = None,
         app_id: str | None = None,
@@ -92,9 +93,9 @@ class Run(Generic[S_co]):
 
         return await outcome(self._runs, self.id)
 
-    async def finished(self) -> "Event":
+    async def finished(self) -> "RunEnd":
         """The event that ended it, once it is there."""
-        return [event async for event in self.events()][-1]
+        return cast("RunEnd", [event async for event in self.events()][-1])
 
     def _who(self, user: str | None, tenant: str | None) -> "Identity":
         from turnloom.runtime.spec import Identity

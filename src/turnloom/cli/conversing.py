@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from turnloom.agents.events import ModelCalled, TurnStarted
 from turnloom.agents.spec import Question
-from turnloom.app import Loom, Run
+from turnloom.app import Definition, Loom, Run
 from turnloom.cli.command import as_text
 from turnloom.cli.keyboard import is_attended
 from turnloom.cli.narration import JsonLines, Narration, Story
@@ -26,7 +26,6 @@ from turnloom.explain.logic.flow_routes import is_flow
 from turnloom.explain.logic.words import words
 from turnloom.log.events import RunCancelled, RunFinished
 from turnloom.log.spec import Event
-from turnloom.runtime.spec import Loaded
 
 
 @runtime_checkable
@@ -115,7 +114,7 @@ class ConversingCommand(StoreCommand):
         events: Sequence[Event],
         end: Event | None,
         question: Question | None,
-        loaded: Loaded,
+        loaded: Definition,
         terminal: Terminal,
     ) -> int:
         """Say how the run stands and how to go on, and give the exit code."""
@@ -169,7 +168,7 @@ def _finish(events: Sequence[Event], end: Event) -> str:
     return f"{last.source}, {words(end)}" if last is not None and by_rule else words(end)
 
 
-def _trouble(events: Sequence[Event], end: Event | None, loaded: Loaded) -> list[str]:
+def _trouble(events: Sequence[Event], end: Event | None, loaded: Definition) -> list[str]:
     """What went wrong with the run, and what to do about it."""
     if end is None:
         return []
@@ -187,12 +186,11 @@ def _trouble(events: Sequence[Event], end: Event | None, loaded: Loaded) -> list
     ]
 
 
-def _unsaid(events: Sequence[Event], loaded: Loaded) -> dict[str, int]:
+def _unsaid(events: Sequence[Event], loaded: Definition) -> dict[str, int]:
     """How many lines of each scripted agent nobody asked for."""
     spoken = Counter(event.data.agent for event in events if isinstance(event.data, ModelCalled))
     left: dict[str, int] = {}
-    for agent, staff in loaded.staff.items():
-        engine = staff.engines[0]
+    for agent, (engine, *_) in loaded.engines.items():
         if isinstance(engine, Scripted) and agent in (counts := engine.unsaid(spoken)):
             left[agent] = counts[agent]
     return left

@@ -10,6 +10,7 @@ from turnloom.cli.programs import file_of, flow_at, is_program
 from turnloom.cli.stored import find_run
 from turnloom.errors import DefinitionError, UsageError
 from turnloom.explain.logic.pictures import picture
+from turnloom.log.logic import started_of
 from turnloom.reaction.logic.reacting import Reacting
 from turnloom.wiring import Folders
 
@@ -25,13 +26,13 @@ async def graph_of(app: Loom, name: str) -> str:
     if declared is not None:
         return declared
     run = await find_run(app, name)
-    started = (await app.history.events(run))[0].data
+    started = started_of(await app.history.events(run))
     if started.form == Reacting.form:
         raise UsageError(
             f"Run {run!r} belongs to a board, which has no ways that could be drawn: its agents "
             f"are woken by what is published. `turnloom show plan {name}` prints what wakes them."
         )
-    return picture((await app.history.definition(run)).workflow)
+    return (await app.history.definition(run)).to_mermaid()
 
 
 def _declared(name: str) -> str | None:

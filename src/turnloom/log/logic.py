@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from turnloom.errors import UnknownKind
+from turnloom.log.events import RunStarted
 from turnloom.log.spec import Event, Fact
 
 # Takes the data of an event as one version wrote it and gives it as the next version has it.
@@ -23,6 +24,13 @@ class _Stored(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True)
     data: msgspec.Raw
     cause: int | None = None
     v: int = 1
+
+
+def started_of(events: Sequence[Event]) -> RunStarted:
+    """How a run began, by the first of its events."""
+    started = events[0].data
+    assert isinstance(started, RunStarted)
+    return started
 
 
 class Codec:

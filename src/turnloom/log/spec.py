@@ -1,9 +1,13 @@
 """The envelope that every fact travels in."""
 
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic
 
 import msgspec
+from typing_extensions import TypeVar
+
+K_co = TypeVar("K_co", bound=str, default=str, covariant=True)
+D_co = TypeVar("D_co", default=Any, covariant=True)
 
 
 class Fact(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_unknown_fields=True):
@@ -19,15 +23,18 @@ class Intent(Fact, frozen=True):
     request: str
 
 
-class Event(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """A fact in its place: which run, where in its sequence, when, by whom, and because of what."""
+class Event(msgspec.Struct, Generic[K_co, D_co], frozen=True, omit_defaults=True, gc=False):
+    """A fact in its place: which run, where in its sequence, when, by whom, and because of what.
+
+    The `kind` says which fact `data` is: `turnloom.RunEvent` is one of all.
+    """
 
     id: str
     run: str
     seq: int
     at: datetime
-    kind: str
+    kind: K_co
     actor: str
-    data: Any
+    data: D_co
     cause: int | None = None
     v: int = 1

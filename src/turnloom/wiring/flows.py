@@ -155,7 +155,7 @@ class Flows:
         )
 
     def _staff(self, node: StepNode) -> Staff:
-        step: AgentStep[Any] = node.step
+        step: AgentStep[Any, Any] = node.step
         declared = agent_of(step)
         given = declared.engines or (self._engine_of(node),)
         engines = tuple(self._models.answering(each) for each in given)
@@ -173,7 +173,7 @@ class Flows:
 
     def _engine_of(self, node: StepNode) -> Any:
         """What answers for a step that names no engines one after the other."""
-        step: AgentStep[Any] = node.step
+        step: AgentStep[Any, Any] = node.step
         return step.engine or next(iter(step.engines.values()), None) or self._common(node)
 
     def _common(self, node: StepNode) -> Any:
@@ -256,7 +256,7 @@ def _problems(flow: Flow[Any]) -> Sequence[Diagnostic]:
 
 
 def _agent(node: StepNode) -> Agent:
-    step: AgentStep[Any] = node.step
+    step: AgentStep[Any, Any] = node.step
     return Agent(
         name=node.name,
         system_message=step.instructions(),

@@ -1,6 +1,7 @@
 """Looking around for a turn: collections are searched and providers are asked, once each."""
 
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 import anyio
 
@@ -90,7 +91,7 @@ async def gather_once(key: str, chosen: Chosen, situation: Situation) -> Context
         except ContextUnavailable as error:
             if not error.failures:
                 raise
-            return error.failures
+            return cast(tuple[Fact, ...], error.failures)
         fact = gathered_fact(gathered, situation.texts, situation.masked)
         return (*gathered.failures, fact)
 

@@ -28,7 +28,7 @@ class Resume(ConversingCommand):
             return 0 if status == "finished" else 1
         loaded = await app.history.definition(run)
         if loaded.lacking:
-            raise DefinitionError(loaded.workflow.name, loaded.lacking)
+            raise DefinitionError(loaded.name, loaded.lacking)
         if loaded.changed_code:
             files = ", ".join(loaded.changed_code)
             terminal.tell(safe(f"Code has changed since the run began: {files}.", "yellow"))

@@ -16,6 +16,7 @@ from turnloom.cli.problems import located
 from turnloom.cli.programs import file_of, flow_at, is_program, state_of
 from turnloom.cli.terminal import Terminal, safe
 from turnloom.errors import UsageError
+from turnloom.log.logic import started_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +62,7 @@ class Run(ConversingCommand):
         path = entrance(self.path)
         with located(path):
             run = await app.start(path, user_id=self.user, app_id=self.app)
-        if (await app.history.events(run.id))[0].data.set_aside:
+        if started_of(await app.history.events(run.id)).set_aside:
             told = "The run begins without its context variables, which do not pass their check"
             terminal.tell(safe(f"{told}: {again('check', path)}", "yellow"))
         return await self.converse(app, run, terminal)

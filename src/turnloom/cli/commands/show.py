@@ -22,6 +22,7 @@ from turnloom.cli.terminal import Terminal, joined, safe
 from turnloom.conversation.logic.schemas import FILES, schema_of, written
 from turnloom.errors import DefinitionError, UsageError
 from turnloom.flow.logic.plans import describe_plan
+from turnloom.log.logic import started_of
 from turnloom.wiring import Folders, describe_staff, in_force
 
 
@@ -109,7 +110,7 @@ class Show(Command):
             )
         async with Loom(store=self.store) as app:
             run = await find_run(app, self.name)
-            plan, started = await app.handle(run).plan(), (await app.history.events(run))[0].data
+            plan, started = await app.handle(run).plan(), started_of(await app.history.events(run))
         if plan is not None:
             self._show_plan(terminal, plan.text, plan.context)
             return

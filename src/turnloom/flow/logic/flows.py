@@ -11,15 +11,17 @@ from turnloom.errors import DefinitionError, Diagnostic
 from turnloom.flow.logic.checking import check
 from turnloom.flow.logic.drawing import draw
 from turnloom.flow.logic.plans import close, make_plan, placed_lines
-from turnloom.flow.spec.builder import Path, Settings, as_line, calling, make_step
+from turnloom.flow.spec.builder import AnyPath, Path, StepSettings, as_line, calling, make_step
 from turnloom.flow.spec.declared import Declared, Misplaced
 from turnloom.flow.spec.nodes import FlowPlan, Line, Node, Site
+from turnloom.flow.spec.steps import AnyStep
 from turnloom.guards.spec import Guards
+from turnloom.kernel.values import Json
 
 S = TypeVar("S", bound=BaseModel)
 
 
-class Flow(Path, Generic[S]):
+class Flow(Path[S], Generic[S]):
     """A flow: a typed state that goes through steps, checked when it is built.
 
     `variables`, `hooks` and `guards` are what a workflow folder declares, in Python. `timeout` is
@@ -33,9 +35,9 @@ class Flow(Path, Generic[S]):
         *,
         version: str = "1",
         timeout: float | None = None,
-        variables: Mapping[str, Any] | None = None,
-        hooks: Sequence[Mapping[str, Any]] = (),
-        guards: Guards | Mapping[str, Any] | None = None,
+        variables: Mapping[str, Json] | None = None,
+        hooks: Sequence[Mapping[str, Json]] = (),
+        guards: Guards | Mapping[str, Json] | None = None,
     ) -> None:
         super().__init__()
         self.name = name
@@ -53,13 +55,13 @@ class Flow(Path, Generic[S]):
         if gathered is not None:
             gathered.append(self)
 
-    def start_with(self, step: Any, **settings: Unpack[Settings]) -> Self:
+    def start_with(self, step: AnyStep[S], **settings: Unpack[StepSettings[S]]) -> Self:
         """The first step."""
         self._put("start_with", make_step(step, calling(), settings))
         self._is_begun = True
         return self
 
-    def finally_(self, step: Any, **settings: Unpack[Settings]) -> Self:
+    def finally_(self, step: AnyStep[S], **settings: Unpack[StepSettings[S]]) -> Self:
         """The last step.
 
         Raises:
@@ -71,7 +73,7 @@ class Flow(Path, Generic[S]):
             self.plan  # noqa: B018 - problems are told where the flow is built
         return self
 
-    def on_failure(self, path: Any) -> Self:
+    def on_failure(self, path: AnyPath[S]) -> Self:
         """What a failure leads to that nothing in the flow recovers from, after what was done is
         made up for."""
         if self._failure is not None:

@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping
 from inspect import getsource, isroutine
 from typing import Any, cast, get_args
 
+from pydantic import BaseModel
+
 from turnloom.agents.logic.plans import (
     Writing,
     as_data,
@@ -148,7 +150,7 @@ def close(paths: Mapping[str, Placed], main: Line) -> None:
         placed.line.is_built = placed.line is not main
     for step in (node.step for node in steps_of(paths)):
         if isinstance(step, AgentStep):
-            build(cast(AgentStep[Any], step))
+            build(cast(AgentStep[Any, Any], step))
 
 
 def _line_data(line: Line) -> Json:
@@ -198,14 +200,13 @@ def code_of(step: Any) -> str:
 def _agent_data(step: Any) -> dict[str, Json]:
     if not isinstance(step, AgentStep):
         return {}
+    output = cast(type[BaseModel] | None, cast(Any, step).output_type)
     return {
         "instructions": step.instructions(),
-        "output": schema_digest(step.output_type, step.output_type.__name__)
-        if step.output_type
-        else None,
+        "output": schema_digest(output, output.__name__) if output else None,
         "tools": [as_data(each, _WRITTEN) for each in step.tools],
         "thread": step.thread,
-        **data_of(agent_of(cast(AgentStep[Any], step)), _WRITTEN, "max_concurrency"),
+        **data_of(agent_of(cast(AgentStep[Any, Any], step)), _WRITTEN, "max_concurrency"),
     }
 
 

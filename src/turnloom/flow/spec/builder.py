@@ -1,11 +1,15 @@
 """Flows as programs write them down: one call after the other."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from inspect import currentframe
-from typing import Any, Self, TypedDict, Unpack, cast
+from typing import Any, Generic, Self, TypeAlias, TypedDict, Unpack, cast
+
+from pydantic import BaseModel
+from typing_extensions import TypeVar
 
 from turnloom.assembly.spec.formats import Budget, ContextFormat
+from turnloom.assembly.spec.sources import Source
 from turnloom.errors import UsageError
 from turnloom.flow.spec.nodes import (
     APPROVE,
@@ -22,9 +26,14 @@ from turnloom.flow.spec.nodes import (
     StepNode,
     Unmade,
 )
-from turnloom.flow.spec.steps import Retry
+from turnloom.flow.spec.steps import AnyStep, CodeStep, Retry, takes_context
 from turnloom.guards.spec import Selection
 from turnloom.kernel.values import said
+
+S = TypeVar("S", bound=BaseModel)
+# A path that begins with no step says nothing about its state.
+S_contra = TypeVar("S_contra", bound=BaseModel, default=Any, contravariant=True)
+V = TypeVar("V")
 
 
 class Complete:
@@ -36,7 +45,7 @@ def complete() -> Complete:
     return Complete()
 
 
-class Settings(TypedDict, total=False):
+class StepSettings(TypedDict, Generic[S], total=False):
     """How a step is to be taken.
 
     `retry` counts the attempts after the first. `timeout`, `compensate_timeout` and `cache` are
@@ -45,26 +54,26 @@ class Settings(TypedDict, total=False):
     """
 
     name: str
-    context: Sequence[Any]
+    context: Sequence[Source]
     budget: Budget
     format: ContextFormat
     retry: int | Retry
     timeout: float
     require_confidence: float
-    on_low_confidence: Any
-    validate: tuple[Callable[..., Any], str]
-    compensate: Any
+    on_low_confidence: "AnyPath[S]"
+    validate: tuple[Callable[[S], bool | Awaitable[bool]], str]
+    compensate: CodeStep[S]
     compensate_timeout: float
-    on_failure: Any
+    on_failure: "AnyPath[S] | Mapping[type[Exception], AnyPath[S]]"
     recover: bool
     cache: float | bool
     select: Selection
 
 
-class Path:
+class Path(Generic[S_contra]):
     """Steps one after the other, as a part of a flow."""
 
-    def __init__(self, *steps: Any) -> None:
+    def __init__(self, *steps: AnyStep[S_contra] | Complete) -> None:
         self._line = Line(site=calling())
         self._numbers: dict[str, int] = {}
         for step in steps:
@@ -75,16 +84,16 @@ class Path:
         """What the path consists of."""
         return self._line
 
-    def then(self, step: Any, **settings: Unpack[Settings]) -> Self:
+    def then(self, step: AnyStep[S_contra], **settings: Unpack[StepSettings[S_contra]]) -> Self:
         """A step after what is there."""
         return self._put("then", make_step(step, calling(), settings))
 
     def branch(
         self,
-        on: Callable[..., Any],
-        cases: Mapping[Any, Any],
+        on: Callable[[S_contra], V | Awaitable[V]],
+        cases: "Mapping[V, AnyPath[S_contra]]",
         *,
-        otherwise: Any = None,
+        otherwise: "AnyPath[S_contra] | None" = None,
         name: str | None = None,
     ) -> Self:
         """The path whose value `on` gives for the state; afterwards the paths are one again."""
@@ -99,7 +108,12 @@ class Path:
             ),
         )
 
-    def fork(self, *paths: Any, join: Any = None, name: str | None = None) -> Self:
+    def fork(
+        self,
+        *paths: "AnyPath[S_contra]",
+        join: "AnyStep[S_contra] | Path[S_contra] | None" = None,
+        name: str | None = None,
+    ) -> Self:
         """All paths at once, each from the same state, and `join` after the last of them."""
         return self._put(
             "fork",
@@ -113,8 +127,8 @@ class Path:
 
     def repeat_until(
         self,
-        until: Callable[..., Any],
-        path: Any,
+        until: Callable[[S_contra], bool | Awaitable[bool]],
+        path: "AnyPath[S_contra]",
         *,
         max_iterations: int = 100,
         name: str | None = None,
@@ -135,11 +149,11 @@ class Path:
         self,
         approver: str,
         *,
-        context: str | Callable[..., Any] = "",
+        context: str | Callable[[S_contra], object] = "",
         options: Sequence[str | Option] = (),
         timeout: float | None = None,
-        on_timeout: Any = None,
-        on_rejection: Any = None,
+        on_timeout: "AnyPath[S_contra] | Asking | None" = None,
+        on_rejection: "AnyPath[S_contra] | None" = None,
         name: str | None = None,
     ) -> Self:
         """A decision of a person that the run waits for; seconds pass until `on_timeout`."""
@@ -159,7 +173,7 @@ class Path:
             ),
         )
 
-    def on_failure(self, path: Any) -> Self:
+    def on_failure(self, path: "AnyPath[S_contra]") -> Self:
         """What a failure in a path of a fork leads to; the path is then joined as recovered."""
         self._change("on_failure")
         if self._line.handler is not None:
@@ -210,13 +224,17 @@ class Path:
         return kind if number == 1 else f"{kind}_{number}"
 
 
+# What a path is given as: a step, several, or a path that was built.
+AnyPath: TypeAlias = AnyStep[S] | Complete | Path[S] | Sequence[AnyStep[S] | Complete]
+
+
 def escalate_to(
     approver: str,
     *,
-    context: str | Callable[..., Any] = "",
+    context: str | Callable[[S], object] = "",
     options: Sequence[str | Option] = (),
     timeout: float | None = None,
-    on_timeout: Any = None,
+    on_timeout: AnyPath[S] | Asking | None = None,
 ) -> Asking:
     """Whom an approval asks next, when nobody has answered in time."""
     late = on_timeout
@@ -255,22 +273,24 @@ def as_step(step: Any) -> Any:
         return Unmade(step, f"{type(error).__name__}: {said(error)}")
 
 
-def make_step(step: Any, site: Site, settings: Settings) -> StepNode:
+def make_step(step: Any, site: Site, settings: StepSettings[Any]) -> StepNode:
     """A step with its settings in one form."""
-    known = Settings.__annotations__
+    known = StepSettings.__annotations__
     plain: dict[str, Any] = {key: said for key, said in settings.items() if key in known}
     name, failure, low, cache = (
         plain.pop(key, None) for key in ("name", "on_failure", "on_low_confidence", "cache")
     )
-    retry = plain.pop("retry", 0)
+    retry, made, undo = plain.pop("retry", 0), as_step(step), as_step(plain.pop("compensate", None))
     return StepNode(
         name=step_name(step) if name is None else name,
-        step=as_step(step),
+        step=made,
+        takes_context=takes_context(made),
         site=site,
         retry=retry if isinstance(retry, Retry) else Retry(retry, delay=0.0),
         on_failure=_handlers(failure),
         on_low_confidence=None if low is None else as_line(low),
-        compensate=as_step(plain.pop("compensate", None)),
+        compensate=undo,
+        undo_takes_context=takes_context(undo),
         cache=math.inf if cache is True else None if cache is False else cache,
         unknown=tuple(key for key in settings if key not in known),
         **plain,

@@ -70,6 +70,8 @@ class StepNode:
     cache: float | None = None
     select: Selection | None = None
     unknown: tuple[str, ...] = ()
+    takes_context: bool = True
+    undo_takes_context: bool = True
 
     @property
     def undo_seconds(self) -> float:

@@ -7,6 +7,7 @@ from pydantic import BaseModel
 from typing_extensions import TypeVar
 
 from turnloom.agents.spec import Question
+from turnloom.errors import FlowError
 from turnloom.flow.spec.progress import StepFailure
 
 S_co = TypeVar("S_co", bound=BaseModel, default=BaseModel, covariant=True)
@@ -24,3 +25,13 @@ class Outcome(Generic[S_co]):
     state: S_co
     failure: StepFailure | None = None
     question: Question | None = None
+
+
+class FlowFailed(FlowError):
+    """A run of a flow failed, or was cancelled; `outcome` is what became of it."""
+
+    code = "TURNLOOM-FLOW-FAILED"
+
+    def __init__(self, message: str, outcome: Outcome) -> None:
+        super().__init__(message)
+        self.outcome = outcome

@@ -1,11 +1,12 @@
 """What steps change in the state of a flow."""
 
 from collections.abc import Mapping
-from typing import Any, Generic, TypeVar
+from typing import Generic
 
 from pydantic import BaseModel
+from typing_extensions import TypeVar
 
-S = TypeVar("S", bound=BaseModel)
+S_co = TypeVar("S_co", bound=BaseModel, default=BaseModel, covariant=True)
 T = TypeVar("T")
 K = TypeVar("K")
 V = TypeVar("V")
@@ -21,7 +22,7 @@ def merge(current: Mapping[K, V], given: Mapping[K, V]) -> dict[K, V]:
     return {**current, **given}
 
 
-class Update(Generic[S]):
+class Update(Generic[S_co]):
     """What a step changes, field by field, and how sure it is of that, from 0 to 1.
 
     `Update(total=3)` and `Update({"total": 3}, confidence=0.8)` change the field `total`.
@@ -31,13 +32,13 @@ class Update(Generic[S]):
 
     def __init__(
         self,
-        changes: Mapping[str, Any] | None = None,
+        changes: Mapping[str, object] | None = None,
         /,
         *,
         confidence: float | None = None,
-        **fields: Any,
+        **fields: object,
     ) -> None:
-        self.changes: dict[str, Any] = {**(changes or {}), **fields}
+        self.changes: dict[str, object] = {**(changes or {}), **fields}
         self.confidence = confidence
 
     def __repr__(self) -> str:

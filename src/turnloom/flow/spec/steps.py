@@ -1,12 +1,13 @@
 """Steps: what a flow does with its state, and what each is told beside it."""
 
-from collections.abc import Callable, Generator, Mapping, Sequence, Set
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from inspect import isfunction, signature
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeAlias
 
 from pydantic import BaseModel
+from typing_extensions import TypeVar
 
 from turnloom.agents.spec import USER, Component, Engine, Task
 from turnloom.agents.spec.arguments import (
@@ -23,12 +24,15 @@ from turnloom.assembly.spec import Message
 from turnloom.errors import UsageError
 from turnloom.flow.spec.progress import Decided, StepFailure
 from turnloom.flow.spec.states import Update
+from turnloom.kernel.signatures import fits
 from turnloom.variables.spec import Context
 
 S = TypeVar("S", bound=BaseModel)
+S_contra = TypeVar("S_contra", bound=BaseModel, contravariant=True)
+A = TypeVar("A", bound=str | BaseModel, default=str)
 
-# What a step may give: nothing, the fields that it changes, or those with how sure it is.
-Given = Mapping[str, Any] | Update[Any] | None
+# What a step gives: nothing, the fields that it changes, or those with how sure it is.
+StepChange: TypeAlias = Mapping[str, object] | Update | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +53,7 @@ class PathResult:
 
     name: str
     status: str
-    state: Any
+    state: BaseModel
     failure: StepFailure | None = None
 
 
@@ -127,9 +131,11 @@ class StepAgent:
     max_concurrency: int | None = None
 
 
-class AgentStep(Generic[S]):
+class AgentStep(Generic[S_contra, A]):
     """A step that an agent takes: a turn with assembled context, and what its answer changes.
 
+    `AgentStep[State]` gets a text; `AgentStep[State, Model]` with `output_type = Model` gets a
+    value of that model.
     `engine` answers, or else the app's; of several `engines` by name, a selection picks one. With
     `thread`, the agent remembers what was said in steps of the same thread. `on_text` hears the
     answer while it is made. A subclass says at least `user_prompt` and `apply`.
@@ -140,11 +146,11 @@ class AgentStep(Generic[S]):
         UsageError: from each call that cannot mean anything, or says again what was said.
     """
 
-    output_type: ClassVar[type[BaseModel] | None] = None
+    output_type: type[A] | None = None
     engine: Engine | None = None
     engines: Mapping[str, Engine] = {}
     model: str | None = None
-    tools: Sequence[Callable[..., Any]] = ()
+    tools: Sequence[Callable[..., object]] = ()
     max_tool_rounds: int = 8
     thread: str | None = None
     on_text: Callable[[str], None] | None = None
@@ -160,17 +166,19 @@ class AgentStep(Generic[S]):
         """What the agent is told before anything else."""
         return ""
 
-    def user_prompt(self, state: S) -> str:
+    def user_prompt(self, state: S_contra) -> str:
         """What the agent is asked about the state."""
         raise NotImplementedError
 
-    def build_messages(self, state: S, context: AssembledContext) -> Sequence[Message]:
+    def build_messages(self, state: S_contra, context: AssembledContext) -> Sequence[Message]:
         """What the agent hears after its instructions: its context, unless that is empty, and the
         prompt."""
         told = [] if context.is_empty else [f"Context:\n{context.to_prompt_string()}"]
         return [Message(0, USER, text) for text in (*told, self.user_prompt(state))]
 
-    def apply(self, state: S, answer: Any, context: AssembledContext) -> Any:
+    def apply(
+        self, state: S_contra, answer: A, context: AssembledContext
+    ) -> StepChange | Awaitable[StepChange]:
         """What the answer changes: a text, or a value of `output_type`."""
         raise NotImplementedError
 
@@ -231,12 +239,12 @@ class AgentStep(Generic[S]):
         object.__setattr__(self, "_agent", replace(self._agent, **said))
 
 
-def agent_of(step: AgentStep[Any]) -> StepAgent:
+def agent_of(step: AgentStep[Any, Any]) -> StepAgent:
     """What calls say of the agent of a step."""
     return step._agent  # pyright: ignore[reportPrivateUsage]
 
 
-def build(step: AgentStep[Any]) -> None:
+def build(step: AgentStep[Any, Any]) -> None:
     """Let calls change a step no more: it belongs to the plan of a flow."""
     object.__setattr__(step, "_is_built", True)
 
@@ -246,6 +254,47 @@ def _refuse_again(said: object) -> None:
         raise UsageError("A call before has said this already. Keep one of the two.")
 
 
+class StateRunner(Protocol[S_contra]):
+    """A step that is an object, and runs with the state."""
+
+    def run(self, state: S_contra, /) -> StepChange | Awaitable[StepChange]:
+        """What the step changes."""
+        ...
+
+
+class ContextRunner(Protocol[S_contra]):
+    """A step that is an object, and runs with the state and the context of the step."""
+
+    def run(self, state: S_contra, ctx: StepContext, /) -> StepChange | Awaitable[StepChange]:
+        """What the step changes."""
+        ...
+
+
+# A step that is a function, plain or async, of the state, or of the state and the context.
+StepFunction: TypeAlias = (
+    Callable[[S], StepChange | Awaitable[StepChange]]
+    | Callable[[S, StepContext], StepChange | Awaitable[StepChange]]
+)
+
+# A step that is a function or an object, or a class that makes one.
+CodeStep: TypeAlias = (
+    StepFunction[S]
+    | StateRunner[S]
+    | ContextRunner[S]
+    | type[StateRunner[S]]
+    | type[ContextRunner[S]]
+)
+
+# A step that is code, or one that an agent takes.
+AnyStep: TypeAlias = CodeStep[S] | AgentStep[S, Any] | type[AgentStep[S, Any]]
+
+
 def function_of(step: Any) -> Callable[..., Any]:
     """What is called when a step is taken that no agent takes."""
     return step.run if hasattr(step, "run") else step
+
+
+def takes_context(step: Any) -> bool:
+    """Whether a step is called with its context beside the state."""
+    function = function_of(step)
+    return not callable(function) or fits(function, 2) or not fits(function, 1)

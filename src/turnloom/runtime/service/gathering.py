@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from turnloom.assembly.events import ContextGathered, ProviderFailed
 from turnloom.assembly.logic.gathered import gathered_fact
@@ -143,7 +143,7 @@ class Gatherer:
             try:
                 gathered = await gather(chosen, request, witnessed=witnessed)
             except ContextUnavailable as error:
-                return error.failures
+                return cast(tuple[Fact, ...], error.failures)
             fact = gathered_fact(gathered, journal.state.texts, journal.secrets.masked)
             return (*gathered.failures, fact)
 

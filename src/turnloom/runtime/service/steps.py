@@ -5,6 +5,7 @@ from inspect import iscoroutinefunction
 from typing import Any, cast
 
 import msgspec
+from pydantic import BaseModel
 
 from turnloom.agents.events import AgentOutput, AgentText, TurnFinished
 from turnloom.agents.spec import USER, Prepared, ToolSchema
@@ -49,14 +50,19 @@ class StepCallee:
 
     schema = ToolSchema("step", "", {})
 
-    def __init__(self, function: Callable[..., Any], state: Any, about: About) -> None:
+    def __init__(
+        self, function: Callable[..., Any], state: Any, about: About, *, takes_context: bool
+    ) -> None:
         self._function = function
         self._state = state
         self._about = about
+        self._takes_context = takes_context
         self.may_ask = iscoroutinefunction(function)
 
     async def __call__(self, arguments: Mapping[str, Json], context: Context) -> Any:
         """What the step gives."""
+        if not self._takes_context:
+            return await called(self._function, self._state)
         return await called(self._function, self._state, StepContext(context, self._about))
 
 
@@ -104,10 +110,10 @@ class Steps:
             Exception: whatever it raises.
         """
         key, state = f"s{step.number}", self.state(written)
-        code, seconds = node.step, node.timeout
+        code, seconds, wide = node.step, node.timeout, node.takes_context
         if step.undoes:
-            code, seconds = node.compensate, node.undo_seconds
-        callee = StepCallee(function_of(code), state, about)
+            code, seconds, wide = node.compensate, node.undo_seconds, node.undo_takes_context
+        callee = StepCallee(function_of(code), state, about, takes_context=wide)
         call = Call(self._journal, Caller(key, f"step:{about.step}", seconds), callee)
         try:
             given = await in_time(
@@ -222,7 +228,7 @@ class StepBrief:
         self._written = written
         self._heard = 0
         self._prompt = ""
-        self._declared: AgentStep[Any] = node.step
+        self._declared: AgentStep[Any, Any] = node.step
         self._chosen = chosen
         named = live.loaded.staff[node.name].named
         self.engines = (named[chosen.chosen],) if chosen else None
@@ -319,11 +325,12 @@ class StepBrief:
 
     def _answer(self, facts: Sequence[Fact]) -> Any:
         """The answer as the step gets it: a value of its output type, or a text."""
+        model = cast(type[BaseModel] | None, self._declared.output_type)
         for fact in facts:
-            if isinstance(fact, AgentOutput) and self._declared.output_type is not None:
+            if isinstance(fact, AgentOutput) and model is not None:
                 secrets = self._journal.secrets
                 opened = secrets.opened(fact.output, secrets.names) if secrets else fact.output
-                return self._declared.output_type.model_validate(opened)
+                return model.model_validate(opened)
         return "".join(fact.text for fact in facts if isinstance(fact, AgentText))
 
 
@@ -331,7 +338,7 @@ async def _ask(function: Callable[..., Any], *args: Any) -> Any:
     return await ask_user_code(function, *args, deadline=DEADLINE)
 
 
-def _holds_context(agent: AgentStep[Any]) -> bool:
+def _holds_context(agent: AgentStep[Any, Any]) -> bool:
     """Whether a step says itself all that its agent is told."""
     own: Any = type(agent).build_messages
     return own is not cast(Any, AgentStep).build_messages

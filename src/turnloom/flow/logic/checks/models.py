@@ -10,9 +10,10 @@ from pydantic.fields import FieldInfo
 from turnloom.agents.logic.plans import schema_digest
 from turnloom.errors import Diagnostic, UsageError
 from turnloom.flow.logic.checks.keys import lost_key
-from turnloom.flow.logic.checks.problems import fits, problem
+from turnloom.flow.logic.checks.problems import problem
 from turnloom.flow.logic.states import APPENDED, MERGED, is_kind, reducer_of, reducers_in
 from turnloom.flow.spec.nodes import Site
+from turnloom.kernel.signatures import fits
 from turnloom.kernel.values import preview
 
 

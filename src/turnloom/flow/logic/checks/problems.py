@@ -1,9 +1,5 @@
 """Problems of flows, at the lines that made the calls."""
 
-from collections.abc import Callable
-from inspect import signature
-from typing import Any
-
 from turnloom.errors import Diagnostic
 from turnloom.flow.spec.nodes import Site
 
@@ -13,19 +9,6 @@ def problem(
 ) -> Diagnostic:
     """A problem with what a call made."""
     return Diagnostic(site.file, site.line, code, message, remedy, severity)
-
-
-def fits(function: Callable[..., Any], count: int) -> bool:
-    """Whether a function can be called with so many values, as far as it says."""
-    try:
-        wanted = signature(function)
-    except (TypeError, ValueError):
-        return True
-    try:
-        wanted.bind(*range(count))
-    except TypeError:
-        return False
-    return True
 
 
 def is_count(value: object, least: int) -> bool:

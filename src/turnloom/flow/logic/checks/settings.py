@@ -5,11 +5,12 @@ from typing import Any, cast
 
 from turnloom.assembly.spec.formats import Budget, ContextFormat
 from turnloom.errors import Diagnostic
-from turnloom.flow.logic.checks.problems import fits, is_count, is_number, problem
-from turnloom.flow.spec.builder import Settings
+from turnloom.flow.logic.checks.problems import is_count, is_number, problem
+from turnloom.flow.spec.builder import StepSettings
 from turnloom.flow.spec.nodes import Site, StepNode
 from turnloom.flow.spec.steps import Retry
 from turnloom.guards.spec import Selection
+from turnloom.kernel.signatures import fits
 from turnloom.kernel.values import nearest, preview
 
 
@@ -59,8 +60,8 @@ def _unknown(node: StepNode, name: str) -> Diagnostic:
     if call is not None:
         remedy = f"Say it of the agent: `{type(node.step).__name__}().{call}(…)`."
         return problem(node.site, "W126", message, remedy)
-    near = nearest(name, Settings.__annotations__)
-    known = ", ".join(Settings.__annotations__)
+    near = nearest(name, StepSettings.__annotations__)
+    known = ", ".join(StepSettings.__annotations__)
     remedy = f"Did you mean {near!r}?" if near else f"There is: {known}."
     return problem(node.site, "W126", message, remedy)
 

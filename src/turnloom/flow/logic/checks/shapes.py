@@ -5,8 +5,9 @@ from typing import Any
 
 from turnloom.errors import Diagnostic
 from turnloom.flow.logic.checks.choices import missing, strangers, values_of, written
-from turnloom.flow.logic.checks.problems import fits, is_count, problem
+from turnloom.flow.logic.checks.problems import is_count, problem
 from turnloom.flow.spec.nodes import BranchNode, ForkNode, Line, LoopNode, Node, Placed
+from turnloom.kernel.signatures import fits
 from turnloom.kernel.values import preview
 
 

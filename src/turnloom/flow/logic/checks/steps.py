@@ -7,10 +7,11 @@ from typing import Any, cast, get_type_hints
 from pydantic import BaseModel
 
 from turnloom.errors import Diagnostic
-from turnloom.flow.logic.checks.problems import fits, problem
+from turnloom.flow.logic.checks.problems import problem
 from turnloom.flow.spec.nodes import Site, StepNode, Unmade
 from turnloom.flow.spec.steps import AgentStep, function_of
 from turnloom.guards.spec import Selection
+from turnloom.kernel.signatures import fits
 from turnloom.kernel.values import preview
 
 # What no step gives, although a program may say that it does.
@@ -33,7 +34,7 @@ def check_step(node: StepNode) -> Iterator[Diagnostic]:
         yield from _check_code(f"`compensate` of step {node.name!r}", node.compensate, node.site)
 
 
-def _check_candidates(node: StepNode, agent: AgentStep[Any]) -> Iterator[Diagnostic]:
+def _check_candidates(node: StepNode, agent: AgentStep[Any, Any]) -> Iterator[Diagnostic]:
     """Whether whoever may be selected is there."""
     if isinstance(node.select, Selection):
         for name in (each for each in node.select.candidates if each not in agent.engines):
@@ -42,9 +43,9 @@ def _check_candidates(node: StepNode, agent: AgentStep[Any]) -> Iterator[Diagnos
             yield problem(node.site, "W126", message, f"Correct it. There is: {known}.")
 
 
-def as_agent(step: Any) -> AgentStep[Any] | None:
+def as_agent(step: Any) -> AgentStep[Any, Any] | None:
     """A step that an agent takes, if one does."""
-    return cast(AgentStep[Any], step) if isinstance(step, AgentStep) else None
+    return cast(AgentStep[Any, Any], step) if isinstance(step, AgentStep) else None
 
 
 def _check_code(what: str, step: Any, site: Site) -> Iterator[Diagnostic]:
@@ -53,11 +54,12 @@ def _check_code(what: str, step: Any, site: Site) -> Iterator[Diagnostic]:
         yield problem(site, "W121", message, f"Give one that is made: `{step.kind.__name__}(…)`.")
         return
     function = function_of(step)
-    remedy = "Let it take the state and the context: `(state, ctx)`."
+    remedy = "Let it take the state, or the state and the context: `(state)`, `(state, ctx)`."
     if not callable(function):
         yield problem(site, "W121", f"{what} is {preview(step)}, which cannot be called.", remedy)
-    elif not fits(function, 2):
-        yield problem(site, "W121", f"{what} cannot be called with two values.", remedy)
+    elif not fits(function, 1) and not fits(function, 2):
+        message = f"{what} can be called neither with one value nor with two."
+        yield problem(site, "W121", message, remedy)
     else:
         yield from _check_given(what, function, site)
 
@@ -81,8 +83,8 @@ def return_hint(function: Callable[..., Any]) -> Any:
         return None
 
 
-def _check_agent(what: str, step: AgentStep[Any], site: Site) -> Iterator[Diagnostic]:
-    kind, plain = type(step), cast(type[AgentStep[Any]], AgentStep)
+def _check_agent(what: str, step: AgentStep[Any, Any], site: Site) -> Iterator[Diagnostic]:
+    kind, plain = type(step), cast(type[AgentStep[Any, Any]], AgentStep)
     if kind.apply is plain.apply:
         message = f"{what} does not say what the answer changes."
         yield problem(site, "W121", message, "Define `apply(self, state, answer, context)`.")
@@ -105,7 +107,7 @@ def _check_agent(what: str, step: AgentStep[Any], site: Site) -> Iterator[Diagno
         yield problem(site, "W121", message, "Give a pydantic model, or leave it out for text.")
 
 
-def _check_tools(what: str, step: AgentStep[Any], site: Site) -> Iterator[Diagnostic]:
+def _check_tools(what: str, step: AgentStep[Any, Any], site: Site) -> Iterator[Diagnostic]:
     for tool in cast(Sequence[Any], step.tools):
         if not callable(tool) or not getattr(tool, "__name__", "").isidentifier():
             message = f"One of `tools` of {what.lower()} is {preview(tool)}."
