@@ -69,9 +69,27 @@ async def drain_of_a_file(folder: str) -> None:
     assert not kinds and dropped > 0
 
 
+class Counts:
+    """Counts the calls that it stands around."""
+
+    calls = 0
+
+    async def around_call(self, task: Any, call_next: Any) -> Any:
+        self.calls += 1
+        return await call_next(task)
+
+
+async def components_of_the_app(folder: str) -> None:
+    counts = Counts()
+    async with Loom(store="memory", engine=answer, components=[counts]) as app:
+        await (await app.start(folder)).finished()
+    assert counts.calls == 1
+
+
 OBSERVER_SETTINGS: dict[str, Callable[[str], Any]] = {
     "Settings.scheduler": scheduler_of_a_file,
     "Loom.observers": observers_of_the_app,
+    "Loom.components": components_of_the_app,
     "Loom.observer_queue": room_of_the_app,
     "Settings.observer_queue": room_of_a_file,
     "Loom.observer_drain": drain_of_the_app,

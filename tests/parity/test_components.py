@@ -23,6 +23,7 @@ from tests.parity.forms.stages import (
 from tests.support.logs import essence
 from turnloom import Answer, Flow, Loom, Task, TurnContext
 from turnloom.adapters.memory import MemoryStore
+from turnloom.errors import UsageError
 from turnloom.kernel.sealed import sealed
 from turnloom.runtime.logic import codec
 from turnloom.testing import (
@@ -167,6 +168,82 @@ async def test_a_turn_that_asks_is_entered_again_with_nothing_in_its_state(tmp_p
     seen = await talk(tmp_path, {"components": CHOICE, "engine": engine}, parts, CODE)
     assert seen.data("question.answered", "value") == [{"sure": True}]
     assert around.states == [{}, {}], "as after a kill, which leaves nothing of it"
+
+
+# ------------------------------------------------------------------ of the app
+
+
+class Names:
+    """Notes that it is entered and left."""
+
+    def __init__(self, name: str, notes: list[str]) -> None:
+        self._name, self._notes = name, notes
+
+    async def around_turn(self, ctx: TurnContext, call_next: Turn) -> None:
+        self._notes.append(f"{self._name} turn {ctx.turn}")
+        await call_next()
+
+    async def around_call(self, task: Task, call_next: Call) -> Answer:
+        self._notes.append(f"{self._name} call of {task.agent}")
+        return await call_next(task)
+
+
+ENTERED = ["app turn 1", "own turn 1", "app call of A", "own call of A"]
+
+
+async def test_components_of_the_app_stand_outermost(tmp_path: Path) -> None:
+    for form, play in FORMS.items():
+        notes: list[str] = []
+        own: Any = Names("own", notes)
+        await play(own, tmp_path / form, components=[Names("app", notes)])
+        assert notes == ENTERED, form
+
+
+async def test_one_that_is_the_apps_and_an_agents_stands_there_once(tmp_path: Path) -> None:
+    for form, play in FORMS.items():
+        notes: list[str] = []
+        both: Any = Names("app", notes)
+        await play(both, tmp_path / form, components=[both])
+        assert notes == [ENTERED[0], ENTERED[2]], form
+
+
+async def test_components_of_the_app_stand_around_calls_that_pick_a_speaker(
+    tmp_path: Path,
+) -> None:
+    notes: list[str] = []
+    agents = {name: {"system_message": "Hi."} for name in "ABC"}
+    setup = {"orchestration_pattern": "AutoPattern", "max_turns": 2, "initial_agent": "A"}
+
+    async def picks(task: Task) -> Answer:
+        return Answer(output={"agent": "B"}) if task.agent == "selector" else Answer("hello")
+
+    parts = {"agents": agents, "orchestrator": setup}
+    seen = await talk(tmp_path, parts=parts, engine=picks, components=[Names("app", notes)])
+    assert seen.data("speaker.picked", "picked") == ["B"]
+    assert notes == [
+        *("app turn 1", "app call of A", "app call of selector"),
+        *("app turn 2", "app call of B"),
+    ]
+
+
+@pytest.mark.parametrize("wrong", [5, [5], [Names], [object()], "loud"])
+def test_what_is_no_component_is_refused_when_the_app_is_made(wrong: Any) -> None:
+    with pytest.raises(UsageError):
+        Loom(store="memory", components=wrong)
+
+
+def test_a_component_of_the_app_is_given_once() -> None:
+    twice = Around()
+    with pytest.raises(UsageError):
+        Loom(store="memory", components=[twice, twice])
+
+
+def test_what_observes_is_no_component() -> None:
+    class Both(Around):
+        def observe(self, event: Any) -> None: ...
+
+    with pytest.raises(UsageError):
+        Loom(store="memory", components=[Both()])
 
 
 # ------------------------------------------------------------------ kills

@@ -28,6 +28,8 @@ REFUSED = [(form, row) for form, row in CELLS if isinstance(FORMS[form][row], Re
 EVERYWHERE = {
     "components around turns",
     "components around calls",
+    "components of the app",
+    "observers of the app",
     "engines one after the other",
     "concurrency limits",
     "labels",

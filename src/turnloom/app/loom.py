@@ -16,7 +16,7 @@ from turnloom.errors import UsageError
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from turnloom.agents.spec import Engine
+    from turnloom.agents.spec import Component, Engine
     from turnloom.assembly.ports import Vectors, VectorSearch
     from turnloom.assembly.spec import RagCollection
     from turnloom.flow.logic.flows import Flow
@@ -59,6 +59,7 @@ class LoomSettings(TypedDict, total=False):
     environment: "Environment | None"
     connect: "Connect | None"
     observers: "Sequence[Observer]"
+    components: "Sequence[Component]"
 
 
 class Loom:
@@ -72,7 +73,8 @@ class Loom:
     asks the models that are. With `strict=False`, a workflow whose context variables are invalid
     begins without them. `clock`, `entropy` and `environment` stand in for the system's, and
     `connect` gives the server of tools for each that a folder declares, in place of a real one.
-    `observers` see every event after it is stored. Objects of your own are yours to close.
+    `observers` see every event after it is stored, and `components` stand around every turn and
+    call, the first one outermost. Objects of your own are yours to close.
 
     `explain` says why a run went as it did; `history` reads what is on record of it.
 

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, Protocol, cast
 
-from turnloom.agents.spec import Engine
+from turnloom.agents.spec import Component, Engine, TurnComponent
+from turnloom.agents.spec.arguments import as_component
 from turnloom.assembly.ports import Vectors
 from turnloom.errors import UsageError
 from turnloom.flow.ports import Results
@@ -43,6 +44,7 @@ class Doors:
     environment: Environment | None = None
     connect: Connect | None = None
     observers: Sequence[Observer] = ()
+    components: tuple[Component, ...] = ()
 
 
 class Callee(Protocol):
@@ -54,10 +56,12 @@ class Callee(Protocol):
 
 
 class Door(NamedTuple):
-    """What an object must have to stand for a setting: the members of a port. It may be a list of
-    such objects, a class whose instances a call makes, or a path instead of a URL."""
+    """What an object must have to stand for a setting: the members of a port, or one of several
+    that `check` knows. It may be a list of such objects, a class whose instances a call makes, or a
+    path instead of a URL."""
 
     port: type
+    check: Callable[[Any], object] | None = None
     is_list: bool = False
     may_be_class: bool = False
     may_be_path: bool = False
@@ -76,6 +80,7 @@ DOORS: dict[str, Door] = {
     "environment": Door(Environment),
     "connect": Door(Callee, may_be_class=True),
     "observers": Door(Observer, is_list=True),
+    "components": Door(TurnComponent, as_component, is_list=True),
 }
 
 # The ports of a store, and those that it may lack: what needs them is refused.
@@ -120,8 +125,20 @@ def _passing(name: str, door: Door, given: Any) -> Any:
         raise UsageError(f"Setting {name!r} is {preview(given)}; it takes a list of objects.")
     each: tuple[Any, ...] = tuple(cast(Sequence[Any], given))
     for number, one in enumerate(each):
-        check_object(f"{name}[{number}]", door.port, one)
+        _check_one(f"{name}[{number}]", door, one)
+        if any(one is other for other in each[:number]):
+            raise UsageError(f"{name}[{number}] is there twice. Drop one of the two.")
     return each
+
+
+def _check_one(what: str, door: Door, given: Any) -> None:
+    if door.check is None:
+        check_object(what, door.port, given)
+        return
+    try:
+        door.check(given)
+    except UsageError as error:
+        raise UsageError(f"{what}: {error}") from error
 
 
 def check_object(what: str, port: type, given: Any, *, may_be_class: bool = False) -> None:

@@ -278,6 +278,7 @@ def _world(
         definitions,
         doors.scheduler or open_scheduler(setup.settings, clock),
         observers,
+        doors.components,
     )
 
 

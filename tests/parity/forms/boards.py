@@ -11,6 +11,7 @@ from tests.parity.forms.stages import (
     Order,
     Parcel,
     Prepares,
+    Sees,
     calls,
     confirm,
     counts,
@@ -68,6 +69,16 @@ async def around_turns(on: bool, where: Path) -> Any:
 async def nothing(request: Any) -> Any:
     """A provider that gives nothing."""
     return ContextSlice([])
+
+
+async def of_the_app(on: bool, where: Path) -> Any:
+    return (await react(components=[Loud()] if on else [])).said
+
+
+async def observers(on: bool, where: Path) -> Any:
+    sees = Sees()
+    await react(observers=[sees] if on else [])
+    return "agent.text" in sees.kinds
 
 
 async def chains(on: bool, where: Path) -> Any:
@@ -239,6 +250,10 @@ BOARD: dict[str, Cell] = {
         "`with_components`", "components.md", around_calls, "hello", "HELLO"
     ),
     "components around turns": Works("`with_components`", "components.md", around_turns, "0", "1"),
+    "components of the app": Works(
+        "`Loom(components=…)`", "components.md#of-the-app", of_the_app, "hello", "HELLO"
+    ),
+    "observers of the app": Works("`Loom(observers=…)`", "observers.md", observers, False, True),
     "labels": Works("`labels`", AGENT, labels, "0", "1"),
     "labels that outputs inherit": Works("`publishes(inherit=…)`", AGENT, inherit, False, True),
     "concurrency limits": Works("`max_concurrency`", AGENT, limits, 2, 1),

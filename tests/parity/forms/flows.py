@@ -13,6 +13,7 @@ from tests.parity.forms.stages import (
     Loud,
     Parcel,
     Prepares,
+    Sees,
     Work,
     calls,
     close,
@@ -69,6 +70,16 @@ async def around_turns(on: bool, where: Path) -> Any:
     gives = from_provider(StateDelegatingProvider(), fallback=nothing)
     seen = await walk(step, context=[gives], app={"engine": repeats})
     return "prepared" in seen.said
+
+
+async def of_the_app(on: bool, where: Path) -> Any:
+    return (await walk(app={"components": [Loud()] if on else []})).said
+
+
+async def observers(on: bool, where: Path) -> Any:
+    sees = Sees()
+    await walk(app={"observers": [sees] if on else []})
+    return "agent.text" in sees.kinds
 
 
 async def chains(on: bool, where: Path) -> Any:
@@ -223,6 +234,10 @@ FLOW: dict[str, Cell] = {
     "components around turns": Works(
         "`with_components`", "components.md", around_turns, False, True
     ),
+    "components of the app": Works(
+        "`Loom(components=…)`", "components.md#of-the-app", of_the_app, "hello", "HELLO"
+    ),
+    "observers of the app": Works("`Loom(observers=…)`", "observers.md", observers, False, True),
     "labels": Works("`labels`", AGENT, labels, False, True),
     "labels that outputs inherit": Refused("every step reads the whole state", "W131", inherit),
     "concurrency limits": Works("`max_concurrency`", AGENT, limits, 2, 1),

@@ -297,6 +297,17 @@ class Prepares:
         await call_next()
 
 
+class Sees:
+    """An observer that notes which kinds of events there are."""
+
+    def __init__(self) -> None:
+        self.kinds: set[str] = set()
+
+    def observe(self, event: Event) -> None:
+        """Note the kind."""
+        self.kinds.add(event.kind)
+
+
 # What a folder names: the same as functions of its code.
 CODE = """
 from turnloom import Answer, StateDelegatingProvider, use_ui_tool

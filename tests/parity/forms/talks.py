@@ -12,6 +12,8 @@ from tests.parity.forms.stages import (
     FILES,
     Brings,
     Crowd,
+    Loud,
+    Sees,
     calls,
     counts,
     formed,
@@ -46,6 +48,16 @@ async def around_turns(on: bool, where: Path) -> Any:
     if on:
         parts["components"] = [{"file": "work.py", "function": "prepares"}]
     return (await talk(where, parts, code=FILES, engine=counts)).said
+
+
+async def of_the_app(on: bool, where: Path) -> Any:
+    return (await talk(where, components=[Loud()] if on else [])).said
+
+
+async def observers(on: bool, where: Path) -> Any:
+    sees = Sees()
+    await talk(where, observers=[sees] if on else [])
+    return "agent.text" in sees.kinds
 
 
 async def chains(on: bool, where: Path) -> Any:
@@ -212,6 +224,10 @@ CONVERSATION: dict[str, Cell] = {
         "`components`", "components.md", around_calls, "hello", "HELLO"
     ),
     "components around turns": Works("`components`", "components.md", around_turns, "0", "1"),
+    "components of the app": Works(
+        "`Loom(components=…)`", "components.md#of-the-app", of_the_app, "hello", "HELLO"
+    ),
+    "observers of the app": Works("`Loom(observers=…)`", "observers.md", observers, False, True),
     "labels": Works("`labels`", AGENT, labels, "0", "1"),
     "labels that outputs inherit": Refused(
         "what is said is heard by everybody in the conversation", "W074", inherit

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from turnloom.agents.spec import RunState
+from turnloom.agents.spec import Component, RunState
 from turnloom.board.service.rebuilding import index
 from turnloom.errors import Conflict, DefinitionError, MissingContext, RunBusy, UnknownRun
 from turnloom.flow.ports import Results
@@ -79,7 +79,8 @@ class Listeners:
 
 
 class Driver:
-    """Drives one run at a time per call, as far as it gets without help from outside."""
+    """Drives one run at a time per call, as far as it gets without help from outside; `components`
+    stand around every turn and call."""
 
     def __init__(
         self,
@@ -88,6 +89,7 @@ class Driver:
         definitions: Definitions,
         context: ContextSource,
         listeners: Listeners | None = None,
+        components: tuple[Component, ...] = (),
     ) -> None:
         self._stores = stores
         self._clock, entropy = chance
@@ -107,6 +109,7 @@ class Driver:
             listeners.hear,
             listeners.post,
             {},
+            components,
         )
         self._loops: dict[str, Loop] = {}
         self._notices = Notices(self._clock)

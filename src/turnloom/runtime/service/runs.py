@@ -9,7 +9,7 @@ from datetime import datetime
 from turnloom.agents.events import QuestionAnswered, QuestionAsked, UserText
 from turnloom.agents.logic.answers import misanswer
 from turnloom.agents.logic.folding import open_question, question_of
-from turnloom.agents.spec import WORKFLOW, Question, RunState
+from turnloom.agents.spec import WORKFLOW, Component, Question, RunState
 from turnloom.errors import (
     DefinitionError,
     NotYours,
@@ -62,6 +62,7 @@ class World:
     definitions: Definitions
     scheduler: Scheduler
     observers: Observers = field(default_factory=Observers)
+    components: tuple[Component, ...] = ()
 
 
 class Runs:
@@ -75,7 +76,9 @@ class Runs:
         self.following = Following(world.stores.log)
         listeners = Listeners(self.following.spread, watch, self._posting, world.observers.watch)
         chance = (world.clock, world.entropy)
-        self._driver = Driver(world.stores, chance, world.definitions, self._context, listeners)
+        self._driver = Driver(
+            world.stores, chance, world.definitions, self._context, listeners, world.components
+        )
         declares = world.definitions.declares
         self._mailing = Mailing(world.stores, world.scheduler, self._driver, declares)
 
