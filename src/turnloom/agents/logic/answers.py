@@ -19,9 +19,11 @@ from turnloom.agents.spec import (
     Question,
     Task,
     ToolCall,
+    ToolResult,
+    Usage,
 )
 from turnloom.errors import EngineError
-from turnloom.kernel.values import Json, as_data, is_text, preview
+from turnloom.kernel.values import Json, as_data, as_object, is_text, preview
 from turnloom.log.spec import Fact
 from turnloom.variables.logic.derivation import Triggers
 from turnloom.variables.logic.types import is_json
@@ -170,17 +172,21 @@ def _check_plainly(task: Task, answer: Answer) -> None:
     if type(answer) is not Answer or not is_text(answer.text):
         raise EngineError(f"{who} gave {preview(answer)}, not an Answer with a text.")
     check_making(who, answer)
-    for call in answer.calls:
-        if type(call) is not ToolCall or not is_json(call.arguments):
-            raise EngineError(f"{who} called a tool with {preview(call)}, not with JSON.")
+    if type(answer.calls) is not tuple or not all(map(_is_call, answer.calls)):
+        given = preview(answer.calls)
+        raise EngineError(
+            f"{who} called tools with {given}. Give a tuple of `ToolCall`s: a name, and an object."
+        )
 
 
 def check_making(who: str, answer: Answer) -> None:
-    """See that what an answer tells of its making can be written down.
+    """See that what an answer tells of its making can be written down and read again.
 
     Raises:
         EngineError: it cannot.
     """
+    if not _is_usage(answer.usage):
+        raise EngineError(f"{who} used {preview(answer.usage)}. Give a `Usage` of whole numbers.")
     if not is_text(answer.model):
         raise EngineError(f"{who} names {preview(answer.model)} as its model, which is no text.")
     if type(answer.added) is not tuple or not all(map(is_text, answer.added)):
@@ -193,10 +199,32 @@ def check_making(who: str, answer: Answer) -> None:
 
 def _is_exchange(given: object) -> bool:
     """Whether something is an exchange that can be written down, with a result for each call."""
-    if type(given) is not Exchange or len(given.calls) != len(given.results):
+    return (
+        type(given) is Exchange
+        and is_text(given.text)
+        and is_text(given.problem)
+        and type(given.calls) is type(given.results) is tuple
+        and len(given.calls) == len(given.results)
+        and all(map(_is_call, given.calls))
+        and all(map(_is_result, given.results))
+    )
+
+
+def _is_call(given: object) -> bool:
+    if type(given) is not ToolCall or not (given.tool and is_text(given.tool)):
         return False
-    values = [*(call.arguments for call in given.calls), *(each.value for each in given.results)]
-    return is_text(given.text) and all(map(is_json, values))
+    is_object = as_object(given.arguments) is not None
+    return is_object and is_text(given.id) and is_json(given.arguments)
+
+
+def _is_result(given: object) -> bool:
+    return type(given) is ToolResult and is_text(given.error) and is_json(given.value)
+
+
+def _is_usage(given: object) -> bool:
+    if type(given) is not Usage:
+        return False
+    return type(given.input_tokens) is type(given.output_tokens) is int
 
 
 def _check(task: Task, answer: Answer, output: OutputModel | None) -> None:
