@@ -24,6 +24,24 @@ CODE = """
 
     def stumble(*given):
         raise RuntimeError("no hook")
+
+    def forget(*given):
+        pass
+
+    def count(*given):
+        return 4711
+
+    def list_nothing(messages):
+        return [None for message in messages]
+
+    def name_only(messages):
+        return [{"name": "A"}]
+
+    def wrap(sender, message, recipient, silent):
+        return {"content": None, "text": message}
+
+    def muddle(agent, messages):
+        agent.system_message = None
     """
 
 
@@ -101,17 +119,84 @@ KINDS = (
 )
 
 
-@pytest.mark.parametrize("kind", KINDS)
-async def test_a_hook_that_fails_leaves_everything_as_it_was(kind: str, tmp_path: Path) -> None:
-    events, tasks = await lived(tmp_path, hooks((kind, "all", "stumble")))
-    assert events[-1].kind == "run.finished"
+STATE, ALL, LAST, SEND = KINDS
+
+
+def failures(events: list[Event]) -> list[tuple[str, str]]:
     failed: list[Any] = [e.data for e in events if e.kind == "message_hook.failed"]
-    assert [(fact.agent, fact.error, fact.message) for fact in failed] == [
-        ("A", "RuntimeError", "no hook"),
-        ("B", "RuntimeError", "no hook"),
-    ]
+    assert not [e for e in events if e.kind == "message_hook.returned"]
+    return [(fact.agent, fact.error) for fact in failed]
+
+
+@pytest.mark.parametrize(
+    ("kind", "function", "error"),
+    [
+        (LAST, "stumble", "RuntimeError"),
+        (LAST, "forget", "TypeError"),
+        (LAST, "count", "TypeError"),
+        (ALL, "stumble", "RuntimeError"),
+        (ALL, "forget", "TypeError"),
+        (ALL, "count", "TypeError"),
+        (ALL, "list_nothing", "TypeError"),
+        (ALL, "name_only", "TypeError"),
+    ],
+)
+async def test_what_a_hook_was_to_change_and_did_not_is_not_read(
+    kind: str, function: str, error: str, tmp_path: Path
+) -> None:
+    events, tasks = await lived(tmp_path, hooks((kind, "A", function)))
+    assert events[-1].kind == "run.finished"
+    assert failures(events) == [("A", error)]
+    ((author, text),) = told(tasks["A"][0])
+    assert author == "workflow" and repr(function) in text
+    assert "4711" not in tasks["A"][0].prompt
+    assert told(tasks["B"][0])[0] == ("workflow", "My number is 4711.")
+
+
+@pytest.mark.parametrize(
+    ("function", "error"),
+    [
+        ("stumble", "RuntimeError"),
+        ("forget", "TypeError"),
+        ("count", "TypeError"),
+        ("wrap", "TypeError"),
+    ],
+)
+async def test_what_a_hook_was_to_change_and_did_not_is_not_said(
+    function: str, error: str, tmp_path: Path
+) -> None:
+    events, tasks = await lived(tmp_path, hooks((SEND, "A", function)))
+    assert events[-1].kind == "run.finished"
+    assert failures(events) == [("A", error)]
+    first, second = [e.data.text for e in events if e.kind == "agent.text"]
+    assert repr(function) in first and "I am A." not in first
+    assert second == "I am B."
+    assert told(tasks["B"][0])[1] == ("A", first)
+
+
+async def test_a_hook_after_one_that_failed_gets_nothing_of_the_message(tmp_path: Path) -> None:
+    declared = hooks((SEND, "A", "forget"), (SEND, "A", "sign"), (ALL, "A", "last_two"))
+    events, _ = await lived(tmp_path, declared)
+    first, _ = [e.data.text for e in events if e.kind == "agent.text"]
+    assert first.endswith(" -- A") and "I am A." not in first
+
+
+@pytest.mark.parametrize(
+    ("function", "error"), [("stumble", "RuntimeError"), ("muddle", "TypeError")]
+)
+async def test_instructions_stay_as_they_were_when_their_hook_fails(
+    function: str, error: str, tmp_path: Path
+) -> None:
+    events, tasks = await lived(tmp_path, hooks((STATE, "all", function)))
+    assert events[-1].kind == "run.finished"
+    assert failures(events) == [("A", error), ("B", error)]
     assert [task.system for task in (*tasks["A"], *tasks["B"])] == ["Ask.", "Answer."]
     assert told(tasks["B"][0]) == [("workflow", "My number is 4711."), ("A", "I am A.")]
+
+
+async def test_a_hook_for_instructions_gives_nothing_back(tmp_path: Path) -> None:
+    events, _ = await lived(tmp_path, hooks((STATE, "all", "forget")))
+    assert not [e for e in events if e.kind == "message_hook.failed"]
 
 
 async def test_the_prompt_that_hooks_made_is_on_record_to_the_byte(tmp_path: Path) -> None:

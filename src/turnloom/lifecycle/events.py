@@ -30,7 +30,7 @@ class MessageHooked(Fact, frozen=True):
 
 
 class MessageHookFailed(Fact, frozen=True):
-    """A message hook failed; everything stays as it was."""
+    """A message hook failed; the message that it was to change is withheld."""
 
     kind: ClassVar[str] = "message_hook.failed"
     turn: int

@@ -4,11 +4,11 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from turnloom.agents.spec import USER, Prepared, ToolSchema
+from turnloom.agents.spec import USER, WORKFLOW, Prepared, ToolSchema
 from turnloom.assembly.spec import Message
 from turnloom.kernel.contained import named
 from turnloom.kernel.digests import digest
-from turnloom.kernel.values import Json, as_array, as_data, as_object, said
+from turnloom.kernel.values import Json, as_array, as_data, as_object, preview, said
 from turnloom.lifecycle.events import MessageHookCalled, MessageHooked, MessageHookFailed
 from turnloom.lifecycle.spec import MessageHook
 from turnloom.log.spec import Fact
@@ -69,8 +69,7 @@ class MessageHooks:
                 return given
 
             given = await self._call(f"{key}/message_hook.{number}", (turn, agent), hook, args)
-            content = as_object(given) or {"content": given}
-            text = content["content"] if isinstance(content.get("content"), str) else text
+            text = withheld(hook) if given is FAILED else str(_content(given))
         return text
 
     def has(self, agent: str, kind: str) -> bool:
@@ -102,16 +101,19 @@ class MessageHooks:
     async def _read(
         self, key: str, who: tuple[int, str], hook: MessageHook, heard: Sequence[Message]
     ) -> tuple[Message, ...]:
-        """The messages as a hook gives them back; as they were when it gives none."""
+        """The messages as a hook gives them back; without those that it was to look at when it
+        fails."""
         if not heard:
             return ()
         last_only = hook.hook_type == "process_last_received_message"
         shown: Any = heard[-1].text if last_only else [_shown(each, who[1]) for each in heard]
         given = await self._call(key, who, hook, lambda context: (shown,))
         if last_only:
-            return (*heard[:-1], heard[-1]._replace(text=given)) if _is_text(given) else (*heard,)
-        listed = as_array(given)
-        return tuple(map(_message, listed)) if listed is not None else (*heard,)
+            text = withheld(hook) if given is FAILED else str(given)
+            return (*heard[:-1], heard[-1]._replace(text=text))
+        if given is FAILED:
+            return (Message(0, WORKFLOW, withheld(hook)),)
+        return tuple(map(_message, as_array(given) or ()))
 
     async def _call(
         self,
@@ -121,7 +123,8 @@ class MessageHooks:
         args: Callable[[Context], tuple[Any, ...]],
         outcome: Callable[[Any], Any] = lambda given: given,
     ) -> Json:
-        """What a hook gave, from the record or by calling it; nothing when it failed."""
+        """What a hook gave, from the record or by calling it; `FAILED` when it failed, or gave what
+        a hook of its kind cannot give."""
         turn, agent = who
         about = (turn, agent, hook.hook_type, hook.function, hook.filename)
         number = self._journal.workflow.message_hooks.index(hook)
@@ -131,7 +134,9 @@ class MessageHooks:
             caller = Caller(key, f"hook:{hook.function}", DEADLINE)
             call = Call(self._journal, caller, callee)
             try:
-                fact: Fact = MessageHooked(*about, as_json(await call.carry_out({})))
+                given = as_json(await call.carry_out({}))
+                _refuse_misfit(hook, given)
+                fact: Fact = MessageHooked(*about, given)
             except Exception as error:  # noqa: BLE001 - told in the program's log, and recorded
                 log.error("message hook %s failed\n%s", hook.function, call.stack(error))
                 fact = MessageHookFailed(*about, named(error), said(error))
@@ -139,9 +144,48 @@ class MessageHooks:
 
         intent = MessageHookCalled(digest(as_data([key, hook.function])), *about)
         fact = (await self._journal.once(key, effect, intent=intent))[-1]
-        return fact.result if isinstance(fact, MessageHooked) else None
+        if isinstance(fact, MessageHooked) and _fits(hook, fact.result):
+            return fact.result
+        return FAILED
 
 
+# What stands for the result of a hook that failed.
+FAILED: Any = object()
+
+
+def withheld(hook: MessageHook) -> str:
+    """What stands in the place of a message that a hook was to change, and did not."""
+    return f"[withheld: message hook {hook.function!r} failed]"
+
+
+def _fits(hook: MessageHook, given: Json) -> bool:
+    """Whether a hook of this kind can give that."""
+    match hook.hook_type:
+        case "process_all_messages_before_reply":
+            listed = as_array(given)
+            return listed is not None and all(_content(each) is not None for each in listed)
+        case "process_message_before_send":
+            return isinstance(_content(given), str)
+        case _:
+            return isinstance(given, str)
+
+
+def _refuse_misfit(hook: MessageHook, given: Json) -> None:
+    """Refuse what a hook of this kind cannot give.
+
+    Raises:
+        TypeError: it is that; most often, a `return` was forgotten.
+    """
+    if not _fits(hook, given):
+        raise TypeError(f"It gave {preview(given)}. Let it return {_RETURNED[hook.hook_type]}.")
+
+
+_RETURNED = {
+    "update_agent_state": "nothing, and set a text as the system message",
+    "process_all_messages_before_reply": "the list of messages",
+    "process_last_received_message": "the text of the message",
+    "process_message_before_send": "the message: a text, or an object with its `content`",
+}
 _READING = ("process_all_messages_before_reply", "process_last_received_message")
 _NOTHING = ToolSchema("", "", {})
 
@@ -173,11 +217,14 @@ def _shown(message: Message, agent: str) -> dict[str, str]:
 
 
 def _message(value: Json) -> Message:
-    given = as_object(value) or {"content": value}
-    content, name = given.get("content"), given.get("name")
+    content, name = _content(value), (as_object(value) or {}).get("name")
     text = content if isinstance(content, str) else as_data(content)
     return Message(0, name if isinstance(name, str) else USER, text)
 
 
-def _is_text(value: Json) -> bool:
-    return isinstance(value, str)
+def _content(value: Json) -> Json:
+    """What a message says: a text is the message itself, an object has a content."""
+    given = as_object(value)
+    if given is not None:
+        return given.get("content")
+    return value if isinstance(value, str) else None
