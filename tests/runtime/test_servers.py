@@ -197,6 +197,31 @@ async def test_a_program_is_started_in_the_folder_with_its_own_environment(
     assert await over(tmp_path, tools) == ("run.finished", "t0ken  Flow")
 
 
+async def test_what_a_program_was_given_in_confidence_is_not_on_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROGRAM_TOKEN", "t0ken-of-ours")
+    monkeypatch.setenv("PROGRAM_PATH", os.pathsep.join(path for path in sys.path if path))
+    tools = f"""
+        mcp_servers:
+          program:
+            command: ["{sys.executable}", "{PROGRAM}"]
+            env: {{TOKEN: PROGRAM_TOKEN, PYTHONPATH: PROGRAM_PATH}}
+            timeout_s: 30
+        """
+    shown: list[str] = []
+
+    async def engine(task: Task) -> Answer:
+        shown.append(repr(task.exchanges))
+        return Answer("Done.") if task.agent == "B" or task.exchanges else calling("told")
+
+    async with Loom(store="memory", engine=engine) as app:
+        run = await app.start(folder(tmp_path, tools))
+        events = [event async for event in run.events()]
+    assert only(events, "tool.returned").result == "⟨secret:program.TOKEN⟩  Flow"
+    assert "t0ken-of-ours" not in repr(events) + "".join(shown)
+
+
 class Web(Program):
     """The program as a server on loopback."""
 

@@ -15,6 +15,7 @@ from typing import Any
 told: dict[str, Any] = json.loads(sys.argv[1])
 pages: list[Any] = told.get("pages", [[]])
 answers: dict[str, Any] = told.get("answers", {})
+lines: dict[str, str] = told.get("lines", {})
 INFO = {"name": "raw", "version": "1"}
 GREETING = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": INFO}
 
@@ -50,9 +51,10 @@ def mute() -> None:
 TOOLS: dict[str, Callable[[], str | None]] = {
     "pid": lambda: str(os.getpid()),
     "environment": lambda: " ".join(os.environ),
-    "child": lambda: str(subprocess.Popen(["sleep", "60"]).pid),
+    "values": lambda: " ".join(os.environ.values()),
+    "child": lambda: str(subprocess.Popen(["sleep", "600"]).pid),
     "hang": lambda: None,
-    "deaf": lambda: time.sleep(60),
+    "deaf": lambda: time.sleep(600),
     "die": die,
     "flood": flood,
     "mute": mute,
@@ -83,8 +85,14 @@ def serve() -> None:
         message = json.loads(line)
         if "id" not in message or told.get("silent"):
             continue
+        params = message.get("params", {})
+        if params.get("name") in lines:
+            line = lines[params["name"]].replace("ID", str(message["id"]))
+            sys.stdout.buffer.write(line.encode("latin-1") + b"\n")
+            sys.stdout.flush()
+            continue
         try:
-            result = answer(message["method"], message.get("params", {}))
+            result = answer(message["method"], params)
         except KeyError as error:
             problem = {"code": told.get("code", -32601), "message": f"What is {error}?"}
             write({"id": message["id"], "error": problem})

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from tests.adapters.mcp.servers import refusal
 from tests.adapters.mcp.test_stdio import lives, pid_of, started
-from turnloom.adapters.mcp.faults import Misbehaved
+from turnloom.adapters.mcp.faults import UNREADABLE, Misbehaved
 from turnloom.agents.spec import ToolSchema
 from turnloom.errors import ToolServerError
 
@@ -152,6 +152,28 @@ async def test_an_answer_that_is_none() -> None:
     async with started(answers={"give": nothing}) as server:
         error = await refusal(server, "give")
     assert isinstance(error.__cause__, ValidationError) and "'give'" in str(error)
+
+
+TEXTED = '"result": {"content": [{"type": "text", "text": "%s"}]}}'
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"jsonrpc": "2.0", "id": ID, ' + TEXTED % "\\ud800",
+        '{"jsonrpc": "2.0", "id": ID, ' + TEXTED % "\xff",
+        '{"jsonrpc": "1.0", "id": ID, ' + TEXTED % "Hi.",
+        '{"jsonrpc": "2.0", "id": ID, "error": "no"}',
+        '{"id": ID}',
+    ],
+)
+async def test_a_reply_that_cannot_be_read_is_told_at_once(line: str) -> None:
+    async with started(timeout=5.0, lines={"odd": line}) as server:
+        pid = await pid_of(server)
+        error = await refusal(server, "odd")
+        assert isinstance(error.__cause__, MCPError) and error.__cause__.code == UNREADABLE
+        assert "'raw'" in str(error) and "'odd'" in str(error)
+        assert await pid_of(server) == pid
 
 
 @pytest.mark.parametrize("argument", ["\ud800", object(), 1j])

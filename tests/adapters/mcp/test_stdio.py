@@ -2,15 +2,17 @@
 
 import os
 import signal
+import sys
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from anyio.streams.buffered import BufferedByteReceiveStream
 from mcp import MCPError
 
-from tests.adapters.mcp.servers import raw, refusal, settle, used
+from tests.adapters.mcp.servers import ENV, HERE, raw, refusal, settle, used
 from tests.support.missing import refused_without
 from turnloom.adapters.mcp import McpServer
 from turnloom.adapters.mcp.faults import Ended
@@ -19,6 +21,7 @@ from turnloom.testing.contracts import until
 
 TIMEOUT = 30.0
 SECRET = "a-secret-of-ours"
+STARTER = HERE / "starter.py"
 
 
 def started(timeout: float = TIMEOUT, **told: Any) -> AbstractAsyncContextManager[McpServer]:
@@ -42,6 +45,14 @@ def lives(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def is_gone(pid: int) -> bool:
+    """Whether a process has ended, be it that nobody took note of it."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
 
 
 async def test_one_program_for_all_calls_and_none_afterwards(strict_loop: None) -> None:
@@ -213,6 +224,40 @@ async def test_a_program_gets_little_of_our_environment(monkeypatch: pytest.Monk
     async with used(McpServer("raw", command=raw(), env={"TOKEN": "t"})) as server:
         names = (await server.call("environment", {})).split()
     assert "TOKEN" in names and "PATH" in names and "OUR_API_KEY" not in names
+
+
+async def test_what_a_program_was_given_in_confidence_is_not_in_what_it_gives() -> None:
+    told = {"type": "object", "description": f"The key is {SECRET}."}
+    tool = {"name": "peek", "description": f"Uses {SECRET}.", "inputSchema": told}
+    structured = {"content": [], "structuredContent": {"deep": [f"x{SECRET}y"], SECRET: 1}}
+    command = raw(answers={"deep": structured}, pages=[[tool]])
+    async with used(McpServer("raw", command=command, env={"TOKEN": SECRET, "N": "7"})) as server:
+        values = await server.call("values", {})
+        deep = await server.call("deep", {})
+        (offered,) = await server.tools()
+    assert SECRET not in values and "⟨secret:raw.TOKEN⟩" in values
+    assert deep == {"deep": ["x⟨secret:raw.TOKEN⟩y"], "⟨secret:raw.TOKEN⟩": 1}
+    assert SECRET not in offered.description and SECRET not in str(offered.parameters)
+
+
+@pytest.mark.parametrize("forks", [False, True])
+async def test_a_program_that_does_not_listen_ends_when_we_are_killed(forks: bool) -> None:
+    """Also if a child of ours lives on, which holds all that was open here."""
+    starter = await anyio.open_process([sys.executable, str(STARTER), str(int(forks))], env=ENV)
+    try:
+        assert starter.stdout is not None
+        line = await BufferedByteReceiveStream(starter.stdout).receive_until(b"\n", 200)
+        server, child, own = map(int, line.split())
+        assert lives(server) and lives(child)
+    finally:
+        starter.kill()
+        await starter.wait()
+    try:
+        await until(lambda: is_gone(server) and is_gone(child))
+    finally:
+        if own:
+            os.kill(own, signal.SIGKILL)
+        await starter.aclose()
 
 
 def test_either_a_command_or_a_url() -> None:

@@ -12,6 +12,8 @@ from turnloom.kernel.values import said
 
 # Characters of what a server said that a message repeats at most.
 MOST_SAID = 1000
+# Our code for "the server replied, and the reply cannot be read".
+UNREADABLE = -32096
 # Shorter words are not taken for secrets: hiding them would make messages unreadable.
 SECRET_LENGTH = 8
 

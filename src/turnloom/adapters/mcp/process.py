@@ -1,14 +1,18 @@
 """An MCP server as a child process: a JSON-RPC message per line, in and out.
 
 The client of the package `mcp` for this keeps a line of any length in memory, and gives the server
-our terminal to complain on. Here a line has a limit, and complaints are kept for error messages.
+our terminal to complain on. Here a line has a limit, complaints are kept for error messages, and a
+watchdog ends the server when this process is killed.
 """
 
+import json
 import os
 import signal
+import subprocess
 import sys
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from pathlib import Path
 
 import anyio
 from anyio.abc import Process
@@ -17,10 +21,11 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.client import Transport
 from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
-from mcp.types import jsonrpc_message_adapter
+from mcp.types import ErrorData, JSONRPCError, jsonrpc_message_adapter
 from pydantic import ValidationError
 
-from turnloom.adapters.mcp.faults import Ended, Misbehaved
+from turnloom.adapters.mcp.faults import UNREADABLE, Ended, Misbehaved
+from turnloom.kernel.values import as_object
 
 # Bytes that one message may have.
 MOST_BYTES = 4 * 1024 * 1024
@@ -31,6 +36,8 @@ KEPT_BYTES = 4096
 SHOWN_LINES = 5
 # Messages that wait for a program to read them, so that who gives up need not wait too.
 WAITING = 100
+# What ends a server whose starter was killed; there is no such thing on Windows.
+WATCHDOG = str(Path(__file__).with_name("watchdog.py"))
 
 _Streams = tuple[
     MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]
@@ -61,9 +68,17 @@ class Program:
         self._heard = b""
         # Whom we start gets no more of our environment than it needs, so none of our secrets.
         environment = get_default_environment() | self._env
-        process = await anyio.open_process(
-            self._command, env=environment, cwd=self._cwd, start_new_session=True
-        )
+        async with _watchdog() as watch:
+            process = await anyio.open_process(
+                self._command, env=environment, cwd=self._cwd, start_new_session=True
+            )
+            await watch(process)
+            async with self._connected(process) as streams:
+                yield streams
+
+    @asynccontextmanager
+    async def _connected(self, process: Process) -> AsyncGenerator[_Streams]:
+        """The messages of a program that runs, until it is ended here."""
         delivered, incoming = anyio.create_memory_object_stream[SessionMessage | Exception]()
         outgoing, sent = anyio.create_memory_object_stream[SessionMessage](WAITING)
         async with delivered, incoming, outgoing, sent, anyio.create_task_group() as tasks:
@@ -92,9 +107,12 @@ class Program:
                 try:
                     message = jsonrpc_message_adapter.validate_json(line, by_name=False)
                 except ValidationError:
-                    # Many a program greets on the wrong channel.
-                    self._hear(line + b"\n")
-                    continue
+                    unreadable = _unreadable(line)
+                    if unreadable is None:
+                        # Many a program greets on the wrong channel.
+                        self._hear(line + b"\n")
+                        continue
+                    message = unreadable
                 await delivered.send(SessionMessage(message))
         except anyio.IncompleteRead:
             raise ended from None
@@ -121,6 +139,54 @@ class Program:
 
     def _hear(self, words: bytes) -> None:
         self._heard = (self._heard + words[-KEPT_BYTES:])[-KEPT_BYTES:]
+
+
+def _unreadable(line: bytes) -> JSONRPCError | None:
+    """An error in the place of a reply that cannot be read, so that nobody waits for it; nothing if
+    the line is no reply."""
+    try:
+        said = as_object(json.loads(line.decode(errors="replace")))
+    except (ValueError, RecursionError):
+        return None
+    id = (said or {}).get("id")
+    if said is None or "method" in said or isinstance(id, bool) or not isinstance(id, int | str):
+        return None
+    error = ErrorData(code=UNREADABLE, message="the reply is no message of the protocol")
+    return JSONRPCError(jsonrpc="2.0", id=id, error=error)
+
+
+@asynccontextmanager
+async def _watchdog() -> AsyncGenerator[Callable[[Process], Awaitable[None]]]:
+    """What is told of a program that is to end with this process, even if it is killed."""
+    if sys.platform == "win32" or not sys.executable:
+        yield _unwatched
+        return
+    dog = await anyio.open_process(
+        [sys.executable, "-I", "-S", WATCHDOG, str(os.getpid())],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+    async def tell(words: str) -> None:
+        assert dog.stdin is not None
+        with suppress(anyio.BrokenResourceError, OSError):
+            await dog.stdin.send(f"{words}\n".encode())
+
+    async def watch(process: Process) -> None:
+        await tell(str(process.pid))
+
+    try:
+        yield watch
+    finally:
+        with anyio.CancelScope(shield=True):
+            await tell("over")
+            dog.kill()
+            await dog.aclose()
+
+
+async def _unwatched(process: Process) -> None:
+    """Leave a program alone: here, it ends with its input."""
 
 
 async def _stop(process: Process) -> int | None:

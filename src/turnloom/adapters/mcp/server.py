@@ -1,7 +1,7 @@
 """Tools of one MCP server, over stdio or streamable HTTP."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import anyio
 import msgspec
@@ -18,12 +18,13 @@ from pydantic import TypeAdapter, ValidationError
 
 from turnloom.adapters.mcp import listing, results
 from turnloom.adapters.mcp.connection import Connection, Place
-from turnloom.adapters.mcp.faults import Faults, Misbehaved, secret_words
+from turnloom.adapters.mcp.faults import UNREADABLE, Faults, Misbehaved, secret_words
 from turnloom.adapters.mcp.http import SESSION_LOST, Endpoint
 from turnloom.adapters.mcp.process import Program
 from turnloom.agents.spec import ToolSchema
 from turnloom.errors import UsageError
 from turnloom.kernel.values import Json, said
+from turnloom.variables.logic.secrets import Secrets
 
 T = TypeVar("T")
 _Given = CallToolResult | InputRequiredResult
@@ -53,6 +54,9 @@ class McpServer:
                 f"MCP server {name!r} needs either a `command` to start or a `url`, and not both."
             )
         env, headers = env or {}, headers or {}
+        given = {**env, **headers}
+        words = {f"{name}.{key}": secret_words([value]) for key, value in given.items()}
+        self._secrets = Secrets({key: [*found] for key, found in words.items() if found})
         self._place: Place = (
             Program(command, env, cwd) if command else Endpoint(url or "", headers, timeout)
         )
@@ -72,12 +76,13 @@ class McpServer:
         what = "its tools"
         found = await self._ask(what, listing.fetch)
         try:
-            return await to_thread.run_sync(listing.check, found)
+            return [*map(self._masked, await to_thread.run_sync(listing.check, found))]
         except Misbehaved as error:
             raise self._faults.misbehaved(what, error) from error
 
     async def call(self, tool: str, arguments: Mapping[str, Json]) -> Json:
-        """What a tool gives: a JSON value, a text, or a list of blocks.
+        """What a tool gives: a JSON value, a text, or a list of blocks; without what the server was
+        given in confidence.
 
         Raises:
             ToolServerError: the tool reports an error, or the server gives no answer to be used.
@@ -98,7 +103,14 @@ class McpServer:
             raise self._faults.failed(tool, "it asks for more input, which a call cannot give")
         if given.is_error:
             raise self._faults.failed(tool, results.text_of(given))
-        return results.value_of(given)
+        return self._secrets.masked_data(results.value_of(given))
+
+    def _masked(self, tool: ToolSchema) -> ToolSchema:
+        """A tool as models are told of it, without what the server was given in confidence."""
+        if not self._secrets:
+            return tool
+        parameters: Any = self._secrets.masked_data(tool.parameters)
+        return ToolSchema(tool.name, self._secrets.masked(tool.description), parameters)
 
     async def aclose(self) -> None:
         """End the connection and the program; calls in flight fail. Again changes nothing."""
@@ -120,7 +132,8 @@ class McpServer:
         except TimeoutError as error:
             raise self._faults.silent(what, self._timeout) from error
         except MCPError as error:
-            raise self._faults.refused(what, error) from error
+            fault = self._faults.misbehaved if error.code == UNREADABLE else self._faults.refused
+            raise fault(what, error) from error
         except (Misbehaved, ValidationError) as error:
             raise self._faults.misbehaved(what, error) from error
 
