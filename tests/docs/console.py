@@ -42,8 +42,9 @@ def steps(fence: Fence) -> Iterator[tuple[str, str]]:
         yield command, output
 
 
-def run(command: str, folder: Path, warm: Warm) -> str:
-    """What a command prints to both streams in a folder, with nothing at its standard input."""
+def run(command: str, folder: Path, warm: Warm, **more: str) -> str:
+    """What a command prints to both streams in a folder, with nothing at its standard input, and
+    with more in its environment."""
     environment = {
         **{name: os.environ[name] for name in ("HOME", "LANG", "TMPDIR") if name in os.environ},
         **{name: value for name, value in os.environ.items() if name.startswith("COV")},
@@ -51,6 +52,7 @@ def run(command: str, folder: Path, warm: Warm) -> str:
         "NO_COLOR": "1",
         "COLUMNS": "100",
         "PYTHONIOENCODING": "utf-8",
+        **more,
     }
     done = warm.shell(command, folder, environment)
     # A shell at a terminal says so; one that runs a single command is gone by then.

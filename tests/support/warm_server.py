@@ -98,6 +98,7 @@ def take_over(descriptors: list[int]) -> None:
 
 def do(program: str, words: list[str]) -> None:
     """Do what the program does with these words."""
+    sys.path[1:1] = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
     if os.path.basename(program) == "turnloom":
         sys.argv, sys.path[0] = [program, *words], os.path.dirname(program)
         main()

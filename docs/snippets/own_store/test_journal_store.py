@@ -1,0 +1,88 @@
+"""The store of one's own passes the suites that ours pass."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from journal_store import JournalStore
+
+from turnloom.testing.contracts import (
+    CODEC,
+    ArtifactStoreContract,
+    BeliefStoreContract,
+    ClaimsContract,
+    EventLogContract,
+    InboxContract,
+    PlansContract,
+    ResultsContract,
+    SnapshotsContract,
+)
+
+
+@asynccontextmanager
+async def opened() -> AsyncGenerator[JournalStore]:
+    with TemporaryDirectory() as folder:
+        store = JournalStore(Path(folder), CODEC)
+        yield store
+        await store.aclose()
+
+
+class TestLog(EventLogContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[Any]:
+        async with opened() as store:
+            yield store.log
+
+
+class TestInbox(InboxContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[Any]:
+        async with opened() as store:
+            yield store.inbox, store.log
+
+
+class TestClaims(ClaimsContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[Any]:
+        with TemporaryDirectory() as folder:
+            ours, theirs = JournalStore(folder), JournalStore(folder)
+            yield ours.claims, theirs.claims
+            await ours.aclose()
+            await theirs.aclose()
+
+
+class TestSnapshots(SnapshotsContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[Any]:
+        async with opened() as store:
+            yield store.snapshots
+
+
+class TestPlans(PlansContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[Any]:
+        async with opened() as store:
+            yield store.plans
+
+
+class TestResults(ResultsContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[Any]:
+        async with opened() as store:
+            yield store.results
+
+
+class TestBeliefs(BeliefStoreContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[Any]:
+        async with opened() as store:
+            yield store.beliefs
+
+
+class TestArtifacts(ArtifactStoreContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[Any]:
+        async with opened() as store:
+            yield store.artifacts
