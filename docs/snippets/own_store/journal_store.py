@@ -114,8 +114,9 @@ class Journal:
             if end > len(data):
                 break
             kind, change = pickle.loads(data[start + 8 : end])
+            carry_out = self._carry_out[kind]
             try:
-                refused = await self._carry_out[kind](*change)
+                refused = await carry_out(*change)
             except TurnloomError as error:
                 refused = error
             self._position += end - start

@@ -27,6 +27,7 @@ from turnloom.runtime.spec import Loaded, Staff
 from turnloom.variables.logic.derivation import Triggers
 from turnloom.wiring.collections import comparing, counter_for
 from turnloom.wiring.declared import read_code_hooks, read_guards, read_variables, toolkit_of
+from turnloom.wiring.lacking import Capabilities
 from turnloom.wiring.models import Models, own_contexts
 
 # What the root of a run says that belongs to a board.
@@ -51,11 +52,16 @@ class BoardDeclaration:
 
 class Boards:
     """The boards of an app; `engine` answers for agents that are given none, `search` finds what
-    their sources look for, and `models` is what asks models."""
+    their sources look for, `models` is what asks models, and `can` is what the store can do."""
 
     def __init__(
-        self, engine: Engine | None, search: ReaderSearch = no_search, models: Models | None = None
+        self,
+        engine: Engine | None,
+        search: ReaderSearch = no_search,
+        models: Models | None = None,
+        can: Capabilities | None = None,
     ) -> None:
+        self._can = can or Capabilities()
         self._engine = engine
         self._search = search
         self._models = models or Models()
@@ -67,8 +73,9 @@ class Boards:
         """Know a board.
 
         Raises:
-            UsageError: there is one of this name.
+            UsageError: there is one of this name, or the store keeps no artifacts.
         """
+        self._can.need("artifacts", f"Board {declaration.name!r}")
         if declaration.name in self._declared:
             raise UsageError(
                 f"This app has a board {declaration.name!r} already. Give the other one a name: "
@@ -133,6 +140,7 @@ class Boards:
         where = f"{ROOT}{declared.name}"
         models = {each.agent.name: each.agent.model for each in members}
         guards = read_guards(where, declared.guards, models)
+        self._can.need_for_guards(guards)
         said = guards if guards != NO_GUARDS else None
         beside = {"variables": declared.variables, "hooks": declared.hooks, "guards": said}
         plan = make_plan(declared.name, members, declared.limit, declared.types, beside)

@@ -26,6 +26,7 @@ from turnloom.variables.logic.derivation import Triggers
 from turnloom.wiring.adapters import adapter
 from turnloom.wiring.collections import comparing, counter_for
 from turnloom.wiring.declared import read_code_hooks, read_guards, read_variables, toolkit_of
+from turnloom.wiring.lacking import Capabilities
 from turnloom.wiring.models import Models, own_contexts
 
 # What the root of a run says that belongs to a flow: the file in which it was built, for people to
@@ -36,7 +37,7 @@ ROOT, ENTRY = "flow:", "entry:"
 class Flows:
     """The flows of an app; `engine` answers for steps that are given none, and `search` finds what
     their sources look for; `models` asks models by name, and `types` are those of artifacts that
-    the app knows."""
+    the app knows; `can` is what the store can do."""
 
     def __init__(
         self,
@@ -44,7 +45,9 @@ class Flows:
         search: ReaderSearch = no_search,
         models: Models | None = None,
         types: TypeRegistry | None = None,
+        can: Capabilities | None = None,
     ) -> None:
+        self._can = can or Capabilities()
         self._engine = engine
         self._types = types or TypeRegistry()
         self._models = models or Models()
@@ -114,6 +117,7 @@ class Flows:
                     self.declare(flow, entry=file)
 
     def _make(self, flow: Flow[Any], plan: FlowPlan, root: str) -> Loaded:
+        self._can.need_for_steps(steps_of(plan.paths))
         where = f"{ROOT}{flow.name}"
         steps = {
             node.name: node for node in steps_of(plan.paths) if isinstance(node.step, AgentStep)

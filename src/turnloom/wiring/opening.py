@@ -10,6 +10,7 @@ from turnloom.runtime.logic import codec
 from turnloom.runtime.ports import Artifacts, Scheduler, Store
 from turnloom.variables.ports import DocumentStore
 from turnloom.wiring.adapters import adapter
+from turnloom.wiring.lacking import port_of
 from turnloom.wiring.schemes import POSTGRES, SQLITE, Place, place
 from turnloom.wiring.settings import Settings
 
@@ -35,7 +36,7 @@ def open_artifacts(chosen: Settings, store: Store) -> Artifacts:
         UsageError: there are no such artifacts.
     """
     if not chosen.artifacts:
-        return store.artifacts
+        return port_of(store, "artifacts")
     there = place("artifacts", chosen.artifacts)
     make = there.make or adapter("postgres").PostgresArtifacts
     return make(there.url)
@@ -48,7 +49,7 @@ def open_beliefs(chosen: Settings, store: Store) -> BeliefStore:
         UsageError: there are no such beliefs.
     """
     if not chosen.beliefs:
-        return store.beliefs
+        return port_of(store, "beliefs")
     there = place("beliefs", chosen.beliefs)
     make = there.make or adapter("postgres").PostgresBeliefs
     return make(there.url)

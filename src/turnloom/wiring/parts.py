@@ -36,6 +36,7 @@ from turnloom.wiring.collections import Collections
 from turnloom.wiring.doors import Doors, sort_out
 from turnloom.wiring.flows import Flows
 from turnloom.wiring.folders import Folders
+from turnloom.wiring.lacking import Capabilities, lacking_in, port_of
 from turnloom.wiring.models import Models, check_engine
 from turnloom.wiring.opening import (
     open_artifacts,
@@ -156,10 +157,13 @@ def assemble(setup: Setup) -> Parts:
     documents = doors.documents or open_documents(chosen)
     artifacts = doors.artifacts or open_artifacts(chosen, store)
     beliefs = doors.beliefs or open_beliefs(chosen, store)
+    results = port_of(store, "results")
+    lacking = lacking_in({"artifacts": artifacts, "beliefs": beliefs, "results": results})
+    can = Capabilities(lacking)
     collections = Collections(doors.vectors or open_vectors(chosen))
     models = Models(chosen.model, chosen.engine, setup.given)
-    boards, types = Boards(engine, collections.search, models), TypeRegistry()
-    flows = Flows(engine, collections.search, models, types)
+    boards, types = Boards(engine, collections.search, models, can), TypeRegistry()
+    flows = Flows(engine, collections.search, models, types, can)
     folders = Folders(
         engine,
         strict=chosen.strict,
@@ -168,7 +172,7 @@ def assemble(setup: Setup) -> Parts:
         collections=collections,
         models=models,
     )
-    definitions = Definitions(folders, boards, flows, store.plans, models)
+    definitions = Definitions(folders, boards, flows, store.plans, models, can)
     stores = Stores(
         store.log,
         store.inbox,
@@ -176,18 +180,17 @@ def assemble(setup: Setup) -> Parts:
         store.snapshots,
         artifacts,
         beliefs,
-        store.results,
+        results,
         store.plans,
     )
     observers = Observers(setup.observers, chosen.observer_drain)
     world = _world(stores, documents, definitions, setup, observers)
-    mine = doors.store is None
     opened = [
         (observers, True),
         (definitions, True),
-        (artifacts, mine if artifacts is store.artifacts else doors.artifacts is None),
-        (beliefs, mine if beliefs is store.beliefs else doors.beliefs is None),
-        (store, mine),
+        (artifacts, _is_ours(artifacts, doors, "artifacts")),
+        (beliefs, _is_ours(beliefs, doors, "beliefs")),
+        (store, doors.store is None),
         (documents, doors.documents is None),
         (collections, True),
         (world.scheduler, doors.scheduler is None and hasattr(world.scheduler, "aclose")),
@@ -209,6 +212,11 @@ def assemble(setup: Setup) -> Parts:
     )
 
 
+def _is_ours(given: object, doors: Doors, name: str) -> bool:
+    """Whether the app closes a port: the program gave neither it nor the store that has it."""
+    return given is not getattr(doors, name) and given is not getattr(doors.store, name, None)
+
+
 class Definitions:
     """Workflows of an app: folders, boards and flows."""
 
@@ -219,16 +227,24 @@ class Definitions:
         flows: Flows,
         plans: Plans,
         models: Models | None = None,
+        can: Capabilities | None = None,
     ) -> None:
         self._models = models or Models()
+        self._can = can or Capabilities()
         self._folders = folders
         self._boards = boards
         self._flows = flows
         self._plans = plans
 
     async def load(self, source: str) -> Loaded:
-        """The workflow declared in a folder."""
-        return await self._folders.load(source)
+        """The workflow declared in a folder.
+
+        Raises:
+            UsageError: the store of the app lacks what it needs.
+        """
+        loaded = await self._folders.load(source)
+        self._can.need_for_guards(loaded.guards)
+        return loaded
 
     async def restore(self, started: RunStarted) -> Loaded:
         """The workflow as a run began with it."""
