@@ -4,16 +4,19 @@ An object is as good as ours if it has the members of its port and passes the su
 `turnloom.testing.contracts`.
 """
 
-from turnloom.agents.spec import Engine, ToolServer
+from turnloom.agents.spec import Callee, Engine, Server, ToolServer
 from turnloom.assembly.ports import (
     Embedder,
+    PlainSearch,
     Splitter,
     TokenCounter,
     Vectors,
     VectorSearch,
     VectorStore,
 )
-from turnloom.board.spec import Artifact, Consumption
+from turnloom.assembly.spec.vectors import Chunk, Entry, Probe, Space
+from turnloom.board.spec import Artifact, Consumption, Page
+from turnloom.board.spec.index import Found
 from turnloom.flow.ports import Results
 from turnloom.guards.ports import BeliefStore
 from turnloom.guards.spec import Belief, Observation, Pool
@@ -34,7 +37,17 @@ from turnloom.runtime.ports import (
     Status,
     Store,
 )
-from turnloom.runtime.spec import Message, ObservedRun, StoredPlan
+from turnloom.runtime.spec import (
+    Close,
+    Deliver,
+    Message,
+    ObservedRun,
+    Publish,
+    Reply,
+    Retry,
+    Stop,
+    StoredPlan,
+)
 from turnloom.variables.ports import DocumentStore, Environment, Lookup
 
 __all__ = [
@@ -42,31 +55,46 @@ __all__ = [
     "Artifacts",
     "Belief",
     "BeliefStore",
+    "Callee",
+    "Chunk",
     "Claims",
     "Clock",
+    "Close",
     "Codec",
     "Consumption",
+    "Deliver",
     "DocumentStore",
     "Drive",
     "Embedder",
     "Engine",
     "Entropy",
+    "Entry",
     "Environment",
     "Event",
     "EventLog",
+    "Found",
     "Inbox",
     "Lookup",
     "Message",
     "Observation",
     "ObservedRun",
     "Observer",
+    "Page",
+    "PlainSearch",
     "Plans",
     "Pool",
+    "Probe",
+    "Publish",
+    "Reply",
     "Results",
+    "Retry",
     "Scheduler",
+    "Server",
     "Snapshots",
+    "Space",
     "Splitter",
     "Status",
+    "Stop",
     "Store",
     "StoredPlan",
     "TokenCounter",
