@@ -1,6 +1,7 @@
 """Every feature of a turn is in every form, shown by a run, or refused by it with a reason."""
 
 from dataclasses import fields
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,9 @@ import pytest
 from tests.docs.markdown import DOCS
 from tests.parity.forms.cells import Refused, Works
 from tests.parity.forms.table import FORMS, PAGE, parts, table
-from turnloom import AgentStep
+from turnloom import AgentStep, Flow, Guards, Loom
 from turnloom.agents.spec import Agent
+from turnloom.conversation.logic.checking import PARTS
 from turnloom.errors import DefinitionError, UsageError
 from turnloom.flow.spec.builder import StepSettings
 from turnloom.flow.spec.steps import StepAgent
@@ -185,6 +187,30 @@ WORDS: dict[str, dict[str, str]] = {
         "labels": "labels",
         "named": "selection",
     },
+    "Guards": {
+        "budget": "run budgets",
+        "loop_detection": "loop detection",
+        "selection": "selection",
+    },
+    "a folder": {
+        **dict.fromkeys(("orchestrator", "agents", "handoffs", "ui_config", "script"), OWN),
+        "context_variables": "variables",
+        "tools": "tools",
+        "structured_outputs": "outputs",
+        "hooks": "message hooks",
+    },
+    "a board": {
+        **dict.fromkeys(("name", "user_id", "app_id", "max_turns"), OWN),
+        "variables": "variables",
+        "hooks": "lifecycle hooks",
+        "guards": "run budgets",
+    },
+    "a flow": {
+        **dict.fromkeys(("name", "state", "version", "timeout"), OWN),
+        "variables": "variables",
+        "hooks": "lifecycle hooks",
+        "guards": "run budgets",
+    },
     "Brief": {
         **dict.fromkeys(("turn", "agent", "correlation", "inputs", "hears_history"), OWN),
         **dict.fromkeys(("applies_context", "timeout", "request", "settle"), OWN),
@@ -212,6 +238,10 @@ def found() -> dict[str, set[str]]:
         "Member": {each.name for each in fields(Member)},
         "StepAgent": {each.name for each in fields(StepAgent)},
         "Staff": {each.name for each in fields(Staff)},
+        "Guards": set(Guards.model_fields),
+        "a folder": set(PARTS),
+        "a board": {*signature(Loom.board).parameters} - {"self"},
+        "a flow": {*signature(Flow.__init__).parameters} - {"self"},
         "Brief": public((*vars(Brief), *Brief.__annotations__)),
     }
 

@@ -170,7 +170,10 @@ class Loop:
 
     async def _run(self, work: Work) -> None:
         try:
-            async with self._live.room(work.agent):
+            room = self._live.room(work.agent)
+            if isinstance(room, asyncio.Semaphore) and room.locked():
+                await self._journal.commit()  # it may be long until there is room
+            async with room:
                 await self._half.run(work)
         except Waiting:
             self._parked.add(work.key)

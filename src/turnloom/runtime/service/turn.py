@@ -90,8 +90,13 @@ class Turns:
         number, agent = brief.turn, brief.agent
         if self._hooked:
             await self._hooks.before_agent(number, agent)
+        components, sinks = self._components[agent], brief.listen(sinks)
         try:
-            outcome = await self._within(brief, brief.listen(sinks))
+            if components:
+                answer = partial(self._answering.answer, brief, sinks)
+                outcome = await around_turn(components, self._gatherer.turn(brief), answer)
+            else:
+                outcome = await self._answering.answer(brief, sinks)
         finally:
             self._gatherer.close(number)
         if self._hooked:
@@ -99,11 +104,3 @@ class Turns:
         if self._watched:
             await check_turn(self._journal, self._loaded, brief)
         return outcome
-
-    async def _within(self, brief: Brief, sinks: Sinks) -> TurnOutcome:
-        """The answer, with the agent's components around it."""
-        components = self._components[brief.agent]
-        if not components:
-            return await self._answering.answer(brief, sinks)
-        answer = partial(self._answering.answer, brief, sinks)
-        return await around_turn(components, self._gatherer.turn(brief), answer)
