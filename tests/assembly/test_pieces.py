@@ -12,7 +12,7 @@ from turnloom import (
 from turnloom.assembly.events import Withheld
 from turnloom.assembly.logic import view
 from turnloom.assembly.logic.gathered import gathered_fact
-from turnloom.assembly.logic.pieces import context_pieces, input_pieces, redactions, texts_of
+from turnloom.assembly.logic.pieces import context_pieces, input_pieces, left_out, texts_of
 from turnloom.kernel.digests import digest
 from turnloom.testing.contracts.artifacts.samples import artifact
 
@@ -61,7 +61,7 @@ async def test_inputs_stand_under_their_own_head() -> None:
 
 async def test_what_is_redacted_is_withheld() -> None:
     fact = gathered_fact(await turn().gather(REDACTING), {})
-    assert redactions(fact) == [
+    assert left_out(fact) == [
         Withheld("artifact a.secret", "redacted", f"{PATH}FilteredContextProvider"),
         Withheld(f"{PATH}StateDelegatingProvider.secret", "redacted", fact.items[1].provider),
         Withheld("artifact in.secret", "redacted", "RedactingProvider"),

@@ -42,7 +42,8 @@ class ProviderCall(
 class ContextGathered(Fact, frozen=True):
     """What a provider, or the fallback in its place, gave for a turn.
 
-    `inputs` is how the inputs of the turn are shown, where that is not as they are.
+    `inputs` is how the inputs of the turn are shown, where that is not as they are. `cut` says that
+    a limit left older items out.
     """
 
     kind: ClassVar[str] = "context.gathered"
@@ -54,6 +55,7 @@ class ContextGathered(Fact, frozen=True):
     metadata: Mapping[str, Json] = {}
     inputs: tuple[GatheredItem, ...] | None = None
     fallback: bool = False
+    cut: bool = False
 
 
 class ProviderFailed(Fact, frozen=True):

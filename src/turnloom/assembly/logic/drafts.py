@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from turnloom.assembly.events import ContextGathered, GatheredItem, RetrievalSearched, Withheld
 from turnloom.assembly.logic.composing import Draft
-from turnloom.assembly.logic.pieces import redactions
+from turnloom.assembly.logic.pieces import left_out
 from turnloom.assembly.spec.messages import Message
 from turnloom.assembly.spec.retrieval import RetrievalResult
 from turnloom.assembly.spec.segments import (
@@ -102,7 +102,7 @@ def artifact_draft(
     """The items that were gathered, with these texts."""
     pairs = zip(gathered.items, texts, strict=True)
     shown = tuple(_artifact(item, text) for item, text in pairs)
-    withheld = tuple(redactions(gathered))
+    withheld = tuple(left_out(gathered))
     if not shown:
         return _nothing(source, origin, "the provider gave nothing", withheld)
     segment = ArtifactSegment(shown, origin=origin, title=source.title, changes="always")

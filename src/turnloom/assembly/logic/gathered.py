@@ -24,6 +24,7 @@ class Gathered(NamedTuple):
     inputs: tuple[Item, ...] | None
     fallback: bool
     failures: tuple[ProviderFailed, ...]
+    cut: bool = False
 
 
 def check_given(items: Iterable[Item], provider: str, known: Known) -> None:
@@ -81,4 +82,5 @@ def gathered_fact(
         gathered.metadata,
         None if gathered.inputs is None else tuple(map(record, gathered.inputs)),
         gathered.fallback,
+        gathered.cut,
     )

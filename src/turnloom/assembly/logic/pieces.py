@@ -73,8 +73,14 @@ def input_pieces(
     return [head, *(piece("input", f"artifact {id}", text, why) for id, text, why in told)]
 
 
-def redactions(gathered: ContextGathered) -> list[Withheld]:
-    """What of the items and inputs is not shown as it is."""
+def left_out(gathered: ContextGathered) -> list[Withheld]:
+    """What of the items and inputs is not shown, or not as it is."""
+    number = len(gathered.items)
+    cut = [Withheld(gathered.provider, "over_limit", f"shows the last {number}")]
+    return [*(cut if gathered.cut else ()), *_redactions(gathered)]
+
+
+def _redactions(gathered: ContextGathered) -> list[Withheld]:
     return [
         Withheld(f"{_whole(each)}.{path}", "redacted", each.provider)
         for each in (*gathered.items, *(gathered.inputs or ()))

@@ -22,7 +22,7 @@ from turnloom.assembly.logic.drafts import (
     variable_draft,
 )
 from turnloom.assembly.logic.items import with_payload
-from turnloom.assembly.logic.pieces import input_texts, item_texts, redactions
+from turnloom.assembly.logic.pieces import input_texts, item_texts, left_out
 from turnloom.assembly.logic.reading import read_sought, read_state
 from turnloom.assembly.logic.retrieval import Estimate
 from turnloom.assembly.logic.searched import Sought, results_of
@@ -155,7 +155,7 @@ class Assembler:
     ) -> Draft:
         # A text is on record once, and its digest stands for it.
         items = [msgspec.structs.replace(each, text=None) for each in fact.items]
-        known = items, redactions(fact)
+        known = items, left_out(fact)
         return self._draft(
             origin,
             known,

@@ -55,7 +55,7 @@ async def _gather_own(
     name, begun = chosen.name or name_of(provider), time()
     try:
         async with asyncio.timeout(chosen.timeout):
-            found = await provider.find(request)
+            found, cut = await provider.find(request)
     except Exception:  # noqa: BLE001 - asked again, where failures are told
         return None
     items = tuple(
@@ -64,7 +64,7 @@ async def _gather_own(
     micros = round((time() - begun) * 1_000_000)
     calls = (ProviderCall(name, len(items), micros),)
     turn, agent = request.ctx.turn, request.agent.name
-    return Gathered(turn, agent, name, items, calls, {}, None, False, ())
+    return Gathered(turn, agent, name, items, calls, {}, None, False, (), cut)
 
 
 class Given(NamedTuple):

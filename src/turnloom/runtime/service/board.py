@@ -32,7 +32,9 @@ from turnloom.runs.brief import (
 from turnloom.runtime.service.judging import offer
 from turnloom.runtime.service.live import LiveRun, Post
 
-DEFAULT = Chosen(DefaultCorrelationProvider())
+# What an agent sees of its correlation unless it declares something else: the newest, so that no
+# turn costs more than those before it.
+DEFAULT = Chosen(DefaultCorrelationProvider(limit=50))
 
 
 class BoardRuntime:

@@ -30,7 +30,7 @@ from turnloom.assembly.logic import (
     system_text,
 )
 from turnloom.assembly.logic.labels import together
-from turnloom.assembly.logic.pieces import INPUTS, context_pieces, headed, input_pieces, redactions
+from turnloom.assembly.logic.pieces import INPUTS, context_pieces, headed, input_pieces, left_out
 from turnloom.assembly.service.counting import Counts
 from turnloom.assembly.spec import ContextSlice, Message, Transcript
 from turnloom.board.spec import Artifact
@@ -125,7 +125,7 @@ class Sights:
             pieces, withheld = headed(assembled.pieces), assembled.context.withheld
         else:
             pieces = [each for fact in context.gathered for each in context_pieces(fact, texts)]
-            withheld = tuple(each for fact in context.gathered for each in redactions(fact))
+            withheld = tuple(each for fact in context.gathered for each in left_out(fact))
         return prepared._replace(pieces=(*pieces, *given, *prepared.pieces), withheld=withheld)
 
     def _view(self, agent: str, offers: Mapping[str, Offer], prepared: Prepared) -> View:

@@ -18,15 +18,20 @@ class DefaultCorrelationProvider:
     @traced
     async def __call__(self, request: ContextRequest) -> ContextSlice:
         """The slice for this request."""
-        return ContextSlice([described(each) for each in await self.find(request)])
+        found, _ = await self.find(request)
+        return ContextSlice([described(each) for each in found])
 
-    async def find(self, request: ContextRequest) -> list[Artifact]:
-        """The artifacts that it shows for this request, each as it is."""
+    async def find(self, request: ContextRequest) -> tuple[list[Artifact], bool]:
+        """The artifacts that it shows for this request, each as it is, and whether the limit leaves
+        older ones out."""
         ids = (request.correlation_id, *(each.correlation_id for each in request.inputs))
         found: list[Artifact] = []
+        one_more = None if self._limit is None else self._limit + 1
         for id in dict.fromkeys(ids):
             if id is not None:
-                newest = FilterConfig(correlation_id=id, limit=self._limit, order="-created_at")
+                newest = FilterConfig(correlation_id=id, limit=one_more, order="-created_at")
                 found += (await read(request, newest))[::-1]
         found.sort(key=lambda each: each.created_at)
-        return found if self._limit is None else found[-self._limit :]
+        if self._limit is None or len(found) <= self._limit:
+            return found, False
+        return found[-self._limit :], True
