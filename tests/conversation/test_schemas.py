@@ -41,6 +41,7 @@ UNSEEN = (
     "Only static variables may leave it out.",
     "has both `system_message` and `prompt_sections`",
     "has both `engine` and `engines`",
+    "label 'x' twice",
     "Context is one of `provider`, `filter`, `sources`",
     "A source is one of `state`",
     "would have no effect",

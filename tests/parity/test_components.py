@@ -170,6 +170,67 @@ async def test_a_turn_that_asks_is_entered_again_with_nothing_in_its_state(tmp_p
     assert around.states == [{}, {}], "as after a kill, which leaves nothing of it"
 
 
+class Raises(Around):
+    """Fails before it continues."""
+
+    async def around_turn(self, ctx: TurnContext, call_next: Turn) -> None:
+        raise ValueError("no")
+
+
+class Stops(Around):
+    """Does not continue."""
+
+    async def around_turn(self, ctx: TurnContext, call_next: Turn) -> None:
+        pass
+
+
+class Repeats(Around):
+    """Continues twice."""
+
+    async def around_turn(self, ctx: TurnContext, call_next: Turn) -> None:
+        await call_next()
+        await call_next()
+
+
+class Breaks(Around):
+    """Fails around the call."""
+
+    async def around_call(self, task: Task, call_next: Call) -> Answer:
+        raise KeyError("no")
+
+
+WRONG = {Raises: "ValueError", Stops: "UsageError", Repeats: "UsageError", Breaks: "KeyError"}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda kind: kind.__name__)
+async def test_a_component_that_fails_fails_the_turn(
+    wrong: type[Around], form: str, tmp_path: Path
+) -> None:
+    seen = await FORMS[form](wrong(), tmp_path)
+    (error,) = seen.data("turn.finished", "error")
+    assert error.partition(":")[0] == WRONG[wrong]
+
+
+async def test_each_turn_has_a_state_of_its_own(tmp_path: Path) -> None:
+    talked, walked, reacted = Around(), Around(), Around()
+    MADE.append(talked)
+    rule = {"source_agent": "A", "target_agent": "A", "handoff_type": "after_work"}
+    parts = {"handoffs": [rule], "orchestrator": {"max_turns": 2}}
+    await talk(tmp_path, {"components": CHOICE}, parts, CODE)
+    flow = Flow("walk", Work).start_with(Ask().with_components(walked), name="A")
+    flow.then(Ask().with_components(walked), name="B").finally_(close)
+    async with Loom(store="memory", engine=hello) as app:
+        await app.run(flow, Work())
+        board = app.board()
+        board.agent("A").consumes(Order).with_components(reacted)
+        board.agent("B").consumes(Order).with_components(reacted)
+        await board.publish(Order())
+        await board.run_until_idle()
+    for around in (talked, walked, reacted):
+        assert around.states == [{}, {}]
+
+
 # ------------------------------------------------------------------ of the app
 
 

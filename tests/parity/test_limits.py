@@ -282,3 +282,11 @@ def nothing(): return object()
     with pytest.raises(DefinitionError) as refused:
         await talk(tmp_path, declared, code={"made.py": made})
     assert [each.code for each in refused.value.diagnostics] == [code]
+
+
+async def test_a_component_that_an_agent_has_is_not_given_again(tmp_path: Path) -> None:
+    made = "from tests.parity.forms.stages import Loud\nLOUD = Loud()\ndef loud(): return LOUD\n"
+    declared = {"components": [{"file": "made.py", "function": "loud"}] * 2}
+    with pytest.raises(DefinitionError) as refused:
+        await talk(tmp_path, declared, code={"made.py": made})
+    assert [each.code for each in refused.value.diagnostics] == ["W073"]

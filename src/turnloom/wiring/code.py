@@ -81,8 +81,15 @@ class Code:
         """What stands around the turns and calls of each agent, as far as it can be made."""
         found: dict[str, tuple[Component, ...]] = {}
         for agent, declared in declared_components(self._folder, self._broken).items():
-            made = [self._component(choice, place) for place, choice in declared]
-            found[agent] = tuple(each for each in made if each is not None)
+            made: list[Component] = []
+            for place, choice in declared:
+                component = self._component(choice, place)
+                if any(component is each for each in made):
+                    message = f"{choice.function!r} gives a component that agent {agent!r} has."
+                    self.note(place, "W073", message, "Drop it, or let it make another one.")
+                elif component is not None:
+                    made.append(component)
+            found[agent] = tuple(made)
         return found
 
     def _component(self, choice: ComponentChoice, place: Place) -> Component | None:

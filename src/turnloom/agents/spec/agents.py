@@ -85,6 +85,13 @@ class Agent(Declared):
             raise ValueError(f"Agent {self.name!r} has both `engine` and `engines`. Keep one.")
         return self
 
+    @model_validator(mode="after")
+    def _has_each_label_once(self) -> "Agent":
+        for label in self.labels:
+            if self.labels.count(label) > 1:
+                raise ValueError(f"Agent {self.name!r} has label {label!r} twice. Keep one.")
+        return self
+
     @property
     def chain(self) -> tuple[EngineChoice, ...]:
         """The engines that are chosen for the agent, one after the other."""

@@ -1,7 +1,7 @@
 """How an agent comes to its answer: its engines one after the other, tried as often as declared."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -62,7 +62,7 @@ class Answering:
         sights: Sights,
         gatherer: Gatherer,
         messages: MessageHooks,
-        components: Mapping[str, Sequence[Component]],
+        components: Callable[[str], Sequence[Component]],
     ) -> None:
         self._journal = journal
         self._components = components
@@ -113,7 +113,7 @@ class Answering:
             sight = turn.sights[min(place, len(turn.sights) - 1)]
             inside = f"{scope}/e{place}" if place else scope
             is_last = place == len(turn.staff.engines) - 1
-            around = around_calls(self._components[turn.agent], engine)
+            around = around_calls(self._components(turn.agent), engine)
             asked = Asked(engine, around, is_last, audience)
             rounds = self._rounds(turn, asked, sight, inside)
             try:

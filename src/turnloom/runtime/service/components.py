@@ -1,6 +1,6 @@
 """What users put around turns and calls."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 
 import msgspec
@@ -18,11 +18,15 @@ from turnloom.runtime.spec import Staff
 from turnloom.variables.spec import Context
 
 
-def every_component(common: Sequence[Component], staff: Staff) -> tuple[Component, ...]:
+def every_component(
+    common: Sequence[Component], staff: Mapping[str, Staff], agent: str
+) -> Sequence[Component]:
     """What stands around an agent's turns and calls: what all agents share, then its own; what is
     both stands there once."""
-    own = (each for each in staff.components if not any(each is other for other in common))
-    return (*common, *own)
+    own = staff[agent].components
+    if not common:
+        return own
+    return (*common, *(each for each in own if not any(each is other for other in common)))
 
 
 async def around_turn(

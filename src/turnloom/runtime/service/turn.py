@@ -1,7 +1,7 @@
 """One way to take a turn."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from turnloom.agents.events import TurnFinished, TurnStarted
@@ -34,10 +34,9 @@ class Turns:
     ) -> None:
         messages = MessageHooks(journal, loaded.message_hooks)
         sights = Sights(journal, loaded)
-        self._components = {
-            agent: every_component(components, staff) for agent, staff in loaded.staff.items()
-        }
-        self._answering = Answering(journal, loaded, sights, gatherer, messages, self._components)
+        around = partial(every_component, components, loaded.staff)
+        self._components: Callable[[str], Sequence[Component]] = around
+        self._answering = Answering(journal, loaded, sights, gatherer, messages, around)
         self._journal = journal
         self._loaded = loaded
         self._gatherer = gatherer
@@ -90,7 +89,7 @@ class Turns:
         number, agent = brief.turn, brief.agent
         if self._hooked:
             await self._hooks.before_agent(number, agent)
-        components, sinks = self._components[agent], brief.listen(sinks)
+        components, sinks = self._components(agent), brief.listen(sinks)
         try:
             if components:
                 answer = partial(self._answering.answer, brief, sinks)
