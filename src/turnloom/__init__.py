@@ -5,12 +5,18 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from turnloom.agents.spec import Answer as Answer
+    from turnloom.agents.spec import CallComponent as CallComponent
+    from turnloom.agents.spec import Component as Component
     from turnloom.agents.spec import Engine as Engine
+    from turnloom.agents.spec import Exchange as Exchange
+    from turnloom.agents.spec import OutputSchema as OutputSchema
     from turnloom.agents.spec import Publication as Publication
     from turnloom.agents.spec import Question as Question
     from turnloom.agents.spec import Task as Task
     from turnloom.agents.spec import ToolCall as ToolCall
+    from turnloom.agents.spec import ToolResult as ToolResult
     from turnloom.agents.spec import ToolSchema as ToolSchema
+    from turnloom.agents.spec import TurnComponent as TurnComponent
     from turnloom.agents.spec import Usage as Usage
     from turnloom.agents.spec import use_ui_tool as use_ui_tool
     from turnloom.app import Board as Board
@@ -19,7 +25,10 @@ if TYPE_CHECKING:
     from turnloom.app import History as History
     from turnloom.app import Loom as Loom
     from turnloom.app import Run as Run
+    from turnloom.app.loom import LoomSettings as LoomSettings
+    from turnloom.assembly.events import Withheld as Withheld
     from turnloom.assembly.logic.assembled import AssembledContext as AssembledContext
+    from turnloom.assembly.ports import VectorSearch as VectorSearch
     from turnloom.assembly.service.providers import CompositeProvider as CompositeProvider
     from turnloom.assembly.service.providers import (
         DefaultCorrelationProvider as DefaultCorrelationProvider,
@@ -44,13 +53,28 @@ if TYPE_CHECKING:
     from turnloom.assembly.spec import TurnContext as TurnContext
     from turnloom.assembly.spec.formats import Budget as Budget
     from turnloom.assembly.spec.formats import ContextFormat as ContextFormat
+    from turnloom.assembly.spec.messages import Transcript as Transcript
+    from turnloom.assembly.spec.providers import AgentRef as AgentRef
+    from turnloom.assembly.spec.providers import RunRef as RunRef
     from turnloom.assembly.spec.retrieval import Added as Added
+    from turnloom.assembly.spec.retrieval import Results as Results
     from turnloom.assembly.spec.segments import ArtifactSegment as ArtifactSegment
     from turnloom.assembly.spec.segments import HistorySegment as HistorySegment
+    from turnloom.assembly.spec.segments import HistorySummary as HistorySummary
     from turnloom.assembly.spec.segments import LiteralSegment as LiteralSegment
     from turnloom.assembly.spec.segments import RetrievalSegment as RetrievalSegment
+    from turnloom.assembly.spec.segments import ShownArtifact as ShownArtifact
+    from turnloom.assembly.spec.segments import ShownVariable as ShownVariable
     from turnloom.assembly.spec.segments import StateSegment as StateSegment
     from turnloom.assembly.spec.segments import VariableSegment as VariableSegment
+    from turnloom.assembly.spec.sources import HistorySource as HistorySource
+    from turnloom.assembly.spec.sources import LiteralSource as LiteralSource
+    from turnloom.assembly.spec.sources import ProviderSource as ProviderSource
+    from turnloom.assembly.spec.sources import RetrievalSource as RetrievalSource
+    from turnloom.assembly.spec.sources import Sharing as Sharing
+    from turnloom.assembly.spec.sources import Source as Source
+    from turnloom.assembly.spec.sources import StateSource as StateSource
+    from turnloom.assembly.spec.sources import VariableSource as VariableSource
     from turnloom.assembly.spec.sources import from_history as from_history
     from turnloom.assembly.spec.sources import from_literal as from_literal
     from turnloom.assembly.spec.sources import from_provider as from_provider
@@ -71,6 +95,8 @@ if TYPE_CHECKING:
     from turnloom.board.spec import Tenant as Tenant
     from turnloom.board.spec import Visibility as Visibility
     from turnloom.board.spec import artifact_type as artifact_type
+    from turnloom.board.spec.artifacts import Consumption as Consumption
+    from turnloom.board.spec.handle import Items as Items
     from turnloom.errors import ArtifactExists as ArtifactExists
     from turnloom.errors import BoardError as BoardError
     from turnloom.errors import BudgetExceeded as BudgetExceeded
@@ -129,10 +155,20 @@ if TYPE_CHECKING:
     from turnloom.flow.spec import complete as complete
     from turnloom.flow.spec import escalate_to as escalate_to
     from turnloom.flow.spec import merge as merge
+    from turnloom.flow.spec.builder import AnyPath as AnyPath
+    from turnloom.flow.spec.builder import Complete as Complete
+    from turnloom.flow.spec.builder import StepSettings as StepSettings
+    from turnloom.flow.spec.nodes import Asking as Asking
     from turnloom.flow.spec.outcomes import FlowFailed as FlowFailed
     from turnloom.flow.spec.outcomes import Outcome as Outcome
     from turnloom.flow.spec.outcomes import OutcomeStatus as OutcomeStatus
     from turnloom.flow.spec.progress import Decided as Decided
+    from turnloom.flow.spec.steps import AnyStep as AnyStep
+    from turnloom.flow.spec.steps import CodeStep as CodeStep
+    from turnloom.flow.spec.steps import ContextRunner as ContextRunner
+    from turnloom.flow.spec.steps import StateRunner as StateRunner
+    from turnloom.flow.spec.steps import StepChange as StepChange
+    from turnloom.flow.spec.steps import StepFunction as StepFunction
     from turnloom.guards.spec import Category as Category
     from turnloom.guards.spec import Guards as Guards
     from turnloom.guards.spec import LoopDetection as LoopDetection
@@ -160,17 +196,26 @@ if TYPE_CHECKING:
 _NAMES = {
     "turnloom.agents.spec": (
         "Answer",
+        "CallComponent",
+        "Component",
         "Engine",
+        "Exchange",
+        "OutputSchema",
         "Publication",
         "Question",
         "Task",
         "ToolCall",
+        "ToolResult",
         "ToolSchema",
+        "TurnComponent",
         "Usage",
         "use_ui_tool",
     ),
     "turnloom.app": ("Board", "Definition", "Explanations", "History", "Loom", "Run"),
+    "turnloom.app.loom": ("LoomSettings",),
+    "turnloom.assembly.events": ("Withheld",),
     "turnloom.assembly.logic.assembled": ("AssembledContext",),
+    "turnloom.assembly.ports": ("VectorSearch",),
     "turnloom.assembly.service.providers": (
         "CompositeProvider",
         "DefaultCorrelationProvider",
@@ -192,16 +237,29 @@ _NAMES = {
         "TurnContext",
     ),
     "turnloom.assembly.spec.formats": ("Budget", "ContextFormat"),
-    "turnloom.assembly.spec.retrieval": ("Added",),
+    "turnloom.assembly.spec.messages": ("Transcript",),
+    "turnloom.assembly.spec.providers": ("AgentRef", "RunRef"),
+    "turnloom.assembly.spec.retrieval": ("Added", "Results"),
     "turnloom.assembly.spec.segments": (
         "ArtifactSegment",
         "HistorySegment",
+        "HistorySummary",
         "LiteralSegment",
         "RetrievalSegment",
+        "ShownArtifact",
+        "ShownVariable",
         "StateSegment",
         "VariableSegment",
     ),
     "turnloom.assembly.spec.sources": (
+        "HistorySource",
+        "LiteralSource",
+        "ProviderSource",
+        "RetrievalSource",
+        "Sharing",
+        "Source",
+        "StateSource",
+        "VariableSource",
         "from_history",
         "from_literal",
         "from_provider",
@@ -225,6 +283,8 @@ _NAMES = {
         "Visibility",
         "artifact_type",
     ),
+    "turnloom.board.spec.artifacts": ("Consumption",),
+    "turnloom.board.spec.handle": ("Items",),
     "turnloom.errors": (
         "ArtifactExists",
         "BoardError",
@@ -284,8 +344,18 @@ _NAMES = {
         "escalate_to",
         "merge",
     ),
+    "turnloom.flow.spec.builder": ("AnyPath", "Complete", "StepSettings"),
+    "turnloom.flow.spec.nodes": ("Asking",),
     "turnloom.flow.spec.outcomes": ("FlowFailed", "Outcome", "OutcomeStatus"),
     "turnloom.flow.spec.progress": ("Decided",),
+    "turnloom.flow.spec.steps": (
+        "AnyStep",
+        "CodeStep",
+        "ContextRunner",
+        "StateRunner",
+        "StepChange",
+        "StepFunction",
+    ),
     "turnloom.guards.spec": (
         "Category",
         "Guards",

@@ -27,10 +27,16 @@ from turnloom.agents.events import (
 )
 from turnloom.assembly.events import (
     ContextGathered,
+    FoundResult,
     FrameAssembled,
+    GatheredItem,
     HistorySummarised,
+    ProviderCall,
     ProviderFailed,
     RetrievalSearched,
+    Segment,
+    Span,
+    Withheld,
 )
 from turnloom.board.events import (
     ArtifactConsumed,
@@ -39,6 +45,7 @@ from turnloom.board.events import (
     ArtifactRefused,
 )
 from turnloom.conversation.events import (
+    Considered,
     RouteDecided,
 )
 from turnloom.flow.events import (
@@ -50,6 +57,7 @@ from turnloom.flow.events import (
     ForkOpened,
     LoopEnded,
     LoopPassed,
+    PathEnded,
     StateGiven,
     StepCompensated,
     StepCompleted,
@@ -64,12 +72,17 @@ from turnloom.guards.events import (
     BudgetExceeded,
     BudgetReserved,
     BudgetSpent,
+    Candidate,
     LoopChecked,
     LoopDetected,
     ScarcityChanged,
+    Scores,
     SelectionJudged,
     SelectionMade,
+    Shortage,
 )
+from turnloom.guards.spec.budgets import Amounts
+from turnloom.guards.spec.watch import Entry
 from turnloom.lifecycle.events import (
     LifecycleToolCall,
     LifecycleToolError,
@@ -100,6 +113,7 @@ from turnloom.reaction.events import (
     RetryAsked,
     RunOpened,
     SampleChosen,
+    Verdict,
 )
 from turnloom.variables.events import (
     ContextChanged,
@@ -107,6 +121,7 @@ from turnloom.variables.events import (
     ContextMissed,
     ContextRefused,
     ContextSuppressed,
+    Loaded,
     TimerExpired,
     TimerSet,
 )
@@ -212,6 +227,7 @@ RunEvent: TypeAlias = (
 __all__ = [
     "AgentOutput",
     "AgentText",
+    "Amounts",
     "AnswerRefused",
     "ApprovalDecided",
     "ArtifactConsumed",
@@ -229,7 +245,9 @@ __all__ = [
     "BudgetReserved",
     "BudgetSpent",
     "CancelRequested",
+    "Candidate",
     "ChanceDrawn",
+    "Considered",
     "ContextChanged",
     "ContextGathered",
     "ContextLoaded",
@@ -237,19 +255,23 @@ __all__ = [
     "ContextRefused",
     "ContextSuppressed",
     "EffectDone",
+    "Entry",
     "Event",
     "Fact",
     "FlowStopped",
     "ForkFailed",
     "ForkJoined",
     "ForkOpened",
+    "FoundResult",
     "FrameAssembled",
+    "GatheredItem",
     "HistorySummarised",
     "JoinExpired",
     "LifecycleToolCall",
     "LifecycleToolError",
     "LifecycleToolResult",
     "LimitReached",
+    "Loaded",
     "LoopChecked",
     "LoopDetected",
     "LoopEnded",
@@ -261,6 +283,8 @@ __all__ = [
     "ModelCalled",
     "ModelFailed",
     "OutputRefused",
+    "PathEnded",
+    "ProviderCall",
     "ProviderFailed",
     "QuestionAnswered",
     "QuestionAsked",
@@ -279,8 +303,12 @@ __all__ = [
     "RunStarted",
     "SampleChosen",
     "ScarcityChanged",
+    "Scores",
+    "Segment",
     "SelectionJudged",
     "SelectionMade",
+    "Shortage",
+    "Span",
     "SpeakerPicked",
     "StateGiven",
     "StepCompensated",
@@ -301,4 +329,6 @@ __all__ = [
     "TurnFinished",
     "TurnStarted",
     "UserText",
+    "Verdict",
+    "Withheld",
 ]

@@ -1,8 +1,7 @@
 """Boards as handles."""
 
-import inspect
-from collections.abc import Callable, Iterable, Set
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Iterable, Set
+from typing import TYPE_CHECKING
 
 from turnloom.errors import InvalidArtifact, PlanChanged, ReactionFailed, UsageError
 
@@ -186,7 +185,7 @@ class Board(Readable):
 
     async def run_until(
         self,
-        condition: "Callable[[], Any]",
+        condition: "Callable[[], bool | Awaitable[bool]]",
         timeout: float | None = None,  # noqa: ASYNC109 - what the field calls it
     ) -> None:
         """Wait until a condition holds: a function, plain or async, that is asked again whenever
@@ -196,9 +195,9 @@ class Board(Readable):
             TimeoutError: it does not hold in time.
         """
 
-        async def holds() -> Any:
+        async def holds() -> bool:
             verdict = condition()
-            return await verdict if inspect.isawaitable(verdict) else verdict
+            return await verdict if isinstance(verdict, Awaitable) else verdict
 
         await self._runs.activity.until(holds, timeout)
 

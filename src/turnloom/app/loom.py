@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from functools import partial
 from os import PathLike, fspath
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack, overload
 
 from turnloom.app.board import Board
 from turnloom.app.explanations import Explanations
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from turnloom.flow.spec.outcomes import Outcome
     from turnloom.guards.ports import BeliefStore
     from turnloom.guards.spec import Guards
+    from turnloom.kernel.values import Json
     from turnloom.log.ports import Clock
     from turnloom.runtime.ports import Artifacts, Entropy, Observer, Scheduler, Store
     from turnloom.runtime.service.observers import ObserverQueue
@@ -199,9 +200,9 @@ class Loom:
         *,
         user_id: str = "local",
         app_id: str = "local",
-        variables: "Mapping[str, Any] | None" = None,
-        hooks: "Sequence[Mapping[str, Any]]" = (),
-        guards: "Guards | Mapping[str, Any] | None" = None,
+        variables: "Mapping[str, Json] | None" = None,
+        hooks: "Sequence[Mapping[str, Json]]" = (),
+        guards: "Guards | Mapping[str, Json] | None" = None,
         max_turns: int = 1000,
     ) -> "Board":
         """A board: agents on it are woken by what is published, and publish themselves.

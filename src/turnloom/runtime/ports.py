@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 from turnloom.board.ports import ArtifactStore
 from turnloom.board.spec import Consumption
@@ -171,7 +171,7 @@ class Observer(Protocol):
     """Sees what is stored of the runs of an app, after it is, and changes nothing."""
 
     @property
-    def observe(self) -> Callable[..., Any]:
+    def observe(self) -> Callable[..., object]:
         """Called with each event, or with each event and its `ObservedRun`. A plain function is
         called in a thread; an async one in the loop, which it must not block."""
         ...

@@ -1,6 +1,9 @@
 """What tests stand on: contract suites, fakes and crash tools, for your adapters as for ours."""
 
 from turnloom.adapters.scripted import ScriptedEngine
+from turnloom.assembly.logic.gathered import Gathered
+from turnloom.assembly.logic.items import Item
+from turnloom.assembly.spec import Chosen
 from turnloom.testing.boards import BoardTurn
 from turnloom.testing.crashes import (
     CrashingArtifacts,
@@ -38,6 +41,7 @@ from turnloom.testing.retrieval import HashingEmbedder, InMemorySearch, Paragrap
 __all__ = [
     "BoardTurn",
     "Broken",
+    "Chosen",
     "CrashingArtifacts",
     "CrashingBeliefs",
     "CrashingCallee",
@@ -54,9 +58,11 @@ __all__ = [
     "FakeToolServer",
     "Fuse",
     "Garbled",
+    "Gathered",
     "HashingEmbedder",
     "Hollow",
     "InMemorySearch",
+    "Item",
     "Killed",
     "LoopbackModel",
     "ModelRequest",

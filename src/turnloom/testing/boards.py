@@ -21,6 +21,7 @@ from turnloom.assembly.spec import (
 )
 from turnloom.board.service import bind
 from turnloom.board.spec import Artifact, Reader, TypeRegistry
+from turnloom.kernel.values import Json
 from turnloom.runtime.logic import codec
 
 
@@ -32,7 +33,7 @@ class BoardTurn:
     reader: Reader = Reader()
     inputs: tuple[Artifact, ...] = ()
     correlation_id: str | None = None
-    state: dict[str, Any] = field(default_factory=dict[str, Any])
+    state: dict[str, Json] = field(default_factory=dict[str, Any])
     said: Sequence[tuple[str, str]] = ()
     now: datetime = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Mapping, Sequence
 from datetime import datetime
-from typing import Any
 
 from turnloom.adapters.inline import InlineScheduler
 from turnloom.agents.spec import Answer, Callee, Engine, Task
@@ -111,7 +110,7 @@ class CrashingScheduler(InlineScheduler):
 
         await super().serve(mortal, slots=slots, limits=limits)
 
-    async def outlives(self, script: Coroutine[Any, Any, object]) -> bool:
+    async def outlives(self, script: Coroutine[object, object, object]) -> bool:
         """Let a program do what it does, until that ends or it is killed; whether it lived.
 
         Raises:
@@ -267,7 +266,7 @@ class CrashingCallee:
         self._callee = callee
         self._fuse = fuse
 
-    async def __call__(self, arguments: Mapping[str, Json], context: Context) -> Any:
+    async def __call__(self, arguments: Mapping[str, Json], context: Context) -> Json:
         """What the callee gives, unless killed."""
         self._fuse.point()
         given = await self._callee(arguments, context)

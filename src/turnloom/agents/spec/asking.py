@@ -1,7 +1,7 @@
 """Questions that tools and hooks ask of people."""
 
 from contextvars import ContextVar
-from typing import Any, Protocol
+from typing import Protocol
 
 from turnloom.agents.spec.tools import Display
 from turnloom.errors import UsageError
@@ -33,7 +33,7 @@ async def use_ui_tool(
     display: Display | None = None,
     chat_id: str | None = None,
     workflow_name: str | None = None,
-) -> Any:
+) -> Json:
     """The answer of the person that the run belongs to.
 
     Until it is there, the run waits, and the tool or hook ends here. When it has come, the tool

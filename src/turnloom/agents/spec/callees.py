@@ -1,7 +1,7 @@
 """What stands behind tools and hooks: code that can be called, and programs that offer tools."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from turnloom.agents.spec.tools import ToolSchema
 from turnloom.kernel.values import Json
@@ -17,7 +17,7 @@ class Callee(Protocol):
     schema: ToolSchema
     may_ask: bool
 
-    async def __call__(self, arguments: Mapping[str, Json], context: Context) -> Any:
+    async def __call__(self, arguments: Mapping[str, Json], context: Context) -> Json:
         """What it gives for these arguments.
 
         Raises:

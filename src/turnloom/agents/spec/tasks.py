@@ -1,9 +1,10 @@
 """What an engine is given, and what it gives back."""
 
 from collections.abc import Callable, Set
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
+from pydantic import BaseModel
 
 from turnloom.agents.spec.tools import ToolCall, ToolResult, ToolSchema
 from turnloom.assembly.logic import prompt_text, rendered
@@ -38,7 +39,7 @@ class Publication(msgspec.Struct, frozen=True):
     What is left out is as the agent's declaration has it.
     """
 
-    value: Any
+    value: BaseModel
     tags: Set[str] | None = None
     visibility: Visibility | None = None
     partition: str | None = None

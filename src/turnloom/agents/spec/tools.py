@@ -111,7 +111,7 @@ class ToolSchema(msgspec.Struct, frozen=True):
 
     name: str
     description: str
-    parameters: dict[str, Any]
+    parameters: dict[str, Json]
 
 
 class ToolCall(msgspec.Struct, frozen=True, omit_defaults=True):

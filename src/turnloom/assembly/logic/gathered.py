@@ -10,6 +10,7 @@ from turnloom.assembly.logic.origins import Known, lost
 from turnloom.board.spec import Artifact
 from turnloom.errors import ContextUnavailable
 from turnloom.kernel.digests import digest
+from turnloom.kernel.values import Json
 
 
 class Gathered(NamedTuple):
@@ -20,7 +21,7 @@ class Gathered(NamedTuple):
     provider: str
     items: tuple[Item, ...]
     calls: tuple[ProviderCall, ...]
-    metadata: Mapping[str, Any]
+    metadata: Mapping[str, Json]
     inputs: tuple[Item, ...] | None
     fallback: bool
     failures: tuple[ProviderFailed, ...]

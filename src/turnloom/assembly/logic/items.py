@@ -21,7 +21,7 @@ class Item(dict[str, Any]):
 
     def __init__(
         self,
-        content: Mapping[str, Any],
+        content: Mapping[str, Json],
         provider: str,
         artifact: str = "",
         redacted: Sequence[str] = (),
@@ -43,13 +43,13 @@ class Item(dict[str, Any]):
         """The same with another payload, in which more is redacted."""
         return self.with_content({**self, "payload": payload}, redacted)
 
-    def with_content(self, content: Mapping[str, Any], redacted: Sequence[str] = ()) -> "Item":
+    def with_content(self, content: Mapping[str, Json], redacted: Sequence[str] = ()) -> "Item":
         """The same with another content, in which more is redacted."""
         gone = (*self.redacted, *redacted)
         return Item(content, self.provider, self.artifact, gone, self.visibility)
 
 
-def written(content: Mapping[str, Any]) -> str:
+def written(content: Mapping[str, Json]) -> str:
     """An item as it stands in a prompt, the separator before it included."""
     return f"\n{canonical(content)}"
 

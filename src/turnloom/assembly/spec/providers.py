@@ -8,6 +8,7 @@ from turnloom.assembly.spec.messages import Transcript
 from turnloom.board.spec import Artifact
 from turnloom.board.spec.handle import BoardHandle
 from turnloom.errors import UsageError
+from turnloom.kernel.values import Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class TurnContext:
     """A turn as providers and components see it; `state` is theirs as long as the turn lasts."""
 
     run: RunRef
-    state: dict[str, Any]
+    state: dict[str, Json]
     board: BoardHandle
     turn: int
 
@@ -50,7 +51,7 @@ class ContextRequest:
     inputs: tuple[Artifact, ...]
     board: BoardHandle
     correlation_id: str | None = None
-    config: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    config: Mapping[str, Json] = field(default_factory=dict[str, Any])
 
 
 @dataclass(slots=True)
@@ -60,9 +61,9 @@ class ContextSlice:
     `inputs` is how the inputs of the turn are to be shown, where that is not as they are.
     """
 
-    items: list[dict[str, Any]]
-    metadata: dict[str, Any] = field(default_factory=dict[str, Any])
-    inputs: list[dict[str, Any]] | None = None
+    items: list[dict[str, Json]]
+    metadata: dict[str, Json] = field(default_factory=dict[str, Any])
+    inputs: list[dict[str, Json]] | None = None
 
 
 class ContextProvider(Protocol):
@@ -87,7 +88,7 @@ class Chosen:
     provider: ContextProvider
     fallback: ContextProvider | None = None
     timeout: float = 60.0
-    config: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    config: Mapping[str, Json] = field(default_factory=dict[str, Any])
     name: str = ""
 
     def __post_init__(self) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Generic, Protocol, Self, TypeAlias
 from pydantic import BaseModel
 from typing_extensions import TypeVar
 
-from turnloom.agents.spec import USER, Component, Engine, Task
+from turnloom.agents.spec import USER, Answer, Component, Engine, Task
 from turnloom.agents.spec.arguments import (
     as_answerer,
     as_component,
@@ -182,7 +182,7 @@ class AgentStep(Generic[S_contra, A]):
         """What the answer changes: a text, or a value of `output_type`."""
         raise NotImplementedError
 
-    def with_engines(self, *engines: Callable[[Task], Any] | str) -> Self:
+    def with_engines(self, *engines: Callable[[Task], object] | str) -> Self:
         """Let engines, models by their names, or functions answer, one after the other: each is
         told what those before it said, and the last one answers for the agent."""
         with self._call("with_engines"):
@@ -207,7 +207,7 @@ class AgentStep(Generic[S_contra, A]):
             self._say(labels=self._agent.labels | as_names(labels, "the labels"))
         return self
 
-    def best_of(self, n: int, score: Callable[[Any], Any]) -> Self:
+    def best_of(self, n: int, score: Callable[[Answer], float | Awaitable[float]]) -> Self:
         """Let the agent try `n` times; the try whose `Answer` has the highest score counts."""
         with self._call("best_of"):
             _refuse_again(self._agent.score)

@@ -12,7 +12,7 @@ from turnloom.kernel.values import Json
 GENERAL = "general"
 
 # A function of the program; in a folder, the name of one in its `guards.py`.
-Function = Annotated[Callable[..., Any] | str, WithJsonSchema({"type": "string"})]
+Function = Annotated[Callable[..., object] | str, WithJsonSchema({"type": "string"})]
 
 Above0 = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 From0 = Annotated[float, Field(ge=0, allow_inf_nan=False)]

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from turnloom.agents.logic.outputs.reading import read_output
@@ -58,7 +59,7 @@ class BoardProducts:
                 yield *self._written(each), each
         elif answer.output is not None or (answer.text and self._member.products):
             for type, payload in self._told(answer):
-                yield type, self._types.check(type, payload), Publication(None)
+                yield type, self._types.check(type, payload), Publication(BaseModel())
 
     def _written(self, what: Publication) -> tuple[str, dict[str, Json]]:
         try:

@@ -1,11 +1,12 @@
 """Agents on a board, as they are declared in code."""
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Set
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 from pydantic import BaseModel
+from typing_extensions import TypeVar
 
 from turnloom.agents.spec import Agent, Component
 from turnloom.agents.spec.arguments import (
@@ -26,7 +27,7 @@ from turnloom.assembly.spec.providers import ContextProvider
 from turnloom.assembly.spec.sources import Source
 from turnloom.board.spec import FilterConfig, Public, TagFilter, TypeRegistry, Visibility
 from turnloom.errors import UnknownType, UsageError
-from turnloom.kernel.values import preview
+from turnloom.kernel.values import Json, preview
 from turnloom.reaction.spec.arguments import (
     as_agent,
     as_chosen,
@@ -42,10 +43,15 @@ from turnloom.reaction.spec.arguments import (
     tool_name,
 )
 from turnloom.reaction.spec.members import Answerer, ContextFilter, Member, Product, Score
-from turnloom.reaction.spec.subscriptions import Batch, Join, Predicate, Subscription
+from turnloom.reaction.spec.subscriptions import Batch, Join, Subscription
 
 # A model marked with `@artifact_type`, or the name of one that the app knows.
 ArtifactType = type[BaseModel] | str
+
+M = TypeVar("M", bound=BaseModel, default=BaseModel)
+
+# What an agent asks of a value before it takes it.
+Where: TypeAlias = Callable[[M], bool | Awaitable[bool]]
 
 _EVERYBODY = Public()
 
@@ -79,8 +85,8 @@ class AgentBuilder:
 
     def consumes(
         self,
-        *types: ArtifactType,
-        where: Predicate | Iterable[Predicate] | None = None,
+        *types: type[M] | str,
+        where: Where[M] | Iterable[Where[M]] | None = None,
         from_agents: str | Set[str] | None = None,
         tags: Set[str] | TagFilter | None = None,
         join: Join | None = None,
@@ -115,11 +121,11 @@ class AgentBuilder:
 
     def publishes(
         self,
-        *types: ArtifactType,
+        *types: type[M] | str,
         visibility: Visibility = _EVERYBODY,
         tags: Iterable[str] = (),
         fan_out: int | tuple[int, int | None] | None = None,
-        validate: Callable[[Any], Any] | None = None,
+        validate: Callable[[M], object] | None = None,
         inherit: bool = False,
     ) -> Self:
         """Let the agent publish artifacts of these types, and say what holds for them.
@@ -151,7 +157,7 @@ class AgentBuilder:
             self._member = replace(self._member, engines=(*self._member.engines, *made))
         return self
 
-    def with_tools(self, *functions: Callable[..., Any], max_rounds: int | None = None) -> Self:
+    def with_tools(self, *functions: Callable[..., object], max_rounds: int | None = None) -> Self:
         """Let the agent call functions, under their names, in at most `max_rounds` answers of one
         turn."""
         with self._call("with_tools") as call:
@@ -169,7 +175,7 @@ class AgentBuilder:
         *,
         fallback: ContextProvider | None = None,
         timeout: float = 60.0,
-        config: Mapping[str, Any] | None = None,
+        config: Mapping[str, Json] | None = None,
     ) -> Self:
         """Let a provider give the agent its context, within `timeout` seconds.
 

@@ -1,10 +1,10 @@
 """Agents on a board, and boards as definitions of runs."""
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Awaitable, Callable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 
-from turnloom.agents.spec import Agent, Component, Task
+from turnloom.agents.spec import Agent, Answer, Component, Task
 from turnloom.assembly.spec.assemblies import Assembly
 from turnloom.assembly.spec.providers import Chosen
 from turnloom.board.spec import FilterConfig, Public, Reader, Visibility
@@ -12,10 +12,10 @@ from turnloom.reaction.spec.subscriptions import Subscription
 
 # Answers for an agent: an engine, a model by its name, or a function, plain or async, that gives an
 # answer, a text, what is to be published (one value, or several), or nothing.
-Answerer = Callable[[Task], Any] | str
+Answerer = Callable[[Task], object] | str
 
 # Gives the score of what one try of an agent came to; the highest counts.
-Score = Callable[[Any], Any]
+Score = Callable[[Answer], float | Awaitable[float]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

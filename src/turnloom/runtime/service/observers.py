@@ -3,11 +3,12 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextvars import Context
 from functools import partial
 from inspect import isawaitable, iscoroutine, iscoroutinefunction, signature
 from itertools import islice
+from typing import cast
 
 from anyio import CapacityLimiter, to_thread
 
@@ -89,7 +90,8 @@ class ObserverQueue:
         self.seen += 1
         try:
             with contained():
-                await self.observer.observe(*self._arguments(item))
+                observe = cast(Callable[..., Awaitable[None]], self.observer.observe)
+                await observe(*self._arguments(item))
         except Exception:  # noqa: BLE001 - whatever an observer raises is logged
             self._fail(item)
 

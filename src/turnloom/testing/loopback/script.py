@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from turnloom.agents.spec import Answer
-from turnloom.kernel.values import as_data
+from turnloom.kernel.values import Json, as_data
 
 
 @dataclass(frozen=True)
@@ -17,10 +17,10 @@ class ModelRequest:
 
     path: str
     headers: Mapping[str, str]
-    body: Mapping[str, Any]
+    body: Mapping[str, Json]
 
     @property
-    def messages(self) -> list[dict[str, Any]]:
+    def messages(self) -> list[dict[str, Json]]:
         """What was said, called and given so far, as the protocol has it."""
         return self.body["input"] if "input" in self.body else self.body["messages"]
 

@@ -86,7 +86,7 @@ class Context(MutableMapping[str, Any]):
         """The same mapping, under the name that AG2 gives it."""
         return self
 
-    def set(self, name: str, value: Any) -> None:
+    def set(self, name: str, value: object) -> None:
         """Give a variable a value."""
         self[name] = value
 
@@ -101,7 +101,7 @@ class Context(MutableMapping[str, Any]):
         """Whether a variable has a value."""
         return name in self
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Json]:
         """All values of this moment, as a copy."""
         return dict(self)
 
@@ -110,7 +110,7 @@ class Context(MutableMapping[str, Any]):
         """A text that this call always has, also when it is made again after a kill."""
         return self._desk.idempotency_key
 
-    async def once(self, name: str, effect: Callable[[], Awaitable[Any] | Any]) -> Json:
+    async def once(self, name: str, effect: Callable[[], Json | Awaitable[Json]]) -> Json:
         """What an effect of this call gave; entered again, the call does not repeat it.
 
         `effect` takes nothing and gives JSON, or an awaitable of it; `name` tells it from the

@@ -2,7 +2,6 @@
 
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 from turnloom.assembly.logic.items import Item
 from turnloom.assembly.service.calling import text_from
@@ -11,10 +10,11 @@ from turnloom.assembly.spec import ContextProvider, ContextRequest, ContextSlice
 from turnloom.assembly.spec.providers import check_provider
 from turnloom.errors import UsageError
 from turnloom.kernel.digests import digest
+from turnloom.kernel.values import Json
 from turnloom.variables.logic.types import apart
 
 # Gives the text of an item.
-Summarise = Callable[[dict[str, Any]], str | Awaitable[str]]
+Summarise = Callable[[dict[str, Json]], str | Awaitable[str]]
 
 # How many texts are kept.
 MOST = 1_000
