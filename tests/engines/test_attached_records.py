@@ -187,7 +187,7 @@ async def test_a_chat_that_fails_is_a_run_that_failed(tmp_path: Path) -> None:
 async def test_a_chat_that_another_program_left_is_not_gone_on_with(tmp_path: Path) -> None:
     store = tmp_path / "turnloom.db"
     with Records(str(store)) as records:
-        run = records.begin(loaded(tmp_path, FILES), {}).run
+        run = records.begin(loaded(tmp_path, FILES)).run
     async with Loom(store=str(store)) as app:
         (summary,) = await app.runs()
         assert summary.status == "unfinished"
@@ -200,4 +200,4 @@ async def test_a_chat_that_another_program_left_is_not_gone_on_with(tmp_path: Pa
 
 def test_nothing_is_recorded_where_nothing_is_open(tmp_path: Path) -> None:
     with raising(UsageError, "with Records"):
-        Records(str(tmp_path / "turnloom.db")).begin(loaded(tmp_path, FILES), {})
+        Records(str(tmp_path / "turnloom.db")).begin(loaded(tmp_path, FILES))

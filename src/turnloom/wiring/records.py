@@ -1,7 +1,6 @@
 """Where group chats are put on record that are run elsewhere."""
 
-from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, aclosing
 from types import TracebackType
 from typing import Self
 
@@ -12,12 +11,14 @@ from turnloom.kernel.values import Json
 from turnloom.log.events import RunStarted
 from turnloom.log.spec import Fact
 from turnloom.runs.undriven import CHAT, Undriven
-from turnloom.runtime.logic import fresh
+from turnloom.runtime.logic import base_context, fresh
 from turnloom.runtime.service.journal import Journal
 from turnloom.runtime.spec import Loaded
-from turnloom.variables.logic.secrets import Secrets
+from turnloom.variables.logic.resolution import Resolved
+from turnloom.variables.service import ContextSource
+from turnloom.variables.spec import Variables
 from turnloom.wiring.adapters import adapter
-from turnloom.wiring.opening import open_store
+from turnloom.wiring.opening import open_documents, open_store
 from turnloom.wiring.schemes import place
 from turnloom.wiring.settings import settings
 
@@ -25,16 +26,23 @@ from turnloom.wiring.settings import settings
 class Records:
     """A store for what happens in chats, written by a thread of its own while it is open.
 
-    `store` is a file, else what the settings say; `user_id` and `app_id` are whose runs they are.
-    `runs` are the ids of what was put on record, in the order in which it began.
+    `store` is a file, and `documents` is where database variables are looked up, else what the
+    settings say; `user_id` and `app_id` are whose runs they are. `runs` are the ids of what was put
+    on record, in the order in which it began.
     """
 
     def __init__(
-        self, store: str | None = None, *, user_id: str = "local", app_id: str = "local"
+        self,
+        store: str | None = None,
+        *,
+        documents: str | None = None,
+        user_id: str = "local",
+        app_id: str = "local",
     ) -> None:
         self.runs: list[str] = []
-        self._chosen = settings({"store": store})
+        self._chosen = settings({"store": store, "documents": documents})
         place("store", self._chosen.store)
+        place("documents", self._chosen.documents)
         self._whose = (app_id, user_id)
         self._open = ExitStack()
         self._portal: BlockingPortal | None = None
@@ -56,24 +64,42 @@ class Records:
         self._portal = None
         self._open.close()
 
-    def begin(self, workflow: Loaded, secrets: Mapping[str, Json]) -> "Recorded":
-        """A run whose beginning is on record; nobody else can go on with it.
+    def load(self, workflow: Loaded, variables: Variables) -> Resolved:
+        """The first values of variables, as a run of the workflow would have them.
+
+        Raises:
+            MissingContext: one that is required has none.
+            UsageError: nothing is open.
+        """
+        return self._opened().call(self._load, workflow, variables)
+
+    async def _load(self, workflow: Loaded, variables: Variables) -> Resolved:
+        base: dict[str, Json] = {**base_context("", _started(workflow, *self._whose))}
+        async with aclosing(open_documents(self._chosen)) as documents:
+            source = ContextSource(adapter("system").SystemEnvironment(), documents)
+            return await source.load(variables, base, workflow.database)
+
+    def _opened(self) -> BlockingPortal:
+        if self._portal is None:
+            raise UsageError("Nothing is recorded outside of `with Records(…) as records:`.")
+        return self._portal
+
+    def begin(self, workflow: Loaded) -> "Recorded":
+        """A run whose beginning is on record; nobody else can go on with it. What is told of it
+        holds no secrets.
 
         Raises:
             UsageError: nothing is open to write to.
         """
-        if self._portal is None:
-            raise UsageError("Nothing is recorded outside of `with Records(…) as records:`.")
+        portal = self._opened()
         system, store = adapter("system"), self._store
         run = system.SystemEntropy().token()
         held = self._open.enter_context(ExitStack())
-        held.enter_context(self._portal.wrap_async_context_manager(store.claims.claim(run)))
+        held.enter_context(portal.wrap_async_context_manager(store.claims.claim(run)))
         form = Undriven(workflow.workflow.name)
         chat = Loaded(form, {}, "", "", {}, {})
-        clock, known = system.SystemClock(), Secrets(secrets)
-        recorded = Recorded(
-            self._portal, Journal(store.log, clock, chat, fresh(run, form), known), held
-        )
+        journal = Journal(store.log, system.SystemClock(), chat, fresh(run, form))
+        recorded = Recorded(portal, journal, held)
         recorded.record("start", _started(workflow, *self._whose), "driver", None)
         self.runs.append(run)
         return recorded

@@ -10,14 +10,23 @@ from autogen import GroupChatManager
 from autogen.agentchat.group.group_tool_executor import GroupToolExecutor
 from autogen.agentchat.group.patterns.pattern import Pattern
 
+from turnloom.adapters.autogen.beginnings import begin
 from turnloom.adapters.autogen.chats import Chat, Showing
-from turnloom.adapters.autogen.diaries import Records, recorded, unrecorded
+from turnloom.adapters.autogen.diaries import Records, Unrecorded, recorded
 from turnloom.adapters.autogen.fitting import refuse_misfits
 from turnloom.adapters.autogen.tools import overheard, share
 from turnloom.conversation.spec import Conversation
 from turnloom.errors import UsageError
+from turnloom.kernel.values import preview
 from turnloom.lifecycle.spec import MessageHook
 from turnloom.runtime.spec import Loaded
+
+# What message hooks give, as the classic line has messages.
+RETURNED: Mapping[str, tuple[type, ...]] = {
+    "process_all_messages_before_reply": (list,),
+    "process_last_received_message": (str, list),
+    "process_message_before_send": (str, dict),
+}
 
 
 def attach(pattern: Pattern, workflow: Loaded, records: Records | None = None) -> None:
@@ -28,15 +37,18 @@ def attach(pattern: Pattern, workflow: Loaded, records: Records | None = None) -
     change. Whose turn it is, tools and models stay the chat's own; attach when the agents have
     their tools.
 
+    Variables that the chat has no values of begin as in a run; those of the environment and of
+    databases need `records`, which knows where these are.
+
     Raises:
         UsageError: the chat and the workflow do not fit; the message says why.
+        MissingContext: a variable that is required has no value.
     """
-    conversation = refuse_misfits(pattern, workflow)
+    conversation = refuse_misfits(pattern, workflow, is_recorded=records is not None)
     functions = _functions(workflow, conversation)
-    begin = unrecorded
-    if records is not None:
-        begin = recorded(records, workflow, conversation.variables.definitions)
-    chat = Chat(pattern.context_variables, conversation, workflow.hooks, begin)
+    beginning = begin(pattern.context_variables, workflow, conversation.variables, records)
+    keep = Unrecorded if records is None else recorded(records, workflow)
+    chat = Chat(pattern.context_variables, conversation, workflow.hooks, beginning, keep)
     for agent in pattern.agents:
         share(agent, pattern.context_variables)
         _register(agent, chat, conversation, functions)
@@ -74,8 +86,30 @@ def _functions(
                 f"Message hook {hook.function!r} of {hook.filename} is `async`, and a chat of the "
                 "classic line awaits no hooks. Make it a plain function."
             )
-        found[hook] = function
+        found[hook] = _checked(hook, function)
     return found
+
+
+def _checked(hook: MessageHook, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of a hook, which fails if it gives what a hook of its kind cannot.
+
+    The chat would go on with what the hook was to change.
+    """
+    kinds = RETURNED.get(hook.hook_type)
+    if kinds is None:
+        return function
+
+    @wraps(function)
+    def called(*args: Any, **more: Any) -> Any:
+        given = function(*args, **more)
+        if not isinstance(given, kinds):
+            raise TypeError(
+                f"Message hook {hook.function!r} of {hook.filename} gave {preview(given)}. Let it "
+                "return what is to take the place of what it is given."
+            )
+        return given
+
+    return called
 
 
 def _follow(pattern: Any, chat: Chat) -> None:

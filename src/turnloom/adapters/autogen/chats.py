@@ -9,8 +9,10 @@ from typing import Any
 from autogen import ConversableAgent
 from autogen.agentchat.group.context_variables import ContextVariables
 
+from turnloom.adapters.autogen.beginnings import Beginning, declared_value
+from turnloom.adapters.autogen.confidence import Confidence
 from turnloom.adapters.autogen.courses import Course, log, read
-from turnloom.adapters.autogen.diaries import Begin, HookDiary, unrecorded
+from turnloom.adapters.autogen.diaries import Begin, Diary, HookDiary, Unrecorded, first_values
 from turnloom.adapters.autogen.hooks import CHAT, HookCalls
 from turnloom.adapters.autogen.mirrors import alike
 from turnloom.agents.events import ToolCalled, ToolFailed, ToolReturned, TurnStarted, UserText
@@ -25,7 +27,7 @@ from turnloom.lifecycle.spec import Hook
 from turnloom.variables.events import ContextChanged, ContextRefused
 from turnloom.variables.logic.types import apart, is_json, same
 from turnloom.variables.logic.writing import Draft
-from turnloom.variables.spec import RUN_STATUS, Definition, Static, Variables
+from turnloom.variables.spec import RUN_STATUS, Variables
 
 # What was said: by whom, the message, and whether that is an agent of the workflow.
 Message = tuple[str, Any, bool]
@@ -36,7 +38,7 @@ NOTHING: Mapping[str, Json] = MappingProxyType({})
 class Chat:
     """Derives variables from what happens, in the values that the chat itself decides by.
 
-    A value that the chat has already stays; what it lacks begins as the workflow declares it.
+    A value that the chat has already stays; what it lacks begins as `beginning` says.
     """
 
     def __init__(
@@ -44,22 +46,21 @@ class Chat:
         context: ContextVariables,
         conversation: Conversation,
         callees: Mapping[int, Callee],
-        begin: Begin = unrecorded,
+        beginning: Beginning,
+        begin: Begin = Unrecorded,
     ) -> None:
         self._begin = begin
+        self._beginning = beginning
         self._speaker = ""  # who spoke last
         self._context = context
         self._triggers = conversation.triggers
         self._definitions = conversation.variables.definitions
         self._hooks = conversation.hooks
-        self._calls = HookCalls(callees, self._definitions)
-        self._course = Course(self._triggers, {})
+        self._confidence = Confidence(context, self._definitions)
+        self._calls = HookCalls(callees, self._definitions, self._confidence)
+        self._course = Course(self._triggers, {}, self._confidence)
         self._manager: object = None  # to whom agents speak while the chat goes on
-        self._fresh = {
-            name: _first(definition)
-            for name, definition in self._definitions.items()
-            if name not in context
-        }
+        self._fresh = dict(beginning.values)
         context.update(self._fresh)
         self._known = self._seen()
 
@@ -77,9 +78,12 @@ class Chat:
     @contextmanager
     def going_on(self, manager: object, said: Sequence[Message]) -> Generator[None]:
         """The time from the first turn to the last, after what was said earlier."""
-        own = dict(self._fresh)
+        own = {name: each for name, each in self._beginning.told.items() if name in self._fresh}
         self._recall((name, message) for name, message, is_agent in said if is_agent)
-        diary = self._course.diary = self._begin(self._context.to_dict(), own)
+        diary = self._course.diary = Diary(self._begin(), self._confidence)
+        diary.tell(first_values(self._context.to_dict(), own, self._confidence), id="context")
+        for number, each in enumerate(self._beginning.suppressed):
+            diary.tell(each, id=f"context/suppressed.{number}")
         for name, message, is_agent in said[-1:]:
             self._listen(name, message, is_agent)
         self._manager = manager
@@ -113,8 +117,13 @@ class Chat:
 
         Values that the chat was given may be later than that; only the others follow from it.
         """
-        first = {name: _first(definition) for name, definition in self._definitions.items()}
-        self._course = Course(self._triggers, first)
+        begun = self._beginning.values
+        first = {
+            name: begun[name] if name in begun else declared_value(definition)
+            for name, definition in self._definitions.items()
+            if name in self._context
+        }
+        self._course = Course(self._triggers, first, self._confidence)
         self._course.recall(earlier)
         values = self._course.state.values
         for name, value in self._fresh.items():
@@ -215,7 +224,8 @@ class Chat:
                     self._put(self._now.follow(fact, id))
                 case ContextRefused(name, writer, reason):
                     self._course.diary.tell(fact, id)
-                    log.warning("%s may not set %s: %s", writer, name, reason)
+                    why = self._confidence.masked(reason)
+                    log.warning("%s may not set %s: %s", writer, name, why)
         self._known = self._seen()
         return len(facts)
 
@@ -251,9 +261,3 @@ class Showing:
         teller = Agent(name=self._name, system_message=self._told)
         self._shown = view_of(teller, self._variables, self._chat.state).text
         agent.update_system_message(self._shown)
-
-
-def _first(definition: Definition) -> Json:
-    """The value that a declaration gives without looking at the world."""
-    source = definition.source
-    return source.value if isinstance(source, Static) else source.default

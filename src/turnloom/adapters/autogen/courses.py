@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from turnloom.adapters.autogen.confidence import Confidence
 from turnloom.adapters.autogen.diaries import Diary, Told, Unrecorded
 from turnloom.agents.events import AgentText, TurnFinished
 from turnloom.agents.spec import RunState
@@ -40,11 +41,12 @@ class Course:
     `open` is the agent whose go is not over, if there is one; `diary` is told what happens.
     """
 
-    def __init__(self, triggers: Triggers, values: dict[str, Json]) -> None:
+    def __init__(self, triggers: Triggers, values: dict[str, Json], confidence: Confidence) -> None:
         self.state = RunState("", values=values)
         self.open = ""
-        self.diary = Diary(Unrecorded())
+        self.diary = Diary(Unrecorded(), confidence)
         self._triggers = triggers
+        self._confidence = confidence
 
     def recall(self, messages: Iterable[tuple[str, Any]]) -> None:
         """Follow what agents said earlier."""
@@ -83,7 +85,8 @@ class Course:
                         waiting.append((change, known))
                     case ContextRefused(name, writer, reason):
                         self.diary.derive(change, told)
-                        log.warning("%s may not set %s: %s", writer, name, reason)
+                        why = self._confidence.masked(reason)
+                        log.warning("%s may not set %s: %s", writer, name, why)
                     case _:
                         raise AssertionError(f"{change!r} needs a clock")
         return changes

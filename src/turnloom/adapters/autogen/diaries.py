@@ -5,10 +5,11 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from turnloom.adapters.autogen.confidence import Confidence
 from turnloom.conversation.events import RouteDecided
 from turnloom.kernel.contained import named
 from turnloom.kernel.digests import digest
-from turnloom.kernel.values import Json, said
+from turnloom.kernel.values import said
 from turnloom.lifecycle.events import LifecycleToolCall, LifecycleToolError, LifecycleToolResult
 from turnloom.lifecycle.spec import Hook
 from turnloom.log.events import RunCancelled, RunFailed, RunFinished
@@ -16,9 +17,10 @@ from turnloom.log.spec import Fact
 from turnloom.runtime.spec import Loaded
 from turnloom.variables.events import ContextChanged, ContextLoaded, ContextRefused
 from turnloom.variables.events import Loaded as First
+from turnloom.variables.logic.resolution import Resolved
 from turnloom.variables.logic.types import is_json
 from turnloom.variables.logic.writing import Draft, ephemeral
-from turnloom.variables.spec import Definition
+from turnloom.variables.spec import Variables
 
 # Why somebody has a turn, as far as it is known.
 DECIDED = "the chat decided"
@@ -39,7 +41,11 @@ class Recorded(Protocol):
 class Records(Protocol):
     """Where chats are put on record."""
 
-    def begin(self, workflow: Loaded, secrets: Mapping[str, Json]) -> Recorded:
+    def load(self, workflow: Loaded, variables: Variables) -> Resolved:
+        """The first values of variables, as a run of the workflow would have them."""
+        ...
+
+    def begin(self, workflow: Loaded) -> Recorded:
         """A run whose beginning is on record."""
         ...
 
@@ -65,8 +71,9 @@ class Unrecorded:
 class Diary:
     """Gives what happens in a chat its ids, which say to which turn it belongs, and its causes."""
 
-    def __init__(self, recorded: Recorded) -> None:
+    def __init__(self, recorded: Recorded, confidence: Confidence) -> None:
         self._recorded = recorded
+        self._confidence = confidence
         self._count = 0
         self._last: int | None = None
 
@@ -92,7 +99,8 @@ class Diary:
 
     def _tell(self, fact: Fact, id: str, cause: int | None) -> Told:
         actor = getattr(fact, "writer", "driver")
-        return Told(id, self._recorded.record(id, _plain(fact), actor, cause))
+        told = self._confidence.masked_fact(_plain(fact))
+        return Told(id, self._recorded.record(id, told, actor, cause))
 
     def decide(self, source: str, target: str) -> None:
         """Tell that the chat gave somebody a turn; why, it alone knows."""
@@ -109,29 +117,13 @@ class Diary:
         self._recorded.end()
 
 
-# Begins to tell of a chat: with these values, of which these are as the workflow declares them.
-Begin = Callable[[Mapping[str, Any], Mapping[str, Any]], Diary]
+# Begins to put a chat on record.
+Begin = Callable[[], Recorded]
 
 
-def unrecorded(values: Mapping[str, Any], own: Mapping[str, Any]) -> Diary:
-    """Tell nobody."""
-    return Diary(Unrecorded())
-
-
-def recorded(records: Records, workflow: Loaded, definitions: Mapping[str, Definition]) -> Begin:
-    """Tell of a chat as a run of a workflow."""
-
-    def begin(values: Mapping[str, Any], own: Mapping[str, Any]) -> Diary:
-        secrets = {
-            name: value
-            for name, value in values.items()
-            if name in definitions and definitions[name].secret
-        }
-        diary = Diary(records.begin(workflow, secrets))
-        diary.tell(first_values(values, definitions, own), id="context")
-        return diary
-
-    return begin
+def recorded(records: Records, workflow: Loaded) -> Begin:
+    """Put a chat on record as a run of a workflow."""
+    return lambda: records.begin(workflow)
 
 
 class Ended(NamedTuple):
@@ -182,20 +174,17 @@ class HookDiary:
 
 
 def first_values(
-    values: Mapping[str, Any], definitions: Mapping[str, Definition], own: Mapping[str, Any]
+    values: Mapping[str, Any], own: Mapping[str, First], confidence: Confidence
 ) -> ContextLoaded:
-    """What a chat begins with: what it was given, and what the workflow declares."""
-    return ContextLoaded(
-        tuple(
-            First(
-                name,
-                definitions[name].source.type if name in own and name in definitions else "chat",
-                value if is_json(value) else ephemeral(value),
-                defaulted=name in own,
-            )
-            for name, value in values.items()
-        )
-    )
+    """What a chat begins with: what it was given, and `own` as the workflow's sources gave it."""
+
+    def first(name: str, value: Any) -> First:
+        plain = confidence.shown(name, value if is_json(value) else ephemeral(value))
+        if name not in own:
+            return First(name, "chat", plain)
+        return msgspec.structs.replace(own[name], value=plain)
+
+    return ContextLoaded(tuple(first(name, value) for name, value in values.items()))
 
 
 def _plain(fact: Fact) -> Fact:

@@ -6,6 +6,7 @@ from typing import Any
 from autogen import ConversableAgent
 from autogen.agentchat.group.patterns.pattern import Pattern
 
+from turnloom.adapters.autogen.beginnings import lacking, looks_outside
 from turnloom.adapters.autogen.chats import Chat
 from turnloom.agents.spec import Toolkit
 from turnloom.conversation.spec import Conversation
@@ -16,12 +17,16 @@ from turnloom.variables.spec import (
     AgentText,
     AgentTurnCount,
     ContextChange,
+    Database,
     Definition,
     Derived,
     ToolResponse,
     Trigger,
     UiResponse,
 )
+
+# The id by which nothing can be looked up before a chat began.
+CHAT_ID = "chat_id"
 
 # The triggers that what happens in a chat is enough for.
 HEARD = (AgentText, AgentTurnCount, ContextChange, ToolResponse, UiResponse)
@@ -34,7 +39,7 @@ UNHEARD = {
 FOREIGN = "of which the chat knows nothing. Set it from a tool."
 
 
-def refuse_misfits(pattern: Pattern, workflow: Loaded) -> Conversation:
+def refuse_misfits(pattern: Pattern, workflow: Loaded, *, is_recorded: bool) -> Conversation:
     """The conversation of a workflow that the chat can follow.
 
     Raises:
@@ -44,7 +49,7 @@ def refuse_misfits(pattern: Pattern, workflow: Loaded) -> Conversation:
     conversation = getattr(deciding, "conversation", None)
     if not isinstance(conversation, Conversation):
         raise UsageError(f"{deciding.name!r} is no conversation. Attach a workflow folder.")
-    problems = [*_misfits(pattern, conversation)]
+    problems = [*_misfits(pattern, conversation), *_unread(pattern, conversation, is_recorded)]
     if problems:
         lines = "\n".join(f"  {problem}" for problem in problems)
         raise UsageError(f"The chat cannot have workflow {conversation.name!r}:\n{lines}")
@@ -61,6 +66,22 @@ def _misfits(pattern: Pattern, conversation: Conversation) -> Iterator[str]:
         if isinstance(definition.source, Derived):
             for trigger in definition.source.triggers:
                 yield from _unheard(pattern, conversation.toolkit, definition, trigger)
+
+
+def _unread(pattern: Pattern, conversation: Conversation, is_recorded: bool) -> Iterator[str]:
+    """Why variables that the chat has no values of would have none."""
+    for name, definition in lacking(pattern.context_variables, conversation.variables).items():
+        source = definition.source
+        if isinstance(source, Database) and source.search_by == CHAT_ID:
+            yield (
+                f"Variable {name!r} is looked up by {CHAT_ID!r}, and a chat has none when it is "
+                "attached. Give the chat a value of it."
+            )
+        elif looks_outside(definition) and not is_recorded:
+            yield (
+                f"Variable {name!r} is read from outside ({source.type}), and the chat has no "
+                "value of it. Attach with `Records`, or give the chat a value."
+            )
 
 
 def _used(agent: ConversableAgent) -> Iterator[str]:

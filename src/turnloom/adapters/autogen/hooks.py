@@ -1,17 +1,19 @@
 """Lifecycle hooks in a group chat, which waits for them."""
 
 import logging
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 import anyio
 from anyio.from_thread import start_blocking_portal
 
+from turnloom.adapters.autogen.confidence import Confidence
 from turnloom.adapters.autogen.diaries import Ended, HookDiary
 from turnloom.agents.spec import Callee
 from turnloom.errors import UsageError
 from turnloom.kernel.contained import contained
-from turnloom.kernel.values import Json
+from turnloom.kernel.values import Json, writable
 from turnloom.lifecycle.logic import skipped
 from turnloom.lifecycle.spec import Hook
 from turnloom.variables.logic.types import is_json
@@ -35,10 +37,14 @@ class HookCalls:
     """
 
     def __init__(
-        self, callees: Mapping[int, Callee], definitions: Mapping[str, Definition]
+        self,
+        callees: Mapping[int, Callee],
+        definitions: Mapping[str, Definition],
+        confidence: Confidence,
     ) -> None:
         self._callees = callees
         self._definitions = definitions
+        self._confidence = confidence
 
     def run(
         self,
@@ -81,8 +87,9 @@ class HookCalls:
         try:
             with anyio.fail_after(hook.declared.timeout_s), contained():
                 await self._callees[hook.number]({}, Context(draft, DESK))
-        except Exception as error:
-            log.exception("hook %s failed", hook.name)
+        except Exception as error:  # noqa: BLE001 - told in the program's log, and recorded
+            lines = "".join(traceback.format_exception(error)).rstrip()
+            log.error("hook %s failed\n%s", hook.name, self._confidence.masked(writable(lines)))
             return error
         finally:
             draft.close()
