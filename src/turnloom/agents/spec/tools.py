@@ -80,6 +80,8 @@ class Server(Declared):
             raise ValueError(
                 f"Server {self.name!r} is reached by `command` or by `url`. Give one of them."
             )
+        if self.url and not self.url.lower().startswith(("http://", "https://")):
+            raise ValueError(f"The `url` of server {self.name!r} begins with http:// or https://.")
         return self
 
 
