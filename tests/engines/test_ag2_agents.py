@@ -11,6 +11,7 @@ from ag2 import Agent, Context, Variable
 from ag2.config import OpenAIConfig
 from ag2.testing import TestConfig
 
+from tests.engines.test_oddities import ENDED, chunks
 from tests.support.engines import Asking
 from tests.support.folders import write_folder
 from tests.support.raising import raising
@@ -115,6 +116,25 @@ async def test_its_tools_are_not_called_by_an_answer_without_an_end(tmp_path: Pa
         assert len(model.requests) == 2
         assert every(events, "context.changed") == []
         assert [each.text for each in every(events, "agent.text")] == ["Nothing to sort."]
+
+
+@pytest.mark.parametrize("wrong", ['{"topic": ', '{"topic": NaN}', '["parcel"]'])
+async def test_arguments_that_are_no_data_go_back_to_the_model(wrong: str, tmp_path: Path) -> None:
+    heard: list[str] = []
+
+    async def note(topic: str = "none") -> str:
+        """Note what it is about."""
+        heard.append(topic)
+        return "Noted."
+
+    function = {"name": "note", "arguments": wrong}
+    call = {"index": 0, "id": "id0", "type": "function", "function": function}
+    begun = {"index": 0, "delta": {"tool_calls": [call]}, "finish_reason": None}
+    model, events = await played(tmp_path, [chunks(begun, ENDED), "Sorry."], note)
+    assert heard == []
+    assert [each.text for each in every(events, "agent.text")] == ["Sorry."]
+    (told,) = model.requests[1].results
+    assert "ValueError" in told
 
 
 async def test_a_model_cannot_give_its_tools_their_context(tmp_path: Path) -> None:

@@ -158,9 +158,17 @@ class Raising:
         raise LookupError("what now?")
 
 
+class Forgetful:
+    """Goes on, and keeps the answer to itself."""
+
+    async def around_call(self, task: Task, call_next: Call) -> Any:
+        await call_next(task)
+
+
 @pytest.mark.parametrize(
     ("component", "problem"),
     [
+        (Forgetful(), "UsageError"),
         (Silent(), "call_next"),
         (Twice(), "call_next"),
         (Raising(), "LookupError: what now?"),

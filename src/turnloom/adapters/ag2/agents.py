@@ -1,13 +1,13 @@
 """An engine in which an agent of AG2 takes the turn."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import asdict
 from typing import Any, cast
 
 from ag2 import Agent, AgentReply
 from ag2.config import ModelConfig
 from ag2.context import ConversationContext
-from ag2.events import BaseEvent, HumanInputRequest, ModelResponse, ToolCallEvent
+from ag2.events import BaseEvent, HumanInputRequest, ModelResponse, ToolCallEvent, ToolErrorEvent
 from ag2.events.conditions import Condition
 from ag2.exceptions import HumanInputFailedError
 from ag2.middleware import BaseMiddleware, Middleware
@@ -17,7 +17,7 @@ from ag2.stream import MemoryStream
 from ag2.tools.final import ClientTool
 
 from turnloom.adapters.ag2.asking import Asked
-from turnloom.adapters.ag2.forms import answer_of, offer_of
+from turnloom.adapters.ag2.forms import answer_of, is_unread, offer_of
 from turnloom.adapters.ag2.messages import messages_of
 from turnloom.adapters.ag2.mirror import Mirror
 from turnloom.adapters.ag2.naming import Models
@@ -105,7 +105,7 @@ async def _take(
         variables=variables,
         config=model,
         plugins=[Plugin(prompt=task.system)] if task.system else (),
-        middleware=[Middleware(Contained, variables=variables)],
+        middleware=[Middleware(Contained, variables=variables, offered=model.offered)],
         hitl_hook=ask_person,
         **how,
     )
@@ -157,9 +157,16 @@ class Contained(BaseMiddleware):
     To AG2, only people who cannot be asked are a reason to stop the tools beside the one that asks.
     """
 
-    def __init__(self, event: BaseEvent, context: ConversationContext, variables: Mirror) -> None:
+    def __init__(
+        self,
+        event: BaseEvent,
+        context: ConversationContext,
+        variables: Mirror,
+        offered: Set[str],
+    ) -> None:
         super().__init__(event, context)
         self._variables = variables
+        self._offered = offered
 
     async def on_turn(
         self, call_next: AgentTurn, event: BaseEvent, context: ConversationContext
@@ -173,7 +180,11 @@ class Contained(BaseMiddleware):
     async def on_tool_execution(
         self, call_next: ToolExecution, event: ToolCallEvent, context: ConversationContext
     ) -> ToolResultType:
-        """What a tool gives, with what it changed in place written."""
+        """What a tool gives, with what it changed in place written; one of the agent's own is not
+        called with arguments that are no data."""
+        if event.name not in self._offered and is_unread(event):
+            wrong = ValueError("The arguments are no JSON object. Write them again.")
+            return ToolErrorEvent.from_call(event, error=wrong)
         try:
             given = await call_next(event, context)
         except Interrupted as interrupted:

@@ -29,8 +29,8 @@ T = TypeVar("T")
 class Asked(ModelConfig):
     """A configuration whose model is asked for a task, and what came of that.
 
-    `tools` are the task's, which the agent does not call itself; `given` is what the task says, as
-    AG2 has it.
+    `tools` are the task's, which the agent does not call itself, and `offered` their names; `given`
+    is what the task says, as AG2 has it.
     """
 
     def __init__(
@@ -40,6 +40,7 @@ class Asked(ModelConfig):
         self.given: Sequence[BaseEvent] = ()
         self._config = config
         self._offered = [tool.schema for tool in tools]
+        self.offered = frozenset(schema.function.name for schema in self._offered)
         self._patience = patience
         self._client: LLMClient | None = None
         self._waiting: anyio.CancelScope | None = None

@@ -3,17 +3,18 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from ag2.events import ModelResponse, ToolErrorEvent, ToolResultEvent
+from ag2.events import ModelResponse, ToolCallEvent, ToolErrorEvent, ToolResultEvent
 from ag2.events import Usage as Used
 from ag2.response import ResponseSchema
 from ag2.response.schema import RawSchema
 from ag2.tools.final.function_tool import FunctionDefinition, FunctionToolSchema
 
 from turnloom.adapters.ag2.showing import text_of
-from turnloom.agents.logic.dialogues import added_to, read_arguments
+from turnloom.agents.logic.dialogues import UNREAD, added_to, read_arguments
 from turnloom.agents.logic.outputs.forms import form_of, given_output
 from turnloom.agents.logic.spelling import plainly
 from turnloom.agents.spec import Answer, Exchange, Task, ToolCall, ToolResult, Usage
+from turnloom.kernel.values import as_data
 
 # What AG2 calls the providers that always say how an answer ended.
 ENDING = frozenset(
@@ -72,15 +73,21 @@ def whole(response: ModelResponse) -> ModelResponse:
 
 
 def set_apart(response: ModelResponse) -> ModelResponse:
-    """A response whose calls have names that providers take, and ids of their own: an agent says
-    them again, as they are, when its next request goes out."""
+    """A response whose calls have names that providers take, ids of their own and arguments that
+    are data: an agent says them again, as they are, when its next request goes out."""
     taken: set[str] = set()
     for number, call in enumerate(response.tool_calls.calls):
         if call.id or call.name:
             call.name = plainly(call.name)
+            call.arguments = as_data(read_arguments(call.arguments))
             call.id = f"{call.id}_{number}" if call.id in taken else call.id
             taken.add(call.id)
     return response
+
+
+def is_unread(call: ToolCallEvent) -> bool:
+    """Whether what the model wrote as the arguments of a call was no data."""
+    return read_arguments(call.arguments).keys() == {UNREAD}
 
 
 def usage_of(used: Used) -> Usage:

@@ -116,6 +116,10 @@ def _ids(exchange: Exchange, number: int) -> Iterator[str]:
         taken.add(call.id)
 
 
+# What arguments are called that are no data.
+UNREAD = "INVALID_JSON"
+
+
 def read_arguments(given: str | Mapping[str, Any]) -> dict[str, Json]:
     """The arguments that a model wrote for a call, or a library read; what is no data is left to
     the tool, as such."""
@@ -124,4 +128,4 @@ def read_arguments(given: str | Mapping[str, Any]) -> dict[str, Json]:
         found = as_object(msgspec.json.decode(text or "{}"))
     except (ValueError, RecursionError):
         found = None
-    return {"INVALID_JSON": text} if found is None else found
+    return {UNREAD: text} if found is None else found

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import msgspec
 
@@ -77,7 +78,7 @@ def around_calls(components: Sequence[Component], engine: Engine) -> Engine:
 
     call: Engine = innermost
     for component in reversed(around):
-        call = partial(_call, component, sealed(call))
+        call = partial(_call, component, call)
 
     async def outermost(task: Task) -> Answer:
         return await call(_closed(task))
@@ -85,9 +86,23 @@ def around_calls(components: Sequence[Component], engine: Engine) -> Engine:
     return outermost
 
 
-async def _call(component: CallComponent, inner: Engine, task: Task) -> Answer:
-    """The answer to a task with one component around the call."""
-    return await component.around_call(task, inner)
+async def _call(component: CallComponent, inner: Engine, task: Task) -> Any:
+    """The answer to a task with one component around the call.
+
+    Raises:
+        UsageError: the component was given an answer, and gives none.
+    """
+    came: list[Any] = []
+
+    async def go_on(asked: Task) -> Answer:
+        came.append(await inner(asked))
+        return came[-1]
+
+    given: Any = await component.around_call(task, sealed(go_on))
+    if given is None and any(each is not None for each in came):
+        name = type(component).__name__
+        raise UsageError(f"`around_call` of {name} returned nothing. Return the answer.")
+    return given
 
 
 def _closed(task: Task) -> Task:
