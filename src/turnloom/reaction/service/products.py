@@ -21,6 +21,14 @@ from turnloom.reaction.spec import Member, Product
 SEVERAL = "artifacts"
 TYPE, PAYLOAD = "type", "payload"
 
+
+class _Data(BaseModel):
+    """Stands for a value that an answer says as data."""
+
+
+# What is special about an artifact of which an answer says only its data.
+NOTHING_SPECIAL = Publication(_Data())
+
 # Gives what a function of users says to a value, in bounded time and off the loop.
 Ask = Callable[[Callable[[Any], Any], Any], Awaitable[Any]]
 
@@ -59,7 +67,7 @@ class BoardProducts:
                 yield *self._written(each), each
         elif answer.output is not None or (answer.text and self._member.products):
             for type, payload in self._told(answer):
-                yield type, self._types.check(type, payload), Publication(BaseModel())
+                yield type, self._types.check(type, payload), NOTHING_SPECIAL
 
     def _written(self, what: Publication) -> tuple[str, dict[str, Json]]:
         try:
