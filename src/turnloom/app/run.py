@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Generic, cast
 
 from typing_extensions import TypeVar
 
+from turnloom.kernel.pages import plain, visible
+
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
@@ -26,6 +28,12 @@ class Run(Generic[S_co]):
     def __init__(self, id: str, runs: "Runs") -> None:
         self.id = id
         self._runs = runs
+
+    def __repr__(self) -> str:
+        return f"<Run {visible(self.id)}>"
+
+    def _repr_html_(self) -> str:
+        return f"<code>Run {plain(self.id)}</code>"
 
     def events(self, after: int = 0) -> "AsyncGenerator[RunEvent]":
         """Its events from a position on, live, up to its end."""

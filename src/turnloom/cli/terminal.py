@@ -7,7 +7,7 @@ from io import TextIOWrapper
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from turnloom.explain.spec.text import visible
+from turnloom.kernel.pages import visible
 
 # The width of tables that nobody looks at: wide enough to cut little.
 UNSEEN_WIDTH = 160

@@ -1,12 +1,11 @@
 """Where a flow went at one place, or why it stopped, and what followed from that."""
 
-import msgspec
-
-from turnloom.explain.spec.text import visible
+from turnloom.explain.spec.text import Explained
 from turnloom.explain.spec.variable import Cause
+from turnloom.kernel.pages import visible
 
 
-class FlowRouteExplained(msgspec.Struct, frozen=True):
+class FlowRouteExplained(Explained, frozen=True):
     """Why a flow went where it went: what was decided, what that went by, what led to it and what
     came of it; `kind` is that of the event."""
 

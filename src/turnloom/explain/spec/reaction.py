@@ -6,10 +6,11 @@ import msgspec
 
 from turnloom.explain.spec.board import NAMED, Named, Offered, indented
 from turnloom.explain.spec.selection import Selected
-from turnloom.explain.spec.text import counted, moment, table, visible
+from turnloom.explain.spec.text import Explained, counted, moment, table
+from turnloom.kernel.pages import visible
 
 
-class OfferExplained(msgspec.Struct, frozen=True):
+class OfferExplained(Explained, frozen=True):
     """What every subscription made of an artifact, and why it was not for some of them.
 
     `seq` is where it was offered, or where it came if it was not.
@@ -70,7 +71,7 @@ class Arrived(msgspec.Struct, frozen=True):
 ARRIVED = ("offered at", "when", *NAMED)
 
 
-class ConsumptionExplained(msgspec.Struct, frozen=True):
+class ConsumptionExplained(Explained, frozen=True):
     """Why a subscription took what it took when it took it, and into what.
 
     `because` is what completed the set, in words, and `cause` the event that did.

@@ -3,7 +3,8 @@
 import msgspec
 
 from turnloom.explain.spec.selection import Selected
-from turnloom.explain.spec.text import table, visible
+from turnloom.explain.spec.text import Explained, table
+from turnloom.kernel.pages import visible
 from turnloom.kernel.values import Json, preview
 
 
@@ -69,7 +70,7 @@ class Otherwise(msgspec.Struct, frozen=True):
     says: str
 
 
-class RouteExplained(msgspec.Struct, frozen=True):
+class RouteExplained(Explained, frozen=True):
     """Why the work went where it went.
 
     `doubt` says what the declarations of the run decide at this place, if that is not this route;

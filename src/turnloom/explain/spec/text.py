@@ -1,30 +1,17 @@
 """Text that a terminal can be trusted with: what it must not obey is spelled out."""
 
-import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-# Control characters but tab and line feed, marks that turn the reading direction, separators that
-# some terminals take for line ends, and halves of characters that no encoding has.
-_UNSAFE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
-)
+import msgspec
 
-
-def visible(text: str) -> str:
-    """The text with everything that could steer a terminal shown as an escape."""
-    return _UNSAFE.sub(_spell, text)
+from turnloom.kernel.pages import visible, written
 
 
 def one_line(text: str, limit: int = 80) -> str:
     """The text on one line, cut if it is long."""
     flat = visible(text.replace("\n", "⏎").replace("\t", " "))
     return flat if len(flat) <= limit else f"{flat[: limit - 1]}…"
-
-
-def _spell(found: re.Match[str]) -> str:
-    code = ord(found[0])
-    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
 
 
 def indent(text: str, by: str = "    ") -> str:
@@ -62,3 +49,14 @@ def lasting(seconds: float | None) -> str:
 def moment(at: datetime) -> str:
     """An instant as people of this place read it."""
     return at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+class Explained(msgspec.Struct, frozen=True):
+    """An explanation that shows itself as the text that it is, in notebooks as HTML."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        headline, _, rest = str(self).partition("\n")
+        return written(headline, rest)

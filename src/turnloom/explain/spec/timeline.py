@@ -5,7 +5,8 @@ from datetime import datetime
 import msgspec
 
 from turnloom.agents.spec import Usage
-from turnloom.explain.spec.text import counted, lasting, moment, table, visible
+from turnloom.explain.spec.text import Explained, counted, lasting, moment, table
+from turnloom.kernel.pages import grid, visible
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -34,7 +35,7 @@ class Row(msgspec.Struct, frozen=True):
         return str(self.seq), what, self.who, lasting(self.seconds), tokens, used, self.note
 
 
-class Timeline(msgspec.Struct, frozen=True):
+class Timeline(Explained, frozen=True):
     """What happened in a run, when, for how long and at what cost.
 
     On a board: what the run is about, which runs it comes from (the first collected for it), and
@@ -61,6 +62,9 @@ class Timeline(msgspec.Struct, frozen=True):
     def __str__(self) -> str:
         rows = table([COLUMNS, *(row.cells for row in self.rows)])
         return visible("\n".join([self.headline, *self.about, *rows]))
+
+    def _repr_html_(self) -> str:
+        return grid(self.headline, COLUMNS, (row.cells for row in self.rows))
 
     @property
     def about(self) -> list[str]:

@@ -10,7 +10,8 @@ from turnloom.board.spec import Audience
 from turnloom.explain.spec.audiences import audience
 from turnloom.explain.spec.board import Woken
 from turnloom.explain.spec.steps import Step, lines_of
-from turnloom.explain.spec.text import indent, lasting, one_line, table, visible
+from turnloom.explain.spec.text import Explained, indent, lasting, one_line, table
+from turnloom.kernel.pages import visible
 from turnloom.kernel.values import as_data
 
 
@@ -83,7 +84,7 @@ class PartExplained(msgspec.Struct, frozen=True):
         return lines
 
 
-class TurnExplained(msgspec.Struct, frozen=True):
+class TurnExplained(Explained, frozen=True):
     """What one turn was shown, to the byte, and what it did.
 
     `seq` is where its frame stands, or 0 if it has none yet. `exchanges` is what its later model

@@ -4,7 +4,8 @@ from datetime import datetime
 
 import msgspec
 
-from turnloom.explain.spec.text import one_line, table, visible
+from turnloom.explain.spec.text import Explained, one_line, table
+from turnloom.kernel.pages import visible
 from turnloom.kernel.values import Json, preview
 
 
@@ -138,7 +139,7 @@ class Gated(msgspec.Struct, frozen=True):
         return "ran" if self.ran else f"skipped: {self.why_not}"
 
 
-class VariableExplained(msgspec.Struct, frozen=True):
+class VariableExplained(Explained, frozen=True):
     """Why a variable has the value it has, as of an event."""
 
     run: str

@@ -16,6 +16,7 @@ from turnloom.flow.spec.declared import Declared, Misplaced
 from turnloom.flow.spec.nodes import FlowPlan, Line, Node, Site
 from turnloom.flow.spec.steps import AnyStep
 from turnloom.guards.spec import Guards
+from turnloom.kernel.pages import grid, visible, written
 from turnloom.kernel.values import Json
 
 S = TypeVar("S", bound=BaseModel)
@@ -54,6 +55,18 @@ class Flow(Path[S], Generic[S]):
         gathered = _gathered.get()
         if gathered is not None:
             gathered.append(self)
+
+    def __repr__(self) -> str:
+        steps = ", ".join(node.name for node in self._line.nodes) or "nothing yet"
+        return visible(f"<Flow {self.name!r} of {self.state.__name__}: {steps}>")
+
+    def _repr_html_(self) -> str:
+        title = f"Flow {self.name!r} of {self.state.__name__}, version {self.version}"
+        problems = [each for each in self.check() if each.severity == "error"]
+        if problems:
+            return grid(f"{title} does not pass its check", ("line", "problem"), _rows(problems))
+        kinds = [(node.name, type(node).__name__.removesuffix("Node")) for node in self._line.nodes]
+        return grid(title, ("step", "is"), kinds) + written("Mermaid", self.to_mermaid())
 
     def start_with(self, step: AnyStep[S], **settings: Unpack[StepSettings[S]]) -> Self:
         """The first step."""
@@ -149,6 +162,10 @@ class Flow(Path[S], Generic[S]):
         if not self._is_begun:
             return ""
         return "finally_" if self._is_ended else None
+
+
+def _rows(problems: Sequence[Diagnostic]) -> list[tuple[str, str]]:
+    return [(f"{each.file}:{each.line}", f"{each.code} {each.message}") for each in problems]
 
 
 # The flows that are built while somebody gathers them.

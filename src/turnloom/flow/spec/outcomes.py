@@ -9,13 +9,15 @@ from typing_extensions import TypeVar
 from turnloom.agents.spec import Question
 from turnloom.errors import FlowError
 from turnloom.flow.spec.progress import StepFailure
+from turnloom.kernel.pages import grid, visible
+from turnloom.kernel.values import preview
 
 S_co = TypeVar("S_co", bound=BaseModel, default=BaseModel, covariant=True)
 
 OutcomeStatus = Literal["finished", "failed", "cancelled", "waiting"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Outcome(Generic[S_co]):
     """What has become of a run of a flow: `finished`, `failed`, `cancelled`, or `waiting` for an
     answer to its `question`; its state, and why it failed."""
@@ -25,6 +27,25 @@ class Outcome(Generic[S_co]):
     state: S_co
     failure: StepFailure | None = None
     question: Question | None = None
+
+    def __repr__(self) -> str:
+        return visible(f"<Outcome of run {self.run_id}: {self._told}; {self.state!r}>")
+
+    def _repr_html_(self) -> str:
+        rows = [(name, preview(value)) for name, value in self.state]
+        return grid(f"Run {self.run_id}: {self._told}", ("field", "value"), rows)
+
+    @property
+    def _told(self) -> str:
+        """How the run stands, in words."""
+        if self.question is not None and self.status == "waiting":
+            return f"waiting for {self.question.to or 'a person'}: {self.question.prompt}".rstrip(
+                ": "
+            )
+        if self.failure is None:
+            return self.status
+        where = self.failure.what or f"step {self.failure.step!r}"
+        return f"{self.status} in {where}: {self.failure.error}: {self.failure.message}"
 
 
 class FlowFailed(FlowError):

@@ -1,0 +1,39 @@
+"""Pieces of HTML for notebooks: what comes from outside is text in them, and never a tag."""
+
+import re
+from collections.abc import Iterable, Sequence
+from html import escape
+
+# Control characters but tab and line feed, marks that turn the reading direction, separators that
+# some terminals take for line ends, and halves of characters that no encoding has.
+_UNSAFE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
+)
+
+
+def visible(text: str) -> str:
+    """The text with everything that could steer a terminal or a page shown as an escape."""
+    return _UNSAFE.sub(_spell, text)
+
+
+def _spell(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+
+
+def plain(text: object) -> str:
+    """A value as text of a page."""
+    return escape(visible(str(text)))
+
+
+def written(title: str, text: str) -> str:
+    """A text as it is, under a title."""
+    return f"<details open><summary>{plain(title)}</summary><pre>{plain(text)}</pre></details>"
+
+
+def grid(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Rows under the names of their columns, under a title."""
+    head = "".join(f"<th>{plain(each)}</th>" for each in columns)
+    body = "".join(f"<tr>{''.join(f'<td>{plain(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    caption = f"<caption>{plain(title)}</caption>"
+    return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
