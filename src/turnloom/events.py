@@ -6,6 +6,7 @@ from turnloom.agents.events import (
     AgentOutput,
     AgentText,
     AnswerRefused,
+    CallsSettled,
     ChanceDrawn,
     EffectDone,
     ModelAnswered,
@@ -166,6 +167,7 @@ RunEvent: TypeAlias = (
     | Event[Literal["tool.called"], ToolCalled]
     | Event[Literal["tool.returned"], ToolReturned]
     | Event[Literal["tool.failed"], ToolFailed]
+    | Event[Literal["calls.settled"], CallsSettled]
     | Event[Literal["tools.offered"], ToolsOffered]
     | Event[Literal["effect.done"], EffectDone]
     | Event[Literal["chance.drawn"], ChanceDrawn]
@@ -246,6 +248,7 @@ __all__ = [
     "BudgetSpent",
     "CancelRequested",
     "Candidate",
+    "CallsSettled",
     "ChanceDrawn",
     "Considered",
     "ContextChanged",

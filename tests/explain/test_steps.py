@@ -69,10 +69,10 @@ async def test_a_tool_says_what_it_wrote_asked_and_did(busy: Told) -> None:
         ("pay", f'{{"paid":"{mark("token")}"}}'),
         ("u1", "'Like this?'", "u1", '{"accepted":true,"colour":"red"}'),
         ("u1", "'Sure?'", "u1", '{"accepted":true}'),
-        ("accepted", "False → True", "tool:plan"),
-        ("draft", "{'n': 1}", "tool:plan"),
         ("total", "tool:plan", "'many'"),
         ("colour", "plan", "'red'"),
+        ("accepted", "False → True", "tool:plan"),
+        ("draft", "{'n': 1}", "tool:plan"),
     ]
     for line, values in zip(said(plan.within), told, strict=True):
         assert tells(line, *values), line

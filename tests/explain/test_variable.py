@@ -205,7 +205,8 @@ async def test_what_a_tool_wrote_follows_from_its_call_and_from_the_answers(busy
     found = busy.variable("accepted")
     (change,) = found.changes
     assert tells(change.says, "False → True", "tool:plan")
-    assert [each.kind for each in change.causes][:8] == [
+    assert [each.kind for each in change.causes][:9] == [
+        "tool.returned",
         "question.answered",
         "question.asked",
         "question.answered",
@@ -215,7 +216,7 @@ async def test_what_a_tool_wrote_follows_from_its_call_and_from_the_answers(busy
         "agent.text",
         "model.answered",
     ]
-    assert tells(change.causes[5].says, "plan", "{'title': '⟨secret:token⟩'}")
+    assert tells(change.causes[6].says, "plan", "{'title': '⟨secret:token⟩'}")
     assert change.causes[-1].kind == "run.started"
 
 

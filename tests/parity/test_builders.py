@@ -171,7 +171,7 @@ FLOWS = {
     **PATHS,
 }
 # What a builder is asked, and not told.
-ASKED = {"check", "to_mermaid"}
+ASKED = {"as_part", "check", "to_mermaid"}
 
 
 def test_every_call_of_flows_and_paths_is_tried() -> None:
@@ -264,15 +264,3 @@ def test_a_flow_is_no_step() -> None:
     with pytest.raises(DefinitionError) as refused:
         Flow("outer", Work).start_with(inner, name="inner").finally_(note("last"))
     assert [each.code for each in refused.value.diagnostics] == ["W121"]
-
-
-# What decides how a turn goes: runs are pinned to it. How many turns are taken at once is not.
-PINNED = {"with_engines", "with_components", "labels", "best_of"}
-
-
-@pytest.mark.parametrize("call", STEPS)
-def test_runs_are_pinned_to_what_decides_how_a_turn_goes(call: str) -> None:
-    def digest(step: Ask) -> str:
-        return Flow("flow", Work).start_with(step).finally_(note("end")).plan.digest
-
-    assert (digest(STEPS[call][0](Ask())) != digest(Ask())) == (call in PINNED)

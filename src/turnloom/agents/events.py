@@ -7,6 +7,7 @@ from turnloom.agents.spec import Exchange, ToolCall, ToolSchema, Usage
 from turnloom.board.spec import Visibility
 from turnloom.kernel.values import Json
 from turnloom.log.spec import Fact, Intent
+from turnloom.variables.events import ContextChanged
 
 
 class TurnStarted(Fact, frozen=True):
@@ -121,17 +122,18 @@ class ToolCalled(Intent, frozen=True):
 
 
 class ToolReturned(Fact, frozen=True):
-    """A tool gave a result."""
+    """A tool gave a result; `writes` take effect when the calls of the answer are settled."""
 
     kind: ClassVar[str] = "tool.returned"
     turn: int
     agent: str
     tool: str
     result: Json = None
+    writes: tuple[ContextChanged, ...] = ()
 
 
 class ToolFailed(Fact, frozen=True):
-    """A tool failed; the engine is told."""
+    """A tool failed; the engine is told. `writes` are as those of a tool that returned."""
 
     kind: ClassVar[str] = "tool.failed"
     turn: int
@@ -139,6 +141,16 @@ class ToolFailed(Fact, frozen=True):
     tool: str
     error: str
     message: str
+    writes: tuple[ContextChanged, ...] = ()
+
+
+class CallsSettled(Fact, frozen=True):
+    """All calls of an answer that called several tools are done: what they wrote, and what follows
+    from their results, takes effect from here on, in the order of the calls."""
+
+    kind: ClassVar[str] = "calls.settled"
+    turn: int
+    agent: str
 
 
 class ToolsOffered(Fact, frozen=True):

@@ -58,6 +58,7 @@ FACTS = (
     agents.ToolCalled,
     agents.ToolReturned,
     agents.ToolFailed,
+    agents.CallsSettled,
     agents.ToolsOffered,
     agents.EffectDone,
     agents.ChanceDrawn,
@@ -141,7 +142,7 @@ def evolve(workflow: Form, state: RunState, event: Event) -> None:
     id = event.id
     scope = state.scopes.get(id.partition("/")[0])
     if scope is not None:
-        scope.recorded[id] = event.data
+        scope.recorded[id] = event
         scope.last = event.seq
     elif id.startswith("chat/"):
         state.chat[id] = event.data

@@ -11,7 +11,7 @@ from turnloom.assembly.logic import EMPTY
 from turnloom.assembly.spec import Message, Piece
 from turnloom.kernel.values import Json
 from turnloom.log.events import CancelRequested
-from turnloom.log.spec import Fact
+from turnloom.log.spec import Event
 
 
 class Question(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -34,12 +34,11 @@ class Question(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class OpenTurn(msgspec.Struct):
-    """A turn, or a step of a flow, being taken, with what is already on record for it, by id, and
-    its last event."""
+    """A turn, or a step of a flow, being taken, with the events of it by id, and its last event."""
 
     number: int
     agent: str
-    recorded: dict[str, Fact] = {}
+    recorded: dict[str, Event] = {}
     last: int = 0
 
 

@@ -3,7 +3,7 @@
 import re
 from typing import NamedTuple
 
-from turnloom.agents.events import EffectDone
+from turnloom.agents.events import CallsSettled, EffectDone
 from turnloom.log.spec import Event
 
 _CALL = re.compile(
@@ -43,6 +43,8 @@ def part_of(id: str) -> Part:
 
 def call_of(event: Event) -> str:
     """The key of the model call, tool, hook, pick or gathering that left an event, or nothing."""
+    if isinstance(event.data, CallsSettled):
+        return ""
     id = event.data.call if isinstance(event.data, EffectDone) else event.id
     found = _CALL.match(id)
     return found[0] if found else ""

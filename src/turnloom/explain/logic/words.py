@@ -175,6 +175,7 @@ _BY_FACT: dict[type[Fact], Callable[[Any], str]] = {
     agents.OutputRefused: lambda fact: f"no {fact.model}: {one_line(fact.problem)}",
     agents.TransferChosen: lambda fact: f"{fact.agent} chose {fact.target} (rule {fact.rule})",
     agents.ToolCalled: lambda fact: f"{fact.tool} was called with {preview(fact.arguments)}",
+    agents.CallsSettled: lambda fact: "all calls of the answer are done",
     agents.ToolReturned: lambda fact: f"{fact.tool} returned {preview(fact.result)}",
     agents.ToolFailed: lambda fact: f"{fact.tool} failed: {fact.error}: {one_line(fact.message)}",
     agents.ToolsOffered: _offered,

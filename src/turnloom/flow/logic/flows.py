@@ -130,7 +130,7 @@ class Flow(Path[S], Generic[S]):
             close(paths, self._line)
         return self._plan
 
-    def _as_part(self) -> Line:
+    def as_part(self) -> Line:
         """The flow as a path of another, which its check refuses."""
         line = self._line
         return Line(line.nodes, calling(), line.end, flow=self.name)

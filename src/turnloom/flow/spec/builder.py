@@ -189,7 +189,7 @@ class Path(Generic[S_contra]):
         self._line.end = len(self._line.nodes)
         return self
 
-    def _as_part(self) -> Line:
+    def as_part(self) -> Line:
         """What the path is as a part of a flow."""
         return self._line
 
@@ -250,7 +250,7 @@ def escalate_to(
 def as_line(path: Any) -> Line:
     """What was given as a path: a step, several in a list, or a path that was built."""
     if isinstance(path, Path):
-        return path._as_part()  # pyright: ignore[reportPrivateUsage]
+        return path.as_part()
     if isinstance(path, Line):
         return path
     return Path(*(cast(Sequence[Any], path) if isinstance(path, list | tuple) else (path,))).line

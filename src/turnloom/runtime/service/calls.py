@@ -2,7 +2,7 @@
 
 import asyncio
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, get_args
 
@@ -192,9 +192,9 @@ class Call:
         await self._journal.put(id, fact)
         return apart(fact.result)
 
-    def facts(self, overruled: Set[str] = frozenset()) -> Iterator[Fact]:
-        """What the call wrote, was refused and should have written; but for what is overruled."""
-        for fact in self.draft.facts(overruled):
+    def facts(self) -> Iterator[Fact]:
+        """What the call wrote, was refused and should have written."""
+        for fact in self.draft.facts():
             if isinstance(fact, ContextChanged) and fact.ephemeral:
                 self._journal.objects[fact.name, self._caller.key] = self.draft.made[fact.name]
             yield fact

@@ -124,16 +124,32 @@ class Journal:
         """The guards that have a say now."""
         return NO_GUARDS if self.state.unguarded else self._guards
 
-    def record(self, id: str, fact: Fact, actor: str = "driver", cause: int | None = None) -> Event:
-        """Put a fact and everything derived from it on record; it follows from what came before."""
+    def record(
+        self,
+        id: str,
+        fact: Fact,
+        actor: str = "driver",
+        cause: int | None = None,
+        *,
+        derives: bool = True,
+    ) -> Event:
+        """Put a fact and everything derived from it on record; it follows from what came before.
+        What does not derive yet does so by `derive`."""
         if cause is None:
             scope = scope_of(self.state, id)
             cause = (scope and scope.last) or self._cause
         event = self._add(id, fact, actor, cause)
         self._cause = event.seq
-        if event.kind in self._triggering:
+        if derives and event.kind in self._triggering:
             self._derive(event, set())
         return event
+
+    def derive(self, id: str) -> None:
+        """Put on record what follows from an event of an open turn that did not derive yet."""
+        scope = scope_of(self.state, id)
+        event = scope and scope.recorded.get(id)
+        if event and event.kind in self._triggering:
+            self._derive(event, set())
 
     def _derive(self, event: Event, spoke: set[str]) -> None:
         """Put on record what follows from an event, and then what follows from that.
@@ -171,7 +187,10 @@ class Journal:
     def recorded(self, id: str) -> Fact | None:
         """What is on record under an id: of this turn, or of a call outside turns."""
         scope = scope_of(self.state, id)
-        return self.state.chat.get(id) if scope is None else scope.recorded.get(id)
+        if scope is None:
+            return self.state.chat.get(id)
+        event = scope.recorded.get(id)
+        return None if event is None else event.data
 
     def keep(self, id: str, make: Callable[[], F], actor: str = "driver") -> F:
         """The fact on record under an id in this turn; if there is none, the one made now."""
@@ -216,11 +235,12 @@ class Journal:
         if self.keep(f"{key}?", lambda: intent).request != intent.request:
             raise Diverged(f"{key} was begun with another request than it is repeated with.")
 
-    def complete(self, key: str, facts: Iterable[Fact]) -> list[Fact]:
+    def complete(self, key: str, facts: Iterable[Fact], *, derives: bool = True) -> list[Fact]:
         """Put on record what came of what was begun."""
+        writers = [(fact, getattr(fact, "writer", "driver")) for fact in facts]
         return [
-            self.record(f"{key}.{number}", fact, getattr(fact, "writer", "driver")).data
-            for number, fact in enumerate(facts)
+            self.record(f"{key}.{number}", fact, writer, derives=derives).data
+            for number, (fact, writer) in enumerate(writers)
         ]
 
     async def put(self, id: str, fact: Fact) -> None:

@@ -22,7 +22,8 @@ async def check_turn(journal: Journal, loaded: Loaded, brief: Brief) -> None:
     before, number = state.guards.entries, brief.turn
     turn = state.open[number]
     inputs = [each.payload for each in brief.inputs]
-    entry = entry_of(number, turn.agent, turn.recorded.values(), inputs, before)
+    facts = [event.data for event in turn.recorded.values()]
+    entry = entry_of(number, turn.agent, facts, inputs, before)
     entries = [*before, entry]
     others = journal.workflow.alternatives(state)
 

@@ -3,13 +3,14 @@
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from itertools import count
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from turnloom.agents.events import (
     AgentOutput,
     AgentText,
+    CallsSettled,
     ModelAnswered,
     ModelCalled,
     ModelFailed,
@@ -51,6 +52,7 @@ from turnloom.runtime.service.messages import MessageHooks
 from turnloom.runtime.service.offers import Offer
 from turnloom.variables.events import ContextChanged, ContextMissed, ContextRefused
 from turnloom.variables.logic.exposure import names_of
+from turnloom.variables.logic.types import same
 
 # How often in one turn an engine is told that a tool failed or that its output is wrong.
 MISTAKES = 3
@@ -274,25 +276,32 @@ class Rounds:
         return [_outcome(self._journal.outcome(job.key)) for job in jobs]
 
     async def _run(self, jobs: Sequence[Job]) -> None:
-        """Call tools side by side, and put on record what each leaves as soon as it is done.
+        """Call the tools of an answer side by side; when all are done, let what they wrote take
+        effect in the order of the calls.
 
         Raises:
             Waiting: one of them asked a person.
             BudgetExceeded: there is no budget for all of them.
         """
+        undone = [job for job in jobs if not self._journal.outcome(job.key)]
+        alone = len(jobs) == 1
+        made = await self._call_each(undone, alone=alone) if undone else {}
+        if len(jobs) > 1:
+            self._settle([job.key for job in jobs], made)
+
+    async def _call_each(self, jobs: Sequence[Job], *, alone: bool) -> dict[str, Mapping[str, Any]]:
+        """Put on record what each call leaves as soon as it is done; the objects that each made."""
         journal = self._journal
-        undone = [job for job in jobs if not journal.outcome(job.key)]
-        if not undone:
-            return
-        begin_tool_calls(journal, [job.key for job in undone])
-        left = [self._begin(job) for job in undone]
+        begin_tool_calls(journal, [job.key for job in jobs])
+        left = [self._begin(job) for job in jobs]
         await journal.commit()
         questions: dict[str, Question] = {}
+        made: dict[str, Mapping[str, Any]] = {}
         async with aclosing(side_by_side(left, self._carry_out)) as ended:
             async for job, (call, fact) in ended:
                 if fact is not None:
-                    overruled = self._written_after(jobs, job)
-                    journal.complete(job.key, [*call.facts(overruled), fact])
+                    made[job.key] = call.draft.made
+                    journal.complete(job.key, _left_by(call, fact, alone=alone), derives=alone)
                     end_tool_call(journal, job.key)
                     if len(left) > 1:  # the others may take long
                         await journal.commit()
@@ -301,14 +310,34 @@ class Rounds:
         for job in left:
             if job.key in questions:
                 park(journal, questions[job.key])
+        return made
 
-    def _written_after(self, jobs: Sequence[Job], job: Job) -> set[str]:
-        """What calls behind this one wrote before it was done: of two writes, the later call's
-        counts, whichever ends first."""
-        keys = [each.key for each in jobs]
-        later = keys[keys.index(job.key) + 1 :]
-        facts = [fact for key in later for fact in self._journal.outcome(key)]
-        return {fact.name for fact in facts if isinstance(fact, ContextChanged)}
+    def _settle(self, keys: Sequence[str], made: Mapping[str, Mapping[str, Any]]) -> None:
+        """Let what calls of an answer wrote take effect, and what follows from their results, in
+        the order of the calls."""
+        journal, task = self._journal, self._task
+        settled = f"{keys[0].rpartition('/')[0]}/settled"
+        if journal.recorded(settled) is not None:
+            return
+        cause = journal.record(settled, CallsSettled(task.turn, task.agent)).seq
+        for key in keys:
+            facts = journal.outcome(key)
+            self._write(key, _outcome(facts).writes, made.get(key, {}), cause)
+            for number in range(len(facts)):
+                journal.derive(f"{key}.{number}")
+
+    def _write(
+        self, key: str, writes: Sequence[ContextChanged], made: Mapping[str, Any], cause: int
+    ) -> None:
+        """Record the writes that the outcome of a call carries and that change something."""
+        journal, values = self._journal, self._journal.state.values
+        for number, write in enumerate(writes):
+            if _is_idle(write, values):
+                continue
+            if write.ephemeral and write.name in made:
+                journal.objects[write.name, key] = made[write.name]
+            fact = msgspec.structs.replace(write, previous=values.get(write.name))
+            journal.record(f"{key}.w{number}", fact, write.writer, cause)
 
     def _begin(self, job: Job) -> Job:
         """The call as it is on record: code that changed since does not change its arguments."""
@@ -322,7 +351,7 @@ class Rounds:
             return job.arguments
         return self._journal.secrets.opened(job.arguments, names_of(exposure))
 
-    async def _carry_out(self, job: Job) -> tuple[Call, Fact | None]:
+    async def _carry_out(self, job: Job) -> tuple[Call, Outcome | None]:
         """One call to its end; nothing is to be recorded when it waits for a person."""
         turn, agent, name = self._task.turn, self._task.agent, job.offer.schema.name
         assert job.offer.callee is not None
@@ -350,6 +379,24 @@ def _unsaid(facts: Sequence[Fact]) -> Sequence[Fact]:
 def model_key(scope: str, number: int) -> str:
     """The key of a model call of a turn, or of one engine's part of it, from 0."""
     return f"{scope}/model#{number + 1}" if number else f"{scope}/model"
+
+
+def _left_by(call: Call, outcome: Outcome, *, alone: bool) -> list[Fact]:
+    """What a call leaves. What it wrote takes effect at once where it is the only call of the
+    answer; else its outcome carries the writes until all calls are done."""
+    facts = [*call.facts()]
+    if alone:
+        return [*facts, outcome]
+    writes = tuple(fact for fact in facts if isinstance(fact, ContextChanged))
+    others = [fact for fact in facts if not isinstance(fact, ContextChanged)]
+    return [*others, msgspec.structs.replace(outcome, writes=writes)]
+
+
+def _is_idle(write: ContextChanged, values: Mapping[str, Json]) -> bool:
+    """Whether a write changes nothing any more."""
+    if write.removed:
+        return write.name not in values
+    return not write.ephemeral and write.name in values and same(values[write.name], write.value)
 
 
 def _outcome(facts: Sequence[Fact]) -> Outcome:

@@ -1,6 +1,6 @@
 """Writes of tools and hooks: checked when they are made, recorded with the call's result."""
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from turnloom.errors import WriteRefused
@@ -10,7 +10,6 @@ from turnloom.variables.logic.types import apart, is_json, misfit, same
 from turnloom.variables.spec import BAKED_IN, BASE, RUN_STATUS, Definition, Derived
 
 # Why a write does not count that a call behind it in the same answer made as well.
-OVERRULED = "a call behind this one in the same answer wrote it too, and that one counts"
 
 
 class Removed:
@@ -157,12 +156,10 @@ class Draft:
         definition = self._held.definitions.get(name)
         return misfit(definition, value) if definition is not None else None
 
-    def facts(self, overruled: Set[str] = frozenset()) -> Iterator[ContextChanged | ContextRefused]:
+    def facts(self) -> Iterator[ContextChanged | ContextRefused]:
         """What the writes come to, given the values of the moment they are recorded at."""
         for name, value in list(self._written.items()):
-            if name in overruled:
-                yield ContextRefused(name, self._writer, OVERRULED)
-            elif (change := self._change(name, value)) is not None:
+            if (change := self._change(name, value)) is not None:
                 yield change
         yield from self._refused
 
