@@ -11,6 +11,7 @@ LOCK = (ROOT / "requirements.lock").read_text(encoding="utf-8")
 PINS = dict(re.findall(r"^([\w.-]+)(?:\[[\w,-]+\])?==([\w.!+]+)", LOCK, re.MULTILINE))
 CORE = {
     *("anyio", "google-re2", "jsonschema", "msgspec", "pydantic", "rich", "ruamel.yaml", "typer"),
+    "typing-extensions",
 }
 
 
