@@ -17,7 +17,7 @@ import psycopg
 from bench.measures import Measure, Rounds, Size, settle
 from turnloom.adapters.postgres import PostgresArtifacts
 from turnloom.adapters.sqlite import SqliteStore
-from turnloom.board.logic.terms import EVERYBODY, EVERYTHING, tagged, term
+from turnloom.board.logic.terms import EVERYTHING, Scope, tagged, term
 from turnloom.board.ports import ArtifactStore
 from turnloom.board.spec import Artifact, FilterConfig, Public, Reader, TagFilter, Tenant
 from turnloom.runtime.logic import codec
@@ -48,7 +48,8 @@ QUERIES = {
 # A board grows by copies of itself, each later than the one before and of runs of its own.
 SEED = "CREATE TEMPORARY TABLE seed AS SELECT * FROM {terms}"
 COPY = """
-    INSERT INTO {artifacts} SELECT n + {n}, id || '-{k}', digest, at + {at}, opens, visibility, data
+    INSERT INTO {artifacts}
+    SELECT n + {n}, tenant, id || '-{k}', digest, at + {at}, opens, shared, visibility, data
     FROM {artifacts} WHERE n <= {count}"""
 COPY_TERMS = """
     INSERT INTO {terms}
@@ -147,7 +148,7 @@ def _compare(name: str, boards: Mapping[int, Board], size: Size) -> Iterator[Mea
 async def _fill(board: Board, count: int) -> None:
     store = board.open()
     for some in artifacts(count):
-        await store.artifacts.put(some)
+        await store.artifacts.put(READER.tenant, some)
     await store.aclose()
 
 
@@ -175,7 +176,9 @@ def _artifact(n: int) -> Artifact:
 def _copies(artifacts: str, terms: str, count: int, times: int) -> Iterator[str]:
     facts = [EVERYTHING, *(("type", each) for each in TYPES), *(("producer", a) for a in AGENTS)]
     facts += [("tag", each) for each in TAGS] + [tagged(*pair) for pair in product(TYPES, TAGS)]
-    scopes = [EVERYBODY, *(("tenant", each) for each in TENANTS)]
+    own = READER.tenant
+    scopes: list[Scope] = [("public", "", own), ("restricted", "", own)]
+    scopes += [("tenant", each, own) for each in TENANTS]
     common = ", ".join(str(term(*pair)) for pair in product(scopes, facts))
     names = {"artifacts": artifacts, "terms": terms, "count": count, "common": common}
     yield SEED.format(**names)

@@ -161,7 +161,7 @@ class Hops:
         for n in range(self._course.idle):
             self._board.agent(f"idle{n}").consumes(ELSEWHERE).with_engines(_Relay(0))
         for some in artifacts(self._course.full):
-            await self._app._open().artifacts.put(some)  # no run need have made them
+            await self._app._open().artifacts.put("local", some)  # no run need have made them
         await self.burst(TOGETHER)
         return self
 

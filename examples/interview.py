@@ -50,7 +50,7 @@ async def main() -> None:
         run = await app.start(str(WORKFLOW), user_id="robin", app_id="acme")
         last = await converse(run, iter(ANSWERS), "robin")
         print()
-        print(await app.explain.turn(run.id, last))
+        print(await app.explain.turn(run.id, last, app_id=run.app_id))
 
 
 if __name__ == "__main__":

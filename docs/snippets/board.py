@@ -4,7 +4,7 @@ import asyncio
 
 from pydantic import BaseModel
 
-from turnloom import FilterConfig, Loom, Reader, TagFilter, Tenant, artifact_type
+from turnloom import FilterConfig, Loom, Reader, Shared, TagFilter, artifact_type
 
 
 @artifact_type(name="deals.PitchResult")
@@ -20,10 +20,10 @@ async def main() -> None:
         order="-created_at",
     )
     async with Loom(store="memory") as app:
-        deals = app.board("deals")
+        deals = app.board("deals", app_id="acme")
         socks, hats = PitchResult(tagline="Warm feet"), PitchResult(tagline="Dry heads")
-        await deals.publish(socks, tags={"deal_won"}, id="socks")
-        await deals.publish(hats, tags={"deal_won"}, id="hats", visibility=Tenant("acme"))
+        await deals.publish(socks, tags={"deal_won"}, id="socks", visibility=Shared())
+        await deals.publish(hats, tags={"deal_won"}, id="hats")
 
         for tenant in ("acme", "globex"):
             board = deals.read_as(Reader("lead", tenant=tenant))

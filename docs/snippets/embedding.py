@@ -19,9 +19,9 @@ async def main() -> None:
 
     # Another program, later.
     async with Loom(store="embedded.db") as app:
-        (summary,) = await app.runs()
+        (summary,) = await app.runs(app_id="acme")
         print(summary.workflow, summary.status, summary.user)
-        run = await app.resume(summary.run)
+        run = await app.resume(summary.run, app_id="acme")
         delivery = await run.answer(None, "Invoices.")
         print("answer:", delivery)
         print("cancelled:", await run.cancel(by="ann", reason="later"))

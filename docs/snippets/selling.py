@@ -20,7 +20,7 @@ class Objection(BaseModel):
 
 async def main() -> None:
     async with Loom(store="memory") as app:
-        board = app.board()
+        board = app.board(app_id="acme")
         socks = PitchResult(tagline="Warm feet, warm heart", private_notes="Robin pays late.")
         await board.publish(socks, tags={"deal_won"})
         hats = PitchResult(tagline="Keep your head", private_notes="Not for others.")

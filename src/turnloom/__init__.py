@@ -91,6 +91,7 @@ if TYPE_CHECKING:
     from turnloom.board.spec import Private as Private
     from turnloom.board.spec import Public as Public
     from turnloom.board.spec import Reader as Reader
+    from turnloom.board.spec import Shared as Shared
     from turnloom.board.spec import TagFilter as TagFilter
     from turnloom.board.spec import Tenant as Tenant
     from turnloom.board.spec import Visibility as Visibility
@@ -278,6 +279,7 @@ _NAMES = {
         "Private",
         "Public",
         "Reader",
+        "Shared",
         "TagFilter",
         "Tenant",
         "Visibility",

@@ -14,6 +14,7 @@ from turnloom.board.spec import (
     Private,
     Public,
     Reader,
+    Shared,
     TagFilter,
     Tenant,
     Visibility,
@@ -37,6 +38,7 @@ def instants(draw: st.DrawFn) -> datetime:
 
 visibilities: st.SearchStrategy[Visibility] = st.recursive(
     st.just(Public())
+    | st.just(Shared())
     | st.builds(Private, some)
     | st.builds(Labelled, some)
     | st.builds(Tenant, names),
@@ -44,6 +46,7 @@ visibilities: st.SearchStrategy[Visibility] = st.recursive(
     max_leaves=4,
 )
 readers = st.builds(Reader, names | st.just(""), any_of, names | st.just(""))
+of_all_roles = readers | st.builds(Reader, tenant=names | st.just(""), role=st.just("developer"))
 payloads = st.fixed_dictionaries(
     {},
     optional={

@@ -46,14 +46,14 @@ def test_an_artifact_does_not_change() -> None:
 )
 def test_what_would_come_back_as_something_else_is_refused(make: Callable[[], Artifact]) -> None:
     with pytest.raises(InvalidArtifact, match="'a'|Artifact.run"):
-        rows_of([make()])
+        rows_of("acme", [make()])
 
 
 def test_one_id_has_one_content_and_time_is_not_content() -> None:
-    [row] = rows_of([artifact("a"), artifact("a", created_at=LATER)])
-    assert row.at == rows_of([artifact("a")])[0].at
+    [row] = rows_of("acme", [artifact("a"), artifact("a", created_at=LATER)])
+    assert row.at == rows_of("acme", [artifact("a")])[0].at
     with pytest.raises(ArtifactExists, match="'a'"):
-        rows_of([artifact("a"), artifact("a", tags={"t"})])
+        rows_of("acme", [artifact("a"), artifact("a", tags={"t"})])
 
 
 def test_a_text_that_holds_no_artifact_is_an_error() -> None:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.board.strategies import boards, consumptions, filters, instants, readers
+from tests.board.strategies import boards, consumptions, filters, instants, of_all_roles
 from turnloom.adapters.memory import MemoryStore
 from turnloom.adapters.postgres import PostgresArtifacts
 from turnloom.adapters.sqlite import SqliteStore
@@ -31,11 +31,14 @@ from turnloom.board.spec import (
     Private,
     Public,
     Reader,
+    Shared,
     TagFilter,
     Tenant,
+    is_shared,
 )
 from turnloom.testing.contracts import CODEC
 from turnloom.testing.contracts.artifacts.samples import NOON, SECOND, artifact
+from turnloom.testing.contracts.facts import TENANT
 
 
 @asynccontextmanager
@@ -44,7 +47,7 @@ async def three_stores(url: str) -> AsyncGenerator[list[ArtifactStore], None]:
     with tempfile.TemporaryDirectory() as folder:
         memory, sqlite = MemoryStore(CODEC), SqliteStore(Path(folder, "turnloom.db"), CODEC)
         postgres = PostgresArtifacts(url)
-        await postgres.put([])
+        await postgres.put(TENANT, [])
         async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
             await connection.execute(
                 "TRUNCATE turnloom_artifacts, turnloom_terms, turnloom_consumptions"
@@ -89,6 +92,7 @@ def summarized(right: list[Artifact]) -> BoardSummary:
         Labelled: "labelled",
         Tenant: "tenant",
         After: "after",
+        Shared: "shared",
     }
     return BoardSummary(
         total=len(right),
@@ -107,13 +111,17 @@ async def compare(
     now: datetime,
 ) -> None:
     artifacts, taken = board
+    own = reader.tenant
+    theirs = [each for each in artifacts if not is_shared(each.visibility)]
     right = expected(artifacts, filter, reader, now)
     async with three_stores(url) as stores:
         for store in stores:
-            await store.put(artifacts[: len(artifacts) // 2])
-            await store.consume(taken[: len(taken) // 2])
-            await store.consume(taken[len(taken) // 2 :])
-            await store.put(artifacts[len(artifacts) // 2 :])
+            await store.put("stranger", theirs)
+            await store.consume("stranger", taken)
+            await store.put(own, artifacts[: len(artifacts) // 2])
+            await store.consume(own, taken[: len(taken) // 2])
+            await store.consume(own, taken[len(taken) // 2 :])
+            await store.put(own, artifacts[len(artifacts) // 2 :])
             found, cursor = list[Artifact](), None
             while True:
                 page = await store.query(
@@ -130,12 +138,14 @@ async def compare(
             for each in artifacts:
                 seen = await store.get(each.id, reader, now)
                 assert seen == (each if may_see(each.visibility, reader, now) else None)
-        upcoming = [list(await store.upcoming(now, 3)) for store in stores]
+        upcoming = [list(await store.upcoming(own, now, 3)) for store in stores]
         assert upcoming[0] == upcoming[1] == upcoming[2]
 
 
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(board=st.tuples(boards(), consumptions()), filter=filters(), reader=readers, now=instants())
+@given(
+    board=st.tuples(boards(), consumptions()), filter=filters(), reader=of_all_roles, now=instants()
+)
 def test_all_stores_answer_as_the_rules_say(
     postgres_url: str,
     board: tuple[list[Artifact], list[Consumption]],
@@ -167,7 +177,7 @@ async def test_a_board_of_thousands(postgres_url: str) -> None:
     right = expected(board, FilterConfig(**some, tags=tags), reader, now)
     async with three_stores(postgres_url) as stores:
         for store in stores:
-            await store.put(board)
+            await store.put(reader.tenant, board)
             for limit in (7, None):
                 filter = FilterConfig(**some, tags=tags, limit=limit)
                 page = await store.query(filter, reader, now, count=True)

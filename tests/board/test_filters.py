@@ -13,6 +13,7 @@ from turnloom.board.spec import FilterConfig, TagFilter, TypeRegistry
 from turnloom.errors import UnknownType
 from turnloom.testing.contracts import CODEC
 from turnloom.testing.contracts.artifacts.samples import NOON, SECOND, artifact, ids
+from turnloom.testing.contracts.facts import TENANT
 
 SUBJECT = artifact(
     "a",
@@ -41,7 +42,7 @@ async def test_each_field_of_a_filter_makes_a_difference() -> None:
         assert matches(FilterConfig(**{field: fits}), SUBJECT), field
         assert not matches(FilterConfig(**{field: fails}), SUBJECT), field
     store = MemoryStore(CODEC).artifacts
-    await store.put([SUBJECT, artifact("b")])
+    await store.put(TENANT, [SUBJECT, artifact("b")])
     assert {*right, "limit", "order"} == set(FilterConfig.model_fields)
     assert await ids(store, limit=1) == ["a"]
     assert await ids(store, order="-created_at") == ["b", "a"]

@@ -35,6 +35,7 @@ from turnloom.board.spec import (
 from turnloom.errors import UnknownType, UsageError
 from turnloom.testing.contracts import CODEC
 from turnloom.testing.contracts.artifacts.samples import ANN, NOON, SECOND, artifact, consumption
+from turnloom.testing.contracts.facts import TENANT
 
 
 def registry(*names: str) -> TypeRegistry:
@@ -44,9 +45,9 @@ def registry(*names: str) -> TypeRegistry:
     return types
 
 
-async def board(*artifacts: Artifact) -> ArtifactStore:
+async def board(*artifacts: Artifact, tenant: str = TENANT) -> ArtifactStore:
     store = MemoryStore(CODEC).artifacts
-    await store.put(artifacts)
+    await store.put(tenant, artifacts)
     return store
 
 
@@ -63,7 +64,7 @@ async def test_what_a_reader_may_see() -> None:
         artifact("b", type="test.Other"),
         artifact("c", visibility=Private({"bob"})),
     )
-    await store.consume([consumption("a"), consumption("c")])
+    await store.consume(TENANT, [consumption("a"), consumption("c")])
     ann = handle_of(store)
     items, total = await ann.query_artifacts()
     assert items == (artifact("a"), artifact("b", type="test.Other"))
@@ -195,7 +196,7 @@ async def answers(reader: BoardHandle, filter: FilterConfig, ids: Sequence[str])
             break
     for id in ids:
         try:
-            said.append(await reader.query_artifacts(filter, cursor=write_cursor(filter, id)))
+            said.append(await reader.query_artifacts(filter, cursor=write_cursor(filter, id, 0)))
         except UsageError as error:
             said.append(str(error))
     return said
@@ -215,8 +216,8 @@ def test_what_is_hidden_changes_no_answer(
     ids = [str(n) for n in range(len(artifacts) + 1)]
 
     async def ask(artifacts: list[Artifact], taken: list[Consumption]) -> list[Any]:
-        store = await board(*artifacts)
-        await store.consume(taken)
+        store = await board(*artifacts, tenant=reader.tenant)
+        await store.consume(reader.tenant, taken)
         bound = bind(store, registry("a", "b", "c"), reader, lambda: now)
         return await answers(bound, filter, ids)
 

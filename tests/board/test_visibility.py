@@ -18,7 +18,7 @@ from turnloom.testing.contracts.artifacts.samples import artifact as sample
 
 
 def stored(visibility: Visibility) -> Visibility | None:
-    [row] = rows_of([sample("a", visibility=visibility)])
+    [row] = rows_of("acme", [sample("a", visibility=visibility)])
     return read_visibility(row.visibility)
 
 
@@ -61,7 +61,7 @@ def test_each_kind_is_open_to_whom_it_says() -> None:
             assert may_see(visibility, reader, NOON) == (reader in readers_), visibility
     assert visible_from(Public(), NOBODY) == ALWAYS
     assert visible_from(After(NOON, After(NOON - SECOND)), NOBODY) == NOON
-    assert visible_from(After(NOON, Tenant("acme")), BOB) is None
+    assert visible_from(After(NOON, Tenant("globex")), BOB) is None
 
 
 class Everyone(msgspec.Struct, frozen=True):
@@ -143,4 +143,4 @@ def test_nesting_that_no_store_can_write_is_refused() -> None:
         visibility = After(NOON, visibility)
     assert may_see(visibility, NOBODY, NOON)
     with pytest.raises(InvalidArtifact):
-        rows_of([sample("a", visibility=visibility)])
+        rows_of("acme", [sample("a", visibility=visibility)])

@@ -177,12 +177,14 @@ def test_an_answer_that_does_not_fit_is_told_what_does(turnloom: Call, tmp_path:
 
 def test_only_whom_it_was_asked_of_can_answer(turnloom: Call, tmp_path: Path) -> None:
     write_folder(tmp_path, asking(VERDICT), "Asks")
-    turnloom("run", "Asks", "--user", "ada", "--app", "acme")
-    for who in (("--user", "eve"), ("--app", "other"), ("--user", "ada", "--app", "other")):
+    turnloom("run", "Asks", "--user", "ada", "--app-id", "acme")
+    (listed,) = json.loads(turnloom("runs", "--json", "--app-id", "acme").out)
+    assert json.loads(turnloom("runs", "--json").out) == []
+    for who, code in ((("--user", "eve", "--app-id", "acme"), 1), (("--app-id", "other"), 2)):
         for answer in ("accepted", "nonsense"):
-            done = turnloom("answer", "last", answer, *who, code=1)
+            done = turnloom("answer", listed["run"], answer, *who, code=code)
             assert not any(word in done.err + done.out for word in ("plan", "verdict", "ask asks"))
-    turnloom("answer", "last", "accepted", "--user", "ada", "--app", "acme")
+    turnloom("answer", "last", "accepted", "--user", "ada", "--app-id", "acme")
     question = json.loads(turnloom("run", "Asks", "--json").out.splitlines()[-1])["data"][
         "waiting_for"
     ]

@@ -60,19 +60,19 @@ def test_without_a_standard_input_it_works_as_well(turnloom: Call, chat: str) ->
 
 async def stored(path: Path) -> tuple[Sequence[Event], str]:
     async with Loom(store=str(path)) as app:
-        (summary,) = await app.runs()
-        return await app.history.events(summary.run), summary.run
+        (summary,) = await app.runs(app_id="acme")
+        return await app.history.events(summary.run, app_id="acme"), summary.run
 
 
 def test_json_is_the_events_as_stored_and_nothing_else(
     turnloom: Call, chat: str, tmp_path: Path
 ) -> None:
-    done = turnloom("run", chat, "--json", "--user", "ada", "--app", "acme")
+    done = turnloom("run", chat, "--json", "--user", "ada", "--app-id", "acme")
     told = [json.loads(line) for line in done.out.splitlines()]
     events, run = anyio.run(stored, tmp_path / ".turnloom" / "turnloom.db")
     assert told == [json.loads(msgspec.json.encode(event)) for event in events]
     assert "finished" in done.err and commands(done.err)
-    (listed,) = json.loads(turnloom("runs", "--json").out)
+    (listed,) = json.loads(turnloom("runs", "--json", "--app-id", "acme").out)
     assert (listed["run"], listed["status"]) == (run, "finished")
     assert (listed["user"], listed["tenant"], listed["events"]) == ("ada", "acme", len(told))
 

@@ -14,6 +14,7 @@ from tests.support.programs import Program
 from tests.support.world import World
 from turnloom import Event
 from turnloom.log.events import ENDS
+from turnloom.log.spec import RunKey
 from turnloom.runtime.logic import codec
 from turnloom.testing import ScriptedEngine
 
@@ -57,7 +58,7 @@ async def stored(events: Sequence[Event], engine: ScriptedEngine) -> World:
     assert events[0].data.root == ROOT
     world = World(engine=engine)
     world.clock.time = events[-1].at
-    await world.store.log.append(events[0].run, events, 0)
+    await world.store.log.append(RunKey(events[0].data.tenant, events[0].run), events, 0)
     return world
 
 

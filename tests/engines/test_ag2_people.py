@@ -71,7 +71,7 @@ async def test_who_is_asked_may_answer_another_process(tmp_path: Path) -> None:
             await resumed.answer(asked.question, "Friday")
             with anyio.fail_after(PATIENCE):
                 assert (await resumed.finished()).kind == "run.finished"
-            events = await app.history.events(run.id)
+            events = await app.history.events(run.id, app_id=run.app_id)
     model.assert_complete()  # the model was not asked again for the call that is on record
     assert model.requests[1].results == ["booked for Friday"]
     (changed,) = [event.data for event in events if event.kind == "context.changed"]
@@ -121,7 +121,9 @@ async def test_nobody_answers_in_time(tmp_path: Path) -> None:
             with anyio.fail_after(PATIENCE):
                 assert (await run.finished()).kind == "run.failed"
             (failed,) = [
-                e.data for e in await app.history.events(run.id) if e.kind == "model.failed"
+                e.data
+                for e in await app.history.events(run.id, app_id=run.app_id)
+                if e.kind == "model.failed"
             ]
     assert "'human_input'" in failed.message
 
@@ -194,7 +196,7 @@ async def test_secrets_are_shown_to_its_tools_and_are_not_on_record(
             await run.answer(asked.question, "Friday")
             with anyio.fail_after(PATIENCE):
                 assert (await run.finished()).kind == "run.finished"
-            assert "hush-4711" not in repr(await app.history.events(run.id))
+            assert "hush-4711" not in repr(await app.history.events(run.id, app_id=run.app_id))
     model.assert_complete()
     assert seen == ["hush-4711"] * 2
     assert model.requests[2].results == ["opened with hush-4711", "booked for Friday"]
@@ -226,7 +228,9 @@ async def test_nothing_is_shared_between_runs(tmp_path: Path) -> None:
             with anyio.fail_after(PATIENCE):
                 for run, user, tenant in runs:
                     await run.finished()
-                    found = [event.data for event in await app.history.events(run.id)]
+                    found = [
+                        event.data for event in await app.history.events(run.id, app_id=run.app_id)
+                    ]
                     said = [each.text for each in found if each.kind == "agent.text"]
                     changed = [each.value for each in found if each.kind == "context.changed"]
                     assert said == changed == [f"{user}-{tenant}"]
@@ -265,7 +269,7 @@ async def test_a_folder_says_who_makes_the_agent(
             run = await app.start(folder)
             with anyio.fail_after(PATIENCE):
                 assert (await run.finished()).kind == "run.finished"
-            events = await app.history.events(run.id)
+            events = await app.history.events(run.id, app_id=run.app_id)
     assert [e.data.value for e in events if e.kind == "context.changed"] == ["Monday"]
     (answered,) = [e.data for e in events if e.kind == "model.answered"]
     assert model.requests[0].body["model"] == "any"

@@ -65,9 +65,9 @@ def lines(said: str = "NEXT, by canary-1.") -> dict[str, list[Any]]:
     return {"Asker": [ToolCall("save", id=7).to_message(), said], "Reviewer": ["Fine."]}
 
 
-async def log_of(store: Path, run: str) -> list[Event]:
+async def log_of(store: Path, run: str, app_id: str = "local") -> list[Event]:
     async with Loom(store=str(store)) as app:
-        return [*await app.history.events(run)]
+        return [*await app.history.events(run, app_id=app_id)]
 
 
 def attached(folder: Path, records: Records, **more: Any) -> tuple[Any, dict[str, Any]]:
@@ -176,11 +176,11 @@ async def test_a_chat_that_fails_is_a_run_that_failed(tmp_path: Path) -> None:
         with pytest.raises(OSError, match="no model"), say(agents, **lines()):
             await converse(pattern, True)
         (run,) = records.runs
-    *_, turn, end = [event.data for event in await log_of(store, run)]
+    *_, turn, end = [event.data for event in await log_of(store, run, "shop")]
     assert (turn.agent, turn.status) == ("Reviewer", "failed")
     assert (end.kind, end.error) == ("run.failed", "OSError") and "canary" not in end.message
     async with Loom(store=str(store)) as app:
-        (summary,) = await app.runs()
+        (summary,) = await app.runs(app_id="shop")
     assert (summary.status, summary.user, summary.tenant) == ("failed", "Ann", "shop")
 
 

@@ -63,9 +63,9 @@ def opened(where: Path, documents: str, app: str = "acme") -> Records:
     return Records(str(where / "turnloom.db"), documents=documents, user_id="ann", app_id=app)
 
 
-async def log_of(where: Path, run: str) -> list[Event]:
+async def log_of(where: Path, run: str, app_id: str = "acme") -> list[Event]:
     async with Loom(store=str(where / "turnloom.db")) as app:
-        return [*await app.history.events(run)]
+        return [*await app.history.events(run, app_id=app_id)]
 
 
 def every(events: list[Event], kind: str) -> list[Any]:
@@ -108,7 +108,7 @@ async def test_what_the_chat_was_given_stays(tmp_path: Path, documents: str) -> 
             _, context = await converse(pattern, True)
         (run,) = records.runs
     assert (context["region"], context["name"]) == ("west", "Ann Lee")
-    (first,) = every(await log_of(tmp_path, run), "context.loaded")
+    (first,) = every(await log_of(tmp_path, run, "nobody"), "context.loaded")
     assert {each.name: each.source for each in first.values}["region"] == "chat"
 
 

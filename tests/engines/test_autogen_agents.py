@@ -90,7 +90,7 @@ async def asked_by(run: Run) -> Question:
 
 async def finished(app: Loom, run: Run) -> list[Any]:
     await run.finished()
-    return [event.data for event in await app.history.events(run.id)]
+    return [event.data for event in await app.history.events(run.id, app_id=run.app_id)]
 
 
 def of(kind: str, facts: list[Any]) -> list[Any]:

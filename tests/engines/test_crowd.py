@@ -53,7 +53,10 @@ async def test_runs_of_many_tenants_are_not_mixed(kind: str, tmp_path: Path) -> 
             with anyio.fail_after(PATIENCE):
                 for run in runs.values():
                     await run.finished()
-            logs = {canary: await app.history.events(run.id) for canary, run in runs.items()}
+            logs = {
+                canary: await app.history.events(run.id, app_id=run.app_id)
+                for canary, run in runs.items()
+            }
     assert len(model.requests) == RUNS * TURNS
     assert not echo.mixed
     for canary, events in logs.items():

@@ -54,8 +54,9 @@ def step(tool: str, arguments: str = "{}") -> str:
 DONE = (step("finish"), fields(reasoning="So it is.", answer="It is noted."))
 
 
-async def facts(app: Loom, run: str, kind: str) -> list[Any]:
-    return [event.data for event in await app.history.events(run) if event.kind == kind]
+async def facts(app: Loom, run: str, kind: str, app_id: str = "local") -> list[Any]:
+    events = await app.history.events(run, app_id=app_id)
+    return [event.data for event in events if event.kind == kind]
 
 
 async def test_a_text_and_all_that_stood_around_it(tmp_path: Path) -> None:
@@ -400,7 +401,7 @@ async def test_runs_of_two_tenants_are_not_mixed(tmp_path: Path) -> None:
             runs = [(each, await app.start(folder, app_id=each)) for each in tenants]
             for tenant, run in runs:
                 await run.finished()
-                (text,) = await facts(app, run.id, "agent.text")
+                (text,) = await facts(app, run.id, "agent.text", tenant)
                 assert text.text == f"I serve {[tenant]}."
 
 

@@ -151,7 +151,7 @@ def tell(tmp_path: Path) -> Tell:
         engine = Engine(said)
         left = iter(answers)
         async with Loom(store="memory", engine=engine) as app:
-            run = await app.start(write_folder(tmp_path, files), user_id="u1", app_id="acme")
+            run = await app.start(write_folder(tmp_path, files), user_id="u1")
             async for event in run.events():
                 if event.kind == "run.paused":
                     answer = next(left, None)

@@ -20,7 +20,7 @@ from turnloom.explain.spec.variable import VariableExplained
 async def test_there_is_a_row_for_each_turn_question_route_and_the_end(told: Told) -> None:
     found = timeline(told.events)
     assert (found.status, found.turns, found.events) == ("finished", 5, len(told.events))
-    assert (found.user, found.tenant, found.workflow) == ("u1", "acme", "Flow")
+    assert (found.user, found.tenant, found.workflow) == ("u1", "local", "Flow")
     what = [row.what.split()[0] for row in found.rows]
     assert what.count("turn") == 5 and what.count("question") == 2 and what[-1] == "finished"
     assert what.count("route") == sum(each.kind == "route.decided" for each in told.events)

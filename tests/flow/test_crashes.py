@@ -10,6 +10,7 @@ from tests.support.flows import Cancel, FlowLives, tale, undone
 from tests.support.plays import every
 from turnloom import Flow, Path, Retry, escalate_to
 from turnloom.adapters.memory import MemoryStore
+from turnloom.log.spec import RunKey
 from turnloom.runtime.logic import codec
 
 pytestmark = pytest.mark.repeats
@@ -136,7 +137,7 @@ async def test_a_long_run_killed_after_its_state_was_kept() -> None:
         store = MemoryStore(codec())
         lives = FlowLives(built, Notes(), lambda question: "approve", store)
         events = await lives.live(kill)
-        assert await store.snapshots.load(events[0].run)
+        assert await store.snapshots.load(RunKey(events[0].data.tenant, events[0].run))
         assert tale(events) == tale(expected), f"killed at point {kill}"
         assert undone(events) == undone(expected)
         assert (await lives.outcome(events[0].run)).state == outcome.state

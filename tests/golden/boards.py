@@ -113,7 +113,7 @@ async def who_is_not_woken(world: World, where: Path) -> None:
         board.agent("hasty").consumes(Order, tags={"rush"}).with_engines(look)
         board.agent("inside").consumes(Order, from_agents="echo").with_engines(look)
         board.agent("boss").labels("boss").consumes(Order).with_engines(look)
-        board.agent("acme").tenant("acme").consumes(Order).with_engines(look)
+        board.agent("acme").consumes(Order).with_engines(look)
         echoing = board.agent("echo").consumes(Order, tags={"echo"}).with_engines(echo)
         echoing.publishes(Order, visibility=Private({"echo", "inside"}))
         few = Private({"large", "small", "broken", "hasty", "inside"})
@@ -290,7 +290,7 @@ async def what_agents_see_of_a_board(world: World, where: Path) -> None:
         board.register(Payment)
         boss = board.agent("boss").labels("boss").consumes(Order)
         boss.publishes(Receipt, inherit=True).with_engines(sign)
-        board.agent("acme").tenant("acme").consumes(Order).with_engines(look)
+        board.agent("acme").consumes(Order).with_engines(look)
         redacted = RedactingProvider(DefaultCorrelationProvider(), keys={"amount"})
         board.agent("clerk").consumes(Order).with_engines(look).with_context(redacted)
         board.agent("guest").consumes(Order).with_engines(look).with_context(

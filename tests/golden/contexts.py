@@ -366,7 +366,7 @@ async def a_run_cancelled_while_it_waits(world: World, where: Path) -> None:
 
     async def script(app: Loom) -> None:
         run = await opened(app, folder)
-        if "cancel.requested" not in kinds(await app.history.events(run.id)):
+        if "cancel.requested" not in kinds(await app.history.events(run.id, app_id="acme")):
             await at_rest(run)
             await run.cancel(by="boss", reason="enough")
         await run.finished()
@@ -505,7 +505,7 @@ async def context_from_a_board_killed(world: World, where: Path) -> None:
     folder = write_folder(where, {**files, "providers.py": PROVIDERS})
 
     def boarded(app: Loom) -> Board:
-        board = app.board()
+        board = app.board(app_id="acme")
         board.register(Pitch)
         return board
 

@@ -81,9 +81,11 @@ def calling(*tools: str | tuple[str, Mapping[str, Any]]) -> Answer:
 
 async def opened(app: Loom, folder: str, number: int = 1) -> Run:
     """The first run of the workflow, or another one: begun, or taken up again."""
-    runs = [each.run for each in await app.runs() if each.workflow == Path(folder).name]
+    runs = [
+        each.run for each in await app.runs(app_id="acme") if each.workflow == Path(folder).name
+    ]
     if len(runs) >= number:
-        return await app.resume(runs[-number])
+        return await app.resume(runs[-number], app_id="acme")
     return await app.start(folder, user_id="u1", app_id="acme")
 
 
@@ -276,9 +278,9 @@ async def a_question_that_expires(world: World, where: Path) -> None:
         await at_rest(await opened(app, folder))
 
     async def answer(app: Loom) -> None:
-        (asked,) = await app.runs()
+        (asked,) = await app.runs(app_id="acme")
         with suppress(QuestionExpired):
-            await app.handle(asked.run).answer(None, "Here I am.")
+            await app.handle(asked.run, app_id="acme").answer(None, "Here I am.")
         await (await opened(app, folder)).finished()
 
     engine = ScriptedEngine({"A": [calling("offer"), "So be it."]})
@@ -427,7 +429,7 @@ async def a_garden_killed(world: World, where: Path) -> None:
 
     async def water(app: Loom) -> None:
         run = await opened(app, folder)
-        if "question.answered" not in kinds(await app.history.events(run.id)):
+        if "question.answered" not in kinds(await app.history.events(run.id, app_id="acme")):
             await at_rest(run, (await until(run, "timer.expired")).seq)
             await run.answer(None, "It looks dry.")
         await run.finished()

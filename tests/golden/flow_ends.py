@@ -242,9 +242,9 @@ def cancelling(flow: Flow[Work], *kinds: str) -> Script:
 
     async def script(app: Loom) -> None:
         app.register_flow(flow)
-        runs = await app.runs()
+        runs = await app.runs(app_id="acme")
         if runs:
-            run = await app.resume(runs[0].run)
+            run = await app.resume(runs[0].run, app_id="acme")
         else:
             run = await app.start(flow, user_id="u1", app_id="acme")
         await stored(run, *kinds)

@@ -45,9 +45,9 @@ def flowing(flow: Flow[Any], state: Any = None, person: Person | None = None) ->
 
     async def script(app: Loom) -> None:
         app.register_flow(flow)
-        runs = await app.runs()
+        runs = await app.runs(app_id="acme")
         if runs:
-            run = await app.resume(runs[0].run)
+            run = await app.resume(runs[0].run, app_id="acme")
         else:
             run = await app.start(flow, state, user_id="u1", app_id="acme")
         position = 0

@@ -11,7 +11,7 @@ from turnloom import Answer, Engine, Task
 from turnloom.guards.spec import Belief, Observation, Pool
 from turnloom.log.spec import Event
 
-POOL = Pool("acme", "Flow", "general")
+POOL = Pool("local", "Flow", "general")
 
 DESK = {
     "agents.yaml": """

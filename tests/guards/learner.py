@@ -12,7 +12,7 @@ from turnloom.runtime.logic import codec
 async def main(path: str, first: int, last: int) -> None:
     """Add each outcome by itself."""
     store = SqliteStore(Path(path), codec(), patience=60.0)
-    pool = Pool("acme", "Flow", "general")
+    pool = Pool("local", "Flow", "general")
     for number in range(first, last):
         await store.beliefs.observe([Observation("run", str(number), pool, "Ann", 0.25)])
     await store.aclose()

@@ -311,7 +311,7 @@ async def test_beliefs_that_cannot_be_had_cost_no_turn(
     assert {(each.alpha, each.beta) for each in made.candidates} == {(2.0, 2.0)}
     assert "run1" in caplog.text
     later = MemoryBeliefs()
-    await rebuild(world.store.log, later)
+    await rebuild(world.store.log, later, "local")
     assert (await later.beliefs(POOL, ["Ann", "Bob"]))[made.chosen] == Belief(1.0, 0.0)
 
 
@@ -341,7 +341,7 @@ async def test_tenants_do_not_learn_from_each_other(tmp_path: Path) -> None:
     other = POOL._replace(tenant="other")
     assert await known(world, other) == {}
     assert await known(world)
-    assert only(events, "selection.judged").tenant == "acme"
+    assert only(events, "selection.judged").tenant == "local"
 
 
 async def test_a_secret_is_no_category_that_others_read(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from turnloom.adapters.memory import MemoryBeliefs, MemoryStore
 from turnloom.adapters.sqlite import SqliteStore
 from turnloom.guards.spec import Belief, Pool
 from turnloom.log.events import ENDS
-from turnloom.log.spec import Event
+from turnloom.log.spec import Event, RunKey
 from turnloom.runtime.logic import codec
 from turnloom.testing import CrashingBeliefs, Fuse, Killed
 
@@ -35,7 +35,7 @@ async def live(
     run = await begin(world, folder)
     fuse = Fuse()
     for points in (*kills, None):
-        ((_, last),) = await store.log.ends(run=run)
+        ((_, last),) = await store.log.ends("local", run=run)
         if last.kind in ENDS:
             break
         fuse = Fuse(points)
@@ -45,7 +45,11 @@ async def live(
                 await program.drive(run)
         except Killed:
             continue
-    return list(await store.log.read(run)), dict(await beliefs.beliefs(POOL, BOTH)), fuse
+    return (
+        list(await store.log.read(RunKey("local", run))),
+        dict(await beliefs.beliefs(POOL, BOTH)),
+        fuse,
+    )
 
 
 def made(events: Sequence[Event]) -> list[Any]:
@@ -128,7 +132,7 @@ async def board_life(place: Place, *kills: int) -> tuple[dict[str, Belief], int]
             agent.with_engines(process.mortal(pack))
         if await live_on(process, trade):
             break
-    pool = Pool("acme", "board", "general")
+    pool = Pool("local", "board", "general")
     return dict(await place.beliefs.beliefs(pool, selection.candidates)), fuse.passed
 
 

@@ -271,7 +271,7 @@ async def see(where: Path, documents: Mapping[str, Any], *explained: str) -> See
     engine = ScriptedEngine({**LINES, **{a: lines_of(said) for a, said in script.agents.items()}})
     held = documents_of_the_user()
     world = make_world(engine, env=ENVIRONMENT, documents=held, collections=shelves())
-    await world.store.artifacts.put(series(2))
+    await world.store.artifacts.put("local", series(2))
     async with Program(world) as program:
         try:
             run = await program.start(write(where, documents))

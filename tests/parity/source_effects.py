@@ -155,7 +155,7 @@ SOURCE_EFFECTS: dict[str, Effect] = {
     "RetrievalChoice.top_k": search("top_k", 1, [5], [1]),
     "RetrievalChoice.min_relevance": search("min_relevance", 0.9, [0.7], [0.9]),
     "RetrievalChoice.filters": search(
-        "filters", {"app": {"state": "app_id"}}, [{}], [{"app": "acme"}]
+        "filters", {"app": {"state": "app_id"}}, [{}], [{"app": "local"}]
     ),
     "HistoryChoice.last": window("last", 1, "user: Yes."),
     "HistoryChoice.tokens": window("tokens", 5, "user: Yes."),

@@ -9,12 +9,14 @@ from tests.parity.forms.stages import FILES, Ask, Parcel, pack, talk, walk, writ
 from turnloom import Answer, Loom, Task, ToolCall
 from turnloom.adapters.memory import MemoryStore
 from turnloom.agents.spec import Exchange
+from turnloom.log.spec import RunKey
 from turnloom.runtime.logic import codec
 from turnloom.testing import CrashingScheduler, CrashingStore, FakeClock, FakeEntropy, Fuse
 
 CODE = (
     FILES["work.py"]
     + """
+from turnloom.log.spec import RunKey
 from tests.parity import test_chains as chains
 
 def drafts(task): return chains.drafts(task)
@@ -211,6 +213,6 @@ async def lives(folder: Path, *kills: int) -> tuple[list[Any], int]:
                 await run.finished()
 
             await scheduler.outlives(script())
-    (first, _), *_ = await store.log.ends()
-    events = await store.log.read(first.run)
+    (first, _), *_ = await store.log.ends("local")
+    events = await store.log.read(RunKey("local", first.run))
     return [(each.id, each.kind) for each in events if each.kind != "run.resumed"], fuse.passed

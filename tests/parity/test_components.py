@@ -25,6 +25,7 @@ from turnloom import Answer, Flow, Loom, Task, TurnContext
 from turnloom.adapters.memory import MemoryStore
 from turnloom.errors import UsageError
 from turnloom.kernel.sealed import sealed
+from turnloom.log.spec import RunKey
 from turnloom.runtime.logic import codec
 from turnloom.testing import (
     CrashingEngine,
@@ -355,8 +356,10 @@ async def live(form: str, where: Path, *kills: int) -> tuple[list[Any], int]:
             entropy=entropy,
         ) as app:
             await scheduler.outlives(SCRIPTS[form](app, where, fuse))
-    runs = [first.run for first, _ in await store.log.ends()]
-    return [each for run in runs for each in essence(await store.log.read(run))], fuse.passed
+    runs = [first.run for first, _ in await store.log.ends("local")]
+    return [
+        each for run in runs for each in essence(await store.log.read(RunKey("local", run)))
+    ], fuse.passed
 
 
 def told(log: list[Any]) -> list[Any]:

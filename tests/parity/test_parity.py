@@ -47,6 +47,7 @@ from turnloom.app.loom import LoomSettings
 from turnloom.board.spec import FilterConfig, TagFilter
 from turnloom.errors import UsageError
 from turnloom.kernel.models import Declared
+from turnloom.log.spec import RunKey
 from turnloom.runtime.logic import codec
 from turnloom.testing import (
     FakeClock,
@@ -268,7 +269,7 @@ async def store_of_the_app(folder: str) -> None:
     async with Loom(store=own, engine=quiet) as app:
         run = await app.start(folder)
         await run.finished()
-    assert await own.log.read(run.id), "a store of the program's own stays open"
+    assert await own.log.read(RunKey("local", run.id)), "a store of the program's own stays open"
 
 
 async def engine_of_the_app(folder: str) -> None:
@@ -507,9 +508,9 @@ async def scheduler_of_the_app(folder: str) -> None:
     woken: list[str] = []
 
     class Waking(InlineScheduler):
-        async def wake(self, run: str, *, tenant: str, at: datetime | None = None) -> None:
-            woken.append(run)
-            await super().wake(run, tenant=tenant, at=at)
+        async def wake(self, run: RunKey, at: datetime | None = None) -> None:
+            woken.append(run.id)
+            await super().wake(run, at)
 
     async with Loom(store="memory", engine=quiet, scheduler=Waking(FakeClock())) as app:
         run = await app.start(folder)

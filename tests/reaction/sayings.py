@@ -239,12 +239,10 @@ SAYINGS: dict[str, Saying] = {
     ),
     "labels.labels": Saying(
         lambda agent: agent.labels("sales", "east").labels("boss"),
-        lambda member: member.reader.labels,
+        lambda member: member.labels,
         {"sales", "east", "boss"},
     ),
-    "tenant.name": Saying(
-        lambda agent: agent.tenant("acme"), lambda member: member.reader.tenant, "acme"
-    ),
+    "tenant.name": Saying(lambda agent: agent.tenant("acme"), lambda member: member.tenant, "acme"),
     "best_of.n": Saying(lambda agent: agent.best_of(3, large), lambda member: member.samples, 3),
     "best_of.score": Saying(
         lambda agent: agent.best_of(2, urgent), lambda member: member.score, urgent

@@ -37,13 +37,14 @@ from turnloom.board.spec import (
     Tenant,
     Visibility,
 )
+from turnloom.errors import UsageError
 from turnloom.reaction.spec import Batch
 
 TOMORROW = datetime.now(UTC) + timedelta(days=1)  # noqa: TID251 - the clock of the app is real
 HIDDEN: list[Visibility] = [
     Private({"other"}),
     Labelled({"boss"}),
-    Tenant("acme"),
+    Tenant("globex"),
     After(TOMORROW),
 ]
 
@@ -152,16 +153,23 @@ async def test_a_limit_counts_what_can_be_seen(board: Board) -> None:
     assert clerk.seen == [["a", "b", "c"]]
 
 
-async def test_labels_and_tenant_open_what_is_for_them(board: Board) -> None:
+async def test_an_agent_of_another_tenant_is_refused(board: Board) -> None:
+    agent = board.agent("clerk").tenant("globex")
+    agent.consumes(Order).with_engines(Clerk())
+    with pytest.raises(UsageError):
+        await board.publish(Order())
+
+
+async def test_labels_open_what_is_for_them(board: Board) -> None:
     clerk = Clerk()
     agent = board.agent("clerk").consumes(Order).with_engines(clerk)
-    agent.labels("boss").tenant("acme").with_context(everything_there)
+    agent.labels("boss").tenant("local").with_context(everything_there)
     board.register(Payment)
     for number, visibility in enumerate(HIDDEN):
         await board.publish(Payment(item=str(number)), visibility=visibility)
     await board.publish(Order(item="now"), visibility=Private({"clerk"}))
     await idle(board)
-    assert [item for item in clerk.seen[0] if item != "now"] == ["1", "2"]
+    assert [item for item in clerk.seen[0] if item != "now"] == ["1"]
 
 
 def chosen(app: Loom, said: set[str]) -> tuple[Board, Clerk]:
@@ -236,13 +244,13 @@ async def test_each_subscription_may_have_its_own_provider(board: Board) -> None
 
 async def test_a_provider_knows_whom_it_gives_context(board: Board) -> None:
     giving = Giving("x")
-    agent = board.agent("clerk").description("You pack.").labels("boss").tenant("acme")
+    agent = board.agent("clerk").description("You pack.").labels("boss").tenant("local")
     agent.consumes(Order).with_engines(Clerk()).with_context(giving, config={"words": 3})
     order = await board.publish(Order(), correlation_id="one")
     await idle(board)
     (request,) = giving.requests
     assert (request.agent.name, request.agent.description) == ("clerk", "You pack.")
-    assert (request.agent.labels, request.agent.tenant) == ({"boss"}, "acme")
+    assert (request.agent.labels, request.agent.tenant) == ({"boss"}, "local")
     assert [each.id for each in request.inputs] == [order.id]
     assert (request.correlation_id, request.config) == ("one", {"words": 3})
     assert (request.ctx.run.id, request.ctx.turn) == (order.run, 1)

@@ -66,20 +66,20 @@ def short(item: dict[str, Any]) -> str:
 
 async def test_what_is_shown_carries_who_may_see_it(app: Loom, board: Board) -> None:
     board.register(Payment)
-    agent = board.agent("clerk").consumes(Order).with_engines(Clerk()).labels("hr").tenant("acme")
+    agent = board.agent("clerk").consumes(Order).with_engines(Clerk()).labels("hr").tenant("local")
     agent.with_sources(from_provider(SummaryProvider(each, short)), from_provider(whole))
-    for visibility in (Labelled({"hr"}), Tenant("acme"), Private({"nobody"})):
+    for visibility in (Labelled({"hr"}), Tenant("local"), Private({"nobody"})):
         await board.publish(Payment(), visibility=visibility)
     await board.publish(Order())
     await idle(board)
     summaries, note = await facts(app, "context.gathered")
-    assert [it.visibility for it in summaries.items] == [(Labelled({"hr"}),), (Tenant("acme"),)]
-    assert [it.visibility for it in note.items] == [(Labelled({"hr"}), Tenant("acme"))]
+    assert [it.visibility for it in summaries.items] == [(Labelled({"hr"}),), (Tenant("local"),)]
+    assert [it.visibility for it in note.items] == [(Labelled({"hr"}), Tenant("local"))]
     (frame,) = await facts(app, "frame.assembled")
-    assert frame.visibility == (Labelled({"hr"}), Tenant("acme"))
+    assert frame.visibility == (Labelled({"hr"}), Tenant("local"))
     latest, *_ = await app.runs()
     told = str(await app.explain.turn(latest.run, 1))
-    assert "hr" in told and "acme" in told
+    assert "hr" in told and "local" in told
 
 
 class Manual(RagCollection):

@@ -13,7 +13,7 @@ from turnloom import Board, ContextProvider, Loom, from_history, from_provider, 
 from turnloom.agents.spec import Answer, Publication, Task
 from turnloom.assembly.spec import Document, RagCollection
 from turnloom.board.logic.seeing import may_see
-from turnloom.board.spec import Reader, Visibility
+from turnloom.board.spec import Reader, Tenant, Visibility, is_shared
 from turnloom.testing import InMemorySearch
 
 
@@ -40,10 +40,12 @@ class Kept(NamedTuple):
         return [(word, each) for word, each in self.canaries().items() if word.startswith(kind)]
 
 
-some_kept = st.lists(visibilities, max_size=3)
-kept_things = st.builds(Kept, some_kept, some_kept, some_kept)
+of_us = visibilities | st.just(Tenant("local"))
+some_kept = st.lists(of_us, max_size=3)
+some_said = st.lists(of_us.filter(lambda each: not is_shared(each)), max_size=3)
+kept_things = st.builds(Kept, some_kept, some_said, some_kept)
 looking = st.lists(
-    st.builds(Reader, names, any_of, names | st.just("")),
+    st.builds(Reader, names, any_of),
     min_size=1,
     max_size=3,
     unique_by=lambda reader: reader.agent,
@@ -62,8 +64,7 @@ def declare(board: Board, kept: Kept, readers: dict[Reader, Clerk], shown: Conte
         agent = board.agent(reader.agent).consumes(Order)
         if reader.labels:
             agent.labels(*reader.labels)
-        if reader.tenant:
-            agent.tenant(reader.tenant)
+        agent.tenant(reader.tenant)
         agent.with_engines(clerk).with_sources(
             from_provider(shown), from_history(), from_retrieval(Shelf, "red fish", 9, 0.0)
         )

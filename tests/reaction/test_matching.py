@@ -182,10 +182,9 @@ async def test_an_agent_that_may_is_woken_by_what_it_makes(board: Board) -> None
 
 
 async def test_what_an_agent_may_not_see_does_not_wake_it(app: Loom, board: Board) -> None:
-    guest, chief, acme = Clerk(), Clerk(), Clerk()
+    guest, chief = Clerk(), Clerk()
     board.agent("guest").consumes(Order).with_engines(guest)
     board.agent("chief").labels("boss", "east").consumes(Order).with_engines(chief)
-    board.agent("acme").tenant("acme").consumes(Order).with_engines(acme)
     hidden = await board.publish(Order(item="labelled"), visibility=Labelled({"boss", "east"}))
     await board.publish(Order(item="more"), visibility=Labelled({"boss", "west"}))
     await board.publish(Order(item="tenant"), visibility=Tenant("acme"))
@@ -193,7 +192,6 @@ async def test_what_an_agent_may_not_see_does_not_wake_it(app: Loom, board: Boar
     await idle(board)
     assert guest.given == [["private"]]
     assert chief.given == [["labelled"]]
-    assert acme.given == [["tenant"]]
     assert (await verdicts(app, hidden))["guest#1"] == ("not_visible", "")
     assert await everything(board) == []
     assert len(await everything(board, reader=Reader(labels={"boss", "east"}))) == 1

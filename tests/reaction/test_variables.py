@@ -359,9 +359,10 @@ async def test_runs_of_a_board_are_whose_they_are(app: Loom) -> None:
     board.agent("clerk").consumes(Order).with_engines(clerk)
     order = await board.publish(Order())
     await idle(board)
-    (summary,) = await app.runs()
+    (summary,) = await app.runs(app_id="acme")
     assert (summary.user, summary.tenant, summary.workflow) == ("ann", "acme", "board")
-    (loaded,) = await facts(app, "context.loaded", order.run)
+    events = await app.history.events(order.run or "", app_id="acme")
+    (loaded,) = [event.data for event in events if event.kind == "context.loaded"]
     values = {each.name: each.value for each in loaded.values}
     assert (values["user_id"], values["app_id"], values["chat_id"]) == ("ann", "acme", order.run)
     items, _ = await board.query_artifacts(FilterConfig(runs={order.run or ""}))

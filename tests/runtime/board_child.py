@@ -11,6 +11,7 @@ from typing import Any
 from tests.support.pieces import Part, Plan, declare, put
 from turnloom import Board, Event, Loom
 from turnloom.adapters.sqlite import SqliteStore
+from turnloom.log.spec import RunKey
 from turnloom.runtime.logic import codec
 
 # Seconds that are never reached.
@@ -25,7 +26,7 @@ class Hanging:
         self._log = log
         self._mark = mark
 
-    async def append(self, run: str, events: Sequence[Event], expected: int) -> Sequence[Event]:
+    async def append(self, run: RunKey, events: Sequence[Event], expected: int) -> Sequence[Event]:
         stored = await self._log.append(run, events, expected)
         if any(self._is_meant(event) for event in events):
             hang()

@@ -30,6 +30,7 @@ from turnloom import (
 )
 from turnloom.adapters.memory import MemoryStore
 from turnloom.adapters.sqlite import SqliteStore
+from turnloom.log.spec import RunKey
 from turnloom.runtime.logic import codec
 from turnloom.testing import Fuse
 
@@ -116,7 +117,7 @@ class Shop:
         """An engine that checks what the log knows when it is asked."""
 
         async def answer(task: Task) -> Any:
-            events = await self.place.store.log.read(task.run)
+            events = await self.place.store.log.read(RunKey("local", task.run))
             key = task.key.removeprefix(f"{task.run}/")
             assert any(event.id == f"{key}?" for event in events), "acted before saying so"
             assert not any(event.id == f"{key}.0" for event in events), "ran again"
@@ -150,7 +151,7 @@ class Shop:
         return Filed(what="price")
 
     async def bill(self, task: Task) -> Any:
-        if not every(await self.place.store.log.read(task.run), "retry.asked"):
+        if not every(await self.place.store.log.read(RunKey("local", task.run)), "retry.asked"):
             raise ValueError("there is no paper")
         if not task.exchanges:
             return Answer(calls=(ToolCall("stamp", {"n": 1}),))
@@ -168,7 +169,7 @@ class Shop:
         order = await board.publish(Order(n=1), correlation_id="c1", id="o1")
         await board.run_until_idle(PATIENCE, raise_errors=False)
         assert order.run
-        if not every(await self.place.store.log.read(order.run), "retry.asked"):
+        if not every(await self.place.store.log.read(RunKey("local", order.run)), "retry.asked"):
             await board.retry(order.run)
         await board.run_until_idle(PATIENCE, raise_errors=False)
 

@@ -11,6 +11,7 @@ from tests.support.pieces import Crate, Part, Plan, declare, pack
 from tests.support.plays import every
 from tests.support.world import PATIENCE
 from turnloom import Batch, FilterConfig, Loom
+from turnloom.log.spec import RunKey
 
 
 @pytest.mark.parametrize(("store", "pieces"), [("memory", 400), ("turnloom.db", 100)])
@@ -53,7 +54,7 @@ async def test_a_long_collecting_run_goes_on_in_another_process() -> None:
             await board.publish_many([Part(n=n) for n in range(first, last)])
             await board.run_until_idle(PATIENCE)
     [collecting] = [log for log in (await place.logs()).values() if log[0].data.collects]
-    kept = await place.store.snapshots.load(collecting[0].run)
+    kept = await place.store.snapshots.load(RunKey("local", collecting[0].run))
     assert kept is not None and 0 < kept[0] < len(collecting)
     opened = [fact.artifacts for fact in every(collecting, "run.opened")]
     assert [len(each) for each in opened] == [50] * 12

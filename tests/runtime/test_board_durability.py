@@ -22,6 +22,7 @@ from turnloom import (
 )
 from turnloom.adapters.memory import MemoryStore
 from turnloom.errors import StoreUnavailable
+from turnloom.log.spec import RunKey
 from turnloom.runtime.logic import codec
 from turnloom.testing import Killed
 
@@ -161,7 +162,7 @@ class SlowLog:
         self.read, self.subscribe, self.ends = log.read, log.subscribe, log.ends
         self.reached = asyncio.Event()
 
-    async def append(self, run: str, events: Sequence[Event], expected: int) -> Sequence[Event]:
+    async def append(self, run: RunKey, events: Sequence[Event], expected: int) -> Sequence[Event]:
         if any(event.id == self._end for event in events):
             self.reached.set()
             await go_round()
@@ -195,7 +196,7 @@ async def test_a_run_does_not_end_before_its_turns_are_stored() -> None:
         published = await board.publish(Part(n=1))
         await board.run_until_idle(PATIENCE)
         assert published.run
-        assert (await log.read(published.run))[-1].kind == "run.finished"
+        assert (await log.read(RunKey("local", published.run)))[-1].kind == "run.finished"
 
 
 class Locked:
@@ -217,7 +218,7 @@ class Locked:
         self.listening.set()
         return self._inbox.arrivals()
 
-    async def pending(self, run: str) -> Sequence[tuple[str, Any]]:
+    async def pending(self, run: RunKey) -> Sequence[tuple[str, Any]]:
         self._refuse("pending")
         return await self._inbox.pending(run)
 
@@ -266,8 +267,8 @@ async def test_publishing_again_what_a_killed_process_left_out_of_the_index() ->
     async with serving(begin_process(place, idle=True)) as board:
         published = await board.publish(Part(n=1), id="x")
     async with serving(begin_process(Place(store, elsewhere), idle=True)) as board:
-        assert await elsewhere.find("x") is None
+        assert not await elsewhere.find("local", "x")
         assert await board.publish(Part(n=1), id="x") == published
-        assert await elsewhere.find("x") is not None
+        assert await elsewhere.find("local", "x")
         with pytest.raises(ArtifactExists):
             await board.publish(Part(n=2), id="x")

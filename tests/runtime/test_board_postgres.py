@@ -12,12 +12,13 @@ from tests.support.plays import every
 from turnloom import FilterConfig, Reader
 from turnloom.adapters.postgres import PostgresArtifacts
 from turnloom.adapters.sqlite import SqliteStore
+from turnloom.log.spec import RunKey
 from turnloom.runtime.logic import codec
 
 
 async def emptied(url: str) -> PostgresArtifacts:
     artifacts = PostgresArtifacts(url)
-    await artifacts.put([])
+    await artifacts.put("local", [])
     async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
         await connection.execute(
             "TRUNCATE turnloom_artifacts, turnloom_terms, turnloom_consumptions"
@@ -36,19 +37,19 @@ class Reading:
         self.summary, self.upcoming = artifacts.summary, artifacts.upcoming
         self.seen = 0
 
-    async def put(self, artifacts: Any) -> None:
-        await self._artifacts.put(artifacts)
+    async def put(self, tenant: str, artifacts: Any) -> None:
+        await self._artifacts.put(tenant, artifacts)
         await self.look()
 
-    async def consume(self, consumptions: Any) -> None:
-        await self._artifacts.consume(consumptions)
+    async def consume(self, tenant: str, consumptions: Any) -> None:
+        await self._artifacts.consume(tenant, consumptions)
         await self.look()
 
     async def look(self) -> None:
         """Nobody sees an artifact whose event is not in a log."""
         page = await self._artifacts.query(FilterConfig(), Reader(), NOW)
         for item in page.items:
-            published = every(await self._log.read(item.run), "artifact.published")
+            published = every(await self._log.read(RunKey("local", item.run)), "artifact.published")
             assert item.id in {fact.artifact.id for fact in published}
             self.seen += 1
 

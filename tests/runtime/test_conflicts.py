@@ -14,6 +14,7 @@ from tests.support.programs import Program, Refusing, begin, drive, make_world, 
 from tests.support.world import PATIENCE, World
 from turnloom.board.spec import artifact_type
 from turnloom.errors import Conflict
+from turnloom.log.spec import RunKey
 from turnloom.runtime.ports import Claims
 from turnloom.testing import ScriptedEngine
 
@@ -25,10 +26,10 @@ class Usurped:
         self._claims = claims
         self.is_held = True
 
-    def claim(self, run: str) -> AbstractAsyncContextManager[None]:
+    def claim(self, run: RunKey) -> AbstractAsyncContextManager[None]:
         return self._claims.claim(run)
 
-    async def held(self, run: str) -> bool:
+    async def held(self, run: RunKey) -> bool:
         return self.is_held
 
 
@@ -41,7 +42,7 @@ def refusing() -> World:
 
 async def test_a_conflict_that_nobody_else_made_reaches_whoever_waits(tmp_path: Path) -> None:
     async with serving(refusing()) as app:
-        run = await app.start(write_folder(tmp_path, INTERVIEW), user_id="u1", app_id="acme")
+        run = await app.start(write_folder(tmp_path, INTERVIEW), user_id="u1")
         with pytest.raises(Conflict):
             async for _ in run.events():
                 pass

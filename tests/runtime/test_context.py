@@ -41,10 +41,10 @@ def documents() -> FakeDocuments:
     found = FakeDocuments()
     found.add(
         "users",
-        {"user_id": "u1", "app_id": "acme", "deep": {"word": "ours"}, "paid": True},
+        {"user_id": "u1", "app_id": "local", "deep": {"word": "ours"}, "paid": True},
         {"user_id": "u1", "app_id": "globex", "deep": {"word": "theirs"}},
         {"user_id": "u1", "enterprise_id": "globex", "deep": {"word": "theirs"}},
-        {"user_id": "u2", "app_id": "acme", "deep": {"word": "somebody"}, "paid": True},
+        {"user_id": "u2", "app_id": "local", "deep": {"word": "somebody"}, "paid": True},
         database="near",
     )
     found.add("users", {"user_id": "u1", "word": "far away"}, database="far")
@@ -121,7 +121,7 @@ async def test_a_variable_that_slips_through_is_caught_and_a_warning(
 ) -> None:
     """The second look: whatever way a suppressed name came in, it is not handed out."""
     source = ContextSource(FakeEnvironment({"ENVIRONMENT": "production"}), FakeDocuments())
-    base = {"app_id": "acme", "context_aware": True}
+    base = {"app_id": "local", "context_aware": True}
     resolved = await source.load(Variables(), base, None)
     assert [each.name for each in resolved.loaded.values] == ["app_id"]
     (record,) = [each for each in caplog.records if each.levelname == "WARNING"]

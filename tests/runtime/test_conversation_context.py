@@ -88,7 +88,7 @@ class Shop:
                 **declared,
             },
         )
-        return await self.app.start(folder, user_id="u1", app_id="acme")
+        return await self.app.start(folder, user_id="u1")
 
     async def play(self, context: str, code: str = PROVIDERS, **files: str) -> list[Event]:
         """The log of a conversation whose agent has this context."""
@@ -197,7 +197,7 @@ async def test_a_provider_is_told_whom_it_is_asked_for(shop: Shop) -> None:
     (item,) = shop.tasks[0].context.items
     assert item == {
         "agent": "Closer",
-        "tenant": "acme",
+        "tenant": "local",
         "user": "u1",
         "id": [run.id, run.id],
         "inputs": 0,
@@ -270,7 +270,7 @@ async def test_a_type_that_nobody_knows_fails_the_provider(shop: Shop) -> None:
 @pytest.mark.parametrize(
     ("visibility", "is_seen"),
     [
-        (Tenant("acme"), True),
+        (Tenant("local"), True),
         (Tenant("other"), False),
         (Private({"Closer"}), True),
         (Private({"Opener"}), False),

@@ -76,7 +76,7 @@ class Desk:
         }
         texts = {f"{part}.yaml": text for part, text in declared.items()}
         folder = write_folder(self._where, {**texts, "providers.py": PROVIDERS})
-        return await self.app.start(folder, user_id="u1", app_id="acme")
+        return await self.app.start(folder, user_id="u1")
 
     async def play(self, *sources: str, more: str = "", turns: int = 1) -> list[Event]:
         """The log of a conversation whose agent has these sources."""
@@ -119,7 +119,7 @@ def told(task: Task) -> list[tuple[str, str]]:
         ("{state: topic}", "tea"),
         ("{state: customer.name}", "Ada"),
         ("{state: customer.city.zip}", "7"),
-        ("{state: app_id}", "acme"),
+        ("{state: app_id}", "local"),
         ("{literal: Be kind.}", "Be kind."),
         ("{variables: [topic]}", '- topic: "tea"'),
         (SEARCH, f"{TEA.content}\n---\n{JARS.content}"),
@@ -229,7 +229,7 @@ async def test_filters_may_be_values_of_the_state(desk: Desk) -> None:
     await desk.play(f"{{retrieval: {{collection: manual, query: '{query}', filters: {filters}}}}}")
     (asked,) = desk.search.searches
     assert asked.query == "tea for Ada"
-    assert asked.filters == {"app": "acme", "zip": 7, "lang": "en"}
+    assert asked.filters == {"app": "local", "zip": 7, "lang": "en"}
 
 
 async def test_what_providers_say_about_their_items_reaches_the_task(desk: Desk) -> None:

@@ -17,6 +17,7 @@ from tests.support.programs import begin, make_world, mortal
 from tests.support.world import Refitted, World
 from turnloom import Event
 from turnloom.adapters.sqlite import SqliteStore
+from turnloom.log.spec import RunKey
 from turnloom.runtime.logic import codec
 from turnloom.testing import Fuse, Killed, ScriptedEngine
 
@@ -48,7 +49,7 @@ class Patient:
     def __init__(self, world: World) -> None:
         self._clock, self._inbox = world.clock, world.store.inbox
 
-    async def offer(self, run: str, id: str, message: Any) -> bool:
+    async def offer(self, run: RunKey, id: str, message: Any) -> bool:
         self._clock.advance(MINUTE)
         return await self._inbox.offer(run, id, message)
 

@@ -53,10 +53,10 @@ FILES = {
 VARIABLES = ("customer", "tone", "visits", "address", "region", "token", "vip")
 ADDRESS = {"street": "Main St", "no": 5, "zip": "02134", "at": {"lon": -71.1, "lat": 42.25}}
 CUSTOMERS = [
-    {"user_id": "ann", "app_id": "acme", "contact": {"name": "Ann"}, "vip": False, "token": "x"},
+    {"user_id": "ann", "app_id": "local", "contact": {"name": "Ann"}, "vip": False, "token": "x"},
     {
         "user_id": "ann",
-        "app_id": "acme",
+        "app_id": "local",
         "contact": {"name": "Ann Lee", "address": ADDRESS},
         "visits": "many",
         "token": TOKEN,
@@ -64,9 +64,9 @@ CUSTOMERS = [
     },
     {"user_id": "ann", "app_id": "globex", "contact": {"name": "Another Ann"}, "vip": False},
     {"user_id": "ann", "enterprise_id": "globex", "contact": {"name": "A third Ann"}},
-    {"user_id": "bob", "app_id": "acme", "contact": {"name": "Bob"}, "vip": False},
+    {"user_id": "bob", "app_id": "local", "contact": {"name": "Bob"}, "vip": False},
 ]
-APPS = [{"app_id": "globex", "region": "north"}, {"app_id": "acme", "region": "south"}]
+APPS = [{"app_id": "globex", "region": "north"}, {"app_id": "local", "region": "south"}]
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ class Told:
 async def tell(url: str, folder: str, user: str) -> Told:
     engine = Echo()
     async with Loom(store="memory", documents=url, engine=engine) as app:
-        run = await app.start(folder, user_id=user, app_id="acme")
+        run = await app.start(folder, user_id=user)
         await run.finished()
         events = await app.history.events(run.id)
         explain = app.explain
@@ -180,7 +180,7 @@ async def test_nothing_begins_anywhere_without_what_is_required(
         await add(url, "crm", "customers", CUSTOMERS[2:4])
         async with Loom(store="memory", documents=url, engine=Echo()) as app:
             with pytest.raises(MissingContext) as refused:
-                await app.start(folder, user_id="ann", app_id="acme")
+                await app.start(folder, user_id="ann")
             refusals.add(tuple(refused.value.problems))
             assert await app.runs() == []
     assert refusals == {

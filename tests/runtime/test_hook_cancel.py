@@ -54,7 +54,7 @@ async def cancel_in_hook(folder: str) -> list[Event]:
     """The log of a run that is cancelled when a hook says that it hangs."""
     stage.kept["hangs"] = asyncio.Event()
     async with serving(make_world(ScriptedEngine(LINES))) as app:
-        run = await app.start(folder, user_id="u1", app_id="acme")
+        run = await app.start(folder, user_id="u1")
         answering = asyncio.create_task(answered(run, "Yes."))
         await stage.kept["hangs"].wait()
         assert await run.cancel(by="boss")
@@ -119,7 +119,7 @@ async def test_a_cancel_of_a_run_that_fails_leaves_it_failed(tmp_path: Path) -> 
     stage.kept["hangs"] = asyncio.Event()
     folder = hooked(tmp_path, EVERY, coded("after_chat", HANGS))
     async with serving(make_world(fail)) as app:
-        run = await app.start(folder, user_id="u1", app_id="acme")
+        run = await app.start(folder, user_id="u1")
         await stage.kept["hangs"].wait()
         assert await run.cancel(by="boss")
         events = [event async for event in run.events()]
@@ -130,7 +130,7 @@ async def test_a_cancel_of_a_run_that_fails_leaves_it_failed(tmp_path: Path) -> 
 async def cancel_waiting(folder: str, engine: Engine) -> list[Event]:
     """The log of a run that is cancelled while a hook waits for a person."""
     async with serving(make_world(engine)) as app:
-        run = await app.start(folder, user_id="u1", app_id="acme")
+        run = await app.start(folder, user_id="u1")
         position = 0
         while True:
             paused = await until(run, "run.paused", position)
@@ -170,7 +170,7 @@ async def test_a_cancel_in_a_turn_has_its_hooks_run(tmp_path: Path) -> None:
         tmp_path, EVERY, coded("after_chat", "    return context_variables['run_status']")
     )
     async with serving(make_world(stuck)) as app:
-        run = await app.start(folder, user_id="u1", app_id="acme")
+        run = await app.start(folder, user_id="u1")
         await begun.wait()
         assert await run.cancel(by="boss")
         events = [event async for event in run.events()]

@@ -218,9 +218,9 @@ async def test_a_hook_that_blocks_blocks_nobody_else(tmp_path: Path) -> None:
     quick = hooked(tmp_path / "q", [], "")
     go = stage.kept["go"] = threading.Event()
     async with serving(make_world(say_nothing)) as app:
-        slow = await app.start(blocking, user_id="u1", app_id="acme")
+        slow = await app.start(blocking, user_id="u1")
         await until(slow, "lifecycle.tool_call")
-        fast = await app.start(quick, user_id="u1", app_id="acme")
+        fast = await app.start(quick, user_id="u1")
         await until(fast, "run.paused")
         assert told(await app.history.events(slow.id), "lifecycle.tool_result") == []
         go.set()

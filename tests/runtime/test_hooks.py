@@ -85,7 +85,7 @@ async def cancelled(folder: str) -> list[Event]:
     """A run that is cancelled while it waits for its user."""
     world = make_world(ScriptedEngine(LINES))
     async with serving(world) as app:
-        run = await app.start(folder, user_id="u1", app_id="acme")
+        run = await app.start(folder, user_id="u1")
         await until(run, "run.paused")
         assert await run.cancel(by="boss")
         return [event async for event in run.events()]

@@ -14,7 +14,7 @@ from tests.support.world import World
 from turnloom.agents.spec import Answer, Task
 from turnloom.errors import Conflict
 from turnloom.log.ports import EventLog
-from turnloom.log.spec import Event
+from turnloom.log.spec import Event, RunKey
 from turnloom.runtime.logic import codec
 from turnloom.testing import Fuse, Killed, ScriptedEngine
 
@@ -52,7 +52,7 @@ class Spy:
         self.log = log
         self.batches: list[list[Event]] = []
 
-    async def append(self, run: str, events: Sequence[Event], expected: int) -> Sequence[Event]:
+    async def append(self, run: RunKey, events: Sequence[Event], expected: int) -> Sequence[Event]:
         self.batches.append(list(events))
         return await self.log.append(run, events, expected)
 
@@ -85,7 +85,9 @@ async def test_law_2_a_driver_whose_facts_the_log_does_not_hold_is_void(tmp_path
     """What counts is what was stored under the ids, not what was offered."""
 
     class Forgetful(Spy):
-        async def append(self, run: str, events: Sequence[Event], expected: int) -> Sequence[Event]:
+        async def append(
+            self, run: RunKey, events: Sequence[Event], expected: int
+        ) -> Sequence[Event]:
             stored = await self.log.append(run, events, expected)
             return [*stored[:-1], *stored[:1]]
 
@@ -166,7 +168,9 @@ async def test_law_5_a_request_that_differs_from_the_one_on_record_is_not_made(
     *events, called = await world.read(run)
     other = msgspec.structs.replace(called.data, request="what nobody asks for")
     changed = World(engine=ScriptedEngine({"Asker": ["NEXT"], "Planner": ["DONE"]}))
-    await changed.store.log.append(run, [*events, msgspec.structs.replace(called, data=other)], 0)
+    await changed.store.log.append(
+        RunKey("local", run), [*events, msgspec.structs.replace(called, data=other)], 0
+    )
     async with Program(changed) as program:
         await program.once(run)
     assert not changed.engine.calls

@@ -35,7 +35,7 @@ class Lines:
         return [each.getMessage() for each in found]
 
 
-BEGUN = "🚀 Workflow Initialized | workflow=Flow | chat=run1 | user=u1 | app=acme | timestamp="
+BEGUN = "🚀 Workflow Initialized | workflow=Flow | chat=run1 | user=u1 | app=local | timestamp="
 
 
 async def test_a_run_is_told_of_once_when_it_begins_and_once_when_it_ended(
@@ -101,7 +101,7 @@ async def test_a_run_that_is_cancelled_is_told_of_so(tmp_path: Path, lines: Line
         return Answer()
 
     async with serving(make_world(stuck)) as app:
-        run = await app.start(hooked(tmp_path, [], ""), user_id="u1", app_id="acme")
+        run = await app.start(hooked(tmp_path, [], ""), user_id="u1")
         await begun.wait()
         await run.cancel(by="boss")
         await until(run, "run.cancelled")
@@ -128,5 +128,5 @@ async def test_an_app_has_them_without_a_declaration(tmp_path: Path, lines: Line
         await program.drive(await program.start(folder))
     stamp = r"timestamp=\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
     first, last = lines()
-    assert re.fullmatch(f"🚀 .* \\| user=u1 \\| app=acme \\| {stamp}", first)
+    assert re.fullmatch(f"🚀 .* \\| user=u1 \\| app=local \\| {stamp}", first)
     assert re.fullmatch(f"✅ .* \\| duration=\\d+\\.\\d\\ds \\| {stamp}", last)

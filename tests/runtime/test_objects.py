@@ -105,7 +105,7 @@ async def test_a_pool_is_closed_when_the_run_is_cancelled_in_the_turn(tmp_path: 
         return Answer()
 
     async with serving(make_world(stuck)) as app:
-        run = await app.start(hooked(tmp_path, POOLED, CODE), user_id="u1", app_id="acme")
+        run = await app.start(hooked(tmp_path, POOLED, CODE), user_id="u1")
         await begun.wait()
         await run.cancel(by="boss")
         events = [event async for event in run.events()]
@@ -115,7 +115,7 @@ async def test_a_pool_is_closed_when_the_run_is_cancelled_in_the_turn(tmp_path: 
 
 async def test_a_pool_is_closed_when_the_run_is_cancelled_while_it_waits(folder: str) -> None:
     async with serving(make_world(ScriptedEngine(ASKED))) as app:
-        run = await app.start(folder, user_id="u1", app_id="acme")
+        run = await app.start(folder, user_id="u1")
         await until(run, "run.paused")
         await run.cancel(by="boss")
         events = [event async for event in run.events()]

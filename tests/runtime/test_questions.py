@@ -29,6 +29,7 @@ from tests.support.programs import Program, answer, begin, drive, make_world
 from tests.support.world import PATIENCE, World
 from turnloom import Delivery, Loom, use_ui_tool
 from turnloom.errors import NotYours, QuestionExpired, UsageError
+from turnloom.log.spec import RunKey
 
 ASK = """
     from turnloom import use_ui_tool
@@ -87,7 +88,7 @@ from turnloom import Delivery, Event, Loom, use_ui_tool
 
 async def main():
     async with Loom(store=sys.argv[1]) as app:
-        run = await app.start(sys.argv[2], user_id="u1", app_id="acme")
+        run = await app.start(sys.argv[2], user_id="u1")
         async for event in run.events():
             if event.kind == "run.paused":
                 print(run.id, flush=True)
@@ -109,7 +110,7 @@ async def test_a_question_of_a_killed_process_is_answered_in_another(tmp_path: P
         resumed = await app.resume(run)
         question = await resumed.question()
         assert question is not None
-        assert await resumed.answer(question.id, YES, user_id="u1", app_id="acme")
+        assert await resumed.answer(question.id, YES, user_id="u1")
         assert (await resumed.finished()).kind == "run.finished"
         events = await app.history.events(run)
     assert only(events, "question.asked").question == question.id
@@ -118,21 +119,19 @@ async def test_a_question_of_a_killed_process_is_answered_in_another(tmp_path: P
 
 @pytest.mark.parametrize(
     "who",
-    [{"user_id": "u2", "app_id": "acme"}, {"user_id": "u1", "app_id": "rival"}, {"user_id": "u2"}],
+    ["u2", ""],
 )
-async def test_nobody_else_can_answer_and_nothing_is_recorded(
-    who: dict[str, str], tmp_path: Path
-) -> None:
+async def test_nobody_else_can_answer_and_nothing_is_recorded(who: str, tmp_path: Path) -> None:
     world, run, id = await asked(tmp_path, asking())
     before = await world.read(run)
     async with Program(world) as program:
         with pytest.raises(NotYours):
-            await program.app.handle(run).answer(id, YES, **who)
+            await program.app.handle(run).answer(id, YES, user_id=who)
         with pytest.raises(NotYours) as refused:
-            await program.app.handle(run).question(**who)
+            await program.app.handle(run).question(user_id=who)
     assert "Mine" not in str(refused.value)
     assert await world.read(run) == before
-    assert not await world.store.inbox.pending(run)
+    assert not await world.store.inbox.pending(RunKey("local", run))
 
 
 async def test_an_answer_of_another_form_is_refused_and_the_question_stays(tmp_path: Path) -> None:
@@ -328,6 +327,7 @@ async def test_the_run_and_the_workflow_may_be_named(tmp_path: Path) -> None:
 async def test_whoever_catches_what_ends_the_call_cannot_go_on(body: str, tmp_path: Path) -> None:
     code = f"""
 import asyncio
+from turnloom.log.spec import RunKey
 from turnloom import use_ui_tool
 async def plan(title: str, context_variables):
     context_variables["tried"] = True

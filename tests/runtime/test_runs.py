@@ -17,7 +17,7 @@ from turnloom.errors import (
     UnknownRun,
     UsageError,
 )
-from turnloom.log.spec import Event
+from turnloom.log.spec import Event, RunKey
 from turnloom.runtime.spec import Delivery, Reply
 from turnloom.testing import Killed
 
@@ -40,7 +40,7 @@ def folder(tmp_path: Path) -> str:
 
 async def test_a_conversation_is_answered_to_its_end(folder: str) -> None:
     async with serving(make_world(talk)) as app:
-        run = await app.start(folder, user_id="u1", app_id="acme")
+        run = await app.start(folder, user_id="u1")
         position = 0
         for said in ("this", "that"):
             asked = await until(run, "question.asked", position)
@@ -52,13 +52,13 @@ async def test_a_conversation_is_answered_to_its_end(folder: str) -> None:
         texts = [event.data.text for event in events if event.kind == "user.text"]
         assert texts == ["Begin.", "this", "that"]
         (summary,) = await app.runs()
-        assert (summary.status, summary.user, summary.tenant) == ("finished", "u1", "acme")
+        assert (summary.status, summary.user, summary.tenant) == ("finished", "u1", "local")
 
 
 async def test_an_answer_counts_once_and_the_first_one_stays(folder: str) -> None:
     world = make_world(talk)
     async with serving(world) as app:
-        run = await app.start(folder, user_id="u1", app_id="acme")
+        run = await app.start(folder, user_id="u1")
         asked = await until(run, "question.asked")
         question = asked.data.question
         assert await run.answer(question, "first") is Delivery.TAKEN
@@ -71,7 +71,7 @@ async def test_an_answer_counts_once_and_the_first_one_stays(folder: str) -> Non
 
 async def test_answers_that_cannot_be_are_refused_with_a_reason(folder: str) -> None:
     async with serving(make_world(talk)) as app:
-        run = await app.start(folder, user_id="u1", app_id="acme")
+        run = await app.start(folder, user_id="u1")
         asked = await until(run, "run.paused")
         with pytest.raises(UsageError) as refused:
             await run.answer("nonsense", "x")
@@ -91,9 +91,11 @@ async def test_answers_that_cannot_be_are_refused_with_a_reason(folder: str) -> 
 async def test_a_stale_answer_is_on_record_and_changes_nothing(folder: str) -> None:
     world = make_world(talk)
     async with serving(world) as app:
-        run = await app.start(folder, user_id="u1", app_id="acme")
+        run = await app.start(folder, user_id="u1")
         await until(run, "run.paused")
-        await world.store.inbox.offer(run.id, "stale", Reply("t9.9/ask", "late", "u1"))
+        await world.store.inbox.offer(
+            RunKey("local", run.id), "stale", Reply("t9.9/ask", "late", "u1")
+        )
         refused = await until(run, "answer.refused")
         assert refused.id == "stale"
         assert refused.data.question == "t9.9/ask"
@@ -113,7 +115,7 @@ async def test_cancelling_reaches_an_engine_in_mid_call(folder: str) -> None:
         return Answer("never")
 
     async with serving(make_world(stuck)) as app:
-        run = await app.start(folder, user_id="u1", app_id="acme")
+        run = await app.start(folder, user_id="u1")
         await called.wait()
         assert await run.cancel(by="boss", reason="enough")
         assert gone.is_set()
@@ -133,8 +135,8 @@ async def test_messages_to_a_run_that_nobody_attends_to(folder: str) -> None:
     """They are put on record at once; the answer waits for a resume, the cancel does not."""
     world = make_world(talk)
     async with serving(world) as app:
-        run = await app.start(folder, user_id="u1", app_id="acme")
-        other = await app.start(folder, user_id="u1", app_id="acme")
+        run = await app.start(folder, user_id="u1")
+        other = await app.start(folder, user_id="u1")
         await until(run, "run.paused")
         await until(other, "run.paused")
     async with Program(world) as idle:
@@ -156,7 +158,9 @@ async def test_trouble_with_the_store_reaches_whoever_follows_the_run(folder: st
     class FullDisk:
         full = False
 
-        async def append(self, run: str, events: Sequence[Event], expected: int) -> Sequence[Event]:
+        async def append(
+            self, run: RunKey, events: Sequence[Event], expected: int
+        ) -> Sequence[Event]:
             if self.full:
                 raise StoreUnavailable("The disk is full.")
             return await world.store.log.append(run, events, expected)
@@ -166,10 +170,12 @@ async def test_trouble_with_the_store_reaches_whoever_follows_the_run(folder: st
 
     disk = FullDisk()
     async with serving(refitted(world, log=disk)) as app:
-        run = await app.start(folder, user_id="u1", app_id="acme")
+        run = await app.start(folder, user_id="u1")
         paused = await until(run, "run.paused")
         disk.full = True
-        await world.store.inbox.offer(run.id, "t1.2/ask/answer", Reply("t1.2/ask", "hi", "u1"))
+        await world.store.inbox.offer(
+            RunKey("local", run.id), "t1.2/ask/answer", Reply("t1.2/ask", "hi", "u1")
+        )
         with pytest.raises(StoreUnavailable):
             await until(run, "question.answered", paused.seq)
         with pytest.raises(StoreUnavailable):  # also for who follows it later
@@ -203,7 +209,7 @@ async def test_an_engine_that_raises_fails_its_turn_and_the_run(folder: str) -> 
         (speechless, "udcff"),
     ):
         async with serving(make_world(engine)) as app:
-            run = await app.start(folder, user_id="u1", app_id="acme")
+            run = await app.start(folder, user_id="u1")
             end = await until(run, "run.failed")
             assert message in end.data.message
             kinds = [event.kind async for event in run.events()]
@@ -225,7 +231,7 @@ async def test_what_an_answer_tells_of_its_making_is_texts(
         return answer
 
     async with serving(make_world(engine)) as app:
-        run = await app.start(folder, user_id="u1", app_id="acme")
+        run = await app.start(folder, user_id="u1")
         assert says in (await until(run, "run.failed")).data.message
 
 
@@ -235,7 +241,7 @@ async def test_a_silent_turn_says_nothing_and_the_work_goes_on(folder: str) -> N
 
     world = make_world(silent)
     async with serving(world) as app:
-        run = await app.start(folder, user_id="u1", app_id="acme")
+        run = await app.start(folder, user_id="u1")
         asked = await until(run, "question.asked")
         assert asked.data.question == "t1.1/ask"
         kinds = [event.kind for event in await world.read(run.id)]
@@ -249,14 +255,14 @@ async def test_a_definition_with_problems_begins_nothing(tmp_path: Path) -> None
     with pytest.raises(DefinitionError) as caught:
         await begin(world, broken)
     assert {problem.code for problem in caught.value.diagnostics} == {"W011"}
-    assert not await world.store.log.ends()
+    assert not await world.store.log.ends("local")
 
 
 async def test_a_run_is_pinned_to_what_it_began_with(folder: str) -> None:
     """The files change under a waiting run; it goes on as it began."""
     world = make_world(talk)
     async with serving(world) as app:
-        run = await app.start(folder, user_id="u1", app_id="acme")
+        run = await app.start(folder, user_id="u1")
         await until(run, "run.paused")
     rewrite(folder, "agents.yaml", "agents: {Other: {system_message: Hi.}}")
     async with serving(world) as app:
@@ -306,7 +312,7 @@ async def test_code_that_changed_under_a_waiting_run_is_recorded_too(tmp_path: P
     folder = write_folder(tmp_path, files)
     world = make_world()
     async with serving(world) as app:
-        run = await app.start(folder, user_id="u1", app_id="acme")
+        run = await app.start(folder, user_id="u1")
         await until(run, "run.paused")
     rewrite(folder, "say.py", "def ask(task): return 'What else?'\n")
     async with serving(world) as app:
@@ -322,7 +328,7 @@ async def test_a_run_that_another_process_drives_is_not_taken_up(folder: str) ->
     world = make_world(talk)
     run = await begin(world, folder)
     async with Program(world) as program:
-        async with world.store.claims.claim(run):
+        async with world.store.claims.claim(RunKey("local", run)):
             with pytest.raises(RunBusy):
                 await program.app.resume(run)
         with pytest.raises(UnknownRun):
@@ -343,7 +349,7 @@ async def test_many_runs_at_once_do_not_meet(folder: str) -> None:
     async with serving(make_world(engine)) as app:
 
         async def whole(number: int) -> str:
-            run = await app.start(folder, user_id=f"user-{number}", app_id="acme")
+            run = await app.start(folder, user_id=f"user-{number}")
             position = 0
             for _ in range(2):
                 asked = await until(run, "question.asked", position)

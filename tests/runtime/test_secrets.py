@@ -14,6 +14,7 @@ from tests.support.world import World
 from turnloom.adapters.sqlite import SqliteStore
 from turnloom.agents.spec import Answer, Task
 from turnloom.errors import DocumentsUnavailable, MissingContext
+from turnloom.log.spec import RunKey
 from turnloom.runtime.logic import codec
 from turnloom.testing import FakeDocuments, FakeEnvironment
 from turnloom.variables.ports import Lookup
@@ -119,7 +120,7 @@ async def test_a_secret_is_in_the_prompts_that_expose_it_and_nowhere_else(
     world = make_world(engine, store, {"TOKEN": TOKEN}, documents=documents())
     run = await begin(world, folder)
     await drive(world, run)
-    events = await store.log.read(run)
+    events = await store.log.read(RunKey("local", run))
     for event in events:
         assert leaks(codec().encode(event).decode()) == [], event.kind
         assert leaks(repr(event)) == [], event.kind
@@ -145,7 +146,7 @@ async def test_what_is_kept_of_a_long_run_holds_no_secret(tmp_path: Path) -> Non
     long["context_variables.yaml"] = long["context_variables.yaml"].replace(GROWING, "")
     run = await begin(world, write_folder(tmp_path, long))
     await drive(world, run)
-    kept = await store.snapshots.load(run)
+    kept = await store.snapshots.load(RunKey("local", run))
     await store.aclose()
     assert kept is not None and leaks(kept[1].decode()) == []
     assert leaks(written(tmp_path)) == []
@@ -223,4 +224,4 @@ async def test_a_required_variable_without_a_value_begins_nothing(tmp_path: Path
         await start(world, tmp_path, f"{{type: string, required: true, source: {source}}}")
     (problem,) = refused.value.problems
     assert all(each in problem for each in ("'x'", "The database of 'C' is locked.", "C.f"))
-    assert await world.store.log.ends() == []
+    assert await world.store.log.ends("local") == []

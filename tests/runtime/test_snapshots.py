@@ -14,6 +14,7 @@ from tests.support.plays import every
 from tests.support.programs import Program, begin, make_world, mortal, refitted
 from tests.support.world import PATIENCE, World
 from turnloom import Answer, Event, Loom, Task, artifact_type
+from turnloom.log.spec import RunKey
 from turnloom.testing import FakeClock, Fuse, Killed
 
 pytestmark = pytest.mark.repeats
@@ -83,9 +84,9 @@ async def killed(where: Path) -> tuple[World, str]:
 async def resumed(world: World, run: str, kept: tuple[int, bytes] | None) -> tuple[Any, list[str]]:
     """How a copy of a run goes on that has this kept, and what its engine was told."""
     copy = World(engine=Player(), clock=FakeClock(world.clock.time + timedelta(hours=2)))
-    await copy.store.log.append(run, await world.read(run), 0)
+    await copy.store.log.append(RunKey("local", run), await world.read(run), 0)
     if kept:
-        await copy.store.snapshots.save(run, *kept)
+        await copy.store.snapshots.save(RunKey("local", run), *kept)
     async with Program(copy) as program:
         await program.drive(run)
     return await copy.read(run), copy.engine.told
@@ -93,7 +94,7 @@ async def resumed(world: World, run: str, kept: tuple[int, bytes] | None) -> tup
 
 async def test_a_run_goes_on_from_what_is_kept_as_from_its_beginning(tmp_path: Path) -> None:
     world, run = await killed(tmp_path)
-    kept = await world.store.snapshots.load(run)
+    kept = await world.store.snapshots.load(RunKey("local", run))
     assert kept is not None and 1000 <= kept[0] < len(await world.read(run))
     events, told = await resumed(world, run, kept)
     whole, retold = await resumed(world, run, None)
@@ -109,7 +110,7 @@ async def test_a_run_goes_on_from_what_is_kept_as_from_its_beginning(tmp_path: P
 @pytest.mark.parametrize("text", [b"garbage", b'{"release": 0, "state": {"run": "x"}}'])
 async def test_what_cannot_be_read_is_not_used(text: bytes, tmp_path: Path) -> None:
     world, run = await killed(tmp_path)
-    kept = await world.store.snapshots.load(run)
+    kept = await world.store.snapshots.load(RunKey("local", run))
     assert kept is not None
     events, _ = await resumed(world, run, (kept[0], text))
     assert every(events, "turn.finished")[-1].turn == 231
@@ -117,13 +118,13 @@ async def test_what_cannot_be_read_is_not_used(text: bytes, tmp_path: Path) -> N
 
 async def test_only_what_is_not_kept_is_read(tmp_path: Path) -> None:
     world, run = await killed(tmp_path)
-    kept = await world.store.snapshots.load(run)
+    kept = await world.store.snapshots.load(RunKey("local", run))
     assert kept is not None
 
     class Counting:
         asked: list[int] = []
 
-        async def read(self, run: str, after: int = 0) -> Sequence[Event]:
+        async def read(self, run: RunKey, after: int = 0) -> Sequence[Event]:
             self.asked.append(after)
             return await world.store.log.read(run, after)
 
@@ -164,7 +165,7 @@ async def test_a_board_knows_what_failed_before_its_state_was_kept() -> None:
             await first.publish(Item(n=n), correlation_id="c", id=f"i{n}")
         await first.run_until_idle(PATIENCE, raise_errors=False)
         (run,) = await app.runs()
-    assert await world.store.snapshots.load(run.run) is not None
+    assert await world.store.snapshots.load(RunKey("local", run.run)) is not None
     broken = False
     async with world.app() as app:
         again = board(app)

@@ -14,6 +14,7 @@ from turnloom.conversation.events import RouteDecided
 from turnloom.errors import UsageError
 from turnloom.explain.spec.variable import VariableExplained
 from turnloom.log.events import RunStarted
+from turnloom.log.spec import RunKey
 from turnloom.testing import ScriptedEngine
 from turnloom.variables.events import ContextLoaded
 from turnloom.variables.spec import BAKED_IN, BASE
@@ -141,7 +142,7 @@ async def test_a_run_that_has_its_variables_is_not_restored_without_them(tmp_pat
     started = RunStarted("Flow", "1", "", str(tmp_path / "Flow"), texts, {})
     world = World(engine=ScriptedEngine({}))
     event = Event("start", "run1", 1, world.clock.now(), started.kind, "driver", started)
-    await world.store.log.append("run1", [event], 0)
+    await world.store.log.append(RunKey("local", "run1"), [event], 0)
     async with world.open(strict=False) as lenient:
         with pytest.raises(DefinitionError):
             await lenient.history.definition("run1")

@@ -11,7 +11,7 @@ from tests.support.folders import as_json, write_folder
 from tests.support.plays import serving, until
 from tests.support.programs import Program, begin, make_world
 from tests.support.world import World
-from turnloom.log.spec import Event
+from turnloom.log.spec import Event, RunKey
 from turnloom.testing import ScriptedEngine
 
 Make = Callable[..., Awaitable["Life"]]
@@ -62,7 +62,7 @@ class Life:
         self.clock.advance(timedelta(seconds=seconds))
 
     async def events(self) -> list[Event]:
-        return list(await self.world.store.log.read(self.run))
+        return list(await self.world.store.log.read(RunKey("local", self.run)))
 
     async def count(self, kind: str) -> int:
         return [event.kind for event in await self.events()].count(kind)

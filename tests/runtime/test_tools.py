@@ -379,7 +379,7 @@ async def test_a_tool_that_is_done_is_not_called_again_though_another_was_cut_of
     files = solo(code, "slow", "fast", script=lines(asked, "Done."))
     world = make_world()
     async with serving(world) as app:
-        run = await app.start(write_folder(tmp_path, files), user_id="u1", app_id="acme")
+        run = await app.start(write_folder(tmp_path, files), user_id="u1")
         await until(run, "tool.returned")
     await drive(world, run.id)
     events = await world.read(run.id)
@@ -396,7 +396,7 @@ async def test_a_run_is_cancelled_while_tools_run(tmp_path: Path) -> None:
     files = solo(code, "stay", script=lines([call("stay"), call("stay")], "Done."))
     world = make_world()
     async with serving(world) as app:
-        run = await app.start(write_folder(tmp_path, files), user_id="u1", app_id="acme")
+        run = await app.start(write_folder(tmp_path, files), user_id="u1")
         await until(run, "tool.called")
         assert await run.cancel(by="u1")
         await until(run, "run.cancelled")

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from tests.support.plays import every
-from tests.support.world import PATIENCE
+from tests.support.world import PATIENCE, read_logs
 from turnloom import Board, Event, Loom
 from turnloom.adapters.inline import InlineScheduler
 from turnloom.adapters.memory import MemoryStore
@@ -49,12 +49,7 @@ class Place:
 
     async def logs(self) -> dict[str, list[Event]]:
         """The logs of all runs, the first one first; plans are no runs."""
-        ends = reversed(await self.store.log.ends())
-        return {
-            first.run: list(await self.store.log.read(first.run))
-            for first, _ in ends
-            if first.data.form != "plan"
-        }
+        return await read_logs(self.store)
 
 
 class CrashingStore:
@@ -122,7 +117,7 @@ def begin_process(
         scheduler=scheduler,
         slots=10,
     )
-    board = app.board(user_id="u1", app_id="acme", max_turns=100, **declared)
+    board = app.board(user_id="u1", max_turns=100, **declared)
     return Process(app, board, died, fuse)
 
 

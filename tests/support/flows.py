@@ -67,7 +67,7 @@ class FlowLives:
     async def begin(self) -> str:
         """A run begun and not yet driven."""
         async with Program(self._world) as program:
-            run = await program.app.start(self._flow, self._state, user_id="u1", app_id="acme")
+            run = await program.app.start(self._flow, self._state, user_id="u1")
         return run.id
 
     async def life(self, run: str, fuse: Fuse) -> list[Event]:
@@ -123,7 +123,7 @@ class FlowLives:
 
     async def log(self, run: str) -> list[Event]:
         """What the log of a run holds."""
-        return list(await self._world.store.log.read(run))
+        return await self._world.read(run)
 
     def _program(self) -> Program:
         program = Program(self._world)

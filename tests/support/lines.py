@@ -96,7 +96,7 @@ class Line:
         async with Loom(store="memory") as app:
             run = await app.start(folder, **ids)
             await answered(run, *answers)
-            return Conversed([*await app.history.events(run.id)], [])
+            return Conversed([*await app.history.events(run.id, app_id=run.app_id)], [])
 
 
 async def answered(run: Run, *answers: Any) -> None:
@@ -201,9 +201,9 @@ class BothLines(Line):
                 with anyio.fail_after(PATIENCE):
                     await anext(each async for each in run.events() if each.kind == "run.paused")
             async with Loom(store=store) as app:
-                run = await app.resume(run.id)
+                run = await app.resume(run.id, app_id=run.app_id)
                 await answered(run, "Ann.")
-                done = Conversed([*await app.history.events(run.id)], [])
+                done = Conversed([*await app.history.events(run.id, app_id=run.app_id)], [])
         assert [each.agent for each in done.facts("turn.started")] == ["A", "B"]
         assert [each.name for each in done.facts("context.changed")] == ["done"]
         assert done.texts == ["Who? NEXT.", "Made for Ann."]

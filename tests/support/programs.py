@@ -16,6 +16,7 @@ from tests.support.world import PATIENCE, Refitted, World
 from turnloom import Delivery, Event
 from turnloom.errors import LogError
 from turnloom.log.events import ENDS
+from turnloom.log.spec import RunKey
 from turnloom.runtime.ports import Drive, Status
 from turnloom.testing import CrashingEngine, CrashingInbox, CrashingLog, FakeEnvironment, Fuse
 
@@ -27,15 +28,15 @@ class HandScheduler:
         self._drive = asyncio.get_running_loop().create_future()
         self._hand: asyncio.Task[Any] | None = None
 
-    async def wake(self, run: str, *, tenant: str, at: datetime | None = None) -> None:
+    async def wake(self, run: RunKey, at: datetime | None = None) -> None:
         """Drive the run here and now, or leave it."""
         if self._hand is not None and asyncio.current_task() is self._hand:
             await self.drive(run)
 
-    async def cancel(self, run: str) -> None:
+    async def cancel(self, run: RunKey) -> None:
         """Nothing runs that could be interrupted."""
 
-    async def status(self, run: str) -> Status:
+    async def status(self, run: RunKey) -> Status:
         """No run waits for a slot."""
         return "idle"
 
@@ -44,7 +45,7 @@ class HandScheduler:
         self._drive.set_result(drive)
         await asyncio.get_running_loop().create_future()
 
-    async def drive(self, run: str) -> datetime | None:
+    async def drive(self, run: RunKey) -> datetime | None:
         """Drive a run as far as it goes."""
         drive: Drive = await self._drive
         return await drive(run)
@@ -77,14 +78,14 @@ class Program:
     ) -> None:
         await self.app.aclose()
 
-    async def start(self, folder: str, *, user: str = "u1", tenant: str = "acme") -> str:
+    async def start(self, folder: str, *, user: str = "u1", tenant: str = "local") -> str:
         """Begin a run without driving it; its id."""
         return (await self.app.start(folder, user_id=user, app_id=tenant)).id
 
     async def once(self, run: str) -> datetime | None:
         """Drive a run as a scheduler does; the instant at which it wants to be woken."""
         await self.app.resume(run)
-        return await self._scheduler.drive(run)
+        return await self._scheduler.drive(RunKey("local", run))
 
     async def drive(self, run: str) -> datetime | None:
         """Drive a run to its rest; the instant at which it wants to be woken.
@@ -133,7 +134,7 @@ class Refusing:
         self._kind = kind
         self._error = error
 
-    async def append(self, run: str, events: Sequence[Event], expected: int) -> Sequence[Event]:
+    async def append(self, run: RunKey, events: Sequence[Event], expected: int) -> Sequence[Event]:
         if any(event.kind == self._kind for event in events):
             raise self._error
         return await self._log.append(run, events, expected)

@@ -8,6 +8,7 @@ import threading
 from collections import Counter
 from typing import Any
 
+from turnloom.log.spec import RunKey
 from turnloom.testing import Fuse
 
 OUTCOMES = ("tool.returned", "tool.failed", "lifecycle.tool_result", "lifecycle.tool_error")
@@ -51,7 +52,7 @@ async def enter(context: Any) -> None:
     point()
     keys.append(context.idempotency_key)
     run, _, key = context.idempotency_key.partition("/")
-    events = await kept["log"].read(run)
+    events = await kept["log"].read(RunKey("local", run))
     assert any(event.id == f"{key}?" for event in events), "acted before saying so"
     done = [event for event in events if event.id.rpartition(".")[0] == key]
     assert not any(event.kind in OUTCOMES for event in done), "what completed ran again"

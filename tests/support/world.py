@@ -15,7 +15,7 @@ from turnloom.adapters.inline import InlineScheduler
 from turnloom.adapters.memory import MemoryStore
 from turnloom.log.events import ENDS
 from turnloom.log.ports import Clock
-from turnloom.log.spec import Event
+from turnloom.log.spec import Event, RunKey
 from turnloom.runtime.logic import codec
 from turnloom.runtime.ports import Drive
 from turnloom.testing import FakeClock, FakeDocuments, FakeEntropy, FakeEnvironment, Killed
@@ -25,6 +25,10 @@ Script = Callable[[Loom], Awaitable[None]]
 
 # Seconds within which everything that a test waits for happens, however busy the machine is.
 PATIENCE = 60.0
+
+
+# Whose runs are in the worlds of these tests.
+TENANTS = ("local", "acme")
 
 
 @dataclass
@@ -52,7 +56,7 @@ class MortalLog:
         self._kill = kill
         self.died, self.buried = asyncio.Event(), asyncio.Event()
 
-    async def append(self, run: str, events: Sequence[Event], expected: int) -> Sequence[Event]:
+    async def append(self, run: RunKey, events: Sequence[Event], expected: int) -> Sequence[Event]:
         await self._check(events, before=True)
         stored = await self._log.append(run, events, expected)
         await self._check(events, before=False)
@@ -99,7 +103,7 @@ class MortalScheduler(InlineScheduler):
         self._skips = skips
 
     async def serve(self, drive: Drive, *, slots: int, limits: Mapping[str, int]) -> None:
-        async def mortal(run: str) -> datetime | None:
+        async def mortal(run: RunKey) -> datetime | None:
             try:
                 due = await drive(run)
             except Killed:
@@ -168,16 +172,26 @@ class World:
 
     async def read(self, run: str) -> list[Event]:
         """The log of a run."""
-        return list(await self.store.log.read(run))
+        return await read_log(self.store, run)
 
     async def logs(self) -> dict[str, list[Event]]:
         """The logs of all runs, the first one first; plans are no runs."""
-        ends = reversed(await self.store.log.ends())
-        return {
-            first.run: list(await self.store.log.read(first.run))
-            for first, _ in ends
-            if first.data.form != "plan"
-        }
+        return await read_logs(self.store)
+
+
+async def read_log(store: Any, run: str) -> list[Event]:
+    """The log of a run, whichever of the tenants of these tests has it."""
+    found = [await store.log.read(RunKey(tenant, run)) for tenant in TENANTS]
+    return [event for events in found for event in events]
+
+
+async def read_logs(store: Any) -> dict[str, list[Event]]:
+    """The logs of all runs of the tenants of these tests, the first one first."""
+    ends = [each for tenant in TENANTS for each in reversed(await store.log.ends(tenant))]
+    return {
+        first.run: list(await store.log.read(RunKey(first.data.tenant, first.run)))
+        for first, _ in sorted(ends, key=lambda each: each[0].at)
+    }
 
 
 async def at_rest(run: Run, after: int = 0) -> Event:
@@ -209,9 +223,9 @@ def conversing(folder: str, person: Person | None = None) -> Script:
     """A program that starts a workflow, or goes on with it, and lets a person answer."""
 
     async def script(app: Loom) -> None:
-        runs = await app.runs()
+        runs = await app.runs(app_id="acme")
         if runs:
-            run = await app.resume(runs[0].run)
+            run = await app.resume(runs[0].run, app_id="acme")
         else:
             run = await app.start(folder, user_id="u1", app_id="acme")
         position = 0

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from turnloom.log.spec import RunKey
 from turnloom.runtime.ports import Snapshots
 from turnloom.testing.contracts import SnapshotsContract
 
@@ -11,14 +12,14 @@ class DictSnapshots:
     """Snapshots in a dict."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, tuple[int, bytes]] = {}
+        self._kept: dict[RunKey, tuple[int, bytes]] = {}
 
-    async def save(self, run: str, seq: int, state: bytes) -> None:
+    async def save(self, run: RunKey, seq: int, state: bytes) -> None:
         """Keep a state, unless a later one is there."""
         if seq >= self._kept.get(run, (0, b""))[0]:
             self._kept[run] = (seq, state)
 
-    async def load(self, run: str) -> tuple[int, bytes] | None:
+    async def load(self, run: RunKey) -> tuple[int, bytes] | None:
         """The last state kept."""
         return self._kept.get(run)
 

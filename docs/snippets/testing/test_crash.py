@@ -6,6 +6,7 @@ import pytest
 
 from turnloom import Answer, Loom, Task
 from turnloom.adapters.memory import MemoryStore
+from turnloom.log.spec import RunKey
 from turnloom.runtime.logic import codec
 from turnloom.testing import (
     CrashingEngine,
@@ -55,7 +56,7 @@ async def test_a_mail_is_sent_again_only_if_its_answer_was_lost(
     store, mail = MemoryStore(codec()), Mail()
     assert not await live(store, mail, Fuse(points), str(tmp_path))
     assert await live(store, mail, Fuse(), str(tmp_path))
-    events = await store.log.read("run1")
+    events = await store.log.read(RunKey("local", "run1"))
     assert events[-1].kind == "run.finished"
     assert [event.kind for event in events].count("agent.text") == 1
     assert len(mail.sent) == (2 if points in (5, 6) else 1)

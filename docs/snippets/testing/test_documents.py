@@ -22,7 +22,7 @@ async def test_a_customer_is_found() -> None:
     documents.add("customers", ANN, ANN | {"plan": "paid"}, database="crm")
     async with Loom(store="memory", documents=documents) as app:
         run = await app.start(SUPPORT, user_id="ann", app_id="acme")
-        events = await app.history.events(run.id)
+        events = await app.history.events(run.id, app_id=run.app_id)
     (loaded,) = [event.data for event in events if event.kind == "context.loaded"]
     assert {each.name: each.value for each in loaded.values}["plan"] == "paid"
 

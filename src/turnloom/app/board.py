@@ -19,10 +19,12 @@ if TYPE_CHECKING:
 
 
 class Readable:
-    """A board to be read: as nobody in particular, who sees what is public, or as somebody."""
+    """A board of a tenant to be read: as nobody in particular, who sees what is public in that
+    tenant, or as somebody."""
 
-    def __init__(self, parts: "Parts") -> None:
+    def __init__(self, parts: "Parts", tenant: str) -> None:
         self._parts = parts
+        self.app_id = tenant
 
     def read_as(self, reader: "Reader") -> "BoardHandle":
         """The board as somebody sees it."""
@@ -53,7 +55,7 @@ class Readable:
     def _nobody(self) -> "BoardHandle":
         from turnloom.board.spec import Reader
 
-        return self.read_as(Reader())
+        return self.read_as(Reader(tenant=self.app_id))
 
 
 class Board(Readable):
@@ -66,7 +68,7 @@ class Board(Readable):
         parts: "Parts",
         serve: "Callable[[], Runs]",
     ) -> None:
-        super().__init__(parts)
+        super().__init__(parts, runs.tenant)
         self.name = declared.name
         self._declared = declared
         self._runs = runs
@@ -153,7 +155,7 @@ class Board(Readable):
         run = await self._runs.give(agent, _publication(value), publish)
         from turnloom.runtime.service.invoking import outcome
 
-        return await outcome(runs, run)
+        return await outcome(runs, self._runs.key(run))
 
     async def run_until_idle(
         self,
@@ -217,7 +219,8 @@ class Board(Readable):
         """End a run of the board now, or all that are going on in this program; how many."""
         runs = self._go()
         ids = [run] if run is not None else self._runs.activity.runs
-        return sum([await runs.cancel(each, by=self._runs.user, reason=reason) for each in ids])
+        by, keys = self._runs.user, [self._runs.key(each) for each in ids]
+        return sum([await runs.cancel(key, by=by, reason=reason) for key in keys])
 
     async def resume(self) -> list[str]:
         """Go on with the runs of this board that were cut off, or wait for an instant.

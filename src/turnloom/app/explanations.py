@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from turnloom.app.history import History
+from turnloom.kernel.names import LOCAL
 
 if TYPE_CHECKING:
     from turnloom.explain.spec.explanations import RouteExplanation
@@ -12,12 +13,15 @@ if TYPE_CHECKING:
 
 
 class Explanations:
-    """Explanations of the runs of an app, computed from their logs."""
+    """Explanations of the runs of an app, computed from their logs; `app_id` says whose a run
+    is."""
 
     def __init__(self, history: History) -> None:
         self._history = history
 
-    async def turn(self, run: str, turn: int, *, agent: str | None = None) -> "TurnExplained":
+    async def turn(
+        self, run: str, turn: int, *, agent: str | None = None, app_id: str = LOCAL
+    ) -> "TurnExplained":
         """What a turn was shown, and why; with an `agent`, only that agent's turns are counted.
 
         Raises:
@@ -26,9 +30,11 @@ class Explanations:
         """
         from turnloom.explain.logic.turn import explain_turn
 
-        return explain_turn(await self._history.events(run), turn, agent)
+        return explain_turn(await self._history.events(run, app_id=app_id), turn, agent)
 
-    async def variable(self, run: str, name: str, *, at: int | None = None) -> "VariableExplained":
+    async def variable(
+        self, run: str, name: str, *, at: int | None = None, app_id: str = LOCAL
+    ) -> "VariableExplained":
         """Why a variable has its value, at the end or as of the event `at`.
 
         Raises:
@@ -39,10 +45,10 @@ class Explanations:
         from turnloom.log.logic import started_of
         from turnloom.wiring import declared
 
-        events = await self._history.events(run)
+        events = await self._history.events(run, app_id=app_id)
         return explain_variable(events, name, at, await declared(started_of(events)))
 
-    async def route(self, run: str, seq: int) -> "RouteExplanation":
+    async def route(self, run: str, seq: int, *, app_id: str = LOCAL) -> "RouteExplanation":
         """Why the work went where it went, by the event that says so.
 
         Raises:
@@ -53,10 +59,10 @@ class Explanations:
         from turnloom.log.logic import started_of
         from turnloom.wiring import declared
 
-        events = await self._history.events(run)
+        events = await self._history.events(run, app_id=app_id)
         return explain_any_route(events, seq, await declared(started_of(events)))
 
-    async def timeline(self, run: str) -> "Timeline":
+    async def timeline(self, run: str, *, app_id: str = LOCAL) -> "Timeline":
         """What happened in a run, a row each.
 
         Raises:
@@ -64,4 +70,4 @@ class Explanations:
         """
         from turnloom.explain.logic.timeline import timeline
 
-        return timeline(await self._history.events(run))
+        return timeline(await self._history.events(run, app_id=app_id))

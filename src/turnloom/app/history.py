@@ -5,13 +5,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 from turnloom.errors import UnknownRun, UsageError
+from turnloom.kernel.names import LOCAL
 
 if TYPE_CHECKING:
     from turnloom.agents.spec import Engine
     from turnloom.errors import Diagnostic
     from turnloom.events import RunEvent
     from turnloom.kernel.values import Json
-    from turnloom.log.spec import Event
+    from turnloom.log.spec import Event, RunKey
     from turnloom.runs.form import Form
     from turnloom.runtime.spec import Loaded
     from turnloom.wiring import Parts
@@ -53,24 +54,32 @@ class Definition:
         return picture(self._workflow)
 
 
+def key_of(tenant: str, run: str) -> "RunKey":
+    """Which run of a tenant an id names."""
+    from turnloom.log.spec import RunKey
+
+    return RunKey(tenant, run)
+
+
 class History:
-    """What is on record of the runs of an app; reading it drives nothing."""
+    """What is on record of the runs of an app; reading it drives nothing. `app_id` says whose a run
+    is: that of another tenant is not found."""
 
     def __init__(self, parts: "Callable[[], Parts]") -> None:
         self._parts = parts
 
-    async def events(self, run: str) -> "Sequence[RunEvent]":
+    async def events(self, run: str, *, app_id: str = LOCAL) -> "Sequence[RunEvent]":
         """The events of a run so far.
 
         Raises:
             UnknownRun: there is no such run.
         """
-        events: Sequence[Event] = await self._parts().store.log.read(run)
+        events: Sequence[Event] = await self._parts().store.log.read(key_of(app_id, run))
         if not events:
             raise UnknownRun(run)
         return cast("Sequence[RunEvent]", events)
 
-    async def definition(self, run: str) -> Definition:
+    async def definition(self, run: str, *, app_id: str = LOCAL) -> Definition:
         """The workflow that a run is pinned to, with its engines and its scripted user.
 
         Raises:
@@ -81,7 +90,7 @@ class History:
         """
         from turnloom.log.logic import started_of
 
-        started = started_of(await self.events(run))
+        started = started_of(await self.events(run, app_id=app_id))
         return _definition(await self._parts().definitions.restore(started))
 
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack, overload
 
 from turnloom.app.board import Board
 from turnloom.app.explanations import Explanations
-from turnloom.app.history import History
+from turnloom.app.history import History, key_of
 from turnloom.app.run import Run
 from turnloom.errors import UsageError
+from turnloom.kernel.names import LOCAL
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -119,7 +120,7 @@ class Loom:
         state: "S | None" = None,
         *,
         user_id: str = "local",
-        app_id: str = "local",
+        app_id: str = LOCAL,
     ) -> "Run[S]": ...
 
     @overload
@@ -128,7 +129,7 @@ class Loom:
         workflow: "str | PathLike[str]",
         *,
         user_id: str = "local",
-        app_id: str = "local",
+        app_id: str = LOCAL,
     ) -> "Run[BaseModel]": ...
 
     async def start(
@@ -137,7 +138,7 @@ class Loom:
         state: "S | None" = None,
         *,
         user_id: str = "local",
-        app_id: str = "local",
+        app_id: str = LOCAL,
     ) -> "Run[S] | Run[BaseModel]":
         """Begin a run of the workflow in a folder, or of a flow with its first state, and drive it
         in this process.
@@ -156,20 +157,20 @@ class Loom:
         given = FlowGiven(loaded, state if state is not None else workflow.state())
         return Run(await runs.start(given, user=user_id, tenant=app_id), runs)
 
-    async def resume(self, run: str) -> "Run[BaseModel]":
-        """Continue a run where its log ends, in this process.
+    async def resume(self, run: str, *, app_id: str = LOCAL) -> "Run[BaseModel]":
+        """Continue a run of a tenant where its log ends, in this process.
 
         Raises:
             UnknownRun: there is no such run.
             RunBusy: another process drives it.
         """
-        runs = self._serve()
-        await runs.resume(run)
-        return Run(run, runs)
+        runs, key = self._serve(), key_of(app_id, run)
+        await runs.resume(key)
+        return Run(key, runs)
 
-    def handle(self, run: str) -> "Run[BaseModel]":
-        """The handle of a run in the store; the run is not driven here."""
-        return Run(run, self._open().runs)
+    def handle(self, run: str, *, app_id: str = LOCAL) -> "Run[BaseModel]":
+        """The handle of a run of a tenant in the store; the run is not driven here."""
+        return Run(key_of(app_id, run), self._open().runs)
 
     async def run(
         self,
@@ -177,7 +178,7 @@ class Loom:
         state: "S | None" = None,
         *,
         user_id: str = "local",
-        app_id: str = "local",
+        app_id: str = LOCAL,
     ) -> "Outcome[S]":
         """Run a flow with its first state until it ends or waits for a person.
 
@@ -199,7 +200,7 @@ class Loom:
         name: str = "board",
         *,
         user_id: str = "local",
-        app_id: str = "local",
+        app_id: str = LOCAL,
         variables: "Mapping[str, Json] | None" = None,
         hooks: "Sequence[Mapping[str, Json]]" = (),
         guards: "Guards | Mapping[str, Json] | None" = None,
@@ -214,13 +215,15 @@ class Loom:
             UsageError: this app has a board of that name already.
         """
         parts = self._open()
-        declared = parts.declare_board(name, max_turns, variables or {}, hooks, guards)
+        declared = parts.declare_board(
+            name, app_id, max_turns, variables or {}, hooks=hooks, guards=guards
+        )
         runs = parts.runs.board(name, partial(parts.boards.load, name), user=user_id, tenant=app_id)
         return Board(declared, runs, parts, self._serve)
 
-    async def runs(self, limit: int | None = None) -> "list[RunSummary]":
-        """The runs of the store, the one begun last coming first."""
-        return await self._open().runs.summaries(limit)
+    async def runs(self, limit: int | None = None, *, app_id: str = LOCAL) -> "list[RunSummary]":
+        """The runs of a tenant, the one begun last coming first."""
+        return await self._open().runs.summaries(app_id, limit)
 
     async def index(self, workflow: "str | PathLike[str]") -> "AsyncGenerator[Index]":
         """Make the indexes that the database variables of a workflow are looked up by.

@@ -15,18 +15,22 @@ if TYPE_CHECKING:
     from turnloom.events import RunEnd, RunEvent
     from turnloom.flow.spec.outcomes import Outcome
     from turnloom.kernel.values import Json
+    from turnloom.log.spec import RunKey
     from turnloom.runtime.service.runs import Runs
-    from turnloom.runtime.spec import Delivery, Delta, Identity, StoredPlan
+    from turnloom.runtime.spec import Delivery, Delta, StoredPlan
 
 
 S_co = TypeVar("S_co", bound="BaseModel", default="BaseModel", covariant=True)
 
 
 class Run(Generic[S_co]):
-    """One execution of a workflow; `S_co` is the state of its flow, if it runs one."""
+    """One execution of a workflow: `id` names it among the runs of its tenant, `app_id`. `S_co` is
+    the state of its flow, if it runs one."""
 
-    def __init__(self, id: str, runs: "Runs") -> None:
-        self.id = id
+    def __init__(self, key: "RunKey", runs: "Runs") -> None:
+        self.id = key.id
+        self.app_id = key.tenant
+        self._key = key
         self._runs = runs
 
     def __repr__(self) -> str:
@@ -37,43 +41,35 @@ class Run(Generic[S_co]):
 
     def events(self, after: int = 0) -> "AsyncGenerator[RunEvent]":
         """Its events from a position on, live, up to its end."""
-        return cast("AsyncGenerator[RunEvent]", self._runs.events(self.id, after))
+        return cast("AsyncGenerator[RunEvent]", self._runs.events(self._key, after))
 
-    async def question(
-        self, *, user_id: str | None = None, app_id: str | None = None
-    ) -> "Question | None":
+    async def question(self, *, user_id: str | None = None) -> "Question | None":
         """What it asks and waits for, if it does.
 
-        `user_id` and `app_id` say who wants to know, where that is not settled otherwise.
+        `user_id` says who wants to know, where that is not settled otherwise.
 
         Raises:
             NotYours: the run belongs to somebody else.
         """
-        return await self._runs.question(self.id, self._who(user_id, app_id))
+        return await self._runs.question(self._key, user_id)
 
     async def answer(
-        self,
-        question: str | None,
-        value: "Json",
-        *,
-        user_id: str | None = None,
-        app_id: str | None = None,
+        self, question: str | None, value: "Json", *, user_id: str | None = None
     ) -> "Delivery":
         """Answer one of its questions (`None`: the open one), and say what became of it.
 
-        `user_id` and `app_id` say who answers, where that is not settled otherwise.
+        `user_id` says who answers, where that is not settled otherwise.
 
         Raises:
             NotYours: the run belongs to somebody else.
             QuestionExpired: it comes too late.
             UsageError: there is no such question, or this is no answer to it.
         """
-        who = self._who(user_id, app_id)
-        return await self._runs.answer(self.id, question, value, who=who)
+        return await self._runs.answer(self._key, question, value, user=user_id)
 
     def listening(self, listener: "Callable[[Delta], None]") -> "AbstractContextManager[None]":
         """Let a listener hear answers while they are made in this process, piece by piece."""
-        return self._runs.following.listening(self.id, listener)
+        return self._runs.following.listening(self._key, listener)
 
     async def cancel(self, *, by: str = "local", reason: str = "") -> bool:
         """End it now; whether it was still going.
@@ -81,7 +77,7 @@ class Run(Generic[S_co]):
         Raises:
             UsageError: nobody drives it, and another program declares its board.
         """
-        return await self._runs.cancel(self.id, by=by, reason=reason)
+        return await self._runs.cancel(self._key, by=by, reason=reason)
 
     async def plan(self) -> "StoredPlan | None":
         """The plan that a run of a board or a flow is pinned to; a folder's run has none.
@@ -89,7 +85,7 @@ class Run(Generic[S_co]):
         Raises:
             UnknownRun: there is no such run.
         """
-        return await self._runs.plan(self.id)
+        return await self._runs.plan(self._key)
 
     async def outcome(self) -> "Outcome[S_co]":
         """What has become of a run of a flow, once it ends or waits for a person.
@@ -99,13 +95,8 @@ class Run(Generic[S_co]):
         """
         from turnloom.runtime.service.outcomes import outcome
 
-        return await outcome(self._runs, self.id)
+        return await outcome(self._runs, self._key)
 
     async def finished(self) -> "RunEnd":
         """The event that ended it, once it is there."""
         return cast("RunEnd", [event async for event in self.events()][-1])
-
-    def _who(self, user: str | None, tenant: str | None) -> "Identity":
-        from turnloom.runtime.spec import Identity
-
-        return Identity(user, tenant)

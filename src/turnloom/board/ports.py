@@ -9,7 +9,8 @@ from turnloom.board.spec.index import Found, Plan
 
 
 class ArtifactStore(Protocol):
-    """Artifacts that are only ever added. Whoever reads says who is reading and when."""
+    """Artifacts that are only ever added, each by a tenant: two tenants may have artifacts of one
+    id. A reader finds those of its tenant, and what others share."""
 
     @property
     def follows_log(self) -> bool:
@@ -17,8 +18,9 @@ class ArtifactStore(Protocol):
         whoever appends puts it here afterwards."""
         ...
 
-    async def put(self, artifacts: Sequence[Artifact]) -> None:
-        """Keep artifacts in their order, all or none; one that is there already changes nothing.
+    async def put(self, tenant: str, artifacts: Sequence[Artifact]) -> None:
+        """Keep artifacts of a tenant in their order, all or none; one that is there already changes
+        nothing.
 
         Raises:
             ArtifactExists: one is there with other content.
@@ -27,21 +29,23 @@ class ArtifactStore(Protocol):
         """
         ...
 
-    async def consume(self, consumptions: Sequence[Consumption]) -> None:
-        """Keep who took what, all or none; one that is there already changes nothing. What was
-        taken need not be there.
+    async def consume(self, tenant: str, consumptions: Sequence[Consumption]) -> None:
+        """Keep who of a tenant took what, all or none; one that is there already changes nothing.
+        What was taken need not be there.
 
         Raises:
             StoreUnavailable: nothing was kept; the same may be tried again later.
         """
         ...
 
-    async def find(self, id: str) -> Found | None:
-        """The row of an artifact, whoever may see it: for whoever publishes, not for readers."""
+    async def find(self, tenant: str, id: str) -> Sequence[Found]:
+        """The rows of an id that are the tenant's or shared, by the number they came with, whoever
+        may see them: for publishers, not for readers."""
         ...
 
     async def get(self, id: str, reader: Reader, now: datetime) -> Artifact | None:
-        """The artifact of this id as a copy; none if there is none that the reader may see."""
+        """The artifact of this id as a copy, that of the reader's tenant before a shared one; none
+        if there is none that the reader may see."""
         ...
 
     async def query(
@@ -69,8 +73,9 @@ class ArtifactStore(Protocol):
         may see; types are full names, and the limit does not matter."""
         ...
 
-    async def upcoming(self, now: datetime, limit: int) -> Sequence[datetime]:
-        """The next instants at which something becomes visible that is not yet, soonest first."""
+    async def upcoming(self, tenant: str, now: datetime, limit: int) -> Sequence[datetime]:
+        """The next instants at which something becomes visible to a tenant that is not yet, soonest
+        first."""
         ...
 
     async def aclose(self) -> None:
@@ -82,8 +87,8 @@ class ArtifactIndex(Protocol):
     """What a store finds by terms, for `turnloom.board.service` to judge. It may find too much, as
     two terms may be the same number; it must not miss anything."""
 
-    async def find(self, id: str) -> Found | None:
-        """The row of an artifact."""
+    async def find(self, tenant: str, id: str) -> Sequence[Found]:
+        """The rows of an id that are the tenant's or shared, by the number they came with."""
         ...
 
     async def walk(self, plan: Plan, most: int) -> Sequence[Found]:
@@ -94,8 +99,8 @@ class ArtifactIndex(Protocol):
         """How many rows of a plan have which visibility."""
         ...
 
-    async def consumptions(self, ids: Sequence[str]) -> Sequence[Consumption]:
-        """Who took one of these artifacts, in any order."""
+    async def consumptions(self, tenant: str, ids: Sequence[str]) -> Sequence[Consumption]:
+        """Who took one of these artifacts of a tenant, in any order."""
         ...
 
     async def weigh(self, groups: Sequence[Sequence[int]], most: int) -> Sequence[int]:

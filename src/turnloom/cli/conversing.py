@@ -73,7 +73,7 @@ class ConversingCommand(StoreCommand):
         """Attend to a run until it ends or waits, and give the exit code."""
         if self.quiet and self.json:
             raise UsageError("--quiet and --json exclude each other. Choose one.")
-        for name in (await app.history.definition(run.id)).unheeded:
+        for name in (await app.history.definition(run.id, app_id=run.app_id)).unheeded:
             told = f"--{name} makes no difference: every agent chooses what answers for it"
             terminal.tell(safe(f"{told}, by `engine` or `model`.", "yellow"))
         narration = JsonLines(terminal) if self.json else Story(terminal, quiet=self.quiet)
@@ -82,16 +82,18 @@ class ConversingCommand(StoreCommand):
         if isinstance(narration, Story) and before:
             narration.recap()
         end = await self._attend(session, run.id, terminal)
-        events = await app.history.events(run.id)
+        events = await app.history.events(run.id, app_id=run.app_id)
         if end is not None and end.kind == RunFinished.kind and is_flow(events) and not self.json:
             state: BaseModel = (await run.outcome()).state
             terminal.show(safe(tidy(state.model_dump(mode="json"))))
         question = None if end else await run.question()
-        return self._conclude(events, end, question, await app.history.definition(run.id), terminal)
+        return self._conclude(
+            events, end, question, await app.history.definition(run.id, app_id=run.app_id), terminal
+        )
 
     def _answers(self, app: Loom, run: Run, narration: Narration) -> Person | Script:
         async def lines() -> Sequence[Any]:
-            return (await app.history.definition(run.id)).user_script
+            return (await app.history.definition(run.id, app_id=run.app_id)).user_script
 
         return Script(lines) if self.unattended or not is_attended() else Person(narration)
 

@@ -15,8 +15,9 @@ from turnloom.reaction.logic.reacting import Reacting
 from turnloom.wiring import Folders
 
 
-async def graph_of(app: Loom, name: str) -> str:
-    """A picture of what is in a folder, of a flow in a file of code, or of what a run goes by.
+async def graph_of(app: Loom, name: str, app_id: str) -> str:
+    """A picture of what is in a folder, of a flow in a file of code, or of what a run of a tenant
+    goes by.
 
     Raises:
         UsageError: there is no such thing, or it cannot be drawn.
@@ -25,14 +26,14 @@ async def graph_of(app: Loom, name: str) -> str:
     declared = await to_thread.run_sync(_declared, name)  # a file may run a loop of its own
     if declared is not None:
         return declared
-    run = await find_run(app, name)
-    started = started_of(await app.history.events(run))
+    run = await find_run(app, name, app_id)
+    started = started_of(await app.history.events(run, app_id=app_id))
     if started.form == Reacting.form:
         raise UsageError(
             f"Run {run!r} belongs to a board, which has no ways that could be drawn: its agents "
             f"are woken by what is published. `turnloom show plan {name}` prints what wakes them."
         )
-    return (await app.history.definition(run)).to_mermaid()
+    return (await app.history.definition(run, app_id=app_id)).to_mermaid()
 
 
 def _declared(name: str) -> str | None:

@@ -9,10 +9,11 @@ import typer
 
 from turnloom.app import Loom
 from turnloom.cli import invocation
-from turnloom.cli.command import Command
+from turnloom.cli.command import Command, as_text
 from turnloom.cli.masking import masked
 from turnloom.cli.terminal import Terminal
 from turnloom.errors import UnknownRun, UsageError
+from turnloom.kernel.names import LOCAL
 from turnloom.wiring import settings
 
 # The most runs that are named when a prefix fits several.
@@ -28,14 +29,21 @@ StoreFile = Annotated[
         help="Where runs are kept, instead of TURNLOOM_STORE or .turnloom/turnloom.db.",
     ),
 ]
+AppId = Annotated[
+    str,
+    typer.Option(
+        "--app-id", metavar="ID", callback=as_text, help="On behalf of which app: its tenant."
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 
 @dataclass(frozen=True, kw_only=True)
 class StoreCommand(Command):
-    """A command that opens a store."""
+    """A command that opens a store, and works on the runs of one tenant in it."""
 
     store: StoreFile = None
+    app_id: AppId = LOCAL
 
     def carry_out(self, terminal: Terminal) -> int:
         """Do it with the store open, and give the exit code."""
@@ -59,22 +67,25 @@ class StoreCommand(Command):
         return settings({"store": self.store}).store != "memory"
 
     def again(self, *words: str) -> str:
-        """A command line that works on the same store from the same folder; a password in it is
-        left to be filled in."""
-        return invocation.again(*words, *(("--store", masked(self.store)) if self.store else ()))
+        """A command line that works on the same store and tenant from the same folder; a password
+        in it is left to be filled in."""
+        store = ("--store", masked(self.store)) if self.store else ()
+        tenant = ("--app-id", self.app_id) if self.app_id != LOCAL else ()
+        return invocation.again(*words, *store, *tenant)
 
 
-async def find_run(app: Loom, word: str) -> str:
-    """The id that a word stands for: an id, the beginning of one, or `last`.
+async def find_run(app: Loom, word: str, app_id: str) -> str:
+    """The id that a word stands for among the runs of a tenant: an id, the beginning of one, or
+    `last`.
 
     Raises:
         UsageError: it stands for none, or for several.
     """
     if word == "last":
-        for latest in await app.runs(1):
+        for latest in await app.runs(1, app_id=app_id):
             return latest.run
         raise UsageError("There are no runs in this store. `turnloom run PATH` starts one.")
-    known = [summary.run for summary in await app.runs()]
+    known = [summary.run for summary in await app.runs(app_id=app_id)]
     found = [run for run in known if word and run.startswith(word)]
     if word in found or len(found) == 1:
         return word if word in found else found[0]

@@ -7,7 +7,7 @@ from turnloom.guards.spec import Belief, Observation, Pool
 
 
 class BeliefStore(Protocol):
-    """What is known of agents, over runs and processes."""
+    """What is known of agents, over runs and processes; a pool belongs to a tenant."""
 
     @property
     def follows_log(self) -> bool:

@@ -2,6 +2,9 @@
 
 from functools import partial
 
+# The tenant of whatever names none.
+LOCAL = "local"
+
 
 def qualified(thing: object) -> str:
     """Where a function or class stands, as in `module.Class.method`; other objects by their class.

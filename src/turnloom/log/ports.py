@@ -4,13 +4,16 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from turnloom.log.spec import Event, Fact, Intent
+from turnloom.log.spec import Event, Fact, Intent, RunKey
 
 
 class EventLog(Protocol):
-    """The append-only record of runs. Sequence numbers of a run start at 1 and have no gap."""
+    """The append-only record of runs, a world of its own for each tenant.
 
-    async def append(self, run: str, events: Sequence[Event], expected: int) -> Sequence[Event]:
+    Sequence numbers of a run start at 1 and have no gap.
+    """
+
+    async def append(self, run: RunKey, events: Sequence[Event], expected: int) -> Sequence[Event]:
         """Store events after position `expected`, all or none, and give back what the log holds.
 
         A batch that already stands there whole, under the same ids, is given back as stored.
@@ -22,18 +25,19 @@ class EventLog(Protocol):
         """
         ...
 
-    async def read(self, run: str, after: int = 0) -> Sequence[Event]:
+    async def read(self, run: RunKey, after: int = 0) -> Sequence[Event]:
         """The events of a run behind position `after`, in order; none for an unknown run."""
         ...
 
-    def subscribe(self, run: str, after: int = 0) -> AsyncGenerator[Event]:
+    def subscribe(self, run: RunKey, after: int = 0) -> AsyncGenerator[Event]:
         """Every event behind `after`, those to come included, once each, in order."""
         ...
 
     async def ends(
-        self, limit: int | None = None, *, run: str | None = None
+        self, tenant: str, limit: int | None = None, *, run: str | None = None
     ) -> Sequence[tuple[Event, Event]]:
-        """The first and the last event of each run, the run begun last coming first; or of one."""
+        """The first and the last event of each run of a tenant, the run begun last coming first;
+        or of one."""
         ...
 
 

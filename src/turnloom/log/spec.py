@@ -1,13 +1,20 @@
 """The envelope that every fact travels in."""
 
 from datetime import datetime
-from typing import Any, ClassVar, Generic
+from typing import Any, ClassVar, Generic, NamedTuple
 
 import msgspec
 from typing_extensions import TypeVar
 
 K_co = TypeVar("K_co", bound=str, default=str, covariant=True)
 D_co = TypeVar("D_co", default=Any, covariant=True)
+
+
+class RunKey(NamedTuple):
+    """Which run is meant: its tenant, and its id among the runs of that tenant."""
+
+    tenant: str
+    id: str
 
 
 class Fact(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_unknown_fields=True):

@@ -20,7 +20,7 @@ from turnloom.guards.spec import NO_GUARDS, Guards, Watch
 from turnloom.lifecycle import events as lifecycle
 from turnloom.log import events as runs
 from turnloom.log.logic import Codec, Upcast
-from turnloom.log.spec import Event
+from turnloom.log.spec import Event, RunKey
 from turnloom.reaction import events as reaction
 from turnloom.runs.form import Form, ending
 from turnloom.variables import events as variables
@@ -164,9 +164,10 @@ def base_context(run: str, started: runs.RunStarted) -> dict[str, str]:
     }
 
 
-def fresh(run: str, workflow: Form, guards: Guards = NO_GUARDS) -> RunState:
+def fresh(run: RunKey, workflow: Form, guards: Guards = NO_GUARDS) -> RunState:
     """The state of a run of which nothing is on record."""
-    return RunState(run, progress=workflow.begin(), guards=watching(guards))
+    begun, watch = workflow.begin(), watching(guards)
+    return RunState(run.id, tenant=run.tenant, progress=begun, guards=watch)
 
 
 def is_untouched(state: RunState) -> bool:

@@ -11,34 +11,36 @@ from turnloom.flow.ports import Results
 from turnloom.guards.ports import BeliefStore
 from turnloom.log.events import RunStarted
 from turnloom.log.ports import EventLog
+from turnloom.log.spec import RunKey
 from turnloom.runtime.spec import Loaded, Message, StoredPlan
 
 Status = Literal["idle", "queued", "driving", "timer"]
 
 # Drives a run as far as it goes; gives the instant at which it wants to be woken, if any.
-Drive = Callable[[str], Awaitable[datetime | None]]
+Drive = Callable[[RunKey], Awaitable[datetime | None]]
 
 
 class Inbox(Protocol):
     """Messages from outside to runs, kept beside the log until their event is in it."""
 
-    async def offer(self, run: str, id: str, message: Message) -> bool:
+    async def offer(self, run: RunKey, id: str, message: Message) -> bool:
         """Keep a message for a run; whether it is the first under this id. Another is dropped."""
         ...
 
-    async def pending(self, run: str) -> Sequence[tuple[str, Message]]:
+    async def pending(self, run: RunKey) -> Sequence[tuple[str, Message]]:
         """The messages of a run whose id is not in its log, oldest first."""
         ...
 
-    def arrivals(self) -> AsyncIterator[str]:
-        """The ids of runs that got mail from now on, from this or another process; may repeat."""
+    def arrivals(self) -> AsyncIterator[RunKey]:
+        """The runs of all tenants that get mail from now on, from this or another process; a run
+        may come again."""
         ...
 
 
 class Claims(Protocol):
     """Which process drives which run. A claim dies with its process."""
 
-    def claim(self, run: str) -> AbstractAsyncContextManager[None]:
+    def claim(self, run: RunKey) -> AbstractAsyncContextManager[None]:
         """Hold the run while the context is open.
 
         Raises:
@@ -46,7 +48,7 @@ class Claims(Protocol):
         """
         ...
 
-    async def held(self, run: str) -> bool:
+    async def held(self, run: RunKey) -> bool:
         """Whether somebody who is alive holds the run."""
         ...
 
@@ -54,19 +56,19 @@ class Claims(Protocol):
 class Snapshots(Protocol):
     """Folded states of long runs, so that a resume need not begin at the beginning."""
 
-    async def save(self, run: str, seq: int, state: bytes) -> None:
+    async def save(self, run: RunKey, seq: int, state: bytes) -> None:
         """Keep the state of a run as of `seq`, in place of an earlier one."""
         ...
 
-    async def load(self, run: str) -> tuple[int, bytes] | None:
+    async def load(self, run: RunKey) -> tuple[int, bytes] | None:
         """The last state kept, with its position."""
         ...
 
 
 class Plans(Protocol):
-    """Plans of boards and flows, by the digest of their text."""
+    """Plans of boards and flows, by tenant and the digest of their text."""
 
-    async def keep(self, digest: str, plan: StoredPlan) -> None:
+    async def keep(self, tenant: str, digest: str, plan: StoredPlan) -> None:
         """Keep a plan; one that is there already stays as it is.
 
         Raises:
@@ -74,7 +76,7 @@ class Plans(Protocol):
         """
         ...
 
-    async def find(self, digest: str) -> StoredPlan | None:
+    async def find(self, tenant: str, digest: str) -> StoredPlan | None:
         """The plan of this digest, if it was kept."""
         ...
 
@@ -82,8 +84,8 @@ class Plans(Protocol):
 class Artifacts(ArtifactStore, Protocol):
     """Artifacts, also for those who decide who may see them."""
 
-    async def consumptions(self, ids: Sequence[str]) -> Sequence[Consumption]:
-        """Who took one of these artifacts, in any order."""
+    async def consumptions(self, tenant: str, ids: Sequence[str]) -> Sequence[Consumption]:
+        """Who took one of these artifacts of a tenant, in any order."""
         ...
 
 
@@ -138,11 +140,11 @@ class Store(Protocol):
 class Scheduler(Protocol):
     """Says when and where runs are driven. At least once; a wake in a drive is never lost."""
 
-    async def wake(self, run: str, *, tenant: str, at: datetime | None = None) -> None:
+    async def wake(self, run: RunKey, at: datetime | None = None) -> None:
         """Drive the run soon, or at an instant: the run's one timer. Idempotent."""
         ...
 
-    async def cancel(self, run: str) -> None:
+    async def cancel(self, run: RunKey) -> None:
         """Drop what is queued for the run and interrupt its drive."""
         ...
 
@@ -150,7 +152,7 @@ class Scheduler(Protocol):
         """Drive what is woken, at most `slots` at once and `limits` per tenant, until cancelled."""
         ...
 
-    async def status(self, run: str) -> Status:
+    async def status(self, run: RunKey) -> Status:
         """Where the run stands with this scheduler."""
         ...
 

@@ -37,13 +37,6 @@ class Stop(msgspec.Struct, frozen=True, tag="cancel"):
     reason: str = ""
 
 
-class Identity(NamedTuple):
-    """Who answers: a user of a tenant; what is not said is taken to be right."""
-
-    user: str | None = None
-    tenant: str | None = None
-
-
 class ObservedRun(NamedTuple):
     """The run of an event, for observers: its id, whose it is, its workflow and its form."""
 

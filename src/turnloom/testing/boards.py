@@ -51,8 +51,8 @@ class BoardTurn:
     async def request(self, witness: Callable[[Sequence[Artifact]], None]) -> ContextRequest:
         """What a provider is asked in this turn; the witness is told all that the board gives."""
         store = MemoryStore(codec()).artifacts
-        await store.put(self.artifacts)
         reader = self.reader
+        await store.put(reader.tenant, self.artifacts)
         board = bind(store, _AnyType(), reader, lambda: self.now, witness)
         said = [Message(seq, author, text) for seq, (author, text) in enumerate(self.said, 1)]
         run = RunRef("run", "Board", reader.tenant, "user", Transcript(said))

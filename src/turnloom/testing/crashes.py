@@ -13,7 +13,7 @@ from turnloom.guards.spec import Belief, Observation, Pool
 from turnloom.kernel.contained import Interrupted
 from turnloom.kernel.values import Json
 from turnloom.log.ports import Clock, EventLog
-from turnloom.log.spec import Event
+from turnloom.log.spec import Event, RunKey
 from turnloom.runtime.ports import Artifacts, Drive, Inbox, Store
 from turnloom.runtime.spec import Message
 from turnloom.variables.spec import Context
@@ -50,26 +50,26 @@ class CrashingLog:
         self._log = log
         self._fuse = fuse
 
-    async def append(self, run: str, events: Sequence[Event], expected: int) -> Sequence[Event]:
+    async def append(self, run: RunKey, events: Sequence[Event], expected: int) -> Sequence[Event]:
         """Store, unless killed before; tell, unless killed after."""
         self._fuse.point()
         stored = await self._log.append(run, events, expected)
         self._fuse.point()
         return stored
 
-    async def read(self, run: str, after: int = 0) -> Sequence[Event]:
+    async def read(self, run: RunKey, after: int = 0) -> Sequence[Event]:
         """What the log holds."""
         return await self._log.read(run, after)
 
-    def subscribe(self, run: str, after: int = 0) -> AsyncGenerator[Event]:
+    def subscribe(self, run: RunKey, after: int = 0) -> AsyncGenerator[Event]:
         """What the log gets."""
         return self._log.subscribe(run, after)
 
     async def ends(
-        self, limit: int | None = None, *, run: str | None = None
+        self, tenant: str, limit: int | None = None, *, run: str | None = None
     ) -> Sequence[tuple[Event, Event]]:
         """The ends of runs."""
-        return await self._log.ends(limit, run=run)
+        return await self._log.ends(tenant, limit, run=run)
 
 
 class CrashingStore:
@@ -101,7 +101,7 @@ class CrashingScheduler(InlineScheduler):
     async def serve(self, drive: Drive, *, slots: int, limits: Mapping[str, int]) -> None:
         """Drive what is woken, until cancelled."""
 
-        async def mortal(run: str) -> datetime | None:
+        async def mortal(run: RunKey) -> datetime | None:
             try:
                 return await drive(run)
             except Killed:
@@ -134,18 +134,18 @@ class CrashingInbox:
         self._inbox = inbox
         self._fuse = fuse
 
-    async def offer(self, run: str, id: str, message: Message) -> bool:
+    async def offer(self, run: RunKey, id: str, message: Message) -> bool:
         """Keep a message, unless killed before; tell, unless killed after."""
         self._fuse.point()
         is_first = await self._inbox.offer(run, id, message)
         self._fuse.point()
         return is_first
 
-    async def pending(self, run: str) -> Sequence[tuple[str, Message]]:
+    async def pending(self, run: RunKey) -> Sequence[tuple[str, Message]]:
         """What is not on record."""
         return await self._inbox.pending(run)
 
-    def arrivals(self) -> AsyncIterator[str]:
+    def arrivals(self) -> AsyncIterator[RunKey]:
         """Who gets mail."""
         return self._inbox.arrivals()
 
@@ -162,21 +162,21 @@ class CrashingArtifacts:
         """Whether the log puts things there itself."""
         return self._artifacts.follows_log
 
-    async def put(self, artifacts: Sequence[Artifact]) -> None:
+    async def put(self, tenant: str, artifacts: Sequence[Artifact]) -> None:
         """Keep artifacts, unless killed before; tell, unless killed after."""
         self._fuse.point()
-        await self._artifacts.put(artifacts)
+        await self._artifacts.put(tenant, artifacts)
         self._fuse.point()
 
-    async def consume(self, consumptions: Sequence[Consumption]) -> None:
+    async def consume(self, tenant: str, consumptions: Sequence[Consumption]) -> None:
         """Keep who took what, unless killed before; tell, unless killed after."""
         self._fuse.point()
-        await self._artifacts.consume(consumptions)
+        await self._artifacts.consume(tenant, consumptions)
         self._fuse.point()
 
-    async def find(self, id: str) -> Found | None:
-        """The row of an artifact."""
-        return await self._artifacts.find(id)
+    async def find(self, tenant: str, id: str) -> Sequence[Found]:
+        """The rows of an id."""
+        return await self._artifacts.find(tenant, id)
 
     async def get(self, id: str, reader: Reader, now: datetime) -> Artifact | None:
         """The artifact of this id."""
@@ -201,13 +201,13 @@ class CrashingArtifacts:
         """How many there are."""
         return await self._artifacts.summary(filter, reader, now)
 
-    async def upcoming(self, now: datetime, limit: int) -> Sequence[datetime]:
+    async def upcoming(self, tenant: str, now: datetime, limit: int) -> Sequence[datetime]:
         """What opens next."""
-        return await self._artifacts.upcoming(now, limit)
+        return await self._artifacts.upcoming(tenant, now, limit)
 
-    async def consumptions(self, ids: Sequence[str]) -> Sequence[Consumption]:
+    async def consumptions(self, tenant: str, ids: Sequence[str]) -> Sequence[Consumption]:
         """Who took what."""
-        return await self._artifacts.consumptions(ids)
+        return await self._artifacts.consumptions(tenant, ids)
 
     async def aclose(self) -> None:
         """Close what is behind it."""

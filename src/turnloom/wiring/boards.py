@@ -14,7 +14,12 @@ from turnloom.board.spec import TypeRegistry
 from turnloom.errors import PlanChanged, UsageError
 from turnloom.guards.spec import NO_GUARDS, Guards
 from turnloom.log.events import RunStarted
-from turnloom.reaction.logic.checking import refuse_guards, refuse_problems, refuse_sources
+from turnloom.reaction.logic.checking import (
+    refuse_guards,
+    refuse_problems,
+    refuse_sources,
+    refuse_strangers,
+)
 from turnloom.reaction.logic.plans import make_plan, plan_diff, subscription_digest
 from turnloom.reaction.logic.reacting import Reacting
 from turnloom.reaction.service.products import BoardProducts
@@ -39,9 +44,10 @@ DEADLINE = 5.0
 
 @dataclass(slots=True)
 class BoardDeclaration:
-    """A board as a program declares it, agent by agent."""
+    """A board as a program declares it for a tenant, agent by agent."""
 
     name: str
+    tenant: str
     types: TypeRegistry
     limit: int
     variables: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -83,9 +89,9 @@ class Boards:
             )
         self._declared[declaration.name] = declaration
 
-    def knows(self, name: str) -> bool:
-        """Whether a board of this name is declared."""
-        return name in self._declared
+    def knows(self, name: str, tenant: str) -> bool:
+        """Whether a board of this name is declared for a tenant."""
+        return name in self._declared and self._declared[name].tenant == tenant
 
     def change(self, name: str) -> None:
         """Take notice that a board is declared differently now."""
@@ -112,7 +118,7 @@ class Boards:
             PlanChanged: it declares it differently.
         """
         name = started.workflow
-        if name not in self._declared:
+        if not self.knows(name, started.tenant):
             raise UsageError(
                 f"This run belongs to board {name!r}, which this program does not declare. Go on "
                 f"with it where `app.board({name!r})` and its agents are declared: "
@@ -145,6 +151,7 @@ class Boards:
         beside = {"variables": declared.variables, "hooks": declared.hooks, "guards": said}
         plan = make_plan(declared.name, members, declared.limit, declared.types, beside)
         refuse_problems(plan)
+        refuse_strangers(plan, declared.tenant)
         toolkit, tools = toolkit_of({name: each.tools for name, each in plan.members.items()})
         variables, functions = read_variables(where, declared.variables, plan.members, toolkit)
         refuse_sources(plan, variables.definitions, declared.types)
@@ -158,7 +165,7 @@ class Boards:
         triggers = Triggers(variables.definitions, toolkit.aliases)
         return Loaded(
             Reacting(plan, variables, triggers, hooks, toolkit, products),
-            {name: self._staff(member) for name, member in plan.members.items()},
+            {name: self._staff(member, declared.tenant) for name, member in plan.members.items()},
             f"{ROOT}{declared.name}",
             plan.digest,
             {},
@@ -175,7 +182,7 @@ class Boards:
             embedder=comparing(guards),
         )
 
-    def _staff(self, member: Member) -> Staff:
+    def _staff(self, member: Member, tenant: str) -> Staff:
         given = [self._models.answering(each) for each in member.engines] or self._common(member)
         return Staff(
             tuple(given),
@@ -185,7 +192,7 @@ class Boards:
             member.samples,
             member.score,
             member.max_concurrency,
-            member.reader,
+            member.reader(tenant),
         )
 
     def _common(self, member: Member) -> list[Engine]:

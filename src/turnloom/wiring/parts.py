@@ -82,12 +82,13 @@ class Parts:
     def declare_board(
         self,
         name: str,
+        tenant: str,
         limit: int,
         variables: Mapping[str, Any],
         hooks: Sequence[Mapping[str, Any]],
         guards: Guards | Mapping[str, Any] | None = None,
     ) -> BoardDeclaration:
-        """A board of the app that has no agents yet.
+        """A board of the app for a tenant that has no agents yet.
 
         Raises:
             UsageError: it cannot be called that, or there is one.
@@ -96,7 +97,7 @@ class Parts:
             raise UsageError(f"A board is called by letters, digits, '_', '-', '.', not {name!r}.")
         if limit < 1:
             raise UsageError(f"One publish sets off turns from 1 on, not {limit!r}.")
-        declared = BoardDeclaration(name, self.types, limit, variables, hooks, guards)
+        declared = BoardDeclaration(name, tenant, self.types, limit, variables, hooks, guards)
         self.boards.declare(declared)
         return declared
 
@@ -262,7 +263,7 @@ class Definitions:
     def declares(self, started: RunStarted) -> bool:
         """Whether this program can continue a run: boards and flows are code of programs."""
         if started.form == Reacting.form:
-            return self._boards.knows(started.workflow)
+            return self._boards.knows(started.workflow, started.tenant)
         return started.form != Flowing.form or self._flows.knows(started)
 
     async def _plan_text(self, started: RunStarted) -> str:

@@ -9,7 +9,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from turnloom.errors import UsageError
 from turnloom.kernel.values import Json
 from turnloom.log.events import RunStarted
-from turnloom.log.spec import Fact
+from turnloom.log.spec import Fact, RunKey
 from turnloom.runs.undriven import CHAT, Undriven
 from turnloom.runtime.logic import base_context, fresh
 from turnloom.runtime.service.journal import Journal
@@ -93,7 +93,7 @@ class Records:
         """
         portal = self._opened()
         system, store = adapter("system"), self._store
-        run = system.SystemEntropy().token()
+        run = RunKey(self._whose[0], system.SystemEntropy().token())
         held = self._open.enter_context(ExitStack())
         held.enter_context(portal.wrap_async_context_manager(store.claims.claim(run)))
         form = Undriven(workflow.workflow.name)
@@ -101,7 +101,7 @@ class Records:
         journal = Journal(store.log, system.SystemClock(), chat, fresh(run, form))
         recorded = Recorded(portal, journal, held)
         recorded.record("start", _started(workflow, *self._whose), "driver", None)
-        self.runs.append(run)
+        self.runs.append(run.id)
         return recorded
 
 

@@ -16,6 +16,7 @@ from turnloom.adapters.inline.timers import SPARSE, Timers
 from turnloom.adapters.system import SystemClock
 from turnloom.errors import UsageError
 from turnloom.testing.contracts import SchedulerContract, facts
+from turnloom.testing.contracts.facts import key
 from turnloom.testing.contracts.scheduler import begun, served, until
 
 turn: ContextVar[str] = ContextVar("turn", default="none")
@@ -49,7 +50,7 @@ async def test_a_drive_does_not_inherit_the_context_of_who_woke_it() -> None:
         await anyio.lowlevel.checkpoint()
         turn.set("mine")
         for run in ("a", "b"):
-            await scheduler.wake(run, tenant="t")
+            await scheduler.wake(key(run))
             await until(scheduler, run, "idle")
         tasks.cancel_scope.cancel()
     assert seen == ["none", "none"]
@@ -60,7 +61,7 @@ async def test_a_failed_drive_is_logged(caplog: pytest.LogCaptureFixture) -> Non
     async with served(scheduler) as drives:
         drives.errors["a"] = ValueError("no such colour")
         with caplog.at_level(logging.ERROR, "turnloom.inline"):
-            await scheduler.wake("a", tenant="t")
+            await scheduler.wake(key("a"))
             await until(scheduler, "a", "idle")
     assert "'a'" in caplog.text
     assert "no such colour" in caplog.text
@@ -71,9 +72,9 @@ async def test_a_wake_during_a_drive_that_fails_is_not_lost() -> None:
     async with served(scheduler) as drives:
         drives.hold("a")
         drives.errors["a"] = ValueError("fails once")
-        await scheduler.wake("a", tenant="t")
+        await scheduler.wake(key("a"))
         await begun(drives, 1)
-        await scheduler.wake("a", tenant="t")
+        await scheduler.wake(key("a"))
         drives.release("a")
         await until(scheduler, "a", "idle")
         assert drives.ended == ["a", "a"]
@@ -84,9 +85,9 @@ async def test_a_timer_set_during_a_drive_is_kept() -> None:
     scheduler = InlineScheduler(clock)
     async with served(scheduler) as drives:
         drives.hold("a")
-        await scheduler.wake("a", tenant="t")
+        await scheduler.wake(key("a"))
         await begun(drives, 1)
-        await scheduler.wake("a", tenant="t", at=clock.now() + timedelta(hours=1))
+        await scheduler.wake(key("a"), at=clock.now() + timedelta(hours=1))
         drives.release("a")
         await until(scheduler, "a", "timer")
 
@@ -95,10 +96,10 @@ async def test_a_drive_cancelled_before_its_first_step_leaves_nothing_behind() -
     scheduler = InlineScheduler(SystemClock())
     async with served(scheduler, slots=1) as drives:
         await anyio.lowlevel.checkpoint()
-        await scheduler.wake("a", tenant="t")
-        await scheduler.cancel("a")
+        await scheduler.wake(key("a"))
+        await scheduler.cancel(key("a"))
         await until(scheduler, "a", "idle")
-        await scheduler.wake("b", tenant="t")
+        await scheduler.wake(key("b"))
         await until(scheduler, "b", "idle")
         assert drives.begun == ["b"]
 
@@ -106,9 +107,9 @@ async def test_a_drive_cancelled_before_its_first_step_leaves_nothing_behind() -
 async def test_tenants_take_turns() -> None:
     scheduler = InlineScheduler(SystemClock())
     for run in ("a1", "a2", "a3", "b1", "b2"):
-        await scheduler.wake(run, tenant=run[0])
+        await scheduler.wake(key(run, run[0]))
     async with served(scheduler, slots=1) as drives:
-        await until(scheduler, "a3", "idle")
+        await until(scheduler, "a3", "idle", "a")
         assert drives.begun == ["a1", "b1", "a2", "b2", "a3"]
 
 
@@ -124,7 +125,7 @@ async def test_a_clock_that_jumps_is_noticed() -> None:
     clock = SetClock()
     scheduler = InlineScheduler(clock)
     async with served(scheduler) as drives:
-        await scheduler.wake("a", tenant="t", at=clock.time + timedelta(days=3))
+        await scheduler.wake(key("a"), at=clock.time + timedelta(days=3))
         clock.time += timedelta(days=4)
         await begun(drives, 1)
 
@@ -152,7 +153,7 @@ async def test_ten_thousand_timers_and_no_task() -> None:
         await anyio.lowlevel.checkpoint()
         tasks = len(asyncio.all_tasks())
         for n in range(10_000):
-            await scheduler.wake(f"run {n}", tenant="t", at=clock.time + timedelta(hours=1))
+            await scheduler.wake(key(f"run {n}"), at=clock.time + timedelta(hours=1))
         assert len(asyncio.all_tasks()) == tasks
         clock.time += timedelta(hours=2)
         await facts.until(lambda: len(drives.ended) == 10_000)

@@ -13,6 +13,7 @@ from turnloom.log.ports import EventLog
 from turnloom.testing.contracts import CODEC, ArtifactStoreContract, FollowingContract
 from turnloom.testing.contracts.artifacts.following import batch, published
 from turnloom.testing.contracts.artifacts.samples import NOON, artifact, consumption, ids
+from turnloom.testing.contracts.facts import TENANT, key
 
 
 class TestArtifacts(ArtifactStoreContract):
@@ -30,7 +31,7 @@ class TestFollowing(FollowingContract):
 
 async def test_a_board_elsewhere_is_left_to_others() -> None:
     store = MemoryStore(CODEC, board=False)
-    await store.log.append("r", batch("r", published("a")), 0)
+    await store.log.append(key("r"), batch("r", published("a")), 0)
     assert not store.artifacts.follows_log and await ids(store.artifacts) == []
 
 
@@ -38,12 +39,12 @@ async def test_a_closed_store_refuses() -> None:
     store = MemoryStore(CODEC)
     await store.aclose()
     for call in (
-        store.artifacts.put([artifact("a")]),
-        store.artifacts.consume([consumption("a")]),
+        store.artifacts.put(TENANT, [artifact("a")]),
+        store.artifacts.consume(TENANT, [consumption("a")]),
         store.artifacts.get("a", Reader(), NOON),
         store.artifacts.query(FilterConfig(), Reader(), NOON),
         store.artifacts.summary(FilterConfig(), Reader(), NOON),
-        store.artifacts.upcoming(NOON, 1),
+        store.artifacts.upcoming(TENANT, NOON, 1),
     ):
         with pytest.raises(UsageError):
             await call

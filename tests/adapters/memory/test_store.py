@@ -27,6 +27,7 @@ from turnloom.testing.contracts import (
     SnapshotsContract,
     event,
 )
+from turnloom.testing.contracts.facts import TENANT, key
 
 
 class TestLog(EventLogContract):
@@ -76,17 +77,17 @@ class TestSnapshots(SnapshotsContract):
 async def test_an_event_for_another_place_is_refused() -> None:
     log = MemoryStore(CODEC).log
     with raising(UsageError, "'b'", "1"):
-        await log.append("b", [event("a", 1)], 0)
+        await log.append(key("b"), [event("a", 1)], 0)
     with raising(UsageError, "seq 5"):
-        await log.append("a", [event("a", 5)], 0)
-    assert not await log.ends()
+        await log.append(key("a"), [event("a", 5)], 0)
+    assert not await log.ends(TENANT)
 
 
 async def test_a_busy_run_says_what_to_do() -> None:
     claims = MemoryStore(CODEC).claims
-    async with claims.claim("a"):
+    async with claims.claim(key("a")):
         with raising(RunBusy, f"pid {os.getpid()}", "turnloom cancel"):
-            async with claims.claim("a"):
+            async with claims.claim(key("a")):
                 pass
 
 
@@ -98,20 +99,20 @@ async def test_a_closed_store_refuses_and_tells_who_waits() -> None:
             await anext(source)
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(wait_for, store.log.subscribe("a"))
+        tasks.start_soon(wait_for, store.log.subscribe(key("a")))
         tasks.start_soon(wait_for, store.inbox.arrivals())
         await anyio.wait_all_tasks_blocked()
         await store.aclose()
         await store.aclose()
     for call in (
-        store.log.append("a", [], 0),
-        store.log.read("a"),
-        store.log.ends(),
-        store.inbox.offer("a", "1", Stop("ann")),
-        store.inbox.pending("a"),
-        store.claims.held("a"),
-        store.snapshots.load("a"),
-        store.snapshots.save("a", 1, b""),
+        store.log.append(key("a"), [], 0),
+        store.log.read(key("a")),
+        store.log.ends(TENANT),
+        store.inbox.offer(key("a"), "1", Stop("ann")),
+        store.inbox.pending(key("a")),
+        store.claims.held(key("a")),
+        store.snapshots.load(key("a")),
+        store.snapshots.save(key("a"), 1, b""),
     ):
         with pytest.raises(UsageError):
             await call

@@ -29,6 +29,7 @@ from turnloom.errors import CollectionUnavailable, UsageError
 from turnloom.testing import HashingEmbedder
 from turnloom.testing.contracts import VectorSearchContract
 from turnloom.testing.contracts.artifacts.samples import artifact
+from turnloom.testing.contracts.facts import TENANT
 from turnloom.testing.contracts.retrieval.samples import EMBEDDER, SPLITTER, ids
 
 
@@ -164,7 +165,7 @@ async def test_tables_of_artifacts_and_collections_stand_beside_each_other(
     postgres_url: str,
 ) -> None:
     board, search = PostgresArtifacts(postgres_url), collection(postgres_url)
-    await board.put([artifact("a")])
+    await board.put(TENANT, [artifact("a")])
     await search.add([Document("a", "red fish")])
     assert await ids(search, "red fish") == ["a"]
     await search.aclose()

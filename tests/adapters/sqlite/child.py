@@ -9,6 +9,7 @@ from turnloom.adapters.sqlite import SqliteStore
 from turnloom.errors import StoreUnavailable
 from turnloom.runtime.spec import Stop
 from turnloom.testing.contracts import CODEC, Noted, event, events
+from turnloom.testing.contracts.facts import key
 
 LINE = 7
 
@@ -18,10 +19,10 @@ def say(word: object) -> None:
 
 
 async def append_forever(store: SqliteStore) -> None:
-    async with store.claims.claim("a"):
+    async with store.claims.claim(key("a")):
         position = 0
         while True:
-            await store.log.append("a", events("a", LINE, after=position), position)
+            await store.log.append(key("a"), events("a", LINE, after=position), position)
             position += LINE
             say(position)
 
@@ -29,16 +30,16 @@ async def append_forever(store: SqliteStore) -> None:
 async def append_many(store: SqliteStore) -> None:
     for position in range(0, 200, 2):
         run = f"run of {sys.argv[3]}"
-        await store.log.append(run, events(run, 2, after=position), position)
+        await store.log.append(key(run), events(run, 2, after=position), position)
 
 
 async def append_and_offer(store: SqliteStore) -> None:
-    await store.log.append("a", events("a", 3), 0)
-    await store.inbox.offer("b", "m1", Stop("child"))
+    await store.log.append(key("a"), events("a", 3), 0)
+    await store.inbox.offer(key("b"), "m1", Stop("child"))
 
 
 async def hold(store: SqliteStore) -> None:
-    async with store.claims.claim("a"):
+    async with store.claims.claim(key("a")):
         say("held")
         await asyncio.to_thread(sys.stdin.readline)
     say("free")
@@ -47,21 +48,21 @@ async def hold(store: SqliteStore) -> None:
 
 async def fill_the_disk(store: SqliteStore) -> None:
     """Meet a limit on the size of files, stand it, and go on when it is lifted."""
-    await store.log.append("a", events("a", 2), 0)
+    await store.log.append(key("a"), events("a", 2), 0)
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, hard))
     position = 2
     try:
         while True:
             batch = [event("a", position + n, Noted("x" * 5000)) for n in range(1, 8)]
-            await store.log.append("a", batch, position)
+            await store.log.append(key("a"), batch, position)
             position += 7
     except StoreUnavailable as error:
         say(error)
-    assert len(await store.log.read("a")) == position
+    assert len(await store.log.read(key("a"))) == position
     resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
-    await store.log.append("a", batch, position)
-    assert len(await store.log.read("a")) == position + 7
+    await store.log.append(key("a"), batch, position)
+    assert len(await store.log.read(key("a"))) == position + 7
     say("went on")
 
 

@@ -27,6 +27,7 @@ from turnloom.testing.contracts import (
 from turnloom.testing.contracts.artifacts.following import answers, batch, consumed, published
 from turnloom.testing.contracts.artifacts.samples import (
     ANN,
+    BOB,
     LATER,
     NOON,
     SECOND,
@@ -35,7 +36,7 @@ from turnloom.testing.contracts.artifacts.samples import (
     ids,
     series,
 )
-from turnloom.testing.contracts.artifacts.taking import envelopes
+from turnloom.testing.contracts.facts import TENANT, key
 
 EVERYTHING = FilterConfig()
 
@@ -95,56 +96,32 @@ async def test_artifacts_stay_in_the_file_of_the_log(tmp_path: Path) -> None:
     path = tmp_path / "turnloom.db"
     for position in range(2):
         store = SqliteStore(path, CODEC)
-        await store.log.append("a", [event("a", position + 1)], position)
-        await store.artifacts.put([artifact(str(position))])
-        assert len(await store.log.read("a")) == position + 1
+        await store.log.append(key("a"), [event("a", position + 1)], position)
+        await store.artifacts.put(TENANT, [artifact(str(position))])
+        assert len(await store.log.read(key("a"))) == position + 1
         assert await ids(store.artifacts) == ["0", "1"][: position + 1]
         await store.aclose()
     assert os.listdir(tmp_path) == ["turnloom.db"]
 
 
-# What is known of agents, and then what steps came to, came last.
-KNOWN = ("results", "plans")
-LEARNED = ("beliefs", "observations", *KNOWN)
-
-
-@pytest.mark.parametrize(
-    ("version", "missing"),
-    [
-        (1, ("terms", "artifacts", "consumptions", *LEARNED)),
-        (2, ("consumptions", *LEARNED)),
-        (3, LEARNED),
-        (4, KNOWN),
-        (5, ("plans",)),
-    ],
-)
-async def test_a_file_of_an_earlier_release_is_lifted(
-    tmp_path: Path, version: int, missing: tuple[str, ...]
-) -> None:
+async def test_a_file_of_an_earlier_release_is_refused(tmp_path: Path) -> None:
+    """What it holds says of no run and no artifact whose it is."""
     path = tmp_path / "turnloom.db"
     store = SqliteStore(path, CODEC)
-    await store.log.append("a", events("a", 3), 0)
+    await store.log.append(key("a"), events("a", 3), 0)
     await store.aclose()
-    drops = [f"DROP TABLE {table}" for table in missing]
-    change(path, *drops, f"PRAGMA user_version = {version}")
-    stores = [SqliteStore(path, CODEC) for _ in range(2)]
-    async with anyio.create_task_group() as tasks:
-        for each in stores:
-            tasks.start_soon(each.artifacts.put, [artifact("a")])
-            tasks.start_soon(each.artifacts.consume, [consumption("a")])
-    for each in stores:
-        assert len(await each.log.read("a")) == 3
-        assert await ids(each.artifacts) == ["a"]
-        [found] = await envelopes(each.artifacts)
-        assert found.consumptions == (consumption("a"),)
-        await each.aclose()
+    change(path, f"PRAGMA user_version = {queries.VERSION - 1}")
+    store = SqliteStore(path, CODEC)
+    with pytest.raises(StoreUnavailable):
+        await store.log.read(key("a"))
+    await store.aclose()
     with closing(sqlite3.connect(path)) as file:
-        assert file.execute("PRAGMA user_version").fetchone() == (queries.VERSION,)
+        assert file.execute("PRAGMA user_version").fetchone() == (queries.VERSION - 1,)
 
 
 async def test_a_board_elsewhere_is_left_to_others(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "turnloom.db", CODEC, board=False)
-    await store.log.append("r", batch("r", published("a")), 0)
+    await store.log.append(key("r"), batch("r", published("a")), 0)
     assert not store.artifacts.follows_log and await ids(store.artifacts) == []
     await store.aclose()
 
@@ -155,11 +132,11 @@ async def test_a_lost_index_is_made_again(tmp_path: Path) -> None:
     for n in range(3):
         at = NOON - n * SECOND
         facts = (published(f"{n}", created_at=at), published(f"{n}.", created_at=at, tags={"t"}))
-        await store.log.append(f"r{n}", batch(f"r{n}", *facts, consumed("0", f"{n}")), 0)
+        await store.log.append(key(f"r{n}"), batch(f"r{n}", *facts, consumed("0", f"{n}")), 0)
     before = await answers(store.artifacts)
     change(path, *(f"DELETE FROM {table}" for table in ("artifacts", "terms", "consumptions")))
     assert await ids(store.artifacts) == []
-    await rebuild(store.log, store.artifacts)
+    await rebuild(store.log, store.artifacts, TENANT)
     assert await answers(store.artifacts) == before
     await store.aclose()
 
@@ -168,7 +145,7 @@ async def test_a_lost_index_is_made_again(tmp_path: Path) -> None:
 async def test_a_damaged_visibility_shows_nothing(tmp_path: Path, corrupt: str) -> None:
     path = tmp_path / "turnloom.db"
     store = SqliteStore(path, CODEC)
-    await store.artifacts.put(series(5))
+    await store.artifacts.put(TENANT, series(5))
     change(path, f"UPDATE artifacts SET visibility = '{corrupt}' WHERE id IN ('1', '3')")
     assert await ids(store.artifacts) == ["0", "2", "4"]
     assert await ids(store.artifacts, limit=2) == ["0", "2"]
@@ -180,18 +157,30 @@ async def test_the_index_alone_opens_nothing(tmp_path: Path) -> None:
     """An entry in everybody's scope does not show what the artifact itself says is somebody's."""
     path = tmp_path / "turnloom.db"
     store = SqliteStore(path, CODEC)
-    hidden = '{"kind":"tenant","tenant_id":"globex"}'
-    await store.artifacts.put([artifact("a"), artifact("b", visibility=Tenant("acme"))])
+    hidden = '{"kind":"private","agents":["bob"]}'
+    await store.artifacts.put(TENANT, [artifact("a"), artifact("b", visibility=Tenant("acme"))])
     change(path, f"UPDATE artifacts SET visibility = '{hidden}'")
     assert await ids(store.artifacts, ANN) == []
-    page = await store.artifacts.query(EVERYTHING, Reader(tenant="globex"), LATER, count=True)
-    assert [item.id for item in page.items] == ["a"] and page.total == 1
+    page = await store.artifacts.query(EVERYTHING, BOB, LATER, count=True)
+    assert [item.id for item in page.items] == ["a", "b"] and page.total == 2
+
+
+async def test_a_term_of_another_tenant_opens_nothing(tmp_path: Path) -> None:
+    """Two terms may be the same number: what another tenant has under it is not read."""
+    path = tmp_path / "turnloom.db"
+    store = SqliteStore(path, CODEC)
+    await store.artifacts.put("globex", [artifact("a")])
+    await store.artifacts.put(TENANT, [artifact("b")])
+    every = "SELECT o.term, a.at, a.n, a.opens FROM terms o, artifacts a"
+    change(path, f"INSERT OR IGNORE INTO terms {every}")
+    assert await ids(store.artifacts, ANN) == ["b"]
+    assert (await store.artifacts.summary(EVERYTHING, ANN, LATER)).total == 1
     await store.aclose()
 
 
 async def test_a_reader_that_stops_waiting_stops_the_reading(tmp_path: Path) -> None:
     async with two_stores() as (store, _):
-        await store.artifacts.put(series(2000))
+        await store.artifacts.put(TENANT, series(2000))
         rare = FilterConfig(where=[("id", "eq", "nobody")])
         for delay in (0, 0.001, 0.005, 0.02):
             with anyio.move_on_after(delay):
@@ -203,16 +192,16 @@ async def test_a_reader_that_stops_waiting_stops_the_reading(tmp_path: Path) -> 
 
 async def test_a_closed_store_refuses(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "turnloom.db", CODEC)
-    await store.artifacts.put([artifact("a")])
+    await store.artifacts.put(TENANT, [artifact("a")])
     assert await ids(store.artifacts) == ["a"]
     await store.aclose()
     for call in (
-        store.artifacts.put([artifact("a")]),
-        store.artifacts.consume([consumption("a")]),
+        store.artifacts.put(TENANT, [artifact("a")]),
+        store.artifacts.consume(TENANT, [consumption("a")]),
         store.artifacts.get("a", Reader(), NOON),
         store.artifacts.query(EVERYTHING, Reader(), NOON),
         store.artifacts.summary(EVERYTHING, Reader(), NOON),
-        store.artifacts.upcoming(NOON, 1),
+        store.artifacts.upcoming(TENANT, NOON, 1),
     ):
         with pytest.raises(UsageError):
             await call

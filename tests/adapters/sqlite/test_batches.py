@@ -16,6 +16,7 @@ from turnloom.adapters.sqlite.writer import Writer
 from turnloom.errors import Conflict
 from turnloom.runtime.spec import Stop
 from turnloom.testing.contracts import CODEC, Noted, event, events
+from turnloom.testing.contracts.facts import key
 
 STOP = Stop("ann")
 
@@ -57,13 +58,13 @@ async def refuse(store: SqliteStore, position: int, id: str) -> None:
     """Offer an id that the run has, in the middle of a batch."""
     batch = [event("a", position + 1), event("a", position + 2, id=id), event("a", position + 3)]
     with raising(Conflict, repr(id)):
-        await store.log.append("a", batch, position)
+        await store.log.append(key("a"), batch, position)
 
 
 async def test_an_append_is_one_row(path: Path, store: SqliteStore) -> None:
-    await store.log.append("a", events("a", 3), 0)
-    await store.log.append("b", events("b", 1), 0)
-    await store.log.append("a", events("a", 2, after=3), 3)
+    await store.log.append(key("a"), events("a", 3), 0)
+    await store.log.append(key("b"), events("b", 1), 0)
+    await store.log.append(key("a"), events("a", 2, after=3), 3)
     with closing(sqlite3.connect(path)) as database:
         rows = database.execute("SELECT pos >> 32, pos & 0xffffffff, last - pos + 1 FROM batches")
         assert rows.fetchall() == [(1, 1, 3), (1, 4, 2), (2, 1, 1)]
@@ -72,9 +73,9 @@ async def test_an_append_is_one_row(path: Path, store: SqliteStore) -> None:
 async def test_people_see_one_row_per_event(path: Path, store: SqliteStore) -> None:
     texts = ("line\nbreak, comma", '"quoted"', "žluťoučký 走る 🧶", "\r\n\u2028", "\\n")
     offered = [event("b", seq, Noted(text)) for seq, text in enumerate(texts, 1)]
-    await store.log.append("b", offered[:3], 0)
-    await store.log.append("a", events("a", 2), 0)
-    await store.log.append("b", offered[3:], 3)
+    await store.log.append(key("b"), offered[:3], 0)
+    await store.log.append(key("a"), events("a", 2), 0)
+    await store.log.append(key("b"), offered[3:], 3)
     with closing(sqlite3.connect(path)) as database:
         rows = database.execute("SELECT run, seq, id, at, kind, actor FROM log").fetchall()
         said = database.execute("SELECT json_extract(data, '$.text') FROM log WHERE run = 'b'")
@@ -91,24 +92,24 @@ async def test_ids_are_unique_after_reopening(path: Path) -> None:
         store = SqliteStore(path, CODEC)
         for seq in range(1, position + 1):
             await refuse(store, position, f"a/{seq}")
-        await store.log.append("a", events("a", 3, after=position), position)
+        await store.log.append(key("a"), events("a", 3, after=position), position)
         await refuse(store, position + 3, "a/1")
         await store.aclose()
 
 
 async def test_ids_are_unique_across_processes(store: SqliteStore, other: SqliteStore) -> None:
     for position in range(0, 24, 4):
-        await store.log.append("a", events("a", 2, after=position), position)
+        await store.log.append(key("a"), events("a", 2, after=position), position)
         await refuse(other, position + 2, f"a/{position + 1}")
-        await other.log.append("a", events("a", 2, after=position + 2), position + 2)
+        await other.log.append(key("a"), events("a", 2, after=position + 2), position + 2)
         await refuse(store, position + 4, f"a/{position + 3}")
 
 
 async def test_only_what_is_not_known_is_looked_up(store: SqliteStore, other: SqliteStore) -> None:
-    await store.log.append("a", events("a", 50), 0)
-    await other.log.append("a", events("a", 50, after=50), 50)
+    await store.log.append(key("a"), events("a", 50), 0)
+    await other.log.append(key("a"), events("a", 50, after=50), 50)
     seen = statements(store)
-    await store.log.append("a", events("a", 1, after=100), 100)
+    await store.log.append(key("a"), events("a", 1, after=100), 100)
     base = 1 << 32
     looked = [text for text in seen if "SELECT data FROM batches" in text]
     assert len(looked) == 1
@@ -117,17 +118,17 @@ async def test_only_what_is_not_known_is_looked_up(store: SqliteStore, other: Sq
 
 async def test_a_snapshot_keeps_ids_too(path: Path) -> None:
     store = SqliteStore(path, CODEC)
-    await store.log.append("a", events("a", 30), 0)
-    await store.snapshots.save("a", 30, b"state")
-    await store.log.append("a", events("a", 5, after=30), 30)
+    await store.log.append(key("a"), events("a", 30), 0)
+    await store.snapshots.save(key("a"), 30, b"state")
+    await store.log.append(key("a"), events("a", 5, after=30), 30)
     await store.aclose()
     store = SqliteStore(path, CODEC)
-    await store.snapshots.load("a")
+    await store.snapshots.load(key("a"))
     seen = statements(store)
     for id in ("a/1", "a/30", "a/31", "a/35"):
         await refuse(store, 35, id)
-    await store.snapshots.save("unknown", 1, b"state")
-    await store.log.append("a", events("a", 1, after=35), 35)
+    await store.snapshots.save(key("unknown"), 1, b"state")
+    await store.log.append(key("a"), events("a", 1, after=35), 35)
     base = 1 << 32
     looked = [text for text in seen if "SELECT data FROM batches" in text]
     assert len(looked) == 1
@@ -136,90 +137,90 @@ async def test_a_snapshot_keeps_ids_too(path: Path) -> None:
 
 
 async def test_memory_is_bounded(store: SqliteStore) -> None:
-    await store.log.append("first", events("first", 1), 0)
+    await store.log.append(key("first"), events("first", 1), 0)
     writer_of(store).places = Places(ids=20)
     runs = [f"run {n}" for n in range(10)]
     for position in range(0, 12, 3):
         for run in runs:
-            await store.log.append(run, events(run, 3, after=position), position)
+            await store.log.append(key(run), events(run, 3, after=position), position)
             assert writer_of(store).places.held <= 20
     for run in runs:
         with raising(Conflict, f"{run}/1"):
-            await store.log.append(run, [event(run, 13, id=f"{run}/1")], 12)
-        assert len(await store.log.read(run)) == 12
+            await store.log.append(key(run), [event(run, 13, id=f"{run}/1")], 12)
+        assert len(await store.log.read(key(run))) == 12
 
 
 async def test_a_run_longer_than_the_memory_is_not_looked_up_over_and_over(
     store: SqliteStore,
 ) -> None:
-    await store.log.append("short", events("short", 1), 0)
+    await store.log.append(key("short"), events("short", 1), 0)
     writer_of(store).places = Places(ids=20)
-    await store.log.append("long", events("long", 100), 0)
+    await store.log.append(key("long"), events("long", 100), 0)
     seen = statements(store)
     for position in range(1, 51):
-        await store.log.append("long", events("long", 1, after=99 + position), 99 + position)
-        await store.log.append("short", events("short", 1, after=position), position)
+        await store.log.append(key("long"), events("long", 1, after=99 + position), 99 + position)
+        await store.log.append(key("short"), events("short", 1, after=position), position)
     assert sum(text.startswith("SELECT data FROM batches") for text in seen) <= 2
     assert writer_of(store).places.held <= 200
 
 
 async def test_few_runs_are_remembered(store: SqliteStore) -> None:
-    await store.log.append("first", events("first", 1), 0)
+    await store.log.append(key("first"), events("first", 1), 0)
     writer_of(store).places = Places(runs=3)
     for position in range(2):
         for run in "abcdefg":
-            await store.log.append(run, [event(run, position + 1)], position)
-    remembered = [run for run in "abcdefg" if writer_of(store).places.get(run)]
+            await store.log.append(key(run), [event(run, position + 1)], position)
+    remembered = [run for run in "abcdefg" if writer_of(store).places.get(key(run))]
     assert len(remembered) <= 3
     assert "g" in remembered
 
 
 async def test_a_lock_of_another_process_costs_no_memory(path: Path, store: SqliteStore) -> None:
-    await store.log.append("a", events("a", 10), 0)
+    await store.log.append(key("a"), events("a", 10), 0)
     with closing(sqlite3.connect(path, isolation_level=None)) as lock:
         lock.execute("BEGIN IMMEDIATE")
         appends = [
-            asyncio.create_task(store.log.append("a", events("a", 2, after=10), 10)),
-            asyncio.create_task(store.log.append("b", events("b", 2), 0)),
+            asyncio.create_task(store.log.append(key("a"), events("a", 2, after=10), 10)),
+            asyncio.create_task(store.log.append(key("b"), events("b", 2), 0)),
         ]
         await meet_the_lock()
     await asyncio.wait(appends)
     seen = statements(store)
     for run, position in (("a", 12), ("b", 2)):
-        await store.log.append(run, events(run, 1, after=position), position)
+        await store.log.append(key(run), events(run, 1, after=position), position)
     assert [text.split()[0] for text in seen] == ["INSERT", "INSERT"]
     await refuse(store, 13, "a/11")
 
 
 async def test_what_was_undone_is_not_remembered(store: SqliteStore) -> None:
-    await store.log.append("a", events("a", 1), 0)
+    await store.log.append(key("a"), events("a", 1), 0)
     writer = writer_of(store)
     (pages,) = writer.execute("PRAGMA page_count").fetchone()
     writer.execute(f"PRAGMA max_page_count = {pages + 2}")
     large = [event("b", seq, Noted("x" * 50_000)) for seq in range(1, 3)]
     outcomes = await asyncio.gather(
-        store.log.append("a", events("a", 1, after=1), 1),
-        store.log.append("b", large, 0),
+        store.log.append(key("a"), events("a", 1, after=1), 1),
+        store.log.append(key("b"), large, 0),
         return_exceptions=True,
     )
     assert all(isinstance(outcome, Exception) for outcome in outcomes)
     writer.execute("PRAGMA max_page_count = 100000")
-    await store.log.append("b", large[:1], 0)
-    await store.log.append("a", [event("a", 2, id="b/1"), event("a", 3, id="a/2")], 1)
-    assert [e.id for e in await store.log.read("a")] == ["a/1", "b/1", "a/2"]
+    await store.log.append(key("b"), large[:1], 0)
+    await store.log.append(key("a"), [event("a", 2, id="b/1"), event("a", 3, id="a/2")], 1)
+    assert [e.id for e in await store.log.read(key("a"))] == ["a/1", "b/1", "a/2"]
 
 
 async def test_consumed_mail_stays_consumed_for_everybody(
     path: Path, store: SqliteStore, other: SqliteStore
 ) -> None:
-    await store.log.append("a", events("a", 3), 0)
-    await other.inbox.offer("a", "m", STOP)
-    await store.log.append("a", [event("a", 4, id="m"), *events("a", 300, after=4)], 3)
-    await other.inbox.offer("a", "next", STOP)
+    await store.log.append(key("a"), events("a", 3), 0)
+    await other.inbox.offer(key("a"), "m", STOP)
+    await store.log.append(key("a"), [event("a", 4, id="m"), *events("a", 300, after=4)], 3)
+    await other.inbox.offer(key("a"), "next", STOP)
     late = SqliteStore(path, CODEC)
     for each in (store, other, late):
-        await each.inbox.offer("a", "m", STOP)
-        assert [id for id, _ in await each.inbox.pending("a")] == ["next"]
+        await each.inbox.offer(key("a"), "m", STOP)
+        assert [id for id, _ in await each.inbox.pending(key("a"))] == ["next"]
     await late.aclose()
     with closing(sqlite3.connect(path)) as database:
         rows = database.execute("SELECT id, position FROM inbox").fetchall()

@@ -20,6 +20,7 @@ from turnloom.adapters.sqlite.background import Background
 from turnloom.errors import Conflict, StoreUnavailable, UsageError
 from turnloom.runtime.spec import Stop
 from turnloom.testing.contracts import CODEC, Noted, event, events, until
+from turnloom.testing.contracts.facts import TENANT, key
 
 
 @pytest.fixture
@@ -30,7 +31,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 async def store(path: Path) -> AsyncGenerator[SqliteStore, None]:
     store = SqliteStore(path, CODEC)
-    await store.log.append("first", events("first", 1), 0)
+    await store.log.append(key("first"), events("first", 1), 0)
     yield store
     await store.aclose()
 
@@ -62,18 +63,18 @@ async def test_writes_of_one_tick_are_one_transaction(store: SqliteStore) -> Non
     seen = statements(store)
     async with anyio.create_task_group() as tasks:
         for n in range(50):
-            tasks.start_soon(store.log.append, f"run {n}", events(f"run {n}", 3), 0)
-        tasks.start_soon(store.inbox.offer, "run 0", "m", Stop("ann"))
-        tasks.start_soon(store.snapshots.save, "run 0", 3, b"state")
+            tasks.start_soon(store.log.append, key(f"run {n}"), events(f"run {n}", 3), 0)
+        tasks.start_soon(store.inbox.offer, key("run 0"), "m", Stop("ann"))
+        tasks.start_soon(store.snapshots.save, key("run 0"), 3, b"state")
     assert seen.count("BEGIN") == 1
     assert seen.count("COMMIT") == 1
-    assert len(await store.log.ends()) == 51
+    assert len(await store.log.ends(TENANT)) == 51
 
 
 async def test_an_append_to_a_known_run_is_one_statement(store: SqliteStore) -> None:
     seen = statements(store)
     for position in range(1, 6):
-        await store.log.append("first", events("first", 1, after=position), position)
+        await store.log.append(key("first"), events("first", 1, after=position), position)
     assert seen == ["INSERT"] * 5
 
 
@@ -82,7 +83,7 @@ async def test_a_write_that_cannot_be_bound_fails_alone(store: SqliteStore) -> N
 
     async def append(run: str) -> None:
         try:
-            await store.log.append(run, [event(run, 1, id="1")], 0)
+            await store.log.append(key(run), [event(run, 1, id="1")], 0)
             outcomes[run] = "stored"
         except UnicodeEncodeError:
             outcomes[run] = "refused"
@@ -94,14 +95,14 @@ async def test_a_write_that_cannot_be_bound_fails_alone(store: SqliteStore) -> N
 
 
 async def test_an_append_that_is_cancelled_in_time_is_not_stored(store: SqliteStore) -> None:
-    doomed = asyncio.create_task(store.log.append("doomed", events("doomed", 1), 0))
-    other = asyncio.create_task(store.log.append("other", events("other", 1), 0))
+    doomed = asyncio.create_task(store.log.append(key("doomed"), events("doomed", 1), 0))
+    other = asyncio.create_task(store.log.append(key("other"), events("other", 1), 0))
     await anyio.lowlevel.checkpoint()
     doomed.cancel()
     await asyncio.wait([doomed, other])
     assert doomed.cancelled()
-    assert len(await store.log.read("other")) == 1
-    assert not await store.log.read("doomed")
+    assert len(await store.log.read(key("other"))) == 1
+    assert not await store.log.read(key("doomed"))
 
 
 async def test_a_locked_file_holds_up_the_append_and_not_the_loop(
@@ -109,22 +110,22 @@ async def test_a_locked_file_holds_up_the_append_and_not_the_loop(
 ) -> None:
     with locked(path):
         appends = [
-            asyncio.create_task(store.log.append(run, events(run, 2), 0)) for run in ("a", "b")
+            asyncio.create_task(store.log.append(key(run), events(run, 2), 0)) for run in ("a", "b")
         ]
         await meet_the_lock()
         assert not any(append.done() for append in appends)
-        assert not await store.log.read("a")
+        assert not await store.log.read(key("a"))
     assert [len(await append) for append in appends] == [2, 2]
-    assert len(await store.log.read("a")) == 2
-    await store.log.append("a", events("a", 1, after=2), 2)
+    assert len(await store.log.read(key("a"))) == 2
+    await store.log.append(key("a"), events("a", 1, after=2), 2)
 
 
 async def test_a_subscriber_is_told_of_an_append_that_had_to_wait(
     path: Path, store: SqliteStore
 ) -> None:
-    live = store.log.subscribe("a")
+    live = store.log.subscribe(key("a"))
     with locked(path):
-        append = asyncio.create_task(store.log.append("a", events("a", 1), 0))
+        append = asyncio.create_task(store.log.append(key("a"), events("a", 1), 0))
         await meet_the_lock()
     assert (await anext(live)).seq == 1
     await append
@@ -132,15 +133,15 @@ async def test_a_subscriber_is_told_of_an_append_that_had_to_wait(
 
 async def test_a_file_that_stays_locked_is_unavailable(path: Path) -> None:
     store = SqliteStore(path, CODEC, patience=0.05)
-    await store.log.append("first", events("first", 1), 0)
+    await store.log.append(key("first"), events("first", 1), 0)
     with locked(path):
         with raising(StoreUnavailable, repr(str(path))):
-            await store.log.append("a", events("a", 1), 0)
+            await store.log.append(key("a"), events("a", 1), 0)
         fresh = SqliteStore(path, CODEC, patience=0.05)
         with raising(StoreUnavailable, repr(str(path))):
-            await fresh.inbox.offer("a", "1", Stop("ann"))
-    await store.log.append("a", events("a", 1), 0)
-    await fresh.inbox.offer("a", "1", Stop("ann"))
+            await fresh.inbox.offer(key("a"), "1", Stop("ann"))
+    await store.log.append(key("a"), events("a", 1), 0)
+    await fresh.inbox.offer(key("a"), "1", Stop("ann"))
     await fresh.aclose()
     await store.aclose()
 
@@ -148,8 +149,8 @@ async def test_a_file_that_stays_locked_is_unavailable(path: Path) -> None:
 async def test_a_file_that_is_locked_while_it_is_made(path: Path) -> None:
     store = SqliteStore(path, CODEC)
     with locked(path):
-        append = asyncio.create_task(store.log.append("a", events("a", 1), 0))
-        read = asyncio.create_task(store.log.read("b"))
+        append = asyncio.create_task(store.log.append(key("a"), events("a", 1), 0))
+        read = asyncio.create_task(store.log.read(key("b")))
         await meet_the_lock()
         with raising(StoreUnavailable, repr(str(path))):
             store.inbox.arrivals()
@@ -166,32 +167,34 @@ async def test_a_full_store_stores_nothing_half_and_works_again(store: SqliteSto
     large = [event("a", seq, Noted("x" * 50_000)) for seq in range(1, 11)]
     small = events("b", 1)
     outcomes = await asyncio.gather(
-        store.log.append("b", small, 0), store.log.append("a", large, 0), return_exceptions=True
+        store.log.append(key("b"), small, 0),
+        store.log.append(key("a"), large, 0),
+        return_exceptions=True,
     )
     for outcome in outcomes:
         assert isinstance(outcome, StoreUnavailable)
         assert "turnloom.db" in str(outcome)
-    assert not await store.log.read("a")
-    assert not await store.log.read("b")
-    await store.log.append("b", small, 0)
+    assert not await store.log.read(key("a"))
+    assert not await store.log.read(key("b"))
+    await store.log.append(key("b"), small, 0)
     writer.execute("PRAGMA max_page_count = 100000")
-    await store.log.append("a", large, 0)
-    assert list(await store.log.read("a")) == large
+    await store.log.append(key("a"), large, 0)
+    assert list(await store.log.read(key("a"))) == large
 
 
 async def test_a_claim_that_cannot_be_given_back_is_given_back_later(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     store, other = SqliteStore(path, CODEC, patience=0.01), SqliteStore(path, CODEC)
-    claim = store.claims.claim("a")
+    claim = store.claims.claim(key("a"))
     await claim.__aenter__()
     with locked(path), caplog.at_level(logging.WARNING, "turnloom.sqlite"):
         await claim.__aexit__(None, None, None)
     assert [record.name for record in caplog.records] == ["turnloom.sqlite"]
-    assert not await store.claims.held("a")
-    assert await other.claims.held("a")
-    async with store.claims.claim("b"):
-        assert not await other.claims.held("a")
+    assert not await store.claims.held(key("a"))
+    assert await other.claims.held(key("a"))
+    async with store.claims.claim(key("b")):
+        assert not await other.claims.held(key("a"))
     await other.aclose()
     await store.aclose()
 
@@ -200,11 +203,11 @@ async def test_the_wal_is_copied_and_used_again(path: Path) -> None:
     store = SqliteStore(path, CODEC, checkpoint_after=100_000)
     largest, wal = 0, path.with_name("turnloom.db-wal")
     for position in range(0, 3000, 10):
-        await store.log.append("a", events("a", 10, after=position), position)
+        await store.log.append(key("a"), events("a", 10, after=position), position)
         largest = max(largest, os.stat(wal).st_size)
         if position % 200 == 0:
             await anyio.sleep(0.002)
-    assert len(await store.log.read("a")) == 3000
+    assert len(await store.log.read(key("a"))) == 3000
     await store.aclose()
     assert os.listdir(path.parent) == ["turnloom.db"]
     assert largest < 2 * os.stat(path).st_size + 2_000_000
@@ -222,22 +225,22 @@ async def test_a_failed_checkpoint_is_logged(
 
 async def test_closing_finishes_what_is_pending(path: Path) -> None:
     store = SqliteStore(path, CODEC)
-    await store.log.append("a", events("a", 1), 0)
-    pending = asyncio.create_task(store.log.append("a", events("a", 3, after=1), 1))
+    await store.log.append(key("a"), events("a", 1), 0)
+    pending = asyncio.create_task(store.log.append(key("a"), events("a", 3, after=1), 1))
     await anyio.lowlevel.checkpoint()
     await store.aclose()
     await store.aclose()
     assert len(await pending) == 3
     again = SqliteStore(path, CODEC)
-    assert len(await again.log.read("a")) == 4
+    assert len(await again.log.read(key("a"))) == 4
     await again.aclose()
 
 
 async def test_closing_waits_for_an_append_that_meets_a_lock(path: Path) -> None:
     store = SqliteStore(path, CODEC)
-    await store.log.append("a", events("a", 1), 0)
+    await store.log.append(key("a"), events("a", 1), 0)
     with locked(path):
-        pending = asyncio.create_task(store.log.append("a", events("a", 1, after=1), 1))
+        pending = asyncio.create_task(store.log.append(key("a"), events("a", 1, after=1), 1))
         await meet_the_lock()
         closed = asyncio.create_task(store.aclose())
         await meet_the_lock()
@@ -249,7 +252,7 @@ async def test_closing_waits_for_an_append_that_meets_a_lock(path: Path) -> None
 async def test_closing_while_the_file_is_being_opened(path: Path) -> None:
     store = SqliteStore(path, CODEC)
     with locked(path):
-        append = asyncio.create_task(store.log.append("a", events("a", 1), 0))
+        append = asyncio.create_task(store.log.append(key("a"), events("a", 1), 0))
         await meet_the_lock()
         closed = asyncio.create_task(store.aclose())
         await meet_the_lock()
@@ -260,9 +263,9 @@ async def test_closing_while_the_file_is_being_opened(path: Path) -> None:
 
 async def test_a_claim_may_outlive_its_store(path: Path) -> None:
     store, other = SqliteStore(path, CODEC), SqliteStore(path, CODEC)
-    async with store.claims.claim("a"):
+    async with store.claims.claim(key("a")):
         await store.aclose()
-        assert not await other.claims.held("a")
+        assert not await other.claims.held(key("a"))
     await other.aclose()
 
 
@@ -275,22 +278,22 @@ async def test_a_closed_store_refuses_and_tells_who_waits(path: Path) -> None:
             await anext(source)
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(wait_for, store.log.subscribe("a"))
+        tasks.start_soon(wait_for, store.log.subscribe(key("a")))
         tasks.start_soon(wait_for, store.inbox.arrivals())
         await meet_the_lock()
         await store.aclose()
     await until(lambda: threading.active_count() <= threads)
     for call in (
-        store.log.append("a", events("a", 1), 0),
-        store.log.append("a", [], 0),
-        store.log.read("a"),
-        store.log.ends(),
-        store.log.ends(run="a"),
-        store.inbox.offer("a", "1", Stop("ann")),
-        store.inbox.pending("a"),
-        store.claims.held("a"),
-        store.snapshots.load("a"),
-        store.snapshots.save("a", 1, b""),
+        store.log.append(key("a"), events("a", 1), 0),
+        store.log.append(key("a"), [], 0),
+        store.log.read(key("a")),
+        store.log.ends(TENANT),
+        store.log.ends(TENANT, run="a"),
+        store.inbox.offer(key("a"), "1", Stop("ann")),
+        store.inbox.pending(key("a")),
+        store.claims.held(key("a")),
+        store.snapshots.load(key("a")),
+        store.snapshots.save(key("a"), 1, b""),
     ):
         with pytest.raises(UsageError):
             await call
@@ -298,33 +301,33 @@ async def test_a_closed_store_refuses_and_tells_who_waits(path: Path) -> None:
 
 async def test_an_event_for_another_place_is_refused(store: SqliteStore) -> None:
     with raising(UsageError, "'b'", "1"):
-        await store.log.append("b", [event("a", 1)], 0)
+        await store.log.append(key("b"), [event("a", 1)], 0)
     with raising(UsageError, "seq 5"):
-        await store.log.append("a", [event("a", 5)], 0)
+        await store.log.append(key("a"), [event("a", 5)], 0)
 
 
 async def test_a_subscriber_that_leaves_is_forgotten(store: SqliteStore) -> None:
     with anyio.move_on_after(0.01):
-        await anext(store.log.subscribe("nobody"))
+        await anext(store.log.subscribe(key("nobody")))
     assert not store._database.signals
 
 
 async def test_a_batch_of_any_size(store: SqliteStore) -> None:
     position = 0
     for size in (1, 15, 16, 17, 32, 33, 1000):
-        await store.log.append("a", events("a", size, after=position), position)
+        await store.log.append(key("a"), events("a", size, after=position), position)
         position += size
-    assert [e.seq for e in await store.log.read("a")] == list(range(1, position + 1))
+    assert [e.seq for e in await store.log.read(key("a"))] == list(range(1, position + 1))
     with raising(Conflict, "a/3"):
-        await store.log.append("a", [event("a", position + 1, id="a/3")], position)
+        await store.log.append(key("a"), [event("a", position + 1, id="a/3")], position)
 
 
 def test_loops_in_many_threads_use_many_stores(path: Path) -> None:
     async def work(run: str) -> int:
         store = SqliteStore(path, CODEC)
         for position in range(100):
-            await store.log.append(run, [event(run, position + 1)], position)
-        stored = await store.log.read(run)
+            await store.log.append(key(run), [event(run, position + 1)], position)
+        stored = await store.log.read(key(run))
         await store.aclose()
         return len(stored)
 

@@ -13,6 +13,7 @@ from turnloom.adapters.sqlite.places import Places
 from turnloom.errors import Conflict
 from turnloom.runtime.spec import Stop
 from turnloom.testing.contracts import CODEC, event
+from turnloom.testing.contracts.facts import TENANT, key
 
 RUNS = st.sampled_from("ab")
 IDS = st.integers(0, 25).map(str)
@@ -30,25 +31,25 @@ async def do(store: Store, deed: tuple[str, str, object]) -> object:
     """What the store says to a deed."""
     match deed:
         case ("append", run, list(ids)):
-            position = len(await store.log.read(run))
+            position = len(await store.log.read(key(run)))
             return await append(store, run, position, ids)
         case ("again", run, int(after)):
-            ids = [each.id for each in (await store.log.read(run, after))[:3]]
+            ids = [each.id for each in (await store.log.read(key(run), after))[:3]]
             return await append(store, run, after, ids)
         case ("offer", run, str(id)):
-            await store.inbox.offer(run, id, Stop("ann"))
-            return list(await store.inbox.pending(run))
+            await store.inbox.offer(key(run), id, Stop("ann"))
+            return list(await store.inbox.pending(key(run)))
         case ("read", run, int(after)):
-            return [list(await store.log.read(run, after)), list(await store.log.ends())]
+            return [list(await store.log.read(key(run), after)), list(await store.log.ends(TENANT))]
         case (_, run, _):
-            await store.snapshots.save(run, len(await store.log.read(run)), b"state")
-            return await store.snapshots.load(run)
+            await store.snapshots.save(key(run), len(await store.log.read(key(run))), b"state")
+            return await store.snapshots.load(key(run))
 
 
 async def append(store: Store, run: str, position: int, ids: list[str]) -> object:
     batch = [event(run, seq, id=id) for seq, id in enumerate(ids, position + 1)]
     try:
-        return list(await store.log.append(run, batch, position))
+        return list(await store.log.append(key(run), batch, position))
     except Conflict:
         return "refused"
 

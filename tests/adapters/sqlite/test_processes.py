@@ -17,7 +17,7 @@ from tests.support.raising import raising
 from turnloom.adapters.sqlite import SqliteStore
 from turnloom.errors import Conflict, RunBusy
 from turnloom.testing.contracts import CODEC, event, events
-from turnloom.testing.contracts.facts import PATIENCE
+from turnloom.testing.contracts.facts import PATIENCE, TENANT, key
 
 CHILD = Path(__file__).with_name("child.py")
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -65,27 +65,27 @@ async def tell(process: Process) -> None:
 
 
 async def test_appends_and_mail_of_another_process_arrive(path: Path, store: SqliteStore) -> None:
-    live, arrivals = store.log.subscribe("a"), store.inbox.arrivals()
+    live, arrivals = store.log.subscribe(key("a")), store.inbox.arrivals()
     async with child("append_and_offer", path):
         assert [(await anext(live)).seq for _ in range(3)] == [1, 2, 3]
-        assert await anext(arrivals) == "b"
-    assert [id for id, _ in await store.inbox.pending("b")] == ["m1"]
-    await store.log.append("a", events("a", 1, after=3), 3)
+        assert await anext(arrivals) == key("b")
+    assert [id for id, _ in await store.inbox.pending(key("b"))] == ["m1"]
+    await store.log.append(key("a"), events("a", 1, after=3), 3)
     assert (await anext(live)).seq == 4
 
 
 async def test_a_claim_of_another_process(path: Path, store: SqliteStore) -> None:
     async with child("hold", path) as process:
         await said(process, "held")
-        assert await store.claims.held("a")
+        assert await store.claims.held(key("a"))
         with pytest.raises(RunBusy) as busy:
-            async with store.claims.claim("a"):
+            async with store.claims.claim(key("a")):
                 pass
         assert str(process.pid) in str(busy.value)
         await tell(process)
         await said(process, "free")
-        assert not await store.claims.held("a")
-        async with store.claims.claim("a"):
+        assert not await store.claims.held(key("a"))
+        async with store.claims.claim(key("a")):
             await tell(process)
 
 
@@ -95,13 +95,13 @@ async def test_a_killed_process_leaves_a_whole_log_and_no_claim(path: Path) -> N
         process.kill()
         await process.wait()
     store = SqliteStore(path, CODEC)
-    assert not await store.claims.held("a")
-    async with store.claims.claim("a"):
-        stored = await store.log.read("a")
+    assert not await store.claims.held(key("a"))
+    async with store.claims.claim(key("a")):
+        stored = await store.log.read(key("a"))
         assert len(stored) >= 700
         assert len(stored) % 7 == 0
         assert [e.seq for e in stored] == list(range(1, len(stored) + 1))
-        await store.log.append("a", events("a", 7, after=len(stored)), len(stored))
+        await store.log.append(key("a"), events("a", 7, after=len(stored)), len(stored))
         (lock,) = os.listdir(f"{path}.drivers")
         assert lock.startswith(f"{os.getpid()}-")
     await store.aclose()
@@ -116,9 +116,9 @@ async def test_a_killed_holder_frees_its_run_at_once(path: Path, store: SqliteSt
         await said(process, "held")
         process.kill()
         await process.wait()
-        assert not await store.claims.held("a")
-        async with store.claims.claim("a"):
-            assert await store.claims.held("a")
+        assert not await store.claims.held(key("a"))
+        async with store.claims.claim(key("a")):
+            assert await store.claims.held(key("a"))
 
 
 async def test_processes_that_begin_at_once(path: Path, store: SqliteStore) -> None:
@@ -128,8 +128,8 @@ async def test_processes_that_begin_at_once(path: Path, store: SqliteStore) -> N
         for name in names:
             tasks.start_soon(lambda name=name: run_child([*command, name]))
     for name in names:
-        assert len(await store.log.read(f"run of {name}")) == 200
-    assert len(await store.log.ends()) == 3
+        assert len(await store.log.read(key(f"run of {name}"))) == 200
+    assert len(await store.log.ends(TENANT)) == 3
 
 
 async def run_child(command: list[str]) -> None:
@@ -146,12 +146,14 @@ def test_a_full_disk_is_stood(path: Path) -> None:
 
 async def test_a_stale_memory_of_the_end_is_noticed(path: Path, store: SqliteStore) -> None:
     other = SqliteStore(path, CODEC)
-    await store.log.append("a", events("a", 1), 0)
-    await other.log.append("a", events("a", 1, after=1), 1)
+    await store.log.append(key("a"), events("a", 1), 0)
+    await other.log.append(key("a"), events("a", 1, after=1), 1)
     with raising(Conflict, "2", "1"):
-        await store.log.append("a", [event("a", 2, id="mine")], 1)
-    assert list(await store.log.append("a", events("a", 1, after=1), 1)) == events("a", 1, after=1)
-    await store.log.append("a", events("a", 1, after=2), 2)
-    await other.log.append("a", events("a", 1, after=3), 3)
-    assert [e.seq for e in await store.log.read("a")] == [1, 2, 3, 4]
+        await store.log.append(key("a"), [event("a", 2, id="mine")], 1)
+    assert list(await store.log.append(key("a"), events("a", 1, after=1), 1)) == events(
+        "a", 1, after=1
+    )
+    await store.log.append(key("a"), events("a", 1, after=2), 2)
+    await other.log.append(key("a"), events("a", 1, after=3), 3)
+    assert [e.seq for e in await store.log.read(key("a"))] == [1, 2, 3, 4]
     await other.aclose()

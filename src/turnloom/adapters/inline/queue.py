@@ -4,17 +4,18 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Literal
 
+from turnloom.log.spec import RunKey
+
 State = Literal["timer", "queued", "driving", "dropped"]
 
 
 class Job:
     """What the scheduler knows of one run that is not idle."""
 
-    __slots__ = ("again", "run", "state", "tenant")
+    __slots__ = ("again", "run", "state")
 
-    def __init__(self, run: str, tenant: str) -> None:
+    def __init__(self, run: RunKey) -> None:
         self.run = run
-        self.tenant = tenant
         self.state: State = "timer"
         self.again = False
 
@@ -47,9 +48,10 @@ class Queue:
     def put(self, job: Job) -> None:
         """Let a run wait for its turn."""
         job.state = "queued"
-        tenant = self._tenants.setdefault(job.tenant, _Tenant())
+        name = job.run.tenant
+        tenant = self._tenants.setdefault(name, _Tenant())
         tenant.waiting.append(job)
-        self._list(job.tenant, tenant)
+        self._list(name, tenant)
 
     def take(self) -> Job | None:
         """The next run whose turn it is, now driving; None when there is none or no slot."""
@@ -69,11 +71,12 @@ class Queue:
 
     def done(self, job: Job) -> None:
         """Give the slot of a run back."""
-        tenant = self._tenants[job.tenant]
+        name = job.run.tenant
+        tenant = self._tenants[name]
         tenant.driving -= 1
         self._free += 1
-        self._list(job.tenant, tenant)
-        self._forget(job.tenant, tenant)
+        self._list(name, tenant)
+        self._forget(name, tenant)
 
     def _below(self, name: str, tenant: _Tenant) -> bool:
         limit = self._limits.get(name)

@@ -11,6 +11,7 @@ from turnloom.adapters.inline.queue import Job, Queue
 from turnloom.adapters.inline.timers import Timers
 from turnloom.errors import UsageError
 from turnloom.log.ports import Clock
+from turnloom.log.spec import RunKey
 from turnloom.runtime.ports import Drive, Status
 
 _log = logging.getLogger("turnloom.inline")
@@ -30,11 +31,11 @@ class _Server:
         """A task that drives the run, in the server's context and not in that of who woke it."""
         return self._group.create_task(self._guard(job.run), context=self._context.copy())
 
-    async def _guard(self, run: str) -> datetime | None:
+    async def _guard(self, run: RunKey) -> datetime | None:
         try:
             return await self._drive(run)
         except Exception:  # noqa: BLE001 - recorded; one bad drive must not stop the others
-            _log.exception("The drive of run %r failed.", run)
+            _log.exception("The drive of run %r failed.", run.id)
             return None
 
 
@@ -43,24 +44,24 @@ class InlineScheduler:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._jobs: dict[str, Job] = {}
-        self._tasks: dict[str, asyncio.Task[datetime | None]] = {}
+        self._jobs: dict[RunKey, Job] = {}
+        self._tasks: dict[RunKey, asyncio.Task[datetime | None]] = {}
         self._queue = Queue()
         self._timers = Timers(clock, self._due)
         self._server: _Server | None = None
         self._serving = False
 
-    async def wake(self, run: str, *, tenant: str, at: datetime | None = None) -> None:
+    async def wake(self, run: RunKey, at: datetime | None = None) -> None:
         """Drive the run soon, or at an instant: the run's one timer. Idempotent."""
         job = self._jobs.get(run)
         if job is None:
-            job = self._jobs[run] = Job(run, tenant)
+            job = self._jobs[run] = Job(run)
         if at is None or at <= self._clock.now():
             self._soon(job)
         else:
             self._timers.set(run, at)
 
-    async def cancel(self, run: str) -> None:
+    async def cancel(self, run: RunKey) -> None:
         """Drop what is queued for the run and interrupt its drive; does not wait for its end."""
         self._timers.drop(run)
         job = self._jobs.get(run)
@@ -90,7 +91,7 @@ class InlineScheduler:
         finally:
             self._serving = False
 
-    async def status(self, run: str) -> Status:
+    async def status(self, run: RunKey) -> Status:
         """Where the run stands with this scheduler."""
         job = self._jobs.get(run)
         return "idle" if job is None or job.state == "dropped" else job.state
@@ -114,7 +115,7 @@ class InlineScheduler:
             self._queue.put(job)
             self._pump()
 
-    def _due(self, run: str) -> None:
+    def _due(self, run: RunKey) -> None:
         self._soon(self._jobs[run])
 
     def _pump(self) -> None:

@@ -7,31 +7,32 @@ from heapq import heapify, heappop, heappush
 from itertools import count
 
 from turnloom.log.ports import Clock
+from turnloom.log.spec import RunKey
 
 # The longest sleep in seconds: a clock that is set, or a machine that slept, is noticed by then.
 LONGEST = 0.25
 # Below this many entries, dropped timers are left in the heap until they come up.
 SPARSE = 64
 
-_Entry = tuple[datetime, int, str]
+_Entry = tuple[datetime, int, RunKey]
 
 
 class Timers:
     """The instants at which runs want to be woken; a run has at most one."""
 
-    def __init__(self, clock: Clock, fire: Callable[[str], None]) -> None:
+    def __init__(self, clock: Clock, fire: Callable[[RunKey], None]) -> None:
         self._clock = clock
         self._fire = fire
-        self._entries: dict[str, _Entry] = {}
+        self._entries: dict[RunKey, _Entry] = {}
         self._heap: list[_Entry] = []
         self._numbers = count()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._handle: asyncio.TimerHandle | None = None
 
-    def __contains__(self, run: str) -> bool:
+    def __contains__(self, run: RunKey) -> bool:
         return run in self._entries
 
-    def set(self, run: str, at: datetime) -> None:
+    def set(self, run: RunKey, at: datetime) -> None:
         """Wake the run at an instant, in place of the one it had."""
         entry = (at, next(self._numbers), run)
         self._entries[run] = entry
@@ -42,7 +43,7 @@ class Timers:
         if self._heap[0] is entry:
             self._arm()
 
-    def drop(self, run: str) -> datetime | None:
+    def drop(self, run: RunKey) -> datetime | None:
         """Forget the timer of a run, and give the instant it was set to."""
         entry = self._entries.pop(run, None)
         return entry[0] if entry else None

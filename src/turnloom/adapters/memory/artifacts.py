@@ -21,8 +21,9 @@ class MemoryArtifacts:
         self._index = index
         self.follows_log = follows_log
 
-    async def put(self, artifacts: Sequence[Artifact]) -> None:
-        """Keep artifacts in their order, all or none; one that is there already changes nothing.
+    async def put(self, tenant: str, artifacts: Sequence[Artifact]) -> None:
+        """Keep artifacts of a tenant in their order, all or none; one that is there already changes
+        nothing.
 
         Raises:
             ArtifactExists: one is there with other content.
@@ -30,22 +31,22 @@ class MemoryArtifacts:
             UsageError: the store is closed.
         """
         self._log.check_open()
-        self._index.keep(rows_of(artifacts))
+        self._index.keep(tenant, rows_of(tenant, artifacts))
 
-    async def consume(self, consumptions: Sequence[Consumption]) -> None:
-        """Keep who took what; one that is there already changes nothing."""
+    async def consume(self, tenant: str, consumptions: Sequence[Consumption]) -> None:
+        """Keep who of a tenant took what; one that is there already changes nothing."""
         self._log.check_open()
-        self._index.keep((), consumptions)
+        self._index.keep(tenant, (), consumptions)
 
-    async def find(self, id: str) -> Found | None:
-        """The row of an artifact, whoever may see it."""
+    async def find(self, tenant: str, id: str) -> Sequence[Found]:
+        """The rows of an id that are the tenant's or shared, whoever may see them."""
         self._log.check_open()
-        return await self._index.find(id)
+        return await self._index.find(tenant, id)
 
-    async def consumptions(self, ids: Sequence[str]) -> Sequence[Consumption]:
-        """Who took one of these artifacts, in any order."""
+    async def consumptions(self, tenant: str, ids: Sequence[str]) -> Sequence[Consumption]:
+        """Who took one of these artifacts of a tenant, in any order."""
         self._log.check_open()
-        return await self._index.consumptions(ids)
+        return await self._index.consumptions(tenant, ids)
 
     async def get(self, id: str, reader: Reader, now: datetime) -> Artifact | None:
         """The artifact of this id as a copy; none if there is none that the reader may see."""
@@ -75,10 +76,10 @@ class MemoryArtifacts:
         self._log.check_open()
         return await Reading(self._index, reader, now).summary(filter)
 
-    async def upcoming(self, now: datetime, limit: int) -> Sequence[datetime]:
-        """The next instants at which something becomes visible that is not yet, soonest first."""
+    async def upcoming(self, tenant: str, now: datetime, limit: int) -> Sequence[datetime]:
+        """The next instants at which something becomes visible to a tenant, soonest first."""
         self._log.check_open()
-        ahead = self._index.openings(microseconds(now))
+        ahead = self._index.openings(tenant, microseconds(now))
         return [instant_of(number) for number in islice(ahead, limit)]
 
     async def aclose(self) -> None:

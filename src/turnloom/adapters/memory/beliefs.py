@@ -19,7 +19,7 @@ class MemoryBeliefs:
         self._check_open = check_open
         self.follows_log = follows_log
         self._known: dict[Pool, dict[str, Belief]] = {}
-        self._seen: set[tuple[str, str]] = set()
+        self._seen: set[tuple[str, str, str]] = set()
 
     async def beliefs(self, pool: Pool, agents: Sequence[str]) -> Mapping[str, Belief]:
         """What is known of these agents in a pool; nothing of those without any outcome."""
@@ -35,8 +35,9 @@ class MemoryBeliefs:
     def keep(self, observations: Sequence[Observation]) -> None:
         """Add the outcomes that are not there yet."""
         for each in observations:
-            if (each.run, each.event) not in self._seen:
-                self._seen.add((each.run, each.event))
+            seen = (each.pool.tenant, each.run, each.event)
+            if seen not in self._seen:
+                self._seen.add(seen)
                 self._add(each)
 
     def _add(self, seen: Observation) -> None:

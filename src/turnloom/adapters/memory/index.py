@@ -14,38 +14,60 @@ from turnloom.errors import ArtifactExists
 Turn = tuple[str, str, int]
 
 
+class _Tenant:
+    """What one tenant has: the numbers of its rows by id, who took them, and when rows open."""
+
+    __slots__ = ("numbers", "openings", "taken")
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}
+        self.openings: list[int] = []
+        self.taken: defaultdict[str, dict[Turn, Consumption]] = defaultdict(dict)
+
+
+# What a tenant has that keeps nothing.
+_NOTHING = _Tenant()
+
+
 class MemoryIndex:
     """Artifacts as rows of text, so that whoever reads gets copies, and who took them."""
 
     def __init__(self) -> None:
         # The number of a row is its place in the list, counted from 1.
         self._rows: list[Row] = []
-        self._numbers: dict[str, int] = {}
+        self._tenants: defaultdict[str, _Tenant] = defaultdict(_Tenant)
         self._entries: defaultdict[int, list[Position]] = defaultdict(list)
-        self._openings: list[int] = []
-        self._taken: defaultdict[str, dict[Turn, Consumption]] = defaultdict(dict)
+        # What is shared: the numbers of rows by id, and when rows open.
+        self._shared: defaultdict[str, list[int]] = defaultdict(list)
+        self._shared_openings: list[int] = []
 
-    def keep(self, rows: Iterable[Row], consumptions: Iterable[Consumption] = ()) -> None:
-        """Keep what is not there yet, all or none.
+    def keep(
+        self, tenant: str, rows: Iterable[Row], consumptions: Iterable[Consumption] = ()
+    ) -> None:
+        """Keep what a tenant does not have yet, all or none.
 
         Raises:
             ArtifactExists: a row is there with other content.
         """
-        for row in [row for row in rows if self._is_missing(row)]:
-            self._add(row)
+        held = self._tenants[tenant]
+        for row in [row for row in rows if self._is_missing(held, row)]:
+            self._add(held, row)
         for each in consumptions:
             turn = (each.subscription, each.run, each.turn)
-            self._taken[each.artifact].setdefault(turn, each)
+            held.taken[each.artifact].setdefault(turn, each)
 
-    def openings(self, after: int) -> Iterator[int]:
-        """The instants behind one at which something opens, soonest first, each once."""
-        ahead = islice(self._openings, bisect_right(self._openings, after), None)
+    def openings(self, tenant: str, after: int) -> Iterator[int]:
+        """The instants behind one at which something opens to a tenant, soonest first, each
+        once."""
+        ways = (self._tenants.get(tenant, _NOTHING).openings, self._shared_openings)
+        ahead = merge(*(islice(way, bisect_right(way, after), None) for way in ways))
         return (number for number, _ in groupby(ahead))
 
-    async def find(self, id: str) -> Found | None:
-        """The row of an artifact."""
-        number = self._numbers.get(id)
-        return None if number is None else self._found((self._rows[number - 1].at, number))
+    async def find(self, tenant: str, id: str) -> Sequence[Found]:
+        """The rows of an id that are the tenant's or shared, by number."""
+        own = self._tenants.get(tenant, _NOTHING).numbers.get(id)
+        numbers = {*self._shared.get(id, ()), *(() if own is None else (own,))}
+        return list(map(self._numbered, sorted(numbers)))
 
     async def walk(self, plan: Plan, most: int) -> Sequence[Found]:
         """The first rows of a plan in its direction, each once."""
@@ -56,33 +78,37 @@ class MemoryIndex:
         numbers = (number for _, number in self._positions(plan))
         return list(Counter(self._rows[number - 1].visibility for number in numbers).items())
 
-    async def consumptions(self, ids: Sequence[str]) -> Sequence[Consumption]:
-        """Who took one of these artifacts."""
-        return list(
-            chain.from_iterable(self._taken[id].values() for id in ids if id in self._taken)
-        )
+    async def consumptions(self, tenant: str, ids: Sequence[str]) -> Sequence[Consumption]:
+        """Who took one of these artifacts of a tenant."""
+        taken = self._tenants.get(tenant, _NOTHING).taken
+        return list(chain.from_iterable(taken[id].values() for id in ids if id in taken))
 
     async def weigh(self, groups: Sequence[Sequence[int]], most: int) -> Sequence[int]:
         """How many entries the terms of each group have."""
         return [sum(len(self._entries.get(term, ())) for term in group) for group in groups]
 
-    def _is_missing(self, row: Row) -> bool:
-        number = self._numbers.get(row.id)
+    def _is_missing(self, held: _Tenant, row: Row) -> bool:
+        number = held.numbers.get(row.id)
         if number is not None and self._rows[number - 1].digest != row.digest:
             raise ArtifactExists(row.id)
         return number is None
 
-    def _add(self, row: Row) -> None:
+    def _add(self, held: _Tenant, row: Row) -> None:
         self._rows.append(row)
-        number = self._numbers[row.id] = len(self._rows)
+        number = held.numbers[row.id] = len(self._rows)
         for term in row.terms:
             insort(self._entries[term], (row.at, number))
+        if row.shared:
+            self._shared[row.id].append(number)
         if row.opens is not None:
-            insort(self._openings, row.opens)
+            insort(self._shared_openings if row.shared else held.openings, row.opens)
+
+    def _numbered(self, number: int) -> Found:
+        return self._found((self._rows[number - 1].at, number))
 
     def _found(self, position: Position) -> Found:
         row = self._rows[position[1] - 1]
-        return Found(*position, row.visibility, row.data)
+        return Found(*position, row.tenant, row.visibility, row.data)
 
     def _positions(self, plan: Plan) -> Iterator[Position]:
         """The positions of all branches in the direction of the plan, each once."""
@@ -100,12 +126,15 @@ class MemoryIndex:
         first, last = bisect_right(entries, plan.low), bisect_left(entries, plan.high)
         numbers = range(last - 1, first - 1, -1) if plan.newest_first else range(first, last)
         for number in numbers:
-            if _fits(self._rows[entries[number][1] - 1], branch, plan.now):
+            if _fits(self._rows[entries[number][1] - 1], branch, plan):
                 yield entries[number]
 
 
-def _fits(row: Row, branch: Branch, now: int) -> bool:
-    if row.opens is not None and row.opens > now:
+def _fits(row: Row, branch: Branch, plan: Plan) -> bool:
+    is_own = row.tenant == plan.tenant
+    if not (is_own or row.shared):
+        return False
+    if row.opens is not None and row.opens > (plan.opened if is_own else plan.now):
         return False
     terms = frozenset(row.terms)
     return terms.isdisjoint(branch.excluded) and not any(map(terms.isdisjoint, branch.groups))

@@ -1,6 +1,7 @@
 """The event log in this process's memory."""
 
 import asyncio
+from collections import defaultdict
 from collections.abc import AsyncGenerator, Sequence
 from itertools import islice
 
@@ -13,7 +14,7 @@ from turnloom.board.logic.rows import rows_of
 from turnloom.errors import Conflict, UsageError
 from turnloom.guards.logic.selection import observations
 from turnloom.log.logic import Codec
-from turnloom.log.spec import Event, Fact
+from turnloom.log.spec import Event, Fact, RunKey
 
 
 class _Run:
@@ -36,11 +37,11 @@ class MemoryLog:
         self._index = index
         self.beliefs = MemoryBeliefs(self.check_open, follows_log=True)
         self._known: dict[str, type[Fact]] = {}
-        self._runs: dict[str, _Run] = {}
-        self._bells: dict[str, anyio.Event] = {}
+        self._tenants: defaultdict[str, dict[str, _Run]] = defaultdict(dict)
+        self._bells: dict[RunKey, anyio.Event] = {}
         self._closed = False
 
-    async def append(self, run: str, events: Sequence[Event], expected: int) -> Sequence[Event]:
+    async def append(self, run: RunKey, events: Sequence[Event], expected: int) -> Sequence[Event]:
         """Store events after position `expected`, all or none, and give back what the log holds.
 
         Raises:
@@ -53,33 +54,33 @@ class MemoryLog:
         self.check_open()
         if not events:
             return ()
-        known = self._known
+        known, id = self._known, run.id
         for seq, event in enumerate(events, expected + 1):
             if known.get(event.kind) is not type(event.data):
                 self._learn(event)
-            if event.seq != seq or event.run != run:
+            if event.seq != seq or event.run != id:
                 raise UsageError(
                     f"Event {event.id!r} says run {event.run!r}, seq {event.seq}, "
-                    f"but was offered to run {run!r} at {seq}. Make it for the place it goes to."
+                    f"but was offered to run {id!r} at {seq}. Make it for the place it goes to."
                 )
-        held = self._runs.get(run) or _Run()
+        held = self._tenants[run.tenant].get(id) or _Run()
         if expected != len(held.events):
-            return _standing(run, held, events, expected)
+            return _standing(id, held, events, expected)
         self._store(run, held, events)
         await asyncio.sleep(0)
         return events
 
-    async def read(self, run: str, after: int = 0) -> Sequence[Event]:
+    async def read(self, run: RunKey, after: int = 0) -> Sequence[Event]:
         """The events of a run behind position `after`, in order; none for an unknown run."""
         self.check_open()
-        held = self._runs.get(run)
+        held = self._held(run)
         return tuple(held.events[after:]) if held else ()
 
-    async def subscribe(self, run: str, after: int = 0) -> AsyncGenerator[Event]:
+    async def subscribe(self, run: RunKey, after: int = 0) -> AsyncGenerator[Event]:
         """Every event behind `after`, those to come included, each once and in order."""
         while True:
             self.check_open()
-            held = self._runs.get(run)
+            held = self._held(run)
             if held and after < len(held.events):
                 after += 1
                 yield held.events[after - 1]
@@ -87,19 +88,21 @@ class MemoryLog:
                 await self._bells.setdefault(run, anyio.Event()).wait()
 
     async def ends(
-        self, limit: int | None = None, *, run: str | None = None
+        self, tenant: str, limit: int | None = None, *, run: str | None = None
     ) -> Sequence[tuple[Event, Event]]:
-        """The first and the last event of each run, the run begun last coming first; or of one."""
+        """The first and the last event of each run of a tenant, the run begun last coming first;
+        or of one."""
         self.check_open()
+        runs = self._tenants.get(tenant, {})
         if run is not None:
-            newest = filter(None, [self._runs.get(run)])
+            newest = filter(None, [runs.get(run)])
         else:
-            newest = islice(reversed(self._runs.values()), limit)
+            newest = islice(reversed(runs.values()), limit)
         return [(held.events[0], held.events[-1]) for held in newest]
 
-    def holds(self, run: str, id: str) -> bool:
+    def holds(self, run: RunKey, id: str) -> bool:
         """Whether an event of this id is in the run's log."""
-        held = self._runs.get(run)
+        held = self._held(run)
         return held is not None and id in held.ids
 
     def check_open(self) -> None:
@@ -114,23 +117,28 @@ class MemoryLog:
             bell.set()
         self._bells.clear()
 
+    def _held(self, run: RunKey) -> _Run | None:
+        runs = self._tenants.get(run.tenant)
+        return runs.get(run.id) if runs else None
+
     def _learn(self, event: Event) -> None:
         """Let the codec say whether it knows the kind; it is asked once per kind."""
         self._codec.encode(event)
         self._known[event.kind] = type(event.data)
 
-    def _store(self, run: str, held: _Run, events: Sequence[Event]) -> None:
+    def _store(self, run: RunKey, held: _Run, events: Sequence[Event]) -> None:
         ids = {event.id for event in events}
         if len(ids) != len(events):
-            raise Conflict(f"Two events that were offered to run {run!r} have the same id.")
+            raise Conflict(f"Two events that were offered to run {run.id!r} have the same id.")
         if taken := ids & held.ids:
-            raise Conflict(f"Run {run!r} already holds an event {min(taken)!r}.")
+            raise Conflict(f"Run {run.id!r} already holds an event {min(taken)!r}.")
         if self._index and (told := project(events)):
-            self._index.keep(rows_of(told.artifacts), told.consumptions)
-        if seen := observations(events):
+            rows = rows_of(run.tenant, told.artifacts)
+            self._index.keep(run.tenant, rows, told.consumptions)
+        if seen := observations(run.tenant, events):
             self.beliefs.keep(seen)
         if not held.events:
-            self._runs[run] = held
+            self._tenants[run.tenant][run.id] = held
         held.ids |= ids
         held.events.extend(events)
         if self._bells and (bell := self._bells.pop(run, None)):

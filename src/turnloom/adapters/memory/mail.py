@@ -6,6 +6,7 @@ from weakref import WeakSet
 import anyio
 
 from turnloom.adapters.memory.log import MemoryLog
+from turnloom.log.spec import RunKey
 from turnloom.runtime.spec import Message
 
 
@@ -14,10 +15,10 @@ class MemoryInbox:
 
     def __init__(self, log: MemoryLog) -> None:
         self._log = log
-        self._mail: dict[str, dict[str, Message]] = {}
+        self._mail: dict[RunKey, dict[str, Message]] = {}
         self._readers: WeakSet[_Arrivals] = WeakSet()
 
-    async def offer(self, run: str, id: str, message: Message) -> bool:
+    async def offer(self, run: RunKey, id: str, message: Message) -> bool:
         """Keep a message for a run; whether it is the first under this id. Another is dropped."""
         self._log.check_open()
         waiting = self._mail.setdefault(run, {})
@@ -28,7 +29,7 @@ class MemoryInbox:
                 reader.tell(run)
         return is_first
 
-    async def pending(self, run: str) -> Sequence[tuple[str, Message]]:
+    async def pending(self, run: RunKey) -> Sequence[tuple[str, Message]]:
         """The messages of a run whose id is not in its log, oldest first."""
         self._log.check_open()
         waiting = self._mail.get(run)
@@ -38,8 +39,9 @@ class MemoryInbox:
         self._mail[run] = left
         return [*left.items()]
 
-    def arrivals(self) -> AsyncIterator[str]:
-        """The ids of runs that got mail from now on; a run with several messages may come once."""
+    def arrivals(self) -> AsyncIterator[RunKey]:
+        """The runs of all tenants that get mail from now on; a run with several messages may come
+        once."""
         self._log.check_open()
         reader = _Arrivals(self._log)
         self._readers.add(reader)
@@ -56,13 +58,13 @@ class _Arrivals:
 
     def __init__(self, log: MemoryLog) -> None:
         self._log = log
-        self._runs: dict[str, None] = {}
+        self._runs: dict[RunKey, None] = {}
         self._bell: anyio.Event | None = None
 
     def __aiter__(self) -> "_Arrivals":
         return self
 
-    async def __anext__(self) -> str:
+    async def __anext__(self) -> RunKey:
         while not self._runs:
             self._log.check_open()
             self._bell = anyio.Event()
@@ -71,7 +73,7 @@ class _Arrivals:
         del self._runs[run]
         return run
 
-    def tell(self, run: str) -> None:
+    def tell(self, run: RunKey) -> None:
         self._runs[run] = None
         self.ring()
 

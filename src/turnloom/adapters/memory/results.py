@@ -16,23 +16,27 @@ class MemoryResults:
     def __init__(self, check_open: Callable[[], None], room: int = ROOM) -> None:
         self._check_open = check_open
         self._room = room
-        self._kept: OrderedDict[str, tuple[Json, datetime | None]] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, str], tuple[Json, datetime | None]] = OrderedDict()
 
-    async def find(self, key: str, now: datetime) -> Json:
-        """What is kept under a key, up to and including the instant that it is kept until."""
+    async def find(self, tenant: str, key: str, now: datetime) -> Json:
+        """What a tenant keeps under a key, up to and including the instant that it is kept
+        until."""
         self._check_open()
-        value, until = self._kept.get(key, (None, None))
+        place = (tenant, key)
+        value, until = self._kept.get(place, (None, None))
         if until is not None and until < now:
-            del self._kept[key]
+            del self._kept[place]
             return None
-        if key in self._kept:
-            self._kept.move_to_end(key)
+        if place in self._kept:
+            self._kept.move_to_end(place)
         return value
 
-    async def keep(self, key: str, value: Json, now: datetime, until: datetime | None) -> None:
-        """Keep a value under a key, in place of another."""
+    async def keep(
+        self, tenant: str, key: str, value: Json, now: datetime, until: datetime | None
+    ) -> None:
+        """Keep a value of a tenant under a key, in place of another."""
         self._check_open()
-        self._kept[key] = (value, until)
-        self._kept.move_to_end(key)
+        self._kept[tenant, key] = (value, until)
+        self._kept.move_to_end((tenant, key))
         if len(self._kept) > self._room:
             self._kept.popitem(last=False)

@@ -12,6 +12,7 @@ from turnloom.adapters.memory.plans import MemoryPlans
 from turnloom.adapters.memory.results import MemoryResults
 from turnloom.errors import RunBusy
 from turnloom.log.logic import Codec
+from turnloom.log.spec import RunKey
 
 
 class MemoryClaims:
@@ -19,10 +20,10 @@ class MemoryClaims:
 
     def __init__(self, log: MemoryLog) -> None:
         self._log = log
-        self._runs: set[str] = set()
+        self._runs: set[RunKey] = set()
 
     @asynccontextmanager
-    async def claim(self, run: str) -> AsyncGenerator[None, None]:
+    async def claim(self, run: RunKey) -> AsyncGenerator[None, None]:
         """Hold the run while the context is open.
 
         Raises:
@@ -31,7 +32,7 @@ class MemoryClaims:
         self._log.check_open()
         if run in self._runs:
             raise RunBusy(
-                f"Run {run!r} is already driven by this process (pid {os.getpid()}). "
+                f"Run {run.id!r} is already driven by this process (pid {os.getpid()}). "
                 "Answer or cancel it with `turnloom answer` or `turnloom cancel`, or wait until it "
                 "parks."
             )
@@ -41,7 +42,7 @@ class MemoryClaims:
         finally:
             self._runs.discard(run)
 
-    async def held(self, run: str) -> bool:
+    async def held(self, run: RunKey) -> bool:
         """Whether somebody holds the run."""
         self._log.check_open()
         return run in self._runs
@@ -52,15 +53,15 @@ class MemorySnapshots:
 
     def __init__(self, log: MemoryLog) -> None:
         self._log = log
-        self._states: dict[str, tuple[int, bytes]] = {}
+        self._states: dict[RunKey, tuple[int, bytes]] = {}
 
-    async def save(self, run: str, seq: int, state: bytes) -> None:
+    async def save(self, run: RunKey, seq: int, state: bytes) -> None:
         """Keep the state of a run as of `seq`, in place of an earlier one."""
         self._log.check_open()
         if seq >= self._states.get(run, (0, b""))[0]:
             self._states[run] = (seq, state)
 
-    async def load(self, run: str) -> tuple[int, bytes] | None:
+    async def load(self, run: RunKey) -> tuple[int, bytes] | None:
         """The last state kept, with its position."""
         self._log.check_open()
         return self._states.get(run)

@@ -1,9 +1,9 @@
 """Every statement that artifacts need: their tables, what keeps artifacts and what finds them.
 
-An artifact is kept once, under its id; each of its terms has an entry with the artifact's place in
-the order of the board and when it opens. What is asked of an entry beside its own term is looked up
-by the key of the entries, one after the other: `OFFSET 0` keeps the planner from reading all
-entries of the other term instead.
+An artifact is kept once, under its tenant and id; each of its terms has an entry with the
+artifact's place in the order of the board and when it opens. What is asked of an entry beside its
+own term is looked up by the key of the entries, one after the other: `OFFSET 0` keeps the planner
+from reading all entries of the other term instead.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ from turnloom.board.logic.rows import microseconds
 from turnloom.board.spec import Consumption
 from turnloom.board.spec.index import Branch, Plan, Row
 
-VERSION = 2
+VERSION = 3
 # The state of the error that an artifact with other content is refused by.
 TAKEN = "WF001"
 
@@ -25,21 +25,24 @@ _PREPARE = SQL("""
     CREATE TABLE IF NOT EXISTS turnloom_schema (part text PRIMARY KEY, version integer NOT NULL);
     CREATE SEQUENCE IF NOT EXISTS turnloom_artifact_numbers;
     CREATE TABLE IF NOT EXISTS turnloom_artifacts (
-        n bigint PRIMARY KEY, id text NOT NULL UNIQUE, digest text NOT NULL,
-        at bigint NOT NULL, opens bigint, visibility text NOT NULL, data text NOT NULL);
-    CREATE INDEX IF NOT EXISTS turnloom_openings ON turnloom_artifacts (opens)
+        n bigint PRIMARY KEY, tenant text NOT NULL, id text NOT NULL, digest text NOT NULL,
+        at bigint NOT NULL, opens bigint, shared boolean NOT NULL, visibility text NOT NULL,
+        data text NOT NULL, UNIQUE (tenant, id));
+    CREATE INDEX IF NOT EXISTS turnloom_openings ON turnloom_artifacts (tenant, opens)
         WHERE opens IS NOT NULL;
+    CREATE INDEX IF NOT EXISTS turnloom_shared_openings ON turnloom_artifacts (opens)
+        WHERE shared AND opens IS NOT NULL;
+    CREATE INDEX IF NOT EXISTS turnloom_shared_ids ON turnloom_artifacts (id) WHERE shared;
     CREATE TABLE IF NOT EXISTS turnloom_terms (
         term bigint NOT NULL, at bigint NOT NULL, n bigint NOT NULL, opens bigint,
         PRIMARY KEY (term, at, n) INCLUDE (opens));
     CREATE TABLE IF NOT EXISTS turnloom_consumptions (
-        artifact text NOT NULL, subscription text NOT NULL, run text NOT NULL,
-        turn bigint NOT NULL, agent text NOT NULL, at bigint NOT NULL,
-        PRIMARY KEY (artifact, subscription, run, turn));
+        tenant text NOT NULL, artifact text NOT NULL, subscription text NOT NULL,
+        run text NOT NULL, turn bigint NOT NULL, agent text NOT NULL, at bigint NOT NULL,
+        PRIMARY KEY (tenant, artifact, subscription, run, turn));
     CREATE OR REPLACE FUNCTION turnloom_refuse(id text) RETURNS text LANGUAGE plpgsql AS $$
         BEGIN RAISE EXCEPTION USING ERRCODE = {taken}, MESSAGE = id; END $$;
-    INSERT INTO turnloom_schema AS there VALUES ('board', {version}) ON CONFLICT (part)
-        DO UPDATE SET version = excluded.version WHERE there.version < excluded.version;
+    INSERT INTO turnloom_schema VALUES ('board', {version}) ON CONFLICT DO NOTHING;
     COMMIT""")
 SCHEMA = Schema("board", VERSION, _PREPARE.format(taken=Literal(TAKEN), version=Literal(VERSION)))
 
@@ -48,13 +51,14 @@ SCHEMA = Schema("board", VERSION, _PREPARE.format(taken=Literal(TAKEN), version=
 _PUT = SQL("""
     WITH given AS MATERIALIZED (
         SELECT nextval('turnloom_artifact_numbers') AS n, rows.* FROM unnest(
-            {id}::text[], {digest}::text[], {at}::bigint[], {opens}::bigint[],
-            {visibility}::text[], {data}::text[]
-        ) WITH ORDINALITY AS rows (id, digest, at, opens, visibility, data, place)
+            {tenant}::text[], {id}::text[], {digest}::text[], {at}::bigint[], {opens}::bigint[],
+            {shared}::boolean[], {visibility}::text[], {data}::text[]
+        ) WITH ORDINALITY AS rows (
+            tenant, id, digest, at, opens, shared, visibility, data, place)
     ), kept AS (
         INSERT INTO turnloom_artifacts AS there
-        SELECT n, id, digest, at, opens, visibility, data FROM given ORDER BY id
-        ON CONFLICT (id) DO UPDATE SET digest = turnloom_refuse(there.id)
+        SELECT n, tenant, id, digest, at, opens, shared, visibility, data FROM given ORDER BY id
+        ON CONFLICT (tenant, id) DO UPDATE SET digest = turnloom_refuse(there.id)
             WHERE there.digest <> excluded.digest
         RETURNING n
     )
@@ -66,18 +70,21 @@ _PUT = SQL("""
 # By their key, for the same reason.
 _CONSUME = SQL("""
     INSERT INTO turnloom_consumptions
-    SELECT * FROM unnest(
+    SELECT {tenant}::text, rows.* FROM unnest(
         {artifact}::text[], {subscription}::text[], {run}::text[], {turn}::bigint[],
         {agent}::text[], {at}::bigint[]
-    ) ORDER BY 1, 2, 3, 4 ON CONFLICT DO NOTHING""")
+    ) AS rows ORDER BY 2, 3, 4, 5 ON CONFLICT DO NOTHING""")
 _CONSUMPTIONS = SQL("""
     SELECT artifact, subscription, run, turn, agent, at FROM turnloom_consumptions
-    WHERE artifact = ANY({ids}::text[])""")
+    WHERE tenant = {tenant} AND artifact = ANY({ids}::text[])""")
 
-_FIND = SQL("SELECT at, n, visibility, data FROM turnloom_artifacts WHERE id = {id}")
-_UPCOMING = SQL("""
+_FIND = SQL("""
+    SELECT at, n, tenant, visibility, data FROM turnloom_artifacts
+    WHERE id = {id} AND (tenant = {tenant} OR shared) ORDER BY n""")
+_OPENINGS = SQL("""(
     SELECT DISTINCT opens FROM turnloom_artifacts
-    WHERE opens > {now} ORDER BY opens LIMIT {limit}""")
+    WHERE {whose} AND opens > {now} ORDER BY opens LIMIT {limit})""")
+_UPCOMING = SQL("{own} UNION {shared} ORDER BY opens LIMIT {limit}")
 _ENTRIES = SQL("""(SELECT count(*) FROM (
     SELECT 1 FROM turnloom_terms WHERE term = ANY({terms}::bigint[]) LIMIT {most}) AS entries)""")
 _HAS = SQL("""EXISTS (
@@ -90,21 +97,25 @@ _WAYS = SQL("""
     SELECT found.at, found.n FROM unnest({leads}::bigint[]) AS lead CROSS JOIN LATERAL (
         SELECT e.at, e.n FROM turnloom_terms e WHERE e.term = lead AND {right}
         ORDER BY e.at {order}, e.n {order} LIMIT {most}) AS found""")
+# The tenant's own, or what is shared and open now.
+_WHOSE = SQL("(tenant = {tenant} OR shared AND (opens IS NULL OR opens <= {now}))")
 _WALK = SQL("""
-    SELECT at, n, visibility, data FROM (
+    SELECT at, n, tenant, visibility, data FROM (
         SELECT DISTINCT at, n FROM ({ways}) AS ways ORDER BY at {order}, n {order} LIMIT {most}
-    ) AS places JOIN turnloom_artifacts USING (at, n) ORDER BY at {order}, n {order}""")
+    ) AS places JOIN turnloom_artifacts USING (at, n)
+    WHERE {whose} ORDER BY at {order}, n {order}""")
 _TALLY = SQL("""
     SELECT visibility, count(*) FROM (
         SELECT DISTINCT e.n FROM turnloom_terms e WHERE e.term = ANY({leads}::bigint[]) AND {right}
-    ) AS places JOIN turnloom_artifacts USING (n) GROUP BY visibility""")
+    ) AS places JOIN turnloom_artifacts USING (n)
+    WHERE {whose} GROUP BY visibility""")
 
 
 def put(rows: Sequence[Row]) -> Composed:
     """The statement that keeps artifacts, all or none, or raises `TAKEN` with an id."""
     columns = {
         name: Literal([getattr(row, name) for row in rows])
-        for name in ("id", "digest", "at", "opens", "visibility", "data")
+        for name in ("tenant", "id", "digest", "at", "opens", "shared", "visibility", "data")
     }
     entries = [(place, term) for place, row in enumerate(rows, 1) for term in row.terms]
     return _PUT.format(
@@ -114,28 +125,35 @@ def put(rows: Sequence[Row]) -> Composed:
     )
 
 
-def consume(consumptions: Sequence[Consumption]) -> Composed:
-    """The statement that keeps who took what, all or none."""
+def consume(tenant: str, consumptions: Sequence[Consumption]) -> Composed:
+    """The statement that keeps who of a tenant took what, all or none."""
     columns = {
         name: Literal([getattr(each, name) for each in consumptions])
         for name in ("artifact", "subscription", "run", "turn", "agent")
     }
-    return _CONSUME.format(**columns, at=Literal([microseconds(each.at) for each in consumptions]))
+    at = Literal([microseconds(each.at) for each in consumptions])
+    return _CONSUME.format(**columns, tenant=Literal(tenant), at=at)
 
 
-def consumptions(ids: Sequence[str]) -> Composed:
-    """The statement that gives who took one of some artifacts."""
-    return _CONSUMPTIONS.format(ids=Literal(list(ids)))
+def consumptions(tenant: str, ids: Sequence[str]) -> Composed:
+    """The statement that gives who took one of some artifacts of a tenant."""
+    return _CONSUMPTIONS.format(tenant=Literal(tenant), ids=Literal(list(ids)))
 
 
-def find(id: str) -> Composed:
-    """The statement that gives the row of an artifact."""
-    return _FIND.format(id=Literal(id))
+def find(tenant: str, id: str) -> Composed:
+    """The statement that gives the rows of an id that are the tenant's or shared."""
+    return _FIND.format(tenant=Literal(tenant), id=Literal(id))
 
 
-def upcoming(now: int, limit: int) -> Composed:
-    """The statement that gives the next instants at which something opens."""
-    return _UPCOMING.format(now=Literal(now), limit=Literal(limit))
+def upcoming(tenant: str, now: int, limit: int) -> Composed:
+    """The statement that gives the next instants at which something opens to a tenant."""
+    values = {"now": Literal(now), "limit": Literal(limit)}
+    own = SQL("tenant = {}").format(Literal(tenant))
+    return _UPCOMING.format(
+        own=_OPENINGS.format(whose=own, **values),
+        shared=_OPENINGS.format(whose=SQL("shared"), **values),
+        limit=Literal(limit),
+    )
 
 
 def weigh(groups: Sequence[Sequence[int]], most: int) -> Composed:
@@ -151,13 +169,14 @@ def walk(plan: Plan, most: int) -> Composed:
         _WAYS.format(leads=_array(branch.leads), right=_right(plan, branch), **common)
         for branch in plan.branches
     ]
-    return _WALK.format(ways=SQL(" UNION ALL ").join(ways), **common)
+    joined = SQL(" UNION ALL ").join(ways)
+    return _WALK.format(ways=joined, whose=_whose(plan), **common)
 
 
 def tally(plan: Plan) -> Composed:
     """The statement that counts the rows of a plan by their visibility."""
     counts = [
-        _TALLY.format(leads=_array(branch.leads), right=_right(plan, branch))
+        _TALLY.format(leads=_array(branch.leads), right=_right(plan, branch), whose=_whose(plan))
         for branch in plan.branches
     ]
     return SQL(" UNION ALL ").join(counts)
@@ -174,9 +193,13 @@ def _right(plan: Plan, branch: Branch) -> Composed:
         low_n=Literal(plan.low[1]),
         high_at=Literal(plan.high[0]),
         high_n=Literal(plan.high[1]),
-        now=Literal(plan.now),
+        now=Literal(plan.opened),
         checks=SQL("").join(checks),
     )
+
+
+def _whose(plan: Plan) -> Composed:
+    return _WHOSE.format(tenant=Literal(plan.tenant), now=Literal(plan.now))
 
 
 def _array(terms: Iterable[int]) -> Literal:

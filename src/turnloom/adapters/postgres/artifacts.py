@@ -25,8 +25,9 @@ class PostgresArtifacts:
     def __init__(self, url: str, timeout: float = 5.0) -> None:
         self._tables = Tables(url, timeout, queries.SCHEMA)
 
-    async def put(self, artifacts: Sequence[Artifact]) -> None:
-        """Keep artifacts in their order, all or none; one that is there already changes nothing.
+    async def put(self, tenant: str, artifacts: Sequence[Artifact]) -> None:
+        """Keep artifacts of a tenant in their order, all or none; one that is there already changes
+        nothing.
 
         Raises:
             ArtifactExists: one is there with other content.
@@ -35,7 +36,7 @@ class PostgresArtifacts:
             StoreUnavailable: the server does not answer, in time or at all; the same may be tried
                 again later.
         """
-        if not (rows := rows_of(artifacts)):
+        if not (rows := rows_of(tenant, artifacts)):
             return await self._tables.prepare()
         try:
             await self._tables.run(queries.put(rows))
@@ -45,8 +46,8 @@ class PostgresArtifacts:
                 raise ArtifactExists(cause.diag.message_primary or "") from error
             raise
 
-    async def consume(self, consumptions: Sequence[Consumption]) -> None:
-        """Keep who took what, all or none; one that is there already changes nothing.
+    async def consume(self, tenant: str, consumptions: Sequence[Consumption]) -> None:
+        """Keep who of a tenant took what, all or none; one that is there already changes nothing.
 
         Raises:
             UsageError: the store is closed.
@@ -54,7 +55,7 @@ class PostgresArtifacts:
                 again later.
         """
         if consumptions:
-            await self._tables.run(queries.consume(consumptions))
+            await self._tables.run(queries.consume(tenant, consumptions))
         else:
             await self._tables.prepare()
 
@@ -86,15 +87,14 @@ class PostgresArtifacts:
         await self._tables.prepare()
         return await Reading(self, reader, now).summary(filter)
 
-    async def upcoming(self, now: datetime, limit: int) -> Sequence[datetime]:
-        """The next instants at which something becomes visible that is not yet, soonest first."""
-        rows = await self._tables.run(queries.upcoming(microseconds(now), limit))
+    async def upcoming(self, tenant: str, now: datetime, limit: int) -> Sequence[datetime]:
+        """The next instants at which something becomes visible to a tenant, soonest first."""
+        rows = await self._tables.run(queries.upcoming(tenant, microseconds(now), limit))
         return [instant_of(number) for (number,) in rows]
 
-    async def find(self, id: str) -> Found | None:
-        """The row of an artifact."""
-        rows = await self._tables.run(queries.find(id))
-        return Found(*rows[0]) if rows else None
+    async def find(self, tenant: str, id: str) -> Sequence[Found]:
+        """The rows of an id that are the tenant's or shared, by number."""
+        return [Found(*row) for row in await self._tables.run(queries.find(tenant, id))]
 
     async def walk(self, plan: Plan, most: int) -> Sequence[Found]:
         """The first rows of a plan in its direction, each once."""
@@ -104,9 +104,9 @@ class PostgresArtifacts:
         """How many rows of a plan have which visibility."""
         return [(text, count) for text, count in await self._tables.run(queries.tally(plan))]
 
-    async def consumptions(self, ids: Sequence[str]) -> Sequence[Consumption]:
-        """Who took one of these artifacts."""
-        rows = await self._tables.run(queries.consumptions(ids))
+    async def consumptions(self, tenant: str, ids: Sequence[str]) -> Sequence[Consumption]:
+        """Who took one of these artifacts of a tenant."""
+        rows = await self._tables.run(queries.consumptions(tenant, ids))
         return [read_consumption(*row) for row in rows]
 
     async def weigh(self, groups: Sequence[Sequence[int]], most: int) -> Sequence[int]:

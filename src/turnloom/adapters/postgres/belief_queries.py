@@ -8,7 +8,7 @@ from turnloom.adapters.postgres.tables import Schema
 from turnloom.guards.spec import Observation, Pool
 from turnloom.kernel.values import as_data
 
-VERSION = 1
+VERSION = 2
 
 _PREPARE = SQL("""
     BEGIN;
@@ -19,7 +19,8 @@ _PREPARE = SQL("""
         successes double precision NOT NULL, failures double precision NOT NULL,
         PRIMARY KEY (tenant, workflow, category, agent));
     CREATE TABLE IF NOT EXISTS turnloom_observations (
-        run text NOT NULL, event text NOT NULL, PRIMARY KEY (run, event));
+        tenant text NOT NULL, run text NOT NULL, event text NOT NULL,
+        PRIMARY KEY (tenant, run, event));
     INSERT INTO turnloom_schema VALUES ('beliefs', {version}) ON CONFLICT DO NOTHING;
     COMMIT""")
 SCHEMA = Schema("beliefs", VERSION, _PREPARE.format(version=Literal(VERSION)))
@@ -34,7 +35,8 @@ _OBSERVE = SQL("""
     BEGIN;
     SELECT pg_advisory_xact_lock(hashtext('turnloom_beliefs'), hashtext({pool}));
     WITH added AS (
-        INSERT INTO turnloom_observations VALUES ({run}, {event}) ON CONFLICT DO NOTHING RETURNING 1
+        INSERT INTO turnloom_observations VALUES ({tenant}, {run}, {event})
+        ON CONFLICT DO NOTHING RETURNING 1
     ), faded AS (
         UPDATE turnloom_beliefs SET successes = successes * {kept}, failures = failures * {kept}
         WHERE {kept} < 1 AND EXISTS (SELECT FROM added) AND agent <> {agent}

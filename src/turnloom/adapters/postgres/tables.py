@@ -19,7 +19,7 @@ _VERSION = SQL("SELECT version FROM turnloom_schema WHERE part = {part}")
 @dataclass(frozen=True, slots=True)
 class Schema:
     """What a part is called in `turnloom_schema`, the version that this release knows, and the
-    statement that makes its tables, or those that an earlier release did not know."""
+    statement that makes its tables."""
 
     part: str
     version: int
@@ -74,13 +74,13 @@ class Tables:
 
     async def _examine(self) -> None:
         known, version = self._schema.version, await self._version()
-        if version is None or version < known:
+        if version is None:
             await self._run(self._schema.prepare)
             version = await self._version()
         if version != known:
             raise StoreUnavailable(
-                f"The {self._schema.part} tables in {self._server} were made by a later release "
-                f"of Turnloom (schema {version}; this release knows {known}). Upgrade Turnloom, or "
+                f"The {self._schema.part} tables in {self._server} were made by another release "
+                f"of Turnloom (schema {version}; this release knows {known}). Use that release, or "
                 "choose another database for the store."
             )
 

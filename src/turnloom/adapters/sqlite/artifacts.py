@@ -29,8 +29,9 @@ class SqliteArtifacts:
         self._readers = readers
         self.follows_log = follows_log
 
-    async def put(self, artifacts: Sequence[Artifact]) -> None:
-        """Keep artifacts in their order, all or none; one that is there already changes nothing.
+    async def put(self, tenant: str, artifacts: Sequence[Artifact]) -> None:
+        """Keep artifacts of a tenant in their order, all or none; one that is there already changes
+        nothing.
 
         Raises:
             ArtifactExists: one is there with other content.
@@ -38,16 +39,16 @@ class SqliteArtifacts:
             UsageError: the store is closed.
             StoreUnavailable: nothing was kept; the same may be tried again later.
         """
-        await self._database.write(Keeping(rows_of(artifacts)))
+        await self._database.write(Keeping(tenant, rows_of(tenant, artifacts)))
 
-    async def consume(self, consumptions: Sequence[Consumption]) -> None:
-        """Keep who took what, all or none; one that is there already changes nothing.
+    async def consume(self, tenant: str, consumptions: Sequence[Consumption]) -> None:
+        """Keep who of a tenant took what, all or none; one that is there already changes nothing.
 
         Raises:
             UsageError: the store is closed.
             StoreUnavailable: nothing was kept; the same may be tried again later.
         """
-        await self._database.write(Keeping((), consumptions))
+        await self._database.write(Keeping(tenant, (), consumptions))
 
     async def get(self, id: str, reader: Reader, now: datetime) -> Artifact | None:
         """The artifact of this id as a copy; none if there is none that the reader may see."""
@@ -77,17 +78,16 @@ class SqliteArtifacts:
         await self._database.ready()
         return await Reading(self, reader, now).summary(filter)
 
-    async def upcoming(self, now: datetime, limit: int) -> Sequence[datetime]:
-        """The next instants at which something becomes visible that is not yet, soonest first."""
+    async def upcoming(self, tenant: str, now: datetime, limit: int) -> Sequence[datetime]:
+        """The next instants at which something becomes visible to a tenant, soonest first."""
         await self._database.ready()
-        rows = self._database.rows(queries.OPENINGS_AFTER, microseconds(now), limit)
+        rows = self._database.rows(queries.OPENINGS_AFTER, tenant, microseconds(now), limit)
         return [instant_of(number) for (number,) in rows]
 
-    async def find(self, id: str) -> Found | None:
-        """The row of an artifact."""
+    async def find(self, tenant: str, id: str) -> Sequence[Found]:
+        """The rows of an id that are the tenant's or shared, by number."""
         await self._database.ready()
-        rows = self._database.rows(queries.ARTIFACT_OF, id)
-        return Found(*rows[0]) if rows else None
+        return [Found(*row) for row in self._database.rows(queries.ARTIFACTS_NAMED, tenant, id)]
 
     async def walk(self, plan: Plan, most: int) -> Sequence[Found]:
         """The first rows of a plan in its direction, each once."""
@@ -97,9 +97,9 @@ class SqliteArtifacts:
         """How many rows of a plan have which visibility."""
         return await self._readers.run(partial(_tally, plan=plan))
 
-    async def consumptions(self, ids: Sequence[str]) -> Sequence[Consumption]:
-        """Who took one of these artifacts."""
-        return await self._readers.run(partial(_consumptions, ids=ids))
+    async def consumptions(self, tenant: str, ids: Sequence[str]) -> Sequence[Consumption]:
+        """Who took one of these artifacts of a tenant."""
+        return await self._readers.run(partial(_consumptions, tenant=tenant, ids=ids))
 
     async def weigh(self, groups: Sequence[Sequence[int]], most: int) -> Sequence[int]:
         """How many entries the terms of each group have, counted up to `most`."""
@@ -134,8 +134,9 @@ def _tally(reader: sqlite3.Connection, plan: Plan) -> list[tuple[str, int]]:
     return found
 
 
-def _consumptions(reader: sqlite3.Connection, ids: Sequence[str]) -> list[Consumption]:
-    rows = reader.execute(queries.CONSUMPTIONS_OF, (json.dumps(ids, ensure_ascii=False),))
+def _consumptions(reader: sqlite3.Connection, tenant: str, ids: Sequence[str]) -> list[Consumption]:
+    wanted = (tenant, json.dumps(ids, ensure_ascii=False))
+    rows = reader.execute(queries.CONSUMPTIONS_OF, wanted)
     return [read_consumption(*row) for row in rows]
 
 
@@ -146,7 +147,7 @@ def _weigh(reader: sqlite3.Connection, groups: Sequence[Sequence[int]], most: in
     ]
 
 
-def _conditions(plan: Plan, branch: Branch) -> tuple[str, tuple[int, ...]]:
+def _conditions(plan: Plan, branch: Branch) -> tuple[str, tuple[int | str, ...]]:
     """What is asked of each entry, and the values of all that."""
     checks = "".join(
         f" AND {queries.HAS_TERM.format(terms=_marks(group))}" for group in branch.groups
@@ -154,7 +155,7 @@ def _conditions(plan: Plan, branch: Branch) -> tuple[str, tuple[int, ...]]:
     if branch.excluded:
         checks += f" AND NOT {queries.HAS_TERM.format(terms=_marks(branch.excluded))}"
     terms = (term for group in (*branch.groups, branch.excluded) for term in group)
-    return checks, (*plan.low, *plan.high, plan.now, *terms)
+    return checks, (*plan.low, *plan.high, plan.opened, *terms, plan.tenant, plan.now)
 
 
 def _marks(values: Sequence[int]) -> str:

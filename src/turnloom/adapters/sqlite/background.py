@@ -14,6 +14,7 @@ from turnloom.adapters.sqlite.connections import connect, connect_writer
 from turnloom.adapters.sqlite.faults import is_busy, unavailable
 from turnloom.adapters.sqlite.places import Place
 from turnloom.adapters.sqlite.writer import Write, Writer, runs_of
+from turnloom.log.spec import RunKey
 
 # Seconds for which a reader may hold up the beginning of a new WAL.
 CHECKPOINT_WAIT = 0.05
@@ -34,7 +35,9 @@ class Background:
         """Do a piece of work."""
         return asyncio.get_running_loop().run_in_executor(self._thread, work)
 
-    def commit(self, writes: list[Write[Any]], places: dict[str, Place]) -> "asyncio.Future[None]":
+    def commit(
+        self, writes: list[Write[Any]], places: dict[RunKey, Place]
+    ) -> "asyncio.Future[None]":
         """Commit writes when the file's lock is free; a failure is recorded in each of them.
 
         `places` is what is known of their runs, and afterwards what is known then.
@@ -50,7 +53,7 @@ class Background:
         await self.run(lambda: self._close(work))
         self._thread.shutdown(wait=False)
 
-    def _commit(self, writes: list[Write[Any]], places: dict[str, Place]) -> None:
+    def _commit(self, writes: list[Write[Any]], places: dict[RunKey, Place]) -> None:
         try:
             if self._writer is None:
                 self._writer = Writer(connect_writer(self._path, self._patience))
@@ -77,7 +80,7 @@ class Background:
         work()
 
 
-def _commit_with(writer: Writer, writes: list[Write[Any]], places: dict[str, Place]) -> None:
+def _commit_with(writer: Writer, writes: list[Write[Any]], places: dict[RunKey, Place]) -> None:
     """Commit writes with what somebody else knows of their runs, and tell what is known then."""
     writer.places.put(places)
     try:

@@ -7,6 +7,7 @@ from contextlib import closing
 import msgspec
 
 from turnloom.adapters.sqlite import queries
+from turnloom.log.spec import RunKey
 
 # The most that is read, and decoded, before the loop gets its turn: events, and bytes. A batch is
 # read whole, as it was written.
@@ -35,17 +36,17 @@ def ids_of(data: bytes) -> list[str]:
 
 
 def lines_after(
-    connection: sqlite3.Connection, run: str, after: int
+    connection: sqlite3.Connection, run: RunKey, after: int
 ) -> Generator[list[bytes], None, None]:
     """The events of a run behind a position, batch by batch."""
-    with closing(connection.execute(queries.BATCHES_AFTER, (run, after))) as found:
+    with closing(connection.execute(queries.BATCHES_AFTER, (*run, after))) as found:
         for first, data in found:
             lines: list[bytes] = data.split(b"\n")
             yield lines[after + 1 - first :] if first <= after else lines
 
 
 def page_after(
-    connection: sqlite3.Connection, after: int, run: str
+    connection: sqlite3.Connection, after: int, run: RunKey
 ) -> tuple[list[bytes], int | None]:
     """Some events of a run behind a position, and the position to go on from if there are more."""
     page: list[bytes] = []

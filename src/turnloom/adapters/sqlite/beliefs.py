@@ -24,7 +24,8 @@ class Observing(Write[None]):
     def apply(self, writer: Writer) -> None:
         """Add the outcomes that are not there yet."""
         for each in self._observations:
-            if writer.execute(queries.ADD_OBSERVATION, (each.run, each.event)).rowcount:
+            seen = (each.pool.tenant, each.run, each.event)
+            if writer.execute(queries.ADD_OBSERVATION, seen).rowcount:
                 _add(writer, each)
 
 

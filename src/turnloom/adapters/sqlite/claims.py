@@ -12,6 +12,7 @@ from turnloom.adapters.sqlite.database import Database
 from turnloom.adapters.sqlite.owners import Owner, is_alive, pid_of, sweep
 from turnloom.adapters.sqlite.writer import Write, Writer
 from turnloom.errors import RunBusy, StoreUnavailable
+from turnloom.log.spec import RunKey
 
 _log = logging.getLogger("turnloom.sqlite")
 
@@ -21,21 +22,21 @@ class _Claim(Write[None]):
 
     __slots__ = ("_folder", "_owner", "_run")
 
-    def __init__(self, run: str, owner: str, folder: Path) -> None:
+    def __init__(self, run: RunKey, owner: str, folder: Path) -> None:
         super().__init__()
         self._run = run
         self._owner = owner
         self._folder = folder
 
     def apply(self, writer: Writer) -> None:
-        found = writer.execute(queries.CLAIMANT, (self._run,)).fetchone()
+        found = writer.execute(queries.CLAIMANT, self._run).fetchone()
         if found and (found[0] == self._owner or is_alive(self._folder, found[0])):
             raise RunBusy(
-                f"Run {self._run!r} is being driven by process {pid_of(found[0])}. "
+                f"Run {self._run.id!r} is being driven by process {pid_of(found[0])}. "
                 "Answer or cancel it with `turnloom answer`/`turnloom cancel`, or stop that "
                 "process first."
             )
-        writer.execute(queries.CLAIM, (self._run, self._owner))
+        writer.execute(queries.CLAIM, (*self._run, self._owner))
 
 
 class _Release(Write[None]):
@@ -43,7 +44,7 @@ class _Release(Write[None]):
 
     __slots__ = ("_dead", "_owner", "_runs")
 
-    def __init__(self, runs: set[str], owner: str, dead: list[str] | None = None) -> None:
+    def __init__(self, runs: set[RunKey], owner: str, dead: list[str] | None = None) -> None:
         super().__init__()
         self._runs = runs
         self._owner = owner
@@ -51,7 +52,7 @@ class _Release(Write[None]):
 
     def apply(self, writer: Writer) -> None:
         for run in self._runs:
-            writer.execute(queries.RELEASE_CLAIM, (run, self._owner))
+            writer.execute(queries.RELEASE_CLAIM, (*run, self._owner))
         for owner in self._dead:
             writer.execute(queries.RELEASE_OWNER, (owner,))
 
@@ -64,10 +65,10 @@ class SqliteClaims:
         self._folder = database.path.with_name(f"{database.path.name}.drivers")
         self._owner: Owner | None = None
         # Runs that were let go while the store could not be written.
-        self._loose: set[str] = set()
+        self._loose: set[RunKey] = set()
 
     @asynccontextmanager
-    async def claim(self, run: str) -> AsyncGenerator[None, None]:
+    async def claim(self, run: RunKey) -> AsyncGenerator[None, None]:
         """Hold the run while the context is open.
 
         Raises:
@@ -85,10 +86,10 @@ class SqliteClaims:
                 self._loose.add(run)
                 await self._let_go(owner)
 
-    async def held(self, run: str) -> bool:
+    async def held(self, run: RunKey) -> bool:
         """Whether somebody who is alive holds the run."""
         await self._database.ready()
-        found = self._database.rows(queries.CLAIMANT, run)
+        found = self._database.rows(queries.CLAIMANT, *run)
         return bool(found) and run not in self._loose and is_alive(self._folder, found[0][0])
 
     def close(self) -> None:

@@ -38,7 +38,7 @@ def prepare(path: Path) -> sqlite3.Connection:
     """A connection that waits for nobody, to a file of ours; it and its folder are made if missing.
 
     Raises:
-        StoreUnavailable: the folder cannot be made, or the file is not ours or of a later release.
+        StoreUnavailable: the folder cannot be made, or the file is not ours or of another release.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -51,24 +51,19 @@ def prepare(path: Path) -> sqlite3.Connection:
     try:
         if not _is_ours(connection, path):
             connection.execute(queries.USE_WAL)
-            _change(connection, path)
-        elif _number(connection, queries.USER_VERSION) < queries.VERSION:
-            _change(connection, path)
+            _make(connection, path)
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def _change(connection: sqlite3.Connection, path: Path) -> None:
-    """Make the schema or lift an older one, unless another process was faster."""
+def _make(connection: sqlite3.Connection, path: Path) -> None:
+    """Make the schema, unless another process was faster."""
     connection.execute(queries.BEGIN)
     try:
         if not _is_ours(connection, path):
             for statement in queries.SCHEMA:
-                connection.execute(statement)
-        for version in range(_number(connection, queries.USER_VERSION), queries.VERSION):
-            for statement in queries.UPGRADES[version]:
                 connection.execute(statement)
     except BaseException:
         if connection.in_transaction:
@@ -88,10 +83,11 @@ def _is_ours(connection: sqlite3.Connection, path: Path) -> bool:
                 "Choose another file for the store."
             )
         return False
-    if version > queries.VERSION:
+    if version != queries.VERSION:
+        when = "a later" if version > queries.VERSION else "an earlier"
         raise StoreUnavailable(
-            f"{str(path)!r} was written by a later release of Turnloom (schema {version}; this "
-            f"release knows {queries.VERSION}). Upgrade Turnloom, or choose another file "
+            f"{str(path)!r} was written by {when} release of Turnloom (schema {version}; this "
+            f"release knows {queries.VERSION}). Read it with that release, or choose another file "
             "for the store."
         )
     return True

@@ -10,18 +10,17 @@ import msgspec
 from turnloom.adapters.sqlite import queries
 from turnloom.adapters.sqlite.batches import ids_of, page_after
 from turnloom.adapters.sqlite.database import Database
-from turnloom.adapters.sqlite.writer import Write, Writer
+from turnloom.adapters.sqlite.writer import MAIL, Write, Writer
+from turnloom.log.spec import RunKey
 from turnloom.runtime.spec import Message
 
-# What readers of arrivals wait for. Runs are waited for under their id, which has no NUL in front.
-MAIL = "\0mail"
 PAGE_ROWS = 200
 
 
 class _Offer(Write[bool]):
     __slots__ = ("_id", "_message", "_run")
 
-    def __init__(self, run: str, id: str, message: bytes) -> None:
+    def __init__(self, run: RunKey, id: str, message: bytes) -> None:
         super().__init__(MAIL, len(message))
         self._run = run
         self._id = id
@@ -32,12 +31,12 @@ class _Offer(Write[bool]):
         place = writer.locate(run)
         if place:
             position, ids = place.position, writer.ids(run, place)
-        for (id,) in writer.execute(queries.MAIL_IDS, (run,)).fetchall():
+        for (id,) in writer.execute(queries.MAIL_IDS, run).fetchall():
             if id in ids:
-                writer.execute(queries.DROP_MAIL, (run, id))
+                writer.execute(queries.DROP_MAIL, (*run, id))
         if self._id in ids:
             return False
-        added = writer.execute(queries.ADD_MAIL, (run, self._id, position, self._message))
+        added = writer.execute(queries.ADD_MAIL, (*run, self._id, position, self._message))
         return added.rowcount > 0
 
 
@@ -49,25 +48,26 @@ class SqliteInbox:
         self._encode = msgspec.json.Encoder().encode
         self._decode = msgspec.json.Decoder[Message](Message).decode
 
-    async def offer(self, run: str, id: str, message: Message) -> bool:
+    async def offer(self, run: RunKey, id: str, message: Message) -> bool:
         """Keep a message for a run; whether it is the first under this id. Another is dropped."""
         return await self._database.write(_Offer(run, id, self._encode(message)))
 
-    async def pending(self, run: str) -> Sequence[tuple[str, Message]]:
+    async def pending(self, run: RunKey) -> Sequence[tuple[str, Message]]:
         """The messages of a run whose id is not in its log, oldest first."""
         await self._database.ready()
-        mail = self._database.rows(queries.MAIL_OF, run)
+        mail = self._database.rows(queries.MAIL_OF, *run)
         if not mail:
             return ()
         consumed = await self._ids_behind(run, min(position for _, position, _ in mail))
         return [(id, self._decode(message)) for id, _, message in mail if id not in consumed]
 
-    def arrivals(self) -> AsyncIterator[str]:
-        """The ids of runs that got mail from now on, from this or another process; may repeat."""
+    def arrivals(self) -> AsyncIterator[RunKey]:
+        """The runs of all tenants that get mail from now on, from this or another process; a run
+        may come again."""
         last = self._database.rows(queries.LAST_MAIL)
         return _Arrivals(self._database, last[0][0] if last else 0)
 
-    async def _ids_behind(self, run: str, position: int) -> set[str]:
+    async def _ids_behind(self, run: RunKey, position: int) -> set[str]:
         """The ids of the events behind a position: mail is consumed by events that came later."""
         ids: set[str] = set()
         async with aclosing(self._database.pages(partial(page_after, run=run), position)) as pages:
@@ -82,17 +82,17 @@ class _Arrivals:
     def __init__(self, database: Database, after: int) -> None:
         self._database = database
         self._after = after
-        self._runs: deque[str] = deque()
+        self._runs: deque[RunKey] = deque()
 
     def __aiter__(self) -> "_Arrivals":
         return self
 
-    async def __anext__(self) -> str:
+    async def __anext__(self) -> RunKey:
         while not self._runs:
             rows = self._database.rows(queries.MAIL_AFTER, self._after, PAGE_ROWS)
             if rows:
                 self._after = rows[-1][0]
-                self._runs.extend(dict.fromkeys(run for _, run in rows))
+                self._runs.extend(dict.fromkeys(RunKey(tenant, run) for _, tenant, run in rows))
             else:
                 await self._database.signals.wait(MAIL)
         return self._runs.popleft()

@@ -21,11 +21,14 @@ class Keeping(Write[None]):
     Another write may apply it inside its own change: a refusal comes before any change.
     """
 
-    __slots__ = ("_consumptions", "_rows")
+    __slots__ = ("_consumptions", "_rows", "_tenant")
 
-    def __init__(self, rows: Sequence[Row], consumptions: Sequence[Consumption] = ()) -> None:
+    def __init__(
+        self, tenant: str, rows: Sequence[Row], consumptions: Sequence[Consumption] = ()
+    ) -> None:
         artifacts = sum(len(row.data) + ENTRY * len(row.terms) for row in rows)
         super().__init__(size=artifacts + CONSUMPTION * len(consumptions))
+        self._tenant = tenant
         self._rows = rows
         self._consumptions = consumptions
 
@@ -41,12 +44,12 @@ class Keeping(Write[None]):
             entries += [(term, row.at, n, row.opens) for term in row.terms]
         # In the order of the table, so that many at once touch each page of it once.
         writer.connection.executemany(queries.ADD_TERM, sorted(entries, key=itemgetter(0, 1, 2)))
-        taken = list(map(_values, self._consumptions))
+        taken = [(self._tenant, *_values(each)) for each in self._consumptions]
         writer.connection.executemany(queries.ADD_CONSUMPTION, taken)
 
 
 def _is_missing(writer: Writer, row: Row) -> bool:
-    found = writer.execute(queries.DIGEST_OF, (row.id,)).fetchone()
+    found = writer.execute(queries.DIGEST_OF, (row.tenant, row.id)).fetchone()
     if found and found[0] != row.digest:
         raise ArtifactExists(row.id)
     return not found

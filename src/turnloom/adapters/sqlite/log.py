@@ -19,7 +19,7 @@ from turnloom.board.logic.rows import rows_of
 from turnloom.errors import Conflict, UsageError
 from turnloom.guards.logic.selection import observations
 from turnloom.log.logic import Codec
-from turnloom.log.spec import Event
+from turnloom.log.spec import Event, RunKey
 
 PAGE_RUNS = 100
 # Behind every run.
@@ -31,25 +31,25 @@ class _Append(Write[Sequence[Event]]):
 
     def __init__(
         self,
-        run: str,
+        run: RunKey,
         events: Sequence[Event],
         expected: int,
         codec: Codec,
         beside: Sequence[Write[None]],
     ) -> None:
-        seq = expected
+        seq, id = expected, run.id
         for event in events:
             seq += 1
-            if event.seq != seq or event.run != run:
+            if event.seq != seq or event.run != id:
                 raise UsageError(
                     f"Event {event.id!r} says run {event.run!r}, seq {event.seq}, "
-                    f"but was offered to run {run!r} at {seq}. Make it for the place it goes to."
+                    f"but was offered to run {id!r} at {seq}. Make it for the place it goes to."
                 )
         # JSON has no line breaks of its own: those inside texts are escaped.
         self._data = codec.encode_lines(events)
         self._ids = {event.id for event in events}
         if len(self._ids) < len(events):
-            raise Conflict(f"Two events that were offered to run {run!r} have the same id.")
+            raise Conflict(f"Two events that were offered to run {id!r} have the same id.")
         self._run = run
         self._events = events
         self._expected = expected
@@ -79,7 +79,7 @@ class _Append(Write[Sequence[Event]]):
         if (place.position if place else 0) != self._expected:
             return self._standing(writer, place)
         if place and (taken := self._ids & writer.ids(self._run, place)):
-            raise Conflict(f"Run {self._run!r} already holds an event {min(taken)!r}.")
+            raise Conflict(f"Run {self._run.id!r} already holds an event {min(taken)!r}.")
         for each in self._beside:
             each.apply(writer)
         self._insert(writer, place or writer.begin_run(self._run))
@@ -98,7 +98,7 @@ class _Append(Write[Sequence[Event]]):
             stored = tuple(map(self._codec.decode, lines))
         if [event.id for event in stored] != [event.id for event in self._events]:
             raise Conflict(
-                f"Run {self._run!r} is at position {place.position if place else 0}, not "
+                f"Run {self._run.id!r} is at position {place.position if place else 0}, not "
                 f"{self._expected}: somebody else wrote. Read the run again before writing."
             )
         return stored
@@ -116,7 +116,7 @@ class SqliteLog:
         self._codec = codec
         self._board = board
 
-    async def append(self, run: str, events: Sequence[Event], expected: int) -> Sequence[Event]:
+    async def append(self, run: RunKey, events: Sequence[Event], expected: int) -> Sequence[Event]:
         """Store events after position `expected`, all or none, and give back what the log holds.
 
         Raises:
@@ -130,19 +130,20 @@ class SqliteLog:
         if not events:
             await self._database.ready()
             return ()
-        beside = self._beside(events)
+        beside = self._beside(run.tenant, events)
         return await self._database.write(_Append(run, events, expected, self._codec, beside))
 
-    def _beside(self, events: Sequence[Event]) -> list[Write[None]]:
+    def _beside(self, tenant: str, events: Sequence[Event]) -> list[Write[None]]:
         """What is to be changed together with the log; who may refuse comes first."""
         changes: list[Write[None]] = []
         if self._board and (told := project(events)):
-            changes.append(Keeping(rows_of(told.artifacts), told.consumptions))
-        if seen := observations(events):
+            rows = rows_of(tenant, told.artifacts)
+            changes.append(Keeping(tenant, rows, told.consumptions))
+        if seen := observations(tenant, events):
             changes.append(Observing(seen))
         return changes
 
-    async def read(self, run: str, after: int = 0) -> Sequence[Event]:
+    async def read(self, run: RunKey, after: int = 0) -> Sequence[Event]:
         """The events of a run behind position `after`, in order; none for an unknown run."""
         decode = self._codec.decode
         events: list[Event] = []
@@ -151,7 +152,7 @@ class SqliteLog:
                 events += [decode(row) for row in rows]
         return events
 
-    async def subscribe(self, run: str, after: int = 0) -> AsyncGenerator[Event]:
+    async def subscribe(self, run: RunKey, after: int = 0) -> AsyncGenerator[Event]:
         """Every event behind `after`, those to come included, each once and in order."""
         await self._database.ready()
         while True:
@@ -165,16 +166,17 @@ class SqliteLog:
                 await self._database.signals.wait(run)
 
     async def ends(
-        self, limit: int | None = None, *, run: str | None = None
+        self, tenant: str, limit: int | None = None, *, run: str | None = None
     ) -> Sequence[tuple[Event, Event]]:
-        """The first and the last event of each run, the run begun last coming first; or of one."""
+        """The first and the last event of each run of a tenant, the run begun last coming first;
+        or of one."""
         decode = self._codec.decode
         if run is not None:
             await self._database.ready()
-            rows = self._database.rows(queries.ENDS_OF, run)
+            rows = self._database.rows(queries.ENDS_OF, tenant, run)
             return [(decode(first), decode(last)) for first, last in map(_ends, rows)]
         ends: list[tuple[Event, Event]] = []
-        async with aclosing(self._database.pages(_ends_page, END)) as pages:
+        async with aclosing(self._database.pages(partial(_ends_page, tenant=tenant), END)) as pages:
             async for rows in pages:
                 wanted = islice(rows, None if limit is None else limit - len(ends))
                 ends += [(decode(first), decode(last)) for first, last in wanted]
@@ -184,9 +186,9 @@ class SqliteLog:
 
 
 def _ends_page(
-    reader: sqlite3.Connection, before: int
+    reader: sqlite3.Connection, before: int, tenant: str
 ) -> tuple[list[tuple[bytes, bytes]], int | None]:
-    rows = reader.execute(queries.ENDS_BEFORE, (before, PAGE_RUNS)).fetchall()
+    rows = reader.execute(queries.ENDS_BEFORE, (tenant, before, PAGE_RUNS)).fetchall()
     more = rows[-1][0] if len(rows) == PAGE_RUNS else None
     return list(map(_ends, rows)), more
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Collection, Iterable, Mapping
 
+from turnloom.log.spec import RunKey
+
 # How many runs are remembered, and how many ids of events over all of them.
 RUNS = 10_000
 IDS = 500_000
@@ -29,7 +31,7 @@ class Places:
     def __init__(self, ids: int = IDS, runs: int = RUNS) -> None:
         self._ids = ids
         self._runs = runs
-        self._places: dict[str, Place] = {}
+        self._places: dict[RunKey, Place] = {}
         self._held = 0
         self._room = ids
         # The place of a run, if it is remembered.
@@ -40,7 +42,7 @@ class Places:
         """How many ids are remembered."""
         return self._held
 
-    def add(self, run: str, n: int) -> Place:
+    def add(self, run: RunKey, n: int) -> Place:
         """Remember a run of which nothing is known but its number."""
         self.forget(run)
         place = self._places[run] = Place(n)
@@ -48,7 +50,7 @@ class Places:
             self._keep_only(run, place)
         return place
 
-    def learn(self, run: str, place: Place, ids: Collection[str]) -> None:
+    def learn(self, run: RunKey, place: Place, ids: Collection[str]) -> None:
         """Remember that these ids stand in a run."""
         self._held -= len(place.ids)
         place.ids.update(ids)
@@ -56,7 +58,7 @@ class Places:
         if self._held > self._room:
             self._keep_only(run, place)
 
-    def extend(self, run: str, place: Place, ids: Collection[str]) -> None:
+    def extend(self, run: RunKey, place: Place, ids: Collection[str]) -> None:
         """Remember that a run got a batch of these ids, none of which it had."""
         # Whoever is interrupted in here knows too many ids, never too few.
         place.ids.update(ids)
@@ -65,27 +67,27 @@ class Places:
         if self._held > self._room:
             self._keep_only(run, place)
 
-    def forget(self, run: str) -> None:
+    def forget(self, run: RunKey) -> None:
         """Remember a run no more."""
         place = self._places.pop(run, None)
         if place:
             self._held -= len(place.ids)
 
-    def take(self, runs: Iterable[str]) -> dict[str, Place]:
+    def take(self, runs: Iterable[RunKey]) -> dict[RunKey, Place]:
         """What is remembered of some runs, for somebody else; it is forgotten here."""
         taken = {run: place for run in runs if (place := self.get(run))}
         for run in taken:
             self.forget(run)
         return taken
 
-    def put(self, places: Mapping[str, Place]) -> None:
+    def put(self, places: Mapping[RunKey, Place]) -> None:
         """Remember what somebody else knew of runs."""
         for run, place in places.items():
             self.forget(run)
             self._places[run] = place
             self._held += len(place.ids)
 
-    def _keep_only(self, run: str, place: Place) -> None:
+    def _keep_only(self, run: RunKey, place: Place) -> None:
         self._places.clear()
         self._places[run] = place
         self._held = len(place.ids)

@@ -11,35 +11,35 @@ from turnloom.runtime.spec import StoredPlan
 class _Keep(Write[None]):
     __slots__ = ("_values",)
 
-    def __init__(self, digest: str, plan: bytes) -> None:
+    def __init__(self, tenant: str, digest: str, plan: bytes) -> None:
         super().__init__(size=len(plan))
-        self._values = (digest, plan)
+        self._values = (tenant, digest, plan)
 
     def apply(self, writer: Writer) -> None:
         writer.execute(queries.KEEP_PLAN, self._values)
 
 
 class SqlitePlans:
-    """Plans by digest, for any number of processes."""
+    """Plans by tenant and digest, for any number of processes."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def keep(self, digest: str, plan: StoredPlan) -> None:
+    async def keep(self, tenant: str, digest: str, plan: StoredPlan) -> None:
         """Keep a plan; one that is there already stays as it is.
 
         Raises:
             StoreUnavailable: nothing was kept.
         """
-        if await self.find(digest) is None:
-            await self._database.write(_Keep(digest, msgspec.json.encode(plan)))
+        if await self.find(tenant, digest) is None:
+            await self._database.write(_Keep(tenant, digest, msgspec.json.encode(plan)))
 
-    async def find(self, digest: str) -> StoredPlan | None:
+    async def find(self, tenant: str, digest: str) -> StoredPlan | None:
         """The plan of this digest, if it was kept.
 
         Raises:
             StoreUnavailable: the file cannot be read.
         """
         await self._database.ready()
-        found = self._database.rows(queries.FIND_PLAN, digest)
+        found = self._database.rows(queries.FIND_PLAN, tenant, digest)
         return msgspec.json.decode(found[0][0], type=StoredPlan) if found else None

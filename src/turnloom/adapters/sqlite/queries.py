@@ -8,16 +8,19 @@ of the ids either: writers remember them, and `ids` has those of long runs up to
 
 # Marks a file as ours ("LOOM"), and tells which schema it holds.
 APPLICATION = 0x4C4F4F4D
-VERSION = 6
+VERSION = 7
 
 # Artifacts by number, and what they are found by: each term with the place of its artifact in the
-# order of the board, and when that opens.
+# order of the board, and when that opens. A term says of which tenant it is.
 _BOARD = (
     """CREATE TABLE artifacts (
-        n INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, digest TEXT NOT NULL,
-        at INTEGER NOT NULL, opens INTEGER, visibility TEXT NOT NULL, data TEXT NOT NULL
+        n INTEGER PRIMARY KEY, tenant TEXT NOT NULL, id TEXT NOT NULL, digest TEXT NOT NULL,
+        at INTEGER NOT NULL, opens INTEGER, shared INTEGER NOT NULL, visibility TEXT NOT NULL,
+        data TEXT NOT NULL, UNIQUE (tenant, id)
     )""",
-    "CREATE INDEX openings ON artifacts (opens) WHERE opens IS NOT NULL",
+    "CREATE INDEX openings ON artifacts (tenant, opens) WHERE opens IS NOT NULL",
+    "CREATE INDEX shared_openings ON artifacts (opens) WHERE shared = 1 AND opens IS NOT NULL",
+    "CREATE INDEX shared_ids ON artifacts (id) WHERE shared = 1",
     """CREATE TABLE terms (
         term INTEGER NOT NULL, at INTEGER NOT NULL, n INTEGER NOT NULL, opens INTEGER,
         PRIMARY KEY (term, at, n)
@@ -27,9 +30,9 @@ _BOARD = (
 # Who took which artifact; those of one artifact stand beside each other.
 _CONSUMPTIONS = (
     """CREATE TABLE consumptions (
-        artifact TEXT NOT NULL, subscription TEXT NOT NULL, run TEXT NOT NULL,
-        turn INTEGER NOT NULL, agent TEXT NOT NULL, at INTEGER NOT NULL,
-        PRIMARY KEY (artifact, subscription, run, turn)
+        tenant TEXT NOT NULL, artifact TEXT NOT NULL, subscription TEXT NOT NULL,
+        run TEXT NOT NULL, turn INTEGER NOT NULL, agent TEXT NOT NULL, at INTEGER NOT NULL,
+        PRIMARY KEY (tenant, artifact, subscription, run, turn)
     ) WITHOUT ROWID""",
 )
 
@@ -41,33 +44,51 @@ _BELIEFS = (
         PRIMARY KEY (tenant, workflow, category, agent)
     ) WITHOUT ROWID""",
     """CREATE TABLE observations (
-        run TEXT NOT NULL, event TEXT NOT NULL, PRIMARY KEY (run, event)
+        tenant TEXT NOT NULL, run TEXT NOT NULL, event TEXT NOT NULL,
+        PRIMARY KEY (tenant, run, event)
     ) WITHOUT ROWID""",
 )
 
 # What steps of flows came to, and until when that counts.
 _RESULTS = (
-    "CREATE TABLE results (key TEXT PRIMARY KEY, until INTEGER, value BLOB NOT NULL) WITHOUT ROWID",
-    "CREATE INDEX results_over ON results (until) WHERE until IS NOT NULL",
+    """CREATE TABLE results (
+        tenant TEXT NOT NULL, key TEXT NOT NULL, until INTEGER, value BLOB NOT NULL,
+        PRIMARY KEY (tenant, key)
+    ) WITHOUT ROWID""",
+    "CREATE INDEX results_over ON results (tenant, until) WHERE until IS NOT NULL",
 )
 
 # Plans of boards and flows that runs are pinned to.
-_PLANS = ("CREATE TABLE plans (digest TEXT PRIMARY KEY, plan BLOB NOT NULL) WITHOUT ROWID",)
+_PLANS = (
+    """CREATE TABLE plans (
+        tenant TEXT NOT NULL, digest TEXT NOT NULL, plan BLOB NOT NULL,
+        PRIMARY KEY (tenant, digest)
+    ) WITHOUT ROWID""",
+)
 
 SCHEMA = (
-    "CREATE TABLE runs (n INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE)",
+    """CREATE TABLE runs (
+        n INTEGER PRIMARY KEY, tenant TEXT NOT NULL, id TEXT NOT NULL, UNIQUE (tenant, id)
+    )""",
+    "CREATE INDEX runs_of ON runs (tenant)",
     """CREATE TABLE batches (
         pos INTEGER PRIMARY KEY, last INTEGER NOT NULL, data BLOB NOT NULL
     )""",
     "CREATE TABLE ids (n INTEGER PRIMARY KEY, known INTEGER NOT NULL, data BLOB NOT NULL)",
     """CREATE TABLE inbox (
-        n INTEGER PRIMARY KEY AUTOINCREMENT, run TEXT NOT NULL, id TEXT NOT NULL,
-        position INTEGER NOT NULL, message BLOB NOT NULL, UNIQUE (run, id)
+        n INTEGER PRIMARY KEY AUTOINCREMENT, tenant TEXT NOT NULL, run TEXT NOT NULL,
+        id TEXT NOT NULL, position INTEGER NOT NULL, message BLOB NOT NULL,
+        UNIQUE (tenant, run, id)
     )""",
-    "CREATE TABLE claims (run TEXT PRIMARY KEY, owner TEXT NOT NULL) WITHOUT ROWID",
-    "CREATE TABLE snapshots (run TEXT PRIMARY KEY, seq INTEGER NOT NULL, state BLOB NOT NULL)",
+    """CREATE TABLE claims (
+        tenant TEXT NOT NULL, run TEXT NOT NULL, owner TEXT NOT NULL, PRIMARY KEY (tenant, run)
+    ) WITHOUT ROWID""",
+    """CREATE TABLE snapshots (
+        tenant TEXT NOT NULL, run TEXT NOT NULL, seq INTEGER NOT NULL, state BLOB NOT NULL,
+        PRIMARY KEY (tenant, run)
+    )""",
     """CREATE VIEW log AS
-        SELECT runs.id AS run, json_extract(value, '$.seq') AS seq,
+        SELECT runs.tenant AS tenant, runs.id AS run, json_extract(value, '$.seq') AS seq,
             json_extract(value, '$.id') AS id, json_extract(value, '$.at') AS at,
             json_extract(value, '$.kind') AS kind, json_extract(value, '$.actor') AS actor,
             json_extract(value, '$.data') AS data
@@ -83,15 +104,6 @@ SCHEMA = (
     f"PRAGMA application_id = {APPLICATION}",
     f"PRAGMA user_version = {VERSION}",
 )
-
-# What lifts a file from a schema to the next one.
-UPGRADES = {
-    1: (*_BOARD, "PRAGMA user_version = 2"),
-    2: (*_CONSUMPTIONS, "PRAGMA user_version = 3"),
-    3: (*_BELIEFS, "PRAGMA user_version = 4"),
-    4: (*_RESULTS, "PRAGMA user_version = 5"),
-    5: (*_PLANS, "PRAGMA user_version = 6"),
-}
 
 APPLICATION_ID = "PRAGMA application_id"
 USER_VERSION = "PRAGMA user_version"
@@ -120,16 +132,16 @@ ROLLBACK_ONE = "ROLLBACK TO one"
 LOCATE_RUN = """
     SELECT n, (SELECT last FROM batches WHERE pos > n << 32 AND pos < (n + 1) << 32
         ORDER BY pos DESC LIMIT 1)
-    FROM runs WHERE id = ?"""
-ADD_RUN = "INSERT INTO runs (id) VALUES (?)"
+    FROM runs WHERE tenant = ? AND id = ?"""
+ADD_RUN = "INSERT INTO runs (tenant, id) VALUES (?, ?)"
 ADD_BATCH = "INSERT INTO batches VALUES (?, ?, ?)"
 BATCHES_BETWEEN = "SELECT data FROM batches WHERE pos > ? AND pos <= ? ORDER BY pos"
 # From the batch that holds the event behind the position; none when the run ends before.
 BATCHES_AFTER = """
     SELECT b.pos & 0xffffffff, b.data FROM runs r
     CROSS JOIN batches b ON b.pos < (r.n + 1) << 32 AND b.pos >= (
-        SELECT max(pos) FROM batches WHERE pos > r.n << 32 AND pos <= (r.n << 32) + ?2 + 1)
-    WHERE r.id = ?1 AND b.last > (r.n << 32) + ?2 ORDER BY b.pos"""
+        SELECT max(pos) FROM batches WHERE pos > r.n << 32 AND pos <= (r.n << 32) + ?3 + 1)
+    WHERE r.tenant = ?1 AND r.id = ?2 AND b.last > (r.n << 32) + ?3 ORDER BY b.pos"""
 KEEP_IDS = "INSERT OR REPLACE INTO ids VALUES (?, ?, ?)"
 KEPT_IDS = "SELECT known, data FROM ids WHERE n = ?"
 _ENDS = """
@@ -137,54 +149,67 @@ _ENDS = """
     CROSS JOIN batches f ON f.pos = (r.n << 32) + 1
     CROSS JOIN batches l ON l.pos = (
         SELECT max(pos) FROM batches WHERE pos > r.n << 32 AND pos < (r.n + 1) << 32)"""
-ENDS_BEFORE = f"{_ENDS} WHERE r.n < ?1 ORDER BY r.n DESC LIMIT ?2"
-ENDS_OF = f"{_ENDS} WHERE r.id = ?"
+ENDS_BEFORE = f"{_ENDS} WHERE r.tenant = ?1 AND r.n < ?2 ORDER BY r.n DESC LIMIT ?3"
+ENDS_OF = f"{_ENDS} WHERE r.tenant = ? AND r.id = ?"
 
 ADD_MAIL = """
-    INSERT INTO inbox (run, id, position, message) VALUES (?, ?, ?, ?)
-    ON CONFLICT (run, id) DO NOTHING"""
-DROP_MAIL = "DELETE FROM inbox WHERE run = ? AND id = ?"
-MAIL_IDS = "SELECT id FROM inbox WHERE run = ?"
-MAIL_OF = "SELECT id, position, message FROM inbox WHERE run = ? ORDER BY n"
+    INSERT INTO inbox (tenant, run, id, position, message) VALUES (?, ?, ?, ?, ?)
+    ON CONFLICT (tenant, run, id) DO NOTHING"""
+DROP_MAIL = "DELETE FROM inbox WHERE tenant = ? AND run = ? AND id = ?"
+MAIL_IDS = "SELECT id FROM inbox WHERE tenant = ? AND run = ?"
+MAIL_OF = "SELECT id, position, message FROM inbox WHERE tenant = ? AND run = ? ORDER BY n"
 LAST_MAIL = "SELECT seq FROM sqlite_sequence WHERE name = 'inbox'"
-MAIL_AFTER = "SELECT n, run FROM inbox WHERE n > ? ORDER BY n LIMIT ?"
+MAIL_AFTER = "SELECT n, tenant, run FROM inbox WHERE n > ? ORDER BY n LIMIT ?"
 
-CLAIMANT = "SELECT owner FROM claims WHERE run = ?"
-CLAIM = "INSERT OR REPLACE INTO claims VALUES (?, ?)"
-RELEASE_CLAIM = "DELETE FROM claims WHERE run = ? AND owner = ?"
+CLAIMANT = "SELECT owner FROM claims WHERE tenant = ? AND run = ?"
+CLAIM = "INSERT OR REPLACE INTO claims VALUES (?, ?, ?)"
+RELEASE_CLAIM = "DELETE FROM claims WHERE tenant = ? AND run = ? AND owner = ?"
 RELEASE_OWNER = "DELETE FROM claims WHERE owner = ?"
 
 SAVE_STATE = """
-    INSERT INTO snapshots VALUES (?, ?, ?)
-    ON CONFLICT (run) DO UPDATE SET seq = excluded.seq, state = excluded.state
+    INSERT INTO snapshots VALUES (?, ?, ?, ?)
+    ON CONFLICT (tenant, run) DO UPDATE SET seq = excluded.seq, state = excluded.state
     WHERE excluded.seq >= snapshots.seq"""
-LOAD_STATE = "SELECT seq, state FROM snapshots WHERE run = ?"
+LOAD_STATE = "SELECT seq, state FROM snapshots WHERE tenant = ? AND run = ?"
 
-DIGEST_OF = "SELECT digest FROM artifacts WHERE id = ?"
+DIGEST_OF = "SELECT digest FROM artifacts WHERE tenant = ? AND id = ?"
 ADD_ARTIFACT = """
-    INSERT INTO artifacts (id, digest, at, opens, visibility, data) VALUES (?, ?, ?, ?, ?, ?)"""
+    INSERT INTO artifacts (tenant, id, digest, at, opens, shared, visibility, data)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?)"""
 ADD_TERM = "INSERT OR IGNORE INTO terms VALUES (?, ?, ?, ?)"
-ARTIFACT_OF = "SELECT at, n, visibility, data FROM artifacts WHERE id = ?"
-OPENINGS_AFTER = "SELECT DISTINCT opens FROM artifacts WHERE opens > ? ORDER BY opens LIMIT ?"
+_FOUND = "SELECT at, n, tenant, visibility, data FROM artifacts"
+ARTIFACTS_NAMED = f"""
+    {_FOUND} WHERE tenant = ?1 AND id = ?2 UNION {_FOUND} WHERE shared = 1 AND id = ?2
+    ORDER BY n"""
+OPENINGS_AFTER = """
+    SELECT opens FROM (SELECT DISTINCT opens FROM artifacts WHERE tenant = ?1 AND opens > ?2
+        ORDER BY opens LIMIT ?3)
+    UNION SELECT opens FROM (SELECT DISTINCT opens FROM artifacts WHERE shared = 1 AND opens > ?2
+        ORDER BY opens LIMIT ?3)
+    ORDER BY opens LIMIT ?3"""
 ENTRIES = "SELECT count(*) FROM (SELECT 1 FROM terms WHERE term IN ({terms}) LIMIT ?)"
 # Between two places, and open by now; then for each further group of terms, and for the excluded.
 _RIGHT = """
     (e.at, e.n) > (?, ?) AND (e.at, e.n) < (?, ?) AND (e.opens IS NULL OR e.opens <= ?)"""
 HAS_TERM = "EXISTS (SELECT 1 FROM terms o WHERE o.term IN ({terms}) AND o.at = e.at AND o.n = e.n)"
 WALK = f"""
-    SELECT a.at, a.n, a.visibility, a.data FROM terms e CROSS JOIN artifacts a ON a.n = e.n
-    WHERE e.term = ? AND {_RIGHT}{{checks}} ORDER BY e.at {{order}}, e.n {{order}}"""
+    SELECT a.at, a.n, a.tenant, a.visibility, a.data
+    FROM terms e CROSS JOIN artifacts a ON a.n = e.n
+    WHERE e.term = ? AND {_RIGHT}{{checks}}
+        AND (a.tenant = ? OR a.shared = 1 AND (a.opens IS NULL OR a.opens <= ?))
+    ORDER BY e.at {{order}}, e.n {{order}}"""
 TALLY = f"""
     SELECT visibility, count(*) FROM artifacts WHERE n IN (
         SELECT e.n FROM terms e WHERE e.term IN ({{terms}}) AND {_RIGHT}{{checks}})
+        AND (tenant = ? OR shared = 1 AND (opens IS NULL OR opens <= ?))
     GROUP BY visibility"""
 
-ADD_CONSUMPTION = "INSERT OR IGNORE INTO consumptions VALUES (?, ?, ?, ?, ?, ?)"
+ADD_CONSUMPTION = "INSERT OR IGNORE INTO consumptions VALUES (?, ?, ?, ?, ?, ?, ?)"
 CONSUMPTIONS_OF = """
     SELECT artifact, subscription, run, turn, agent, at FROM consumptions
-    WHERE artifact IN (SELECT value FROM json_each(?))"""
+    WHERE tenant = ? AND artifact IN (SELECT value FROM json_each(?))"""
 
-ADD_OBSERVATION = "INSERT OR IGNORE INTO observations VALUES (?, ?)"
+ADD_OBSERVATION = "INSERT OR IGNORE INTO observations VALUES (?, ?, ?)"
 FADE = """
     UPDATE beliefs SET successes = successes * ?, failures = failures * ?
     WHERE tenant = ? AND workflow = ? AND category = ?"""
@@ -196,9 +221,10 @@ EVIDENCE_OF = """
     WHERE tenant = ? AND workflow = ? AND category = ?
         AND agent IN (SELECT value FROM json_each(?))"""
 
-KEEP_PLAN = "INSERT OR IGNORE INTO plans VALUES (?, ?)"
-FIND_PLAN = "SELECT plan FROM plans WHERE digest = ?"
+KEEP_PLAN = "INSERT OR IGNORE INTO plans VALUES (?, ?, ?)"
+FIND_PLAN = "SELECT plan FROM plans WHERE tenant = ? AND digest = ?"
 
-KEEP_RESULT = "INSERT OR REPLACE INTO results VALUES (?, ?, ?)"
-DROP_RESULTS = "DELETE FROM results WHERE until < ?"
-FIND_RESULT = "SELECT value FROM results WHERE key = ? AND (until IS NULL OR until >= ?)"
+KEEP_RESULT = "INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?)"
+DROP_RESULTS = "DELETE FROM results WHERE tenant = ? AND until < ?"
+FIND_RESULT = """
+    SELECT value FROM results WHERE tenant = ? AND key = ? AND (until IS NULL OR until >= ?)"""

@@ -11,15 +11,15 @@ from turnloom.kernel.values import Json
 
 
 class _Keep(Write[None]):
-    __slots__ = ("_now", "_values")
+    __slots__ = ("_over", "_values")
 
-    def __init__(self, key: str, until: int | None, value: bytes, now: int) -> None:
+    def __init__(self, place: tuple[str, str], until: int | None, value: bytes, now: int) -> None:
         super().__init__(size=len(value))
-        self._values = (key, until, value)
-        self._now = now
+        self._values = (*place, until, value)
+        self._over = (place[0], now)
 
     def apply(self, writer: Writer) -> None:
-        writer.execute(queries.DROP_RESULTS, (self._now,))
+        writer.execute(queries.DROP_RESULTS, self._over)
         writer.execute(queries.KEEP_RESULT, self._values)
 
 
@@ -29,24 +29,28 @@ class SqliteResults:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def find(self, key: str, now: datetime) -> Json:
-        """What is kept under a key, up to and including the instant that it is kept until.
+    async def find(self, tenant: str, key: str, now: datetime) -> Json:
+        """What a tenant keeps under a key, up to and including the instant that it is kept until.
 
         Raises:
             StoreUnavailable: the file cannot be read.
         """
         await self._database.ready()
-        found = self._database.rows(queries.FIND_RESULT, key, _micros(now))
+        found = self._database.rows(queries.FIND_RESULT, tenant, key, _micros(now))
         return msgspec.json.decode(found[0][0]) if found else None
 
-    async def keep(self, key: str, value: Json, now: datetime, until: datetime | None) -> None:
-        """Keep a value under a key, in place of another; what is over by now goes.
+    async def keep(
+        self, tenant: str, key: str, value: Json, now: datetime, until: datetime | None
+    ) -> None:
+        """Keep a value of a tenant under a key, in place of another; what of the tenant's is over
+        by now goes.
 
         Raises:
             StoreUnavailable: nothing was kept.
         """
         over = _micros(until) if until is not None else None
-        await self._database.write(_Keep(key, over, msgspec.json.encode(value), _micros(now)))
+        written = msgspec.json.encode(value)
+        await self._database.write(_Keep((tenant, key), over, written, _micros(now)))
 
 
 def _micros(instant: datetime) -> int:

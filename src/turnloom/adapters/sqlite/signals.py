@@ -2,7 +2,7 @@
 
 import asyncio
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 
 # Seconds between two looks at whether another process wrote, while somebody waits.
 INTERVAL = 0.1
@@ -14,14 +14,14 @@ class Signals:
     def __init__(self, version: Callable[[], int]) -> None:
         self._version = version
         self._seen: int | None = None
-        self._waiting: dict[str, list[asyncio.Future[None]]] = {}
+        self._waiting: dict[Hashable, list[asyncio.Future[None]]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
-    async def wait(self, topic: str) -> None:
+    async def wait(self, topic: Hashable) -> None:
         """Wait until something may have come; call it straight after having looked in vain."""
         loop = asyncio.get_running_loop()
         bell: asyncio.Future[None] = loop.create_future()
@@ -33,7 +33,7 @@ class Signals:
         finally:
             self._forget(topic, bell)
 
-    def ring(self, topic: str) -> None:
+    def ring(self, topic: Hashable) -> None:
         """Wake those who wait for a topic."""
         for bell in self._waiting.pop(topic, ()):
             if not bell.done():
@@ -67,7 +67,7 @@ class Signals:
             self.ring_all()
         self._arm(self._loop)
 
-    def _forget(self, topic: str, bell: asyncio.Future[None]) -> None:
+    def _forget(self, topic: Hashable, bell: asyncio.Future[None]) -> None:
         bells = self._waiting.get(topic)
         if bells and bell in bells:
             bells.remove(bell)

@@ -3,15 +3,20 @@
 import sqlite3
 from asyncio import Future
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, Literal, TypeVar
 
 from turnloom.adapters.sqlite import queries
 from turnloom.adapters.sqlite.batches import SEQ_BITS, SEQ_MASK, decode_ids, encode_ids, ids_of
 from turnloom.adapters.sqlite.faults import PERSONAL, is_busy
 from turnloom.adapters.sqlite.places import Place, Places
 from turnloom.errors import TurnloomError
+from turnloom.log.spec import RunKey
 
 T = TypeVar("T")
+
+# What readers of arriving mail wait for; others wait for a run.
+MAIL: Final = "mail"
+Topic = RunKey | Literal["mail"]
 
 # How many batches are read at once to learn the ids in them.
 CHUNK = 100
@@ -24,7 +29,7 @@ class Write(Generic[T]):
 
     result: T
 
-    def __init__(self, topic: str | None = None, size: int = 0) -> None:
+    def __init__(self, topic: Topic | None = None, size: int = 0) -> None:
         # Who may be waiting for it (of an append: its run), and about how many bytes it adds.
         self.topic = topic
         self.size = size
@@ -41,9 +46,9 @@ class Write(Generic[T]):
         return False
 
 
-def runs_of(writes: Sequence[Write[Any]]) -> list[str]:
+def runs_of(writes: Sequence[Write[Any]]) -> list[RunKey]:
     """The runs that writes append to."""
-    return [write.topic for write in writes if write.topic is not None]
+    return [write.topic for write in writes if isinstance(write.topic, RunKey)]
 
 
 class Writer:
@@ -73,9 +78,9 @@ class Writer:
             self.forget(writes)
             self._transact(writes, self._apply_apart)
 
-    def locate(self, run: str) -> Place | None:
+    def locate(self, run: RunKey) -> Place | None:
         """Where the run ends, looked up; None for an unknown run."""
-        found = self.execute(queries.LOCATE_RUN, (run,)).fetchone()
+        found = self.execute(queries.LOCATE_RUN, run).fetchone()
         if found is None:
             return None
         n, position = found[0], found[1] & SEQ_MASK
@@ -85,7 +90,7 @@ class Writer:
         place.position = position
         return place
 
-    def ids(self, run: str, place: Place) -> set[str]:
+    def ids(self, run: RunKey, place: Place) -> set[str]:
         """The ids of a run up to its place; those that are not known yet are looked up."""
         if not place.known:
             self._recall(run, place)
@@ -98,15 +103,15 @@ class Writer:
             place.known = place.position
         return place.ids
 
-    def keep_ids(self, run: str) -> None:
+    def keep_ids(self, run: RunKey) -> None:
         """Store the ids that are known of a run, so that it is not read from its beginning."""
         place = self.places.get(run)
         if place and place.known:
             self.execute(queries.KEEP_IDS, (place.n, place.known, encode_ids(place.ids)))
 
-    def begin_run(self, run: str) -> Place:
+    def begin_run(self, run: RunKey) -> Place:
         """Give a run its number."""
-        n = self.execute(queries.ADD_RUN, (run,)).lastrowid
+        n = self.execute(queries.ADD_RUN, run).lastrowid
         assert n is not None
         return self.places.add(run, n)
 
@@ -119,7 +124,7 @@ class Writer:
         """A number that changes when another connection commits."""
         return self.execute(queries.DATA_VERSION).fetchone()[0]
 
-    def _recall(self, run: str, place: Place) -> None:
+    def _recall(self, run: RunKey, place: Place) -> None:
         kept = self.execute(queries.KEPT_IDS, (place.n,)).fetchone()
         if kept and kept[0] <= place.position:
             self.places.learn(run, place, decode_ids(kept[1]))

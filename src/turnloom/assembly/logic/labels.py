@@ -12,16 +12,20 @@ from turnloom.board.spec import (
     Private,
     Public,
     Reader,
+    Shared,
     Tenant,
     Visibility,
 )
 from turnloom.errors import InvalidArtifact
 
+# Those who admit everybody of the tenant.
+_EVERYBODY = (Public(), Shared())
+
 
 def together(visibilities: Iterable[Visibility]) -> Audience:
     """The visibility of what is made of things with these, in as few as say it: whoever all of them
-    admit may see it, and nothing stands for everybody."""
-    narrow = {each for each in visibilities if each != Public()}
+    admit may see it, and nothing stands for everybody of the tenant."""
+    narrow = {each for each in visibilities if each not in _EVERYBODY}
     if not narrow:
         return ()
     found: list[Visibility] = []
@@ -34,7 +38,7 @@ def together(visibilities: Iterable[Visibility]) -> Audience:
                 continue
         else:
             found.append(each)
-    return tuple(each for each in found if each != Public())
+    return tuple(each for each in found if each not in _EVERYBODY)
 
 
 def readable(messages: Sequence[Message], reader: Reader) -> Sequence[Message]:
@@ -50,16 +54,21 @@ def combine(visibilities: Iterable[Visibility]) -> Visibility:
     Raises:
         InvalidArtifact: nobody may see them all, or no visibility says who may.
     """
-    begin, audience = ALWAYS, Public()
+    begin, audience = ALWAYS, None
     for each in visibilities:
         begins, other = opening(each)
-        begin, audience = max(begin, begins), _both(audience, other)
+        begin, audience = max(begin, begins), _both(audience or Shared(), other)
+    audience = audience or Public()
     return After(begin, audience) if begin > ALWAYS else audience
 
 
 def _both(one: object, other: object) -> Visibility:
     """Whom both admit, once their instants have come."""
     match one, other:
+        case (Shared(), Shared() | Public() | Private() | Labelled() | Tenant() as rest):
+            return rest
+        case (Public() | Private() | Labelled() | Tenant() as rest, Shared()):
+            return rest
         case (Public(), Public() | Private() | Labelled() | Tenant() as rest):
             return rest
         case (Private() | Labelled() | Tenant() as rest, Public()):

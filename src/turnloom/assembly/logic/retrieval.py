@@ -122,7 +122,7 @@ def _write_visibility(document: Document) -> str:
     if not is_visibility(document.visibility):
         raise UsageError(
             f"The visibility of document {document.id!r} is {preview(document.visibility)}. "
-            "Give a Public, Private, Labelled, Tenant or After."
+            "Give a Shared, Public, Private, Labelled, Tenant or After."
         )
     text = "" if document.visibility == Public() else write_visibility(document.visibility)
     if len(text.encode()) > LONGEST_VISIBILITY:

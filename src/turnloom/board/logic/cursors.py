@@ -1,7 +1,8 @@
 """Where a reader was when a page ended.
 
-A cursor names the last artifact that was given, not its number: numbers would tell how much there
-is that the reader may not see.
+A cursor names the last artifact that was given, and which of those of that id it is: tenants may
+share artifacts of one id. Its number in the store would tell how much there is that the reader may
+not see.
 """
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
@@ -14,22 +15,22 @@ from turnloom.errors import UsageError
 from turnloom.kernel.digests import digest
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
-_decode = msgspec.json.Decoder[tuple[str, str]](tuple[str, str]).decode
+_decode = msgspec.json.Decoder[tuple[str, int, str]](tuple[str, int, str]).decode
 
 
-def write_cursor(filter: FilterConfig, id: str) -> str:
+def write_cursor(filter: FilterConfig, id: str, which: int) -> str:
     """The cursor that stands behind an artifact in what a filter asks for."""
-    return urlsafe_b64encode(_encode((id, _question(filter)))).decode()
+    return urlsafe_b64encode(_encode((id, which, _question(filter)))).decode()
 
 
-def read_cursor(filter: FilterConfig, cursor: str) -> str:
-    """The artifact that a cursor stands behind.
+def read_cursor(filter: FilterConfig, cursor: str) -> tuple[str, int]:
+    """The artifact that a cursor stands behind, and which of those of that id it is.
 
     Raises:
         UsageError: it is none, or belongs to another filter.
     """
     try:
-        id, question = _decode(urlsafe_b64decode(cursor.encode()))
+        id, which, question = _decode(urlsafe_b64decode(cursor.encode()))
     except (Error, ValueError) as error:
         raise UsageError(
             f"{cursor!r} is no cursor. Give back the one of the page before, as it was."
@@ -39,7 +40,7 @@ def read_cursor(filter: FilterConfig, cursor: str) -> str:
             "The cursor belongs to another filter. Only the limit may differ from page to page; "
             "begin again without a cursor."
         )
-    return id
+    return id, which
 
 
 def _question(filter: FilterConfig) -> str:

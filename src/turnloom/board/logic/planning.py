@@ -5,7 +5,7 @@ from datetime import datetime
 from itertools import chain
 
 from turnloom.board.logic.rows import microseconds
-from turnloom.board.logic.terms import EVERYTHING, Key, scopes_of, tagged, term
+from turnloom.board.logic.terms import EVERYTHING, Key, Scope, scopes_of, tagged, term
 from turnloom.board.spec import FilterConfig, Reader
 from turnloom.board.spec.index import Branch, Plan, Position
 
@@ -19,6 +19,7 @@ class Outline:
 
     def __init__(self, filter: FilterConfig, reader: Reader) -> None:
         self._filter = filter
+        self._reader = reader
         self._scopes = scopes_of(reader)
         self._groups = tuple(_groups(filter)) or ((EVERYTHING,),)
 
@@ -50,9 +51,12 @@ class Outline:
         # Numbers begin with 1, so this is behind everything of that microsecond.
         high = END if filter.until is None else (microseconds(filter.until) + 1, 0)
         newest_first = filter.order == "-created_at"
-        return Plan(tuple(branches), low, high, newest_first, microseconds(now))
+        at = microseconds(now)
+        opened = END[0] if self._reader.role == "developer" else at
+        tenant = self._reader.tenant
+        return Plan(tuple(branches), low, high, newest_first, now=at, tenant=tenant, opened=opened)
 
-    def _excluded(self, scope: Key) -> tuple[int, ...]:
+    def _excluded(self, scope: Scope) -> tuple[int, ...]:
         tags = self._filter.tags
         return tuple(term(scope, ("tag", tag)) for tag in sorted(tags.exclude)) if tags else ()
 

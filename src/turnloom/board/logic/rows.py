@@ -9,7 +9,7 @@ from msgspec.structs import force_setattr
 
 from turnloom.board.logic.seeing import ALWAYS, opening
 from turnloom.board.logic.terms import terms_of
-from turnloom.board.spec import Artifact, Consumption, Visibility
+from turnloom.board.spec import Artifact, Consumption, Visibility, is_shared
 from turnloom.board.spec.index import Row
 from turnloom.errors import ArtifactExists, InvalidArtifact
 from turnloom.kernel.digests import chain
@@ -53,8 +53,8 @@ def instant_of(number: int) -> datetime:
     return EPOCH + number * TICK
 
 
-def rows_of(artifacts: Iterable[Artifact]) -> list[Row]:
-    """The rows of artifacts in their order, each once.
+def rows_of(tenant: str, artifacts: Iterable[Artifact]) -> list[Row]:
+    """The rows of a tenant's artifacts in their order, each once.
 
     Raises:
         InvalidArtifact: one would not come back as it is.
@@ -62,7 +62,7 @@ def rows_of(artifacts: Iterable[Artifact]) -> list[Row]:
     """
     rows: dict[str, Row] = {}
     for artifact in artifacts:
-        row = _row(artifact)
+        row = _row(tenant, artifact)
         if rows.setdefault(row.id, row).digest != row.digest:
             raise ArtifactExists(row.id)
     return list(rows.values())
@@ -111,7 +111,7 @@ def read_consumption(
     )
 
 
-def _row(artifact: Artifact) -> Row:
+def _row(tenant: str, artifact: Artifact) -> Row:
     if type(artifact) is not Artifact:
         raise InvalidArtifact(f"{artifact.id!r} is no plain artifact. Put what it encloses.")
     try:
@@ -128,13 +128,15 @@ def _row(artifact: Artifact) -> Row:
         )
     begin, audience = opening(artifact.visibility)
     return Row(
+        tenant,
         artifact.id,
         chain(visibility, _content(written)),
         microseconds(artifact.created_at),
         None if begin is ALWAYS else microseconds(begin),
+        is_shared(audience),
         visibility,
         data,
-        terms_of(artifact, audience),
+        terms_of(tenant, artifact, audience),
     )
 
 

@@ -1,26 +1,29 @@
 """The index of a board: numbers that stand for "this reader's, and of that type", and the like.
 
-An artifact is found by terms. A term is the digest of a scope and a fact: the scope says whom the
-artifact is open to, the fact is its type, its producer, a tag and so on. A reader looks in its own
-scopes only, so what is hidden from it costs it nothing. Terms find too much rather than too little:
-whatever they find is judged as an artifact afterwards.
+An artifact is found by terms. A term is the digest of a scope and a fact: the scope says of which
+tenant the artifact is and whom it is open to, the fact is its type, its producer, a tag and so on.
+A reader looks in its own scopes only, so what is hidden from it costs it nothing. Terms find too
+much rather than too little: whatever they find is judged as an artifact afterwards.
 """
 
 from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import blake2b
 
-from turnloom.board.spec import Artifact, Labelled, Private, Public, Reader, Tenant
+from turnloom.board.spec import Artifact, Labelled, Private, Public, Reader, Shared, Tenant
 
-# A kind of fact, or of scope, and which one.
+# A kind of fact, and which one.
 Key = tuple[str, str]
+# A kind of scope, which one, and of which tenant.
+Scope = tuple[str, str, str]
 
 EVERYTHING: Key = ("all", "")
-EVERYBODY: Key = ("public", "")
+# What every tenant looks in.
+SHARED: Scope = ("shared", "", "")
 
 
 @lru_cache(maxsize=65_536)
-def term(scope: Key, fact: Key) -> int:
+def term(scope: Scope, fact: Key) -> int:
     """The number of a fact in a scope, in 64 bits with a sign."""
     text = "\0".join((*scope, *fact)).encode("utf-8", "surrogatepass")
     return int.from_bytes(blake2b(text, digest_size=8).digest(), "big", signed=True)
@@ -31,31 +34,38 @@ def tagged(type: str, tag: str) -> Key:
     return ("tagged", f"{type}\0{tag}")
 
 
-def terms_of(artifact: Artifact, audience: object) -> tuple[int, ...]:
-    """What an artifact is found by."""
+def terms_of(tenant: str, artifact: Artifact, audience: object) -> tuple[int, ...]:
+    """What an artifact of a tenant is found by."""
     facts = _facts(artifact)
-    return tuple([term(scope, fact) for scope in _scopes(audience) for fact in facts])
+    return tuple([term(scope, fact) for scope in _scopes(tenant, audience) for fact in facts])
 
 
-def scopes_of(reader: Reader) -> tuple[Key, ...]:
+def scopes_of(reader: Reader) -> tuple[Scope, ...]:
     """Where a reader looks; an artifact that it may see is in exactly one of these."""
-    agent = [("agent", reader.agent)] if reader.agent else []
-    tenant = [("tenant", reader.tenant)] if reader.tenant else []
-    return (EVERYBODY, *agent, *tenant, *(("label", label) for label in sorted(reader.labels)))
+    tenant = reader.tenant
+    public: Scope = ("public", "", tenant)
+    if reader.role == "developer":
+        return (public, ("restricted", "", tenant), SHARED)
+    agent: list[Scope] = [("agent", reader.agent, tenant)] if reader.agent else []
+    labels: list[Scope] = [("label", label, tenant) for label in sorted(reader.labels)]
+    return (public, *agent, ("tenant", tenant, tenant), *labels, SHARED)
 
 
-def _scopes(audience: object) -> Sequence[Key]:
+def _scopes(tenant: str, audience: object) -> Sequence[Scope]:
     match audience:
+        case Shared():
+            return (SHARED,)
         case Public():
-            return (EVERYBODY,)
+            return (("public", "", tenant),)
         case Private(agents=agents):
-            return [("agent", agent) for agent in agents]
+            named: list[Scope] = [("agent", agent, tenant) for agent in agents]
         case Labelled(labels=labels):
-            return (("label", min(labels)),)  # a reader with all of them has this one
-        case Tenant(tenant_id=tenant):
-            return (("tenant", tenant),)
+            named = [("label", min(labels), tenant)]  # a reader with all of them has this one
+        case Tenant(tenant_id=name):
+            named = [("tenant", name, tenant)]
         case _:
-            return ()
+            named = []
+    return (*named, ("restricted", "", tenant))  # where developers look
 
 
 def _facts(artifact: Artifact) -> list[Key]:

@@ -11,7 +11,7 @@ from turnloom.board.logic.planning import Outline
 from turnloom.board.logic.rows import read_artifact, read_visibility
 from turnloom.board.logic.seeing import may_see
 from turnloom.board.ports import ArtifactIndex
-from turnloom.board.spec import Artifact, BoardSummary, Envelope, FilterConfig, Page, Reader
+from turnloom.board.spec import Artifact, BoardSummary, FilterConfig, Page, Reader, is_shared
 from turnloom.board.spec.index import Found, Plan, Position
 from turnloom.board.spec.values import is_name
 from turnloom.errors import UsageError
@@ -19,6 +19,12 @@ from turnloom.errors import UsageError
 # How many rows are asked for at first where no limit says how many are wanted; and at most.
 CHUNK = 250
 MOST = 2_000
+# An artifact that the reader may see, and the row that it was read from.
+Seen = tuple[Found, Artifact]
+
+# Who looks at what another tenant shares.
+STRANGER = Reader()
+
 # To how many the entries of a group are counted, to look by the rarest.
 ENOUGH = 2_000
 
@@ -33,8 +39,12 @@ class Reading:
 
     async def get(self, id: str) -> Artifact | None:
         """The artifact of this id, if there is one that the reader may see."""
-        found = await self._find(id)
-        return self._seen(found) if found else None
+        if not is_name(id):
+            return None  # no store can hold it
+        tenant = self._reader.tenant
+        rows = await self._index.find(tenant, id)
+        own_first = sorted(rows, key=lambda row: row.tenant != tenant)
+        return next(filter(None, map(self._seen, own_first)), None)
 
     async def query(
         self, filter: FilterConfig, cursor: str | None, count: bool, embed_meta: bool
@@ -53,8 +63,10 @@ class Reading:
         items = await self._collect(filter, plan.behind(last) if last else plan)
         more = filter.limit is not None and len(items) > filter.limit
         items = items[: filter.limit]
-        given = await self._enclose(items) if embed_meta and items else items
-        return Page(tuple(given), total, write_cursor(filter, items[-1].id) if more else None)
+        given = [artifact for _, artifact in items]
+        if embed_meta and items:
+            given = await self._enclose(items)
+        return Page(tuple(given), total, await self._mark(filter, items[-1]) if more else None)
 
     async def summary(self, filter: FilterConfig) -> BoardSummary:
         """How many there are of what the filter asks for and the reader may see."""
@@ -63,28 +75,39 @@ class Reading:
         left = plan if plan.branches else None
         while left is not None:
             found, left = await self._look(filter, left)
-            counts.add(found)
+            counts.add(artifact for _, artifact in found)
         return counts.summary()
 
-    async def _enclose(self, items: Sequence[Artifact]) -> list[Envelope]:
-        """Artifacts that the reader may see, with who took them: one look for all."""
-        taken = await self._index.consumptions([item.id for item in items])
-        return enclose(items, taken)
+    async def _enclose(self, items: Sequence[Seen]) -> list[Artifact]:
+        """Artifacts that the reader may see, with who of its tenant took its own: one look for
+        all."""
+        tenant = self._reader.tenant
+        own = [artifact for found, artifact in items if found.tenant == tenant]
+        taken = await self._index.consumptions(tenant, [each.id for each in own])
+        enclosed = iter(enclose(own, taken))
+        return [
+            next(enclosed) if found.tenant == tenant else enclose([artifact], ())[0]
+            for found, artifact in items
+        ]
+
+    async def _mark(self, filter: FilterConfig, last: Seen) -> str:
+        """The cursor behind an artifact."""
+        found, artifact = last
+        rows = await self._index.find(self._reader.tenant, artifact.id)
+        return write_cursor(filter, artifact.id, [row.n for row in rows].index(found.n))
 
     async def _locate(self, filter: FilterConfig, cursor: str) -> Position:
         """Where a cursor stands: behind an artifact that the reader may see, or it would tell of
         one that it may not."""
-        found = await self._find(read_cursor(filter, cursor))
+        id, which = read_cursor(filter, cursor)
+        rows = await self._index.find(self._reader.tenant, id) if is_name(id) else ()
+        found = rows[which] if 0 <= which < len(rows) else None
         if found is None or self._seen(found) is None:
             raise UsageError(
                 "The cursor stands behind an artifact that this reader does not find here. "
                 "Begin again without a cursor."
             )
         return found.at, found.n
-
-    async def _find(self, id: str) -> Found | None:
-        """The row of an artifact; there is none of an id that no store can hold."""
-        return await self._index.find(id) if is_name(id) else None
 
     async def _plan(self, filter: FilterConfig) -> Plan:
         """Look by the terms with the fewest entries."""
@@ -104,10 +127,10 @@ class Reading:
             total += len(found)
         return total
 
-    async def _collect(self, filter: FilterConfig, plan: Plan) -> list[Artifact]:
+    async def _collect(self, filter: FilterConfig, plan: Plan) -> list[Seen]:
         """As many as the limit says, and one more if there is one."""
         wanted = None if filter.limit is None else filter.limit + 1
-        items: list[Artifact] = []
+        items: list[Seen] = []
         left: Plan | None = plan
         most = min(wanted or CHUNK, MOST)
         while left is not None and not (wanted and len(items) >= wanted):
@@ -118,17 +141,21 @@ class Reading:
 
     async def _look(
         self, filter: FilterConfig, plan: Plan, most: int = MOST
-    ) -> tuple[list[Artifact], Plan | None]:
+    ) -> tuple[list[Seen], Plan | None]:
         """What fits of the next rows, and the plan for the rows behind them, if there are more."""
         rows = await self._index.walk(plan, most)
-        seen = [artifact for row in rows if (artifact := self._seen(row))]
-        fitting = [artifact for artifact in seen if matches(filter, artifact)]
+        seen = [(row, artifact) for row in rows if (artifact := self._seen(row))]
+        fitting = [each for each in seen if matches(filter, each[1])]
         more = len(rows) == most
         return fitting, plan.behind((rows[-1].at, rows[-1].n)) if more else None
 
     def _seen(self, found: Found) -> Artifact | None:
         visibility = read_visibility(found.visibility)
-        if visibility is None or not may_see(visibility, self._reader, self._now):
+        is_own = found.tenant == self._reader.tenant
+        reader = self._reader if is_own else STRANGER
+        if visibility is None or not may_see(visibility, reader, self._now):
+            return None
+        if not (is_own or is_shared(visibility)):
             return None
         return read_artifact(visibility, found.data)
 

@@ -11,8 +11,11 @@ from turnloom.board.spec.visibility import (
     Private,
     Public,
     Reader,
+    Role,
+    Shared,
     Tenant,
     Visibility,
+    is_shared,
 )
 
 __all__ = [
@@ -31,11 +34,14 @@ __all__ = [
     "Public",
     "Reader",
     "BoardSummary",
+    "Role",
+    "Shared",
     "TagFilter",
     "Tenant",
     "TypeRegistry",
     "Visibility",
     "Where",
     "artifact_type",
+    "is_shared",
     "type_name",
 ]

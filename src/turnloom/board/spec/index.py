@@ -8,23 +8,28 @@ Position = tuple[int, int]
 
 
 class Row(NamedTuple):
-    """An artifact to be kept. `digest` tells its content from another under the same id, `at` and
-    `opens` are microseconds, and `terms` are what it is found by."""
+    """An artifact of a tenant to be kept. `digest` tells its content from another under the same
+    id, `at` and `opens` are microseconds, `shared` says that other tenants find it too, and `terms`
+    are what it is found by."""
 
+    tenant: str
     id: str
     digest: str
     at: int
     opens: int | None
+    shared: bool
     visibility: str
     data: str
     terms: tuple[int, ...]
 
 
 class Found(NamedTuple):
-    """An artifact that is kept: its place in the order of the board, and its two texts."""
+    """An artifact that is kept: its place in the order of the board, whose it is, and its two
+    texts."""
 
     at: int
     n: int
+    tenant: str
     visibility: str
     data: str
 
@@ -39,14 +44,17 @@ class Branch(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Where to look, strictly between which positions, in which direction, and as of when. No two
-    branches find the same artifact."""
+    """Where to look, strictly between which positions, in which direction, as of when, and for
+    which tenant: it finds its own artifacts that open by `opened`, and what is shared and open now.
+    No two branches find the same artifact."""
 
     branches: tuple[Branch, ...]
     low: Position
     high: Position
     newest_first: bool
     now: int
+    tenant: str
+    opened: int
 
     def behind(self, position: Position) -> "Plan":
         """The same behind a position, in the direction of the plan."""

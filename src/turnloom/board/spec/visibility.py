@@ -2,20 +2,26 @@
 
 from collections.abc import Set
 from datetime import datetime
+from typing import Literal
 
 import msgspec
 from msgspec.structs import force_setattr
 
 from turnloom.board.spec.values import Names, instant, name, names
 from turnloom.errors import InvalidArtifact
+from turnloom.kernel.names import LOCAL
 
 
 class _Kind(msgspec.Struct, frozen=True, tag_field="kind", forbid_unknown_fields=True):
     """What all kinds of visibility share: a tag, and nothing beside what they say."""
 
 
+class Shared(_Kind, frozen=True, tag="shared"):
+    """Everybody may see it, of every tenant. Only the program may publish it, not an agent."""
+
+
 class Public(_Kind, frozen=True, tag="public"):
-    """Everybody may see it."""
+    """Everybody of its tenant may see it."""
 
 
 class Private(_Kind, frozen=True, tag="private"):
@@ -56,29 +62,44 @@ class After(_Kind, frozen=True, tag="after"):
         if not is_visibility(self.then):
             raise InvalidArtifact(
                 f"After.then is {self.then!r}, which is no visibility. "
-                "Give a Public, Private, Labelled, Tenant or After."
+                "Give a Shared, Public, Private, Labelled, Tenant or After."
             )
 
 
-Visibility = Public | Private | Labelled | Tenant | After
+Visibility = Shared | Public | Private | Labelled | Tenant | After
 
-# Who may see what was made of several things: whoever all of these admit. Nothing is everybody.
+# Who may see what was made of several things: whoever all of these admit. Nothing is everybody of
+# the tenant.
 Audience = tuple[Visibility, ...]
 
 
 def is_visibility(value: object) -> bool:
     """Whether a value is one of the kinds of visibility that there are."""
-    return isinstance(value, Public | Private | Labelled | Tenant | After)
+    return isinstance(value, Shared | Public | Private | Labelled | Tenant | After)
+
+
+def is_shared(visibility: object) -> bool:
+    """Whether a visibility reaches other tenants, now or from an instant on."""
+    while isinstance(visibility, After):
+        visibility = visibility.then
+    return isinstance(visibility, Shared)
+
+
+# A user, like an agent, sees what visibilities allow; a developer sees all of the tenant.
+Role = Literal["user", "developer"]
 
 
 class Reader(msgspec.Struct, frozen=True):
-    """Who is looking: an agent, its labels and its tenant, as the app says."""
+    """Who is looking: an agent, its labels, its tenant and its role, as the program says."""
 
     agent: str = ""
     labels: Set[str] = frozenset()
-    tenant: str = ""
+    tenant: str = LOCAL
+    role: Role = "user"
 
     def __post_init__(self) -> None:
+        if self.role not in ("user", "developer"):
+            raise InvalidArtifact(f"Reader.role is {self.role!r}. Use 'user' or 'developer'.")
         force_setattr(self, "labels", names(self.labels, "Reader.labels"))
 
 

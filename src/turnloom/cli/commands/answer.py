@@ -32,17 +32,14 @@ class Answer(StoreCommand):
     user: Annotated[
         str | None, typer.Option(metavar="ID", callback=as_text, help="Who answers.")
     ] = None
-    app: Annotated[
-        str | None, typer.Option(metavar="ID", callback=as_text, help="On behalf of which app.")
-    ] = None
 
     async def act(self, app: Loom, terminal: Terminal) -> int:
         """Deliver the answer, and say who goes on with the run."""
-        run = await find_run(app, self.run)
-        handle = app.handle(run)
-        asked = await handle.question(user_id=self.user, app_id=self.app)
+        run = await find_run(app, self.run, self.app_id)
+        handle = app.handle(run, app_id=self.app_id)
+        asked = await handle.question(user_id=self.user)
         value = self._value(asked)
-        delivery = await handle.answer(self.question, value, user_id=self.user, app_id=self.app)
+        delivery = await handle.answer(self.question, value, user_id=self.user)
         if delivery is Delivery.TAKEN:
             terminal.show(safe(f"Answered. Run {run} goes on where it is attended to."))
         elif delivery is Delivery.KEPT:

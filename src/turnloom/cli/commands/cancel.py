@@ -27,14 +27,15 @@ class Cancel(StoreCommand):
 
     async def act(self, app: Loom, terminal: Terminal) -> int:
         """End the run, and say so once it is on record."""
-        run = await find_run(app, self.run)
-        if not await app.handle(run).cancel(reason=self.reason):
-            status = status_of((await app.history.events(run))[-1])
+        run = await find_run(app, self.run, self.app_id)
+        handle = app.handle(run, app_id=self.app_id)
+        if not await handle.cancel(reason=self.reason):
+            status = status_of((await app.history.events(run, app_id=self.app_id))[-1])
             terminal.show(safe(f"Run {run} had ended before: {status}. Nothing was changed."))
             return 0
         try:
             async with asyncio.timeout(PATIENCE):
-                end = await app.handle(run).finished()
+                end = await handle.finished()
         except TimeoutError:
             terminal.fail(
                 f"Run {run} is told to end, and who drives it has not ended it yet.",

@@ -42,7 +42,7 @@ class Explain(StoreCommand):
     async def act(self, app: Loom, terminal: Terminal) -> int:
         """Print the explanation."""
         self._check()
-        run = await find_run(app, self.run)
+        run = await find_run(app, self.run, self.app_id)
         found = await self._explain(app, run)
         if self.json:
             terminal.emit(msgspec.json.encode(found))
@@ -63,13 +63,14 @@ class Explain(StoreCommand):
             raise UsageError("`--at` goes with a variable: name the variable.")
 
     async def _explain(self, app: Loom, run: str) -> Explanation:
+        app_id = self.app_id
         if self.turn is not None:
-            return await app.explain.turn(run, self.turn, agent=self.agent)
+            return await app.explain.turn(run, self.turn, agent=self.agent, app_id=app_id)
         if self.variable is not None:
-            return await app.explain.variable(run, self.variable, at=self.at)
+            return await app.explain.variable(run, self.variable, at=self.at, app_id=app_id)
         if self.route is not None:
-            return await app.explain.route(run, self.route)
-        return await app.explain.timeline(run)
+            return await app.explain.route(run, self.route, app_id=app_id)
+        return await app.explain.timeline(run, app_id=app_id)
 
     def _hint(self, found: Timeline, terminal: Terminal) -> None:
         """Say what else can be asked."""

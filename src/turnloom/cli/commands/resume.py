@@ -19,17 +19,18 @@ class Resume(ConversingCommand):
 
     async def act(self, app: Loom, terminal: Terminal) -> int:
         """Take the run up, attend to it, and say how to go on."""
-        run = await find_run(app, self.run)
-        events = await app.history.events(run)
+        run = await find_run(app, self.run, self.app_id)
+        events = await app.history.events(run, app_id=self.app_id)
         if events[-1].kind in ENDS:
             status = status_of(events[-1])
             terminal.tell(safe(f"Run {run} has ended: {status}. There is nothing to go on with."))
             terminal.tell(safe(f"  {self.again('explain', run)}"))
             return 0 if status == "finished" else 1
-        loaded = await app.history.definition(run)
+        loaded = await app.history.definition(run, app_id=self.app_id)
         if loaded.lacking:
             raise DefinitionError(loaded.name, loaded.lacking)
         if loaded.changed_code:
             files = ", ".join(loaded.changed_code)
             terminal.tell(safe(f"Code has changed since the run began: {files}.", "yellow"))
-        return await self.converse(app, await app.resume(run), terminal, events)
+        handle = await app.resume(run, app_id=self.app_id)
+        return await self.converse(app, handle, terminal, events)

@@ -39,9 +39,6 @@ class Run(ConversingCommand):
     user: Annotated[str, typer.Option(metavar="ID", callback=as_text, help="Who converses.")] = (
         "local"
     )
-    app: Annotated[
-        str, typer.Option(metavar="ID", callback=as_text, help="On behalf of which app.")
-    ] = "local"
     strict: Annotated[
         bool | None,
         typer.Option(
@@ -61,8 +58,8 @@ class Run(ConversingCommand):
             raise UsageError("--input is the state of a flow: `turnloom run FILE.py --input …`.")
         path = entrance(self.path)
         with located(path):
-            run = await app.start(path, user_id=self.user, app_id=self.app)
-        if started_of(await app.history.events(run.id)).set_aside:
+            run = await app.start(path, user_id=self.user, app_id=self.app_id)
+        if started_of(await app.history.events(run.id, app_id=run.app_id)).set_aside:
             told = "The run begins without its context variables, which do not pass their check"
             terminal.tell(safe(f"{told}: {again('check', path)}", "yellow"))
         return await self.converse(app, run, terminal)
@@ -73,4 +70,4 @@ class Run(ConversingCommand):
             flow = await to_thread.run_sync(flow_at, self.path)
             state = state_of(flow, self.input)
             app.register_flow(flow, entry=file_of(self.path))
-            return await app.start(flow, state, user_id=self.user, app_id=self.app)
+            return await app.start(flow, state, user_id=self.user, app_id=self.app_id)

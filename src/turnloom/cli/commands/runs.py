@@ -20,14 +20,14 @@ _STYLES = {"finished": "green", "failed": "red", "cancelled": "red", "waiting": 
 
 @dataclass(frozen=True, kw_only=True)
 class Runs(StoreCommand):
-    """List runs, the one begun last coming first."""
+    """List the runs of a tenant, the one begun last coming first."""
 
     json: Json = False
     limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 20
 
     async def act(self, app: Loom, terminal: Terminal) -> int:
         """Print the list."""
-        found = await app.runs(self.limit + 1)
+        found = await app.runs(self.limit + 1, app_id=self.app_id)
         listed, more = found[: self.limit], len(found) > self.limit
         if self.json:
             terminal.emit(msgspec.json.encode(listed))
@@ -45,7 +45,9 @@ class Runs(StoreCommand):
     ) -> None:
         """Say what each run asks that waits."""
         for each in listed:
-            question = await app.handle(each.run).question() if each.status == "waiting" else None
+            if each.status != "waiting":
+                continue
+            question = await app.handle(each.run, app_id=self.app_id).question()
             if question is not None and (asked := gist(question)):
                 terminal.show(joined((each.run, "bold"), f" waits: {asked}"))
 

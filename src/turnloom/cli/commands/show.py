@@ -17,11 +17,12 @@ from turnloom.cli.graphs import graph_of
 from turnloom.cli.masking import masked
 from turnloom.cli.problems import located, relocate
 from turnloom.cli.programs import file_of, flow_at, is_program
-from turnloom.cli.stored import Json, StoreFile, find_run
+from turnloom.cli.stored import AppId, Json, StoreFile, find_run
 from turnloom.cli.terminal import Terminal, joined, safe
 from turnloom.conversation.logic.schemas import FILES, schema_of, written
 from turnloom.errors import DefinitionError, UsageError
 from turnloom.flow.logic.plans import describe_plan
+from turnloom.kernel.names import LOCAL
 from turnloom.log.logic import started_of
 from turnloom.wiring import Folders, describe_staff, in_force
 
@@ -53,6 +54,7 @@ class Show(Command):
     ] = None
     json: Json = False
     store: StoreFile = None
+    app_id: AppId = LOCAL
 
     def carry_out(self, terminal: Terminal) -> int:
         """Print what was asked for."""
@@ -80,7 +82,7 @@ class Show(Command):
                 "`FILE.py`, `FILE.py:FLOW` or a run."
             )
         async with Loom(store=self.store) as app:
-            terminal.show(safe((await graph_of(app, self.name)).rstrip("\n")))
+            terminal.show(safe((await graph_of(app, self.name, self.app_id)).rstrip("\n")))
 
     def _show_folder(self, terminal: Terminal, path: str) -> None:
         """What gives the agents of a folder context; its files are the raw plan."""
@@ -109,8 +111,9 @@ class Show(Command):
                 "`turnloom show plan RUN` for a run. `turnloom runs` lists runs."
             )
         async with Loom(store=self.store) as app:
-            run = await find_run(app, self.name)
-            plan, started = await app.handle(run).plan(), started_of(await app.history.events(run))
+            run = await find_run(app, self.name, self.app_id)
+            plan = await app.handle(run, app_id=self.app_id).plan()
+            started = started_of(await app.history.events(run, app_id=self.app_id))
         if plan is not None:
             self._show_plan(terminal, plan.text, plan.context)
             return

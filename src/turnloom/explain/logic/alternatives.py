@@ -9,7 +9,7 @@ from turnloom.conversation.logic.routing import Conversing
 from turnloom.conversation.spec import Conversation, Rule
 from turnloom.explain.spec.route import Otherwise
 from turnloom.kernel.values import Json, preview
-from turnloom.log.spec import Event
+from turnloom.log.spec import Event, RunKey
 from turnloom.runtime.logic import evolve, fresh
 from turnloom.variables.logic.types import same
 
@@ -65,7 +65,7 @@ def _same_moment(before: Sequence[Event], found: Event) -> list[Event]:
 
 def _state(workflow: Conversing, events: Sequence[Event]) -> RunState:
     """What the run knew after these events."""
-    state = fresh("", workflow)
+    state = fresh(RunKey("", ""), workflow)
     for event in events:
         evolve(workflow, state, event)
     return state

@@ -16,7 +16,7 @@ from turnloom.explain.spec.variable import Gated, Judged, Sight
 from turnloom.kernel.values import Json
 from turnloom.lifecycle.events import LifecycleToolCall, LifecycleToolResult
 from turnloom.lifecycle.spec import Hook
-from turnloom.log.spec import Event
+from turnloom.log.spec import Event, RunKey
 from turnloom.runtime.logic import evolve, fresh
 from turnloom.variables.logic.conditions import judge
 
@@ -90,7 +90,7 @@ def hooks(events: Sequence[Event], name: str, conversation: Conversation | None)
     if conversation is None or not gates:
         return
     workflow = Conversing(conversation)
-    state = fresh("", workflow)
+    state = fresh(RunKey("", ""), workflow)
     for event in events:
         hook = gates.get(hook_of(call_of(event))) if _was_judged(event) else None
         if hook is not None and hook.when is not None:

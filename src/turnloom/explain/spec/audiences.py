@@ -1,6 +1,15 @@
 """Who may see what, in words."""
 
-from turnloom.board.spec import After, Audience, Labelled, Private, Public, Tenant, Visibility
+from turnloom.board.spec import (
+    After,
+    Audience,
+    Labelled,
+    Private,
+    Public,
+    Shared,
+    Tenant,
+    Visibility,
+)
 from turnloom.explain.spec.text import moment
 
 
@@ -21,3 +30,5 @@ def _admitted(visibility: Visibility) -> str:
             return f"{_admitted(then)} from {moment(at)} on"
         case Public():
             return "everybody"
+        case Shared():
+            return "everybody of every tenant"

@@ -119,13 +119,15 @@ def _is_share(value: Any) -> bool:
     return is_number and 0 <= value <= 1
 
 
-def observations(events: Sequence[Event]) -> list[Observation]:
-    """What events say of how the turns of chosen agents turned out."""
+def observations(tenant: str, events: Sequence[Event]) -> list[Observation]:
+    """What events of a tenant say of how the turns of chosen agents turned out."""
     return [
-        _observation(event, event.data) for event in events if event.kind == SelectionJudged.kind
+        _observation(tenant, event, event.data)
+        for event in events
+        if event.kind == SelectionJudged.kind
     ]
 
 
-def _observation(event: Event, fact: SelectionJudged) -> Observation:
-    pool = Pool(fact.tenant, fact.workflow, fact.category)
+def _observation(tenant: str, event: Event, fact: SelectionJudged) -> Observation:
+    pool = Pool(tenant, fact.workflow, fact.category)
     return Observation(event.run, event.id, pool, fact.agent, fact.credit, fact.decay)

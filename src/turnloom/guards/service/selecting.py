@@ -12,7 +12,7 @@ from turnloom.guards.ports import BeliefStore
 from turnloom.guards.spec import Belief, Pool, Selection
 from turnloom.kernel.values import said
 from turnloom.log.ports import EventLog
-from turnloom.log.spec import Event
+from turnloom.log.spec import Event, RunKey
 
 # Seconds that a turn waits for what is known of its candidates.
 PATIENCE = 1.0
@@ -66,28 +66,28 @@ class Selecting:
             why = self._why(error)
             return {}, (f"the prior counts alone, as beliefs cannot be had: {why}",)
 
-    async def learn(self, events: Sequence[Event]) -> None:
-        """Let it be known what events say of outcomes; again changes nothing."""
-        found = observations(events)
+    async def learn(self, run: RunKey, events: Sequence[Event]) -> None:
+        """Let it be known what events of a run say of outcomes; again changes nothing."""
+        found = observations(run.tenant, events)
         if not found:
             return
         try:
             with anyio.fail_after(self._patience):
                 await self._store.observe(found)
         except Exception as error:  # noqa: BLE001 - the log has it, and no turn fails for that
-            run, why = found[0].run, self._why(error)
-            log.warning("beliefs are behind the log of run %s: %s", run, why)
+            log.warning("beliefs are behind the log of run %s: %s", run.id, self._why(error))
 
     def _why(self, error: Exception) -> str:
         is_late = isinstance(error, TimeoutError)
         return f"no answer within {self._patience:g} s" if is_late else said(error)
 
 
-async def rebuild(stored: EventLog, beliefs: BeliefStore) -> None:
-    """Let a store know the outcomes that the logs of all runs have; again changes nothing.
+async def rebuild(stored: EventLog, beliefs: BeliefStore, tenant: str) -> None:
+    """Let a store know the outcomes that the logs of a tenant's runs have; again changes nothing.
 
     Raises:
         StoreUnavailable: some of it may be there; the same may be tried again later.
     """
-    for first, _ in reversed(await stored.ends()):
-        await beliefs.observe(observations(await stored.read(first.run)))
+    for first, _ in reversed(await stored.ends(tenant)):
+        events = await stored.read(RunKey(tenant, first.run))
+        await beliefs.observe(observations(tenant, events))

@@ -35,6 +35,23 @@ def refuse_problems(plan: Plan) -> None:
     _refuse(plan, check_plan(plan))
 
 
+def refuse_strangers(plan: Plan, tenant: str) -> None:
+    """Refuse a board of a tenant with agents that are declared to be of another.
+
+    Raises:
+        UsageError: there is such an agent; all of them are listed.
+    """
+    _refuse(
+        plan,
+        [
+            f"Agent {name!r} is declared to be of tenant {member.tenant!r}, and the board is of "
+            f"{tenant!r}. Drop `.tenant(…)`, or make the board with `app_id={member.tenant!r}`."
+            for name, member in plan.members.items()
+            if member.tenant not in ("", tenant)
+        ],
+    )
+
+
 def refuse_sources(plan: Plan, variables: Collection[str], types: TypeRegistry) -> None:
     """Refuse a board on which sources of context name what there is not.
 

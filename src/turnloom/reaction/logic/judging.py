@@ -14,8 +14,11 @@ LATER = "later"
 NOT_CHOSEN = "not_chosen"
 
 
-def judge(subscription: Subscription, member: Member, artifact: Artifact, now: datetime) -> Verdict:
-    """What a subscription makes of an artifact of one of its types, before it is asked itself."""
+def judge(
+    subscription: Subscription, member: Member, tenant: str, artifact: Artifact, now: datetime
+) -> Verdict:
+    """What a subscription of a tenant's board makes of an artifact of one of its types, before it
+    is asked itself."""
 
     def verdict(what: str, detail: str = "", opens: datetime | None = None) -> Verdict:
         return Verdict(subscription.id, what, detail, opens=opens)
@@ -27,7 +30,7 @@ def judge(subscription: Subscription, member: Member, artifact: Artifact, now: d
         return verdict("from_agents", f"made by {producer}")
     if subscription.tags is not None and not tagged(subscription.tags, artifact.tags):
         return verdict("tags", f"tagged {', '.join(sorted(artifact.tags)) or 'with nothing'}")
-    opens = visible_from(artifact.visibility, member.reader)
+    opens = visible_from(artifact.visibility, member.reader(tenant))
     if opens is None:
         return verdict("not_visible")
     return verdict(TAKEN) if opens <= now else verdict(LATER, opens=opens)

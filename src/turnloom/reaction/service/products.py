@@ -12,7 +12,7 @@ from turnloom.agents.spec import Answer, Made, OutputSchema, Publication
 from turnloom.assembly.logic.labels import combine
 from turnloom.board.spec import Audience, TypeRegistry
 from turnloom.board.spec.values import name, names
-from turnloom.board.spec.visibility import is_visibility
+from turnloom.board.spec.visibility import is_shared, is_visibility
 from turnloom.errors import BoardError, UsageError
 from turnloom.kernel.values import Json, as_array, as_object, preview, said
 from turnloom.reaction.spec import Member, Product
@@ -108,6 +108,8 @@ class BoardProducts:
         tags = product.tags | names(what.tags or (), "Publication.tags")
         if not (what.visibility is None or is_visibility(what.visibility)):
             raise Refused(f"Publication.visibility is {what.visibility!r}, which is none.")
+        if is_shared(what.visibility):
+            raise Refused("Publication.visibility is Shared, and only the program may share.")
         if what.partition is not None:
             name(what.partition, "Publication.partition")
         await self._check(product, type, payload)

@@ -10,7 +10,7 @@ from turnloom.agents.spec import USER
 from turnloom.agents.spec.arguments import as_function, as_made, as_name, as_names, wrong
 from turnloom.assembly.spec.providers import Chosen, ContextProvider
 from turnloom.board.spec import TagFilter, Visibility
-from turnloom.board.spec.visibility import is_visibility
+from turnloom.board.spec.visibility import is_shared, is_visibility
 from turnloom.errors import UsageError
 from turnloom.reaction.spec.subscriptions import Join, Predicate, is_count, is_seconds
 
@@ -92,9 +92,11 @@ def as_join(join: Join | None, inputs: int) -> Join | None:
 
 
 def as_visibility(value: Visibility) -> Visibility:
-    """Who may see something."""
+    """Who may see what an agent publishes: some of its tenant, never others."""
     if not is_visibility(value):
         raise wrong("`visibility`", value, "Give a Public, Private, Labelled, Tenant or After.")
+    if is_shared(value):
+        raise wrong("`visibility`", value, "Only the program shares: `board.publish(…)`.")
     return value
 
 

@@ -243,7 +243,8 @@ class AgentBuilder:
         return self
 
     def tenant(self, name: str) -> Self:
-        """Let the agent see what is for this tenant."""
+        """Say which tenant the agent is of. A board of another tenant is refused, so that an agent
+        which is made for one tenant does not end up with another."""
         with self._call("tenant") as call:
             self._say(call, tenant=as_name(name, "The name"))
         return self

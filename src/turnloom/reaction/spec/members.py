@@ -63,10 +63,9 @@ class Member:
     max_concurrency: int | None = None
     wakes_itself: bool = False
 
-    @property
-    def reader(self) -> Reader:
-        """Who looks when this agent does."""
-        return Reader(self.agent.name, self.labels, self.tenant)
+    def reader(self, tenant: str) -> Reader:
+        """Who looks when this agent does, on a board of a tenant."""
+        return Reader(self.agent.name, self.labels, tenant)
 
     def product(self, type: str) -> Product | None:
         """What it says of artifacts of a type, if it publishes them."""

@@ -40,10 +40,10 @@ def first_facts(given: FlowGiven, user: str, now: datetime) -> list[tuple[str, F
     return facts
 
 
-async def pin_flow(plans: Plans, loaded: Loaded) -> None:
-    """Keep the plan of a flow."""
+async def pin_flow(plans: Plans, tenant: str, loaded: Loaded) -> None:
+    """Keep a tenant's plan of a flow."""
     plan = _flowing(loaded).plan
-    await pin(plans, plan, describe_plan(plan))
+    await pin(plans, tenant, plan, describe_plan(plan))
 
 
 def _flowing(loaded: Loaded) -> Flowing:

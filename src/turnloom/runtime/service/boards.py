@@ -19,7 +19,7 @@ from turnloom.kernel.digests import digest
 from turnloom.kernel.values import as_data
 from turnloom.log.events import ENDS, RunFinished, RunPaused, RunStarted
 from turnloom.log.ports import Clock, EventLog
-from turnloom.log.spec import Event, Fact
+from turnloom.log.spec import Event, Fact, RunKey
 from turnloom.reaction.events import ArtifactsGiven, RetryAsked
 from turnloom.reaction.logic.plans import describe_plan, subscription_digest
 from turnloom.reaction.logic.reacting import Reacting
@@ -39,16 +39,16 @@ AT_ONCE = 64
 class Mail(Protocol):
     """Brings messages to runs, and wakes them."""
 
-    async def send(self, run: str, id: str, message: Message) -> Event | None:
+    async def send(self, run: RunKey, id: str, message: Message) -> Event | None:
         """Bring a message, and wait until something is on record under its id; what that is, or
         nothing if the run ended."""
         ...
 
-    async def drop(self, run: str, id: str, message: Message) -> None:
+    async def drop(self, run: RunKey, id: str, message: Message) -> None:
         """Bring a message, and wait for nothing."""
         ...
 
-    async def wake(self, run: str, at: datetime | None = None) -> None:
+    async def wake(self, run: RunKey, at: datetime | None = None) -> None:
         """Let a run be driven, now or at an instant."""
         ...
 
@@ -58,7 +58,7 @@ class Starter(Protocol):
 
     async def begin(
         self,
-        run: str,
+        run: RunKey,
         loaded: Loaded,
         started: RunStarted,
         facts: Sequence[tuple[str, Fact, str]] = (),
@@ -83,11 +83,11 @@ class Place:
     entropy: Entropy
     starter: Starter
     mail: Mail
-    activities: dict[str, Activity]
+    activities: dict[RunKey, Activity]
 
 
 class BoardRuns:
-    """The runs of one board; `load` gives it as it is declared now."""
+    """The runs of one board of one tenant, by their ids; `load` gives it as it is declared now."""
 
     def __init__(
         self, name: str, place: Place, load: Callable[[], Loaded], user: str, tenant: str
@@ -97,11 +97,15 @@ class BoardRuns:
         self._place = place
         self._load = load
         self.user = user
-        self._tenant = tenant
-        self._correlations = Correlations(name, place.log)
+        self.tenant = tenant
+        self._correlations = Correlations(name, tenant, place.log)
         self._pinned: set[str] = set()
         self._collectors: set[str] = set()
         self._in_turn = asyncio.Lock()
+
+    def key(self, run: str) -> RunKey:
+        """Which run of the board's tenant an id names."""
+        return RunKey(self.tenant, run)
 
     async def publish(self, what: Publication, correlation: str | None, id: str | None) -> Artifact:
         """Put something on the board: in a run of its own, or in that of a correlation.
@@ -112,7 +116,7 @@ class BoardRuns:
         """
         loaded = await self._declared()
         made = self._artifact(loaded, what, correlation, id)
-        if id is not None and (there := await already(self._place.artifacts, made)):
+        if id is not None and (there := await already(self._place.artifacts, self.tenant, made)):
             return there
         return await self._publish(loaded, made, correlation)
 
@@ -122,7 +126,7 @@ class BoardRuns:
         run = made.correlation_id or ""
         if await self._begin(run, loaded, made):
             return made
-        events = await self._place.log.read(run)
+        events = await self._place.log.read(self.key(run))
         begun = next(event for event in events if event.id == f"publish/{made.id}")
         return await self._published(begun, made)
 
@@ -152,7 +156,8 @@ class BoardRuns:
         started = self._started(loaded, run)
         given = ArtifactsGiven(agent, (artifact,), "", publish)
         self._attend(run)
-        live = await self._place.starter.begin(run, loaded, started, [("given", given, self.user)])
+        facts = [("given", given, self.user)]
+        live = await self._place.starter.begin(self.key(run), loaded, started, facts)
         self.activity.leave(run)
         await live.journal.commit()
         self._place.starter.adopt(live)
@@ -164,7 +169,7 @@ class BoardRuns:
         async with self._in_turn:  # nobody overtakes who has to begin that run
             run = await self._collector(subscription)
         self._want(run)
-        await self._place.mail.drop(run, f"in/{artifact.id}", Deliver(artifact, depth))
+        await self._place.mail.drop(self.key(run), f"in/{artifact.id}", Deliver(artifact, depth))
 
     async def open(self, opening: OpenRun, parent: str) -> None:
         """Begin the run of a set that was collected, if it has not begun."""
@@ -176,7 +181,7 @@ class BoardRuns:
         )
         self._attend(opening.run)
         facts = [("given", given, opening.agent)]
-        live = await self._place.starter.begin(opening.run, loaded, started, facts)
+        live = await self._place.starter.begin(self.key(opening.run), loaded, started, facts)
         with suppress(Conflict):  # it was begun before whoever opens it was stopped
             await live.journal.commit()
             self._place.starter.adopt(live)
@@ -197,7 +202,7 @@ class BoardRuns:
             run = await self._collector(each.id)
             self._want(run)
             id = f"close/{self._place.entropy.token()}"
-            await self._place.mail.drop(run, id, Close(each.id))
+            await self._place.mail.drop(self.key(run), id, Close(each.id))
 
     async def _is_collected(self) -> bool:
         """Whether nothing but what collects is going on."""
@@ -221,7 +226,8 @@ class BoardRuns:
             raise UsageError(f"Nothing failed with {of!r}, so there is nothing to try again.")
         for run, number in wanted:
             self._want(run)
-            await self._place.mail.send(run, f"retry/{number}", Retry(number, self.user))
+            message = Retry(number, self.user)
+            await self._place.mail.send(self.key(run), f"retry/{number}", message)
         return len(wanted)
 
     async def _runs_with(self, of: str) -> Sequence[str]:
@@ -231,11 +237,12 @@ class BoardRuns:
             UsageError: it names neither.
         """
         place = self._place
-        if await place.log.ends(run=of):
+        if await place.log.ends(self.tenant, run=of):
             return (of,)
-        if await place.artifacts.find(of) is None:
+        rows = await place.artifacts.find(self.tenant, of)
+        if not any(row.tenant == self.tenant for row in rows):
             raise UsageError(f"There is neither a run nor an artifact {of!r}.")
-        taken = await place.artifacts.consumptions((of,))
+        taken = await place.artifacts.consumptions(self.tenant, (of,))
         return sorted({each.run for each in taken})
 
     async def _failed(self, run: str) -> dict[int, ArtifactConsumed]:
@@ -244,7 +251,7 @@ class BoardRuns:
         Raises:
             UsageError: they cannot: the run has ended.
         """
-        events = await self._place.log.read(run)
+        events = await self._place.log.read(self.key(run))
         failed = failed_turns(events)
         if failed and events[-1].kind in ENDS:
             raise UsageError(f"Run {run!r} has ended, so there is nothing to try again.")
@@ -254,22 +261,22 @@ class BoardRuns:
         """Go on with a run now, or at the instant that it waits for."""
         due = last.data.due if isinstance(last.data, RunPaused) else None
         is_due = due is None or due <= self._place.clock.now()
-        if is_due or await self._place.inbox.pending(run):
+        if is_due or await self._place.inbox.pending(self.key(run)):
             await self._wake(run)
         else:
             self._attend(run)
-            await self._place.mail.wake(run, due)
+            await self._place.mail.wake(self.key(run), due)
 
     async def unfinished(self) -> list[tuple[Event, Event]]:
         """The first and last event of every run of this board that is to go on by itself, or with
         what was brought to it."""
         return [
             (first, last)
-            for first, last in await self._place.log.ends()
+            for first, last in await self._place.log.ends(self.tenant)
             if first.data.workflow == self.name
             and (first.data.correlation or first.data.collects)  # as every run of a board has
             and last.kind not in ENDS
-            and (not _rests(last) or await self._place.inbox.pending(first.run))
+            and (not _rests(last) or await self._place.inbox.pending(self.key(first.run)))
         ]
 
     async def _declared(self) -> Loaded:
@@ -277,7 +284,7 @@ class BoardRuns:
         loaded = self._load()
         if loaded.definition not in self._pinned:
             plan = _reacting(loaded).plan
-            await pin(self._place.plans, plan, describe_plan(plan))
+            await pin(self._place.plans, self.tenant, plan, describe_plan(plan))
             self._pinned.add(loaded.definition)
         return loaded
 
@@ -311,7 +318,8 @@ class BoardRuns:
             if is_going:
                 self._want(run)
                 message = Publish(artifact)
-                if event := await self._place.mail.send(run, f"publish/{made.id}", message):
+                key, id = self.key(run), f"publish/{made.id}"
+                if event := await self._place.mail.send(key, id, message):
                     return await self._published(event, artifact)
             elif await self._begin(run, loaded, artifact):
                 return artifact
@@ -326,7 +334,7 @@ class BoardRuns:
         if not (isinstance(fact, ArtifactPublished) and is_same(fact.artifact, meant)):
             raise ArtifactExists(meant.id)
         if not self._place.artifacts.follows_log:  # whoever stored it may not have come to this
-            await index(self._place.artifacts, [event])
+            await index(self._place.artifacts, self.tenant, [event])
         return fact.artifact
 
     async def _begin(self, run: str, loaded: Loaded, artifact: Artifact) -> bool:
@@ -336,7 +344,7 @@ class BoardRuns:
         published = ArtifactPublished(artifact, 0, artifact.id)
         fact = (f"publish/{artifact.id}", published, artifact.produced_by)
         self._attend(run)
-        live = await place.starter.begin(run, loaded, started, [fact])
+        live = await place.starter.begin(self.key(run), loaded, started, [fact])
         journal = live.journal
         is_alone = isinstance(workflow.decide(journal.state), Finish) and not workflow.hooks
         is_over = is_alone and place.artifacts.follows_log
@@ -347,7 +355,7 @@ class BoardRuns:
         except Conflict:
             return False
         if is_over:
-            place.activities.pop(run, None)
+            place.activities.pop(self.key(run), None)
             self.activity.change()  # it is not driven, and who waits may wait for this
         else:
             place.starter.adopt(live)
@@ -356,7 +364,7 @@ class BoardRuns:
 
     async def _wake(self, run: str) -> None:
         self._want(run)
-        await self._place.mail.wake(run)
+        await self._place.mail.wake(self.key(run))
 
     def _want(self, run: str) -> None:
         """Take notice that a run is about to be driven."""
@@ -364,7 +372,7 @@ class BoardRuns:
         self.activity.want(run)
 
     def _attend(self, run: str) -> None:
-        self._place.activities[run] = self.activity
+        self._place.activities[self.key(run)] = self.activity
 
     async def _collector(self, id: str) -> str:
         """The run that collects for a subscription, begun if there is none that goes on."""
@@ -381,7 +389,8 @@ class BoardRuns:
         return run
 
     async def _collect(self, run: str, loaded: Loaded, started: RunStarted) -> None:
-        live = await self._place.starter.begin(run, collecting(loaded, started.collects), started)
+        collector = collecting(loaded, started.collects)
+        live = await self._place.starter.begin(self.key(run), collector, started)
         live.journal.record("rest@0", RunPaused(""))
         with suppress(Conflict):  # somebody else began it at the same time
             await live.journal.commit()
@@ -396,7 +405,7 @@ class BoardRuns:
             loaded.root,
             {},
             {},
-            self._tenant,
+            self.tenant,
             self.user,
             (),
             Reacting.form,

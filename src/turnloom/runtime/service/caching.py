@@ -40,7 +40,9 @@ class Caching:
     async def find(self, key: str) -> Change | None:
         """What the step came to before, if that counts still."""
         try:
-            found = as_object(await self._results.find(key, self._journal.clock.now()))
+            found = as_object(
+                await self._results.find(self._journal.run.tenant, key, self._journal.clock.now())
+            )
         except TurnloomError as error:
             log.warning("a result cannot be looked for: %s", error)
             return None
@@ -56,6 +58,6 @@ class Caching:
         until = None if math.isinf(seconds) else later(now, seconds)
         value: dict[str, Json] = {"update": change.fields, "confidence": change.confidence}
         try:
-            await self._results.keep(key, value, now, until)
+            await self._results.keep(self._journal.run.tenant, key, value, now=now, until=until)
         except TurnloomError as error:
             log.warning("a result cannot be kept: %s", error)

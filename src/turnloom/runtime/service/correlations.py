@@ -15,8 +15,9 @@ class Correlations:
     published and the one before has ended. What is collected for a subscription, over all of them,
     is at its runs in the same way."""
 
-    def __init__(self, board: str, log: EventLog) -> None:
+    def __init__(self, board: str, tenant: str, log: EventLog) -> None:
         self._board = board
+        self._tenant = tenant
         self._log = log
         self._generations: dict[str, int] = {}
 
@@ -37,7 +38,7 @@ class Correlations:
             (first.data.workflow, first.data.definition) == (self._board, plan)
             and first.data.correlation == correlation
             and last.kind not in ENDS
-            for first, last in await self._log.ends(run=correlation)
+            for first, last in await self._log.ends(self._tenant, run=correlation)
         )
 
     async def _latest(self, seed: str, number: int) -> tuple[int, Event | None]:
@@ -55,7 +56,8 @@ class Correlations:
                 step = 1
 
     async def _last(self, seed: str, number: int) -> Event | None:
-        ends = await self._log.ends(run=_generation(self._board, seed, number))
+        run = _generation(self._board, seed, number)
+        ends = await self._log.ends(self._tenant, run=run)
         return ends[0][1] if ends else None
 
     def _remember(self, seed: str, generation: int) -> None:

@@ -15,7 +15,7 @@ from turnloom.guards.ports import BeliefStore
 from turnloom.guards.service.selecting import Selecting
 from turnloom.log.events import RunResumed, RunStarted
 from turnloom.log.ports import Clock, EventLog
-from turnloom.log.spec import Event, Fact
+from turnloom.log.spec import Event, Fact, RunKey
 from turnloom.runtime.logic import ENDED, base_context, fresh, is_untouched, thaw
 from turnloom.runtime.ports import (
     Artifacts,
@@ -53,17 +53,17 @@ class Stores:
     plans: Plans
 
 
-def _untold(run: str) -> Tell | None:
+def _untold(run: RunKey) -> Tell | None:
     """Tell nobody."""
     return None
 
 
-def _unobserved(run: str, started: RunStarted) -> Tell | None:
+def _unobserved(run: RunKey, started: RunStarted) -> Tell | None:
     """Tell no observer."""
     return None
 
 
-def _discard(delta: Delta) -> None:
+def _discard(run: RunKey, delta: Delta) -> None:
     """Discard the delta."""
 
 
@@ -72,10 +72,10 @@ class Listeners:
     """Who is told of what a driver does: of text deltas, of what is stored of a run, of what goes
     from one run to another; and observers of what is stored."""
 
-    hear: Callable[[Delta], None] = _discard
-    tell: Callable[[str], Tell | None] = _untold
+    hear: Callable[[RunKey, Delta], None] = _discard
+    tell: Callable[[RunKey], Tell | None] = _untold
     post: Post | None = None
-    observe: Callable[[str, RunStarted], Tell | None] = _unobserved
+    observe: Callable[[RunKey, RunStarted], Tell | None] = _unobserved
 
 
 class Driver:
@@ -111,16 +111,16 @@ class Driver:
             {},
             components,
         )
-        self._loops: dict[str, Loop] = {}
+        self._loops: dict[RunKey, Loop] = {}
         self._notices = Notices(self._clock)
-        self._warm: OrderedDict[str, LiveRun] = OrderedDict()
-        self._objects: dict[str, dict[tuple[str, str], Any]] = {}
-        self._interrupted: dict[str, int] = {}
-        self._begun: dict[str, Loaded] = {}
+        self._warm: OrderedDict[RunKey, LiveRun] = OrderedDict()
+        self._objects: dict[RunKey, dict[tuple[str, str], Any]] = {}
+        self._interrupted: dict[RunKey, int] = {}
+        self._begun: dict[RunKey, Loaded] = {}
 
     async def begin(
         self,
-        run: str,
+        run: RunKey,
         loaded: Loaded,
         started: RunStarted,
         facts: Sequence[tuple[str, Fact, str]] = (),
@@ -131,7 +131,7 @@ class Driver:
         Raises:
             MissingContext: a variable that it requires has no value.
         """
-        base = base_context(run, started)
+        base = base_context(run.id, started)
         context = await self._context.load(loaded.workflow.variables, base, loaded.database)
         state = fresh(run, loaded.workflow, loaded.guards)
         journal = self._journal(loaded, state, Secrets(context.secrets), started)
@@ -146,7 +146,7 @@ class Driver:
     def adopt(self, live: LiveRun, *, pinned: bool = False) -> None:
         """Drive a run that was begun here as it is in memory; one that is pinned, with the very
         code that it was begun with as long as it lasts."""
-        run = live.journal.state.run
+        run = live.journal.run
         self._keep(run, live)
         if pinned:
             self._begun[run] = live.loaded
@@ -154,7 +154,8 @@ class Driver:
     def _journal(
         self, loaded: Loaded, state: RunState, secrets: Secrets, started: RunStarted
     ) -> Journal:
-        observe, tell = self._observe(state.run, started), self._tell(state.run)
+        run = RunKey(state.tenant, state.run)
+        observe, tell = self._observe(run, started), self._tell(run)
         learn = None if self._selecting.follows_log else self._selecting.learn
         return Journal(
             telling(self._stores.log, observe, tell, learn),
@@ -162,11 +163,11 @@ class Driver:
             loaded,
             state,
             secrets,
-            objects=self._objects.get(state.run),
+            objects=self._objects.get(run),
             verbose=self._context.is_verbose,
         )
 
-    async def drive(self, run: str) -> LiveRun:
+    async def drive(self, run: RunKey) -> LiveRun:
         """Take in what came, then decide and act until the run ends or must wait; the run as it is
         then.
 
@@ -191,7 +192,7 @@ class Driver:
             self._put_away(run, live)
         return live
 
-    async def take_in(self, run: str) -> None:
+    async def take_in(self, run: RunKey) -> None:
         """Only record what came from outside."""
         async with self._held(run):
             live = await self._open(run, resume=False)
@@ -201,7 +202,7 @@ class Driver:
             await live.journal.commit()
 
     @asynccontextmanager
-    async def _held(self, run: str) -> AsyncGenerator[None]:
+    async def _held(self, run: RunKey) -> AsyncGenerator[None]:
         """Hold a run while the context is open.
 
         Raises:
@@ -214,10 +215,10 @@ class Driver:
                 yield
         except Conflict as error:
             if await claims.held(run):
-                raise RunBusy(f"Run {run!r} goes on in another process. {error}") from error
+                raise RunBusy(f"Run {run.id!r} goes on in another process. {error}") from error
             raise
 
-    async def _open(self, run: str, *, resume: bool = True) -> LiveRun:
+    async def _open(self, run: RunKey, *, resume: bool = True) -> LiveRun:
         """The run as its log has it now; a drive that was cut off is taken up with a mark."""
         live = self._warm.pop(run, None) or await self._thaw(run)
         journal = live.journal
@@ -236,31 +237,31 @@ class Driver:
         if not (live.driven or self._stores.artifacts.follows_log):
             await self._index(journal, missed)
         if not (live.driven or self._selecting.follows_log):
-            await self._selecting.learn(missed)
+            await self._selecting.learn(run, missed)
         live.driven = True
         return live
 
-    async def _show_late(self, run: str, missed: Sequence[Event]) -> None:
+    async def _show_late(self, run: RunKey, missed: Sequence[Event]) -> None:
         """Let observers see what was stored in the moment in which a drive was interrupted."""
         position = self._interrupted.pop(run, 0)
         late = [event for event in missed if position and event.seq > position]
         if not late:
             return
-        ((first, _),) = await self._stores.log.ends(run=run)
+        ((first, _),) = await self._stores.log.ends(run.tenant, run=run.id)
         tell = self._observe(run, first.data)
         if tell is not None:
-            await tell(late)
+            await tell(run, late)
 
     async def _index(self, journal: Journal, missed: Sequence[Event]) -> None:
         """Put on the board what somebody may have stored without coming to this."""
         if journal.state.status not in _AT_REST:
-            await index(self._stores.artifacts, missed)
+            await index(self._stores.artifacts, journal.run.tenant, missed)
 
-    async def _thaw(self, run: str) -> LiveRun:
+    async def _thaw(self, run: RunKey) -> LiveRun:
         """The run as its last snapshot has it, or with nothing on record."""
-        ends = await self._stores.log.ends(run=run)
+        ends = await self._stores.log.ends(run.tenant, run=run.id)
         if not ends:
-            raise UnknownRun(run)
+            raise UnknownRun(run.id)
         loaded = self._begun.get(run) or await self._definitions.restore(ends[0][0].data)
         kept = await self._stores.snapshots.load(run)
         state = kept and thaw(loaded.workflow, kept[1])
@@ -270,12 +271,12 @@ class Driver:
         journal = self._journal(loaded, state, secrets, ends[0][0].data)
         return LiveRun(journal, loaded, self._means, frozen, ends[0][0].at)
 
-    async def _secrets(self, run: str, loaded: Loaded, started: RunStarted) -> Secrets:
-        base = base_context(run, started)
+    async def _secrets(self, run: RunKey, loaded: Loaded, started: RunStarted) -> Secrets:
+        base = base_context(run.id, started)
         variables = loaded.workflow.variables
         return Secrets(await self._context.secrets(variables, base, loaded.database))
 
-    def _put_away(self, run: str, live: LiveRun) -> None:
+    def _put_away(self, run: RunKey, live: LiveRun) -> None:
         """Keep a run that waits while there is room, and its objects as long as this process."""
         status = live.journal.state.status
         if status in ENDED or not live.journal.objects:
@@ -285,26 +286,26 @@ class Driver:
         if status == "paused":
             self._keep(run, live)
 
-    def _keep(self, run: str, live: LiveRun) -> None:
+    def _keep(self, run: RunKey, live: LiveRun) -> None:
         """Keep a run in memory until it is driven next, while there is room."""
         self._warm[run] = live
         if len(self._warm) > WARM:
             self._warm.popitem(last=False)
 
-    def heeds(self, run: str) -> bool:
+    def heeds(self, run: RunKey) -> bool:
         """Whether a drive of a run looks at mail at once, whatever else it does."""
         return run in self._loops and self._loops[run].heeds_mail
 
-    def keeps(self, run: str) -> bool:
+    def keeps(self, run: RunKey) -> bool:
         """Whether a run rests here, and may continue."""
         return run in self._warm
 
-    def continues(self, run: str) -> bool:
+    def continues(self, run: RunKey) -> bool:
         """Whether a run that rests here will continue by itself soon."""
         live = self._warm.get(run)
         return live is not None and live.journal.workflow.continues(live.journal.state)
 
-    def rouse(self, run: str) -> None:
+    def rouse(self, run: RunKey) -> None:
         """Have a drive read mail."""
         if run in self._loops:
             self._loops[run].rouse()

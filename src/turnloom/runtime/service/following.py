@@ -9,7 +9,7 @@ from turnloom.agents.spec import RunState
 from turnloom.errors import UsageError
 from turnloom.log.events import ENDS
 from turnloom.log.ports import EventLog
-from turnloom.log.spec import Event
+from turnloom.log.spec import Event, RunKey
 from turnloom.runtime.spec import Delta
 
 log = logging.getLogger("turnloom.runs")
@@ -20,21 +20,21 @@ class Following:
 
     def __init__(self, stored: EventLog) -> None:
         self._stored = stored
-        self._listeners: dict[str, set[Callable[[Delta], None]]] = {}
-        self._spoken: dict[str, list[Delta]] = {}
-        self._followers: dict[str, set[asyncio.Future[None]]] = {}
-        self._troubles: dict[str, Exception] = {}
-        self._resting: dict[str, asyncio.Future[RunState]] = {}
+        self._listeners: dict[RunKey, set[Callable[[Delta], None]]] = {}
+        self._spoken: dict[RunKey, list[Delta]] = {}
+        self._followers: dict[RunKey, set[asyncio.Future[None]]] = {}
+        self._troubles: dict[RunKey, Exception] = {}
+        self._resting: dict[RunKey, asyncio.Future[RunState]] = {}
 
-    def begin(self, run: str) -> None:
+    def begin(self, run: RunKey) -> None:
         """Forget what went wrong with a run: it is driven again."""
         self._troubles.pop(run, None)
 
-    def end(self, run: str) -> None:
+    def end(self, run: RunKey) -> None:
         """Forget what was said: the drive is over."""
         self._spoken.pop(run, None)
 
-    def tell(self, run: str, error: Exception, *, aloud: bool = True) -> None:
+    def tell(self, run: RunKey, error: Exception, *, aloud: bool = True) -> None:
         """Let trouble reach whoever follows the run, now or later, or else the program's log."""
         self._troubles[run] = error
         self._fail_resting(run, error)
@@ -42,15 +42,15 @@ class Following:
         for follower in followers:
             follower.set_exception(error)
         if not followers and aloud:
-            log.error("run %s cannot be driven: %s", run, error, exc_info=error)
+            log.error("run %s cannot be driven: %s", run.id, error, exc_info=error)
 
-    def rest(self, run: str, state: RunState) -> None:
+    def rest(self, run: RunKey, state: RunState) -> None:
         """Say what a run knows whose drive is over."""
         resting = self._resting.pop(run, None)
         if resting is not None and not resting.done():
             resting.set_result(state)
 
-    async def rested(self, run: str) -> RunState:
+    async def rested(self, run: RunKey) -> RunState:
         """What a run knows when a drive of it is over.
 
         Raises:
@@ -68,13 +68,13 @@ class Following:
             closed = UsageError("This app was closed while the run was open. Resume it in another.")
             self._fail_resting(run, closed)
 
-    def _fail_resting(self, run: str, error: Exception) -> None:
+    def _fail_resting(self, run: RunKey, error: Exception) -> None:
         resting = self._resting.pop(run, None)
         if resting is not None and not resting.done():
             resting.set_exception(error)
             resting.exception()  # it may be that nobody waits any more
 
-    async def events(self, run: str, after: int = 0) -> AsyncGenerator[Event]:
+    async def events(self, run: RunKey, after: int = 0) -> AsyncGenerator[Event]:
         """The events of a run from a position on, live, up to its end.
 
         Raises:
@@ -94,7 +94,7 @@ class Following:
         finally:
             self._unfollow(run, trouble)
 
-    def _follow(self, run: str) -> "asyncio.Future[None]":
+    def _follow(self, run: RunKey) -> "asyncio.Future[None]":
         """What fails when the run cannot be driven here, if that is not known already."""
         trouble: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._followers.setdefault(run, set()).add(trouble)
@@ -102,7 +102,7 @@ class Following:
             trouble.set_exception(self._troubles[run])
         return trouble
 
-    def _unfollow(self, run: str, trouble: "asyncio.Future[None]") -> None:
+    def _unfollow(self, run: RunKey, trouble: "asyncio.Future[None]") -> None:
         followers = self._followers[run]
         followers.discard(trouble)
         if trouble.done():
@@ -110,16 +110,16 @@ class Following:
         if not followers:
             del self._followers[run]
 
-    def spread(self, delta: Delta) -> None:
+    def spread(self, run: RunKey, delta: Delta) -> None:
         """Let listeners hear a piece of an answer."""
         if delta.offset == 0:
-            self._spoken[delta.run] = []
-        self._spoken[delta.run].append(delta)
-        for listener in self._listeners.get(delta.run, ()):
+            self._spoken[run] = []
+        self._spoken[run].append(delta)
+        for listener in self._listeners.get(run, ()):
             listener(delta)
 
     @contextmanager
-    def listening(self, run: str, listener: Callable[[Delta], None]) -> Generator[None]:
+    def listening(self, run: RunKey, listener: Callable[[Delta], None]) -> Generator[None]:
         """Let a listener hear answers of the run while they are made here; beside the log.
 
         The answer that was made last is heard from its beginning, also if that was before.

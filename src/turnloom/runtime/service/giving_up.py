@@ -3,6 +3,7 @@
 from turnloom.flow.events import StepStarted
 from turnloom.log.events import CancelRequested, RunCancelled
 from turnloom.log.ports import Clock
+from turnloom.log.spec import RunKey
 from turnloom.runs.undriven import Undriven
 from turnloom.runtime.logic import ENDED, fresh
 from turnloom.runtime.service.driver import Stores
@@ -14,7 +15,9 @@ from turnloom.runtime.spec import Loaded, Stop
 UNDONE = "(without its code: nothing was made up for)"
 
 
-async def give_up(stores: Stores, clock: Clock, observers: Observers, run: str, stop: Stop) -> bool:
+async def give_up(
+    stores: Stores, clock: Clock, observers: Observers, run: RunKey, stop: Stop
+) -> bool:
     """Cancel a run without any of its code; whether it was still open.
 
     Raises:

@@ -21,9 +21,11 @@ from turnloom.variables.events import TimerExpired
 async def take_in(journal: Journal, inbox: Inbox, artifacts: Artifacts) -> None:
     """Record what was sent to a run; an answer that comes when its time is over comes too late."""
     expire(journal)
-    pending = await inbox.pending(journal.state.run)
+    pending = await inbox.pending(journal.run)
     for id, message in pending:
-        if isinstance(message, Publish) and (why := await _refusal(artifacts, message)):
+        if isinstance(message, Publish) and (
+            why := await _refusal(artifacts, journal.run.tenant, message)
+        ):
             journal.record(id, ArtifactRefused(message.artifact.id, why))
         else:
             put_on_record(journal, id, message)
@@ -31,10 +33,10 @@ async def take_in(journal: Journal, inbox: Inbox, artifacts: Artifacts) -> None:
         await journal.commit()
 
 
-async def _refusal(artifacts: Artifacts, message: Publish) -> str:
+async def _refusal(artifacts: Artifacts, tenant: str, message: Publish) -> str:
     """Why something cannot be published: it would keep the run from ever being stored again."""
     try:
-        await already(artifacts, message.artifact)
+        await already(artifacts, tenant, message.artifact)
     except ArtifactExists as error:
         return str(error)
     return ""

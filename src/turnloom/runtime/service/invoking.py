@@ -7,10 +7,11 @@ from turnloom.board.events import ArtifactMade, ArtifactPublished
 from turnloom.board.spec import Artifact
 from turnloom.errors import ReactionFailed
 from turnloom.log.events import ENDS
+from turnloom.log.spec import RunKey
 from turnloom.runtime.service.runs import Runs
 
 
-async def outcome(runs: Runs, run: str) -> list[Artifact]:
+async def outcome(runs: Runs, run: RunKey) -> list[Artifact]:
     """What the first turn of a run made, once it is over.
 
     Raises:
@@ -25,7 +26,7 @@ async def outcome(runs: Runs, run: str) -> list[Artifact]:
             elif isinstance(fact, TurnFinished) and fact.turn == 1:
                 if fact.status == "done":
                     return made
-                raise ReactionFailed(run, 1, fact.agent, fact.error or fact.status)
+                raise ReactionFailed(run.id, 1, fact.agent, fact.error or fact.status)
             elif event.kind in ENDS:
-                raise ReactionFailed(run, 1, "", f"the run ended: {event.kind}")
-    raise ReactionFailed(run, 1, "", "the run ended")
+                raise ReactionFailed(run.id, 1, "", f"the run ended: {event.kind}")
+    raise ReactionFailed(run.id, 1, "", "the run ended")

@@ -17,7 +17,7 @@ from turnloom.guards.spec import NO_GUARDS, Guards
 from turnloom.kernel.values import preview
 from turnloom.log.events import RunPaused
 from turnloom.log.ports import Clock, Effect
-from turnloom.log.spec import Event, Fact, Intent
+from turnloom.log.spec import Event, Fact, Intent, RunKey
 from turnloom.runtime.logic import ENDED, derive, evolve, scope_of
 from turnloom.runtime.service.functions import ask_function
 from turnloom.runtime.spec import Loaded
@@ -38,14 +38,14 @@ FOLLOWS = ">"
 log = logging.getLogger("turnloom.context")
 
 
-# Takes what was stored, right after it was.
-Tell = Callable[[Sequence[Event]], Awaitable[None]]
+# Takes what was stored of a run, right after it was.
+Tell = Callable[[RunKey, Sequence[Event]], Awaitable[None]]
 
 
 class Appends(Protocol):
     """What a journal needs of a log."""
 
-    async def append(self, run: str, events: Sequence[Event], expected: int) -> Sequence[Event]:
+    async def append(self, run: RunKey, events: Sequence[Event], expected: int) -> Sequence[Event]:
         """Store events after position `expected`, and give back what the log holds."""
         ...
 
@@ -57,11 +57,11 @@ class Telling:
         self._log = log
         self._tells = tells
 
-    async def append(self, run: str, events: Sequence[Event], expected: int) -> Sequence[Event]:
+    async def append(self, run: RunKey, events: Sequence[Event], expected: int) -> Sequence[Event]:
         """Store events after position `expected`, and give back what the log holds."""
         stored = await self._log.append(run, events, expected)
         for tell in self._tells:
-            await tell(stored)
+            await tell(run, stored)
         return stored
 
 
@@ -100,6 +100,7 @@ class Journal:
         self._triggering = loaded.workflow.triggers.kinds
         self._guards = loaded.guards
         self.state = state
+        self.run = RunKey(state.tenant, state.run)
         self.secrets = secrets
         self._masks = bool(secrets)
         self.objects = {} if objects is None else objects
@@ -282,7 +283,7 @@ class Journal:
         batch, self._batch, self._at = self._batch, [], None
         self._is_published = False
         try:
-            stored = await self._log.append(self.state.run, batch, self._stored)
+            stored = await self._log.append(self.run, batch, self._stored)
             if stored is not batch and list(stored) != batch:
                 raise Conflict(f"Run {self.state.run!r} went on elsewhere.")
         except BaseException as error:

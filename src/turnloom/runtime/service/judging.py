@@ -36,8 +36,9 @@ async def offer(
     """Let those who subscribe to an artifact say whether it is for them, and put that on record."""
     tray: Tray = journal.state.progress
     artifact, now = tray.held[asked.artifact], journal.clock.now()
+    tenant = journal.run.tenant
     to = [
-        await _verdict(workflow, each, artifact, types, now)
+        await _verdict(workflow, each, tenant, artifact, types=types, now=now)
         for each in workflow.subscribers(artifact.type)
         if asked.only in ("", each.id)
     ]
@@ -81,14 +82,16 @@ async def _chosen(
 async def _verdict(
     workflow: Reacting,
     subscription: Subscription,
+    tenant: str,
     artifact: Artifact,
+    *,
     types: TypeRegistry,
     now: datetime,
 ) -> Verdict:
     if subscription.spans and workflow.collects is None:  # another run decides for it
         return Verdict(subscription.id, FORWARDED)
     member = workflow.plan.members[subscription.agent]
-    verdict = judge(subscription, member, artifact, now)
+    verdict = judge(subscription, member, tenant, artifact, now=now)
     if verdict.verdict != TAKEN:
         return verdict
     refused = await _refused(subscription, artifact, types)

@@ -13,6 +13,7 @@ from turnloom.board.spec import Artifact
 from turnloom.errors import ToolServerError
 from turnloom.flow.ports import Results
 from turnloom.guards.service.selecting import Selecting
+from turnloom.log.spec import RunKey
 from turnloom.runs.actions import OpenRun, Work
 from turnloom.runs.brief import Sinks, TextSink, discard
 from turnloom.runtime.logic import freeze
@@ -45,8 +46,8 @@ class Post(Protocol):
 @dataclass(frozen=True, slots=True)
 class Means:
     """What runs need of the process that drives them: stores, chance, listeners to text deltas, and
-    what carries things between runs. `rooms` limit agents over all runs; `components` stand around
-    every turn and call, outermost."""
+    what carries things between runs. `rooms` limit agents over all runs of a tenant; `components`
+    stand around every turn and call, outermost."""
 
     inbox: Inbox
     artifacts: Artifacts
@@ -54,9 +55,9 @@ class Means:
     results: Results
     selecting: Selecting
     entropy: Entropy
-    hear: Callable[[Delta], None]
+    hear: Callable[[RunKey, Delta], None]
     post: Post | None
-    rooms: dict[tuple[str, str, str, int], asyncio.Semaphore]
+    rooms: dict[tuple[str, str, str, str, int], asyncio.Semaphore]
     components: tuple[Component, ...] = ()
 
 
@@ -112,11 +113,12 @@ class LiveRun:
             await journal.put(f"chat/server.{server.name}", fact)
 
     def room(self, agent: str) -> AbstractAsyncContextManager[object]:
-        """Room for one more turn of an agent, over all runs of this process."""
+        """Room for one more turn of an agent, over all runs of its tenant in this process."""
         most = self.loaded.staff[agent].most if agent else None
         if most is None:
             return _UNLIMITED
-        key = (self.loaded.root, self.journal.workflow.name, agent, most)
+        tenant, name = self.journal.run.tenant, self.journal.workflow.name
+        key = (tenant, self.loaded.root, name, agent, most)
         return self.means.rooms.setdefault(key, asyncio.Semaphore(most))
 
     def sinks(self, turn: int, agent: str) -> Sinks:
@@ -125,7 +127,7 @@ class LiveRun:
             self._hides[agent] = _may_hide(self.journal, agent)
         if self._hides[agent]:
             return _hushed
-        hear, run = self.means.hear, self.journal.state.run
+        hear, run = self.means.hear, self.journal.run
 
         def sinks(call: int) -> TextSink:
             said = 0
@@ -135,7 +137,7 @@ class LiveRun:
                 if text is None:
                     said = 0
                 elif text:
-                    hear(Delta(run, turn, agent, said, text, call))
+                    hear(run, Delta(run.id, turn, agent, said, text, call))
                     said += len(text)
 
             return sink
@@ -160,7 +162,7 @@ class LiveRun:
         if state.scopes:
             return
         await self.journal.commit()
-        await self.means.snapshots.save(state.run, state.position, freeze(state))
+        await self.means.snapshots.save(self.journal.run, state.position, freeze(state))
         self.freezes_at = 2 * state.position
 
 

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from turnloom.errors import RunBusy, StoreUnavailable, UnknownRun
 from turnloom.log.events import ENDS, RunStarted
-from turnloom.log.spec import Event
+from turnloom.log.spec import Event, RunKey
 from turnloom.runtime.ports import Scheduler
 from turnloom.runtime.service.driver import Driver, Stores
 from turnloom.runtime.spec import Delivery, Message, Stop
@@ -38,7 +38,7 @@ class Mailing:
         self._driver = driver
         self._declares = declares
 
-    async def send(self, run: str, id: str, message: Message) -> Event | None:
+    async def send(self, run: RunKey, id: str, message: Message) -> Event | None:
         """Bring a message to a run and wait until something is on record under its id; what that
         is, or nothing if the run ended."""
         _, last = await self._ends(run)
@@ -48,21 +48,21 @@ class Mailing:
             await self.deliver(run, id, last.seq)
         return await self._recorded(run, id, last.seq if is_first else 0)
 
-    async def _recorded(self, run: str, id: str, after: int) -> Event | None:
+    async def _recorded(self, run: RunKey, id: str, after: int) -> Event | None:
         events = await self._stores.log.read(run, after)
         return next((event for event in events if event.id == id), None)
 
-    async def drop(self, run: str, id: str, message: Message) -> None:
+    async def drop(self, run: RunKey, id: str, message: Message) -> None:
         """Bring a message to a run, and wait for nothing."""
         await self._stores.inbox.offer(run, id, message)
         await self.wake(run)
         self._driver.rouse(run)
 
-    async def wake(self, run: str, at: datetime | None = None) -> None:
+    async def wake(self, run: RunKey, at: datetime | None = None) -> None:
         """Let a run be driven, now or at an instant."""
-        await self._scheduler.wake(run, tenant="", at=at)
+        await self._scheduler.wake(run, at)
 
-    async def deliver(self, run: str, id: str, after: int) -> Delivery:
+    async def deliver(self, run: RunKey, id: str, after: int) -> Delivery:
         """Wait until the event of a message that was offered is in the log."""
         await self.rouse(run)
         while True:
@@ -81,17 +81,17 @@ class Mailing:
             except RunBusy:
                 continue
 
-    async def _is_declared(self, run: str) -> bool:
+    async def _is_declared(self, run: RunKey) -> bool:
         """Whether this program can continue a run: boards and flows are code of programs."""
-        ends = await self._stores.log.ends(run=run)
+        ends = await self._stores.log.ends(run.tenant, run=run.id)
         return any(self._declares(first.data) for first, _ in ends)
 
-    async def _ends(self, run: str) -> tuple[Event, Event]:
-        for ends in await self._stores.log.ends(run=run):
+    async def _ends(self, run: RunKey) -> tuple[Event, Event]:
+        for ends in await self._stores.log.ends(run.tenant, run=run.id):
             return ends
-        raise UnknownRun(run)
+        raise UnknownRun(run.id)
 
-    async def _appears(self, run: str, id: str, after: int) -> None:
+    async def _appears(self, run: RunKey, id: str, after: int) -> None:
         async with aclosing(self._stores.log.subscribe(run, after)) as events:
             async for event in events:
                 if event.id == id or event.kind in ENDS:
@@ -99,19 +99,19 @@ class Mailing:
 
     async def watch(self) -> None:
         """Rouse runs that get mail from another process, however long the store is away."""
-        arrivals: AsyncIterator[str] | None = None
-        run = ""
+        arrivals: AsyncIterator[RunKey] | None = None
+        run: RunKey | None = None
         while True:
             try:
                 arrivals = arrivals or self._stores.inbox.arrivals()
                 run = run or await anext(arrivals)
                 await self.rouse(run)
-                run = ""
+                run = None
             except StoreUnavailable as error:
                 log.warning("mail is looked at again soon: %s", error)
                 await asyncio.sleep(RETRY.total_seconds())
 
-    async def rouse(self, run: str) -> None:
+    async def rouse(self, run: RunKey) -> None:
         """Wake a run that has mail, if it is this program's; interrupt it first if it is to end."""
         pending = await self._stores.inbox.pending(run)
         if not (pending and await self._is_declared(run)):
@@ -119,5 +119,5 @@ class Mailing:
         is_told = self._driver.heeds(run)  # it stops by itself, and in its own order
         if not is_told and any(isinstance(message, Stop) for _, message in pending):
             await self._scheduler.cancel(run)
-        await self._scheduler.wake(run, tenant="")
+        await self._scheduler.wake(run)
         self._driver.rouse(run)

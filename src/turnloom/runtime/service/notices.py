@@ -19,17 +19,18 @@ class Notices:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._told: set[str] = set()
+        self._told: set[tuple[str, str]] = set()
 
     @contextmanager
     def around(self, state: RunState, began: datetime) -> Generator[None]:
         """Tell of a run's begin if this drive is its first, and of its end if this is its last."""
         was_over = state.status in ENDED
-        if is_untouched(state) and state.run not in self._told:
-            self._told.add(state.run)
+        run = (state.tenant, state.run)
+        if is_untouched(state) and run not in self._told:
+            self._told.add(run)
             self.log_workflow_start(state)
         yield
-        self._told.discard(state.run)  # from here on, the log tells that it began
+        self._told.discard(run)  # from here on, the log tells that it began
         if state.status in ENDED and not was_over:
             self.log_workflow_completion(state, began)
 

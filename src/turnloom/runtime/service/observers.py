@@ -15,7 +15,7 @@ from anyio import CapacityLimiter, to_thread
 from turnloom.errors import UsageError
 from turnloom.kernel.contained import contained
 from turnloom.log.events import RunStarted
-from turnloom.log.spec import Event
+from turnloom.log.spec import Event, RunKey
 from turnloom.runtime.ports import Observer
 from turnloom.runtime.service.journal import Tell
 from turnloom.runtime.spec import ObservedRun
@@ -153,13 +153,13 @@ class Observers:
         self._queues = queues
         self._patience = patience
 
-    def watch(self, run: str, started: RunStarted) -> Tell | None:
+    def watch(self, run: RunKey, started: RunStarted) -> Tell | None:
         """What is told of everything that is stored of a run, if there are observers."""
         if not self._queues:
             return None
-        seen = ObservedRun(run, started.tenant, started.user, started.workflow, started.form)
+        seen = ObservedRun(run.id, run.tenant, started.user, started.workflow, started.form)
 
-        async def tell(batch: Sequence[Event]) -> None:
+        async def tell(_: RunKey, batch: Sequence[Event]) -> None:
             for queue in self._queues:
                 queue.offer(batch, seen)
 

@@ -9,11 +9,12 @@ from turnloom.flow.logic.flowing import Flowing
 from turnloom.flow.spec.outcomes import Outcome, OutcomeStatus
 from turnloom.flow.spec.progress import Progress
 from turnloom.log.events import RunPaused
+from turnloom.log.spec import RunKey
 from turnloom.runtime.logic import ENDED, evolve, fresh
 from turnloom.runtime.service.runs import Runs
 
 
-async def outcome(runs: Runs, run: str) -> Outcome[Any]:
+async def outcome(runs: Runs, run: RunKey) -> Outcome[Any]:
     """What has become of a run of a flow, once it ends or waits for a person.
 
     Raises:
@@ -21,27 +22,27 @@ async def outcome(runs: Runs, run: str) -> Outcome[Any]:
     """
     form = (await runs.definition(run)).workflow
     if not isinstance(form, Flowing):
-        raise UsageError(f"Run {run!r} is no run of a flow, so it has no outcome.")
+        raise UsageError(f"Run {run.id!r} is no run of a flow, so it has no outcome.")
     while (state := await runs.rested(run)) is not None:
-        if state.status in ENDED or await _is_asked(runs, state):
-            return _outcome(run, form, state)
-    return _outcome(run, form, await _followed(runs, run, form))
+        if state.status in ENDED or await _is_asked(runs, run, state):
+            return _outcome(run.id, form, state)
+    return _outcome(run.id, form, await _followed(runs, run, form))
 
 
-async def _followed(runs: Runs, run: str, form: Flowing) -> RunState:
+async def _followed(runs: Runs, run: RunKey, form: Flowing) -> RunState:
     """What a run knows that is not driven here, once it ends or waits for a person."""
     state = fresh(run, form)
     async with aclosing(runs.events(run)) as events:
         async for event in events:
             evolve(form, state, event)
-            if isinstance(event.data, RunPaused) and await _is_asked(runs, state):
+            if isinstance(event.data, RunPaused) and await _is_asked(runs, run, state):
                 break
     return state
 
 
-async def _is_asked(runs: Runs, state: RunState) -> bool:
+async def _is_asked(runs: Runs, run: RunKey, state: RunState) -> bool:
     """Whether what a run waits for can still be answered."""
-    asked = await runs.question(state.run) if state.questions else None
+    asked = await runs.question(run) if state.questions else None
     return asked is not None and asked.id in state.questions
 
 

@@ -29,11 +29,11 @@ class Pinned(Protocol):
         ...
 
 
-async def pin(plans: Plans, plan: Pinned, context: str) -> None:
-    """Keep a plan with what it says of context."""
-    await plans.keep(plan.digest, StoredPlan(plan.name, plan.text, context))
+async def pin(plans: Plans, tenant: str, plan: Pinned, context: str) -> None:
+    """Keep a tenant's plan with what it says of context."""
+    await plans.keep(tenant, plan.digest, StoredPlan(plan.name, plan.text, context))
 
 
 async def plan_of(plans: Plans, started: RunStarted) -> StoredPlan | None:
     """The plan that a run is pinned to, if it is pinned to one that was kept."""
-    return await plans.find(started.code.get(PLAN, started.definition))
+    return await plans.find(started.tenant, started.code.get(PLAN, started.definition))

@@ -8,7 +8,7 @@ from turnloom.board.ports import ArtifactStore
 from turnloom.board.service.rebuilding import index
 from turnloom.board.spec import Artifact
 from turnloom.errors import RunBusy
-from turnloom.log.spec import Event
+from turnloom.log.spec import Event, RunKey
 from turnloom.runs.actions import OpenRun
 from turnloom.runtime.service.activity import NOTED, Activity
 from turnloom.runtime.service.boards import BoardRuns
@@ -20,7 +20,7 @@ class Posting:
     """The boards of a program: what one run has for another, and which of their runs are busy."""
 
     def __init__(self, artifacts: ArtifactStore) -> None:
-        self.activities: dict[str, Activity] = {}
+        self.activities: dict[RunKey, Activity] = {}
         self._artifacts = artifacts
         self._boards: dict[str, BoardRuns] = {}
 
@@ -38,13 +38,13 @@ class Posting:
         await self._boards[board].open(opening, parent)
 
     @contextmanager
-    def busy(self, run: str, driver: Driver) -> Generator[None]:
+    def busy(self, run: RunKey, driver: Driver) -> Generator[None]:
         """Let the board of a run know that it is busy."""
         activity = self.activities.get(run)
         if activity is None:
             yield
             return
-        begun, is_resting = activity.begin(run), True
+        begun, is_resting = activity.begin(run.id), True
         try:
             yield
             is_resting = not driver.continues(run)
@@ -55,20 +55,20 @@ class Posting:
             activity.fail(error)
             raise
         finally:
-            activity.end(run, begun, is_resting=is_resting)
-            if not (driver.keeps(run) or activity.is_wanted(run)):
+            activity.end(run.id, begun, is_resting=is_resting)
+            if not (driver.keeps(run) or activity.is_wanted(run.id)):
                 self.activities.pop(run, None)
 
-    def watch(self, run: str) -> Tell | None:
+    def watch(self, run: RunKey) -> Tell | None:
         """What is told of everything that is stored of a run, if anything has to be."""
         is_told = run in self.activities or not self._artifacts.follows_log
         return self._note if is_told else None
 
-    async def _note(self, batch: Sequence[Event]) -> None:
+    async def _note(self, run: RunKey, batch: Sequence[Event]) -> None:
         """Take notice of what is stored of a run, and bring the index of artifacts up to it."""
         if not self._artifacts.follows_log:
-            await index(self._artifacts, batch)
-        activity = self.activities.get(batch[0].run)
+            await index(self._artifacts, run.tenant, batch)
+        activity = self.activities.get(run)
         if activity is not None:
             for event in batch:
                 if event.kind in NOTED:
@@ -80,6 +80,6 @@ class Posting:
         for board in self._boards.values():
             board.activity.stop()
 
-    def attends(self, run: str) -> bool:
+    def attends(self, run: RunKey) -> bool:
         """Whether the board of a run is told what becomes of it."""
         return run in self.activities

@@ -12,13 +12,14 @@ from turnloom.runtime.ports import Artifacts
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
-async def already(artifacts: Artifacts, made: Artifact) -> Artifact | None:
-    """The artifact of this id, if it is there with this content.
+async def already(artifacts: Artifacts, tenant: str, made: Artifact) -> Artifact | None:
+    """The tenant's artifact of this id, if it is there with this content.
 
     Raises:
         ArtifactExists: it is there with other content.
     """
-    found = await artifacts.find(made.id)
+    rows = await artifacts.find(tenant, made.id)
+    found = next((row for row in rows if row.tenant == tenant), None)
     if found is None:
         return None
     visibility = read_visibility(found.visibility)

@@ -23,7 +23,7 @@ from turnloom.errors import (
 from turnloom.kernel.values import Json
 from turnloom.log.events import ENDS, RunPaused, RunStarted
 from turnloom.log.ports import Clock
-from turnloom.log.spec import Event, Fact
+from turnloom.log.spec import Event, Fact, RunKey
 from turnloom.runtime.ports import Definitions, Entropy, Scheduler
 from turnloom.runtime.service.beginnings import FlowGiven, first_facts, pin_flow
 from turnloom.runtime.service.boards import BoardRuns, Place
@@ -37,7 +37,6 @@ from turnloom.runtime.service.pinning import plan_of
 from turnloom.runtime.service.posting import Posting
 from turnloom.runtime.spec import (
     Delivery,
-    Identity,
     Loaded,
     Reply,
     RunSummary,
@@ -46,8 +45,6 @@ from turnloom.runtime.spec import (
 )
 from turnloom.variables.ports import DocumentStore, Environment
 from turnloom.variables.service import ContextSource
-
-ANYBODY = Identity()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +89,7 @@ class Runs:
             self._posting.stop()
             self.following.stop()
 
-    async def _drive(self, run: str) -> datetime | None:
+    async def _drive(self, run: RunKey) -> datetime | None:
         """Drive a run; trouble reaches whoever follows it, and only them."""
         self.following.begin(run)
         is_told = self._posting.attends(run)
@@ -126,9 +123,9 @@ class Runs:
         )
         return self._posting.add(BoardRuns(name, place, load, user, tenant))
 
-    async def start(self, what: str | FlowGiven, *, user: str, tenant: str) -> str:
+    async def start(self, what: str | FlowGiven, *, user: str, tenant: str) -> RunKey:
         """Begin a run of the workflow declared at a place, or of a flow that is given a state, and
-        give its id.
+        say which it is.
 
         Raises:
             DefinitionError: the workflow does not pass its check; nothing was begun.
@@ -143,16 +140,16 @@ class Runs:
         else:
             loaded = what.loaded
             facts += first_facts(what, user, world.clock.now())
-            await pin_flow(world.stores.plans, loaded)
-        run = world.entropy.token()
+            await pin_flow(world.stores.plans, tenant, loaded)
+        run = RunKey(tenant, world.entropy.token())
         live = await self._driver.begin(run, loaded, _started(loaded, user, tenant), facts)
         await live.journal.commit()
         if not isinstance(what, str):  # runs of a folder share its modules, which are restored once
             self._driver.adopt(live, pinned=True)
-        await world.scheduler.wake(run, tenant=tenant)
+        await world.scheduler.wake(run)
         return run
 
-    async def rested(self, run: str) -> RunState | None:
+    async def rested(self, run: RunKey) -> RunState | None:
         """What a run knows once its drive here is over; nothing if it is not being driven here.
 
         Raises:
@@ -162,34 +159,34 @@ class Runs:
             return None
         return await self.following.rested(run)
 
-    async def definition(self, run: str) -> Loaded:
+    async def definition(self, run: RunKey) -> Loaded:
         """The workflow that a run is pinned to."""
         first, _ = await self._ends(run)
         return await self._world.definitions.restore(first.data)
 
-    async def plan(self, run: str) -> StoredPlan | None:
+    async def plan(self, run: RunKey) -> StoredPlan | None:
         """The plan that a run of a board or a flow is pinned to."""
         first, _ = await self._ends(run)
         return await plan_of(self._world.stores.plans, first.data)
 
-    async def resume(self, run: str) -> None:
+    async def resume(self, run: RunKey) -> None:
         """Go on with a run that is not at its end.
 
         Raises:
             RunBusy: another process drives it.
         """
-        first, last = await self._ends(run)
+        _, last = await self._ends(run)
         if last.kind not in ENDS:
             await self._check_free(run)
             self.following.begin(run)
-            await self._world.scheduler.wake(run, tenant=first.data.tenant)
+            await self._world.scheduler.wake(run)
 
-    async def _check_free(self, run: str) -> None:
+    async def _check_free(self, run: RunKey) -> None:
         """Refuse a run that somebody else drives, with a word on who it is."""
         async with self._world.stores.claims.claim(run):
             return
 
-    async def events(self, run: str, after: int = 0) -> AsyncGenerator[Event]:
+    async def events(self, run: RunKey, after: int = 0) -> AsyncGenerator[Event]:
         """The events of a run from a position on, live, up to its end.
 
         Raises:
@@ -200,7 +197,7 @@ class Runs:
             async for event in events:
                 yield event
 
-    async def question(self, run: str, who: Identity = ANYBODY) -> Question | None:
+    async def question(self, run: RunKey, user: str | None = None) -> Question | None:
         """What a run asks and waits for, if it does.
 
         Raises:
@@ -208,14 +205,14 @@ class Runs:
         """
         first, last = await self._ends(run)
         asked = await self._asked(run, last)
-        _allowed(first.data, who, asked)
+        _allowed(first.data, user, asked)
         return None if asked is None or self._is_overdue(asked) else asked
 
     def _is_overdue(self, question: Question) -> bool:
         """Whether a question has expired, also if nobody drives the run and has noticed."""
         return question.due is not None and question.due <= self._world.clock.now()
 
-    async def _asked(self, run: str, last: Event) -> Question | None:
+    async def _asked(self, run: RunKey, last: Event) -> Question | None:
         """The question that a run waits for whose last event this is."""
         if not isinstance(last.data, RunPaused):  # others may go on beside whoever asked
             return open_question(await self._world.stores.log.read(run))
@@ -228,7 +225,7 @@ class Runs:
         return None
 
     async def answer(
-        self, run: str, question: str | None, value: Json, who: Identity = ANYBODY
+        self, run: RunKey, question: str | None, value: Json, user: str | None = None
     ) -> Delivery:
         """Answer a question of a run, and say what became of the answer.
 
@@ -239,7 +236,7 @@ class Runs:
         """
         first, last = await self._ends(run)
         asked = await self._asked(run, last)
-        by = _allowed(first.data, who, asked)
+        by = _allowed(first.data, user, asked)
         if asked is None or question not in (None, asked.id):
             return await self._refuse_or_repeat(run, question)
         if not self._is_overdue(asked) and (problem := misanswer(asked, value)):
@@ -253,7 +250,7 @@ class Runs:
         counts = any(event.id == id and event.kind == QuestionAnswered.kind for event in events)
         return delivery if is_first and counts else await self._refuse_or_repeat(run, asked.id)
 
-    async def _refuse_or_repeat(self, run: str, question: str | None) -> Delivery:
+    async def _refuse_or_repeat(self, run: RunKey, question: str | None) -> Delivery:
         """Say why a question cannot be answered; one that has its answer keeps it."""
         events = await self._world.stores.log.read(run)
         kinds = {event.id: event.kind for event in events}
@@ -264,14 +261,14 @@ class Runs:
         if f"{meant}/expired" in kinds:
             raise QuestionExpired(f"Question {meant!r} expired before; the answer changes nothing.")
         if question is None:
-            raise UsageError(f"Run {run!r} has no open question.")
+            raise UsageError(f"Run {run.id!r} has no open question.")
         if question in asked:
             raise UsageError(f"Question {question!r} is not open any more.")
         raise UsageError(
-            f"Run {run!r} did not ask {question!r}. It asked: {', '.join(asked) or 'nothing'}."
+            f"Run {run.id!r} did not ask {question!r}. It asked: {', '.join(asked) or 'nothing'}."
         )
 
-    async def cancel(self, run: str, *, by: str, reason: str = "") -> bool:
+    async def cancel(self, run: RunKey, *, by: str, reason: str = "") -> bool:
         """End a run now; whether it was still going.
 
         Raises:
@@ -288,34 +285,34 @@ class Runs:
             return await give_up(world.stores, world.clock, world.observers, run, Stop(by, reason))
         if delivery is Delivery.KEPT:
             raise UsageError(
-                f"Run {run!r} is told to end, and no process drives it now. It ends once a program "
-                f"continues it that declares {first.data.workflow!r}."
+                f"Run {run.id!r} is told to end, and no process drives it now. It ends once a "
+                f"program continues it that declares {first.data.workflow!r}."
             )
         if delivery is Delivery.RECORDED:
             await self._driver.drive(run)
         return True
 
-    async def summaries(self, limit: int | None = None) -> list[RunSummary]:
-        """The runs of the store, the one begun last coming first."""
-        ends = await self._world.stores.log.ends(limit)
+    async def summaries(self, tenant: str, limit: int | None = None) -> list[RunSummary]:
+        """The runs of a tenant, the one begun last coming first."""
+        ends = await self._world.stores.log.ends(tenant, limit)
         return [_summary(first, last) for first, last in ends]
 
-    async def _ends(self, run: str) -> tuple[Event, Event]:
-        for ends in await self._world.stores.log.ends(run=run):
+    async def _ends(self, run: RunKey) -> tuple[Event, Event]:
+        for ends in await self._world.stores.log.ends(run.tenant, run=run.id):
             return ends
-        raise UnknownRun(run)
+        raise UnknownRun(run.id)
 
 
-def _allowed(started: RunStarted, who: Identity, asked: Question | None) -> str:
-    """The user who answers.
+def _allowed(started: RunStarted, user: str | None, asked: Question | None) -> str:
+    """The user who answers; one who is not named is taken to be the right one.
 
     Raises:
         NotYours: it is neither the one whom the run belongs to nor the one who is asked.
     """
     answerers = (None, started.user, asked.to if asked else None)
-    if who.user not in answerers or who.tenant not in (None, started.tenant):
+    if user not in answerers:
         raise NotYours("This question was asked of somebody else; only they can answer it.")
-    return who.user or started.user
+    return user or started.user
 
 
 def _started(loaded: Loaded, user: str, tenant: str) -> RunStarted:

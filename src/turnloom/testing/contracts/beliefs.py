@@ -55,6 +55,14 @@ class BeliefStoreContract:
             await store.observe([outcome("a"), outcome("a")._replace(run="another")])
             assert await store.beliefs(POOL, ["Ann"]) == {"Ann": Belief(2.0, 0.0)}
 
+    async def test_tenants_do_not_meet(self) -> None:
+        """An event of one id in runs of one id counts for each tenant that has it."""
+        theirs = POOL._replace(tenant="globex")
+        async with self.fresh() as store:
+            await store.observe([outcome("a"), outcome("a", credit=0.0, pool=theirs)])
+            assert await store.beliefs(POOL, ["Ann"]) == {"Ann": Belief(1.0, 0.0)}
+            assert await store.beliefs(theirs, ["Ann"]) == {"Ann": Belief(0.0, 1.0)}
+
     async def test_pools_are_apart(self) -> None:
         """Nothing is known of one tenant, workflow or category by another, however they are
         called."""

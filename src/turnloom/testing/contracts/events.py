@@ -11,12 +11,15 @@ from turnloom.errors import Conflict, UnknownKind
 from turnloom.log.ports import EventLog
 from turnloom.log.spec import Event
 from turnloom.testing.contracts.facts import (
+    OTHER,
     PATIENCE,
+    TENANT,
     Measured,
     Noted,
     Unheard,
     event,
     events,
+    key,
     refused,
     until,
 )
@@ -35,17 +38,17 @@ class EventLogContract:
         """What was appended is given back, and read in order."""
         async with self.fresh() as log:
             first, second = events("a", 3), events("a", 2, after=3)
-            assert list(await log.append("a", first, 0)) == first
-            assert list(await log.append("a", second, 3)) == second
-            assert list(await log.read("a")) == first + second
+            assert list(await log.append(key("a"), first, 0)) == first
+            assert list(await log.append(key("a"), second, 3)) == second
+            assert list(await log.read(key("a"))) == first + second
 
     async def test_every_field_survives(self) -> None:
         """Every field of the envelope and of a fact comes back as it went in."""
         fact = Measured({"n": [1, 2.5, None, True, "ü"]}, "kg", (1, 2), {"k": "v"})
         offered = [event("a", 1, fact, id='odd "id"\n/ ü', cause=7)]
         async with self.fresh() as log:
-            await log.append("a", offered, 0)
-            (stored,) = await log.read("a")
+            await log.append(key("a"), offered, 0)
+            (stored,) = await log.read(key("a"))
             assert stored == offered[0]
             assert stored.at.tzinfo is not None
             assert type(stored.data) is Measured
@@ -54,89 +57,122 @@ class EventLogContract:
         """Each run has its own positions and its own ids."""
         async with self.fresh() as log:
             for run in ("a", "b"):
-                await log.append(run, [event(run, 1, id="same")], 0)
-            assert [e.run for e in await log.read("b")] == ["b"]
+                await log.append(key(run), [event(run, 1, id="same")], 0)
+            assert [e.run for e in await log.read(key("b"))] == ["b"]
+
+    async def test_tenants_do_not_meet(self) -> None:
+        """Runs of one id have their own positions, ids and ends with each tenant."""
+        async with self.fresh() as log:
+            for number, tenant in enumerate((TENANT, OTHER, ""), 1):
+                batch = [event("a", n + 1, Noted(tenant), id=str(n)) for n in range(number)]
+                assert list(await log.append(key("a", tenant), batch, 0)) == batch
+            for number, tenant in enumerate((TENANT, OTHER, ""), 1):
+                assert [e.data for e in await log.read(key("a", tenant))] == number * [
+                    Noted(tenant)
+                ]
+                assert _places(await log.ends(tenant)) == [("a", 1, number)]
+                assert _places(await log.ends(tenant, run="a")) == [("a", 1, number)]
+                assert await _take(log.subscribe(key("a", tenant)), number)
+            await log.append(key("b", OTHER), events("b", 1), 0)
+            assert not await log.read(key("b"))
+            assert not await log.ends(TENANT, run="b")
+            assert _places(await log.ends(OTHER, 1)) == [("b", 1, 1)]
+
+    async def test_a_subscriber_is_not_told_of_another_tenant(self) -> None:
+        """Who waits for a run hears nothing of one of the same id."""
+        async with self.fresh() as log, anyio.create_task_group() as tasks:
+            seen: list[Event] = []
+
+            async def watch() -> None:
+                seen.extend(await _take(log.subscribe(key("a")), 1))
+
+            tasks.start_soon(watch)
+            await anyio.lowlevel.checkpoint()
+            await log.append(key("a", OTHER), [event("a", 1, Noted(OTHER))], 0)
+            await log.append(key("a"), [event("a", 1, Noted(TENANT))], 0)
+            await until(lambda: bool(seen))
+            assert [e.data for e in seen] == [Noted(TENANT)]
 
     async def test_an_unknown_run_is_empty(self) -> None:
         """Reading a run that nobody wrote gives nothing."""
         async with self.fresh() as log:
-            assert not await log.read("nobody")
-            assert not await log.read("nobody", 5)
+            assert not await log.read(key("nobody"))
+            assert not await log.read(key("nobody"), 5)
 
     async def test_read_after_a_position(self) -> None:
         """Reading behind any position gives the rest, whatever was appended together."""
         async with self.fresh() as log:
             for after, count in ((0, 1), (1, 7), (8, 2), (10, 1)):
-                await log.append("a", events("a", count, after), after)
+                await log.append(key("a"), events("a", count, after), after)
             for after in range(14):
-                assert list(await log.read("a", after)) == events("a", 11 - after, after)
+                assert list(await log.read(key("a"), after)) == events("a", 11 - after, after)
 
     async def test_an_empty_append_changes_nothing(self) -> None:
         """An append of nothing gives nothing."""
         async with self.fresh() as log:
-            assert not await log.append("a", [], 0)
-            assert not await log.read("a")
-            assert not await log.ends()
+            assert not await log.append(key("a"), [], 0)
+            assert not await log.read(key("a"))
+            assert not await log.ends(TENANT)
 
     async def test_another_position_is_a_conflict(self) -> None:
         """A position before or behind the end is refused, and nothing is stored."""
         async with self.fresh() as log:
             with refused(Conflict):
-                await log.append("a", [event("a", 3)], 2)
-            await log.append("a", events("a", 2), 0)
+                await log.append(key("a"), [event("a", 3)], 2)
+            await log.append(key("a"), events("a", 2), 0)
             with refused(Conflict):
-                await log.append("a", [event("a", 2, id="other")], 1)
+                await log.append(key("a"), [event("a", 2, id="other")], 1)
             with refused(Conflict):
-                await log.append("a", [event("a", 4)], 3)
-            assert len(await log.read("a")) == 2
+                await log.append(key("a"), [event("a", 4)], 3)
+            assert len(await log.read(key("a"))) == 2
 
     async def test_the_same_batch_again_is_given_back_as_stored(self) -> None:
         """A repeat is a no-op that answers with what the log holds, not with what was offered."""
         async with self.fresh() as log:
-            stored = await log.append("a", events("a", 3), 0)
+            stored = await log.append(key("a"), events("a", 3), 0)
             again = [event("a", seq, Noted("other words")) for seq in (1, 2, 3)]
-            assert list(await log.append("a", again, 0)) == list(stored)
-            assert list(await log.append("a", again[1:2], 1)) == list(stored[1:2])
-            assert list(await log.read("a")) == list(stored)
+            assert list(await log.append(key("a"), again, 0)) == list(stored)
+            assert list(await log.append(key("a"), again[1:2], 1)) == list(stored[1:2])
+            assert list(await log.read(key("a"))) == list(stored)
 
     async def test_a_partial_overlap_is_a_conflict(self) -> None:
         """A batch of which only the beginning stands is refused whole."""
         async with self.fresh() as log:
-            await log.append("a", events("a", 2), 0)
+            await log.append(key("a"), events("a", 2), 0)
             with refused(Conflict):
-                await log.append("a", events("a", 3), 0)
+                await log.append(key("a"), events("a", 3), 0)
             with refused(Conflict):
-                await log.append("a", [event("a", 2), event("a", 3)], 1)
-            assert len(await log.read("a")) == 2
+                await log.append(key("a"), [event("a", 2), event("a", 3)], 1)
+            assert len(await log.read(key("a"))) == 2
 
     async def test_a_taken_id_is_a_conflict(self) -> None:
         """At the right position, an id that the run already holds is refused with its batch."""
         async with self.fresh() as log:
-            await log.append("a", events("a", 2), 0)
+            await log.append(key("a"), events("a", 2), 0)
             with refused(Conflict):
-                await log.append("a", [event("a", 3), event("a", 4, id="a/1")], 2)
+                await log.append(key("a"), [event("a", 3), event("a", 4, id="a/1")], 2)
             with refused(Conflict):
-                await log.append("a", [event("a", 3, id="x"), event("a", 4, id="x")], 2)
-            assert len(await log.read("a")) == 2
-            await log.append("a", events("a", 1, after=2), 2)
-            assert len(await log.read("a")) == 3
+                await log.append(key("a"), [event("a", 3, id="x"), event("a", 4, id="x")], 2)
+            assert len(await log.read(key("a"))) == 2
+            await log.append(key("a"), events("a", 1, after=2), 2)
+            assert len(await log.read(key("a"))) == 3
 
     async def test_an_unknown_kind_is_refused(self) -> None:
         """A fact outside the codec is refused, and nothing of its batch is stored."""
         async with self.fresh() as log:
             with refused(UnknownKind):
-                await log.append("a", [event("a", 1), event("a", 2, Unheard())], 0)
-            assert not await log.read("a")
-            await log.append("a", events("a", 1), 0)
+                await log.append(key("a"), [event("a", 1), event("a", 2, Unheard())], 0)
+            assert not await log.read(key("a"))
+            await log.append(key("a"), events("a", 1), 0)
 
     async def test_odd_run_ids(self) -> None:
         """Any text names a run."""
         async with self.fresh() as log:
             for run in ODD_RUNS:
-                await log.append(run, [event(run, 1, id="1")], 0)
+                await log.append(key(run), [event(run, 1, id="1")], 0)
             for run in ODD_RUNS:
-                assert [e.run for e in await log.read(run)] == [run]
-            assert [last.run for _, last in await log.ends()] == list(reversed(ODD_RUNS))
+                assert [e.run for e in await log.read(key(run))] == [run]
+            assert [last.run for _, last in await log.ends(TENANT)] == list(reversed(ODD_RUNS))
 
     async def test_text_of_every_script_and_size(self) -> None:
         """Unicode, control characters and a megabyte come back as they went in."""
@@ -150,8 +186,8 @@ class EventLogContract:
         )
         offered = [event("a", seq, Noted(text)) for seq, text in enumerate(texts, 1)]
         async with self.fresh() as log:
-            await log.append("a", offered, 0)
-            assert list(await log.read("a")) == offered
+            await log.append(key("a"), offered, 0)
+            assert list(await log.read(key("a"))) == offered
 
     async def test_many_runs_at_once(self) -> None:
         """Fifty writers to fifty runs all succeed, each in its order."""
@@ -160,7 +196,7 @@ class EventLogContract:
                 tasks.start_soon(_write, log, f"run {n}", 10)
             with anyio.fail_after(PATIENCE):
                 for n in range(50):
-                    seen = [e.seq for e in await _take(log.subscribe(f"run {n}"), 20)]
+                    seen = [e.seq for e in await _take(log.subscribe(key(f"run {n}")), 20)]
                     assert seen == list(range(1, 21))
 
     async def test_one_of_many_racers_wins(self) -> None:
@@ -170,40 +206,40 @@ class EventLogContract:
 
         async def race(n: int) -> None:
             try:
-                await log.append("a", [event("a", 3, id=f"by {n}")], 2)
+                await log.append(key("a"), [event("a", 3, id=f"by {n}")], 2)
                 won.append(n)
             except Conflict:
                 lost.append(n)
 
         async with self.fresh() as log:
-            await log.append("a", events("a", 2), 0)
+            await log.append(key("a"), events("a", 2), 0)
             async with anyio.create_task_group() as tasks:
                 for n in range(20):
                     tasks.start_soon(race, n)
             assert (len(won), len(lost)) == (1, 19)
-            assert (await log.read("a", 2))[0].id == f"by {won[0]}"
-            assert len(await log.read("a")) == 3
+            assert (await log.read(key("a"), 2))[0].id == f"by {won[0]}"
+            assert len(await log.read(key("a"))) == 3
 
     async def test_a_refused_append_does_not_touch_its_neighbours(self) -> None:
         """Appends made at the same moment fail alone."""
         async with self.fresh() as log:
-            await log.append("bad", events("bad", 2), 0)
+            await log.append(key("bad"), events("bad", 2), 0)
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(_write, log, "good", 5)
                 tasks.start_soon(_refused, log, [event("bad", 3, id="bad/1")], 2)
                 tasks.start_soon(_refused, log, [event("bad", 9)], 8)
                 tasks.start_soon(_write, log, "fine", 5)
-            assert [len(await log.read(run)) for run in ("good", "bad", "fine")] == [10, 2, 10]
+            assert [len(await log.read(key(run))) for run in ("good", "bad", "fine")] == [10, 2, 10]
 
     async def test_subscribe_from_any_position(self) -> None:
         """A subscription gives what is there behind its position, then what comes."""
         async with self.fresh() as log:
-            await log.append("a", events("a", 3), 0)
+            await log.append(key("a"), events("a", 3), 0)
             with anyio.fail_after(PATIENCE):
-                assert [e.seq for e in await _take(log.subscribe("a"), 3)] == [1, 2, 3]
-                live = log.subscribe("a", 2)  # in the middle of what was appended together
+                assert [e.seq for e in await _take(log.subscribe(key("a")), 3)] == [1, 2, 3]
+                live = log.subscribe(key("a"), 2)  # in the middle of what was appended together
                 assert (await anext(live)).seq == 3
-                await log.append("a", events("a", 2, after=3), 3)
+                await log.append(key("a"), events("a", 2, after=3), 3)
                 assert [e.seq for e in await _take(live, 2)] == [4, 5]
 
     async def test_subscribe_to_what_is_not_there_yet(self) -> None:
@@ -212,14 +248,14 @@ class EventLogContract:
             seen: list[int] = []
 
             async def watch(after: int) -> None:
-                seen.append((await _take(log.subscribe("a", after), 1))[0].seq)
+                seen.append((await _take(log.subscribe(key("a"), after), 1))[0].seq)
 
             tasks.start_soon(watch, 0)
             tasks.start_soon(watch, 2)
             await anyio.sleep(0.01)
             assert not seen
-            await log.append("a", events("a", 1), 0)
-            await log.append("a", events("a", 2, after=1), 1)
+            await log.append(key("a"), events("a", 1), 0)
+            await log.append(key("a"), events("a", 2, after=1), 1)
             await until(lambda: len(seen) == 2)
             assert sorted(seen) == [1, 3]
 
@@ -229,7 +265,7 @@ class EventLogContract:
             seen: dict[int, list[int]] = {}
 
             async def watch(after: int) -> None:
-                taken = await _take(log.subscribe("a", after), 200 - after)
+                taken = await _take(log.subscribe(key("a"), after), 200 - after)
                 seen[after] = [e.seq for e in taken]
 
             tasks.start_soon(watch, 0)
@@ -244,45 +280,45 @@ class EventLogContract:
         async with self.fresh() as log:
             other = asyncio.ensure_future(asyncio.sleep(0))
             for number in range(5):
-                await log.append("a", events("a", 1, number), number)
+                await log.append(key("a"), events("a", 1, number), number)
             assert other.done()
 
     async def test_ends_gives_first_and_last_newest_run_first(self) -> None:
         """The ends of runs come with the run begun last first, at most as many as asked for."""
         async with self.fresh() as log:
             for run in ("a", "b", "c"):
-                await log.append(run, events(run, 2), 0)
-            await log.append("a", events("a", 3, after=2), 2)
-            assert _places(await log.ends()) == [("c", 1, 2), ("b", 1, 2), ("a", 1, 5)]
-            assert _places(await log.ends(2)) == [("c", 1, 2), ("b", 1, 2)]
-            assert _places(await log.ends(0)) == []
-            assert _places(await log.ends(run="b")) == [("b", 1, 2)]
-            assert _places(await log.ends(run="nobody")) == []
+                await log.append(key(run), events(run, 2), 0)
+            await log.append(key("a"), events("a", 3, after=2), 2)
+            assert _places(await log.ends(TENANT)) == [("c", 1, 2), ("b", 1, 2), ("a", 1, 5)]
+            assert _places(await log.ends(TENANT, 2)) == [("c", 1, 2), ("b", 1, 2)]
+            assert _places(await log.ends(TENANT, 0)) == []
+            assert _places(await log.ends(TENANT, run="b")) == [("b", 1, 2)]
+            assert _places(await log.ends(TENANT, run="nobody")) == []
 
     async def test_long_runs_and_many_runs(self) -> None:
         """A run of thousands of events and a store of hundreds of runs read whole."""
         async with self.fresh() as log:
             for start in range(0, 3000, 500):
-                await log.append("long", events("long", 500, after=start), start)
+                await log.append(key("long"), events("long", 500, after=start), start)
             for n in range(700):
-                await log.append(f"run {n}", events(f"run {n}", 1), 0)
-            assert [e.seq for e in await log.read("long")] == list(range(1, 3001))
-            assert [e.seq for e in await log.read("long", 2900)] == list(range(2901, 3001))
-            assert len(await log.ends()) == 701
-            assert _places(await log.ends(650))[-1] == ("run 50", 1, 1)
+                await log.append(key(f"run {n}"), events(f"run {n}", 1), 0)
+            assert [e.seq for e in await log.read(key("long"))] == list(range(1, 3001))
+            assert [e.seq for e in await log.read(key("long"), 2900)] == list(range(2901, 3001))
+            assert len(await log.ends(TENANT)) == 701
+            assert _places(await log.ends(TENANT, 650))[-1] == ("run 50", 1, 1)
             with anyio.fail_after(PATIENCE):
-                assert len(await _take(log.subscribe("long", 10), 2990)) == 2990
+                assert len(await _take(log.subscribe(key("long"), 10), 2990)) == 2990
 
 
 async def _write(log: EventLog, run: str, batches: int) -> None:
     for n in range(batches):
-        await log.append(run, events(run, 2, after=2 * n), 2 * n)
+        await log.append(key(run), events(run, 2, after=2 * n), 2 * n)
         await anyio.lowlevel.checkpoint()
 
 
 async def _refused(log: EventLog, offered: Sequence[Event], expected: int) -> None:
     with refused(Conflict):
-        await log.append(offered[0].run, offered, expected)
+        await log.append(key(offered[0].run), offered, expected)
 
 
 async def _take(source: AsyncIterator[Event], count: int) -> list[Event]:

@@ -9,10 +9,13 @@ import anyio
 from turnloom.board.events import ArtifactConsumed, ArtifactPublished
 from turnloom.kernel.values import Json
 from turnloom.log.logic import Codec
-from turnloom.log.spec import Event, Fact
+from turnloom.log.spec import Event, Fact, RunKey
 
 # How many seconds a suite waits for something that must happen.
 PATIENCE = 60.0
+# Whose everything is that is not said to be another's.
+TENANT = "acme"
+OTHER = "globex"
 BEGINNING = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 
 
@@ -42,6 +45,11 @@ class Unheard(Fact, frozen=True):
 
 
 CODEC = Codec([Noted, Measured, ArtifactPublished, ArtifactConsumed])
+
+
+def key(run: str, tenant: str = TENANT) -> RunKey:
+    """Which run of a tenant an id names."""
+    return RunKey(tenant, run)
 
 
 def event(

@@ -6,9 +6,10 @@ from contextlib import AbstractAsyncContextManager
 import anyio
 
 from turnloom.log.ports import EventLog
+from turnloom.log.spec import RunKey
 from turnloom.runtime.ports import Inbox
 from turnloom.runtime.spec import Reply, Stop
-from turnloom.testing.contracts.facts import PATIENCE, event, events
+from turnloom.testing.contracts.facts import OTHER, PATIENCE, TENANT, event, events, key
 
 STOP = Stop("ann", "enough")
 REPLY = Reply("q1", {"plan": ["ü", None, 1.5]}, "ann")
@@ -24,75 +25,94 @@ class InboxContract:
     async def test_messages_wait_oldest_first(self) -> None:
         """What was offered is pending for its run, whole and in order."""
         async with self.fresh() as (inbox, _):
-            await inbox.offer("a", "z", REPLY)
-            await inbox.offer("b", "b1", STOP)
-            await inbox.offer("a", "y", STOP)
-            assert list(await inbox.pending("a")) == [("z", REPLY), ("y", STOP)]
-            assert list(await inbox.pending("b")) == [("b1", STOP)]
-            assert not await inbox.pending("c")
+            await inbox.offer(key("a"), "z", REPLY)
+            await inbox.offer(key("b"), "b1", STOP)
+            await inbox.offer(key("a"), "y", STOP)
+            assert list(await inbox.pending(key("a"))) == [("z", REPLY), ("y", STOP)]
+            assert list(await inbox.pending(key("b"))) == [("b1", STOP)]
+            assert not await inbox.pending(key("c"))
 
     async def test_a_repeat_changes_nothing(self) -> None:
         """The first message under an id stays, and whoever comes later is told."""
         async with self.fresh() as (inbox, log):
-            assert await inbox.offer("a", "1", STOP)
-            assert not await inbox.offer("a", "1", REPLY)
-            assert await inbox.offer("b", "1", REPLY)
-            assert list(await inbox.pending("a")) == [("1", STOP)]
-            assert list(await inbox.pending("b")) == [("1", REPLY)]
-            await log.append("a", [event("a", 1, id="1")], 0)
-            assert not await inbox.offer("a", "1", REPLY)
+            assert await inbox.offer(key("a"), "1", STOP)
+            assert not await inbox.offer(key("a"), "1", REPLY)
+            assert await inbox.offer(key("b"), "1", REPLY)
+            assert list(await inbox.pending(key("a"))) == [("1", STOP)]
+            assert list(await inbox.pending(key("b"))) == [("1", REPLY)]
+            await log.append(key("a"), [event("a", 1, id="1")], 0)
+            assert not await inbox.offer(key("a"), "1", REPLY)
 
     async def test_a_message_in_the_log_is_not_pending(self) -> None:
         """A message is consumed by the event of its id, and a repeat stays consumed."""
         async with self.fresh() as (inbox, log):
-            await inbox.offer("a", "1", STOP)
-            await inbox.offer("a", "2", REPLY)
-            await log.append("a", [event("a", 1, id="1")], 0)
-            await log.append("b", [event("b", 1, id="2")], 0)
+            await inbox.offer(key("a"), "1", STOP)
+            await inbox.offer(key("a"), "2", REPLY)
+            await log.append(key("a"), [event("a", 1, id="1")], 0)
+            await log.append(key("b"), [event("b", 1, id="2")], 0)
             for _ in range(2):
-                assert [id for id, _ in await inbox.pending("a")] == ["2"]
-                await inbox.offer("a", "1", STOP)
-            await log.append("a", [event("a", 2, id="2")], 1)
-            assert not await inbox.pending("a")
-            await inbox.offer("a", "2", REPLY)
-            assert not await inbox.pending("a")
+                assert [id for id, _ in await inbox.pending(key("a"))] == ["2"]
+                await inbox.offer(key("a"), "1", STOP)
+            await log.append(key("a"), [event("a", 2, id="2")], 1)
+            assert not await inbox.pending(key("a"))
+            await inbox.offer(key("a"), "2", REPLY)
+            assert not await inbox.pending(key("a"))
 
     async def test_a_message_behind_its_event_is_not_pending(self) -> None:
         """A message whose event came first is not pending."""
         async with self.fresh() as (inbox, log):
-            await log.append("a", [event("a", 1, id="1")], 0)
-            await inbox.offer("a", "1", STOP)
-            assert not await inbox.pending("a")
+            await log.append(key("a"), [event("a", 1, id="1")], 0)
+            await inbox.offer(key("a"), "1", STOP)
+            assert not await inbox.pending(key("a"))
 
     async def test_a_message_is_consumed_among_many_events(self) -> None:
         """A message is consumed wherever its event stands behind it, and by no other event."""
         async with self.fresh() as (inbox, log):
-            await log.append("a", events("a", 5), 0)
+            await log.append(key("a"), events("a", 5), 0)
             for id in ("kept", "taken", "a/500x"):
-                await inbox.offer("a", id, STOP)
+                await inbox.offer(key("a"), id, STOP)
             for after in range(5, 1005, 100):
-                await log.append("a", events("a", 100, after), after)
-            assert len(await inbox.pending("a")) == 3
+                await log.append(key("a"), events("a", 100, after), after)
+            assert len(await inbox.pending(key("a"))) == 3
             batch = [event("a", 1006), event("a", 1007, id="taken"), event("a", 1008)]
-            await log.append("a", batch, 1005)
-            assert [id for id, _ in await inbox.pending("a")] == ["kept", "a/500x"]
-            await inbox.offer("a", "a/500", STOP)
-            assert [id for id, _ in await inbox.pending("a")] == ["kept", "a/500x"]
+            await log.append(key("a"), batch, 1005)
+            assert [id for id, _ in await inbox.pending(key("a"))] == ["kept", "a/500x"]
+            await inbox.offer(key("a"), "a/500", STOP)
+            assert [id for id, _ in await inbox.pending(key("a"))] == ["kept", "a/500x"]
 
     async def test_odd_ids(self) -> None:
         """Any text names a run or a message."""
         async with self.fresh() as (inbox, _):
             for name in ("a/b c", "it's", 'say "ü"', "走る"):
-                await inbox.offer(name, name, STOP)
-                assert list(await inbox.pending(name)) == [(name, STOP)]
+                await inbox.offer(key(name), name, STOP)
+                assert list(await inbox.pending(key(name))) == [(name, STOP)]
+
+    async def test_tenants_do_not_meet(self) -> None:
+        """Mail of one id is kept for each tenant's run, until that run's log has it."""
+        async with self.fresh() as (inbox, log):
+            assert await inbox.offer(key("a"), "1", STOP)
+            assert await inbox.offer(key("a", OTHER), "1", REPLY)
+            assert list(await inbox.pending(key("a"))) == [("1", STOP)]
+            await log.append(key("a"), [event("a", 1, id="1")], 0)
+            assert not await inbox.pending(key("a"))
+            assert list(await inbox.pending(key("a", OTHER))) == [("1", REPLY)]
+            assert not await inbox.pending(key("a", ""))
+
+    async def test_arrivals_say_whose_run_it_is(self) -> None:
+        """Mail of every tenant is told, with the tenant."""
+        async with self.fresh() as (inbox, _):
+            arrivals = inbox.arrivals()
+            await inbox.offer(key("a", OTHER), "1", STOP)
+            with anyio.fail_after(PATIENCE):
+                assert await anext(arrivals) == key("a", OTHER)
 
     async def test_arrivals_begin_now(self) -> None:
         """Only mail that comes after the call is told, and none of that is lost."""
         async with self.fresh() as (inbox, _):
-            await inbox.offer("before", "1", STOP)
+            await inbox.offer(key("before"), "1", STOP)
             arrivals = inbox.arrivals()
-            await inbox.offer("a", "1", STOP)
-            await inbox.offer("b", "1", STOP)
+            await inbox.offer(key("a"), "1", STOP)
+            await inbox.offer(key("b"), "1", STOP)
             assert await _told(arrivals, {"a", "b"}) == {"a", "b"}
 
     async def test_arrivals_are_told_to_everybody(self) -> None:
@@ -104,18 +124,18 @@ class InboxContract:
                     for reader in readers:
                         tasks.start_soon(_told, reader, {"a", f"b{n}"})
                     await anyio.sleep(0.01)
-                    await inbox.offer("a", str(n), STOP)
-                    await inbox.offer(f"b{n}", str(n), STOP)
+                    await inbox.offer(key("a"), str(n), STOP)
+                    await inbox.offer(key(f"b{n}"), str(n), STOP)
 
     async def test_arrivals_survive_consumed_mail(self) -> None:
         """Mail is told also when earlier mail was consumed and removed meanwhile."""
         async with self.fresh() as (inbox, log):
             arrivals = inbox.arrivals()
             for n in range(1, 6):
-                await inbox.offer("a", f"m{n}", STOP)
+                await inbox.offer(key("a"), f"m{n}", STOP)
                 assert await _told(arrivals, {"a"}) == {"a"}
-                await log.append("a", [event("a", n, id=f"m{n}")], n - 1)
-                assert not await inbox.pending("a")
+                await log.append(key("a"), [event("a", n, id=f"m{n}")], n - 1)
+                assert not await inbox.pending(key("a"))
 
     async def test_many_offers_at_once(self) -> None:
         """Everything offered at the same moment is kept and told."""
@@ -124,16 +144,18 @@ class InboxContract:
             arrivals = inbox.arrivals()
             async with anyio.create_task_group() as tasks:
                 for run in runs:
-                    tasks.start_soon(inbox.offer, run, "1", STOP)
+                    tasks.start_soon(inbox.offer, key(run), "1", STOP)
             assert await _told(arrivals, runs) == runs
             for run in runs:
-                assert len(await inbox.pending(run)) == 1
+                assert len(await inbox.pending(key(run))) == 1
 
 
-async def _told(arrivals: AsyncIterator[str], wanted: set[str]) -> set[str]:
+async def _told(arrivals: AsyncIterator[RunKey], wanted: set[str]) -> set[str]:
     """The runs that arrive until all that are wanted have."""
     seen: set[str] = set()
     with anyio.fail_after(PATIENCE):
         while not wanted <= seen:
-            seen.add(await anext(arrivals))
+            arrived = await anext(arrivals)
+            assert arrived.tenant == TENANT
+            seen.add(arrived.id)
     return seen

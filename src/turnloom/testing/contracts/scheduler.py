@@ -7,8 +7,10 @@ from datetime import datetime, timedelta
 import anyio
 
 from turnloom.adapters.system import SystemClock
+from turnloom.log.spec import RunKey
 from turnloom.runtime.ports import Drive, Scheduler, Status
 from turnloom.testing.contracts import facts
+from turnloom.testing.contracts.facts import key
 
 SOON = timedelta(seconds=0.2)
 NEVER = timedelta(hours=1)
@@ -35,8 +37,9 @@ class Drives:
         for run in runs:
             self._held.pop(run).set()
 
-    async def __call__(self, run: str) -> datetime | None:
+    async def __call__(self, of: RunKey) -> datetime | None:
         """Drive the run."""
+        run = of.id
         assert run not in self._driving, f"Two drives of {run!r} at once."
         self.begun.append(run)
         self._driving.append(run)
@@ -62,9 +65,9 @@ class SchedulerContract:
     async def test_a_wake_drives_once(self) -> None:
         """A run that is woken is driven, and idle afterwards."""
         async with self.fresh() as scheduler:
-            assert await scheduler.status("a") == "idle"
+            assert await scheduler.status(key("a")) == "idle"
             async with served(scheduler) as drives:
-                await scheduler.wake("a", tenant="t")
+                await scheduler.wake(key("a"))
                 await until(scheduler, "a", "idle")
                 assert drives.ended == ["a"]
 
@@ -72,9 +75,9 @@ class SchedulerContract:
         """What is woken before anybody serves is driven once when somebody does."""
         async with self.fresh() as scheduler:
             for _ in range(3):
-                await scheduler.wake("a", tenant="t")
-            await scheduler.wake("b", tenant="t")
-            assert await scheduler.status("a") == "queued"
+                await scheduler.wake(key("a"))
+            await scheduler.wake(key("b"))
+            assert await scheduler.status(key("a")) == "queued"
             async with served(scheduler) as drives:
                 await until(scheduler, "a", "idle")
                 await until(scheduler, "b", "idle")
@@ -84,11 +87,11 @@ class SchedulerContract:
         """A wake during a drive is never lost, and many are one."""
         async with self.fresh() as scheduler, served(scheduler) as drives:
             drives.hold("a")
-            await scheduler.wake("a", tenant="t")
+            await scheduler.wake(key("a"))
             await begun(drives, 1)
             for _ in range(5):
-                await scheduler.wake("a", tenant="t")
-            assert await scheduler.status("a") == "driving"
+                await scheduler.wake(key("a"))
+            assert await scheduler.status(key("a")) == "driving"
             drives.release("a")
             await until(scheduler, "a", "idle")
             assert drives.ended == ["a", "a"]
@@ -99,7 +102,7 @@ class SchedulerContract:
         async with self.fresh() as scheduler, served(scheduler, slots=2) as drives:
             drives.hold(*runs)
             for run in runs:
-                await scheduler.wake(run, tenant="t")
+                await scheduler.wake(key(run))
             for n, run in enumerate(runs):
                 await begun(drives, min(n + 2, 6))
                 drives.release(run)
@@ -113,22 +116,22 @@ class SchedulerContract:
         async with self.fresh() as scheduler, served(scheduler, limits={"big": 1}) as drives:
             drives.hold("big 1", "big 2", "small")
             for run, tenant in (("big 1", "big"), ("big 2", "big"), ("small", "small")):
-                await scheduler.wake(run, tenant=tenant)
+                await scheduler.wake(key(run, tenant))
             await begun(drives, 2)
             await anyio.sleep(0.05)
             assert sorted(drives.begun) == ["big 1", "small"]
-            assert await scheduler.status("big 2") == "queued"
+            assert await scheduler.status(key("big 2", "big")) == "queued"
             drives.release("big 1")
             await begun(drives, 3)
             drives.release("big 2", "small")
-            await until(scheduler, "big 2", "idle")
+            await until(scheduler, "big 2", "idle", "big")
 
     async def test_a_timer_wakes_at_its_instant(self) -> None:
         """A run woken for an instant is driven then and not before."""
         async with self.fresh() as scheduler, served(scheduler) as drives:
             at = SystemClock().now() + SOON
-            await scheduler.wake("a", tenant="t", at=at)
-            assert await scheduler.status("a") == "timer"
+            await scheduler.wake(key("a"), at=at)
+            assert await scheduler.status(key("a")) == "timer"
             assert not drives.begun
             await begun(drives, 1)
             assert SystemClock().now() >= at
@@ -138,19 +141,19 @@ class SchedulerContract:
         """A later timer replaces the one before, and a wake now does not wait for it."""
         async with self.fresh() as scheduler, served(scheduler) as drives:
             now = SystemClock().now()
-            await scheduler.wake("a", tenant="t", at=now + NEVER)
-            await scheduler.wake("a", tenant="t", at=now + SOON)
+            await scheduler.wake(key("a"), at=now + NEVER)
+            await scheduler.wake(key("a"), at=now + SOON)
             await begun(drives, 1)
             await until(scheduler, "a", "idle")
-            await scheduler.wake("b", tenant="t", at=now + NEVER)
-            await scheduler.wake("b", tenant="t")
+            await scheduler.wake(key("b"), at=now + NEVER)
+            await scheduler.wake(key("b"))
             await begun(drives, 2)
             await until(scheduler, "b", "idle")
 
     async def test_an_instant_in_the_past_is_now(self) -> None:
         """A timer that is due already drives the run."""
         async with self.fresh() as scheduler, served(scheduler) as drives:
-            await scheduler.wake("a", tenant="t", at=SystemClock().now() - NEVER)
+            await scheduler.wake(key("a"), at=SystemClock().now() - NEVER)
             await begun(drives, 1)
             await until(scheduler, "a", "idle")
 
@@ -159,8 +162,8 @@ class SchedulerContract:
         async with self.fresh() as scheduler, served(scheduler) as drives:
             drives.timers["a"] = SystemClock().now() + SOON
             drives.timers["b"] = SystemClock().now() + NEVER
-            await scheduler.wake("a", tenant="t")
-            await scheduler.wake("b", tenant="t")
+            await scheduler.wake(key("a"))
+            await scheduler.wake(key("b"))
             await begun(drives, 3)
             await until(scheduler, "a", "idle")
             await until(scheduler, "b", "timer")
@@ -169,16 +172,16 @@ class SchedulerContract:
     async def test_cancel_drops_queue_and_timer(self) -> None:
         """A cancelled run is not driven by what was queued or set before."""
         async with self.fresh() as scheduler:
-            await scheduler.wake("a", tenant="t")
-            await scheduler.wake("b", tenant="t", at=SystemClock().now() + SOON)
+            await scheduler.wake(key("a"))
+            await scheduler.wake(key("b"), at=SystemClock().now() + SOON)
             for run in ("a", "b", "unknown"):
-                await scheduler.cancel(run)
-                assert await scheduler.status(run) == "idle"
+                await scheduler.cancel(key(run))
+                assert await scheduler.status(key(run)) == "idle"
             async with served(scheduler) as drives:
-                await scheduler.wake("c", tenant="t")
+                await scheduler.wake(key("c"))
                 await anyio.sleep(2 * SOON.total_seconds())
                 assert drives.begun == ["c"]
-                await scheduler.wake("a", tenant="t")
+                await scheduler.wake(key("a"))
                 await begun(drives, 2)
                 await until(scheduler, "a", "idle")
 
@@ -187,15 +190,15 @@ class SchedulerContract:
         async with self.fresh() as scheduler, served(scheduler) as drives:
             drives.hold("a", "b")
             for run in ("a", "b"):
-                await scheduler.wake(run, tenant="t")
+                await scheduler.wake(key(run))
             await begun(drives, 2)
-            await scheduler.wake("a", tenant="t")
-            await scheduler.cancel("a")
+            await scheduler.wake(key("a"))
+            await scheduler.cancel(key("a"))
             await until(scheduler, "a", "idle")
             assert drives.ended == ["a"]
             drives.release("a", "b")
             await until(scheduler, "b", "idle")
-            await scheduler.wake("a", tenant="t")
+            await scheduler.wake(key("a"))
             await begun(drives, 3)
             await until(scheduler, "a", "idle")
 
@@ -203,11 +206,11 @@ class SchedulerContract:
         """A drive that raises leaves its run idle, and the others are driven."""
         async with self.fresh() as scheduler, served(scheduler) as drives:
             drives.errors["a"] = ValueError("a drive that fails")
-            await scheduler.wake("a", tenant="t")
-            await scheduler.wake("b", tenant="t")
+            await scheduler.wake(key("a"))
+            await scheduler.wake(key("b"))
             await begun(drives, 2)
             await until(scheduler, "a", "idle")
-            await scheduler.wake("a", tenant="t")
+            await scheduler.wake(key("a"))
             await begun(drives, 3)
             await until(scheduler, "a", "idle")
 
@@ -217,7 +220,7 @@ class SchedulerContract:
             async with served(scheduler) as drives:
                 drives.hold("a", "b")
                 for run in ("a", "b"):
-                    await scheduler.wake(run, tenant="t")
+                    await scheduler.wake(key(run))
                 await begun(drives, 2)
             assert sorted(drives.ended) == ["a", "b"]
 
@@ -225,9 +228,9 @@ class SchedulerContract:
         """What is woken between two servings is driven by the second."""
         async with self.fresh() as scheduler:
             async with served(scheduler):
-                await scheduler.wake("a", tenant="t")
+                await scheduler.wake(key("a"))
                 await until(scheduler, "a", "idle")
-            await scheduler.wake("a", tenant="t")
+            await scheduler.wake(key("a"))
             async with served(scheduler) as drives:
                 await begun(drives, 1)
                 await until(scheduler, "a", "idle")
@@ -245,11 +248,11 @@ async def served(
         tasks.cancel_scope.cancel()
 
 
-async def until(scheduler: Scheduler, run: str, status: Status) -> None:
+async def until(scheduler: Scheduler, run: str, status: Status, tenant: str = facts.TENANT) -> None:
     """Wait until a run stands where it should."""
     with anyio.fail_after(facts.PATIENCE):
         while True:
-            if await scheduler.status(run) == status:
+            if await scheduler.status(key(run, tenant)) == status:
                 return
             await anyio.sleep(0.002)
 

@@ -7,6 +7,7 @@ from turnloom.testing.contracts.artifacts.keeping import KeepingContract
 from turnloom.testing.contracts.artifacts.paging import PagingContract
 from turnloom.testing.contracts.artifacts.seeing import SeeingContract
 from turnloom.testing.contracts.artifacts.taking import TakingContract
+from turnloom.testing.contracts.artifacts.tenants import TenantsContract
 
 __all__ = ["ArtifactStoreContract", "FollowingContract"]
 
@@ -18,5 +19,6 @@ class ArtifactStoreContract(
     SeeingContract,
     TakingContract,
     CountingContract,
+    TenantsContract,
 ):
     """The suite for `ArtifactStore`."""

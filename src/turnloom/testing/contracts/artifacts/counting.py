@@ -9,11 +9,19 @@ from turnloom.board.spec import (
     FilterConfig,
     Labelled,
     Private,
-    Reader,
     TagFilter,
     Tenant,
 )
-from turnloom.testing.contracts.artifacts.samples import ANN, BOB, LATER, NOON, SECOND, artifact
+from turnloom.testing.contracts.artifacts.samples import (
+    ANN,
+    BOB,
+    LATER,
+    NOBODY,
+    NOON,
+    SECOND,
+    artifact,
+)
+from turnloom.testing.contracts.facts import TENANT
 
 
 class CountingContract:
@@ -28,7 +36,7 @@ class CountingContract:
         nothing = BoardSummary(total=0, by_type={}, by_producer={}, by_visibility={}, by_tag={})
         async with self.fresh() as store:
             assert await store.summary(FilterConfig(), ANN, LATER) == nothing
-            await store.put([artifact("a")])
+            await store.put(TENANT, [artifact("a")])
             assert await store.summary(FilterConfig(types=set()), ANN, LATER) == nothing
 
     async def test_each_reader_counts_its_own(self) -> None:
@@ -43,13 +51,13 @@ class CountingContract:
                 by_tag={"x": 2, "y": 1},
             )
             assert await store.summary(FilterConfig(), BOB, NOON) == BoardSummary(
-                total=2,
-                by_type={"t.A": 2},
-                by_producer={"ann": 1, "bob": 1},
-                by_visibility={"public": 1, "private": 1},
+                total=4,
+                by_type={"t.A": 3, "t.B": 1},
+                by_producer={"ann": 1, "bob": 2, "eve": 1},
+                by_visibility={"public": 1, "private": 1, "tenant": 1, "after": 1},
                 by_tag={"x": 1, "z": 1},
             )
-            assert (await store.summary(FilterConfig(), Reader(), NOON)).total == 1
+            assert (await store.summary(FilterConfig(), NOBODY, NOON)).total == 3
             assert (await store.summary(FilterConfig(), ANN, LATER)).total == 5
 
     async def test_a_filter_says_what_is_counted(self) -> None:
@@ -70,6 +78,7 @@ async def fill(store: ArtifactStore) -> None:
     """Put one artifact of each visibility, and one that opens later."""
     bobs, soon = Private({"bob"}), After(NOON + SECOND)
     await store.put(
+        TENANT,
         [
             artifact("public", type="t.A", tags={"x"}),
             artifact("private", type="t.A", tags={"z"}, produced_by="bob", visibility=bobs),
@@ -79,5 +88,5 @@ async def fill(store: ArtifactStore) -> None:
                 "opened", type="t.A", produced_by="bob", visibility=After(NOON, Tenant("acme"))
             ),
             artifact("closed", type="t.C", tags={"x"}, visibility=soon),
-        ]
+        ],
     )

@@ -15,6 +15,7 @@ from turnloom.testing.contracts.artifacts.samples import (
     ids,
     series,
 )
+from turnloom.testing.contracts.facts import TENANT
 
 
 class FindingContract:
@@ -28,12 +29,13 @@ class FindingContract:
         """Types, producers, runs, correlation and partition are compared as they are."""
         async with self.fresh() as store:
             await store.put(
+                TENANT,
                 [
                     artifact("a", type="t.A", run="r1", correlation_id="c1", partition="p1"),
                     artifact("b", type="t.B", run="r2", correlation_id="c1", produced_by="bob"),
                     artifact("c", type="t.A", run="r1", correlation_id="c2", produced_by="bob"),
                     artifact("d", type="t.C", produced_by="c1", correlation_id="", partition=""),
-                ]
+                ],
             )
             questions: list[tuple[dict[str, Any], str]] = [
                 ({"types": {"t.A"}}, "ac"),
@@ -57,7 +59,7 @@ class FindingContract:
     async def test_an_empty_set_finds_nothing(self) -> None:
         """To ask for none of them is not to ask for all."""
         async with self.fresh() as store:
-            await store.put([artifact("a", tags={"t"}, run="r")])
+            await store.put(TENANT, [artifact("a", tags={"t"}, run="r")])
             nothing: list[dict[str, Any]] = [
                 *({"types": set()}, {"produced_by": set()}, {"runs": set()}),
                 *({"tags": TagFilter(include=set(), match=match)} for match in ("any", "all")),
@@ -70,7 +72,7 @@ class FindingContract:
         """Any of them, all of them and none of them are three different things."""
         async with self.fresh() as store:
             for tags in ("", "x", "y", "xy", "xyz", "z"):
-                await store.put([artifact(f"[{tags}]", tags=set(tags))])
+                await store.put(TENANT, [artifact(f"[{tags}]", tags=set(tags))])
             questions: list[tuple[dict[str, Any], list[str]]] = [
                 ({"include": {"x", "y"}}, ["[x]", "[y]", "[xy]", "[xyz]"]),
                 ({"include": {"x", "y"}, "match": "all"}, ["[xy]", "[xyz]"]),
@@ -89,7 +91,7 @@ class FindingContract:
             for n in range(30):
                 kind, tags = f"t.{n % 2}", {"won"} if n % 3 == 0 else {"lost"}
                 at = NOON + n * SECOND
-                await store.put([artifact(str(n), type=kind, tags=tags, created_at=at)])
+                await store.put(TENANT, [artifact(str(n), type=kind, tags=tags, created_at=at)])
             wins: dict[str, Any] = {"types": {"t.0"}, "tags": TagFilter(include={"won"})}
             assert await ids(store, **wins) == ["0", "6", "12", "18", "24"]
             last = await ids(store, **wins, limit=3, order="-created_at")
@@ -101,7 +103,9 @@ class FindingContract:
         """To the microsecond, and whatever zone the ends are written in."""
         tick = timedelta(microseconds=1)
         async with self.fresh() as store:
-            await store.put([artifact(f"{n}", created_at=NOON + n * tick) for n in range(-2, 3)])
+            await store.put(
+                TENANT, [artifact(f"{n}", created_at=NOON + n * tick) for n in range(-2, 3)]
+            )
             assert await ids(store, since=NOON) == ["0", "1", "2"]
             assert await ids(store, until=NOON) == ["-2", "-1", "0"]
             assert await ids(store, since=NOON, until=NOON) == ["0"]
@@ -125,7 +129,7 @@ class FindingContract:
                 datetime(1969, 12, 31, 23, tzinfo=UTC),
                 datetime.min.replace(tzinfo=UTC),
             ):
-                await store.put([artifact(str(at.year), created_at=at)])
+                await store.put(TENANT, [artifact(str(at.year), created_at=at)])
             assert await ids(store) == ["1", "1969", "2026", "9999"]
             assert await ids(store, until=NOON, order="-created_at") == ["2026", "1969", "1"]
 
@@ -139,7 +143,7 @@ class FindingContract:
             "none": {},
         }
         async with self.fresh() as store:
-            await store.put([artifact(id, payload=value) for id, value in payloads.items()])
+            await store.put(TENANT, [artifact(id, payload=value) for id, value in payloads.items()])
             for asked, expected in (
                 (("score", "eq", 1), ["one"]),
                 (("score", "eq", 1.0), ["one"]),
@@ -166,7 +170,7 @@ class FindingContract:
     async def test_a_rare_condition_among_many(self) -> None:
         """A limit is filled from as far away as it takes."""
         async with self.fresh() as store:
-            await store.put(series(3000, tags={"common"}))
+            await store.put(TENANT, series(3000, tags={"common"}))
             rare = [("id", "in", ["7", "1500", "2999"])]
             assert await ids(store, where=rare, limit=2) == ["7", "1500"]
             assert await ids(store, where=rare, order="-created_at") == ["2999", "1500", "7"]
@@ -178,7 +182,7 @@ class FindingContract:
             for word in HOSTILE:
                 fields = {"correlation_id": word, "run": word, "partition": word}
                 await store.put(
-                    [artifact(word, type=word, produced_by=word, tags={word}, **fields)]
+                    TENANT, [artifact(word, type=word, produced_by=word, tags={word}, **fields)]
                 )
             for word in HOSTILE:
                 questions: list[dict[str, Any]] = [

@@ -17,7 +17,7 @@ from turnloom.testing.contracts.artifacts.samples import (
     pages,
     series,
 )
-from turnloom.testing.contracts.facts import refused
+from turnloom.testing.contracts.facts import TENANT, refused
 
 
 class PagingContract:
@@ -30,10 +30,10 @@ class PagingContract:
     async def test_time_orders_and_then_coming(self) -> None:
         """Artifacts of one moment stay in the order in which they came, in both directions."""
         async with self.fresh() as store:
-            await store.put([artifact("late", created_at=LATER)])
-            await store.put([artifact(id) for id in ("z", "a", "m")])
-            await store.put([artifact("early", created_at=NOON - SECOND)])
-            await store.put([artifact("b")])
+            await store.put(TENANT, [artifact("late", created_at=LATER)])
+            await store.put(TENANT, [artifact(id) for id in ("z", "a", "m")])
+            await store.put(TENANT, [artifact("early", created_at=NOON - SECOND)])
+            await store.put(TENANT, [artifact("b")])
             order = ["early", "z", "a", "m", "b", "late"]
             assert await ids(store) == order
             assert await ids(store, order="-created_at") == order[::-1]
@@ -44,7 +44,7 @@ class PagingContract:
         """Pages of any size make up the whole, whatever the order."""
         async with self.fresh() as store:
             await store.put(
-                [artifact(str(n), created_at=NOON + n // 4 * SECOND) for n in range(23)]
+                TENANT, [artifact(str(n), created_at=NOON + n // 4 * SECOND) for n in range(23)]
             )
             for order in ("created_at", "-created_at"):
                 whole = await ids(store, order=order)
@@ -58,7 +58,7 @@ class PagingContract:
         async with self.fresh() as store:
             for order in ("created_at", "-created_at"):
                 before = await ids(store, order=order)
-                await store.put([artifact(f"{order} {n}") for n in range(10)])
+                await store.put(TENANT, [artifact(f"{order} {n}") for n in range(10)])
                 there = set(await ids(store)) - set(before)
                 found: list[str] = []
                 filter, cursor = FilterConfig(limit=3, order=order), ""
@@ -69,13 +69,13 @@ class PagingContract:
                         break
                     cursor = page.cursor
                     at = NOON + (n % 3 - 1) * SECOND
-                    await store.put([artifact(f"{order} meanwhile {n}", created_at=at)])
+                    await store.put(TENANT, [artifact(f"{order} meanwhile {n}", created_at=at)])
                 assert len(found) == len(set(found)) and there | set(before) <= set(found)
 
     async def test_a_cursor_belongs_to_its_filter_and_reader(self) -> None:
         """A cursor that means nothing, or something else, is refused; the limit may change."""
         async with self.fresh() as store:
-            await store.put([*series(9), artifact("hidden", visibility=Private({"ann"}))])
+            await store.put(TENANT, [*series(9), artifact("hidden", visibility=Private({"ann"}))])
             page = await store.query(FilterConfig(limit=3), ANN, LATER)
             rest = await store.query(FilterConfig(limit=9), ANN, LATER, cursor=page.cursor)
             assert len(rest.items) == 7 and rest.cursor is None

@@ -13,6 +13,7 @@ from turnloom.board.spec import (
     Private,
     Public,
     Reader,
+    Shared,
     Tenant,
     Visibility,
 )
@@ -21,8 +22,8 @@ NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
 LATER = NOON + 100 * SECOND
 ANN = Reader("ann", {"staff", "audit"}, "acme")
-BOB = Reader("bob", {"staff"}, "globex")
-NOBODY = Reader()
+BOB = Reader("bob", {"staff"}, "acme")
+NOBODY = Reader(tenant="acme")
 EVERYTHING: dict[str, Any] = {
     "null": None,
     "flags": [True, False],
@@ -40,9 +41,12 @@ SEEN_BY: list[tuple[Visibility, list[Reader]]] = [
     (Labelled({"staff"}), [ANN, BOB]),
     (Labelled({"staff", "audit"}), [ANN]),
     (Labelled({"audit", "board"}), []),
-    (Tenant("acme"), [ANN]),
-    (Tenant("globex"), [BOB]),
-    (After(NOON, Tenant("acme")), [ANN]),
+    (Shared(), [ANN, BOB, NOBODY]),
+    (Tenant("acme"), [ANN, BOB, NOBODY]),
+    (Tenant("globex"), []),
+    (After(NOON, Tenant("acme")), [ANN, BOB, NOBODY]),
+    (After(NOON, Shared()), [ANN, BOB, NOBODY]),
+    (After(NOON + SECOND, Shared()), []),
     (After(NOON + 10 * SECOND, Public()), []),
     (After(NOON - SECOND, After(NOON, Labelled({"staff"}))), [ANN, BOB]),
     (After(NOON - SECOND, After(NOON + SECOND, Labelled({"staff"}))), []),

@@ -26,6 +26,7 @@ from turnloom.testing.contracts.artifacts.samples import (
     ids,
     series,
 )
+from turnloom.testing.contracts.facts import TENANT
 
 
 class SeeingContract:
@@ -39,7 +40,9 @@ class SeeingContract:
         """Every way to read gives the same answer to the same reader."""
         async with self.fresh() as store:
             for n, (visibility, _) in enumerate(SEEN_BY):
-                await store.put([artifact(str(n), visibility=visibility, tags={"t"}, run="r")])
+                await store.put(
+                    TENANT, [artifact(str(n), visibility=visibility, tags={"t"}, run="r")]
+                )
             for reader in (ANN, BOB, NOBODY):
                 seen = [str(n) for n, (_, readers) in enumerate(SEEN_BY) if reader in readers]
                 questions: list[dict[str, Any]] = [
@@ -55,18 +58,22 @@ class SeeingContract:
                     assert found is None or found.visibility == visibility
 
     async def test_a_reader_without_names_has_no_names(self) -> None:
-        """Who is nobody is not an agent, a label or a tenant that has no name."""
+        """Who is nobody is not an agent or a label that has no name; a name of one kind is none of
+        another."""
         async with self.fresh() as store:
             await store.put(
+                TENANT,
                 [
                     artifact("a", visibility=Private({"ann"})),
                     artifact("b", visibility=Labelled({"staff"})),
-                    artifact("c", visibility=Tenant("acme")),
-                ]
+                    artifact("c", visibility=Tenant("globex")),
+                ],
             )
-            for reader in (NOBODY, Reader("acme"), Reader("staff"), Reader(tenant="ann")):
-                assert await ids(store, reader) == []
-            assert await ids(store, Reader(labels={"ann", "acme"})) == []
+            for agent in ("", "acme", "globex", "staff"):
+                assert await ids(store, Reader(agent, tenant=TENANT)) == []
+            assert await ids(store, Reader(labels={"ann", "globex"}, tenant=TENANT)) == []
+            for stranger in ("", "ann", "staff", "globex"):
+                assert await ids(store, Reader("ann", {"staff"}, stranger)) == []
 
     async def test_a_limit_counts_what_is_seen(self) -> None:
         """A hundred hidden ones before three that are not leave room for these three."""
@@ -75,10 +82,12 @@ class SeeingContract:
         async with self.fresh() as store:
             for part, visibility in enumerate(hidden):
                 await store.put(
-                    [artifact(f"{part}.{n}", visibility=visibility) for n in range(100)]
+                    TENANT, [artifact(f"{part}.{n}", visibility=visibility) for n in range(100)]
                 )
-            await store.put([artifact(str(n), tags={"t"}) for n in range(3)])
-            await store.put([artifact(f"behind {n}", visibility=hidden[1]) for n in range(100)])
+            await store.put(TENANT, [artifact(str(n), tags={"t"}) for n in range(3)])
+            await store.put(
+                TENANT, [artifact(f"behind {n}", visibility=hidden[1]) for n in range(100)]
+            )
             for order in ("created_at", "-created_at"):
                 asked = FilterConfig(limit=3, order=order)
                 page = await store.query(asked, ANN, NOON, count=True)
@@ -90,10 +99,11 @@ class SeeingContract:
         at, tick = NOON + 5 * SECOND, timedelta(microseconds=1)
         async with self.fresh() as store:
             await store.put(
+                TENANT,
                 [
-                    artifact("a", visibility=After(at, Tenant("acme"))),
+                    artifact("a", visibility=After(at, Private({"ann"}))),
                     artifact("b", visibility=After(at - SECOND, After(at, Public()))),
-                ]
+                ],
             )
             for moment in (NOON, at - tick):
                 assert await ids(store, ANN, moment) == []
@@ -104,13 +114,13 @@ class SeeingContract:
     async def test_upcoming_instants(self) -> None:
         """The instants at which something opens are told in order, each once, none that passed."""
         async with self.fresh() as store:
-            await store.put(series(3))
+            await store.put(TENANT, series(3))
             for n, second in enumerate((30, 10, 20, 10, -10, 0)):
                 opening = After(NOON, After(NOON + second * SECOND, Tenant("acme")))
-                await store.put([artifact(f"later {n}", visibility=opening)])
+                await store.put(TENANT, [artifact(f"later {n}", visibility=opening)])
             expected = [NOON + second * SECOND for second in (10, 20, 30)]
-            assert list(await store.upcoming(NOON, 9)) == expected
-            assert list(await store.upcoming(NOON, 2)) == expected[:2]
-            assert list(await store.upcoming(expected[0], 9)) == expected[1:]
-            assert list(await store.upcoming(expected[0] - SECOND, 1)) == expected[:1]
-            assert list(await store.upcoming(expected[2], 9)) == []
+            assert list(await store.upcoming(TENANT, NOON, 9)) == expected
+            assert list(await store.upcoming(TENANT, NOON, 2)) == expected[:2]
+            assert list(await store.upcoming(TENANT, expected[0], 9)) == expected[1:]
+            assert list(await store.upcoming(TENANT, expected[0] - SECOND, 1)) == expected[:1]
+            assert list(await store.upcoming(TENANT, expected[2], 9)) == []
