@@ -22,7 +22,7 @@ from turnloom.guards.ports import BeliefStore
 from turnloom.guards.spec import Belief, Observation, Pool
 from turnloom.log.logic import Codec
 from turnloom.log.ports import Clock, EventLog
-from turnloom.log.spec import Event
+from turnloom.log.spec import Event, RunKey
 from turnloom.runtime.logic import codec
 from turnloom.runtime.ports import (
     Artifacts,
@@ -88,6 +88,7 @@ __all__ = [
     "Reply",
     "Results",
     "Retry",
+    "RunKey",
     "Scheduler",
     "Server",
     "Snapshots",

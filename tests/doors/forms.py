@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict
 
 from tests.support.folders import write_folder
 from tests.support.world import PATIENCE
-from turnloom import AgentStep, Answer, AssembledContext, Flow, Loom, Task, artifact_type
+from turnloom import AgentStep, Answer, AssembledContext, Event, Flow, Loom, Task, artifact_type
 
 FILES = {"agents.yaml": "Clerk: {system_message: Be brief.}\n"}
 
@@ -65,6 +65,11 @@ async def flow(app: Loom, folder: Path) -> str:
     run = await app.start(steps, Note(), user_id="ann", app_id="acme")
     await run.outcome()
     return run.id
+
+
+async def stored(app: Loom, run: str) -> list[Event]:
+    """What is stored of a run of these."""
+    return list(await app.history.events(run, app_id="acme"))
 
 
 FORMS: dict[str, Callable[[Loom, Path], Awaitable[str]]] = {

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.doors.forms import FILES, FORMS, Order, answer
+from tests.doors.forms import FILES, FORMS, Order, answer, stored
 from tests.support.folders import write_folder
 from turnloom import Document, Loom, RagCollection, UsageError
 from turnloom.adapters.memory import MemoryStore, MemoryVectors
@@ -113,7 +113,7 @@ async def test_objects_serve_every_form_and_stay_open(form: str, tmp_path: Path)
     store, clock = Closable(codec()), FakeClock(datetime(2031, 2, 3, tzinfo=UTC))
     async with Loom(store=store, clock=clock, engine=answer) as app:
         run = await FORMS[form](app, tmp_path)
-        assert {event.at for event in await app.history.events(run)} == {clock.time}
+        assert {event.at for event in await stored(app, run)} == {clock.time}
     assert store.closed == 0
 
 

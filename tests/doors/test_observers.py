@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.doors.forms import FILES, FORMS, Note, answer, converse
+from tests.doors.forms import FILES, FORMS, Note, answer, converse, stored
 from tests.support.folders import write_folder
 from tests.support.world import PATIENCE, Kill, Refitted, World, conversing
 from turnloom import Answer, Event, Flow, Loom, StepContext, Task, UsageError
@@ -52,14 +52,14 @@ async def test_every_event_of_every_form_is_seen_in_order(form: str, tmp_path: P
     plain, awaited = Plain(), Async()
     async with Loom(store="memory", engine=answer, observers=[plain, awaited]) as app:
         run = await FORMS[form](app, tmp_path)
-        stored = list(await app.history.events(run))
-    assert plain.seen == awaited.seen == stored
+        events = await stored(app, run)
+    assert plain.seen == awaited.seen == events
     assert {(each.id, each.tenant, each.user, each.form) for each in plain.runs} == {
         (run, "acme", "ann", form)
     }
     assert threading.get_ident() not in plain.threads
     for queue in app.observers:
-        assert (queue.seen, queue.waiting) == (len(stored), 0)
+        assert (queue.seen, queue.waiting) == (len(events), 0)
         assert (queue.failed, queue.dropped) == (0, 0)
 
 
@@ -96,12 +96,12 @@ async def test_an_observer_that_raises_harms_nobody(
     other = Plain()
     async with Loom(store="memory", engine=answer, observers=[broken, other]) as app:
         run = await FORMS[form](app, tmp_path)
-        stored = list(await app.history.events(run))
-    assert other.seen == stored
+        events = await stored(app, run)
+    assert other.seen == events
     queue = app.observers[0]
-    assert (queue.seen, queue.failed, queue.dropped) == (len(stored), len(stored), 0)
+    assert (queue.seen, queue.failed, queue.dropped) == (len(events), len(events), 0)
     told = [each for each in caplog.records if each.name == "turnloom.observers"]
-    assert len(told) == len(stored)
+    assert len(told) == len(events)
 
 
 class Slow:
@@ -138,14 +138,14 @@ async def test_a_slow_observer_slows_no_run_and_what_does_not_fit_is_dropped(
         store="memory", engine=answer, observers=[slow, other], observer_queue=2
     ) as app:
         run = await FORMS[form](app, tmp_path)
-        stored = list(await app.history.events(run))
+        events = await stored(app, run)
         queue = app.observers[0]
         assert queue.dropped > 0
         assert queue.waiting <= 2
         assert not slow.seen
         slow.go.set()
-    assert queue.seen + queue.dropped == len(stored)
-    assert slow.seen == [event for event in stored if event in slow.seen], "in order"
+    assert queue.seen + queue.dropped == len(events)
+    assert slow.seen == [event for event in events if event in slow.seen], "in order"
     assert len(slow.seen) == queue.seen
     told = [each.args for each in caplog.records if each.name == "turnloom.observers"]
     assert (kind.__name__, queue.dropped) in told
@@ -171,11 +171,11 @@ async def test_closing_waits_for_observers_within_a_bound(kind: Any, tmp_path: P
     app = Loom(store="memory", engine=answer, observers=[stuck], observer_drain=0.01)
     async with asyncio.timeout(PATIENCE):
         run = await converse(app, tmp_path)
-        stored = list(await app.history.events(run))
+        events = await stored(app, run)
         await app.aclose()
     queue = app.observers[0]
     assert queue.seen == 1
-    assert queue.dropped == len(stored) - 1
+    assert queue.dropped == len(events) - 1
     if isinstance(stuck, Stubborn):
         stuck.end.set()
     else:
@@ -191,11 +191,11 @@ async def test_closing_drains_what_waits(tmp_path: Path) -> None:
     released, steady = threading.Event(), Steady()
     app = Loom(store="memory", engine=answer, observers=[steady], observer_drain=PATIENCE)
     run = await converse(app, tmp_path)
-    stored = list(await app.history.events(run))
-    assert app.observers[0].waiting >= len(stored) - 1
+    events = await stored(app, run)
+    assert app.observers[0].waiting >= len(events) - 1
     released.set()
     await app.aclose()
-    assert steady.seen == stored
+    assert steady.seen == events
     assert app.observers[0].dropped == 0
 
 
@@ -249,8 +249,8 @@ async def test_what_could_not_be_stored_is_not_seen(tmp_path: Path) -> None:
         run = await app.start(write_folder(tmp_path, FILES))
         with pytest.raises(StoreUnavailable):
             await run.finished()
-        stored = list(await app.history.events(run.id))
-    assert seen.seen == stored
+        events = list(await app.history.events(run.id))
+    assert seen.seen == events
 
 
 async def test_a_run_that_is_answered_and_cancelled_is_seen_whole(tmp_path: Path) -> None:
@@ -266,8 +266,8 @@ async def test_a_run_that_is_answered_and_cancelled_is_seen_whole(tmp_path: Path
         await begun.wait()
         assert await run.cancel(reason="enough")
         assert (await run.finished()).kind == "run.cancelled"
-        stored = list(await app.history.events(run.id))
-    assert seen.seen == stored
+        events = list(await app.history.events(run.id))
+    assert seen.seen == events
 
 
 async def test_a_run_that_is_given_up_without_its_code_is_seen() -> None:
@@ -281,8 +281,8 @@ async def test_a_run_that_is_given_up_without_its_code_is_seen() -> None:
         app.register_flow(other)
         before = len(await app.history.events(run.id))
         assert await app.handle(run.id).cancel()
-        stored = list(await app.history.events(run.id))
-    assert seen.seen == stored[before:]
+        events = list(await app.history.events(run.id))
+    assert seen.seen == events[before:]
     assert seen.seen[-1].kind == "run.cancelled"
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.docs.markdown import ROOT
-from tests.doors.forms import FORMS, Note, Order, answer
+from tests.doors.forms import FORMS, Note, Order, answer, stored
 from turnloom import AgentStep, Flow, Loom, Selection, StepContext, UsageError
 from turnloom.adapters.memory import MemoryStore
 from turnloom.ports import codec
@@ -35,7 +35,7 @@ def without(port: str) -> Bare:
 async def test_runs_need_no_more_than_what_keeps_them(form: str, tmp_path: Path) -> None:
     async with Loom(store=Bare(), engine=answer) as app:
         run = await FORMS[form](app, tmp_path)
-        assert (await app.history.events(run))[-1].kind == "run.finished"
+        assert (await stored(app, run))[-1].kind == "run.finished"
 
 
 @pytest.mark.parametrize("port", ["beliefs", "results"])

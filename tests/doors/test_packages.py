@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.doors.forms import FILES, FORMS
+from tests.doors.forms import FILES, FORMS, stored
 from tests.support.folders import write_folder
 from turnloom import DefinitionError, Loom, UsageError
 from turnloom.wiring.plugins import GROUPS
@@ -48,7 +48,7 @@ async def test_a_package_serves_every_form(
         scheduler=f"ledger:{tmp_path}/ledger.txt",
     ) as app:
         run = await FORMS[form](app, tmp_path)
-        events = await app.history.events(run)
+        events = await stored(app, run)
     said = [event.data.text for event in events if event.kind == "agent.text"]
     assert [each.split(" by ")[1] for each in said] == [model or "heart"]
     assert (tmp_path / "crate" / "runs.db").is_file()

@@ -28,6 +28,7 @@ from turnloom.ports import (
     Message,
     Observation,
     Pool,
+    RunKey,
     StoredPlan,
     codec,
 )
@@ -132,11 +133,11 @@ class JournalLog:
     def __init__(self, journal: Journal, codec: Codec) -> None:
         self._journal = journal
         self._codec = codec
-        self._runs: dict[Any, list[Event]] = {}
-        self._ids: dict[Any, set[str]] = {}
+        self._runs: dict[RunKey, list[Event]] = {}
+        self._ids: dict[RunKey, set[str]] = {}
         journal.on("append", self._append)
 
-    async def append(self, run: Any, events: Sequence[Event], expected: int) -> Sequence[Event]:
+    async def append(self, run: RunKey, events: Sequence[Event], expected: int) -> Sequence[Event]:
         lines = [self._codec.encode(event) for event in events]
         async with self._journal.writing():
             held = self._runs.get(run, [])
@@ -150,11 +151,11 @@ class JournalLog:
                 raise Conflict(f"Run {run!r} is at position {len(held)}, not {expected}.")
             return stored
 
-    async def read(self, run: Any, after: int = 0) -> Sequence[Event]:
+    async def read(self, run: RunKey, after: int = 0) -> Sequence[Event]:
         async with self._journal.reading():
             return self._runs.get(run, [])[after:]
 
-    async def subscribe(self, run: Any, after: int = 0) -> AsyncGenerator[Event]:
+    async def subscribe(self, run: RunKey, after: int = 0) -> AsyncGenerator[Event]:
         while True:
             events = await self.read(run, after)
             for event in events:
@@ -164,21 +165,22 @@ class JournalLog:
                 await self._journal.wait()
 
     async def ends(
-        self, limit: int | None = None, *, run: str | None = None
+        self, tenant: str, limit: int | None = None, *, run: str | None = None
     ) -> Sequence[tuple[Event, Event]]:
         async with self._journal.reading():
-            runs = [each for each in reversed(self._runs) if run in (None, each)]
+            ours = [each for each in reversed(self._runs) if each.tenant == tenant]
+            runs = [each for each in ours if run in (None, each.id)]
             return [(self._runs[each][0], self._runs[each][-1]) for each in runs[:limit]]
 
-    def holds(self, run: Any, id: str) -> bool:
+    def holds(self, run: RunKey, id: str) -> bool:
         return id in self._ids.get(run, ())
 
-    def _check_ids(self, run: Any, events: Sequence[Event]) -> None:
+    def _check_ids(self, run: RunKey, events: Sequence[Event]) -> None:
         ids = {event.id for event in events}
         if len(ids) < len(events) or not ids.isdisjoint(self._ids.get(run, ())):
             raise Conflict(f"Run {run!r} already holds one of these events.")
 
-    async def _append(self, run: Any, lines: Sequence[bytes]) -> None:
+    async def _append(self, run: RunKey, lines: Sequence[bytes]) -> None:
         events = [self._codec.decode(line) for line in lines]
         self._runs.setdefault(run, []).extend(events)
         self._ids.setdefault(run, set()).update(event.id for event in events)
@@ -190,28 +192,28 @@ class JournalInbox:
     def __init__(self, journal: Journal, log: JournalLog) -> None:
         self._journal = journal
         self._log = log
-        self._mail: dict[Any, dict[str, Message]] = {}
+        self._mail: dict[RunKey, dict[str, Message]] = {}
         self._readers: WeakSet[Arrivals] = WeakSet()
         journal.on("offer", self._offer)
 
-    async def offer(self, run: Any, id: str, message: Message) -> bool:
+    async def offer(self, run: RunKey, id: str, message: Message) -> bool:
         async with self._journal.writing():
             if id in self._mail.get(run, {}) or self._log.holds(run, id):
                 return False
             await self._journal.write("offer", run, id, message)
             return True
 
-    async def pending(self, run: Any) -> Sequence[tuple[str, Message]]:
+    async def pending(self, run: RunKey) -> Sequence[tuple[str, Message]]:
         async with self._journal.reading():
             mail = self._mail.get(run, {})
             return [(id, each) for id, each in mail.items() if not self._log.holds(run, id)]
 
-    def arrivals(self) -> AsyncIterator[Any]:
+    def arrivals(self) -> AsyncIterator[RunKey]:
         arrivals = Arrivals(self._journal)
         self._readers.add(arrivals)
         return arrivals
 
-    async def _offer(self, run: Any, id: str, message: Message) -> None:
+    async def _offer(self, run: RunKey, id: str, message: Message) -> None:
         self._mail.setdefault(run, {})[id] = message
         for reader in self._readers:
             reader.runs[run] = None
@@ -221,13 +223,13 @@ class Arrivals:
     """The runs that got mail since this was made."""
 
     def __init__(self, journal: Journal) -> None:
-        self.runs: dict[Any, None] = {}
+        self.runs: dict[RunKey, None] = {}
         self._journal = journal
 
     def __aiter__(self) -> "Arrivals":
         return self
 
-    async def __anext__(self) -> Any:
+    async def __anext__(self) -> RunKey:
         while not self.runs:
             async with self._journal.reading():
                 pass
@@ -246,16 +248,16 @@ class FileClaims:
         folder.mkdir(parents=True, exist_ok=True)
 
     @asynccontextmanager
-    async def claim(self, run: Any) -> AsyncGenerator[None]:
+    async def claim(self, run: RunKey) -> AsyncGenerator[None]:
         with self._path(run).open("wb") as file:
             await _lock(file, f"Run {run!r} is driven by another program.")
             yield
 
-    async def held(self, run: Any) -> bool:
+    async def held(self, run: RunKey) -> bool:
         with self._path(run).open("wb") as file:
             return not _is_locked(file, fcntl.LOCK_SH)
 
-    def _path(self, run: Any) -> Path:
+    def _path(self, run: RunKey) -> Path:
         return self._folder / sha256(repr(run).encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -282,19 +284,19 @@ class JournalSnapshots:
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self._states: dict[Any, tuple[int, bytes]] = {}
+        self._states: dict[RunKey, tuple[int, bytes]] = {}
         journal.on("save", self._save)
 
-    async def save(self, run: Any, seq: int, state: bytes) -> None:
+    async def save(self, run: RunKey, seq: int, state: bytes) -> None:
         async with self._journal.writing():
             if seq >= self._states.get(run, (0, b""))[0]:
                 await self._journal.write("save", run, seq, state)
 
-    async def load(self, run: Any) -> tuple[int, bytes] | None:
+    async def load(self, run: RunKey) -> tuple[int, bytes] | None:
         async with self._journal.reading():
             return self._states.get(run)
 
-    async def _save(self, run: Any, seq: int, state: bytes) -> None:
+    async def _save(self, run: RunKey, seq: int, state: bytes) -> None:
         self._states[run] = (seq, state)
 
 
@@ -303,20 +305,20 @@ class JournalPlans:
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self._plans: dict[Any, StoredPlan] = {}
+        self._plans: dict[tuple[str, str], StoredPlan] = {}
         journal.on("plan", self._keep)
 
-    async def keep(self, digest: str, plan: StoredPlan) -> None:
+    async def keep(self, tenant: str, digest: str, plan: StoredPlan) -> None:
         async with self._journal.writing():
-            if digest not in self._plans:
-                await self._journal.write("plan", digest, plan)
+            if (tenant, digest) not in self._plans:
+                await self._journal.write("plan", tenant, digest, plan)
 
-    async def find(self, digest: str) -> StoredPlan | None:
+    async def find(self, tenant: str, digest: str) -> StoredPlan | None:
         async with self._journal.reading():
-            return self._plans.get(digest)
+            return self._plans.get((tenant, digest))
 
-    async def _keep(self, digest: str, plan: StoredPlan) -> None:
-        self._plans[digest] = plan
+    async def _keep(self, tenant: str, digest: str, plan: StoredPlan) -> None:
+        self._plans[tenant, digest] = plan
 
 
 class JournalResults:
@@ -324,20 +326,22 @@ class JournalResults:
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self._kept: dict[Any, tuple[Any, datetime | None]] = {}
+        self._kept: dict[tuple[str, str], tuple[Any, datetime | None]] = {}
         journal.on("result", self._keep)
 
-    async def find(self, key: str, now: datetime) -> Any:
+    async def find(self, tenant: str, key: str, now: datetime) -> Any:
         async with self._journal.reading():
-            value, until = self._kept.get(key, (None, None))
+            value, until = self._kept.get((tenant, key), (None, None))
             return None if until is not None and until < now else value
 
-    async def keep(self, key: str, value: Any, now: datetime, until: datetime | None) -> None:
+    async def keep(
+        self, tenant: str, key: str, value: Any, now: datetime, until: datetime | None
+    ) -> None:
         async with self._journal.writing():
-            await self._journal.write("result", key, value, until)
+            await self._journal.write("result", tenant, key, value, until)
 
-    async def _keep(self, key: str, value: Any, until: datetime | None) -> None:
-        self._kept[key] = (value, until)
+    async def _keep(self, tenant: str, key: str, value: Any, until: datetime | None) -> None:
+        self._kept[tenant, key] = (value, until)
 
 
 class JournalBeliefs:
@@ -348,7 +352,7 @@ class JournalBeliefs:
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self._known: dict[Pool, dict[str, Belief]] = {}
-        self._seen: set[tuple[Any, str]] = set()
+        self._seen: set[tuple[str, str, str]] = set()
         journal.on("observe", self._observe)
 
     async def beliefs(self, pool: Pool, agents: Sequence[str]) -> Mapping[str, Belief]:
@@ -362,8 +366,9 @@ class JournalBeliefs:
 
     async def _observe(self, observations: Sequence[Observation]) -> None:
         for each in observations:
-            if (each.run, each.event) not in self._seen:
-                self._seen.add((each.run, each.event))
+            seen = (each.pool.tenant, each.run, each.event)
+            if seen not in self._seen:
+                self._seen.add(seen)
                 known = self._known.setdefault(each.pool, {})
                 for agent, belief in known.items():
                     known[agent] = belief.faded(each.decay) if each.decay else belief

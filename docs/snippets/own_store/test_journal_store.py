@@ -1,7 +1,7 @@
 """The store of one's own passes the suites that ours pass."""
 
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -24,9 +24,8 @@ from turnloom.testing.contracts import (
 @asynccontextmanager
 async def opened() -> AsyncGenerator[JournalStore]:
     with TemporaryDirectory() as folder:
-        store = JournalStore(Path(folder), CODEC)
-        yield store
-        await store.aclose()
+        async with aclosing(JournalStore(Path(folder), CODEC)) as store:
+            yield store
 
 
 class TestLog(EventLogContract):
@@ -48,9 +47,8 @@ class TestClaims(ClaimsContract):
     async def fresh(self) -> AsyncGenerator[Any]:
         with TemporaryDirectory() as folder:
             ours, theirs = JournalStore(folder), JournalStore(folder)
-            yield ours.claims, theirs.claims
-            await ours.aclose()
-            await theirs.aclose()
+            async with aclosing(ours), aclosing(theirs):
+                yield ours.claims, theirs.claims
 
 
 class TestSnapshots(SnapshotsContract):

@@ -1,6 +1,5 @@
 """What another package adds to Turnloom: a store, an engine and a scheduler."""
 
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +33,10 @@ class Ledger(InlineScheduler):
         super().__init__(SystemClock())
         self._file = file
 
-    async def wake(self, run: Any, *args: Any, at: datetime | None = None, **more: Any) -> None:
+    async def wake(self, *run: Any, **more: Any) -> None:
         with self._file.open("a", encoding="utf-8") as file:
             file.write("woken\n")
-        await super().wake(run, *args, at=at, **more)
+        await super().wake(*run, **more)
 
 
 def open_ledger(url: str) -> Ledger:
