@@ -17,6 +17,7 @@ from turnloom.testing.contracts import (
     InboxContract,
     PlansContract,
     ResultsContract,
+    SharedStoreContract,
     SnapshotsContract,
 )
 
@@ -33,6 +34,13 @@ class TestLog(EventLogContract):
     async def fresh(self) -> AsyncGenerator[Any]:
         async with opened() as store:
             yield store.log
+
+
+class TestShared(SharedStoreContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[Any]:
+        with TemporaryDirectory() as folder:
+            yield lambda: JournalStore(Path(folder), CODEC)
 
 
 class TestInbox(InboxContract):

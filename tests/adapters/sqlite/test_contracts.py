@@ -19,6 +19,7 @@ from turnloom.testing.contracts import (
     InboxContract,
     PlansContract,
     ResultsContract,
+    SharedStoreContract,
     SnapshotsContract,
 )
 
@@ -39,6 +40,13 @@ class TestLog(EventLogContract):
     async def fresh(self) -> AsyncGenerator[EventLog, None]:
         async with two_stores() as (store, _):
             yield store.log
+
+
+class TestShared(SharedStoreContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[Any, None]:
+        with tempfile.TemporaryDirectory() as folder:
+            yield lambda: SqliteStore(Path(folder, "turnloom.db"), CODEC)
 
 
 class _Across:

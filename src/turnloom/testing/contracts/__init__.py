@@ -41,6 +41,7 @@ from turnloom.testing.contracts.retrieval import (
 )
 from turnloom.testing.contracts.scheduler import SchedulerContract
 from turnloom.testing.contracts.snapshots import SnapshotsContract
+from turnloom.testing.contracts.stores import SharedStoreContract
 from turnloom.testing.contracts.tools import ToolServerContract
 
 __all__ = [
@@ -59,6 +60,7 @@ __all__ = [
     "PlansContract",
     "ResultsContract",
     "SchedulerContract",
+    "SharedStoreContract",
     "SnapshotsContract",
     "SplitterContract",
     "TokenCounterContract",
