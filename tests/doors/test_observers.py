@@ -270,6 +270,37 @@ async def test_a_run_that_is_answered_and_cancelled_is_seen_whole(tmp_path: Path
     assert seen.seen == events
 
 
+class LateLog:
+    """Stores an answer, and does not come to say so before it is interrupted."""
+
+    def __init__(self, log: Any) -> None:
+        self._log = log
+        self.reached = asyncio.Event()
+
+    async def append(self, run: Any, events: Any, expected: int) -> Any:
+        stored = await self._log.append(run, events, expected)
+        if not self.reached.is_set() and any(each.kind == "model.answered" for each in events):
+            self.reached.set()
+            await asyncio.Event().wait()
+        return stored
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._log, name)
+
+
+async def test_what_is_stored_in_the_moment_of_an_interruption_is_seen(tmp_path: Path) -> None:
+    memory, seen = MemoryStore(codec()), Async()
+    log = LateLog(memory.log)
+    async with Loom(store=Refitted(memory, log=log), engine=answer, observers=[seen]) as app:
+        run = await app.start(write_folder(tmp_path, FILES))
+        await log.reached.wait()
+        await run.cancel()
+        await run.finished()
+        events = list(await app.history.events(run.id))
+    assert "model.answered" in [event.kind for event in seen.seen]
+    assert seen.seen == events
+
+
 async def test_a_run_that_is_given_up_without_its_code_is_seen() -> None:
     store, seen = MemoryStore(codec()), Async()
     flow = Flow("gone", Note).start_with(draft).await_approval("boss").finally_(publish)

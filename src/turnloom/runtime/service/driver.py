@@ -1,15 +1,25 @@
 """Moves runs: opens them from their log, takes in what came from outside, decides and acts."""
 
 import asyncio
+import logging
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import anyio
+
 from turnloom.agents.spec import Component, RunState
 from turnloom.board.service.rebuilding import index
-from turnloom.errors import Conflict, DefinitionError, MissingContext, RunBusy, UnknownRun
+from turnloom.errors import (
+    Conflict,
+    DefinitionError,
+    MissingContext,
+    RunBusy,
+    TurnloomError,
+    UnknownRun,
+)
 from turnloom.flow.ports import Results
 from turnloom.guards.ports import BeliefStore
 from turnloom.guards.service.selecting import Selecting
@@ -35,6 +45,8 @@ from turnloom.runtime.spec import Delta, Loaded
 from turnloom.variables.logic.secrets import Secrets
 from turnloom.variables.service import ContextSource
 
+log = logging.getLogger("turnloom.observers")
+
 # Runs at rest that are kept in memory, so that waking one need not read its log again.
 WARM = 256
 
@@ -58,11 +70,6 @@ def _untold(run: RunKey) -> Tell | None:
     return None
 
 
-def _unobserved(run: RunKey, started: RunStarted) -> Tell | None:
-    """Tell no observer."""
-    return None
-
-
 def _discard(run: RunKey, delta: Delta) -> None:
     """Discard the delta."""
 
@@ -75,7 +82,7 @@ class Listeners:
     hear: Callable[[RunKey, Delta], None] = _discard
     tell: Callable[[RunKey], Tell | None] = _untold
     post: Post | None = None
-    observe: Callable[[RunKey, RunStarted], Tell | None] = _unobserved
+    observe: Callable[[RunKey, RunStarted], Tell] | None = None
 
 
 class Driver:
@@ -155,7 +162,8 @@ class Driver:
         self, loaded: Loaded, state: RunState, secrets: Secrets, started: RunStarted
     ) -> Journal:
         run = RunKey(state.tenant, state.run)
-        observe, tell = self._observe(run, started), self._tell(run)
+        observe = self._observe and self._observe(run, started)
+        tell = self._tell(run)
         learn = None if self._selecting.follows_log else self._selecting.learn
         return Journal(
             telling(self._stores.log, observe, tell, learn),
@@ -185,7 +193,8 @@ class Driver:
                 with self._notices.around(live.journal.state, live.began):
                     await loop.drive()
             except asyncio.CancelledError:
-                self._interrupted[run] = live.journal.stored if live else 0
+                position = live.journal.stored if live else 0
+                self._interrupted[run] = await self._show_late(run, position)
                 raise
             finally:
                 self._loops.pop(run, None)
@@ -229,7 +238,7 @@ class Driver:
         if not live.driven:
             _check_secrets(journal)
         ours = live.driven or run in self._interrupted
-        await self._show_late(run, missed)
+        await self._show_late(run, self._interrupted.pop(run, 0))
         if resume and not ours and _is_cut_off(live):
             mark = RunResumed(live.loaded.changed_code)
             journal.record(f"resumed@{journal.state.position}", mark)
@@ -241,16 +250,22 @@ class Driver:
         live.driven = True
         return live
 
-    async def _show_late(self, run: RunKey, missed: Sequence[Event]) -> None:
-        """Let observers see what was stored in the moment in which a drive was interrupted."""
-        position = self._interrupted.pop(run, 0)
-        late = [event for event in missed if position and event.seq > position]
-        if not late:
-            return
-        ((first, _),) = await self._stores.log.ends(run.tenant, run=run.id)
-        tell = self._observe(run, first.data)
-        if tell is not None:
-            await tell(run, late)
+    async def _show_late(self, run: RunKey, position: int) -> int:
+        """Let observers see what was stored behind a position in the moment in which a drive was
+        interrupted; the position that they have seen then."""
+        if self._observe is None or not position:
+            return position
+        late: Sequence[Event] = ()
+        try:
+            with anyio.CancelScope(shield=True):
+                late = await self._stores.log.read(run, position)
+                if late:
+                    ((first, _),) = await self._stores.log.ends(run.tenant, run=run.id)
+                    await self._observe(run, first.data)(run, late)
+        except TurnloomError as error:
+            log.warning("observers may have missed events of run %s: %s", run.id, error)
+            return position
+        return late[-1].seq if late else position
 
     async def _index(self, journal: Journal, missed: Sequence[Event]) -> None:
         """Put on the board what somebody may have stored without coming to this."""

@@ -26,7 +26,8 @@ async def give_up(
     async with stores.claims.claim(run):
         form = Undriven("")
         events = await stores.log.read(run)
-        log = telling(stores.log, observers.watch(run, events[0].data))
+        watch = observers.watch(run, events[0].data) if observers else None
+        log = telling(stores.log, watch)
         journal = Journal(log, clock, Loaded(form, {}, "", "", {}, {}), fresh(run, form))
         journal.catch_up(events)
         state = journal.state

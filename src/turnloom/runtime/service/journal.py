@@ -56,10 +56,12 @@ class Telling:
     def __init__(self, log: Appends, tells: Sequence[Tell]) -> None:
         self._log = log
         self._tells = tells
+        self.stored = 0
 
     async def append(self, run: RunKey, events: Sequence[Event], expected: int) -> Sequence[Event]:
         """Store events after position `expected`, and give back what the log holds."""
         stored = await self._log.append(run, events, expected)
+        self.stored = expected + len(stored)
         for tell in self._tells:
             await tell(run, stored)
         return stored
@@ -294,7 +296,7 @@ class Journal:
     @property
     def stored(self) -> int:
         """The position up to which the log is known to hold what was recorded."""
-        return self._stored
+        return max(self._stored, self._log.stored if isinstance(self._log, Telling) else 0)
 
     @property
     def is_unsettled(self) -> bool:

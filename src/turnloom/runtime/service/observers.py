@@ -153,10 +153,11 @@ class Observers:
         self._queues = queues
         self._patience = patience
 
-    def watch(self, run: RunKey, started: RunStarted) -> Tell | None:
-        """What is told of everything that is stored of a run, if there are observers."""
-        if not self._queues:
-            return None
+    def __bool__(self) -> bool:
+        return bool(self._queues)
+
+    def watch(self, run: RunKey, started: RunStarted) -> Tell:
+        """What is told of everything that is stored of a run."""
         seen = ObservedRun(run.id, run.tenant, started.user, started.workflow, started.form)
 
         async def tell(_: RunKey, batch: Sequence[Event]) -> None:

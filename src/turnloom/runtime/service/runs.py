@@ -71,7 +71,8 @@ class Runs:
         self._posting = Posting(world.stores.artifacts)
         watch = self._posting.watch
         self.following = Following(world.stores.log)
-        listeners = Listeners(self.following.spread, watch, self._posting, world.observers.watch)
+        observe = world.observers.watch if world.observers else None
+        listeners = Listeners(self.following.spread, watch, self._posting, observe)
         chance = (world.clock, world.entropy)
         self._driver = Driver(
             world.stores, chance, world.definitions, self._context, listeners, world.components
