@@ -49,7 +49,8 @@ QUERIES = {
 SEED = "CREATE TEMPORARY TABLE seed AS SELECT * FROM {terms}"
 COPY = """
     INSERT INTO {artifacts}
-    SELECT n + {n}, tenant, id || '-{k}', digest, at + {at}, opens, shared, visibility, data
+    SELECT n + {n}, tenant, id || '-{k}', digest, at + {at}, opens, shared, visibility,
+        replace(data, '"' || id || '"', '"' || id || '-{k}"')
     FROM {artifacts} WHERE n <= {count}"""
 COPY_TERMS = """
     INSERT INTO {terms}

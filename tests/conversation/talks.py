@@ -15,7 +15,7 @@ from turnloom.conversation.logic.routing import Conversing
 from turnloom.conversation.spec import Conversation
 from turnloom.errors import Diagnostic
 from turnloom.kernel.values import Json
-from turnloom.log.spec import Event, Fact
+from turnloom.log.spec import Event, Fact, RunKey
 from turnloom.runs.actions import Action, Ask, Begin, Finish
 from turnloom.runtime.logic import derive, evolve, fresh
 from turnloom.variables.events import ContextLoaded, ContextSuppressed, Loaded
@@ -35,7 +35,7 @@ def examine(files: Mapping[str, str]) -> tuple[Conversation | None, list[Diagnos
 def first_decision(conversation: Conversation) -> Action | None:
     """What comes first of all."""
     workflow = Conversing(conversation)
-    return workflow.decide(fresh("r", workflow))
+    return workflow.decide(fresh(RunKey("local", "r"), workflow))
 
 
 class Talk:
@@ -45,7 +45,7 @@ class Talk:
         conversation, problems = examine(files)
         assert conversation is not None, problems
         self.workflow = Conversing(conversation)
-        self.state = fresh("r", self.workflow)
+        self.state = fresh(RunKey("local", "r"), self.workflow)
         declared = conversation.variables.definitions.values()
         defaults = {each.name: getattr(each.source, "default", None) for each in declared}
         given = {**defaults, **values}

@@ -141,7 +141,7 @@ def shown(events: list[Event], agent: str) -> list[str]:
 
 async def test_the_example_of_the_context_variables_system_runs_end_to_end(tmp_path: Path) -> None:
     documents = FakeDocuments()
-    overview = {"enterprise_id": "acme", "ConceptOverview": "An invoice service."}
+    overview = {"enterprise_id": "local", "ConceptOverview": "An invoice service."}
     documents.add("Concepts", overview, database="autogen_ai_agents")
     files = solo(
         TOOL,

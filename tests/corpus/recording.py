@@ -70,7 +70,7 @@ async def attend(program: Program, run: str, user: Sequence[str | None]) -> None
     """Drive a run to its end; a user says these things, and then has no more need of it."""
     await program.drive(run)
     for said in [*user, None]:
-        if (await program.app.history.events(run))[-1].kind != "run.paused":
+        if (await program.events(run))[-1].kind != "run.paused":
             return
         if said is None:
             await program.cancel(run, reason="No longer needed.")

@@ -80,9 +80,11 @@ def test_an_old_log_is_whole_and_says_nothing_of_the_machine_it_was_made_on(log:
 async def test_an_old_log_tells_how_its_run_ended(log: Path) -> None:
     events, ending = read(log), ENDINGS[log.stem]
     async with (await stored(events, ScriptedEngine({}))).open() as app:
-        (summary,) = await app.runs()
+        tenant = events[0].data.tenant
+        (summary,) = await app.runs(app_id=tenant)
         told = {
-            name: (await app.explain.variable(summary.run, name)).value for name in ending.values
+            name: (await app.explain.variable(summary.run, name, app_id=tenant)).value
+            for name in ending.values
         }
     assert (summary.status, told) == (ending.status, ending.values)
     assert Counter(each.agent for each in every(events, "turn.started")) == ending.turns
@@ -99,7 +101,7 @@ async def made_again(name: str, events: Sequence[Event], at: int) -> list[Event]
     recipe = RUNS[name]
     world = await stored(events[:at], ScriptedEngine(recipe.lines))
     said = len(every(events[:at], "question.answered"))
-    async with Program(world) as program:
+    async with Program(world, events[0].data.tenant) as program:
         await attend(program, events[0].run, recipe.user[said:])
     return await world.read(events[0].run)
 

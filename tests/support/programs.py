@@ -61,9 +61,10 @@ class HandScheduler:
 
 
 class Program:
-    """A process with an app; leaving its context is its end."""
+    """A process with an app that serves one tenant; leaving its context is its end."""
 
-    def __init__(self, world: World, **settings: Any) -> None:
+    def __init__(self, world: World, tenant: str = "local", **settings: Any) -> None:
+        self._tenant = tenant
         self._scheduler = HandScheduler()
         self.app = world.open(scheduler=self._scheduler, **settings)
 
@@ -78,14 +79,18 @@ class Program:
     ) -> None:
         await self.app.aclose()
 
-    async def start(self, folder: str, *, user: str = "u1", tenant: str = "local") -> str:
+    async def start(self, folder: str, *, user: str = "u1", tenant: str | None = None) -> str:
         """Begin a run without driving it; its id."""
-        return (await self.app.start(folder, user_id=user, app_id=tenant)).id
+        return (await self.app.start(folder, user_id=user, app_id=tenant or self._tenant)).id
+
+    async def events(self, run: str) -> Sequence[Event]:
+        """The events of a run so far."""
+        return await self.app.history.events(run, app_id=self._tenant)
 
     async def once(self, run: str) -> datetime | None:
         """Drive a run as a scheduler does; the instant at which it wants to be woken."""
-        await self.app.resume(run)
-        return await self._scheduler.drive(RunKey("local", run))
+        await self.app.resume(run, app_id=self._tenant)
+        return await self._scheduler.drive(RunKey(self._tenant, run))
 
     async def drive(self, run: str) -> datetime | None:
         """Drive a run to its rest; the instant at which it wants to be woken.
@@ -93,24 +98,24 @@ class Program:
         What keeps it from there is raised, as it is for those who follow the run.
         """
         due = await self.once(run)
-        last = (await self.app.history.events(run))[-1]
+        last = (await self.events(run))[-1]
         if last.kind not in (*ENDS, "run.paused"):
             async with asyncio.timeout(PATIENCE):
-                async for _ in self.app.handle(run).events(last.seq):
+                async for _ in self.app.handle(run, app_id=self._tenant).events(last.seq):
                     pass
         return due
 
     async def answer(self, run: str, value: Any, question: str | None = None) -> Delivery:
         """Answer what a run asks, and drive it on to its next rest."""
-        await self.app.resume(run)
+        await self.app.resume(run, app_id=self._tenant)
         with self._scheduler.held():
-            return await self.app.handle(run).answer(question, value)
+            return await self.app.handle(run, app_id=self._tenant).answer(question, value)
 
     async def cancel(self, run: str, by: str = "u1", reason: str = "") -> bool:
         """Cancel a run, and drive it to its end."""
-        await self.app.resume(run)
+        await self.app.resume(run, app_id=self._tenant)
         with self._scheduler.held():
-            return await self.app.handle(run).cancel(by=by, reason=reason)
+            return await self.app.handle(run, app_id=self._tenant).cancel(by=by, reason=reason)
 
 
 def make_world(

@@ -271,6 +271,7 @@ SEEN_BY: Sequence[t.Visibility] = (
     t.Private({"packer"}),
     t.Labelled({"staff"}),
     t.Tenant("local"),
+    t.Shared(),
 )
 
 
