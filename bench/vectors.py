@@ -18,6 +18,7 @@ from turnloom.adapters.sqlite.vectors import SqliteVectors
 from turnloom.assembly.ports import VectorStore
 from turnloom.assembly.service import EmbeddingSearch
 from turnloom.assembly.spec.vectors import Chunk, Entry, Probe, Space
+from turnloom.kernel.names import LOCAL
 from turnloom.testing import ParagraphSplitter
 
 LIMIT = 1.5
@@ -69,7 +70,7 @@ def clusters(count: int, dimensions: int) -> Matrix:
 async def _fill(store: VectorStore, matrix: Matrix) -> None:
     for first in range(0, len(matrix), BATCH):
         some = [_entry(n, matrix[n]) for n in range(first, min(first + BATCH, len(matrix)))]
-        await store.replace([], some)
+        await store.replace(LOCAL, [], some)
 
 
 def _entry(n: int, vector: Matrix) -> Entry:
@@ -160,7 +161,7 @@ async def _missed(
         true = passing[order[scores[order] > 0]]
         wanted += len(true)
         begin = perf_counter()
-        found = await store.nearest(Probe(query.tolist(), (), TOP, 0.0, filters))
+        found = await store.nearest(Probe(LOCAL, query.tolist(), (), TOP, 0.0, filters))
         costs.append(perf_counter() - begin)
         hits += len({f"{n:06}" for n in true} & {each.source_id for each in found})
     missed = 1 - hits / wanted

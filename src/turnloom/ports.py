@@ -14,7 +14,7 @@ from turnloom.assembly.ports import (
     VectorSearch,
     VectorStore,
 )
-from turnloom.assembly.spec.vectors import Chunk, Entry, Probe, Space
+from turnloom.assembly.spec.vectors import Chunk, Entry, Probe, Space, Visibilities
 from turnloom.board.spec import Artifact, Consumption, Page
 from turnloom.board.spec.index import Found
 from turnloom.flow.ports import Results
@@ -102,6 +102,7 @@ __all__ = [
     "ToolServer",
     "VectorSearch",
     "VectorStore",
+    "Visibilities",
     "Vectors",
     "codec",
 ]

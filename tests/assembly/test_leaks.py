@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.assembly.situations import Library, Run
-from tests.board.strategies import instants, readers, visibilities
+from tests.board.strategies import instants, names, readers, visibilities
 from turnloom.assembly.logic.labels import together
 from turnloom.assembly.service import assemble
 from turnloom.assembly.spec import Document, RagCollection, RetrievalResult
 from turnloom.assembly.spec.retrieval import Results
 from turnloom.assembly.spec.sources import from_retrieval
 from turnloom.board.logic.seeing import may_see
-from turnloom.board.spec import Reader, Visibility
+from turnloom.board.spec import Reader, Visibility, is_shared
 
 
 async def shown(run: Run, reader: Reader, now: datetime) -> tuple[RetrievalResult, ...]:
@@ -29,17 +29,25 @@ async def shown(run: Run, reader: Reader, now: datetime) -> tuple[RetrievalResul
     return assembled.context.retrieval_results
 
 
-@given(st.lists(visibilities, max_size=5), st.lists(readers, min_size=1, max_size=3), instants())
+@given(
+    st.lists(st.tuples(names, visibilities), max_size=5),
+    names,
+    st.lists(readers, min_size=1, max_size=3),
+    instants(),
+)
 async def test_no_reader_of_a_run_is_shown_what_is_kept_from_it(
-    kept: list[Visibility], looking: list[Reader], now: datetime
+    kept: list[tuple[str, Visibility]], tenant: str, looking: list[Reader], now: datetime
 ) -> None:
     run = Run()
-    await run.search.add(
-        Document(str(n), f"red fish canary{n}", visibility=each) for n, each in enumerate(kept)
-    )
-    for reader in looking:
+    for n, (whose, each) in enumerate(kept):
+        await run.search.add([Document(str(n), f"red fish canary{n}", visibility=each)], whose)
+    for reader in (Reader(each.agent, each.labels, tenant) for each in looking):
         found = await shown(run, reader, now)
-        seen = {str(n) for n, each in enumerate(kept) if may_see(each, reader, now)}
+        seen = {
+            str(n)
+            for n, (whose, each) in enumerate(kept)
+            if (whose == tenant or is_shared(each)) and may_see(each, reader, now)
+        }
         assert {each.source_id for each in found} == seen
         assert all(may_see(each, reader, now) for each in together(e.visibility for e in found))
 

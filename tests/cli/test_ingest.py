@@ -82,23 +82,46 @@ async def test_metadata_and_chunks_are_as_asked(
 @pytest.mark.parametrize(
     ("said", "reader"),
     [
-        ("private:ann, bob", Reader("bob")),
-        ("labelled:staff,audit", Reader("ann", {"audit", "staff", "more"})),
-        ("tenant:acme", Reader("ann", tenant="acme")),
+        ("private:ann, bob", Reader("bob", tenant="acme")),
+        ("labelled:staff,audit", Reader("ann", {"audit", "staff", "more"}, "acme")),
     ],
 )
 async def test_who_may_see_documents_is_as_asked(
     turnloom: Call, shelf: Path, tmp_path: Path, said: str, reader: Reader
 ) -> None:
-    words = ("ingest", "shelf", "--collection", "library", "--visibility")
+    words = ("ingest", "shelf", "--collection", "library", "--app-id", "acme", "--visibility")
     vectors = tmp_path / ".turnloom" / "vectors.db"
-    others = Reader("eve", {"staff"}, "globex")
+    others = Reader("eve", {"staff"}, "acme")
     await to_thread.run_sync(turnloom, *words, said)
     assert [each.source_id for each in await find(vectors, "cats purr", reader)] == ["cats.md"]
     assert await find(vectors, "cats purr", others) == []
     done = await to_thread.run_sync(turnloom, *words, "public")
     assert "2 replaced" in done.out
     assert len(await find(vectors, "cats purr", others)) == 1
+
+
+async def test_documents_are_of_the_tenant_that_is_named(
+    turnloom: Call, shelf: Path, tmp_path: Path
+) -> None:
+    """Two tenants ingest one folder; what is shared, all find."""
+    words = ("ingest", "shelf", "--collection", "library", "--json")
+    acme, globex = Reader(tenant="acme"), Reader(tenant="globex")
+    vectors = tmp_path / ".turnloom" / "vectors.db"
+
+    async def counts(*readers: Reader) -> list[int]:
+        return [len(await find(vectors, "cats purr", reader)) for reader in readers]
+
+    await to_thread.run_sync(turnloom, *words, "--app-id", "acme")
+    assert await counts(acme, globex, ANYBODY) == [1, 0, 0]
+    done = await to_thread.run_sync(turnloom, *words)
+    assert json.loads(done.out)["added"] == 2
+    assert await counts(acme, globex, ANYBODY) == [1, 0, 1]
+    same = (*words, "--app-id", "acme", "--visibility")
+    done = await to_thread.run_sync(turnloom, *same, "tenant:acme")
+    assert json.loads(done.out)["replaced"] == 2
+    assert await counts(acme, globex, ANYBODY) == [1, 0, 1]
+    await to_thread.run_sync(turnloom, *same, "shared")
+    assert await counts(acme, globex, ANYBODY) == [1, 1, 2]
 
 
 def test_what_cannot_be_read_is_told_and_the_rest_is_put_in(turnloom: Call, shelf: Path) -> None:
@@ -139,7 +162,16 @@ WRONG = {
     ("shelf", "--collection", "x", "--vectors", "ftp://x"): "'ftp'",
     **{
         ("shelf", "--collection", "x", "--visibility", who): repr(who)
-        for who in ("", "all", "public:", "private", "private:", "labelled:a,,b", "tenant: ")
+        for who in (
+            "",
+            "all",
+            "public:",
+            "shared:",
+            "private",
+            "private:",
+            "labelled:a,,b",
+            "tenant: ",
+        )
     },
 }
 

@@ -6,6 +6,8 @@ from typing import Any, Protocol, get_args, get_type_hints
 
 import pytest
 
+from turnloom.assembly.ports import VectorSearch, VectorStore
+from turnloom.assembly.spec.vectors import Probe
 from turnloom.board.spec import Reader
 from turnloom.guards.spec import Observation, Pool
 from turnloom.log.spec import RunKey
@@ -13,7 +15,7 @@ from turnloom.runtime.ports import Scheduler, Store
 from turnloom.variables.ports import DocumentStore, Lookup
 
 # What says whose something is.
-TENANTED = {RunKey, Reader, Pool, Observation, Lookup}
+TENANTED = {RunKey, Reader, Pool, Observation, Lookup, Probe}
 # What is no reading of what tenants keep, each with its reason.
 EXEMPT = {
     "aclose": "it closes",
@@ -51,7 +53,7 @@ def _types(hint: Any) -> Iterator[Any]:
         yield from _types(each)
 
 
-PORTS = [*ports_of(Store), DocumentStore, Scheduler]
+PORTS = [*ports_of(Store), DocumentStore, Scheduler, VectorStore, VectorSearch]
 
 
 @pytest.mark.parametrize("port", PORTS, ids=lambda port: port.__name__)

@@ -457,6 +457,11 @@ async def search(app: t.Loom) -> None:
     results = await library.search("kettles", top_k=1, min_relevance=0.0)
     found: Sequence[t.RetrievalResult] = t.Results(results)
     assert added and [each.content for each in found]
+    theirs = app.collection(Library, app_id="acme")
+    assert_type(theirs, t.VectorSearch)
+    shared = t.Document("t", "Teapots pour.", visibility=t.Shared())
+    assert (await theirs.add([shared])).added == 1 and await theirs.remove(["k"]) == 0
+    assert await library.remove(["t"]) == 0 and await library.remove(["t"], "acme") == 1
     sources: Sequence[object] = (
         t.from_retrieval(Library, query=lambda state: state.topic, top_k=2, **SHARE),
         t.from_variables("tone"),

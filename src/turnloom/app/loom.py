@@ -265,13 +265,17 @@ class Loom:
         """
         self._open().collections.register(collection, adapter)
 
-    def collection(self, collection: "type[RagCollection]") -> "VectorSearch":
-        """What fills and searches a collection: as it was registered, else as the settings say.
+    def collection(
+        self, collection: "type[RagCollection]", *, app_id: str = LOCAL
+    ) -> "VectorSearch":
+        """What fills and searches a collection for a tenant: as it was registered, else as the
+        settings say. A search that names a reader is of the reader's tenant.
 
         Raises:
-            UsageError: it is no collection, or a package is missing.
+            UsageError: it is no collection, a package is missing, or what was registered does not
+                tell tenants apart.
         """
-        return self._open().collections.open(collection)
+        return self._open().collections.open_for(app_id, collection)
 
     async def aclose(self) -> None:
         """Stop driving, and close the store. What was going on can be resumed."""

@@ -18,6 +18,7 @@ from turnloom.assembly.spec.retrieval import (
     RetrievalResult,
 )
 from turnloom.board.spec import Public, Reader
+from turnloom.kernel.names import LOCAL
 from turnloom.kernel.values import Json
 
 # In how many places of a vector a word leaves its mark.
@@ -67,7 +68,8 @@ class Searched(NamedTuple):
 
 
 class InMemorySearch:
-    """A collection in memory; what it is seeded with fits every query as well as it is told to.
+    """A collection in memory; what it is seeded with fits every query, of every tenant, as well as
+    it is told to.
 
     `searches` holds what was asked for, in order.
     """
@@ -108,13 +110,13 @@ class InMemorySearch:
         for_all = found.for_all and all(each.visibility == Public() for each in self._seeds)
         return Results(rank([*found, *passing], top_k, min_relevance), for_all=for_all)
 
-    async def add(self, documents: Iterable[Document]) -> Added:
-        """Keep documents, beside what it was seeded with."""
-        return await self._inner.add(documents)
+    async def add(self, documents: Iterable[Document], tenant: str = LOCAL) -> Added:
+        """Keep documents of a tenant, beside what it was seeded with."""
+        return await self._inner.add(documents, tenant)
 
-    async def remove(self, ids: Iterable[str]) -> int:
-        """Take documents out; how many there were."""
-        return await self._inner.remove(ids)
+    async def remove(self, ids: Iterable[str], tenant: str = LOCAL) -> int:
+        """Take documents of a tenant out; how many there were."""
+        return await self._inner.remove(ids, tenant)
 
     async def aclose(self) -> None:
         """Refuse everything from now on; again changes nothing."""

@@ -9,13 +9,14 @@ from typing import cast
 from turnloom.assembly.logic.retrieval import Estimate
 from turnloom.assembly.ports import Embedder, PlainSearch, TokenCounter, Vectors, VectorSearch
 from turnloom.assembly.service import EmbeddingSearch
-from turnloom.assembly.service.retrieval import space_of
+from turnloom.assembly.service.retrieval import TenantSearch, space_of
 from turnloom.assembly.spec import Chunking, Document, Matching, RagCollection, RetrievalResult
 from turnloom.assembly.spec.assemblies import Assembly
 from turnloom.assembly.spec.retrieval import Results
-from turnloom.board.spec import Public, Reader, Visibility
+from turnloom.board.spec import Public, Reader, Shared, Visibility
 from turnloom.errors import UsageError
 from turnloom.guards.spec import Guards
+from turnloom.kernel.names import LOCAL
 from turnloom.kernel.values import Json, preview
 from turnloom.wiring.adapters import adapter
 
@@ -138,6 +139,24 @@ class Collections:
             self._opened[key] = self._make(meant)
         return self._opened[key]
 
+    def open_for(self, tenant: str, collection: type[RagCollection]) -> VectorSearch:
+        """What fills and searches a collection as a tenant does.
+
+        Raises:
+            UsageError: it is no collection, a package is missing, or what is registered for it does
+                not tell tenants apart.
+        """
+        through = self.open(collection)
+        if tenant == LOCAL:
+            return through  # whose it is unless a call says otherwise
+        if not _tells_tenants_apart(through):
+            raise UsageError(
+                f"What is registered for collection {collection.name!r} does not tell tenants "
+                f"apart, so it cannot be that of {tenant!r}. Have its `add` and `remove` take a "
+                "`tenant`, and its `search` a `reader`."
+            )
+        return TenantSearch(through, tenant)
+
     async def search(
         self,
         collection: type[RagCollection],
@@ -156,7 +175,7 @@ class Collections:
             CollectionUnavailable: it does not answer.
         """
         through = self.open(collection)
-        if "reader" in signature(through.search).parameters:
+        if _takes(through, "search", "reader"):
             return await through.search(query, top_k, min_relevance, filters, reader, now)
         found = [*await through.search(query, top_k, min_relevance, filters)]
         return Results(found, for_all=not any(map(_is_restricted, found)))
@@ -190,7 +209,17 @@ def _check(collection: object) -> None:
 
 def _is_restricted(result: object) -> bool:
     """Whether not everybody may see a result."""
-    return isinstance(result, RetrievalResult) and result.visibility != Public()
+    return isinstance(result, RetrievalResult) and result.visibility not in (Public(), Shared())
+
+
+def _tells_tenants_apart(through: object) -> bool:
+    tenanted = _takes(through, "add", "tenant") and _takes(through, "remove", "tenant")
+    return tenanted and _takes(through, "search", "reader")
+
+
+def _takes(through: object, method: str, parameter: str) -> bool:
+    found = getattr(through, method, None)
+    return found is not None and parameter in signature(found).parameters
 
 
 def _is_search(through: object) -> bool:

@@ -19,8 +19,8 @@ from turnloom.assembly.ports import VectorSearch
 from turnloom.assembly.service import EmbeddingSearch
 from turnloom.assembly.service.retrieval import space_of
 from turnloom.assembly.spec.retrieval import Document, Matching
-from turnloom.board.spec import Private, Reader
 from turnloom.errors import CollectionUnavailable, UsageError
+from turnloom.kernel.names import LOCAL
 from turnloom.testing import HashingEmbedder
 from turnloom.testing.contracts import VectorSearchContract, WordsContract
 from turnloom.testing.contracts.retrieval.samples import (
@@ -145,13 +145,14 @@ async def test_files_that_are_none_of_ours_are_left_alone(tmp_path: Path) -> Non
     (tmp_path / "notes.db").write_text("these are my notes\n" * 500)
     with closing(sqlite3.connect(tmp_path / "other.db")) as file, file:
         file.execute("CREATE TABLE other (x)")
-    await collection(tmp_path / "later.db").add([Document("a", "x")])
-    with closing(sqlite3.connect(tmp_path / "later.db")) as file, file:
-        file.execute(f"PRAGMA user_version = {queries.VERSION + 1}")
+    for name, version in (("later.db", queries.VERSION + 1), ("earlier.db", queries.VERSION - 1)):
+        await collection(tmp_path / name).add([Document("a", "x")])
+        with closing(sqlite3.connect(tmp_path / name)) as file, file:
+            file.execute(f"PRAGMA user_version = {version}")
     (tmp_path / "folder.db").mkdir()
     (tmp_path / "file").write_text("")
     before = [(tmp_path / name).read_bytes() for name in ("notes.db", "other.db")]
-    for name in ("notes.db", "other.db", "later.db", "folder.db", "file/x.db"):
+    for name in ("notes.db", "other.db", "later.db", "earlier.db", "folder.db", "file/x.db"):
         search = collection(tmp_path / name)
         with raising(CollectionUnavailable, name.partition("/")[0]):
             await search.remove(["a"])
@@ -159,21 +160,6 @@ async def test_files_that_are_none_of_ours_are_left_alone(tmp_path: Path) -> Non
             with raising(CollectionUnavailable, name):
                 await search.search("x")
     assert [(tmp_path / name).read_bytes() for name in ("notes.db", "other.db")] == before
-
-
-async def test_a_file_of_an_earlier_release_is_brought_up_to_date(tmp_path: Path) -> None:
-    path = tmp_path / "vectors.db"
-    await collection(path).add([Document("a", "red fish")])
-    with closing(sqlite3.connect(path)) as connection:
-        connection.executescript(
-            "DROP INDEX restricted; ALTER TABLE documents DROP COLUMN visibility;"
-            "PRAGMA user_version = 1;"
-        )
-    assert await ids(collection(path), "red fish") == ["a"]
-    search = collection(path)
-    await search.add([Document("b", "red fish", visibility=Private({"ann"}))])
-    assert await ids(search, "red fish") == ["a"]
-    assert await ids(search, "red fish", reader=Reader("ann")) == ["a", "b"]
 
 
 async def test_an_empty_file_becomes_ours(tmp_path: Path) -> None:
@@ -192,7 +178,7 @@ async def test_a_locked_file_is_waited_for_and_then_told(tmp_path: Path) -> None
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with raising(CollectionUnavailable, str(path)):
-            await store.replace(["a"], ())
+            await store.replace(LOCAL, ["a"], ())
         assert await ids(collection(path), "red fish") == ["a"]
 
 

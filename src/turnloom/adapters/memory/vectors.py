@@ -8,7 +8,7 @@ import msgspec
 
 from turnloom.assembly.logic.retrieval import blend, rank, read_kept, tidy, weigh, words_of
 from turnloom.assembly.spec.retrieval import RetrievalResult
-from turnloom.assembly.spec.vectors import Chunk, Entry, Probe
+from turnloom.assembly.spec.vectors import Chunk, Entry, Probe, Visibilities
 from turnloom.errors import UsageError
 
 
@@ -21,38 +21,47 @@ class _Place(NamedTuple):
     words: frozenset[str]
 
 
+# The documents of a tenant by id, with their chunks.
+_Documents = dict[str, tuple[Entry, list[_Place]]]
+
+
 class MemoryVectors:
     """The vectors of one collection; they die with the process."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, tuple[Entry, list[_Place]]] = {}
+        self._kept: dict[str, _Documents] = {}
         self._closed = False
 
-    async def digests(self, ids: Sequence[str]) -> Mapping[str, str]:
-        """The digests of those of these documents that are there, by id."""
+    async def digests(self, tenant: str, ids: Sequence[str]) -> Mapping[str, str]:
+        """The digests of those of these documents that the tenant has, by id."""
         self._check_open()
-        return {id: self._kept[id][0].digest for id in ids if id in self._kept}
+        kept = self._kept.get(tenant, {})
+        return {id: kept[id][0].digest for id in ids if id in kept}
 
-    async def replace(self, ids: Sequence[str], entries: Sequence[Entry]) -> int:
-        """Take the documents of these ids out and put these in; how many went."""
+    async def replace(self, tenant: str, ids: Sequence[str], entries: Sequence[Entry]) -> int:
+        """Take the tenant's documents of these ids out and put these in; how many went."""
         self._check_open()
-        gone = [self._kept.pop(id, None) for id in ids]
+        kept = self._kept.setdefault(tenant, {})
+        gone = [kept.pop(id, None) for id in ids]
         for entry in entries:
-            self._kept[entry.id] = entry, _places(entry)
+            kept[entry.id] = entry, _places(entry)
         return sum(each is not None for each in gone)
 
-    async def visibilities(self) -> Sequence[str]:
-        """The different visibilities of what is kept, but for what everybody may see."""
+    async def visibilities(self, tenant: str) -> Visibilities:
+        """The different visibilities of what the tenant has, and of what any tenant shares."""
         self._check_open()
-        return sorted({entry.visibility for entry, _ in self._kept.values()} - {""})
+        own = {entry.visibility for entry, _ in self._kept.get(tenant, {}).values()} - {""}
+        every = (entry for kept in self._kept.values() for entry, _ in kept.values())
+        return Visibilities(sorted(own), sorted({e.visibility for e in every if e.shared}))
 
     async def nearest(self, probe: Probe) -> Sequence[RetrievalResult]:
         """What fits best of what passes, relevant enough, best first and then by source."""
         self._check_open()
         passing = [
             place
-            for entry, places in self._kept.values()
-            if entry.visibility not in probe.hidden
+            for tenant in sorted(self._kept, key=lambda each: (each != probe.tenant, each))
+            for entry, places in self._kept[tenant].values()
+            if _may_be_found(tenant, entry, probe)
             and all(not set(entry.facts).isdisjoint(group) for group in probe.filters)
             for place in places
         ]
@@ -68,6 +77,11 @@ class MemoryVectors:
     def _check_open(self) -> None:
         if self._closed:
             raise UsageError("This collection is closed. Open it again.")
+
+
+def _may_be_found(tenant: str, entry: Entry, probe: Probe) -> bool:
+    is_seen = tenant == probe.tenant and entry.visibility not in probe.hidden
+    return is_seen or entry.visibility in probe.shared
 
 
 def _places(entry: Entry) -> list[_Place]:

@@ -1,8 +1,8 @@
 """Every statement that collections in PostgreSQL need.
 
-Chunks of all collections are in one table. Each collection has an index of its own, over its rows
-and for the length of its vectors; a statement that does not say that length uses none, and so
-compares with every vector.
+Chunks of all collections and tenants are in one table; the tenant is part of a document's key.
+Each collection has an index of its own, over its rows and for the length of its vectors; a
+statement that does not say that length uses none, and so compares with every vector.
 """
 
 import json
@@ -12,7 +12,7 @@ from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
 
 from turnloom.assembly.spec.vectors import Entry, Probe, Space
 
-VERSION = 2
+VERSION = 3
 # The longest vectors that can be indexed.
 INDEXED = 2_000
 # The first release of the extension whose index goes on looking while filters leave too little.
@@ -34,20 +34,21 @@ CREATE = SQL("""
     CREATE TABLE IF NOT EXISTS turnloom_documents (
         n bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
         collection integer NOT NULL REFERENCES turnloom_collections,
-        id text NOT NULL, digest text NOT NULL, metadata text NOT NULL, UNIQUE (collection, id));
+        tenant text NOT NULL, id text NOT NULL, digest text NOT NULL, metadata text NOT NULL,
+        UNIQUE (collection, tenant, id));
     CREATE TABLE IF NOT EXISTS turnloom_chunks (
         collection integer NOT NULL,
         document bigint NOT NULL REFERENCES turnloom_documents ON DELETE CASCADE,
         source text COLLATE "C" NOT NULL, place integer NOT NULL, facts text[] NOT NULL,
-        content text NOT NULL, embedding vector NOT NULL, PRIMARY KEY (document, place));
-    CREATE INDEX IF NOT EXISTS turnloom_chunks_collection ON turnloom_chunks (collection);
+        content text NOT NULL, embedding vector NOT NULL, visibility text COLLATE "C" NOT NULL,
+        tenant text COLLATE "C" NOT NULL, shared boolean NOT NULL, PRIMARY KEY (document, place));
+    CREATE INDEX IF NOT EXISTS turnloom_chunks_collection ON turnloom_chunks (collection, tenant);
     CREATE INDEX IF NOT EXISTS turnloom_chunks_facts ON turnloom_chunks USING gin (facts);
-    ALTER TABLE turnloom_chunks
-    ADD COLUMN IF NOT EXISTS visibility text COLLATE "C" NOT NULL DEFAULT '';
     CREATE INDEX IF NOT EXISTS turnloom_chunks_restricted
-    ON turnloom_chunks (collection, visibility) WHERE visibility <> '';
-    INSERT INTO turnloom_schema VALUES ('vectors', {version})
-    ON CONFLICT (part) DO UPDATE SET version = {version};
+    ON turnloom_chunks (collection, tenant, visibility) WHERE visibility <> '';
+    CREATE INDEX IF NOT EXISTS turnloom_chunks_shared
+    ON turnloom_chunks (collection, visibility) WHERE shared;
+    INSERT INTO turnloom_schema VALUES ('vectors', {version}) ON CONFLICT DO NOTHING;
     COMMIT""").format(version=Literal(VERSION))
 
 _FIND = SQL("""
@@ -65,42 +66,54 @@ _INDEX = SQL("""
     COMMIT""")
 _DIGESTS = SQL("""
     SELECT id, digest FROM turnloom_documents
-    WHERE collection = {collection} AND id = ANY({ids}::text[])""")
+    WHERE collection = {collection} AND tenant = {tenant} AND id = ANY({ids}::text[])""")
 # One who writes to a collection at a time: two who replace the same document would both insert it.
 _REPLACE = SQL("""
     BEGIN;
     SELECT pg_advisory_xact_lock(hashtext('turnloom_vectors'), {collection});
     WITH gone AS (
-        DELETE FROM turnloom_documents WHERE collection = {collection} AND id = ANY({gone}::text[])
+        DELETE FROM turnloom_documents
+        WHERE collection = {collection} AND tenant = {tenant} AND id = ANY({gone}::text[])
         RETURNING n
     ) SELECT count(*) FROM gone;
     WITH given AS (
         SELECT * FROM unnest({ids}::text[], {digests}::text[], {metadata}::text[], {facts}::text[],
-            {visibilities}::text[]) AS rows (id, digest, metadata, facts, visibility)
+            {visibilities}::text[], {shared}::boolean[])
+            AS rows (id, digest, metadata, facts, visibility, shared)
     ), kept AS (
-        INSERT INTO turnloom_documents (collection, id, digest, metadata)
-        SELECT {collection}, id, digest, metadata FROM given
+        INSERT INTO turnloom_documents (collection, tenant, id, digest, metadata)
+        SELECT {collection}, {tenant}, id, digest, metadata FROM given
         RETURNING n, id
     )
     INSERT INTO turnloom_chunks
     SELECT {collection}, kept.n, kept.id, chunks.place,
         ARRAY(SELECT jsonb_array_elements_text(given.facts::jsonb)),
-        chunks.content, chunks.vector::vector, given.visibility
+        chunks.content, chunks.vector::vector, given.visibility, {tenant}, given.shared
     FROM kept JOIN given USING (id)
     JOIN unnest({sources}::text[], {places}::integer[], {contents}::text[], {vectors}::text[])
         AS chunks (id, place, content, vector) USING (id);
     COMMIT""")
-# One look into the index for each, however many chunks have it.
+# One look into an index for each, however many chunks have it.
 _VISIBILITIES = SQL("""
-    WITH RECURSIVE found (visibility) AS (
+    WITH RECURSIVE own (visibility) AS (
         SELECT min(visibility) FROM turnloom_chunks
-        WHERE collection = {collection} AND visibility <> ''
+        WHERE collection = {collection} AND tenant = {tenant} AND visibility <> ''
         UNION ALL
         SELECT (
             SELECT min(visibility) FROM turnloom_chunks
-            WHERE collection = {collection} AND visibility <> '' AND visibility > found.visibility)
-        FROM found WHERE found.visibility IS NOT NULL
-    ) SELECT visibility FROM found WHERE visibility IS NOT NULL""")
+            WHERE collection = {collection} AND tenant = {tenant}
+            AND visibility <> '' AND visibility > own.visibility)
+        FROM own WHERE own.visibility IS NOT NULL
+    ), common (visibility) AS (
+        SELECT min(visibility) FROM turnloom_chunks WHERE collection = {collection} AND shared
+        UNION ALL
+        SELECT (
+            SELECT min(visibility) FROM turnloom_chunks
+            WHERE collection = {collection} AND shared AND visibility > common.visibility)
+        FROM common WHERE common.visibility IS NOT NULL
+    )
+    SELECT false, visibility FROM own WHERE visibility IS NOT NULL
+    UNION ALL SELECT true, visibility FROM common WHERE visibility IS NOT NULL""")
 _PASSING = SQL("""
     SELECT count(*) FROM (
         SELECT 1 FROM turnloom_chunks WHERE collection = {collection}{filters} LIMIT {limit}
@@ -112,10 +125,12 @@ _NEAREST = SQL("""
     SELECT near.content, 1 - near.distance, near.source, turnloom_documents.metadata, near.place,
         near.visibility
     FROM (
-        SELECT content, source, place, visibility, document, {vectors} <=> {vector} AS distance
+        SELECT content, source, place, visibility, document, tenant,
+            {vectors} <=> {vector} AS distance
         FROM turnloom_chunks WHERE collection = {collection}{filters}
-        ORDER BY distance, source, place LIMIT {limit}
-    ) AS near JOIN turnloom_documents ON turnloom_documents.n = near.document;
+        ORDER BY distance, source, place, tenant <> {tenant}, tenant LIMIT {limit}
+    ) AS near JOIN turnloom_documents ON turnloom_documents.n = near.document
+    ORDER BY near.tenant <> {tenant}, near.tenant;
     COMMIT""")
 
 
@@ -139,24 +154,30 @@ def index(collection: int, dimensions: int) -> Composed:
     )
 
 
-def digests(collection: int, ids: Sequence[str]) -> Composed:
-    """The statement that gives the digests of documents."""
-    return _DIGESTS.format(collection=Literal(collection), ids=Literal(list(ids)))
+def digests(collection: int, tenant: str, ids: Sequence[str]) -> Composed:
+    """The statement that gives the digests of a tenant's documents."""
+    return _DIGESTS.format(
+        collection=Literal(collection), tenant=_text(tenant), ids=Literal(list(ids))
+    )
 
 
-def replace(collection: int, gone: Sequence[str], entries: Sequence[Entry]) -> Composed:
-    """The statement that takes documents out, puts others in and tells how many went."""
+def replace(
+    collection: int, tenant: str, gone: Sequence[str], entries: Sequence[Entry]
+) -> Composed:
+    """The statement that takes a tenant's documents out, puts others in and tells how many went."""
     chunks = [
         (entry.id, place, chunk) for entry in entries for place, chunk in enumerate(entry.chunks)
     ]
     return _REPLACE.format(
         collection=Literal(collection),
+        tenant=_text(tenant),
         gone=Literal(list(gone)),
         ids=Literal([entry.id for entry in entries]),
         digests=Literal([entry.digest for entry in entries]),
         metadata=Literal([entry.metadata for entry in entries]),
         facts=Literal([json.dumps(list(entry.facts)) for entry in entries]),
         visibilities=Literal([entry.visibility for entry in entries]),
+        shared=Literal([entry.shared for entry in entries]),
         sources=Literal([id for id, _, _ in chunks]),
         places=Literal([place for _, place, _ in chunks]),
         contents=Literal([chunk.content for _, _, chunk in chunks]),
@@ -164,9 +185,10 @@ def replace(collection: int, gone: Sequence[str], entries: Sequence[Entry]) -> C
     )
 
 
-def visibilities(collection: int) -> Composed:
-    """The statement that gives the different visibilities but for that of what is public."""
-    return _VISIBILITIES.format(collection=Literal(collection))
+def visibilities(collection: int, tenant: str) -> Composed:
+    """The statement that gives the different visibilities of what a tenant has but for that of what
+    is public, and of what is shared, and says of each which of the two it is."""
+    return _VISIBILITIES.format(collection=Literal(collection), tenant=_text(tenant))
 
 
 def passing(collection: int, probe: Probe, most: int) -> Composed:
@@ -186,6 +208,7 @@ def nearest(collection: int, probe: Probe, indexed: bool) -> Composed:
         vectors=SQL("embedding{}").format(length),
         vector=SQL("{}::vector").format(Literal(_write(probe.vector))),
         collection=Literal(collection),
+        tenant=_text(probe.tenant),
         filters=_filters(probe),
         limit=Literal(probe.top_k),
     )
@@ -193,12 +216,26 @@ def nearest(collection: int, probe: Probe, indexed: bool) -> Composed:
 
 def _filters(probe: Probe) -> Composed:
     """What chunks must fulfil to pass."""
-    found: list[Composable] = [
+    found: list[Composable] = [SQL(" AND ({})").format(_whose(probe))]
+    found += [
         SQL(" AND facts && {}::text[]").format(Literal(list(group))) for group in probe.filters
     ]
-    if probe.hidden:
-        found.append(SQL(" AND visibility <> ALL({}::text[])").format(Literal(list(probe.hidden))))
     return SQL("").join(found)
+
+
+def _whose(probe: Probe) -> Composed:
+    """The tenant's own that is not hidden, or what is shared."""
+    whose = SQL("tenant = {}").format(_text(probe.tenant))
+    if probe.hidden:
+        whose += SQL(" AND visibility <> ALL({}::text[])").format(Literal(list(probe.hidden)))
+    if probe.shared:
+        shared = Literal(list(probe.shared))
+        whose += SQL(" OR shared AND visibility = ANY({}::text[])").format(shared)
+    return whose
+
+
+def _text(value: str) -> Composed:
+    return SQL("{}::text").format(Literal(value))
 
 
 def _write(vector: Sequence[float]) -> str:

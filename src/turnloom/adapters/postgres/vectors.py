@@ -18,7 +18,7 @@ from turnloom.adapters.postgres.connections import Connections
 from turnloom.adapters.postgres.faults import Server, locate
 from turnloom.assembly.logic.retrieval import rank, read_kept, tidy
 from turnloom.assembly.spec.retrieval import RetrievalResult
-from turnloom.assembly.spec.vectors import Entry, Probe, Space
+from turnloom.assembly.spec.vectors import Entry, Probe, Space, Visibilities
 from turnloom.errors import CollectionUnavailable, UsageError
 
 # Seconds that documents may take to be kept, and an index to be built over what is there.
@@ -59,8 +59,8 @@ class PostgresVectors:
         self._number: int | None = None
         self._closed = False
 
-    async def digests(self, ids: Sequence[str]) -> Mapping[str, str]:
-        """The digests of those of these documents that are there, by id.
+    async def digests(self, tenant: str, ids: Sequence[str]) -> Mapping[str, str]:
+        """The digests of those of these documents that the tenant has, by id.
 
         Raises:
             UsageError: the collection was made in another space, or it is closed.
@@ -69,11 +69,12 @@ class PostgresVectors:
         number = await self._open()
         if number is None:
             return {}
-        rows = await self._run(queries.digests(number, ids), self._timeout)
+        rows = await self._run(queries.digests(number, tenant, ids), self._timeout)
         return {id: digest for id, digest in rows}
 
-    async def replace(self, ids: Sequence[str], entries: Sequence[Entry]) -> int:
-        """Take the documents of these ids out and put these in, all or nothing; how many went.
+    async def replace(self, tenant: str, ids: Sequence[str], entries: Sequence[Entry]) -> int:
+        """Take the tenant's documents of these ids out and put these in, all or nothing; how many
+        went.
 
         Raises:
             UsageError: the collection was made in another space, or it is closed.
@@ -83,12 +84,12 @@ class PostgresVectors:
         number = await self._open(make=True)
         assert number is not None
         # Many vectors are a long text, and take a while to write.
-        statement = await to_thread.run_sync(queries.replace, number, ids, entries)
+        statement = await to_thread.run_sync(queries.replace, number, tenant, ids, entries)
         [(gone,)] = await self._run(statement, WRITING)
         return gone
 
-    async def visibilities(self) -> Sequence[str]:
-        """The different visibilities of what is kept, but for what everybody may see.
+    async def visibilities(self, tenant: str) -> Visibilities:
+        """The different visibilities of what the tenant has, and of what any tenant shares.
 
         Raises:
             UsageError: the collection was made in another space, or it is closed.
@@ -96,9 +97,10 @@ class PostgresVectors:
         """
         number = await self._open()
         if number is None:
-            return []
-        rows = await self._run(queries.visibilities(number), self._timeout)
-        return [text for (text,) in rows]
+            return Visibilities()
+        rows = await self._run(queries.visibilities(number, tenant), self._timeout)
+        own = [text for is_shared, text in rows if not is_shared]
+        return Visibilities(own, [text for is_shared, text in rows if is_shared])
 
     async def nearest(self, probe: Probe) -> Sequence[RetrievalResult]:
         """What fits best of what passes, relevant enough, best first and then by source.
@@ -126,9 +128,8 @@ class PostgresVectors:
         await self._connections.aclose()
 
     async def _are_few(self, number: int, probe: Probe) -> bool:
-        """Whether so few pass that each of them is compared."""
-        if not probe.filters and not probe.hidden:
-            return False
+        """Whether so few pass that each of them is compared: also of a tenant that has little in a
+        large collection."""
         statement = queries.passing(number, probe, self._few + 1)
         [(count,)] = await self._run(statement, self._timeout)
         return count <= self._few
@@ -164,13 +165,13 @@ class PostgresVectors:
     async def _prepare(self) -> None:
         """See that the tables are there and of this release, and the extension recent enough."""
         version = await self._version()
-        if version < queries.VERSION:
+        if version is None:
             await self._run(queries.CREATE, self._timeout)
             version = await self._version()
-        if version > queries.VERSION:
+        if version != queries.VERSION:
             raise CollectionUnavailable(
-                f"The collections in {self._server} were made by a later release of Turnloom "
-                f"(schema {version}; this release knows {queries.VERSION}). Upgrade Turnloom, or "
+                f"The collections in {self._server} were made by another release of Turnloom "
+                f"(schema {version}; this release knows {queries.VERSION}). Use that release, or "
                 "choose another database for the collections."
             )
         [(extension,)] = await self._run(queries.EXTENSION, self._timeout)
@@ -181,11 +182,11 @@ class PostgresVectors:
                 "it, and run `ALTER EXTENSION vector UPDATE`."
             )
 
-    async def _version(self) -> int:
-        """The schema of the tables; 0 if there are none."""
+    async def _version(self) -> int | None:
+        """The schema of the tables; none if there are none."""
         [(exists,)] = await self._run(queries.EXISTS, self._timeout)
         rows = await self._run(queries.SCHEMA, self._timeout) if exists else ()
-        return rows[0][0] if rows else 0
+        return rows[0][0] if rows else None
 
     async def _run(self, statement: Composed, limit: float) -> Sequence[tuple[Any, ...]]:
         try:

@@ -10,9 +10,10 @@ import msgspec
 
 from turnloom.assembly.logic.frames import COUNTER, estimate
 from turnloom.assembly.spec.retrieval import Document, Format, RetrievalResult
+from turnloom.assembly.spec.vectors import Visibilities
 from turnloom.board.logic.rows import read_visibility, write_visibility
 from turnloom.board.logic.seeing import ALWAYS, may_see
-from turnloom.board.spec import After, Public, Reader, Visibility
+from turnloom.board.spec import After, Public, Reader, Shared, Visibility
 from turnloom.board.spec.visibility import is_visibility
 from turnloom.errors import UsageError
 from turnloom.kernel.digests import chain, digest
@@ -25,6 +26,8 @@ DECIMALS = 6
 LONGEST_FACT = 200
 # The longest visibility, in bytes, that every database indexes.
 LONGEST_VISIBILITY = 2_000
+# What another tenant shares is judged as a reader without name, labels and role sees it.
+STRANGER = Reader()
 # Opens when nobody is left.
 NEVER = After(datetime.max.replace(tzinfo=UTC))
 
@@ -97,6 +100,18 @@ def _prepare(document: Document, cut: str) -> Prepared:
     return Prepared(document, chain(*content), metadata, facts_of(document.metadata), visibility)
 
 
+def check_tenant(tenant: object) -> None:
+    """Refuse what cannot be the name of a tenant.
+
+    Raises:
+        UsageError: it is no text that every store can hold.
+    """
+    if not _is_kept(tenant):
+        raise UsageError(
+            f"{preview(tenant)} cannot name a tenant. Use a text without NUL and half characters."
+        )
+
+
 def _is_kept(text: object) -> bool:
     return isinstance(text, str) and is_storable(text)
 
@@ -118,7 +133,7 @@ def _write_metadata(document: Document) -> str:
 
 
 def _write_visibility(document: Document) -> str:
-    """Who may see a document as JSON; nothing where everybody may."""
+    """Who may see a document as JSON; nothing where everybody of its tenant may."""
     if not is_visibility(document.visibility):
         raise UsageError(
             f"The visibility of document {document.id!r} is {preview(document.visibility)}. "
@@ -136,6 +151,16 @@ def _write_visibility(document: Document) -> str:
 def hidden_from(reader: Reader, now: datetime | None, visibilities: Iterable[str]) -> list[str]:
     """Those of visibilities that do not admit a reader; one that cannot be read admits nobody."""
     return [each for each in visibilities if not admits(read_kept(each), reader, now)]
+
+
+def shared_with_all(now: datetime | None, visibilities: Iterable[str]) -> list[str]:
+    """Those of shared visibilities that are open to every tenant now."""
+    return [each for each in visibilities if admits(read_kept(each), STRANGER, now)]
+
+
+def are_for_all(kept: Visibilities) -> bool:
+    """Whether nothing that a tenant can find is kept from any of its readers, now or later."""
+    return {*kept.own, *kept.shared} <= {write_visibility(Shared())}
 
 
 def admits(visibility: object, reader: Reader, now: datetime | None) -> bool:

@@ -5,16 +5,18 @@ from datetime import datetime
 from typing import Protocol
 
 from turnloom.assembly.spec.retrieval import Added, Document, Format, RetrievalResult
-from turnloom.assembly.spec.vectors import Entry, Probe, Space
+from turnloom.assembly.spec.vectors import Entry, Probe, Space, Visibilities
 from turnloom.board.spec import Reader
+from turnloom.kernel.names import LOCAL
 from turnloom.kernel.values import Json
 
-# Whoever does not say who is looking sees what everybody may see.
+# A search that names no reader sees what everybody of the tenant `local` may see.
 NOBODY = Reader()
 
 
 class VectorSearch(Protocol):
-    """One collection: documents go in, the pieces that fit a query come out."""
+    """One collection: documents go in, the pieces that fit a query come out. Each tenant has
+    documents of its own in it."""
 
     async def search(
         self,
@@ -28,6 +30,7 @@ class VectorSearch(Protocol):
         """The best `top_k` pieces of what passes the filters, is relevant enough and may be seen by
         the reader, best first: `Results`, where it is known whether they are the same for all.
 
+        They are pieces of documents of the reader's tenant, and of those that any tenant shares.
         Whoever does not say what time it is does not see what opens at an instant. A filter names
         a key of the metadata and the value to be there, or a list of values of which one must be.
         Where a document has a list, one of its elements is enough. A blank query finds nothing.
@@ -38,9 +41,9 @@ class VectorSearch(Protocol):
         """
         ...
 
-    async def add(self, documents: Iterable[Document]) -> Added:
-        """Keep documents: one that is there with the same content stays, with other content it is
-        replaced whole.
+    async def add(self, documents: Iterable[Document], tenant: str = LOCAL) -> Added:
+        """Keep documents of a tenant: one that it has with the same content stays, with other
+        content it is replaced whole.
 
         Raises:
             UsageError: a document cannot be kept, or the collection was made with another embedder.
@@ -48,8 +51,8 @@ class VectorSearch(Protocol):
         """
         ...
 
-    async def remove(self, ids: Iterable[str]) -> int:
-        """Take documents out; how many there were."""
+    async def remove(self, ids: Iterable[str], tenant: str = LOCAL) -> int:
+        """Take documents of a tenant out; how many there were."""
         ...
 
     async def aclose(self) -> None:
@@ -81,14 +84,16 @@ class PlainSearch(Protocol):
 
 
 class VectorStore(Protocol):
-    """The vectors of one collection, all of one space."""
+    """The vectors of one collection, all of one space. The tenant is part of the key of a document:
+    two tenants may have documents of one id."""
 
-    async def digests(self, ids: Sequence[str]) -> Mapping[str, str]:
-        """The digests of those of these documents that are there, by id."""
+    async def digests(self, tenant: str, ids: Sequence[str]) -> Mapping[str, str]:
+        """The digests of those of these documents that the tenant has, by id."""
         ...
 
-    async def replace(self, ids: Sequence[str], entries: Sequence[Entry]) -> int:
-        """Take the documents of these ids out and put these in, all or nothing; how many went.
+    async def replace(self, tenant: str, ids: Sequence[str], entries: Sequence[Entry]) -> int:
+        """Take the tenant's documents of these ids out and put these in, all or nothing; how many
+        went.
 
         Raises:
             UsageError: the collection was made in another space.
@@ -96,8 +101,8 @@ class VectorStore(Protocol):
         """
         ...
 
-    async def visibilities(self) -> Sequence[str]:
-        """The different visibilities of what is kept, but for what everybody may see.
+    async def visibilities(self, tenant: str) -> Visibilities:
+        """The different visibilities of what the tenant has, and of what any tenant shares.
 
         Raises:
             UsageError: the collection was made in another space.
@@ -106,7 +111,8 @@ class VectorStore(Protocol):
         ...
 
     async def nearest(self, probe: Probe) -> Sequence[RetrievalResult]:
-        """What fits best of what passes, relevant enough, best first and then by source.
+        """What fits best of what passes, relevant enough, best first and then by source; of one
+        source of several tenants, the prober's own comes first and others by the tenants' names.
 
         Raises:
             UsageError: the collection was made in another space.

@@ -9,25 +9,30 @@ from anyio import to_thread
 from turnloom.assembly.logic.retrieval import (
     Prepared,
     admits,
+    are_for_all,
+    check_tenant,
     hidden_from,
     prepare,
     read_filters,
+    shared_with_all,
     unit,
     words_of,
 )
-from turnloom.assembly.ports import Embedder, Splitter, VectorStore
+from turnloom.assembly.ports import Embedder, Splitter, VectorSearch, VectorStore
 from turnloom.assembly.ports.retrieval import NOBODY
 from turnloom.assembly.spec.retrieval import (
     Added,
     Document,
     Matching,
     Results,
+    RetrievalResult,
     check_matching,
     check_search,
 )
 from turnloom.assembly.spec.vectors import Chunk, Entry, Probe, Space
-from turnloom.board.spec import Reader
+from turnloom.board.spec import Reader, is_shared
 from turnloom.errors import UsageError
+from turnloom.kernel.names import LOCAL
 from turnloom.kernel.values import Json
 
 # How many documents are kept at once, and how many texts are embedded at once.
@@ -70,7 +75,7 @@ class EmbeddingSearch:
         now: datetime | None = None,
     ) -> Results:
         """The best `top_k` pieces of what passes the filters, is relevant enough and may be seen by
-        the reader, best first.
+        the reader, best first: of the reader's tenant, and of what any tenant shares.
 
         Raises:
             UsageError: what is asked for makes no sense, or the collection was made with another
@@ -78,6 +83,7 @@ class EmbeddingSearch:
             CollectionUnavailable: the collection does not answer, in time or at all.
         """
         check_search(query, top_k, min_relevance)
+        check_tenant(reader.tenant)
         groups = read_filters(filters)
         if not query.strip() or not all(groups):
             return Results(for_all=True)
@@ -86,35 +92,38 @@ class EmbeddingSearch:
         vector = None if self._matching == "keyword" else unit((await self._embed([query]))[0])
         if vector is None and not words:
             return Results(for_all=True)
-        kept = await self._store.visibilities()
-        hidden = hidden_from(reader, now, kept)
-        probe = Probe(vector, words, min(top_k, MOST), min_relevance, groups, hidden)
+        kept = await self._store.visibilities(reader.tenant)
+        seen = hidden_from(reader, now, kept.own), shared_with_all(now, kept.shared)
+        top_k = min(top_k, MOST)
+        probe = Probe(reader.tenant, vector, words, top_k, min_relevance, groups, *seen)
         # What came to be kept since then may be of a visibility that is not among these.
         found = [e for e in await self._store.nearest(probe) if admits(e.visibility, reader, now)]
-        return Results(found, for_all=not kept)
+        return Results(found, for_all=are_for_all(kept))
 
-    async def add(self, documents: Iterable[Document]) -> Added:
-        """Keep documents: one that is there with the same content stays, with other content it is
-        replaced whole.
+    async def add(self, documents: Iterable[Document], tenant: str = LOCAL) -> Added:
+        """Keep documents of a tenant: one that it has with the same content stays, with other
+        content it is replaced whole.
 
         Raises:
             UsageError: a document cannot be kept, or the collection was made with another embedder.
             CollectionUnavailable: the rest was not kept; the same may be added again later.
         """
+        check_tenant(tenant)
         prepared = await to_thread.run_sync(prepare, list(documents), self._splitter.name)
-        known = await self._store.digests(list(prepared))
+        known = await self._store.digests(tenant, list(prepared))
         changed = iter([each for id, each in prepared.items() if known.get(id) != each.digest])
         done = Added()
         while some := list(islice(changed, DOCUMENTS)):
             entries = await self._entries(some)
-            gone = await self._store.replace([entry.id for entry in entries], entries)
+            gone = await self._store.replace(tenant, [entry.id for entry in entries], entries)
             chunks = sum(len(entry.chunks) for entry in entries)
             done = done.plus(Added(len(entries) - gone, gone, 0, chunks))
         return done._replace(unchanged=len(prepared) - done.added - done.replaced)
 
-    async def remove(self, ids: Iterable[str]) -> int:
-        """Take documents out; how many there were."""
-        return await self._store.replace(list(dict.fromkeys(ids)), ())
+    async def remove(self, ids: Iterable[str], tenant: str = LOCAL) -> int:
+        """Take documents of a tenant out; how many there were."""
+        check_tenant(tenant)
+        return await self._store.replace(tenant, list(dict.fromkeys(ids)), ())
 
     async def aclose(self) -> None:
         """Let go of files and connections."""
@@ -144,6 +153,39 @@ class EmbeddingSearch:
         return found
 
 
+class TenantSearch:
+    """A collection as one tenant fills and searches it, unless a call names another."""
+
+    def __init__(self, search: VectorSearch, tenant: str) -> None:
+        self._search = search
+        self._tenant = tenant
+
+    async def search(
+        self,
+        query: str,
+        top_k: int = 5,
+        min_relevance: float = 0.7,
+        filters: Mapping[str, Json] | None = None,
+        reader: Reader | None = None,
+        now: datetime | None = None,
+    ) -> list[RetrievalResult]:
+        """The best pieces that the reader may see, or else that everybody of the tenant may."""
+        looking = Reader(tenant=self._tenant) if reader is None else reader
+        return await self._search.search(query, top_k, min_relevance, filters, looking, now)
+
+    async def add(self, documents: Iterable[Document], tenant: str | None = None) -> Added:
+        """Keep documents of the tenant."""
+        return await self._search.add(documents, self._tenant if tenant is None else tenant)
+
+    async def remove(self, ids: Iterable[str], tenant: str | None = None) -> int:
+        """Take documents of the tenant out; how many there were."""
+        return await self._search.remove(ids, self._tenant if tenant is None else tenant)
+
+    async def aclose(self) -> None:
+        """Let go of files and connections."""
+        await self._search.aclose()
+
+
 def _join(
     documents: Sequence[Prepared],
     texts: Sequence[Sequence[str]],
@@ -155,5 +197,6 @@ def _join(
     for each, some in zip(documents, texts, strict=True):
         chunks = [Chunk(text, next(units)) for text in some]
         about = each.document.id, each.digest, each.metadata, each.facts
-        entries.append(Entry(*about, chunks, each.visibility))
+        shared = is_shared(each.document.visibility)
+        entries.append(Entry(*about, chunks, each.visibility, shared))
     return entries

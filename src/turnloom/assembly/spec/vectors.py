@@ -24,7 +24,8 @@ class Chunk(NamedTuple):
 
 class Entry(NamedTuple):
     """A document as it is kept; `facts` is what filters find it by, `metadata` is JSON, and so is
-    `visibility`, which is empty where everybody may see it."""
+    `visibility`, which is empty where everybody of the tenant may see it. `shared` says that other
+    tenants find it too."""
 
     id: str
     digest: str
@@ -32,18 +33,29 @@ class Entry(NamedTuple):
     facts: Sequence[str]
     chunks: Sequence[Chunk]
     visibility: str = ""
+    shared: bool = False
+
+
+class Visibilities(NamedTuple):
+    """The different visibilities of what is kept: those of a tenant's own documents, but for that
+    of what everybody of it may see, and those of the documents that any tenant shares."""
+
+    own: Sequence[str] = ()
+    shared: Sequence[str] = ()
 
 
 class Probe(NamedTuple):
-    """What is looked for: by a vector, by words, or by both.
+    """What a tenant looks for: by a vector, by words, or by both.
 
-    A document passes when it has a fact out of each group of `filters`, and none of the
-    visibilities that are `hidden`.
+    A document passes when it has a fact out of each group of `filters`, and either is the tenant's
+    own and has none of the visibilities that are `hidden`, or has one of those that are `shared`.
     """
 
+    tenant: str
     vector: Sequence[float] | None
     words: Sequence[str]
     top_k: int
     min_relevance: float
     filters: Sequence[Sequence[str]]
     hidden: Sequence[str] = ()
+    shared: Sequence[str] = ()

@@ -13,13 +13,15 @@ from pydantic import ValidationError
 from rich.progress import Progress
 
 from turnloom.assembly.ports import VectorSearch
+from turnloom.assembly.service.retrieval import TenantSearch
 from turnloom.assembly.spec import Added, Chunking, Document
 from turnloom.assembly.spec.retrieval import LONGEST_CHUNK, check_name
-from turnloom.board.spec import Labelled, Private, Public, Tenant, Visibility
+from turnloom.board.spec import Labelled, Private, Public, Shared, Tenant, Visibility
 from turnloom.cli.command import Command, as_text
-from turnloom.cli.stored import Json
+from turnloom.cli.stored import AppId, Json
 from turnloom.cli.terminal import Terminal, joined, safe
 from turnloom.errors import InvalidArtifact, UsageError
+from turnloom.kernel.names import LOCAL
 from turnloom.wiring import (
     PATH,
     open_search,
@@ -97,9 +99,11 @@ class Ingest(Command):
         typer.Option(
             metavar="WHO",
             callback=as_text,
-            help="Who finds these: public, private:AGENT,…, labelled:LABEL,… or tenant:NAME.",
+            help="Who finds these: public (all of the tenant), private:AGENT,…, "
+            "labelled:LABEL,…, tenant:NAME or shared (all tenants).",
         ),
     ] = "public"
+    app_id: AppId = LOCAL
     tokens: Annotated[int, typer.Option(metavar="N", help="How long chunks are at most.")] = (
         Chunking().tokens
     )
@@ -121,7 +125,7 @@ class Ingest(Command):
                 "`--vectors sqlite:FILE`."
             )
         search = open_search(open_vectors(chosen), check_name(self.collection), self._chunking())
-        intake = _Intake(self.folder, *about, search)
+        intake = _Intake(self.folder, *about, TenantSearch(search, self.app_id))
         async with aclosing(search):
             with _bar(terminal) as bar:
                 for first in bar.track(range(0, len(files), BATCH), description="ingesting"):
@@ -171,6 +175,8 @@ def _visibility(said: str) -> Visibility:
         match kind:
             case "public" if said == kind:
                 return Public()
+            case "shared" if said == kind:
+                return Shared()
             case "private":
                 return Private(names)
             case "labelled":
@@ -183,7 +189,7 @@ def _visibility(said: str) -> Visibility:
         reason = f"{error} "
     raise UsageError(
         f"{said!r} does not say who may see documents. {reason}Write `public`, "
-        "`private:ann,bob`, `labelled:staff,audit` or `tenant:acme`."
+        "`private:ann,bob`, `labelled:staff,audit`, `tenant:acme` or `shared`."
     )
 
 

@@ -35,11 +35,7 @@ class File:
             yield None
             return
         with self._translated(), closing(self._connect()) as connection:
-            if self._found(connection) == queries.VERSION - 1:
-                connection.execute(queries.BEGIN_WRITING)
-                self._make(connection)
-                connection.execute(queries.COMMIT)
-            yield connection if self._found(connection) else None
+            yield connection if self._is_made(connection) else None
 
     @contextmanager
     def writing(self) -> Generator[sqlite3.Connection, None, None]:
@@ -50,25 +46,23 @@ class File:
         """
         self._make_folder()
         with self._translated(), closing(self._connect()) as connection:
-            self._found(connection)  # a file of another program stays as it is
+            self._is_made(connection)  # a file of another program stays as it is
             self._use_wal(connection)
             connection.execute(queries.BEGIN_WRITING)
             self._make(connection)
             yield connection
             connection.execute(queries.COMMIT)
 
-    def _found(self, connection: sqlite3.Connection) -> int:
-        """Which schema of ours the file holds when nobody is making it."""
+    def _is_made(self, connection: sqlite3.Connection) -> bool:
+        """Whether the file holds our schema when nobody is making it."""
         connection.execute(queries.BEGIN)
-        version = self._version(connection)
+        is_ours = self._is_ours(connection)
         connection.execute(queries.COMMIT)
-        return version
+        return is_ours
 
     def _make(self, connection: sqlite3.Connection) -> None:
-        """See that the file holds our schema; one of an earlier release is brought up to date."""
-        version = self._version(connection)
-        missing = queries.UPGRADE if version else queries.SCHEMA
-        for statement in () if version == queries.VERSION else missing:
+        """See that the file holds our schema."""
+        for statement in () if self._is_ours(connection) else queries.SCHEMA:
             connection.execute(statement)
 
     def _connect(self) -> sqlite3.Connection:
@@ -98,23 +92,25 @@ class File:
                 "Choose another place for the collections."
             ) from error
 
-    def _version(self, connection: sqlite3.Connection) -> int:
-        """Which schema of ours the file holds; 0 for an empty one, an error for others."""
+    def _is_ours(self, connection: sqlite3.Connection) -> bool:
+        """Whether the file holds our schema; False for an empty one, an error for any other."""
         application = _number(connection, queries.APPLICATION_ID)
         version = _number(connection, queries.USER_VERSION)
-        if application == queries.APPLICATION and version > queries.VERSION:
+        if application == queries.APPLICATION and version != queries.VERSION:
+            when = "a later" if version > queries.VERSION else "an earlier"
             raise CollectionUnavailable(
-                f"{str(self.path)!r} was written by a later release of Turnloom (schema {version}; "
-                f"this release knows {queries.VERSION}). Upgrade Turnloom, or choose another file."
+                f"{str(self.path)!r} was written by {when} release of Turnloom (schema {version}; "
+                f"this release knows {queries.VERSION}). Read it with that release, or choose "
+                "another file and ingest again."
             )
         if application == queries.APPLICATION:
-            return version
+            return True
         if application or version or not _number(connection, queries.IS_EMPTY):
             raise CollectionUnavailable(
                 f"{str(self.path)!r} is a database of another program, or not of collections, so "
                 "it is left alone. Choose another file for the collections."
             )
-        return 0
+        return False
 
     @contextmanager
     def _translated(self) -> Generator[None, None, None]:

@@ -24,11 +24,13 @@ SPARSE = 0.25
 
 
 class Matrix(NamedTuple):
-    """The vectors of a collection as of a generation, by the numbers of their chunks."""
+    """The vectors of a collection as of a generation, by the numbers of their chunks; each row has
+    the numbers of its document and of its tenant."""
 
     generation: str
     chunks: Numbers
     documents: Numbers
+    tenants: Numbers
     vectors: NDArray[np.float32]
 
 
@@ -40,7 +42,7 @@ def read_matrix(
     if not known:  # of another file in this place, perhaps
         last = empty_matrix(last.vectors.shape[1])
     rows = connection.execute(queries.CHUNKS, (collection,)).fetchall()
-    chunks, documents = np.array(rows, np.int64).reshape(-1, 2).T.copy()
+    chunks, documents, tenants = np.array(rows, np.int64).reshape(-1, 3).T.copy()
     stayed = np.isin(last.chunks, chunks, assume_unique=True)
     old = int(np.count_nonzero(stayed))
     vectors = np.empty((len(chunks), last.vectors.shape[1]), np.float32)
@@ -51,13 +53,13 @@ def read_matrix(
         read = np.frombuffer(b"".join(blob for (blob,) in blobs), DTYPE)
         vectors[old : old + len(blobs)] = read.reshape(len(blobs), -1)
         old += len(blobs)
-    return Matrix(generation, chunks, documents, vectors)
+    return Matrix(generation, chunks, documents, tenants, vectors)
 
 
 def empty_matrix(dimensions: int) -> Matrix:
     """The matrix of a collection that nothing is in."""
     none = np.empty(0, np.int64)
-    return Matrix("", none, none, np.empty((0, dimensions), np.float32))
+    return Matrix("", none, none, none, np.empty((0, dimensions), np.float32))
 
 
 def blob_of(vector: Sequence[float]) -> bytes:

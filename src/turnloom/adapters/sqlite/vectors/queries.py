@@ -1,22 +1,16 @@
 """Every statement that collections in a SQLite file need.
 
-A document is kept once; each of its facts and chunks has a row of its own, and so has the vector of
-each chunk, beside the chunks, so that all vectors are read without their texts. Numbers of chunks
-only grow: those behind the highest one known are what was added. Each write makes a generation of
-its collection: a digest of all that was written up to there, so whoever knows a generation that is
-listed here knows a part of what is here.
+A document is kept once, under its tenant and id; each of its facts and chunks has a row of its own,
+and so has the vector of each chunk, beside the chunks, so that all vectors are read without their
+texts. Tenants have numbers, by which chunks say whose they are. Numbers of chunks only grow: those
+behind the highest one known are what was added. Each write makes a generation of its collection: a
+digest of all that was written up to there, so whoever knows a generation that is listed here knows
+a part of what is here.
 """
 
 # Marks a file as ours ("LVEC"), and tells which schema it holds.
 APPLICATION = 0x4C564543
-VERSION = 2
-
-# What the second schema added.
-RESTRICT = (
-    "ALTER TABLE documents ADD COLUMN visibility TEXT NOT NULL DEFAULT ''",
-    """CREATE INDEX restricted ON documents (collection, visibility, n)
-        WHERE visibility <> ''""",
-)
+VERSION = 3
 
 SCHEMA = (
     """CREATE TABLE collections (
@@ -26,11 +20,15 @@ SCHEMA = (
     """CREATE TABLE generations (
         collection INTEGER NOT NULL, generation TEXT NOT NULL, PRIMARY KEY (collection, generation)
     ) WITHOUT ROWID""",
+    "CREATE TABLE tenants (n INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
     """CREATE TABLE documents (
-        n INTEGER PRIMARY KEY AUTOINCREMENT, collection INTEGER NOT NULL, id TEXT NOT NULL,
-        digest TEXT NOT NULL, metadata TEXT NOT NULL, UNIQUE (collection, id)
+        n INTEGER PRIMARY KEY AUTOINCREMENT, collection INTEGER NOT NULL, tenant INTEGER NOT NULL,
+        id TEXT NOT NULL, digest TEXT NOT NULL, metadata TEXT NOT NULL, visibility TEXT NOT NULL,
+        shared INTEGER NOT NULL, UNIQUE (collection, tenant, id)
     )""",
-    *RESTRICT,
+    """CREATE INDEX restricted ON documents (collection, tenant, visibility, n)
+        WHERE visibility <> ''""",
+    "CREATE INDEX shared_documents ON documents (collection, visibility, n) WHERE shared",
     """CREATE TABLE facts (
         collection INTEGER NOT NULL, fact TEXT NOT NULL, document INTEGER NOT NULL,
         PRIMARY KEY (collection, fact, document)
@@ -38,17 +36,16 @@ SCHEMA = (
     "CREATE INDEX facts_of ON facts (document)",
     """CREATE TABLE chunks (
         n INTEGER PRIMARY KEY AUTOINCREMENT, collection INTEGER NOT NULL,
-        document INTEGER NOT NULL, place INTEGER NOT NULL, content TEXT NOT NULL
+        document INTEGER NOT NULL, tenant INTEGER NOT NULL, place INTEGER NOT NULL,
+        content TEXT NOT NULL
     )""",
     "CREATE INDEX chunks_of ON chunks (document)",
-    "CREATE INDEX all_chunks ON chunks (collection, n, document)",
+    "CREATE INDEX all_chunks ON chunks (collection, n, document, tenant)",
     "CREATE TABLE vectors (chunk INTEGER PRIMARY KEY, vector BLOB NOT NULL)",
     "CREATE VIRTUAL TABLE words USING fts5 (content, content='chunks', content_rowid='n')",
     f"PRAGMA application_id = {APPLICATION}",
     f"PRAGMA user_version = {VERSION}",
 )
-
-UPGRADE = (*RESTRICT, f"PRAGMA user_version = {VERSION}")
 
 APPLICATION_ID = "PRAGMA application_id"
 USER_VERSION = "PRAGMA user_version"
@@ -70,11 +67,15 @@ ADD_GENERATION = "INSERT INTO generations VALUES (?, ?)"
 HAS_GENERATION = "SELECT 1 FROM generations WHERE collection = ? AND generation = ?"
 LAST_CHUNK = "SELECT max(seq) FROM sqlite_sequence WHERE name = 'chunks'"
 
+TENANT = "SELECT n FROM tenants WHERE name = ?"
+ADD_TENANT = "INSERT OR IGNORE INTO tenants (name) VALUES (?)"
+
 DIGESTS = """
-    SELECT d.id, d.digest FROM json_each(?2) j
-    JOIN documents d ON d.collection = ?1 AND d.id = j.value"""
+    SELECT d.id, d.digest FROM json_each(?3) j
+    JOIN documents d ON d.collection = ?1 AND d.tenant = ?2 AND d.id = j.value"""
 NUMBERS = """
-    SELECT d.n FROM json_each(?2) j JOIN documents d ON d.collection = ?1 AND d.id = j.value"""
+    SELECT d.n FROM json_each(?3) j
+    JOIN documents d ON d.collection = ?1 AND d.tenant = ?2 AND d.id = j.value"""
 # What the index of words is to forget must be told to it in full.
 FORGET_WORDS = """
     INSERT INTO words (words, rowid, content)
@@ -90,13 +91,15 @@ DROP_FACTS = """
 DROP_DOCUMENTS = "DELETE FROM documents WHERE n IN (SELECT value FROM json_each(?))"
 
 ADD_DOCUMENT = """
-    INSERT INTO documents (collection, id, digest, metadata, visibility) VALUES (?, ?, ?, ?, ?)"""
+    INSERT INTO documents (collection, tenant, id, digest, metadata, visibility, shared)
+    VALUES (?, ?, ?, ?, ?, ?, ?)"""
 ADD_FACT = "INSERT INTO facts VALUES (?, ?, ?)"
-ADD_CHUNK = "INSERT INTO chunks (collection, document, place, content) VALUES (?, ?, ?, ?)"
+ADD_CHUNK = """
+    INSERT INTO chunks (collection, document, tenant, place, content) VALUES (?, ?, ?, ?, ?)"""
 ADD_VECTOR = "INSERT INTO vectors VALUES (?, ?)"
 ADD_WORDS = "INSERT INTO words (rowid, content) VALUES (?, ?)"
 
-CHUNKS = "SELECT n, document FROM chunks WHERE collection = ? ORDER BY n"
+CHUNKS = "SELECT n, document, tenant FROM chunks WHERE collection = ? ORDER BY n"
 VECTORS_AFTER = """
     SELECT v.vector FROM chunks c CROSS JOIN vectors v ON v.chunk = c.n
     WHERE c.collection = ? AND c.n > ? ORDER BY c.n"""
@@ -106,19 +109,34 @@ DOCUMENTS_WITH = """
 # One look into the index for each, however many documents have it.
 VISIBILITIES = """
     WITH RECURSIVE found (visibility) AS (
-        SELECT min(visibility) FROM documents WHERE collection = ?1 AND visibility <> ''
+        SELECT min(visibility) FROM documents
+        WHERE collection = ?1 AND tenant = ?2 AND visibility <> ''
         UNION ALL
         SELECT (SELECT min(d.visibility) FROM documents d
-                WHERE d.collection = ?1 AND d.visibility <> '' AND d.visibility > found.visibility)
+                WHERE d.collection = ?1 AND d.tenant = ?2
+                AND d.visibility <> '' AND d.visibility > found.visibility)
+        FROM found WHERE found.visibility IS NOT NULL
+    ) SELECT visibility FROM found WHERE visibility IS NOT NULL"""
+SHARED_VISIBILITIES = """
+    WITH RECURSIVE found (visibility) AS (
+        SELECT min(visibility) FROM documents WHERE collection = ?1 AND shared
+        UNION ALL
+        SELECT (SELECT min(d.visibility) FROM documents d
+                WHERE d.collection = ?1 AND d.shared AND d.visibility > found.visibility)
         FROM found WHERE found.visibility IS NOT NULL
     ) SELECT visibility FROM found WHERE visibility IS NOT NULL"""
 DOCUMENTS_FOR = """
+    SELECT d.n FROM json_each(?3) j
+    JOIN documents d ON d.collection = ?1 AND d.tenant = ?2
+    AND d.visibility <> '' AND d.visibility = j.value"""
+DOCUMENTS_SHARED = """
     SELECT d.n FROM json_each(?2) j
-    JOIN documents d ON d.collection = ?1 AND d.visibility <> '' AND d.visibility = j.value"""
+    JOIN documents d ON d.collection = ?1 AND d.shared AND d.visibility = j.value"""
 CHUNKS_WITH_WORD = "SELECT rowid FROM words WHERE words MATCH ?"
 SOURCES = """
-    SELECT c.n, d.id, c.place FROM json_each(?) j
-    JOIN chunks c ON c.n = j.value JOIN documents d ON d.n = c.document"""
+    SELECT c.n, d.id, c.place FROM json_each(?1) j
+    JOIN chunks c ON c.n = j.value JOIN documents d ON d.n = c.document
+    JOIN tenants t ON t.n = d.tenant ORDER BY t.name <> ?2, t.name"""
 CONTENT = """
     SELECT c.content, d.metadata, d.visibility FROM chunks c JOIN documents d ON d.n = c.document
     WHERE c.n = ?"""

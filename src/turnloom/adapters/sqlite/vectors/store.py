@@ -32,11 +32,14 @@ from turnloom.adapters.sqlite.vectors.matrix import (
 )
 from turnloom.assembly.logic.retrieval import rank, read_kept, tidy, weigh
 from turnloom.assembly.spec.retrieval import RetrievalResult
-from turnloom.assembly.spec.vectors import Entry, Probe, Space
+from turnloom.assembly.spec.vectors import Entry, Probe, Space, Visibilities
 from turnloom.errors import UsageError
 from turnloom.kernel.digests import chain
 
 T = TypeVar("T")
+
+# The number of a tenant that has never had a document.
+UNKNOWN = -1
 
 
 class _Found(NamedTuple):
@@ -45,6 +48,13 @@ class _Found(NamedTuple):
     n: int
     space: Space
     generation: str
+
+
+class _Key(NamedTuple):
+    """The numbers of a collection and of a tenant in it."""
+
+    collection: int
+    tenant: int
 
 
 class SqliteVectors:
@@ -60,32 +70,33 @@ class SqliteVectors:
         self._refreshing = Lock()
         self._closed = False
 
-    async def digests(self, ids: Sequence[str]) -> Mapping[str, str]:
-        """The digests of those of these documents that are there, by id.
+    async def digests(self, tenant: str, ids: Sequence[str]) -> Mapping[str, str]:
+        """The digests of those of these documents that the tenant has, by id.
 
         Raises:
             UsageError: the collection was made in another space, or it is closed.
             CollectionUnavailable: the file cannot be read.
         """
-        return await self._run(self._digests, ids)
+        return await self._run(self._digests, tenant, ids)
 
-    async def replace(self, ids: Sequence[str], entries: Sequence[Entry]) -> int:
-        """Take the documents of these ids out and put these in, all or nothing; how many went.
+    async def replace(self, tenant: str, ids: Sequence[str], entries: Sequence[Entry]) -> int:
+        """Take the tenant's documents of these ids out and put these in, all or nothing; how many
+        went.
 
         Raises:
             UsageError: the collection was made in another space, or it is closed.
             CollectionUnavailable: nothing was changed; the same may be tried again later.
         """
-        return await self._run(self._replace, ids, entries)
+        return await self._run(self._replace, tenant, ids, entries)
 
-    async def visibilities(self) -> Sequence[str]:
-        """The different visibilities of what is kept, but for what everybody may see.
+    async def visibilities(self, tenant: str) -> Visibilities:
+        """The different visibilities of what the tenant has, and of what any tenant shares.
 
         Raises:
             UsageError: the collection was made in another space, or it is closed.
             CollectionUnavailable: the file cannot be read.
         """
-        return await self._run(self._visibilities)
+        return await self._run(self._visibilities, tenant)
 
     async def nearest(self, probe: Probe) -> Sequence[RetrievalResult]:
         """What fits best of what passes, relevant enough, best first and then by source.
@@ -108,32 +119,38 @@ class SqliteVectors:
 
     # ------------------------------------------------------------------ on a thread
 
-    def _digests(self, ids: Sequence[str]) -> dict[str, str]:
+    def _digests(self, tenant: str, ids: Sequence[str]) -> dict[str, str]:
         with self._file.reading() as connection:
             found = connection and self._find(connection)
             if not connection or not found:
                 return {}
-            return dict(connection.execute(queries.DIGESTS, (found.n, json.dumps(list(ids)))))
+            key = found.n, _number_of(connection, tenant)
+            return dict(connection.execute(queries.DIGESTS, (*key, json.dumps(list(ids)))))
 
-    def _replace(self, ids: Sequence[str], entries: Sequence[Entry]) -> int:
+    def _replace(self, tenant: str, ids: Sequence[str], entries: Sequence[Entry]) -> int:
         with self._file.writing() as connection:
             found = self._find(connection)
             if found is None:
                 connection.execute(queries.ADD_COLLECTION, (self._name, *self._space))
                 found = self._find(connection)
                 assert found is not None
-            _advance(connection, found, ids, entries)
-            gone = _drop(connection, found.n, ids)
+            connection.execute(queries.ADD_TENANT, (tenant,))
+            key = _Key(found.n, _number_of(connection, tenant))
+            _advance(connection, found, chain(tenant, *ids), entries)
+            gone = _drop(connection, key, ids)
             for entry in entries:
-                _put(connection, found.n, entry)
+                _put(connection, key, entry)
             return gone
 
-    def _visibilities(self) -> list[str]:
+    def _visibilities(self, tenant: str) -> Visibilities:
         with self._file.reading() as connection:
             found = connection and self._find(connection)
             if not connection or not found:
-                return []
-            return [text for (text,) in connection.execute(queries.VISIBILITIES, (found.n,))]
+                return Visibilities()
+            key = found.n, _number_of(connection, tenant)
+            own = connection.execute(queries.VISIBILITIES, key).fetchall()
+            shared = connection.execute(queries.SHARED_VISIBILITIES, (found.n,)).fetchall()
+            return Visibilities([text for (text,) in own], [text for (text,) in shared])
 
     def _nearest(self, probe: Probe) -> list[RetrievalResult]:
         with self._file.reading() as connection:
@@ -145,7 +162,8 @@ class SqliteVectors:
                 if not connection or not found:
                     return []
                 matrix = self._refresh(connection, found)
-            rows = _passing(connection, found.n, matrix, probe)
+            key = _Key(found.n, _number_of(connection, probe.tenant))
+            rows = _passing(connection, key, matrix, probe)
             chunks, scores = _best(connection, matrix, rows, probe)
             return _results(connection, chunks, scores, probe)
 
@@ -170,20 +188,25 @@ class SqliteVectors:
         return matrix
 
 
+def _number_of(connection: sqlite3.Connection, tenant: str) -> int:
+    row = connection.execute(queries.TENANT, (tenant,)).fetchone()
+    return row[0] if row else UNKNOWN
+
+
 def _advance(
-    connection: sqlite3.Connection, found: _Found, ids: Sequence[str], entries: Sequence[Entry]
+    connection: sqlite3.Connection, found: _Found, dropped: str, entries: Sequence[Entry]
 ) -> None:
-    """Make the generation that a write brings about."""
+    """Make the generation that a write brings about; `dropped` is a digest of what it takes out."""
     (last,) = connection.execute(queries.LAST_CHUNK).fetchone()
     written = (text for entry in entries for text in (entry.id, entry.digest))
-    generation = chain(found.generation, str(last), chain(*ids), *written)
+    generation = chain(found.generation, str(last), dropped, *written)
     connection.execute(queries.BECOME, (found.n, generation))
     connection.execute(queries.ADD_GENERATION, (found.n, generation))
 
 
-def _drop(connection: sqlite3.Connection, collection: int, ids: Sequence[str]) -> int:
+def _drop(connection: sqlite3.Connection, key: _Key, ids: Sequence[str]) -> int:
     """Take documents out, with all that belongs to them; how many there were."""
-    rows = connection.execute(queries.NUMBERS, (collection, json.dumps(list(ids))))
+    rows = connection.execute(queries.NUMBERS, (*key, json.dumps(list(ids))))
     numbers = [number for (number,) in rows]
     if numbers:
         for statement in (
@@ -197,33 +220,35 @@ def _drop(connection: sqlite3.Connection, collection: int, ids: Sequence[str]) -
     return len(numbers)
 
 
-def _put(connection: sqlite3.Connection, collection: int, entry: Entry) -> None:
-    row = (collection, entry.id, entry.digest, entry.metadata, entry.visibility)
+def _put(connection: sqlite3.Connection, key: _Key, entry: Entry) -> None:
+    row = (*key, entry.id, entry.digest, entry.metadata, entry.visibility, entry.shared)
     document = connection.execute(queries.ADD_DOCUMENT, row).lastrowid
-    facts = [(collection, fact, document) for fact in entry.facts]
+    facts = [(key.collection, fact, document) for fact in entry.facts]
     connection.executemany(queries.ADD_FACT, facts)
     for place, chunk in enumerate(entry.chunks):
-        row = (collection, document, place, chunk.content)
+        row = (key.collection, document, key.tenant, place, chunk.content)
         number = connection.execute(queries.ADD_CHUNK, row).lastrowid
         connection.execute(queries.ADD_VECTOR, (number, blob_of(chunk.vector)))
         connection.execute(queries.ADD_WORDS, (number, chunk.content))
 
 
-def _passing(
-    connection: sqlite3.Connection, collection: int, matrix: Matrix, probe: Probe
-) -> Numbers:
-    """The rows whose documents have a fact out of each group, and are not hidden."""
+def _passing(connection: sqlite3.Connection, key: _Key, matrix: Matrix, probe: Probe) -> Numbers:
+    """The rows whose documents have a fact out of each group, and are the tenant's and not hidden,
+    or shared."""
 
-    def among(query: str, asked: Sequence[str]) -> Bits:
-        found = connection.execute(query, (collection, json.dumps(list(asked))))
+    def among(query: str, *asked: int | Sequence[str]) -> Bits:
+        given = [each if isinstance(each, int) else json.dumps(list(each)) for each in asked]
+        found = connection.execute(query, given)
         documents = np.array([document for (document,) in found], np.int64)
         return np.isin(matrix.documents, documents)
 
-    passes = np.ones(len(matrix.chunks), np.bool_)
-    for group in probe.filters:
-        passes &= among(queries.DOCUMENTS_WITH, group)
+    passes = matrix.tenants == key.tenant
     if probe.hidden:
-        passes &= ~among(queries.DOCUMENTS_FOR, probe.hidden)
+        passes &= ~among(queries.DOCUMENTS_FOR, *key, probe.hidden)
+    if probe.shared:
+        passes |= among(queries.DOCUMENTS_SHARED, key.collection, probe.shared)
+    for group in probe.filters:
+        passes &= among(queries.DOCUMENTS_WITH, key.collection, group)
     return np.flatnonzero(passes)
 
 
@@ -267,16 +292,16 @@ def _with_word(connection: sqlite3.Connection, chunks: Numbers, word: str) -> Bi
 def _results(
     connection: sqlite3.Connection, chunks: Numbers, scores: Floats, probe: Probe
 ) -> list[RetrievalResult]:
-    """The best in order; texts are read of these only."""
-    numbers: dict[tuple[str, int], int] = {}
+    """The best in order; texts are read of these only, which stand in for them as numbers."""
     told = dict(zip(chunks.tolist(), scores.tolist(), strict=True))
-    bare: list[RetrievalResult] = []
-    for number, id, place in connection.execute(queries.SOURCES, (json.dumps(list(told)),)):
-        numbers[id, place] = number
-        bare.append(RetrievalResult("", tidy(told[number]), id, chunk=place))
+    sources = connection.execute(queries.SOURCES, (json.dumps(list(told)), probe.tenant))
+    bare = [
+        RetrievalResult(str(number), tidy(told[number]), id, chunk=place)
+        for number, id, place in sources
+    ]
     results: list[RetrievalResult] = []
     for each in rank(bare, probe.top_k, probe.min_relevance):
-        number = numbers[each.source_id, each.chunk]
+        number = int(each.content)
         content, metadata, visibility = connection.execute(queries.CONTENT, (number,)).fetchone()
         about, seen = msgspec.json.decode(metadata), read_kept(visibility)
         results.append(replace(each, content=content, metadata=about, visibility=seen))

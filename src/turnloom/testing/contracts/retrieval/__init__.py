@@ -9,6 +9,7 @@ from turnloom.testing.contracts.retrieval.models import (
     TokenCounterContract,
 )
 from turnloom.testing.contracts.retrieval.seeing import SeeingContract
+from turnloom.testing.contracts.retrieval.tenants import TenantDocumentsContract
 from turnloom.testing.contracts.retrieval.words import WordsContract
 
 __all__ = [
@@ -20,5 +21,7 @@ __all__ = [
 ]
 
 
-class VectorSearchContract(FindingContract, FilteringContract, SeeingContract, KeepingContract):
+class VectorSearchContract(
+    FindingContract, FilteringContract, SeeingContract, TenantDocumentsContract, KeepingContract
+):
     """The suite for `VectorSearch`; what it tests is made of `EMBEDDER` and `SPLITTER`."""

@@ -26,14 +26,15 @@ VISIBILITIES: tuple[Visibility, ...] = (
     Labelled({"hr"}),
     Labelled({"hr", "board"}),
     Tenant("acme"),
+    Tenant("globex"),
     After(NOON),
     After(NOON, Labelled({"hr"})),
 )
 READERS = (
-    Reader(),
-    Reader("ann"),
+    Reader(tenant="acme"),
+    Reader("ann", tenant="acme"),
     Reader("bob", {"hr"}, "acme"),
-    Reader("eve", {"hr", "board", "more"}),
+    Reader("eve", {"hr", "board", "more"}, "acme"),
 )
 
 
@@ -43,11 +44,11 @@ class SeeingContract(Collecting):
     async def test_searches_equal_a_comparison_with_what_may_be_seen(self) -> None:
         """However little a reader may see, the best k of it are found, and told as they are."""
         documents = [
-            Document(each.id, each.text, each.metadata, visibility=VISIBILITIES[n % 8])
+            Document(each.id, each.text, each.metadata, visibility=VISIBILITIES[n % 9])
             for n, each in enumerate(library(168))
         ]
         async with self.fresh() as search:
-            await search.add(documents)
+            await search.add(documents, "acme")
             for reader, now in product(READERS, (None, NOON - SECOND, NOON)):
                 seen = [each for each in documents if admits(each.visibility, reader, now)]
                 by_id = {each.id: each for each in seen}
