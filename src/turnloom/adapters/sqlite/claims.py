@@ -1,8 +1,10 @@
 """Claims on runs in a SQLite file, held by owners that are alive."""
 
+import asyncio
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -78,13 +80,33 @@ class SqliteClaims:
         owner = await self._join()
         if self._loose:
             await self._release(owner)
-        await self._database.write(_Claim(run, owner, self._folder))
+        await self._take(run, owner)
         try:
             yield
         finally:
             if not self._database.closed:  # else its lock is gone already
                 self._loose.add(run)
                 await self._let_go(owner)
+
+    async def _take(self, run: RunKey, owner: str) -> None:
+        """Take a run. A task that is interrupted meanwhile has it all the same once it is written
+        down, so it is given back then."""
+        taking = asyncio.ensure_future(self._database.write(_Claim(run, owner, self._folder)))
+        try:
+            await asyncio.shield(taking)
+        except asyncio.CancelledError:
+            taking.add_done_callback(partial(self._loosen, run))
+            with anyio.CancelScope(shield=True):
+                await asyncio.wait({taking})
+            if run in self._loose:
+                await self._let_go(owner)
+            raise
+
+    def _loosen(self, run: RunKey, taking: "asyncio.Future[None]") -> None:
+        """Have a run given back that was taken, also if its task is interrupted again."""
+        was_taken = not taking.cancelled() and taking.exception() is None
+        if was_taken and not self._database.closed:
+            self._loose.add(run)
 
     async def held(self, run: RunKey) -> bool:
         """Whether somebody who is alive holds the run."""

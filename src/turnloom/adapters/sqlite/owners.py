@@ -2,10 +2,20 @@
 
 import fcntl
 import os
+import re
 import tempfile
+from functools import cache
 from pathlib import Path
+from weakref import WeakSet
 
 from turnloom.errors import StoreUnavailable
+
+# What owners are called: the process, and what tells its stores apart. A name comes out of a file
+# that somebody else may have written, and is part of a path.
+_NAME = re.compile(r"\d+-\w+")
+
+# The owners of this process.
+_owners: "WeakSet[Owner]" = WeakSet()
 
 
 class Owner:
@@ -25,15 +35,36 @@ class Owner:
                 "Runs are driven only under a lock; make the folder writable or free some space."
             ) from error
         self.name = self._path.name
+        _watch_forks()
+        _owners.add(self)
 
     def close(self) -> None:
         """Let go of everything that is held under this name."""
+        _owners.discard(self)
         self._path.unlink(missing_ok=True)
         os.close(self._file)
+
+    def part(self) -> None:
+        """Leave the lock to the process that took it: this one is a child of it."""
+        os.close(self._file)
+
+
+@cache
+def _watch_forks() -> None:
+    """Let children part from the locks of their parent, which would outlive it with them."""
+    os.register_at_fork(after_in_child=_part)
+
+
+def _part() -> None:
+    for owner in list(_owners):
+        owner.part()
+    _owners.clear()
 
 
 def is_alive(folder: Path, name: str) -> bool:
     """Whether the owner of that name still holds its lock; the file of a dead one is removed."""
+    if not _NAME.fullmatch(name):
+        return False  # no owner is called that
     path = folder / name
     try:
         file = os.open(path, os.O_RDONLY)
@@ -59,13 +90,14 @@ def pid_of(name: str) -> str:
 
 def sweep(folder: Path, own: str) -> list[str]:
     """Remove the files of dead owners, and give their names."""
-    names = [entry.name for entry in folder.iterdir() if entry.name != own]
+    found = [entry.name for entry in folder.iterdir() if entry.name != own]
+    names = [name for name in found if _NAME.fullmatch(name)]
     return [name for name in names if not is_alive(folder, name)]
 
 
 def _take_lock(folder: Path) -> tuple[Path, int]:
     while True:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         file, name = tempfile.mkstemp(prefix=f"{os.getpid()}-", dir=folder)
         fcntl.flock(file, fcntl.LOCK_EX)
         # Somebody who swept between these two lines has removed the file: make another.
