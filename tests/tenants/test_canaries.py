@@ -1,0 +1,174 @@
+"""No way to read a store gives a tenant what another one keeps, whatever they are called."""
+
+import asyncio
+import inspect
+import tempfile
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+
+from tests.tenants.canaries import (
+    CLAIM,
+    READERS,
+    WRITERS,
+    Deed,
+    act,
+    betrayed,
+    canary,
+    look,
+    scenes,
+)
+from tests.tenants.test_reflection import ports_of
+from turnloom import ports
+from turnloom.adapters.memory import MemoryStore
+from turnloom.adapters.postgres import PostgresArtifacts, PostgresBeliefs
+from turnloom.adapters.sqlite import SqliteStore
+from turnloom.board.spec import Public, is_shared
+from turnloom.testing.contracts import CODEC
+from turnloom.testing.contracts.facts import key
+
+PORTS = {port.__name__: port for port in ports_of(ports.Store)}
+KINDS = [*WRITERS, CLAIM]
+OF_BOARD = ["Artifacts", "BeliefStore"]
+
+# Methods of stores that give nothing of one tenant, each with its reason.
+EXEMPT = {
+    "Inbox.arrivals": "a process hears of the mail of all tenants, and gets keys, not mail",
+    "Artifacts.aclose": "it closes",
+    "BeliefStore.aclose": "it closes",
+}
+# Protocols for programs that are no ports of a store, each with its reason.
+NO_STORES = {
+    "Callee": "it is a tool",
+    "Clock": "it tells the time",
+    "DocumentStore": "people's own documents; its suite has the tenants",
+    "Embedder": "it computes",
+    "Engine": "it answers",
+    "Entropy": "it gives chance",
+    "Environment": "it is of the process",
+    "Observer": "it is told of the runs of its app",
+    "PlainSearch": "what it finds is for everybody",
+    "Scheduler": "it keeps keys only",
+    "Splitter": "it computes",
+    "Store": "it is all of them",
+    "TokenCounter": "it computes",
+    "ToolServer": "it has tools",
+    "VectorSearch": "readers are asked for; its suite has who may see what",
+    "VectorStore": "visibilities decide, not tenants",
+    "Vectors": "it opens collections",
+}
+
+
+def public(port: type) -> set[str]:
+    """The methods of a port, with its name."""
+    found = inspect.getmembers(port, inspect.isfunction)
+    return {f"{port.__name__}.{name}" for name, _ in found if not name.startswith("_")}
+
+
+def test_every_port_has_its_canaries() -> None:
+    named = {name: getattr(ports, name) for name in ports.__all__}
+    protocols = {name for name, each in named.items() if getattr(each, "_is_protocol", False)}
+    assert protocols == PORTS.keys() | NO_STORES.keys()
+
+
+def test_every_method_of_a_store_is_tried() -> None:
+    there = {method for port in PORTS.values() for method in public(port)}
+    assert there == READERS.keys() | WRITERS.keys() | {CLAIM} | EXEMPT.keys()
+
+
+async def play(store: Any, names: Sequence[str], deeds: Sequence[Deed]) -> list[dict[str, Any]]:
+    """What each of two tenants finds after a scene; nothing of it is the other's."""
+    kinds = PORTS if hasattr(store, "log") else OF_BOARD
+    async with AsyncExitStack() as held:
+        await act(store, names, deeds, held)
+        found = [await look(store, name, names, list(kinds)) for name in names]
+    for who in range(2):
+        assert betrayed(found[who], names, who) == []
+    return found
+
+
+async def alone(names: Sequence[str], deeds: Sequence[Deed], who: int) -> dict[str, Any]:
+    """What a tenant finds in a store of its own."""
+    store = MemoryStore(CODEC)
+    async with AsyncExitStack() as held:
+        await act(store, names, [deed for deed in deeds if deed.who == who], held)
+        return await look(store, names[who], names, list(PORTS))
+
+
+async def compare(store: Any, names: Sequence[str], deeds: Sequence[Deed]) -> None:
+    """A tenant finds what it would find if it had the store for itself, but for what is shared."""
+    found = await play(store, names, deeds)
+    for who in range(2):
+        others = [deed.visibility for deed in deeds if deed.who != who]
+        if not any(map(is_shared, others)):
+            own = await alone(names, deeds, who)
+            assert {name: found[who][name] for name in found[who]} == {
+                name: own[name] for name in found[who]
+            }
+
+
+@settings(max_examples=150)
+@given(scene=scenes(KINDS))
+def test_memory(scene: tuple[list[str], list[Deed]]) -> None:
+    asyncio.run(compare(MemoryStore(CODEC), *scene))
+
+
+@settings(max_examples=40)
+@given(scene=scenes(KINDS))
+def test_sqlite(scene: tuple[list[str], list[Deed]]) -> None:
+    async def live() -> None:
+        store = SqliteStore(Path(folder, "turnloom.db"), CODEC)
+        try:
+            await compare(store, *scene)
+        finally:
+            await store.aclose()
+
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(live())
+
+
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(scene=scenes([kind for kind in KINDS if kind.partition(".")[0] in OF_BOARD]))
+def test_postgres(postgres_url: str, scene: tuple[list[str], list[Deed]]) -> None:
+    """The database keeps what earlier scenes left there: other tenants are there from the start."""
+
+    async def live() -> None:
+        artifacts, beliefs = PostgresArtifacts(postgres_url), PostgresBeliefs(postgres_url)
+        try:
+            await play(SimpleNamespace(artifacts=artifacts, beliefs=beliefs), *scene)
+        finally:
+            await artifacts.aclose()
+            await beliefs.aclose()
+
+    asyncio.run(live())
+
+
+class Careless:
+    """Plans of all tenants under their digests."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, Any] = {}
+
+    async def keep(self, tenant: str, digest: str, plan: Any) -> None:
+        self._kept.setdefault(digest, plan)
+
+    async def find(self, tenant: str, digest: str) -> Any:
+        return self._kept.get(digest)
+
+
+async def test_a_store_that_mixes_tenants_is_found() -> None:
+    store, names = SimpleNamespace(plans=Careless()), ("ann", "bob")
+    await WRITERS["Plans.keep"](store, "ann", Deed(0, "Plans.keep", "c", 1, Public()))
+    found = await look(store, "bob", names, ["Plans"])
+    assert betrayed(found, names, 1) == ["Plans.find"]
+    assert betrayed(found, names, 0) == []
+
+
+async def test_what_a_snapshot_says_is_looked_into() -> None:
+    store, names = MemoryStore(CODEC), ("ann", "bob")
+    await store.snapshots.save(key("c", "bob"), 1, canary("ann").encode())
+    assert betrayed(await look(store, "bob", names, ["Snapshots"]), names, 1) == ["Snapshots.load"]
