@@ -17,7 +17,8 @@ from turnloom.adapters.memory import MemoryStore
 from turnloom.adapters.sqlite import SqliteStore
 from turnloom.app.explanations import Explanations
 from turnloom.app.history import History
-from turnloom.board.spec import Reader
+from turnloom.board.spec import FilterConfig, Reader
+from turnloom.errors import UsageError
 from turnloom.log.spec import RunKey
 from turnloom.runtime.logic import codec
 
@@ -136,6 +137,9 @@ async def test_the_runs_of_others_are_as_if_they_did_not_exist(store: Any, tmp_p
                 assert await refusal(call, bob, id) == unknown, method
         artifacts = [await refusal(OF_RUNS["Board.retry"], bob, id) for id in (ARTIFACT, "payment")]
         assert set(artifacts) == {await refusal(OF_RUNS["Board.retry"], bob, UNKNOWN)}
+        page, _ = await ann.board.query_artifacts(FilterConfig(limit=1))
+        with pytest.raises(UsageError):
+            await bob.board.query_artifacts(FilterConfig(limit=1), cursor=page.cursor)
         for method, ask in OF_TENANTS.items():
             assert canary("ann").encode() not in encoded(await ask(bob)), method
         assert await bob.app.runs(app_id="bob") == [] and await bob.board.get(ARTIFACT) is None

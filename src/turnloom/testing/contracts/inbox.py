@@ -95,6 +95,8 @@ class InboxContract:
             assert list(await inbox.pending(key("a"))) == [("1", STOP)]
             await log.append(key("a"), [event("a", 1, id="1")], 0)
             assert not await inbox.pending(key("a"))
+            assert await inbox.offer(key("a"), "2", STOP)  # what is consumed may be let go now
+            assert list(await inbox.pending(key("a"))) == [("2", STOP)]
             assert list(await inbox.pending(key("a", OTHER))) == [("1", REPLY)]
             assert not await inbox.pending(key("a", ""))
 
