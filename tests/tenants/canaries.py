@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import msgspec
 from hypothesis import strategies as st
 
+from turnloom.assembly.spec.vectors import Chunk, Entry, Probe
+from turnloom.board.logic.rows import write_visibility
 from turnloom.board.spec import (
     After,
     Artifact,
@@ -140,6 +142,16 @@ async def _observe(store: Any, tenant: str, deed: Deed) -> Any:
     return await store.beliefs.observe(seen)
 
 
+async def _replace(store: Any, tenant: str, deed: Deed) -> Any:
+    shared = is_shared(deed.visibility)
+    mark = "for all" if shared else canary(tenant)
+    visibility = "" if deed.visibility == Public() else write_visibility(deed.visibility)
+    chunks = [Chunk(mark, (0.6, 0.8)), Chunk(mark, (1.0, 0.0))]
+    said = f'{{"said":"{mark}"}}'
+    entry = Entry(deed.id, mark, said, [mark], chunks, visibility, shared)
+    return await store.vectors.replace(tenant, sorted({*IDS[: deed.number - 1], deed.id}), [entry])
+
+
 # What writes through each port; a claim is held to the end of its scene.
 WRITERS: dict[str, Callable[[Any, str, Deed], Awaitable[Any]]] = {
     "EventLog.append": _append,
@@ -150,6 +162,7 @@ WRITERS: dict[str, Callable[[Any, str, Deed], Awaitable[Any]]] = {
     "Artifacts.put": _put,
     "Artifacts.consume": _consume,
     "BeliefStore.observe": _observe,
+    "VectorStore.replace": _replace,
 }
 CLAIM = "Claims.claim"
 
@@ -275,6 +288,24 @@ async def _beliefs(store: Any, tenant: str, names: Sequence[str]) -> Any:
     return [sorted((await store.beliefs.beliefs(pool, asked)).items()) for pool in pools]
 
 
+async def _digests(store: Any, tenant: str, names: Sequence[str]) -> Any:
+    return sorted((await store.vectors.digests(tenant, IDS)).items())
+
+
+async def _visibilities(store: Any, tenant: str, names: Sequence[str]) -> Any:
+    return [sorted(each) for each in await store.vectors.visibilities(tenant)]
+
+
+async def _nearest(store: Any, tenant: str, names: Sequence[str]) -> Any:
+    """All that is near, and what has a text of one of the two."""
+    shared = (await store.vectors.visibilities(tenant)).shared
+    asked = [(), *([[canary(name)]] for name in names)]
+    vector = (1.0, 0.0)
+    probes = [Probe(tenant, vector, (), 9, 0.0, each, (), shared) for each in asked]
+    found = [result for each in probes for result in await store.vectors.nearest(each)]
+    return [msgspec.structs.replace(each, score=round(each.score, 3)) for each in found]
+
+
 # Every way to read a store, as a tenant, with every id that there is.
 READERS: dict[str, Callable[[Any, str, Sequence[str]], Awaitable[Any]]] = {
     "EventLog.read": _read,
@@ -291,6 +322,9 @@ READERS: dict[str, Callable[[Any, str, Sequence[str]], Awaitable[Any]]] = {
     "Artifacts.upcoming": _upcoming,
     "Artifacts.consumptions": _consumptions,
     "BeliefStore.beliefs": _beliefs,
+    "VectorStore.digests": _digests,
+    "VectorStore.visibilities": _visibilities,
+    "VectorStore.nearest": _nearest,
     "EventLog.subscribe": _subscribe,  # the last one, as it appends
 }
 

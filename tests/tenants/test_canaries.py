@@ -11,6 +11,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, settings
 
+from tests.support.world import Refitted
 from tests.tenants.canaries import (
     CLAIM,
     READERS,
@@ -25,15 +26,21 @@ from tests.tenants.canaries import (
 from tests.tenants.test_reflection import ports_of
 from turnloom import ports
 from turnloom.adapters.memory import MemoryStore
+from turnloom.adapters.memory.vectors import MemoryVectors
 from turnloom.adapters.postgres import PostgresArtifacts, PostgresBeliefs
+from turnloom.adapters.postgres.vectors import PostgresVectors
 from turnloom.adapters.sqlite import SqliteStore
+from turnloom.adapters.sqlite.vectors import SqliteVectors
 from turnloom.board.spec import Public, is_shared
 from turnloom.testing.contracts import CODEC
 from turnloom.testing.contracts.facts import key
 
-PORTS = {port.__name__: port for port in ports_of(ports.Store)}
+PORTS = {port.__name__: port for port in (*ports_of(ports.Store), ports.VectorStore)}
 KINDS = [*WRITERS, CLAIM]
-OF_BOARD = ["Artifacts", "BeliefStore"]
+OF_SERVER = ["Artifacts", "BeliefStore", "VectorStore"]
+SPACE = ports.Space("embedder", "1", 2)
+# The ports through which a tenant finds what another one shares.
+SHARING = ("Artifacts.", "VectorStore.")
 SCOPED = HealthCheck.function_scoped_fixture
 # To shrink a scene takes minutes where each has a database.
 UNSHRUNK = (Phase.generate,)
@@ -43,6 +50,7 @@ EXEMPT = {
     "Inbox.arrivals": "a process hears of the mail of all tenants, and gets keys, not mail",
     "Artifacts.aclose": "it closes",
     "BeliefStore.aclose": "it closes",
+    "VectorStore.aclose": "it closes",
 }
 # Protocols for programs that are no ports of a store, each with its reason.
 NO_STORES = {
@@ -60,8 +68,7 @@ NO_STORES = {
     "Store": "it is all of them",
     "TokenCounter": "it computes",
     "ToolServer": "it has tools",
-    "VectorSearch": "readers are asked for; its suite has who may see what",
-    "VectorStore": "visibilities decide, not tenants",
+    "VectorSearch": "it asks a `VectorStore`, and its suite has the tenants",
     "Vectors": "it opens collections",
 }
 
@@ -83,9 +90,14 @@ def test_every_method_of_a_store_is_tried() -> None:
     assert there == READERS.keys() | WRITERS.keys() | {CLAIM} | EXEMPT.keys()
 
 
+def in_memory() -> Any:
+    """A store and a collection in memory."""
+    return Refitted(MemoryStore(CODEC), vectors=MemoryVectors())
+
+
 async def play(store: Any, names: Sequence[str], deeds: Sequence[Deed]) -> list[dict[str, Any]]:
     """What each of two tenants finds after a scene; nothing of it is the other's."""
-    kinds = PORTS if hasattr(store, "log") else OF_BOARD
+    kinds = PORTS if hasattr(store, "log") else OF_SERVER
     async with AsyncExitStack() as held:
         await act(store, names, deeds, held)
         found = [await look(store, name, names, list(kinds)) for name in names]
@@ -96,7 +108,7 @@ async def play(store: Any, names: Sequence[str], deeds: Sequence[Deed]) -> list[
 
 async def alone(names: Sequence[str], deeds: Sequence[Deed], who: int) -> dict[str, Any]:
     """What a tenant finds in a store of its own."""
-    store = MemoryStore(CODEC)
+    store = in_memory()
     async with AsyncExitStack() as held:
         await act(store, names, [deed for deed in deeds if deed.who == who], held)
         return await look(store, names[who], names, list(PORTS))
@@ -108,20 +120,20 @@ async def compare(store: Any, names: Sequence[str], deeds: Sequence[Deed]) -> No
     for who in range(2):
         own = await alone(names, deeds, who)
         for method, each in found[who].items():
-            if not (method.startswith("Artifacts.") and shares(deeds, 1 - who)):
+            if not (method.startswith(SHARING) and shares(deeds, 1 - who)):
                 assert each == own[method], method
 
 
 def shares(deeds: Sequence[Deed], who: int) -> bool:
     """Whether a tenant shares an artifact in a scene."""
-    put = [deed for deed in deeds if deed.who == who and deed.kind == "Artifacts.put"]
+    put = [deed for deed in deeds if deed.who == who and deed.kind.startswith(SHARING)]
     return any(is_shared(deed.visibility) for deed in put)
 
 
 @settings(max_examples=150)
 @given(scene=scenes(KINDS))
 def test_memory(scene: tuple[list[str], list[Deed]]) -> None:
-    asyncio.run(compare(MemoryStore(CODEC), *scene))
+    asyncio.run(compare(in_memory(), *scene))
 
 
 @settings(max_examples=60, phases=UNSHRUNK)
@@ -129,9 +141,11 @@ def test_memory(scene: tuple[list[str], list[Deed]]) -> None:
 def test_sqlite(scene: tuple[list[str], list[Deed]]) -> None:
     async def live() -> None:
         store = SqliteStore(Path(folder, "turnloom.db"), CODEC)
+        vectors = SqliteVectors(Path(folder, "vectors.db"), "shelf", SPACE)
         try:
-            await compare(store, *scene)
+            await compare(Refitted(store, vectors=vectors), *scene)
         finally:
+            await vectors.aclose()
             await store.aclose()
 
     with tempfile.TemporaryDirectory() as folder:
@@ -139,17 +153,19 @@ def test_sqlite(scene: tuple[list[str], list[Deed]]) -> None:
 
 
 @settings(max_examples=15, phases=UNSHRUNK, suppress_health_check=[SCOPED])
-@given(scene=scenes([kind for kind in KINDS if kind.partition(".")[0] in OF_BOARD]))
+@given(scene=scenes([kind for kind in KINDS if kind.partition(".")[0] in OF_SERVER]))
 def test_postgres(postgres_url: str, scene: tuple[list[str], list[Deed]]) -> None:
     """The database keeps what earlier scenes left there: other tenants are there from the start."""
 
     async def live() -> None:
         artifacts, beliefs = PostgresArtifacts(postgres_url), PostgresBeliefs(postgres_url)
+        vectors = PostgresVectors(postgres_url, "shelf", SPACE)
+        store = SimpleNamespace(artifacts=artifacts, beliefs=beliefs, vectors=vectors)
         try:
-            await play(SimpleNamespace(artifacts=artifacts, beliefs=beliefs), *scene)
+            await play(store, *scene)
         finally:
-            await artifacts.aclose()
-            await beliefs.aclose()
+            for each in (artifacts, beliefs, vectors):
+                await each.aclose()
 
     asyncio.run(live())
 
