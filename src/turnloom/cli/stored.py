@@ -84,7 +84,7 @@ async def find_run(app: Loom, word: str, app_id: str) -> str:
     if word == "last":
         for latest in await app.runs(1, app_id=app_id):
             return latest.run
-        raise UsageError("There are no runs in this store. `turnloom run PATH` starts one.")
+        raise UsageError(no_runs(app_id))
     known = [summary.run for summary in await app.runs(app_id=app_id)]
     found = [run for run in known if word and run.startswith(word)]
     if word in found or len(found) == 1:
@@ -93,3 +93,8 @@ async def find_run(app: Loom, word: str, app_id: str) -> str:
         raise UnknownRun(word)
     some = ", ".join(found[:NAMED]) + (", …" if len(found) > NAMED else "")
     raise UsageError(f"{len(found)} runs begin with {word!r}: {some}. Give more of the id.")
+
+
+def no_runs(app_id: str) -> str:
+    """What is said where a tenant has no runs."""
+    return f"App {app_id!r} has no runs in this store. `turnloom run PATH` starts one."

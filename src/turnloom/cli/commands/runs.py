@@ -10,7 +10,7 @@ from rich.table import Table
 
 from turnloom.app import Loom
 from turnloom.cli.questions import gist
-from turnloom.cli.stored import Json, StoreCommand
+from turnloom.cli.stored import Json, StoreCommand, no_runs
 from turnloom.cli.terminal import Terminal, joined, safe
 from turnloom.explain.spec.text import moment
 from turnloom.runtime.spec import RunSummary
@@ -37,7 +37,7 @@ class Runs(StoreCommand):
             if more:
                 terminal.tell(safe("There are more; `--limit N` shows N of them.", "dim"))
         else:
-            terminal.tell(safe("There are no runs in this store. `turnloom run PATH` starts one."))
+            terminal.tell(safe(no_runs(self.app_id)))
         return 0
 
     async def _tell_waiting(
