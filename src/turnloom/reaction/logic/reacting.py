@@ -296,6 +296,7 @@ class Reacting:
         for verdict in fact.to:
             self._follow(tray, fact, verdict)
         tray.release(fact.artifact)
+        self._close(tray)
 
     def _on_selected(self, tray: Tray, fact: SelectionMade) -> None:
         tray.chosen[fact.artifact] = (fact.chosen, fact.category)
@@ -356,10 +357,18 @@ class Reacting:
         tray.release(*fact.artifacts)
 
     def _on_closed(self, tray: Tray, fact: BatchClosed) -> None:
-        subscription = self._by_id[fact.subscription]
-        pending = tray.pending.get(subscription.id)
-        if pending is not None and pending.sets:
-            self._complete(tray, subscription, gates.close(pending))
+        tray.closing.append(fact.subscription)
+        self._close(tray)
+
+    def _close(self, tray: Tray) -> None:
+        """Take batches that are to be taken, once what came before that is in them."""
+        if tray.unoffered or not tray.closing:
+            return
+        for id in tray.closing:
+            pending = tray.pending.get(id)
+            if pending is not None and pending.sets:
+                self._complete(tray, self._by_id[id], gates.close(pending))
+        tray.closing = []
 
     def _on_retry(self, tray: Tray, fact: RetryAsked) -> None:
         work = tray.failed.pop(fact.turn, None)

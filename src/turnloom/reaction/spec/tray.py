@@ -76,7 +76,8 @@ class Tray(msgspec.Struct):
     agent, being worked on, opened a run for (`spawning`), or left because a turn failed. `outbox`
     has what goes to runs that collect; `counts` how many turns each publish from outside set off,
     and `depths` how many in a row led to each that is held. `chosen` says whom a guard chose for an
-    artifact among those whom it would have woken, and in which category.
+    artifact among those whom it would have woken, and in which category. `closing` has the
+    subscriptions whose batch is taken as soon as all that came before is offered.
     """
 
     held: dict[str, Artifact] = {}
@@ -93,6 +94,7 @@ class Tray(msgspec.Struct):
     counts: dict[str, int] = {}
     depths: dict[str, int] = {}
     chosen: dict[str, tuple[str, str]] = {}
+    closing: list[str] = []
 
     @property
     def is_clear(self) -> bool:
