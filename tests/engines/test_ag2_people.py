@@ -80,20 +80,24 @@ async def test_who_is_asked_may_answer_another_process(tmp_path: Path) -> None:
 
 
 async def test_who_asks_stops_the_tools_beside_it(tmp_path: Path) -> None:
-    served, done = anyio.Event(), list[str]()
+    served, begun, stopped = anyio.Event(), anyio.Event(), anyio.Event()
+    done: list[str] = []
 
     async def cook() -> str:
         """Cook as long as it takes."""
+        begun.set()
         try:
             await served.wait()
         except anyio.get_cancelled_exc_class():
             done.append("stopped")
+            stopped.set()
             raise
         done.append("cooked")
         return "cooked"
 
     async def taste() -> str:
-        """Ask for a taste, as a tool of the workflow would."""
+        """Ask for a taste once it is cooking, as a tool of the workflow would."""
+        await begun.wait()
         return str(await use_ui_tool("taste", {"prompt": "Hot?"}))
 
     folder = write_folder(tmp_path, FILES)
@@ -101,6 +105,8 @@ async def test_who_asks_stops_the_tools_beside_it(tmp_path: Path) -> None:
         async with Loom(store="memory", engine=host(model, cook, taste)) as app:
             run = await app.start(folder)
             asked = await asked_in(run)
+            with anyio.fail_after(PATIENCE):
+                await stopped.wait()
             assert done == ["stopped"]
             served.set()
             await run.answer(asked.question, "Very.")
