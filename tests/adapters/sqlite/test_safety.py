@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.folders import write_folder
-from turnloom import Loom
+from turnloom import Document, Loom, RagCollection
 from turnloom.adapters.sqlite import SqliteStore
 from turnloom.errors import RunBusy
 from turnloom.log.spec import RunKey
@@ -43,6 +43,15 @@ async def test_the_files_are_the_owners_alone(tmp_path: Path) -> None:
     async with store.claims.claim(KEY):
         assert not open_files(tmp_path)
     await store.aclose()
+
+
+async def test_the_files_of_collections_are_the_owners_alone(tmp_path: Path) -> None:
+    class Handbook(RagCollection):
+        pass
+
+    async with Loom(store="memory", vectors=f"sqlite:{tmp_path / 'vectors.db'}") as app:
+        await app.collection(Handbook).add([Document("a", "red fish")])
+        assert not open_files(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["../precious", "/etc/hostname", "..", "1-a/../../precious"])

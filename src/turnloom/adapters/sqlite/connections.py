@@ -42,7 +42,7 @@ def prepare(path: Path) -> sqlite3.Connection:
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        if not path.exists():  # what people said is nobody else's; SQLite's other files follow
+        if not path.exists():  # runs are private to their owner; SQLite's other files follow
             path.touch(mode=0o600)
     except OSError as error:
         raise StoreUnavailable(

@@ -86,6 +86,8 @@ class File:
     def _make_folder(self) -> None:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
+            if not self.path.exists():  # documents may be for a few; SQLite's other files follow
+                self.path.touch(mode=0o600)
         except OSError as error:
             raise CollectionUnavailable(
                 f"The folder of {str(self.path)!r} cannot be made: {error.strerror}. "
