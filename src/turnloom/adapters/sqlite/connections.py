@@ -38,7 +38,7 @@ def prepare(path: Path) -> sqlite3.Connection:
     """A connection that waits for nobody, to a file of ours; it and its folder are made if missing.
 
     Raises:
-        StoreUnavailable: the folder cannot be made, or the file is not ours or of another release.
+        StoreUnavailable: it cannot be made, or the file is not ours or of another release.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -46,8 +46,7 @@ def prepare(path: Path) -> sqlite3.Connection:
             path.touch(mode=0o600)
     except OSError as error:
         raise StoreUnavailable(
-            f"The folder of {str(path)!r} cannot be made: {error.strerror}. "
-            "Choose another place for the store."
+            f"{str(path)!r} cannot be made: {error.strerror}. Choose another place for the store."
         ) from error
     connection = connect_writer(path, 0.0)
     try:

@@ -90,7 +90,7 @@ class File:
                 self.path.touch(mode=0o600)
         except OSError as error:
             raise CollectionUnavailable(
-                f"The folder of {str(self.path)!r} cannot be made: {error.strerror}. "
+                f"{str(self.path)!r} cannot be made: {error.strerror}. "
                 "Choose another place for the collections."
             ) from error
 
