@@ -7,7 +7,8 @@ import sqlite3
 import stat
 import subprocess
 import sys
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -135,6 +136,20 @@ def start(path: Path) -> tuple["subprocess.Popen[bytes]", int]:
     return parent, int(parent.stdout.readline())
 
 
+@contextmanager
+def stranger(folder: Path) -> Iterator[None]:
+    """Act as a user who may not look into a folder."""
+    folder.chmod(0)
+    if is_root := os.geteuid() == 0:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        if is_root:
+            os.seteuid(0)
+        folder.chmod(0o700)
+
+
 def kill(parent: "subprocess.Popen[bytes]") -> None:
     with parent:
         parent.kill()
@@ -153,4 +168,26 @@ async def test_a_child_does_not_keep_the_run_of_its_dead_parent(tmp_path: Path) 
             pass
     finally:
         os.kill(child, signal.SIGKILL)
+    await store.aclose()
+
+
+async def test_the_dead_owner_of_another_user_counts_as_dead(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    parent, child = start(path)
+    os.kill(child, signal.SIGKILL)
+    store = SqliteStore(path, codec())
+    await store.log.read(KEY)
+    with stranger(tmp_path / "runs.db.drivers"):
+        assert await store.claims.held(KEY)
+    kill(parent)
+    with stranger(tmp_path / "runs.db.drivers"):
+        assert not await store.claims.held(KEY)
+    await store.aclose()
+
+
+async def test_whoever_may_enter_the_folder_may_try_the_lock(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "runs.db", codec())
+    async with store.claims.claim(KEY):
+        (lock,) = (tmp_path / "runs.db.drivers").iterdir()
+        assert stat.S_IMODE(lock.stat().st_mode) == 0o644
     await store.aclose()

@@ -4,6 +4,7 @@ import fcntl
 import os
 import re
 import tempfile
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from weakref import WeakSet
@@ -71,16 +72,28 @@ def is_alive(folder: Path, name: str) -> bool:
     except FileNotFoundError:
         return False
     except PermissionError:
-        return True  # another user's; whoever cannot look does not take
+        return _is_running(pid_of(name))  # the folder of another user: the lock cannot be tried
     try:
         # Shared, so that two who look at once do not take each other for the owner.
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        path.unlink(missing_ok=True)
+        with suppress(PermissionError):  # another user's file may have to stay
+            path.unlink(missing_ok=True)
     except BlockingIOError:
         return True
     finally:
         os.close(file)
     return False
+
+
+def _is_running(pid: str) -> bool:
+    """Whether there is a process of that number, whoever started it."""
+    try:
+        os.kill(int(pid), 0)
+    except PermissionError:
+        return True
+    except (ProcessLookupError, OverflowError):
+        return False
+    return True
 
 
 def pid_of(name: str) -> str:
@@ -100,6 +113,7 @@ def _take_lock(folder: Path) -> tuple[Path, int]:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         file, name = tempfile.mkstemp(prefix=f"{os.getpid()}-", dir=folder)
         fcntl.flock(file, fcntl.LOCK_EX)
+        os.fchmod(file, 0o644)  # it is empty: whoever may enter the folder may try the lock
         # Somebody who swept between these two lines has removed the file: make another.
         if os.fstat(file).st_nlink:
             return Path(name), file
