@@ -138,9 +138,8 @@ async def main() -> None:
         print(f"{waiting.question.to} is asked: {waiting.question.prompt}")
         for remark in waiting.state.remarks:
             print(f"  {remark}")
-        await run.answer(
-            waiting.question.id, {"decision": "approve", "instructions": "after the captions"}
-        )
+        decision = {"decision": "approve", "instructions": "after the captions"}
+        await run.answer(waiting.question.id, decision, user_id=waiting.question.to)
         outcome = await run.outcome()
         print(f"{outcome.status}: {outcome.state.status}; cited: {', '.join(outcome.state.cited)}")
         print(f"\n{await app.explain.turn(run.id, 1)}")

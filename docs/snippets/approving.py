@@ -53,7 +53,8 @@ async def main() -> None:
         question = await run.question()
         assert question is not None
         print(f"{question.to}: {question.prompt}")
-        await run.answer(question.id, {"decision": "approve", "instructions": "in May"})
+        decision = {"decision": "approve", "instructions": "in May"}
+        await run.answer(question.id, decision, user_id="controller")
         state = (await run.outcome()).state
         assert isinstance(state, Invoice)
         print(state.status)

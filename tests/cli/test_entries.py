@@ -70,7 +70,7 @@ def test_an_answer_is_kept_for_the_program(
     turnloom: Call, warm: Warm, tmp_path: Path, executed: Path
 ) -> None:
     launch(warm, tmp_path)
-    turnloom("answer", "last", "approve")
+    turnloom("answer", "last", "approve", "--user", "boss")
     assert executed.read_text() == "x"
 
 
@@ -80,7 +80,7 @@ def test_the_entry_of_a_run_is_imported_and_not_run(
     """The command line named the file, so a later command may import it."""
     (tmp_path / "shop.py").write_text(PROGRAM.replace("LAUNCHED", '__name__ == "__main__"'))
     turnloom("run", "shop.py:charged")
-    turnloom("answer", "last", "approve")
+    turnloom("answer", "last", "approve", "--user", "boss")
     os.truncate(executed, 0)
     assert "finished" in turnloom("resume", "last").out
     assert executed.read_text() == "x"

@@ -85,6 +85,7 @@ PROGRAM = """
     rest = Flow("rest", Trip).start_with(book, compensate=unbook).finally_(nap)
 """
 
+BOSS = ("--user", "boss")
 ROME = ("--input", '{"to": "Rome"}')
 
 
@@ -107,12 +108,12 @@ def test_a_flow_is_run_answered_and_taken_up(turnloom: Call, tmp_path: Path) -> 
     asked = turnloom("resume", run)
     assert "Pay for Rome?\n" in asked.out and "boss" in asked.out
     assert "later: Pay later. At the desk." in asked.out
-    assert f" answer {run} approve\n" in asked.out
+    assert f" answer {run} approve --user boss\n" in asked.out
     for wrong in ("maybe", '{"decision": "maybe"}', '{"instructions": "hurry"}'):
-        refused = turnloom("answer", run, wrong, code=2)
+        refused = turnloom("answer", run, wrong, *BOSS, code=2)
         assert "approve | reject | later | defer" in refused.err
     assert "Pay for Rome?" in turnloom("runs").out
-    turnloom("answer", run, '{"decision": "later", "instructions": "hurry"}', "--user", "boss")
+    turnloom("answer", run, '{"decision": "later", "instructions": "hurry"}', *BOSS)
     ended = turnloom("resume", run)
     assert all(word in ended.out for word in ("boss", "(later)", "hurry"))
     assert "pay → failed: OSError: no network" in ended.out
@@ -124,7 +125,7 @@ def test_a_flow_is_run_answered_and_taken_up(turnloom: Call, tmp_path: Path) -> 
 
 
 def test_a_person_at_the_terminal_decides(sit: Sit) -> None:
-    seat = sit("run", "trip.py:trip", *ROME, NO_COLOR="1")
+    seat = sit("run", "trip.py:trip", *ROME, *BOSS, NO_COLOR="1")
     seat.until("Which seat?")
     seat.until("you> ")
     seat.type("12A")
@@ -141,11 +142,28 @@ def test_a_person_at_the_terminal_decides(sit: Sit) -> None:
 
 
 def test_one_process_drives_and_another_answers(sit: Sit, turnloom: Call) -> None:
-    seat = sit("run", "trip.py:trip", *ROME, NO_COLOR="1")
+    seat = sit("run", "trip.py:trip", *ROME, *BOSS, NO_COLOR="1")
     seat.until("you> ")
     assert " resume " not in turnloom("answer", "last", "12A").out
     seat.until("decision> ")
-    assert " resume " not in turnloom("answer", "last", "approve").out
+    assert " resume " not in turnloom("answer", "last", "approve", *BOSS).out
+    assert seat.end() == 0 and "finished" in seat.seen
+
+
+def test_only_who_is_asked_decides(sit: Sit, turnloom: Call) -> None:
+    """Neither the run's user, named or not, nor a person at the run's own terminal."""
+    seat = sit("run", "trip.py:trip", *ROME, "--user", "ann", NO_COLOR="1")
+    seat.until("you> ")
+    seat.type("12A")
+    assert seat.end() == 0
+    assert "decision> " not in seat.seen and "approve --user boss" in seat.seen
+    for words in ((), ("--user", "ann"), ("--user", "eve")):
+        turnloom("answer", "last", "approve", *words, code=1)
+    seat = sit("resume", "last", *BOSS, NO_COLOR="1")
+    seat.until("decision> ")
+    seat.type("1")
+    seat.until("instructions> ")
+    seat.type("")
     assert seat.end() == 0 and "finished" in seat.seen
 
 
@@ -153,7 +171,7 @@ def test_a_rejection_fails_the_run_and_is_made_up_for(turnloom: Call, tmp_path: 
     turnloom("run", "trip.py:trip", *ROME)
     turnloom("answer", "last", "12A")
     turnloom("resume", "last")
-    turnloom("answer", "last", "reject")
+    turnloom("answer", "last", "reject", *BOSS)
     failed = turnloom("resume", "last", code=1)
     assert "unbook" in failed.out
     assert "ApprovalRejected: 'boss'" in failed.err

@@ -10,8 +10,10 @@ import pytest
 from tests.flow.scenes import SOON, Sees, Work, facts, failing, flow_of, note, play, taken
 from tests.support.timed import Timed
 from turnloom import (
+    Delivery,
     Flow,
     Loom,
+    NotYours,
     Option,
     Outcome,
     Path,
@@ -33,7 +35,7 @@ async def decide(run: Run, answer: Any) -> Outcome:
     async with asyncio.timeout(SOON):
         waiting = await run.outcome()
         assert waiting.status == "waiting" and waiting.question is not None
-        await run.answer(waiting.question.id, answer)
+        await run.answer(waiting.question.id, answer, user_id=waiting.question.to)
         return await run.outcome()
 
 
@@ -70,7 +72,26 @@ async def test_who_approves_lets_the_flow_go_on_and_may_say_more(app: Loom) -> N
     assert outcome.status == "finished" and outcome.question is None
     decided = step.contexts[0].approvals["approval"]
     assert (decided.approver, decided.outcome, decided.option) == ("boss", "approved", "approve")
-    assert (decided.instructions, decided.by) == ("shorter, please", "ada")
+    assert (decided.instructions, decided.by) == ("shorter, please", "boss")
+
+
+async def test_only_the_approver_decides(timed: Timed) -> None:
+    """Not who asked for it, named or not; and not who was asked before, once time passed it on."""
+    run = await timed.start(approving(timeout=60, on_timeout=escalate_to("chief")), user_id="ada")
+    await run.outcome()
+    for user in (None, "ada", "chief"):
+        with pytest.raises(NotYours):
+            await run.answer(None, "approve", user_id=user)
+    await late(timed, run, 61)
+    for user in (None, "ada", "boss"):
+        with pytest.raises(NotYours):
+            await run.answer(None, "approve", user_id=user)
+    assert not await facts(timed, run.id, "question.answered")
+    await run.answer(None, "approve", user_id="chief")
+    assert (await run.outcome()).status == "finished"
+    decided = (await facts(timed, run.id, "approval.decided"))[-1]
+    assert (decided.approver, decided.by) == ("chief", "chief")
+    assert await run.answer("approval/approval#2", "reject", user_id="chief") is Delivery.REPEATED
 
 
 async def test_a_word_is_enough(app: Loom) -> None:
@@ -120,7 +141,7 @@ async def test_what_is_no_option_is_refused(app: Loom) -> None:
     assert waiting.question is not None
     for answer in ("perhaps", {"decision": "perhaps"}, {"instructions": "go"}, 1):
         with pytest.raises(UsageError) as refused:
-            await run.answer(waiting.question.id, answer)
+            await run.answer(waiting.question.id, answer, user_id="boss")
         assert repr(waiting.question.id) in str(refused.value)
     assert not await facts(app, run.id, "question.answered")
 
@@ -181,7 +202,7 @@ async def test_an_answer_that_comes_too_late_changes_nothing(timed: Timed) -> No
     assert waiting.question is not None
     timed.clock.advance(timedelta(seconds=61))
     with pytest.raises(QuestionExpired):
-        await run.answer(waiting.question.id, "approve")
+        await run.answer(waiting.question.id, "approve", user_id="boss")
     assert (await run.outcome()).state.notes == ["draft", "remind"]
 
 
@@ -271,7 +292,7 @@ async def test_what_failed_of_an_approval_is_told(app: Loom, asking: Any) -> Non
     outcome = await play(app, flow.finally_(note("end")))
     if outcome.question is not None:
         run = app.handle(outcome.run_id)
-        await run.answer(None, "reject")
+        await run.answer(None, "reject", user_id="boss")
         outcome = await run.outcome()
     assert outcome.failure is not None and "'release'" in outcome.failure.what
     assert ("context" in outcome.failure.what) == bool(asking)

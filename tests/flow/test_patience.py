@@ -232,7 +232,7 @@ async def test_what_is_given_longer_than_there_are_dates_is_given_for_ever(secon
         assert outcome.status == "waiting"
         run = await app.resume(outcome.run_id)
         assert outcome.question is not None
-        await run.answer(outcome.question.id, "approve")
+        await run.answer(outcome.question.id, "approve", user_id="boss")
         assert (await run.outcome()).status == "finished"
 
 

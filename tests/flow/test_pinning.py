@@ -35,7 +35,7 @@ async def test_a_run_goes_on_with_its_own_plan_in_another_process(store: str) ->
         app.register_flow(asking("post"))
         app.register_flow(asking("pay"))
         again = await app.resume(run)
-        await again.answer(None, "approve")
+        await again.answer(None, "approve", user_id="boss")
         assert (await again.outcome()).state.notes == ["book", "pay"]
 
 

@@ -112,9 +112,9 @@ class FlowLives:
             await program.answer(run, value, question)
 
     async def leave_answer(self, run: str, question: str | None, value: Any) -> None:
-        """Let another program answer that drives nothing."""
+        """Let another program answer, as the boss, that drives nothing."""
         async with self._program() as program:
-            await program.app.handle(run).answer(question, value)
+            await program.app.handle(run).answer(question, value, user_id="boss")
 
     async def outcome(self, run: str) -> Outcome:
         """What became of a run, as a program sees it that drives nothing."""

@@ -106,10 +106,12 @@ class Program:
         return due
 
     async def answer(self, run: str, value: Any, question: str | None = None) -> Delivery:
-        """Answer what a run asks, and drive it on to its next rest."""
+        """Answer as the person whom a run asks, and drive it on to its next rest."""
         await self.app.resume(run, app_id=self._tenant)
+        handle = self.app.handle(run, app_id=self._tenant)
+        asked = await handle.question()
         with self._scheduler.held():
-            return await self.app.handle(run, app_id=self._tenant).answer(question, value)
+            return await handle.answer(question, value, user_id=asked.to if asked else None)
 
     async def cancel(self, run: str, by: str = "u1", reason: str = "") -> bool:
         """Cancel a run, and drive it to its end."""

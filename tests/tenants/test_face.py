@@ -39,9 +39,8 @@ async def first(handle: Run) -> Any:
 
 async def answer(handle: Run) -> Any:
     question = await handle.question()
-    return await handle.answer(
-        None, "approve" if question and question.to == "boss" else "accepted"
-    )
+    to = question.to if question else None
+    return await handle.answer(None, "approve" if to == "boss" else "accepted", user_id=to)
 
 
 # Methods that are told which run is meant: each refuses the run of another tenant.

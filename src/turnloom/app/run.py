@@ -46,10 +46,10 @@ class Run(Generic[S_co]):
     async def question(self, *, user_id: str | None = None) -> "Question | None":
         """What it asks and waits for, if it does.
 
-        `user_id` says who wants to know, where that is not settled otherwise.
+        `user_id` says who wants to know, if people are to be told apart.
 
         Raises:
-            NotYours: the run belongs to somebody else.
+            NotYours: it is neither the run's user nor the person who is asked.
         """
         return await self._runs.question(self._key, user_id)
 
@@ -58,10 +58,11 @@ class Run(Generic[S_co]):
     ) -> "Delivery":
         """Answer one of its questions (`None`: the open one), and say what became of it.
 
-        `user_id` says who answers, where that is not settled otherwise.
+        `user_id` says who answers: the run's user, if nothing is said. Only the person who is asked
+        can answer, `to` of the question.
 
         Raises:
-            NotYours: the run belongs to somebody else.
+            NotYours: another person is asked.
             QuestionExpired: it comes too late.
             UsageError: there is no such question, or this is no answer to it.
         """

@@ -16,7 +16,7 @@ from turnloom.cli.command import as_text
 from turnloom.cli.keyboard import is_attended
 from turnloom.cli.narration import JsonLines, Narration, Story
 from turnloom.cli.person import Person
-from turnloom.cli.questions import example, gist, tidy
+from turnloom.cli.questions import addressee, example, gist, tidy
 from turnloom.cli.session import Script, Session
 from turnloom.cli.stored import Json, StoreCommand
 from turnloom.cli.terminal import Terminal, joined, safe
@@ -68,16 +68,16 @@ class ConversingCommand(StoreCommand):
         return Loom(store=self.store, model=self.model, engine=self.engine)
 
     async def converse(
-        self, app: Loom, run: Run, terminal: Terminal, before: Sequence[Event] = ()
+        self, app: Loom, run: Run, terminal: Terminal, user: str, before: Sequence[Event] = ()
     ) -> int:
-        """Attend to a run until it ends or waits, and give the exit code."""
+        """Attend to a run until it ends or waits, and give the exit code. `user` answers here."""
         if self.quiet and self.json:
             raise UsageError("--quiet and --json exclude each other. Choose one.")
         for name in (await app.history.definition(run.id, app_id=run.app_id)).unheeded:
             told = f"--{name} makes no difference: every agent chooses what answers for it"
             terminal.tell(safe(f"{told}, by `engine` or `model`.", "yellow"))
         narration = JsonLines(terminal) if self.json else Story(terminal, quiet=self.quiet)
-        session = Session(run, narration, self._answers(app, run, narration))
+        session = Session(run, narration, self._answers(app, run, narration), user)
         session.recall(before)
         if isinstance(narration, Story) and before:
             narration.recap()
@@ -131,7 +131,7 @@ class ConversingCommand(StoreCommand):
                 if self.is_kept
                 else "It was in memory only."
             )
-            tell(safe(f"Run {run} waits for an answer. {how}"))
+            tell(safe(f"Run {run} waits for an answer{_whose(events, question)}. {how}"))
             if question is not None and (asked := gist(question)):
                 tell(safe(f"  {asked}"))
         elif self.quiet:
@@ -142,11 +142,11 @@ class ConversingCommand(StoreCommand):
             tell(joined("  ", (command, "bold")))
         return 1 if trouble else 0
 
-    def _resuming(self, run: str) -> str:
+    def _resuming(self, run: str, *words: str) -> str:
         """The command line that goes on with a run, with the same model and engine."""
         model = ("--model", self.model) if self.model else ()
         engine = ("--engine", self.engine) if self.engine else ()
-        return self.again("resume", run, *model, *engine)
+        return self.again("resume", run, *words, *model, *engine)
 
     def _onward(self, events: Sequence[Event], question: Question | None) -> Iterator[str]:
         """Command lines to go on with."""
@@ -154,12 +154,19 @@ class ConversingCommand(StoreCommand):
         if not self.is_kept:
             return
         if question is not None:
-            yield self.again("answer", run, example(question))
-            yield self._resuming(run)
+            other = addressee(events, question)
+            answerer = ("--user", other) if other else ()
+            yield self.again("answer", run, example(question), *answerer)
+            yield self._resuming(run, *answerer)
         turns = [event.data.turn for event in events if isinstance(event.data, TurnStarted)]
         if turns:
             yield self.again("explain", run, "--turn", str(turns[-1]))
         yield self.again("explain", run)
+
+
+def _whose(events: Sequence[Event], question: Question | None) -> str:
+    other = question and addressee(events, question)
+    return f" of {other}" if other else ""
 
 
 def _finish(events: Sequence[Event], end: Event) -> str:

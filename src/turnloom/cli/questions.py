@@ -1,13 +1,15 @@
 """Questions as people read them: in full before they answer, and in a line when a run waits."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from turnloom.agents.spec import SELECTOR, Question
 from turnloom.cli.forms import Form, word
 from turnloom.explain.spec.text import moment, one_line
 from turnloom.flow.logic.approvals import APPROVAL
 from turnloom.kernel.values import Json, as_array, as_data, as_object
+from turnloom.log.logic import started_of
+from turnloom.log.spec import Event
 
 # What a payload says in words comes before the rest of it.
 WORDS = ("title", "prompt", "question", "message", "description")
@@ -56,6 +58,11 @@ def gist(question: Question) -> str:
     asked = question.prompt or ("" if question.payload is None else as_data(question.payload))
     who = "" if question.tool == SELECTOR else f"{question.tool} asks: "
     return f"{who}{one_line(asked)} (takes {one_line(Form(question).demand, 200)})"
+
+
+def addressee(events: Sequence[Event], question: Question) -> str:
+    """Who is asked, if that is another person than the run's user."""
+    return "" if question.to == started_of(events).user else question.to
 
 
 def example(question: Question) -> str:

@@ -63,10 +63,12 @@ class Script:
 
 
 class Session:
-    """One run, followed from a position on until it ends or is left waiting."""
+    """One run, followed from a position on until it ends or is left waiting; `user` is who answers
+    here, and is asked no question of other people."""
 
-    def __init__(self, run: Run, narration: Narration, answers: Answers) -> None:
+    def __init__(self, run: Run, narration: Narration, answers: Answers, user: str) -> None:
         self._run = run
+        self._user = user
         self._narration = narration
         self._answers = answers
         self._position = 0
@@ -133,6 +135,8 @@ class Session:
         """Have an open question answered, here or elsewhere; whether the run goes on."""
         if question is None or question.id == self._settled:
             return True
+        if question.to not in ("", self._user):
+            return False
         closed = asyncio.ensure_future(self._closed(self._position))
         answer = asyncio.ensure_future(self._answers.answer(question, self._answered))
         try:
@@ -156,7 +160,7 @@ class Session:
         if self._answers.typed:
             self._typed = (question.id, answer.value)
         try:
-            await self._run.answer(question.id, answer.value)
+            await self._run.answer(question.id, answer.value, user_id=self._user)
         except Expired as error:  # while it was typed; the run goes on without it
             self._narration.remark(str(error))
         return True

@@ -236,6 +236,11 @@ def _check(task: Task, answer: Answer, output: OutputModel | None) -> None:
         raise EngineError(f"{who} gave {preview(answer.output)} as its output, which is no JSON.")
 
 
+def may_answer(question: Question, by: str, user: str) -> bool:
+    """Whether a person may answer a question of a run of `user`: the one who is asked, no other."""
+    return by == (question.to or user)
+
+
 def misanswer(question: Question, value: Json) -> str | None:
     """Why a value is no answer to a question, or nothing when it is one."""
     if question.schema is not None:

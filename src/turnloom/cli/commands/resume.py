@@ -1,14 +1,19 @@
 """`turnloom resume`: a run taken up where its log ends."""
 
 from dataclasses import dataclass
+from typing import Annotated
+
+import typer
 
 from turnloom.app import Loom
+from turnloom.cli.command import as_text
 from turnloom.cli.conversing import ConversingCommand
 from turnloom.cli.stored import RunId, find_run
 from turnloom.cli.terminal import Terminal, safe
 from turnloom.errors import DefinitionError
 from turnloom.explain.logic.timeline import status_of
 from turnloom.log.events import ENDS
+from turnloom.log.logic import started_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,6 +21,9 @@ class Resume(ConversingCommand):
     """Go on with a run that was interrupted or waits, and converse with it here."""
 
     run: RunId
+    user: Annotated[
+        str | None, typer.Option(metavar="ID", callback=as_text, help="Who answers here.")
+    ] = None
 
     async def act(self, app: Loom, terminal: Terminal) -> int:
         """Take the run up, attend to it, and say how to go on."""
@@ -33,4 +41,5 @@ class Resume(ConversingCommand):
             files = ", ".join(loaded.changed_code)
             terminal.tell(safe(f"Code has changed since the run began: {files}.", "yellow"))
         handle = await app.resume(run, app_id=self.app_id)
-        return await self.converse(app, handle, terminal, events)
+        user = self.user or started_of(events).user
+        return await self.converse(app, handle, terminal, user, events)

@@ -53,7 +53,7 @@ class Run(ConversingCommand):
     async def act(self, app: Loom, terminal: Terminal) -> int:
         """Start the run, attend to it, and say how to go on."""
         if is_program(self.path):
-            return await self.converse(app, await self._start_flow(app), terminal)
+            return await self.converse(app, await self._start_flow(app), terminal, self.user)
         if self.input is not None:
             raise UsageError("--input is the state of a flow: `turnloom run FILE.py --input …`.")
         path = entrance(self.path)
@@ -62,7 +62,7 @@ class Run(ConversingCommand):
         if started_of(await app.history.events(run.id, app_id=run.app_id)).set_aside:
             told = "The run begins without its context variables, which do not pass their check"
             terminal.tell(safe(f"{told}: {again('check', path)}", "yellow"))
-        return await self.converse(app, run, terminal)
+        return await self.converse(app, run, terminal, self.user)
 
     async def _start_flow(self, app: Loom) -> Started:
         """A run of the flow that was named."""

@@ -1,13 +1,13 @@
 """Runs as their users see them: start, events, answer, resume, cancel."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from turnloom.agents.events import QuestionAnswered, QuestionAsked, UserText
-from turnloom.agents.logic.answers import misanswer
+from turnloom.agents.logic.answers import may_answer, misanswer
 from turnloom.agents.logic.folding import open_question, question_of
 from turnloom.agents.spec import WORKFLOW, Component, Question, RunState
 from turnloom.errors import (
@@ -206,7 +206,8 @@ class Runs:
         """
         first, last = await self._ends(run)
         asked = await self._asked(run, last)
-        _allowed(first.data, user, asked)
+        if user not in (None, first.data.user, asked.to if asked else None):
+            raise NotYours("This run belongs to another user.")
         return None if asked is None or self._is_overdue(asked) else asked
 
     def _is_overdue(self, question: Question) -> bool:
@@ -231,15 +232,21 @@ class Runs:
         """Answer a question of a run, and say what became of the answer.
 
         Raises:
-            NotYours: the run belongs to somebody else.
+            NotYours: another person is asked.
             QuestionExpired: it comes too late.
             UsageError: the run has no such question, or the answer is not one.
         """
         first, last = await self._ends(run)
+        by = first.data.user if user is None else user
         asked = await self._asked(run, last)
-        by = _allowed(first.data, user, asked)
         if asked is None or question not in (None, asked.id):
-            return await self._refuse_or_repeat(run, question)
+            return await self._refuse_or_repeat(run, question, by)
+        if not may_answer(asked, by, first.data.user):
+            whom = repr(asked.to) if by == first.data.user else "another person"
+            raise NotYours(
+                f"Question {asked.id!r} is asked of {whom}, and only they can answer it, not "
+                f"{by!r}. Say who answers: `user_id=…`, or `--user …` on the command line."
+            )
         if not self._is_overdue(asked) and (problem := misanswer(asked, value)):
             raise UsageError(f"This does not answer {asked.id!r}: {problem}.")
         id, reply = f"{asked.id}/answer", Reply(asked.id, value, by)
@@ -249,11 +256,12 @@ class Runs:
             return delivery if is_first else Delivery.REPEATED
         events = await self._world.stores.log.read(run, last.seq)
         counts = any(event.id == id and event.kind == QuestionAnswered.kind for event in events)
-        return delivery if is_first and counts else await self._refuse_or_repeat(run, asked.id)
+        return delivery if is_first and counts else await self._refuse_or_repeat(run, asked.id, by)
 
-    async def _refuse_or_repeat(self, run: RunKey, question: str | None) -> Delivery:
+    async def _refuse_or_repeat(self, run: RunKey, question: str | None, by: str) -> Delivery:
         """Say why a question cannot be answered; one that has its answer keeps it."""
         events = await self._world.stores.log.read(run)
+        _check_concerned(events, by)
         kinds = {event.id: event.kind for event in events}
         if kinds.get(f"{question}/answer") == QuestionAnswered.kind:
             return Delivery.REPEATED
@@ -304,16 +312,15 @@ class Runs:
         raise UnknownRun(run.id)
 
 
-def _allowed(started: RunStarted, user: str | None, asked: Question | None) -> str:
-    """The user who answers; one who is not named is taken to be the right one.
+def _check_concerned(events: Sequence[Event], by: str) -> None:
+    """Tell what became of questions only to the run's user and to those who were asked.
 
     Raises:
-        NotYours: it is neither the one whom the run belongs to nor the one who is asked.
+        NotYours: it is neither.
     """
-    answerers = (None, started.user, asked.to if asked else None)
-    if user not in answerers:
-        raise NotYours("This question was asked of somebody else; only they can answer it.")
-    return user or started.user
+    asked = [event.data.to for event in events if isinstance(event.data, QuestionAsked)]
+    if by not in (events[0].data.user, *asked):
+        raise NotYours("This run belongs to another user, and asks others.")
 
 
 def _started(loaded: Loaded, user: str, tenant: str) -> RunStarted:
