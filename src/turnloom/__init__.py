@@ -145,6 +145,7 @@ if TYPE_CHECKING:
     from turnloom.explain.spec.variable import VariableExplained as VariableExplained
     from turnloom.flow.logic.flows import Flow as Flow
     from turnloom.flow.spec import AgentStep as AgentStep
+    from turnloom.flow.spec import Cache as Cache
     from turnloom.flow.spec import Option as Option
     from turnloom.flow.spec import Path as Path
     from turnloom.flow.spec import PathResult as PathResult
@@ -334,6 +335,7 @@ _NAMES = {
     "turnloom.flow.logic.flows": ("Flow",),
     "turnloom.flow.spec": (
         "AgentStep",
+        "Cache",
         "Option",
         "Path",
         "PathResult",

@@ -1,4 +1,4 @@
-"""Steps that would come to what they came to before."""
+"""Step result cache."""
 
 from datetime import timedelta
 from typing import Any
@@ -7,7 +7,7 @@ import pytest
 
 from tests.flow.scenes import Work, facts, flow_of, note, play
 from tests.support.timed import Timed
-from turnloom import Flow, Loom, StepContext, Update
+from turnloom import Cache, Flow, Loom, StepContext, Update
 from turnloom.explain.spec.timeline import Timeline
 
 
@@ -93,3 +93,92 @@ async def test_other_variables_are_another_matter(app: Loom) -> None:
         variables = {"definitions": {"tier": {"type": "string", "source": source}}}
         await app.run(Flow("work", Work, variables=variables).start_with(step, cache=True))
     assert step.taken == 2
+
+
+async def test_a_result_is_its_users_own_unless_it_is_shared(app: Loom) -> None:
+    """Users do not see each other's results, and tenants not even those that are shared."""
+
+    async def greet(state: Work, ctx: StepContext) -> dict[str, str]:
+        return {"text": f"{ctx['user_id']} of {ctx['app_id']}"}
+
+    async def texts(cache: bool | Cache) -> list[str]:
+        flow = flow_of(greet, cache=cache)
+        people = [("acme", "ann"), ("acme", "bob"), ("acme", "ann"), ("zeta", "bob")]
+        ends = [await app.run(flow, Work(), app_id=each, user_id=user) for each, user in people]
+        return [each.state.text for each in ends]
+
+    own = ["ann of acme", "bob of acme", "ann of acme", "bob of zeta"]
+    assert await texts(cache=True) == await texts(cache=Cache(60)) == own
+    assert await texts(Cache(shared=True)) == [*["ann of acme"] * 3, "bob of zeta"]
+
+
+async def test_a_shared_result_counts_to_the_end_of_its_time(timed: Timed) -> None:
+    step = Costly()
+    flow = flow_of(step, cache=Cache(60, shared=True))
+    for later, taken in ((0, 1), (60, 1), (1, 2)):
+        timed.clock.advance(timedelta(seconds=later))
+        await timed.run(flow)
+        assert step.taken == taken
+
+
+async def test_other_undeclared_values_are_another_matter(app: Loom) -> None:
+    """What a step reads without its having been declared counts as well."""
+
+    async def write(state: Work, ctx: StepContext) -> None:
+        ctx["tone"] = state.best
+
+    async def read(state: Work, ctx: StepContext) -> dict[str, int]:
+        return {"number": ctx["tone"]}
+
+    async def forget(state: Work, ctx: StepContext) -> dict[str, int]:
+        return {"best": 100}
+
+    flow = flow_of(write, forget, read, cache=True)
+    ends = [await app.run(flow, Work(best=number)) for number in (1, 2, 1)]
+    assert [end.state.number for end in ends] == [1, 2, 1]
+
+
+async def test_a_step_that_changes_what_it_reads_is_known_by_what_it_read(app: Loom) -> None:
+    async def count(state: Work, ctx: StepContext) -> dict[str, int]:
+        ctx["seen"] = ctx.get("seen", 0) + 1
+        return {"number": ctx["seen"]}
+
+    flow = flow_of(count, cache=True)
+    first, again = await app.run(flow), await app.run(flow)
+    assert first.state.number == again.state.number == 1
+    (known,) = await facts(app, again.run_id, "step.completed")
+    assert known.cached
+
+
+async def test_other_decisions_are_another_matter(app: Loom) -> None:
+    """A step reads what was decided, and by whom."""
+
+    async def note_decision(state: Work, ctx: StepContext) -> dict[str, str]:
+        return {"text": ctx.approvals["approval"].instructions}
+
+    flow = flow_of(note("begin")).await_approval("ann").then(note_decision, cache=True)
+    texts: list[str] = []
+    for words in ("gently", "at once"):
+        waiting = await app.run(flow, Work())
+        assert waiting.question is not None
+        run = app.handle(waiting.run_id)
+        decision = {"decision": "approve", "instructions": words}
+        await run.answer(waiting.question.id, decision, user_id="ann")
+        await run.finished()
+        texts.append((await run.outcome()).state.text)
+    assert texts == ["gently", "at once"]
+
+
+async def test_objects_that_live_in_one_process_only_are_not_compared(app: Loom) -> None:
+    async def open_box(state: Work, ctx: StepContext) -> None:
+        ctx["box"] = [object(), state.best]
+
+    async def forget(state: Work, ctx: StepContext) -> dict[str, int]:
+        return {"best": 100}
+
+    async def look(state: Work, ctx: StepContext) -> dict[str, int]:
+        return {"number": ctx["box"][1]}
+
+    flow = flow_of(open_box, forget).then(look, cache=True)
+    ends = [await app.run(flow, Work(best=number)) for number in (1, 2)]
+    assert [end.state.number for end in ends] == [1, 2]

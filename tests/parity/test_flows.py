@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from turnloom import AgentStep, Flow, Option, Path, Retry, Update, escalate_to
+from turnloom import AgentStep, Cache, Flow, Option, Path, Retry, Update, escalate_to
 from turnloom.flow.spec.builder import StepSettings
 
 AGENTS, APPROVALS, BRANCHES, CACHING, CONFIDENCE = (
@@ -38,6 +38,7 @@ OWN_OPTION = f"{APPROVALS}:test_an_option_of_ones_own_approves_or_rejects_as_it_
 TYPED = f"{AGENTS}:test_a_step_gets_the_typed_answer_and_the_context"
 HEARD = f"{AGENTS}:test_an_agent_hears_its_instructions_and_what_it_is_asked"
 CAPPED = f"{AGENTS}:test_tools_are_called_so_often_and_what_they_gave_is_kept"
+OWN_CACHE = f"{CACHING}:test_a_shared_result_counts_to_the_end_of_its_time"
 LOW = f"{CONFIDENCE}:flow_with"
 
 # What can be said of a step, and the test that shows what comes of it.
@@ -105,6 +106,8 @@ CALLS = {
     "Retry.factor": BACKOFF,
     "Retry.max_delay": BACKOFF,
     "Retry.jitter": BACKOFF,
+    "Cache.seconds": OWN_CACHE,
+    "Cache.shared": OWN_CACHE,
     "Option.id": ASKED,
     "Option.label": ASKED,
     "Option.description": ASKED,
@@ -162,7 +165,7 @@ def test_every_argument_of_a_call_has_an_effect() -> None:
     said = {word for call in calls for word in arguments(getattr(Flow, call), call)}
     said |= arguments(Flow.__init__, "Flow") | arguments(Path.__init__, "Path")
     said |= arguments(escalate_to, "escalate_to") | arguments(Update.__init__, "Update")
-    said |= {f"{it.__name__}.{each.name}" for it in (Retry, Option) for each in fields(it)}
+    said |= {f"{it.__name__}.{each.name}" for it in (Retry, Cache, Option) for each in fields(it)}
     assert set(CALLS) == said
 
 

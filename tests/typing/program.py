@@ -172,7 +172,11 @@ SOURCES: Sequence[t.Source] = (
     t.from_literal("Be kind.", title="Style"),
     t.from_history(last=3),
 )
-SETTINGS: t.StepSettings[Draft] = {"retry": t.Retry(1, delay=0.0), "compensate": undo}
+SETTINGS: t.StepSettings[Draft] = {
+    "retry": t.Retry(1, delay=0.0),
+    "compensate": undo,
+    "cache": t.Cache(60.0, shared=True),
+}
 SHARE: t.Sharing = {"priority": 2}
 STEPS: Sequence[t.AnyStep[Draft]] = (outline, research, Count, Sign("Ann"), Write, Judge())
 CODE: Sequence[t.CodeStep[Draft]] = (outline, research, Count)

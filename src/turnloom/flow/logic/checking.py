@@ -10,7 +10,7 @@ from turnloom.flow.logic.checks.effects import check_effects
 from turnloom.flow.logic.checks.models import as_model, check_model
 from turnloom.flow.logic.checks.names import check_name, check_names
 from turnloom.flow.logic.checks.problems import problem
-from turnloom.flow.logic.checks.settings import check_timeout, check_values
+from turnloom.flow.logic.checks.settings import check_cache, check_timeout, check_values
 from turnloom.flow.logic.checks.shapes import check_reach, check_shapes, ends
 from turnloom.flow.logic.checks.steps import check_step
 from turnloom.flow.logic.checks.writes import check_writes
@@ -47,6 +47,7 @@ def _check_paths(declared: Declared) -> Iterator[Diagnostic]:
     for node in steps_of(paths):
         yield from check_step(node)
         yield from check_values(node)
+        yield from check_cache(node, declared.variables)
         yield from check_context(node, model, declared.variables)
     if model is not None:
         yield from check_writes(paths, model)

@@ -34,7 +34,7 @@ from turnloom.flow.spec.nodes import (
     Placed,
     StepNode,
 )
-from turnloom.flow.spec.steps import AgentStep, Retry, agent_of, build
+from turnloom.flow.spec.steps import AgentStep, Cache, Retry, agent_of, build
 from turnloom.kernel.digests import digest
 from turnloom.kernel.values import Json
 
@@ -44,7 +44,9 @@ def _named(code: object) -> str:
     return getattr(code, "__qualname__", None) or type(code).__qualname__
 
 
-_WRITTEN = Writing((Asking, Budget, ContextFormat, Option, Retry, Share, *get_args(Source)), _named)
+_WRITTEN = Writing(
+    (Asking, Budget, Cache, ContextFormat, Option, Retry, Share, *get_args(Source)), _named
+)
 
 
 def placed_lines(main: Line, failure: Line | None) -> dict[str, Placed]:

@@ -1,6 +1,5 @@
 """Flows as programs write them down: one call after the other."""
 
-import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from inspect import currentframe
 from typing import Any, Generic, Self, TypeAlias, TypedDict, Unpack, cast
@@ -26,7 +25,7 @@ from turnloom.flow.spec.nodes import (
     StepNode,
     Unmade,
 )
-from turnloom.flow.spec.steps import AnyStep, CodeStep, Retry, takes_context
+from turnloom.flow.spec.steps import AnyStep, Cache, CodeStep, Retry, takes_context
 from turnloom.guards.spec import Selection
 from turnloom.kernel.values import said
 
@@ -49,8 +48,8 @@ class StepSettings(TypedDict, Generic[S], total=False):
     """How a step is to be taken.
 
     `retry` counts the attempts after the first. `timeout`, `compensate_timeout` and `cache` are
-    seconds; `cache=True` keeps a result without end. A handled failure lets the flow go on with
-    `recover`.
+    seconds; `cache=True` keeps a result without end, and `cache=Cache(…)` says for whom. A handled
+    failure lets the flow go on with `recover`.
     """
 
     name: str
@@ -66,7 +65,7 @@ class StepSettings(TypedDict, Generic[S], total=False):
     compensate_timeout: float
     on_failure: "AnyPath[S] | Mapping[type[Exception], AnyPath[S]]"
     recover: bool
-    cache: float | bool
+    cache: float | bool | Cache
     select: Selection
 
 
@@ -291,10 +290,18 @@ def make_step(step: Any, site: Site, settings: StepSettings[Any]) -> StepNode:
         on_low_confidence=None if low is None else as_line(low),
         compensate=undo,
         undo_takes_context=takes_context(undo),
-        cache=math.inf if cache is True else None if cache is False else cache,
+        cache=_cache(cache),
         unknown=tuple(key for key in settings if key not in known),
         **plain,
     )
+
+
+def _cache(given: Any) -> Cache | None:
+    if given is None or given is False:
+        return None
+    if isinstance(given, Cache):
+        return given
+    return Cache() if given is True else Cache(given)
 
 
 def _handlers(given: Any) -> tuple[tuple[type[BaseException], Line], ...]:

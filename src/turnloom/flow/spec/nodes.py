@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from turnloom.assembly.spec.formats import PLAIN, Budget, ContextFormat
-from turnloom.flow.spec.steps import Retry
+from turnloom.flow.spec.steps import Cache, Retry
 from turnloom.guards.spec import Selection
 
 # Seconds that a compensation may take where nothing else is said.
@@ -67,7 +67,7 @@ class StepNode:
     compensate_timeout: float | None = None
     on_failure: tuple[tuple[type[BaseException], Line], ...] = ()
     recover: bool = False
-    cache: float | None = None
+    cache: Cache | None = None
     select: Selection | None = None
     unknown: tuple[str, ...] = ()
     takes_context: bool = True

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence, S
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from inspect import isfunction, signature
+from math import inf
 from typing import Any, Generic, Protocol, Self, TypeAlias
 
 from pydantic import BaseModel
@@ -45,6 +46,15 @@ class Retry:
     factor: float = 2.0
     max_delay: float = 60.0
     jitter: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """How many seconds the result of a step counts, and for whom: for the user whose run it was, or
+    with `shared` for every user of the tenant."""
+
+    seconds: float = inf
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -192,11 +192,13 @@ class Call:
         await self._journal.put(id, fact)
         return apart(fact.result)
 
-    def facts(self) -> Iterator[Fact]:
-        """What the call wrote, was refused and should have written."""
+    def facts(self, id: str = "") -> Iterator[Fact]:
+        """What the call wrote, was refused and should have written, to be recorded under an id: the
+        key of the call where nothing else is said."""
+        by = id or self._caller.key
         for fact in self.draft.facts():
             if isinstance(fact, ContextChanged) and fact.ephemeral:
-                self._journal.objects[fact.name, self._caller.key] = self.draft.made[fact.name]
+                self._journal.objects[fact.name, by] = self.draft.made[fact.name]
             yield fact
         for name, trigger in _declared(self._journal) if self._answers else ():
             for tool, answer in self._answers:

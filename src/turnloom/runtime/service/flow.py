@@ -1,7 +1,5 @@
 """Flows at work: steps are called, or their agents take turns; code says how strands continue."""
 
-from collections.abc import Mapping
-
 import msgspec
 
 from turnloom.flow.events import StepCompleted, StepSkipped
@@ -11,7 +9,6 @@ from turnloom.flow.logic.walking import children, node_of, place_of, state_of, s
 from turnloom.flow.spec.nodes import ApprovalNode, BranchNode, ForkNode, StepNode
 from turnloom.flow.spec.progress import Progress, Step, Strand
 from turnloom.flow.spec.steps import About, AgentStep, PathResult
-from turnloom.kernel.values import Json
 from turnloom.log.spec import Fact
 from turnloom.runs.actions import Action, Cross, Work
 from turnloom.runtime.service.caching import Caching
@@ -82,7 +79,7 @@ class FlowRuntime:
 
     async def _known(self, strand: Strand, node: StepNode) -> bool:
         """Take the result of a step from the cache; whether it was there."""
-        change = await self._caching.find(self._caching.key(node, strand.state))
+        change = await self._caching.find(self._caching.key(node, strand))
         if change is None:
             return False
         place, states = place_of(self._plan, strand), self._form.states
@@ -96,14 +93,16 @@ class FlowRuntime:
         step = self._progress.steps[work.number]
         node = self._node(step)
         try:
-            written = {**state_of(self._progress, step.strand).state}
+            strand = state_of(self._progress, step.strand)
+            written = {**strand.state}
+            key = self._caching.key(node, strand)  # by what is there before it changes anything
             if step.undoes or not isinstance(node.step, AgentStep):
                 await self._journal.commit()  # that it begins is stored before it is called
                 made = await self._steps.call(step, node, written, self._about(step))
             else:
                 sinks = self._live.sinks(step.turn, node.name)
                 made = await self._steps.turn(step, node, written, sinks)
-            await self._keep(node, written, made)
+            await self._keep(node, key, made)
         except Waiting:
             raise
         except Exception as error:  # noqa: BLE001 - whatever a step raises is recorded
@@ -122,11 +121,11 @@ class FlowRuntime:
         step = self._progress.steps[work.number]
         self._failures.attempt(step, self._node(step), RuntimeError(error))
 
-    async def _keep(self, node: StepNode, written: Mapping[str, Json], made: Fact) -> None:
-        """Keep the result of a step for others, if it says so."""
+    async def _keep(self, node: StepNode, key: str, made: Fact) -> None:
+        """Keep the result of a step for other runs, if it says so."""
         if node.cache is not None and isinstance(made, StepCompleted):
             change = Change(made.update, made.confidence)
-            await self._caching.keep(self._caching.key(node, written), change, node.cache)
+            await self._caching.keep(key, change, node.cache.seconds)
 
     def _node(self, step: Step) -> StepNode:
         if step.undoes:

@@ -125,11 +125,13 @@ class Steps:
             assert call.question is not None
             park(self._journal, call.question)
         except Exception:
-            self._journal.complete(f"{key}/a{step.attempt}/left", call.facts())
+            left = f"{key}/a{step.attempt}/left"
+            self._journal.complete(left, call.facts(left))
             raise
         self.settle(step)
         made = outcome_of(step, node, change, reduced)
-        return self._journal.complete(f"{key}/a{step.attempt}", [*call.facts(), made])[-1]
+        id = f"{key}/a{step.attempt}"
+        return self._journal.complete(id, [*call.facts(id), made])[-1]
 
     async def turn(
         self, step: Step, node: StepNode, written: Mapping[str, Json], sinks: Sinks

@@ -32,9 +32,13 @@ def check_context(node: StepNode, state: Any, variables: Mapping[str, Any]) -> I
 
 
 def _names(variables: Mapping[str, Any]) -> list[str]:
-    """The variables that there are, however they are declared."""
+    """The variables that there are."""
+    return [*BASE, *BAKED_IN, *definitions_in(variables)]
+
+
+def definitions_in(variables: Mapping[str, Any]) -> dict[str, Any]:
+    """The definitions of variables by name, however they are declared."""
     outer = as_object(variables.get("context_variables", variables)) or {}
     declared = outer.get("definitions")
     listed = [as_object(each) or {} for each in as_array(declared) or ()]
-    named = [each["name"] for each in listed if "name" in each]
-    return [*BASE, *BAKED_IN, *(as_object(declared) or ()), *named]
+    return as_object(declared) or {each["name"]: each for each in listed if "name" in each}

@@ -1,17 +1,18 @@
 """Whether settings of steps have values that they can have."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from turnloom.assembly.spec.formats import Budget, ContextFormat
 from turnloom.errors import Diagnostic
+from turnloom.flow.logic.checks.contexts import definitions_in
 from turnloom.flow.logic.checks.problems import is_count, is_number, problem
 from turnloom.flow.spec.builder import StepSettings
 from turnloom.flow.spec.nodes import Site, StepNode
 from turnloom.flow.spec.steps import Retry
 from turnloom.guards.spec import Selection
 from turnloom.kernel.signatures import fits
-from turnloom.kernel.values import nearest, preview
+from turnloom.kernel.values import Json, as_object, nearest, preview
 
 
 def check_values(node: StepNode) -> Iterator[Diagnostic]:
@@ -33,9 +34,30 @@ def check_values(node: StepNode) -> Iterator[Diagnostic]:
         if value is not None and not isinstance(value, wanted):
             message = f"`{name}` of step {node.name!r} is {preview(value)}."
             yield problem(node.site, "W126", message, f"Give a {wanted.__name__}.")
-    if node.cache is not None and not (is_number(node.cache) and node.cache > 0):
-        message = f"`cache` of step {node.name!r} is {preview(node.cache)}."
-        yield problem(node.site, "W126", message, "Give seconds, or True.")
+
+
+def check_cache(node: StepNode, variables: Mapping[str, Any]) -> Iterator[Diagnostic]:
+    """Whether results of a step can be kept as its settings say."""
+    if node.cache is None:
+        return
+    seconds, shared = node.cache.seconds, node.cache.shared
+    if not _is_time(seconds):
+        message = f"`cache` of step {node.name!r} is {preview(seconds)}."
+        yield problem(node.site, "W126", message, "Give seconds, True, or a Cache.")
+    if not isinstance(cast(object, shared), bool):
+        message = f"`shared` in `cache` of step {node.name!r} is {preview(shared)}."
+        yield problem(node.site, "W126", message, "Give True or False.")
+    secrets = [name for name, each in definitions_in(variables).items() if _is_secret(each)]
+    if shared and secrets:
+        message = (
+            f"Step {node.name!r} shares its results between users, and reads secrets: "
+            f"{', '.join(secrets)}."
+        )
+        yield problem(node.site, "W126", message, "Leave `shared` out, or the secrets.")
+
+
+def _is_secret(definition: Json) -> bool:
+    return bool((as_object(definition) or {}).get("secret"))
 
 
 # What agents of boards can have and steps of flows cannot: why, and what to do.
