@@ -83,7 +83,8 @@ DOORS: dict[str, Door] = {
     "components": Door(TurnComponent, as_component, is_list=True),
 }
 
-# The ports of a store, and those that it may lack: what needs them is refused.
+# The ports of a store, and those that it may lack: what needs them is refused. A store of several
+# machines has a clock.
 STORE_PORTS: dict[str, type] = {
     "log": EventLog,
     "inbox": Inbox,
@@ -93,6 +94,7 @@ STORE_PORTS: dict[str, type] = {
     "artifacts": Artifacts,
     "beliefs": BeliefStore,
     "results": Results,
+    "clock": Clock,
 }
 OPTIONAL_PORTS = frozenset({"artifacts", "beliefs", "results"})
 

@@ -185,7 +185,8 @@ def assemble(setup: Setup) -> Parts:
         store.plans,
     )
     observers = Observers(setup.observers, chosen.observer_drain)
-    world = _world(stores, documents, definitions, setup, observers)
+    clock = _clock(store, doors)
+    world = _world(stores, documents, definitions, setup, observers, clock)
     opened = [
         (observers, True),
         (definitions, True),
@@ -276,16 +277,21 @@ class Definitions:
         await self._models.aclose()
 
 
+def _clock(store: Store, doors: Doors) -> Clock:
+    """The clock that deadlines of a store go by: its own, else the program's or the system's."""
+    return getattr(store, "clock", None) or doors.clock or adapter("system").SystemClock()
+
+
 def _world(
     stores: Stores,
     documents: DocumentStore,
     definitions: Definitions,
     setup: Setup,
     observers: Observers,
+    clock: Clock,
 ) -> World:
-    """What the program gave, else the system's clock and chance, and what the settings name."""
+    """What the program gave, else the system's chance, and what the settings name."""
     system, doors = adapter("system"), setup.doors
-    clock = doors.clock or system.SystemClock()
     return World(
         stores,
         clock,

@@ -236,9 +236,21 @@ def _check(task: Task, answer: Answer, output: OutputModel | None) -> None:
         raise EngineError(f"{who} gave {preview(answer.output)} as its output, which is no JSON.")
 
 
+def answer_id(question: str, refused: int = 0) -> str:
+    """The id of the answer to a question, behind so many that were refused."""
+    return f"{question}/answer.{refused}" if refused else f"{question}/answer"
+
+
 def may_answer(question: Question, by: str, user: str) -> bool:
     """Whether a person may answer a question of a run of `user`: the one who is asked, no other."""
     return by == (question.to or user)
+
+
+def refusal(question: Question, value: Json, by: str, user: str) -> str | None:
+    """Why a run of `user` does not take an answer, or nothing when it does."""
+    if not may_answer(question, by, user):
+        return f"only {question.to or user!r} can answer"
+    return misanswer(question, value)
 
 
 def misanswer(question: Question, value: Json) -> str | None:

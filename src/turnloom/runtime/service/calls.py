@@ -21,6 +21,7 @@ from turnloom.kernel.contained import Interrupted, Quit, called, contained
 from turnloom.kernel.durations import later
 from turnloom.kernel.values import Json, as_object, is_text, preview, said, writable
 from turnloom.log.spec import Fact
+from turnloom.runtime.logic import scope_of
 from turnloom.runtime.service.journal import Journal
 from turnloom.variables.events import ContextChanged, ContextMissed
 from turnloom.variables.logic.triggers import value_at
@@ -129,8 +130,8 @@ class Call:
         self._go_on()
         question = self._make(tool, payload, seconds, display)
         self._asked += 1
-        answered = self._journal.recorded(f"{question.id}/answer")
-        if isinstance(answered, QuestionAnswered):
+        answered = _answer_to(self._journal, question.id)
+        if answered is not None:
             self._answers.append((question.tool, answered.value))
             return apart(answered.value)
         if isinstance(self._journal.recorded(f"{question.id}/expired"), QuestionExpired):
@@ -258,6 +259,14 @@ def _held(journal: Journal, shown: Mapping[str, Json]) -> Held:
     secrets = {name: value for name, value in journal.secrets.items() if name in state.values}
     definitions = journal.workflow.variables.definitions
     return Held(state.values, state.ephemeral, journal.objects, {**secrets, **shown}, definitions)
+
+
+def _answer_to(journal: Journal, question: str) -> QuestionAnswered | None:
+    """The answer on record to a question of an open turn, or of a hook of the run."""
+    state, scope = journal.state, scope_of(journal.state, question)
+    facts = [event.data for event in scope.recorded.values()] if scope else state.chat.values()
+    answers = (fact for fact in facts if isinstance(fact, QuestionAnswered))
+    return next((answer for answer in answers if answer.question == question), None)
 
 
 def _declared(journal: Journal) -> Iterator[tuple[str, UiResponse]]:

@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from turnloom.agents.events import AnswerRefused, QuestionAnswered, QuestionExpired, UserText
+from turnloom.agents.logic.answers import answer_id, refusal
 from turnloom.agents.spec import USER, RunState
 from turnloom.board.events import ArtifactPublished, ArtifactRefused
 from turnloom.errors import ArtifactExists
@@ -95,9 +96,16 @@ def put_on_record(journal: Journal, id: str, message: Message) -> None:
 
 
 def _answer(journal: Journal, id: str, reply: Reply) -> None:
+    """Record an answer, or why it is refused: another program may have let in anything."""
     asked, by = journal.state.questions.get(reply.question), reply.by
     if asked is None:
         journal.record(id, AnswerRefused(reply.question, by, "the question is not open"), by)
+        return
+    why = refusal(asked, reply.value, by, journal.state.user)
+    if not id.startswith(answer_id(asked.id)):
+        why = f"{id!r} is no id of an answer to it"
+    if why:
+        journal.record(id, AnswerRefused(asked.id, by, why), by)
         return
     journal.record(id, QuestionAnswered(reply.question, reply.value, by, asked.tool), actor=by)
     if not asked.tool:

@@ -5,9 +5,10 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import count
 
-from turnloom.agents.events import QuestionAnswered, QuestionAsked, UserText
-from turnloom.agents.logic.answers import may_answer, misanswer
+from turnloom.agents.events import AnswerRefused, QuestionAnswered, QuestionAsked, UserText
+from turnloom.agents.logic.answers import answer_id, may_answer, misanswer, refusal
 from turnloom.agents.logic.folding import open_question, question_of
 from turnloom.agents.spec import WORKFLOW, Component, Question, RunState
 from turnloom.errors import (
@@ -183,7 +184,9 @@ class Runs:
             await self._world.scheduler.wake(run)
 
     async def _check_free(self, run: RunKey) -> None:
-        """Refuse a run that somebody else drives, with a word on who it is."""
+        """Refuse a run that another process drives, with a word on which it is."""
+        if await self._world.scheduler.status(run) == "driving":
+            return
         async with self._world.stores.claims.claim(run):
             return
 
@@ -247,28 +250,41 @@ class Runs:
                 f"Question {asked.id!r} is asked of {whom}, and only they can answer it, not "
                 f"{by!r}. Say who answers: `user_id=…`, or `--user …` on the command line."
             )
-        if not self._is_overdue(asked) and (problem := misanswer(asked, value)):
+        if problem := misanswer(asked, value):
+            if self._is_overdue(asked):
+                raise QuestionExpired(_EXPIRED.format(asked.id))
             raise UsageError(f"This does not answer {asked.id!r}: {problem}.")
-        id, reply = f"{asked.id}/answer", Reply(asked.id, value, by)
-        is_first = await self._world.stores.inbox.offer(run, id, reply)
-        delivery = await self._mailing.deliver(run, id, last.seq)
+        id = await self._answer_id(run, asked, first.data.user)
+        is_first = await self._world.stores.inbox.offer(run, id, Reply(asked.id, value, by))
+        delivery = await self._mailing.deliver(run, id, asked.seq)
         if delivery is Delivery.KEPT:
             return delivery if is_first else Delivery.REPEATED
-        events = await self._world.stores.log.read(run, last.seq)
+        events = await self._world.stores.log.read(run, asked.seq)
         counts = any(event.id == id and event.kind == QuestionAnswered.kind for event in events)
         return delivery if is_first and counts else await self._refuse_or_repeat(run, asked.id, by)
+
+    async def _answer_id(self, run: RunKey, asked: Question, user: str) -> str:
+        """The id under which the next answer counts: none that the run refused, or will refuse,
+        stands in its way."""
+        stores = self._world.stores
+        events = await stores.log.read(run, asked.seq)
+        taken = {event.id for event in events if isinstance(event.data, AnswerRefused)}
+        for id, message in await stores.inbox.pending(run):
+            if isinstance(message, Reply) and refusal(asked, message.value, message.by, user):
+                taken.add(id)
+        return next(id for id in (answer_id(asked.id, n) for n in count()) if id not in taken)
 
     async def _refuse_or_repeat(self, run: RunKey, question: str | None, by: str) -> Delivery:
         """Say why a question cannot be answered; one that has its answer keeps it."""
         events = await self._world.stores.log.read(run)
         _check_concerned(events, by)
-        kinds = {event.id: event.kind for event in events}
-        if kinds.get(f"{question}/answer") == QuestionAnswered.kind:
+        answers = [event.data for event in events if isinstance(event.data, QuestionAnswered)]
+        if any(answer.question == question for answer in answers):
             return Delivery.REPEATED
         asked = [event.data.question for event in events if isinstance(event.data, QuestionAsked)]
         meant = question or (asked[-1] if asked else "")
-        if f"{meant}/expired" in kinds:
-            raise QuestionExpired(f"Question {meant!r} expired before; the answer changes nothing.")
+        if any(event.id == f"{meant}/expired" for event in events):
+            raise QuestionExpired(_EXPIRED.format(meant))
         if question is None:
             raise UsageError(f"Run {run.id!r} has no open question.")
         if question in asked:
@@ -337,6 +353,8 @@ def _started(loaded: Loaded, user: str, tenant: str) -> RunStarted:
         loaded.workflow.form,
     )
 
+
+_EXPIRED = "Question {!r} expired before; the answer changes nothing."
 
 _STATUS = {"run.finished": "finished", "run.failed": "failed", "run.cancelled": "cancelled"}
 
