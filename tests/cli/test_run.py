@@ -16,7 +16,7 @@ from turnloom import Event, Loom
 
 
 def run_id(text: str) -> str:
-    found = re.search(r"Run (\w{10}) ", text)
+    found = re.search(r"Run (\w{26}) ", text)
     assert found, text
     return found[1]
 

@@ -19,8 +19,8 @@ COPIED = ("workflows", "examples", "docs/snippets")
 
 _INSTANT = r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d+Z)?"
 _SHAPES = {
-    "id": (r"\b(?=[a-z]*[2-9])[2-9a-km-np-z]{10}\b", r"[2-9a-km-np-z]{10}"),
-    "digest": (r"\b[0-9a-f]{24}\b", r"[0-9a-f]{24}"),
+    "id": (r"\b(?=[a-z]*[2-9])[2-9a-km-np-z]{26}\b", r"[2-9a-km-np-z]{26}"),
+    "digest": (r"\b[0-9a-f]{32}\b", r"[0-9a-f]{32}"),
     "instant": (_INSTANT, _INSTANT),
     "duration": (r"\b\d+ ms\b|\b\d+\.\d s\b", r"(?:\d+ ms|\d+\.\d s|\d+ min \d+ s)"),
     "anything": (ANYTHING, ".*"),

@@ -34,7 +34,7 @@ def test_commands_print_what_the_page_says(page: Path, tmp_path: Path, warm: War
     ("said", "printed"),
     [
         ("a b\n", "a    b   \n"),
-        ("Run k7m2xq9f4d ended\n", "Run abcdefghij ended\n"),
+        ("Run k7m2xq9f4dsw8h3pjv6ntbryce ended\n", "Run abcdefghijkmnpqrstuvwxyz23 ended\n"),
         ("took 3 ms\n", "took 1.2 s\n"),
         ("at 2026-01-02 03:04:05\n", "at 2031-12-30 23:59:59\n"),
         ("one\n…\nfour\n", "one\ntwo\nthree\nfour\n"),
@@ -55,7 +55,7 @@ def test_what_differs_from_run_to_run_is_compared_by_shape(said: str, printed: s
         ("a\n", "a\nb\n"),
         ("a\nb\n", "a\n"),
         ("", "a\n"),
-        ("Run k7m2xq9f4d ended\n", "Run  ended\n"),
+        ("Run k7m2xq9f4dsw8h3pjv6ntbryce ended\n", "Run  ended\n"),
         ("one\n…\nfour\n", "one\ntwo\n"),
         ("x.z\n", "xyz\n"),
     ],

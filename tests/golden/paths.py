@@ -8,7 +8,7 @@ itself.
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -44,19 +44,13 @@ def _untimed(data: Any) -> Any:
     return [_untimed(each) for each in data] if isinstance(data, list | tuple) else data
 
 
-# What events that stand apart from their path are found under.
-ASIDE = "aside"
-
-
-def paths(events: Sequence[Plain], apart: Collection[str] = ()) -> dict[str, list[Plain]]:
-    """What a log says of each path, and of the run itself under `""`; events of kinds that stand
-    apart are in no path, in any order."""
+def paths(events: Sequence[Plain]) -> dict[str, list[Plain]]:
+    """What a log says of each path, and of the run itself under `""`."""
     names = _Names(events)
     found: dict[str, list[Plain]] = defaultdict(list)
     for event in events:
-        path, cause = names.path(event), _cause(names, event, apart)
-        is_apart = event["kind"] in apart
-        found[ASIDE if is_apart else names.line(event)].append(
+        path, cause = names.path(event), names.events.get(event["cause"])
+        found[names.line(event)].append(
             {
                 "id": names.rename(event["id"]),
                 "kind": event["kind"],
@@ -65,22 +59,11 @@ def paths(events: Sequence[Plain], apart: Collection[str] = ()) -> dict[str, lis
                 "data": names.data(event["data"]),
             }
         )
-        if is_apart:
-            found[ASIDE][-1]["cause"] = None
-    found[ASIDE].sort(key=repr)
     if events[0]["data"].get("form", "conversation") != "conversation":
         for event in found[""]:  # what several paths lead to comes in any order
             event["cause"] = None
         found[""].sort(key=repr)
     return dict(found)
-
-
-def _cause(names: "_Names", event: Plain, apart: Collection[str]) -> Plain | None:
-    """The event that led to another; one that stands apart gives way to its own cause."""
-    cause = names.events.get(event["cause"])
-    while cause is not None and cause["kind"] in apart:
-        cause = names.events.get(cause["cause"])
-    return cause
 
 
 # The call of a tool, or one of several tries, which may go on beside others of its turn.

@@ -1,18 +1,18 @@
 """Runs of all three forms go as they went when their golden logs were made."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
-from tests.golden.allowed import APART, without_allowed
+from tests.golden.allowed import without_allowed
 from tests.golden.paths import Plain, paths
 from tests.golden.recording import LOGS, SCENES, play, read
 from turnloom.runtime.logic import FACTS
 
 # Kinds that no scene brings about, each with the reason.
 UNPLAYED = {
-    "artifact.forwarded": "the scenes that forward artifacts are older than this fact",
     "artifact.refused": "only a publish of another process under the same id is refused so late",
 }
 
@@ -33,4 +33,16 @@ async def test_a_scene_goes_as_it_went(name: str, tmp_path: Path) -> None:
 
 def compared(runs: list[list[Plain]]) -> list[dict[str, list[Plain]]]:
     """Logs as they are compared, as plain JSON."""
-    return [paths(without_allowed(run), APART) for run in json.loads(json.dumps(runs))]
+    return [paths(without_allowed(run)) for run in json.loads(json.dumps(runs))]
+
+
+def test_ids_have_128_bits_and_pins_256() -> None:
+    events = [event for name in SCENES for run in read(name) for event in run]
+    found = re.findall(r"\b[0-9a-f]{12,}\b", json.dumps([event["id"] for event in events]))
+    started = [event["data"] for event in events if event["kind"] == "run.started"]
+    pins = [pin for each in started for pin in (each["definition"], *each["code"].values())]
+    published = [event["data"]["artifact"] for event in events if "artifact" in event["data"]]
+    made = re.findall(r"\b[0-9a-f]{12,}\b", json.dumps(published))
+    assert made
+    assert {len(each) for each in (*found, *made)} == {32}
+    assert {len(each) for each in pins if each} == {64}

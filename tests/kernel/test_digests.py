@@ -3,14 +3,17 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnloom.kernel.digests import chain, digest
+from turnloom.kernel.digests import chain, digest, fingerprint
 
 any_text = st.text(st.characters(exclude_categories=()), max_size=30)
 
 
 def test_digests_are_the_same_on_every_machine() -> None:
-    assert digest("") == "b8e1dda3ac0aa3820ad2990b"
-    assert chain("a", "b") == "b86b2f5329381ca012c73c10"
+    assert digest("") == "cae66941d9efbd404e4d88758ea67670"
+    assert chain("a", "b") == "c04e17957d4ca3123b3afdaab02e4023"
+    assert fingerprint("a", "b") == (
+        "5a38ad4035194450cb9134cf83b30177f509c6c6b0e4edc65ab485966016556d"
+    )
 
 
 @given(any_text, any_text)

@@ -27,7 +27,7 @@ from tests.reaction.sayings import (
 from turnloom import Budget, ContextRequest, ContextSlice, from_literal
 from turnloom.board.spec import TypeRegistry, artifact_type
 from turnloom.errors import UsageError
-from turnloom.kernel.digests import digest
+from turnloom.kernel.digests import fingerprint
 from turnloom.kernel.names import qualified
 from turnloom.reaction.logic.checking import check_plan, refuse_problems
 from turnloom.reaction.logic.plans import describe_plan, make_plan, plan_diff, subscription_digest
@@ -56,7 +56,7 @@ def test_the_text_is_json_and_decides_the_digest(members: tuple[Member, ...]) ->
     made = plan(*members)
     written = json.loads(made.text)
     assert list(written["agents"]) == [member.agent.name for member in members]
-    assert made.digest == digest(made.text)
+    assert made.digest == fingerprint(made.text)
     assert plan(*members) == made
 
 

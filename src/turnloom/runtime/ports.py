@@ -161,7 +161,7 @@ class Entropy(Protocol):
     """Gives chance."""
 
     def token(self) -> str:
-        """A short word that nobody else has, of letters and digits."""
+        """A word of letters and digits that is used nowhere else: 128 bits of chance or more."""
         ...
 
     def below(self, limit: int) -> int:

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from turnloom.adapters.files import read_folder, restore_folder, texts
-from turnloom.kernel.digests import digest
+from turnloom.kernel.digests import fingerprint
 
 ORCHESTRATOR = "workflow_name: W\n"
 
@@ -56,7 +56,10 @@ def test_a_folder_holds_documents_by_part_and_digests_of_its_code(tmp_path: Path
         "tools": "W/tools.yml",
     }
     assert found.documents["orchestrator"].value == {"workflow_name": "W"}
-    assert found.code == {"setup.py": digest("a = 1\n"), "tools/greet.py": digest("b = 'é'\n")}
+    assert found.code == {
+        "setup.py": fingerprint("a = 1\n"),
+        "tools/greet.py": fingerprint("b = 'é'\n"),
+    }
 
 
 def test_texts_restore_the_same_folder_without_the_disk(tmp_path: Path) -> None:

@@ -17,11 +17,11 @@ def test_the_clock_is_aware_and_in_utc() -> None:
     assert before > datetime(2025, 1, 1, tzinfo=UTC)
 
 
-def test_tokens_are_short_words_without_lookalikes() -> None:
+def test_tokens_are_words_of_130_bits_without_lookalikes() -> None:
     entropy = SystemEntropy()
     tokens = {entropy.token() for _ in range(2000)}
     assert len(tokens) == 2000
-    assert {len(token) for token in tokens} == {10}
+    assert {len(token) for token in tokens} == {26}
     assert set("".join(tokens)) == set(ALPHABET)
     assert len(ALPHABET) == 32
     assert not set("01lo") & set(ALPHABET)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from turnloom.adapters.files.parsing import parse
 from turnloom.adapters.files.reading import link_problem, read_text
 from turnloom.errors import Diagnostic, UsageError
-from turnloom.kernel.digests import digest
+from turnloom.kernel.digests import fingerprint
 from turnloom.kernel.documents import Document, Folder
 from turnloom.kernel.values import nearest
 
@@ -42,7 +42,7 @@ def read_folder(path: str | os.PathLike[str]) -> tuple[Folder, list[Diagnostic]]
     documents = _documents(name, known, problems)
     problems += _name_problems(name, names)
     _check_pack(root, name, problems)
-    code = {file: digest(text) for file, text in sources.items()}
+    code = {file: fingerprint(text) for file, text in sources.items()}
     return Folder(name, root, documents, code), sorted(set(problems))
 
 

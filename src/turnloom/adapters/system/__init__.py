@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 # Digits and letters that nobody mistakes for another: without 0, 1, l and o.
 ALPHABET = "23456789abcdefghijkmnpqrstuvwxyz"
-LENGTH = 10
+LENGTH = 26
 # A letter for every byte: the alphabet has 32, so each is as likely as the others.
 LETTERS = (ALPHABET * 8).encode()
 
@@ -23,7 +23,7 @@ class SystemEntropy:
     """The chance of this machine's operating system."""
 
     def token(self) -> str:
-        """A word of ten letters and digits, fifty bits of chance."""
+        """A word of 26 letters and digits, 130 bits of chance."""
         return secrets.token_bytes(LENGTH).translate(LETTERS).decode()
 
     def below(self, limit: int) -> int:

@@ -15,7 +15,7 @@ from pydantic_core import to_jsonable_python
 
 from turnloom.board.spec.visibility import is_visibility
 from turnloom.errors import UsageError
-from turnloom.kernel.digests import digest
+from turnloom.kernel.digests import fingerprint
 from turnloom.kernel.models import Declared
 from turnloom.kernel.names import qualified
 from turnloom.kernel.values import Json, writable
@@ -96,7 +96,7 @@ def schema_digest(model: type[BaseModel], name: str) -> str:
         raise UsageError(
             f"Type {name!r} has no JSON Schema: {said} Annotate that field with `WithJsonSchema`."
         ) from error
-    return digest(json.dumps(schema, sort_keys=True))
+    return fingerprint(json.dumps(schema, sort_keys=True))
 
 
 class _SteadySchema(GenerateJsonSchema):

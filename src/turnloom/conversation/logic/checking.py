@@ -33,7 +33,7 @@ from turnloom.conversation.logic.tooling import (
 from turnloom.conversation.logic.transfers import TRANSFER
 from turnloom.conversation.spec import Conversation, Orchestrator, UiConfig
 from turnloom.errors import Diagnostic
-from turnloom.kernel.digests import chain, digest
+from turnloom.kernel.digests import fingerprint
 from turnloom.kernel.documents import Document, Folder
 from turnloom.kernel.models import Entry, Report
 from turnloom.kernel.values import nearest
@@ -113,7 +113,7 @@ def check(
 
 def definition_digest(documents: Mapping[str, Document]) -> str:
     """One digest for all declarative files of a workflow."""
-    return chain(*(f"{key} {digest(documents[key].text)}" for key in sorted(documents)))
+    return fingerprint(*(f"{key} {fingerprint(documents[key].text)}" for key in sorted(documents)))
 
 
 def _errors(report: Report) -> bool:

@@ -35,7 +35,7 @@ from turnloom.flow.spec.nodes import (
     StepNode,
 )
 from turnloom.flow.spec.steps import AgentStep, Cache, Retry, agent_of, build
-from turnloom.kernel.digests import digest
+from turnloom.kernel.digests import fingerprint
 from turnloom.kernel.values import Json
 
 
@@ -142,7 +142,7 @@ def make_plan(
         paths=paths,
         timeout=timeout,
         text=text,
-        digest=digest(text),
+        digest=fingerprint(text),
     )
 
 

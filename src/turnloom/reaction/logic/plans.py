@@ -19,7 +19,7 @@ from turnloom.assembly.spec.providers import Chosen
 from turnloom.assembly.spec.sources import Share
 from turnloom.board.spec import TypeRegistry
 from turnloom.errors import UsageError
-from turnloom.kernel.digests import chain, digest
+from turnloom.kernel.digests import fingerprint
 from turnloom.kernel.values import Json
 from turnloom.reaction.spec import Batch, ContextFilter, Join, Member, Plan, Product, Subscription
 
@@ -66,7 +66,7 @@ def make_plan(
         members=by_name,
         limit=limit,
         text=text,
-        digest=digest(text),
+        digest=fingerprint(text),
         by_type=_by_type(by_name),
     )
 
@@ -103,7 +103,7 @@ def subscription_digest(plan: Plan, subscription: Subscription) -> str:
 
     Runs that collect for it live long: they are pinned to this, and nothing else disturbs them.
     """
-    return chain(plan.name, as_text(data_of(subscription, _WRITTEN, "id")))
+    return fingerprint(plan.name, as_text(data_of(subscription, _WRITTEN, "id")))
 
 
 def plan_diff(old_text: str, new_text: str) -> str:

@@ -60,7 +60,7 @@ ABREAST = 64
 
 def opened_run(board: str, subscription: str, artifacts: Iterable[str]) -> str:
     """The id of the run that a collected set gets."""
-    return f"{board}-{digest(as_data([subscription, *artifacts]))[:20]}"
+    return f"{board}-{digest(as_data([subscription, *artifacts]))}"
 
 
 class Reacting:

@@ -161,7 +161,7 @@ class ReactionBrief:
         made = (fact for fact in facts if isinstance(fact, AgentOutput))
         for number, fact in enumerate(made):
             artifact = Artifact(
-                id=f"{run}.{self._origin}.{number}",
+                id=f"{self._origin}.{number}",
                 type=fact.model,
                 payload=fact.output,
                 produced_by=self.agent,
@@ -180,7 +180,8 @@ class ReactionBrief:
 
     @cached_property
     def _origin(self) -> str:
-        """What tells apart what turns of one run make, in whichever order they are taken: the agent
-        and its inputs. It is given them once, until something comes of it."""
+        """What the ids of this turn's artifacts begin with. It follows from what the turn is about,
+        so it does not depend on the order in which turns are taken side by side."""
         inputs = [each.id for each in self.inputs]
-        return digest(as_data([self.agent, self._assigned.subscription, *inputs]))[:12]
+        about = [self._journal.state.run, self.agent, self._assigned.subscription, *inputs]
+        return digest(as_data(about))

@@ -295,7 +295,7 @@ class BoardRuns:
         loaded.types.register(what.value.__class__)
         type_name, payload = loaded.types.write(what.value)
         token = self._place.entropy.token
-        own = token() if id is None else f"{self.name}-{digest(as_data([self.name, id]))[:20]}"
+        own = token() if id is None else f"{self.name}-{digest(as_data([self.name, id]))}"
         return Artifact(
             id=token() if id is None else id,
             type=type_name,

@@ -67,4 +67,4 @@ class Correlations:
 
 
 def _generation(board: str, seed: str, number: int) -> str:
-    return f"{board}-{digest(f'{seed}{number}')[:20]}"
+    return f"{board}-{digest(f'{seed}{number}')}"
