@@ -112,6 +112,7 @@ if TYPE_CHECKING:
     from turnloom.errors import FlowError as FlowError
     from turnloom.errors import InvalidArtifact as InvalidArtifact
     from turnloom.errors import InvalidUpdate as InvalidUpdate
+    from turnloom.errors import LeaseLost as LeaseLost
     from turnloom.errors import LogError as LogError
     from turnloom.errors import LoopDetected as LoopDetected
     from turnloom.errors import LoopLimit as LoopLimit
@@ -303,6 +304,7 @@ _NAMES = {
         "FlowError",
         "InvalidArtifact",
         "InvalidUpdate",
+        "LeaseLost",
         "LogError",
         "LoopDetected",
         "LoopLimit",

@@ -9,6 +9,7 @@ TurnloomError                 anything Turnloom says no to; has a stable `code`
 │   └── NotYours          a question of another user or tenant
 ├── LogError              the log refused or could not store
 │   ├── Conflict          the log is at another position, or holds that id already
+│   ├── LeaseLost         another process took the run over: this one did not respond in time
 │   ├── UnknownKind       an event of a kind, version or shape that this release does not know
 │   └── StoreUnavailable  the store cannot be written or read now: full disk, locked, damaged
 ├── BoardError            the board says no
@@ -119,6 +120,20 @@ class Conflict(LogError):
     """The log is at another position, or holds that id already."""
 
     code = "TURNLOOM-CONFLICT"
+
+
+class LeaseLost(LogError):
+    """Another process took the run over, as this one did not respond in time."""
+
+    code = "TURNLOOM-LEASE-LOST"
+
+    def __init__(self, run: str) -> None:
+        super().__init__(
+            f"This process does not drive run {run!r} any more: it did not respond for longer than "
+            "its lease, and another process took the run over. Nothing more is stored from here. "
+            f"See what became of it with `turnloom runs`, and continue it with `turnloom resume "
+            f"{run}`. If the process was only slow, set a longer `lease`."
+        )
 
 
 class UnknownKind(LogError):

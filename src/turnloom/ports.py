@@ -40,6 +40,7 @@ from turnloom.runtime.ports import (
 from turnloom.runtime.spec import (
     Close,
     Deliver,
+    Holder,
     Message,
     ObservedRun,
     Publish,
@@ -73,6 +74,7 @@ __all__ = [
     "Event",
     "EventLog",
     "Found",
+    "Holder",
     "Inbox",
     "Lookup",
     "Message",

@@ -233,10 +233,10 @@ class FullLog:
     def __init__(self, log: Any, most: int) -> None:
         self._log, self._most = log, most
 
-    async def append(self, run: Any, events: Any, expected: int) -> Any:
+    async def append(self, run: Any, events: Any, expected: int, fence: Any = None) -> Any:
         if expected >= self._most:
             raise StoreUnavailable("The disk is full.")
-        return await self._log.append(run, events, expected)
+        return await self._log.append(run, events, expected, fence)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._log, name)
@@ -277,8 +277,8 @@ class LateLog:
         self._log = log
         self.reached = asyncio.Event()
 
-    async def append(self, run: Any, events: Any, expected: int) -> Any:
-        stored = await self._log.append(run, events, expected)
+    async def append(self, run: Any, events: Any, expected: int, fence: Any = None) -> Any:
+        stored = await self._log.append(run, events, expected, fence)
         if not self.reached.is_set() and any(each.kind == "model.answered" for each in events):
             self.reached.set()
             await asyncio.Event().wait()

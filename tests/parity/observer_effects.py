@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,9 @@ import pytest
 
 from tests.doors.forms import answer
 from turnloom import Event, Loom, UsageError
+from turnloom.adapters.sqlite import SqliteStore
+from turnloom.log.spec import RunKey
+from turnloom.runtime.logic import codec
 
 
 def configure(text: str) -> None:
@@ -86,6 +90,32 @@ async def components_of_the_app(folder: str) -> None:
     assert counts.calls == 1
 
 
+async def lease_of(folder: str, **settings: Any) -> float:
+    """How long a run is left to an app that does not renew its claim."""
+    asked = asyncio.Event()
+
+    async def hang(task: Any) -> Any:
+        asked.set()
+        await asyncio.Event().wait()
+
+    async with Loom(store="runs.db", engine=hang, **settings) as app:
+        run = await app.start(folder)
+        await asked.wait()
+        async with aclosing(SqliteStore("runs.db", codec())) as store:
+            holder = await store.claims.held(RunKey("local", run.id))
+    assert holder is not None and holder.seconds is not None
+    return holder.seconds
+
+
+async def lease_of_the_app(folder: str) -> None:
+    assert await lease_of(folder) < 31 < 500 < await lease_of(folder, lease=1000)
+
+
+async def lease_of_a_file(folder: str) -> None:
+    configure("lease = 1000\n")
+    assert await lease_of(folder) > 500
+
+
 OBSERVER_SETTINGS: dict[str, Callable[[str], Any]] = {
     "Settings.scheduler": scheduler_of_a_file,
     "Loom.observers": observers_of_the_app,
@@ -94,4 +124,6 @@ OBSERVER_SETTINGS: dict[str, Callable[[str], Any]] = {
     "Settings.observer_queue": room_of_a_file,
     "Loom.observer_drain": drain_of_the_app,
     "Settings.observer_drain": drain_of_a_file,
+    "Loom.lease": lease_of_the_app,
+    "Settings.lease": lease_of_a_file,
 }

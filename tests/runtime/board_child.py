@@ -26,8 +26,10 @@ class Hanging:
         self._log = log
         self._mark = mark
 
-    async def append(self, run: RunKey, events: Sequence[Event], expected: int) -> Sequence[Event]:
-        stored = await self._log.append(run, events, expected)
+    async def append(
+        self, run: RunKey, events: Sequence[Event], expected: int, fence: int | None = None
+    ) -> Sequence[Event]:
+        stored = await self._log.append(run, events, expected, fence)
         if any(self._is_meant(event) for event in events):
             hang()
         return stored

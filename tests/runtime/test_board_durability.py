@@ -162,11 +162,13 @@ class SlowLog:
         self.read, self.subscribe, self.ends = log.read, log.subscribe, log.ends
         self.reached = asyncio.Event()
 
-    async def append(self, run: RunKey, events: Sequence[Event], expected: int) -> Sequence[Event]:
+    async def append(
+        self, run: RunKey, events: Sequence[Event], expected: int, fence: int | None = None
+    ) -> Sequence[Event]:
         if any(event.id == self._end for event in events):
             self.reached.set()
             await go_round()
-        return await self._log.append(run, events, expected)
+        return await self._log.append(run, events, expected, fence)
 
 
 async def test_a_run_does_not_end_before_its_turns_are_stored() -> None:

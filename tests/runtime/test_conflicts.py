@@ -16,6 +16,7 @@ from turnloom.board.spec import artifact_type
 from turnloom.errors import Conflict
 from turnloom.log.spec import RunKey
 from turnloom.runtime.ports import Claims
+from turnloom.runtime.spec import Holder
 from turnloom.testing import ScriptedEngine
 
 
@@ -26,11 +27,11 @@ class Usurped:
         self._claims = claims
         self.is_held = True
 
-    def claim(self, run: RunKey) -> AbstractAsyncContextManager[None]:
+    def claim(self, run: RunKey) -> AbstractAsyncContextManager[int]:
         return self._claims.claim(run)
 
-    async def held(self, run: RunKey) -> bool:
-        return self.is_held
+    async def held(self, run: RunKey) -> Holder | None:
+        return Holder("1") if self.is_held else None
 
 
 def refusing() -> World:

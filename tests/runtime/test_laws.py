@@ -52,9 +52,11 @@ class Spy:
         self.log = log
         self.batches: list[list[Event]] = []
 
-    async def append(self, run: RunKey, events: Sequence[Event], expected: int) -> Sequence[Event]:
+    async def append(
+        self, run: RunKey, events: Sequence[Event], expected: int, fence: int | None = None
+    ) -> Sequence[Event]:
         self.batches.append(list(events))
-        return await self.log.append(run, events, expected)
+        return await self.log.append(run, events, expected, fence)
 
     def __getattr__(self, name: str) -> object:
         return getattr(self.log, name)
@@ -86,9 +88,9 @@ async def test_law_2_a_driver_whose_facts_the_log_does_not_hold_is_void(tmp_path
 
     class Forgetful(Spy):
         async def append(
-            self, run: RunKey, events: Sequence[Event], expected: int
+            self, run: RunKey, events: Sequence[Event], expected: int, fence: int | None = None
         ) -> Sequence[Event]:
-            stored = await self.log.append(run, events, expected)
+            stored = await self.log.append(run, events, expected, fence)
             return [*stored[:-1], *stored[:1]]
 
     engine = ScriptedEngine({"Asker": ["NEXT"], "Planner": ["DONE"]})
@@ -123,6 +125,21 @@ async def test_law_4_ids_are_derived(tmp_path: Path) -> None:
     assert len({event.id for event in once}) == len(once)
 
 
+class Unfenced:
+    """A log that looks at positions alone."""
+
+    def __init__(self, log: EventLog) -> None:
+        self._log = log
+
+    async def append(
+        self, run: RunKey, events: Sequence[Event], expected: int, fence: int | None = None
+    ) -> Sequence[Event]:
+        return await self._log.append(run, events, expected)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._log, name)
+
+
 async def test_law_4_of_two_drivers_one_wins(tmp_path: Path) -> None:
     """The log alone keeps them apart: neither sees what the other one claims."""
     gate, asked = asyncio.Event(), asyncio.Queue[str]()
@@ -134,7 +151,8 @@ async def test_law_4_of_two_drivers_one_wins(tmp_path: Path) -> None:
 
     world = make_world(slow)
     run = await begin(world, write_folder(tmp_path, INTERVIEW))
-    blind = [refitted(world, claims=make_world().store.claims) for _ in range(2)]
+    log = Unfenced(world.store.log)
+    blind = [refitted(world, claims=make_world().store.claims, log=log) for _ in range(2)]
     async with Program(blind[0]) as one, Program(blind[1]) as other:
         first = asyncio.create_task(one.once(run))
         await asked.get()

@@ -159,11 +159,11 @@ async def test_trouble_with_the_store_reaches_whoever_follows_the_run(folder: st
         full = False
 
         async def append(
-            self, run: RunKey, events: Sequence[Event], expected: int
+            self, run: RunKey, events: Sequence[Event], expected: int, fence: int | None = None
         ) -> Sequence[Event]:
             if self.full:
                 raise StoreUnavailable("The disk is full.")
-            return await world.store.log.append(run, events, expected)
+            return await world.store.log.append(run, events, expected, fence)
 
         def __getattr__(self, name: str) -> object:
             return getattr(world.store.log, name)

@@ -141,10 +141,12 @@ class Refusing:
         self._kind = kind
         self._error = error
 
-    async def append(self, run: RunKey, events: Sequence[Event], expected: int) -> Sequence[Event]:
+    async def append(
+        self, run: RunKey, events: Sequence[Event], expected: int, fence: int | None = None
+    ) -> Sequence[Event]:
         if any(event.kind == self._kind for event in events):
             raise self._error
-        return await self._log.append(run, events, expected)
+        return await self._log.append(run, events, expected, fence)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._log, name)

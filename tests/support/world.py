@@ -56,9 +56,11 @@ class MortalLog:
         self._kill = kill
         self.died, self.buried = asyncio.Event(), asyncio.Event()
 
-    async def append(self, run: RunKey, events: Sequence[Event], expected: int) -> Sequence[Event]:
+    async def append(
+        self, run: RunKey, events: Sequence[Event], expected: int, fence: int | None = None
+    ) -> Sequence[Event]:
         await self._check(events, before=True)
-        stored = await self._log.append(run, events, expected)
+        stored = await self._log.append(run, events, expected, fence)
         await self._check(events, before=False)
         return stored
 

@@ -212,7 +212,7 @@ async def _pending(store: Any, tenant: str, names: Sequence[str]) -> Any:
 
 
 async def _held(store: Any, tenant: str, names: Sequence[str]) -> Any:
-    return [await store.claims.held(key(id, tenant)) for id in IDS]
+    return [bool(await store.claims.held(key(id, tenant))) for id in IDS]
 
 
 async def _load(store: Any, tenant: str, names: Sequence[str]) -> Any:

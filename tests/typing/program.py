@@ -514,8 +514,8 @@ def schema(task: t.Task) -> list[str]:
 ERRORS: tuple[type[t.TurnloomError], ...] = (
     *(t.ArtifactExists, t.BoardError, t.BudgetExceeded, t.CollectionUnavailable, t.Conflict),
     *(t.ContextTooLarge, t.ContextUnavailable, t.DefinitionError, t.DocumentsUnavailable),
-    *(t.EngineError, t.FlowError, t.InvalidArtifact, t.InvalidUpdate, t.LogError),
-    *(t.LoopDetected, t.LoopLimit, t.MissingContext, t.NoCandidates, t.NotYours),
+    *(t.EngineError, t.FlowError, t.InvalidArtifact, t.InvalidUpdate, t.LeaseLost),
+    *(t.LogError, t.LoopDetected, t.LoopLimit, t.MissingContext, t.NoCandidates, t.NotYours),
     *(t.PlanChanged, t.RunBusy, t.StoreUnavailable, t.ToolServerError, t.UnknownFlow),
     *(t.UnknownKind, t.UnknownRun, t.UnknownType, t.WorkflowGone, t.WriteRefused),
 )

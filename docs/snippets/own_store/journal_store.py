@@ -20,11 +20,19 @@ import anyio
 import anyio.lowlevel
 
 from turnloom.adapters.memory import MemoryStore
-from turnloom.errors import Conflict, RunBusy, StoreUnavailable, TurnloomError, UsageError
+from turnloom.errors import (
+    Conflict,
+    LeaseLost,
+    RunBusy,
+    StoreUnavailable,
+    TurnloomError,
+    UsageError,
+)
 from turnloom.ports import (
     Belief,
     Codec,
     Event,
+    Holder,
     Message,
     Observation,
     Pool,
@@ -130,16 +138,21 @@ class Journal:
 class JournalLog:
     """The events of runs."""
 
-    def __init__(self, journal: Journal, codec: Codec) -> None:
+    def __init__(self, journal: Journal, codec: Codec, claims: "JournalClaims") -> None:
         self._journal = journal
         self._codec = codec
+        self._claims = claims
         self._runs: dict[RunKey, list[Event]] = {}
         self._ids: dict[RunKey, set[str]] = {}
         journal.on("append", self._append)
 
-    async def append(self, run: RunKey, events: Sequence[Event], expected: int) -> Sequence[Event]:
+    async def append(
+        self, run: RunKey, events: Sequence[Event], expected: int, fence: int | None = None
+    ) -> Sequence[Event]:
         lines = [self._codec.encode(event) for event in events]
         async with self._journal.writing():
+            if fence is not None and not self._claims.is_in_force(run, fence):
+                raise LeaseLost(run.id)
             held = self._runs.get(run, [])
             if expected == len(held):
                 self._check_ids(run, events)
@@ -240,22 +253,53 @@ class Arrivals:
         return run
 
 
-class FileClaims:
-    """Which process drives which run: a locked file for each, which dies with its process."""
+class JournalClaims:
+    """Which process drives which run: a locked file for each, which dies with its process, and the
+    fence in the journal."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, journal: Journal, folder: Path) -> None:
+        self._journal = journal
         self._folder = folder
+        self._count = 0
+        self._held: dict[RunKey, tuple[int, str]] = {}
+        journal.on("claim", self._claim)
+        journal.on("release", self._release)
         folder.mkdir(parents=True, exist_ok=True)
 
     @asynccontextmanager
-    async def claim(self, run: RunKey) -> AsyncGenerator[None]:
+    async def claim(self, run: RunKey) -> AsyncGenerator[int]:
         with self._path(run).open("wb") as file:
             await _lock(file, f"Run {run!r} is driven by another program.")
-            yield
+            async with self._journal.writing():
+                await self._journal.write("claim", run, str(os.getpid()))
+                fence = self._count
+            try:
+                yield fence
+            finally:
+                await self._let_go(run)
 
-    async def held(self, run: RunKey) -> bool:
+    async def held(self, run: RunKey) -> Holder | None:
         with self._path(run).open("wb") as file:
-            return not _is_locked(file, fcntl.LOCK_SH)
+            if _is_locked(file, fcntl.LOCK_SH):
+                return None
+        async with self._journal.reading():
+            return Holder(self._held.get(run, (0, "unknown"))[1])
+
+    def is_in_force(self, run: RunKey, fence: int) -> bool:
+        return self._held.get(run, (0, ""))[0] == fence
+
+    async def _let_go(self, run: RunKey) -> None:
+        with anyio.CancelScope(shield=True):
+            if not self._journal.is_closed:
+                async with self._journal.writing():
+                    await self._journal.write("release", run)
+
+    async def _claim(self, run: RunKey, process: str) -> None:
+        self._count += 1
+        self._held[run] = (self._count, process)
+
+    async def _release(self, run: RunKey) -> None:
+        self._held.pop(run, None)
 
     def _path(self, run: RunKey) -> Path:
         return self._folder / sha256(repr(run).encode("utf-8", "surrogatepass")).hexdigest()
@@ -418,9 +462,9 @@ class JournalStore:
     def __init__(self, folder: str | Path, known: Codec | None = None) -> None:
         known = known or codec()
         self._journal = journal = Journal(Path(folder))
-        self.log = JournalLog(journal, known)
+        self.claims = JournalClaims(journal, Path(folder) / "claims")
+        self.log = JournalLog(journal, known, self.claims)
         self.inbox = JournalInbox(journal, self.log)
-        self.claims = FileClaims(Path(folder) / "claims")
         self.snapshots = JournalSnapshots(journal)
         self.plans = JournalPlans(journal)
         self.results = JournalResults(journal)

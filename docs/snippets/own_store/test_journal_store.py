@@ -14,6 +14,7 @@ from turnloom.testing.contracts import (
     BeliefStoreContract,
     ClaimsContract,
     EventLogContract,
+    FenceContract,
     InboxContract,
     PlansContract,
     ResultsContract,
@@ -57,6 +58,13 @@ class TestClaims(ClaimsContract):
             ours, theirs = JournalStore(folder), JournalStore(folder)
             async with aclosing(ours), aclosing(theirs):
                 yield ours.claims, theirs.claims
+
+
+class TestFences(FenceContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[Any]:
+        async with opened() as store:
+            yield store
 
 
 class TestSnapshots(SnapshotsContract):

@@ -56,6 +56,7 @@ class LoomSettings(TypedDict, total=False):
     scheduler: "str | Scheduler | None"
     observer_queue: int | None
     observer_drain: float | None
+    lease: float | None
     clock: "Clock | None"
     entropy: "Entropy | None"
     environment: "Environment | None"

@@ -13,13 +13,18 @@ class EventLog(Protocol):
     Sequence numbers of a run start at 1 and have no gap.
     """
 
-    async def append(self, run: RunKey, events: Sequence[Event], expected: int) -> Sequence[Event]:
+    async def append(
+        self, run: RunKey, events: Sequence[Event], expected: int, fence: int | None = None
+    ) -> Sequence[Event]:
         """Store events after position `expected`, all or none, and give back what the log holds.
 
+        With a `fence`, which a claim gives, they are stored only while that claim is in force; that
+        is compared in the same transaction. Without one, nothing is compared: a run is begun so.
         A batch that already stands there whole, under the same ids, is given back as stored.
         Other tasks get their go meanwhile, however fast the store is.
 
         Raises:
+            LeaseLost: the claim of this fence is over; nothing was stored.
             Conflict: the log is at another position, or one of the ids is taken.
             StoreUnavailable: nothing was stored; the same append may be tried again later.
         """

@@ -12,7 +12,7 @@ from turnloom.guards.ports import BeliefStore
 from turnloom.log.events import RunStarted
 from turnloom.log.ports import EventLog
 from turnloom.log.spec import RunKey
-from turnloom.runtime.spec import Loaded, Message, StoredPlan
+from turnloom.runtime.spec import Holder, Loaded, Message, StoredPlan
 
 Status = Literal["idle", "queued", "driving", "timer"]
 
@@ -38,18 +38,28 @@ class Inbox(Protocol):
 
 
 class Claims(Protocol):
-    """Which process drives which run. A claim dies with its process."""
+    """Which process drives which run.
 
-    def claim(self, run: RunKey) -> AbstractAsyncContextManager[None]:
-        """Hold the run while the context is open.
+    A claim dies with its process, at once. Where claims have a lease, a process renews its own on
+    its event loop; one whose loop stands still for longer than the lease can lose its runs.
+    """
+
+    def claim(self, run: RunKey) -> AbstractAsyncContextManager[int]:
+        """Hold the run while the context is open; gives the claim's fence, a number above those of
+        all earlier claims on the run.
+
+        When another process takes the run, the context is cancelled as soon as this is noticed, and
+        the log refuses appends under its fence at once.
 
         Raises:
-            RunBusy: somebody who is alive holds it.
+            RunBusy: a process that is alive, and whose lease is not over, holds it.
+            LeaseLost: another process took the run while the context was open.
         """
         ...
 
-    async def held(self, run: RunKey) -> bool:
-        """Whether somebody who is alive holds the run."""
+    async def held(self, run: RunKey) -> Holder | None:
+        """Which process holds the run, and for how many seconds if it renews its claim no more;
+        nothing if the run can be claimed."""
         ...
 
 

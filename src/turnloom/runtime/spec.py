@@ -47,6 +47,20 @@ class ObservedRun(NamedTuple):
     form: str
 
 
+class Holder(NamedTuple):
+    """A process that drives a run, and the seconds for which its claim lasts if it is not renewed;
+    none for a claim that lasts as long as the process."""
+
+    process: str
+    seconds: float | None = None
+
+    def __str__(self) -> str:
+        """The process, and when the run can be taken from it."""
+        if self.seconds is None:
+            return f"process {self.process}"
+        return f"process {self.process}, whose lease ends in {self.seconds:.0f} s unless renewed"
+
+
 class Delivery(StrEnum):
     """What became of a message to a run."""
 

@@ -50,10 +50,12 @@ class CrashingLog:
         self._log = log
         self._fuse = fuse
 
-    async def append(self, run: RunKey, events: Sequence[Event], expected: int) -> Sequence[Event]:
+    async def append(
+        self, run: RunKey, events: Sequence[Event], expected: int, fence: int | None = None
+    ) -> Sequence[Event]:
         """Store, unless killed before; tell, unless killed after."""
         self._fuse.point()
-        stored = await self._log.append(run, events, expected)
+        stored = await self._log.append(run, events, expected, fence)
         self._fuse.point()
         return stored
 

@@ -95,10 +95,12 @@ class Records:
         system, store = adapter("system"), self._store
         run = RunKey(self._whose[0], system.SystemEntropy().token())
         held = self._open.enter_context(ExitStack())
-        held.enter_context(portal.wrap_async_context_manager(store.claims.claim(run)))
+        claim = portal.wrap_async_context_manager(store.claims.claim(run))
+        fence = held.enter_context(claim)
         form = Undriven(workflow.workflow.name)
         chat = Loaded(form, {}, "", "", {}, {})
         journal = Journal(store.log, system.SystemClock(), chat, fresh(run, form))
+        journal.fence = fence
         recorded = Recorded(portal, journal, held)
         recorded.record("start", _started(workflow, *self._whose), "driver", None)
         self.runs.append(run.id)

@@ -24,7 +24,8 @@ class Settings:
     context variables keep a run from starting, where collections are kept (a URL), which model
     answers for agents that choose no engine and name none (empty: nobody), which engine asks
     models for agents that choose none, what drives runs, how many events wait for an observer at
-    most, and for how many seconds observers are waited for when the app closes."""
+    most, for how many seconds observers are waited for when the app closes, and for how many
+    seconds a run is left to a process that does not respond."""
 
     store: str = DEFAULT_STORE
     artifacts: str = ""
@@ -39,6 +40,7 @@ class Settings:
     scheduler: str = "inline"
     observer_queue: int = 10_000
     observer_drain: float = 5.0
+    lease: float = 30.0
 
 
 _DEFAULTS = asdict(Settings())

@@ -21,6 +21,7 @@ from turnloom.testing.contracts import (
     BeliefStoreContract,
     ClaimsContract,
     EventLogContract,
+    FenceContract,
     InboxContract,
     PlansContract,
     ResultsContract,
@@ -66,6 +67,12 @@ class TestClaims(ClaimsContract):
     async def fresh(self) -> AsyncGenerator[tuple[Any, Any], None]:
         store = MemoryStore(CODEC)
         yield store.claims, store.claims
+
+
+class TestFences(FenceContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[Any, None]:
+        yield MemoryStore(CODEC)
 
 
 class TestSnapshots(SnapshotsContract):

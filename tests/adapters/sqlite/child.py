@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from turnloom.adapters.sqlite import SqliteStore
-from turnloom.errors import StoreUnavailable
+from turnloom.errors import LeaseLost, StoreUnavailable
 from turnloom.runtime.spec import Stop
 from turnloom.testing.contracts import CODEC, Noted, event, events
 from turnloom.testing.contracts.facts import key
@@ -46,6 +46,25 @@ async def hold(store: SqliteStore) -> None:
     await asyncio.to_thread(sys.stdin.readline)
 
 
+async def lose(store: SqliteStore) -> None:
+    """Hold two runs until one is lost, write to both, and hold the other one to the end."""
+    async with store.claims.claim(key("kept")) as kept:
+        try:
+            async with store.claims.claim(key("a")) as fence:
+                await store.log.append(key("a"), events("a", 1), 0, fence)
+                say("held")
+                await asyncio.Event().wait()
+        except LeaseLost:
+            say("lost")
+        try:
+            await store.log.append(key("a"), events("a", 1, after=2), 2, fence)
+        except LeaseLost:
+            say("refused")
+        await store.log.append(key("kept"), events("kept", 1), 0, kept)
+        say("kept")
+        await asyncio.to_thread(sys.stdin.readline)
+
+
 async def fill_the_disk(store: SqliteStore) -> None:
     """Meet a limit on the size of files, stand it, and go on when it is lifted."""
     await store.log.append(key("a"), events("a", 2), 0)
@@ -67,7 +86,8 @@ async def fill_the_disk(store: SqliteStore) -> None:
 
 
 async def main() -> None:
-    store = SqliteStore(Path(sys.argv[2]), CODEC)
+    lease = {"lease": float(sys.argv[3])} if sys.argv[1] == "lose" else {}
+    store = SqliteStore(Path(sys.argv[2]), CODEC, **lease)
     try:
         await globals()[sys.argv[1]](store)
     finally:

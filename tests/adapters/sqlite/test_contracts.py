@@ -16,6 +16,7 @@ from turnloom.testing.contracts import (
     BeliefStoreContract,
     ClaimsContract,
     EventLogContract,
+    FenceContract,
     InboxContract,
     PlansContract,
     ResultsContract,
@@ -108,6 +109,13 @@ class TestClaims(ClaimsContract):
     async def fresh(self) -> AsyncGenerator[tuple[Any, Any], None]:
         async with two_stores() as (store, other):
             yield store.claims, other.claims
+
+
+class TestFences(FenceContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[Any, None]:
+        async with two_stores() as (store, _):
+            yield store
 
 
 class TestSnapshots(SnapshotsContract):

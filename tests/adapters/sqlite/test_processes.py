@@ -1,6 +1,7 @@
 """Several processes on one file, and what is left when one is killed."""
 
 import os
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from anyio.streams.text import TextReceiveStream
 from tests.support.raising import raising
 from turnloom.adapters.sqlite import SqliteStore
 from turnloom.errors import Conflict, RunBusy
-from turnloom.testing.contracts import CODEC, event, events
+from turnloom.testing.contracts import CODEC, event, events, until
 from turnloom.testing.contracts.facts import PATIENCE, TENANT, key
 
 CHILD = Path(__file__).with_name("child.py")
@@ -62,6 +63,14 @@ async def said(process: Process, word: str) -> str:
 async def tell(process: Process) -> None:
     assert process.stdin
     await process.stdin.send(b"\n")
+
+
+async def over(store: SqliteStore) -> None:
+    """Wait until the lease of whoever holds the run is over."""
+    holder = await store.claims.held(key("a"))
+    if holder is not None:
+        await anyio.sleep(holder.seconds or 0)
+        await over(store)
 
 
 async def test_appends_and_mail_of_another_process_arrive(path: Path, store: SqliteStore) -> None:
@@ -119,6 +128,31 @@ async def test_a_killed_holder_frees_its_run_at_once(path: Path, store: SqliteSt
         assert not await store.claims.held(key("a"))
         async with store.claims.claim(key("a")):
             assert await store.claims.held(key("a"))
+
+
+async def test_a_process_that_is_stopped_loses_its_run(path: Path, store: SqliteStore) -> None:
+    async with child("lose", path, "0.5") as process:
+        await said(process, "held")
+        holder = await store.claims.held(key("a"))
+        assert holder is not None and holder.process == str(process.pid)
+        process.send_signal(signal.SIGSTOP)
+        await over(store)
+        async with store.claims.claim(key("a")) as fence:
+            await store.log.append(key("a"), events("a", 1, after=1), 1, fence)
+            process.send_signal(signal.SIGCONT)
+            assert (await said(process, "kept")).split() == ["lost", "refused", "kept"]
+        assert len(await store.log.read(key("a"))) == 2
+        assert len(await store.log.read(key("kept"))) == 1
+        await tell(process)
+
+
+async def test_a_claim_is_renewed_while_the_loop_turns(path: Path, store: SqliteStore) -> None:
+    async with child("lose", path, "0.2") as process:
+        await said(process, "held")
+        query = "SELECT max(until) FROM claims"
+        with closing(sqlite3.connect(path)) as database:
+            (first,) = database.execute(query).fetchone()
+            await until(lambda: database.execute(query).fetchone()[0] > first + 0.4)
 
 
 async def test_processes_that_begin_at_once(path: Path, store: SqliteStore) -> None:

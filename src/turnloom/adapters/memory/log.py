@@ -11,7 +11,7 @@ from turnloom.adapters.memory.beliefs import MemoryBeliefs
 from turnloom.adapters.memory.index import MemoryIndex
 from turnloom.board.logic.projecting import project
 from turnloom.board.logic.rows import rows_of
-from turnloom.errors import Conflict, UsageError
+from turnloom.errors import Conflict, LeaseLost, UsageError
 from turnloom.guards.logic.selection import observations
 from turnloom.log.logic import Codec
 from turnloom.log.spec import Event, Fact, RunKey
@@ -40,11 +40,16 @@ class MemoryLog:
         self._tenants: defaultdict[str, dict[str, _Run]] = defaultdict(dict)
         self._bells: dict[RunKey, anyio.Event] = {}
         self._closed = False
+        # The claims in force, by run.
+        self.fences: dict[RunKey, int] = {}
 
-    async def append(self, run: RunKey, events: Sequence[Event], expected: int) -> Sequence[Event]:
+    async def append(
+        self, run: RunKey, events: Sequence[Event], expected: int, fence: int | None = None
+    ) -> Sequence[Event]:
         """Store events after position `expected`, all or none, and give back what the log holds.
 
         Raises:
+            LeaseLost: the claim of this fence is over.
             Conflict: the log is at another position, or one of the ids is taken.
             ArtifactExists: an artifact is on the board beside it, with other content.
             InvalidArtifact: an artifact cannot be kept as it is.
@@ -63,6 +68,8 @@ class MemoryLog:
                     f"Event {event.id!r} says run {event.run!r}, seq {event.seq}, "
                     f"but was offered to run {id!r} at {seq}. Make it for the place it goes to."
                 )
+        if fence is not None and self.fences.get(run) != fence:
+            raise LeaseLost(id)
         held = self._tenants[run.tenant].get(id) or _Run()
         if expected != len(held.events):
             return _standing(id, held, events, expected)

@@ -13,6 +13,7 @@ from turnloom.adapters.memory.results import MemoryResults
 from turnloom.errors import RunBusy
 from turnloom.log.logic import Codec
 from turnloom.log.spec import RunKey
+from turnloom.runtime.spec import Holder
 
 
 class MemoryClaims:
@@ -20,32 +21,34 @@ class MemoryClaims:
 
     def __init__(self, log: MemoryLog) -> None:
         self._log = log
-        self._runs: set[RunKey] = set()
+        self._last = 0
 
     @asynccontextmanager
-    async def claim(self, run: RunKey) -> AsyncGenerator[None, None]:
-        """Hold the run while the context is open.
+    async def claim(self, run: RunKey) -> AsyncGenerator[int, None]:
+        """Hold the run while the context is open; gives the claim's fence.
 
         Raises:
             RunBusy: somebody holds it already.
         """
         self._log.check_open()
-        if run in self._runs:
+        fences = self._log.fences
+        if run in fences:
             raise RunBusy(
                 f"Run {run.id!r} is already driven by this process (pid {os.getpid()}). "
                 "Answer or cancel it with `turnloom answer` or `turnloom cancel`, or wait until it "
                 "parks."
             )
-        self._runs.add(run)
+        self._last += 1
+        fence = fences[run] = self._last
         try:
-            yield
+            yield fence
         finally:
-            self._runs.discard(run)
+            del fences[run]
 
-    async def held(self, run: RunKey) -> bool:
-        """Whether somebody holds the run."""
+    async def held(self, run: RunKey) -> Holder | None:
+        """This process if it holds the run, for as long as it likes."""
         self._log.check_open()
-        return run in self._runs
+        return Holder(str(os.getpid())) if run in self._log.fences else None
 
 
 class MemorySnapshots:

@@ -1,10 +1,13 @@
-"""Claims on runs in a SQLite file, held by owners that are alive."""
+"""Claims on runs in a SQLite file: held by owners that are alive, and renewed by their loops.
+
+The time of leases is that of the event loop: a clock that all processes of a machine share, that no
+correction sets back, and that stands still while the machine sleeps.
+"""
 
 import asyncio
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 
 import anyio
@@ -13,106 +16,154 @@ from turnloom.adapters.sqlite import queries
 from turnloom.adapters.sqlite.database import Database
 from turnloom.adapters.sqlite.owners import Owner, is_alive, pid_of, sweep
 from turnloom.adapters.sqlite.writer import Write, Writer
-from turnloom.errors import RunBusy, StoreUnavailable
+from turnloom.errors import LeaseLost, RunBusy, StoreUnavailable
 from turnloom.log.spec import RunKey
+from turnloom.runtime.spec import Holder
+
+# How often claims are renewed within the time of a lease: one that comes late loses nothing.
+RENEWALS = 3
 
 _log = logging.getLogger("turnloom.sqlite")
 
 
-class _Claim(Write[None]):
-    """Takes a run, unless somebody who is alive has it."""
+class _Claim(Write[int]):
+    """Takes a run for the time of a lease, unless somebody who is alive has it."""
 
-    __slots__ = ("_folder", "_owner", "_run")
+    __slots__ = ("_folder", "_lease", "_now", "_owner", "_run")
 
-    def __init__(self, run: RunKey, owner: str, folder: Path) -> None:
+    def __init__(self, run: RunKey, owner: str, folder: Path, now: float, lease: float) -> None:
         super().__init__()
         self._run = run
         self._owner = owner
         self._folder = folder
+        self._now = now
+        self._lease = lease
 
-    def apply(self, writer: Writer) -> None:
+    def apply(self, writer: Writer) -> int:
         found = writer.execute(queries.CLAIMANT, self._run).fetchone()
-        if found and (found[0] == self._owner or is_alive(self._folder, found[0])):
+        if found and (holder := _holder(self._folder, self._owner, found[1:], self._now)):
             raise RunBusy(
-                f"Run {self._run.id!r} is being driven by process {pid_of(found[0])}. "
-                "Answer or cancel it with `turnloom answer`/`turnloom cancel`, or stop that "
-                "process first."
+                f"Run {self._run.id!r} is being driven by {holder}. Answer or cancel it with "
+                "`turnloom answer`/`turnloom cancel`, or stop that process first."
             )
-        writer.execute(queries.CLAIM, (*self._run, self._owner))
+        taken = (*self._run, self._owner, self._now + self._lease)
+        fence = writer.execute(queries.CLAIM, taken).lastrowid
+        assert fence is not None
+        return fence
+
+
+class _Renew(Write[set[int]]):
+    """Makes all claims of an owner last for another lease, and gives the fences of those."""
+
+    __slots__ = ("_owner", "_until")
+
+    def __init__(self, owner: str, until: float) -> None:
+        super().__init__()
+        self._owner = owner
+        self._until = until
+
+    def apply(self, writer: Writer) -> set[int]:
+        writer.execute(queries.RENEW, (self._until, self._owner))
+        return {fence for (fence,) in writer.execute(queries.FENCES_OF, (self._owner,))}
 
 
 class _Release(Write[None]):
-    """Gives runs back, and forgets what dead owners had."""
+    """Gives claims back, and forgets what dead owners had."""
 
-    __slots__ = ("_dead", "_owner", "_runs")
+    __slots__ = ("_dead", "_fences")
 
-    def __init__(self, runs: set[RunKey], owner: str, dead: list[str] | None = None) -> None:
+    def __init__(self, fences: set[int], dead: list[str] | None = None) -> None:
         super().__init__()
-        self._runs = runs
-        self._owner = owner
+        self._fences = fences
         self._dead = dead or []
 
     def apply(self, writer: Writer) -> None:
-        for run in self._runs:
-            writer.execute(queries.RELEASE_CLAIM, (*run, self._owner))
+        for fence in self._fences:
+            writer.execute(queries.RELEASE_CLAIM, (fence,))
         for owner in self._dead:
             writer.execute(queries.RELEASE_OWNER, (owner,))
 
 
 class SqliteClaims:
-    """Which process drives which run."""
+    """Which process drives which run; `lease` is how long it may leave a claim without renewal."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, lease: float) -> None:
         self._database = database
+        self._lease = lease
         self._folder = database.path.with_name(f"{database.path.name}.drivers")
         self._owner: Owner | None = None
-        # Runs that were let go while the store could not be written.
-        self._loose: set[RunKey] = set()
+        # What is held here: ended when another process took the run.
+        self._held: dict[int, asyncio.Timeout] = {}
+        # Claims that were let go while the store could not be written.
+        self._loose: set[int] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._renewing: asyncio.Task[None] | None = None
 
     @asynccontextmanager
-    async def claim(self, run: RunKey) -> AsyncGenerator[None, None]:
-        """Hold the run while the context is open.
+    async def claim(self, run: RunKey) -> AsyncGenerator[int, None]:
+        """Hold the run while the context is open; gives the claim's fence.
 
         Raises:
-            RunBusy: somebody who is alive holds it.
+            RunBusy: a process that is alive, and whose lease is not over, holds it.
+            LeaseLost: another process took the run while the context was open.
             StoreUnavailable: the claim cannot be written down.
         """
         owner = await self._join()
         if self._loose:
-            await self._release(owner)
-        await self._take(run, owner)
+            await self._release()
+        fence = await self._take(run, owner)
+        scope = self._held[fence] = asyncio.timeout(None)
         try:
-            yield
+            async with scope:
+                self._keep_renewing(owner)
+                yield fence
+        except TimeoutError as error:
+            if scope.expired():
+                raise LeaseLost(run.id) from error
+            raise
         finally:
+            del self._held[fence]
             if not self._database.closed:  # else its lock is gone already
-                self._loose.add(run)
-                await self._let_go(owner)
+                self._loose.add(fence)
+                await self._let_go()
 
-    async def _take(self, run: RunKey, owner: str) -> None:
+    async def _take(self, run: RunKey, owner: str) -> int:
         """Take a run. A task that is interrupted meanwhile has it all the same once it is written
         down, so it is given back then."""
-        taking = asyncio.ensure_future(self._database.write(_Claim(run, owner, self._folder)))
+        now = asyncio.get_running_loop().time()
+        claim = _Claim(run, owner, self._folder, now, self._lease)
+        taking = asyncio.ensure_future(self._database.write(claim))
         try:
-            await asyncio.shield(taking)
+            return await asyncio.shield(taking)
         except asyncio.CancelledError:
-            taking.add_done_callback(partial(self._loosen, run))
+            taking.add_done_callback(self._loosen)
             with anyio.CancelScope(shield=True):
                 await asyncio.wait({taking})
-            if run in self._loose:
-                await self._let_go(owner)
+            if self._loose:
+                await self._let_go()
             raise
 
-    def _loosen(self, run: RunKey, taking: "asyncio.Future[None]") -> None:
+    def _loosen(self, taking: "asyncio.Future[int]") -> None:
         """Have a run given back that was taken, also if its task is interrupted again."""
         was_taken = not taking.cancelled() and taking.exception() is None
         if was_taken and not self._database.closed:
-            self._loose.add(run)
+            self._loose.add(taking.result())
 
-    async def held(self, run: RunKey) -> bool:
-        """Whether somebody who is alive holds the run."""
+    async def held(self, run: RunKey) -> Holder | None:
+        """Which process holds the run, and for how many seconds if it renews its claim no more."""
         await self._database.ready()
         found = self._database.rows(queries.CLAIMANT, *run)
-        return bool(found) and run not in self._loose and is_alive(self._folder, found[0][0])
+        if not found or found[0][0] in self._loose:
+            return None
+        own = self._owner.name if self._owner else ""
+        return _holder(self._folder, own, found[0][1:], asyncio.get_running_loop().time())
+
+    def stop_renewing(self) -> None:
+        """Leave the claims to their leases: the file is about to be closed."""
+        if self._timer:
+            self._timer.cancel()
+        if self._renewing:
+            self._renewing.cancel()
 
     def close(self) -> None:
         """Let go of every run."""
@@ -125,18 +176,59 @@ class SqliteClaims:
             self._owner = Owner(self._folder)
             dead = sweep(self._folder, self._owner.name)
             if dead:
-                await self._database.write(_Release(set(), self._owner.name, dead))
+                await self._database.write(_Release(set(), dead))
         return self._owner.name
 
-    async def _let_go(self, owner: str) -> None:
+    # ------------------------------------------------------------------ renewing
+
+    def _keep_renewing(self, owner: str) -> None:
+        """Renew on the loop, so that a process whose loop stands still cannot."""
+        if self._timer is None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(self._lease / RENEWALS, self._look_after, owner)
+
+    def _look_after(self, owner: str) -> None:
+        self._timer = None
+        if not self._held or self._database.closed:
+            return
+        self._keep_renewing(owner)
+        if self._renewing is None or self._renewing.done():
+            self._renewing = asyncio.ensure_future(self._renew(owner))
+
+    async def _renew(self, owner: str) -> None:
+        """Make the claims last, and end what is done under those that are lost."""
+        loop = asyncio.get_running_loop()
+        fences = set(self._held)
+        try:
+            renewed = await self._database.write(_Renew(owner, loop.time() + self._lease))
+        except StoreUnavailable as error:
+            _log.warning("Claims cannot be renewed yet: %s", error)
+            return
+        for fence in fences - renewed:
+            if (scope := self._held.get(fence)) and not scope.expired():
+                scope.reschedule(loop.time())
+
+    # ------------------------------------------------------------------ giving back
+
+    async def _let_go(self) -> None:
         """Give a run back; if that cannot be written now, it is given back with the next one."""
         try:
             with anyio.CancelScope(shield=True):
-                await self._release(owner)
+                await self._release()
         except StoreUnavailable as error:
             _log.warning("A claim cannot be given back yet: %s", error)
 
-    async def _release(self, owner: str) -> None:
-        runs = set(self._loose)
-        await self._database.write(_Release(runs, owner))
-        self._loose -= runs
+    async def _release(self) -> None:
+        fences = set(self._loose)
+        await self._database.write(_Release(fences))
+        self._loose -= fences
+
+
+def _holder(folder: Path, own: str, claim: tuple[str, float], now: float) -> Holder | None:
+    """Who has a claim, if it is in force: its owner lives and its lease lasts. One's own lasts as
+    long as it is not taken."""
+    owner, until = claim
+    seconds = max(until - now, 0.0)
+    if owner == own or (seconds and is_alive(folder, owner)):
+        return Holder(pid_of(owner), seconds)
+    return None

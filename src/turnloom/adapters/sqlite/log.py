@@ -16,7 +16,7 @@ from turnloom.adapters.sqlite.places import Place
 from turnloom.adapters.sqlite.writer import Write, Writer
 from turnloom.board.logic.projecting import project
 from turnloom.board.logic.rows import rows_of
-from turnloom.errors import Conflict, UsageError
+from turnloom.errors import Conflict, LeaseLost, UsageError
 from turnloom.guards.logic.selection import observations
 from turnloom.log.logic import Codec
 from turnloom.log.spec import Event, RunKey
@@ -27,13 +27,14 @@ END = 2**62
 
 
 class _Append(Write[Sequence[Event]]):
-    __slots__ = ("_beside", "_codec", "_data", "_events", "_expected", "_ids", "_run")
+    __slots__ = ("_beside", "_codec", "_data", "_events", "_expected", "_fence", "_ids", "_run")
 
     def __init__(
         self,
         run: RunKey,
         events: Sequence[Event],
         expected: int,
+        fence: int | None,
         codec: Codec,
         beside: Sequence[Write[None]],
     ) -> None:
@@ -53,6 +54,7 @@ class _Append(Write[Sequence[Event]]):
         self._run = run
         self._events = events
         self._expected = expected
+        self._fence = fence
         self._codec = codec
         self._beside = beside
         self.topic = run
@@ -77,18 +79,28 @@ class _Append(Write[Sequence[Event]]):
         if place is None or place.position != self._expected:
             place = writer.locate(self._run)
         if (place.position if place else 0) != self._expected:
+            self._check_fence(writer)
             return self._standing(writer, place)
         if place and (taken := self._ids & writer.ids(self._run, place)):
             raise Conflict(f"Run {self._run.id!r} already holds an event {min(taken)!r}.")
+        if self._beside or place is None:
+            self._check_fence(writer)
         for each in self._beside:
             each.apply(writer)
         self._insert(writer, place or writer.begin_run(self._run))
         return self._events
 
+    def _check_fence(self, writer: Writer) -> None:
+        """Refuse to write under a claim that is over, before anything else is changed."""
+        if self._fence is not None and not writer.is_in_force(self._fence):
+            raise LeaseLost(self._run.id)
+
     def _insert(self, writer: Writer, place: Place) -> None:
         before = (place.n << SEQ_BITS) + self._expected
         last = before + len(self._events)
-        writer.execute(queries.ADD_BATCH, (before + 1, last, self._data))
+        added = writer.execute(queries.ADD_BATCH, (before + 1, last, self._data, self._fence))
+        if not added.rowcount:
+            raise LeaseLost(self._run.id)
         writer.places.extend(self._run, place, self._ids)
 
     def _standing(self, writer: Writer, place: Place | None) -> Sequence[Event]:
@@ -116,10 +128,13 @@ class SqliteLog:
         self._codec = codec
         self._board = board
 
-    async def append(self, run: RunKey, events: Sequence[Event], expected: int) -> Sequence[Event]:
+    async def append(
+        self, run: RunKey, events: Sequence[Event], expected: int, fence: int | None = None
+    ) -> Sequence[Event]:
         """Store events after position `expected`, all or none, and give back what the log holds.
 
         Raises:
+            LeaseLost: the claim of this fence is over.
             Conflict: the log is at another position, or one of the ids is taken.
             ArtifactExists: an artifact is on the board beside it, with other content.
             InvalidArtifact: an artifact cannot be kept as it is.
@@ -131,7 +146,8 @@ class SqliteLog:
             await self._database.ready()
             return ()
         beside = self._beside(run.tenant, events)
-        return await self._database.write(_Append(run, events, expected, self._codec, beside))
+        append = _Append(run, events, expected, fence, self._codec, beside)
+        return await self._database.write(append)
 
     def _beside(self, tenant: str, events: Sequence[Event]) -> list[Write[None]]:
         """What is to be changed together with the log; who may refuse comes first."""

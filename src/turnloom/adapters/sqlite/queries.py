@@ -8,7 +8,7 @@ of the ids either: writers remember them, and `ids` has those of long runs up to
 
 # Marks a file as ours ("LOOM"), and tells which schema it holds.
 APPLICATION = 0x4C4F4F4D
-VERSION = 7
+VERSION = 8
 
 # Artifacts by number, and what they are found by: each term with the place of its artifact in the
 # order of the board, and when that opens. A term says of which tenant it is.
@@ -81,8 +81,9 @@ SCHEMA = (
         UNIQUE (tenant, run, id)
     )""",
     """CREATE TABLE claims (
-        tenant TEXT NOT NULL, run TEXT NOT NULL, owner TEXT NOT NULL, PRIMARY KEY (tenant, run)
-    ) WITHOUT ROWID""",
+        fence INTEGER PRIMARY KEY AUTOINCREMENT, tenant TEXT NOT NULL, run TEXT NOT NULL,
+        owner TEXT NOT NULL, until REAL NOT NULL, UNIQUE (tenant, run)
+    )""",
     """CREATE TABLE snapshots (
         tenant TEXT NOT NULL, run TEXT NOT NULL, seq INTEGER NOT NULL, state BLOB NOT NULL,
         PRIMARY KEY (tenant, run)
@@ -134,7 +135,10 @@ LOCATE_RUN = """
         ORDER BY pos DESC LIMIT 1)
     FROM runs WHERE tenant = ? AND id = ?"""
 ADD_RUN = "INSERT INTO runs (tenant, id) VALUES (?, ?)"
-ADD_BATCH = "INSERT INTO batches VALUES (?, ?, ?)"
+# Adds nothing if the claim of the fence is over.
+ADD_BATCH = """
+    INSERT INTO batches SELECT ?1, ?2, ?3
+    WHERE ?4 IS NULL OR EXISTS (SELECT 1 FROM claims WHERE fence = ?4)"""
 BATCHES_BETWEEN = "SELECT data FROM batches WHERE pos > ? AND pos <= ? ORDER BY pos"
 # From the batch that holds the event behind the position; none when the run ends before.
 BATCHES_AFTER = """
@@ -161,9 +165,12 @@ MAIL_OF = "SELECT id, position, message FROM inbox WHERE tenant = ? AND run = ? 
 LAST_MAIL = "SELECT seq FROM sqlite_sequence WHERE name = 'inbox'"
 MAIL_AFTER = "SELECT n, tenant, run FROM inbox WHERE n > ? ORDER BY n LIMIT ?"
 
-CLAIMANT = "SELECT owner FROM claims WHERE tenant = ? AND run = ?"
-CLAIM = "INSERT OR REPLACE INTO claims VALUES (?, ?, ?)"
-RELEASE_CLAIM = "DELETE FROM claims WHERE tenant = ? AND run = ? AND owner = ?"
+CLAIMANT = "SELECT fence, owner, until FROM claims WHERE tenant = ? AND run = ?"
+CLAIM = "INSERT OR REPLACE INTO claims (tenant, run, owner, until) VALUES (?, ?, ?, ?)"
+IN_FORCE = "SELECT 1 FROM claims WHERE fence = ?"
+RENEW = "UPDATE claims SET until = ? WHERE owner = ?"
+FENCES_OF = "SELECT fence FROM claims WHERE owner = ?"
+RELEASE_CLAIM = "DELETE FROM claims WHERE fence = ?"
 RELEASE_OWNER = "DELETE FROM claims WHERE owner = ?"
 
 SAVE_STATE = """

@@ -21,6 +21,7 @@ class SqliteStore:
 
     `patience` is how many seconds a write waits for another process that holds the file's lock;
     `checkpoint_after` is how many bytes may gather in the WAL before they are copied into the file.
+    `lease` is for how many seconds a run is left to a process whose event loop stands still.
     `board` says whether the artifacts that the log is told of are kept here, beside it.
     """
 
@@ -31,12 +32,13 @@ class SqliteStore:
         *,
         patience: float = 5.0,
         checkpoint_after: int = 16 * 2**20,
+        lease: float = 30.0,
         board: bool = True,
     ) -> None:
         self._database = Database(Path(path), patience, checkpoint_after)
         self.log = SqliteLog(self._database, codec, board=board)
         self.inbox = SqliteInbox(self._database)
-        self.claims = SqliteClaims(self._database)
+        self.claims = SqliteClaims(self._database, lease)
         self.snapshots = SqliteSnapshots(self._database)
         self._readers = Readers(self._database.path, patience)
         self.artifacts = SqliteArtifacts(self._database, self._readers, board)
@@ -47,5 +49,6 @@ class SqliteStore:
     async def aclose(self) -> None:
         """Finish what is pending and close the file; a second call changes nothing."""
         self._readers.close()
+        self.claims.stop_renewing()
         await self._database.aclose()
         self.claims.close()

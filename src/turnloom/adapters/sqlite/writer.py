@@ -115,6 +115,11 @@ class Writer:
         assert n is not None
         return self.places.add(run, n)
 
+    def is_in_force(self, fence: int) -> bool:
+        """Whether a claim is there still: it goes when it is released, and when its run is taken by
+        another process."""
+        return self.execute(queries.IN_FORCE, (fence,)).fetchone() is not None
+
     def forget(self, writes: Sequence[Write[Any]]) -> None:
         """Remember nothing of the runs that writes append to: who knows what became of them."""
         for run in runs_of(writes):

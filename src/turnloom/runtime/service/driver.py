@@ -15,6 +15,7 @@ from turnloom.board.service.rebuilding import index
 from turnloom.errors import (
     Conflict,
     DefinitionError,
+    LeaseLost,
     MissingContext,
     RunBusy,
     TurnloomError,
@@ -183,11 +184,12 @@ class Driver:
             Conflict: the log holds something else than it should, and nobody else drives the run.
             DefinitionError: some agent of it cannot answer here.
             RunBusy: another process holds the run.
+            LeaseLost: another process took the run over.
         """
-        async with self._held(run):
+        async with self._held(run) as fence:
             live: LiveRun | None = None
             try:
-                live = await self._open(run)
+                live = await self._open(run, fence)
                 self._objects[run] = live.journal.objects
                 loop = self._loops[run] = Loop(live)
                 with self._notices.around(live.journal.state, live.began):
@@ -203,34 +205,44 @@ class Driver:
 
     async def take_in(self, run: RunKey) -> None:
         """Only record what came from outside."""
-        async with self._held(run):
-            live = await self._open(run, resume=False)
+        async with self._held(run) as fence:
+            live = await self._open(run, fence, resume=False)
             await take_in(live.journal, self._stores.inbox, self._stores.artifacts)
             if live.journal.state.questions:
                 park(live.journal)
             await live.journal.commit()
 
     @asynccontextmanager
-    async def _held(self, run: RunKey) -> AsyncGenerator[None]:
-        """Hold a run while the context is open.
+    async def _held(self, run: RunKey) -> AsyncGenerator[int]:
+        """Hold a run while the context is open; gives the claim's fence.
 
         Raises:
             Conflict: the log refused what was written, and nobody else holds the run: a fault.
             RunBusy: somebody else holds it, from the beginning or by now.
+            LeaseLost: another process took it over.
         """
         claims = self._stores.claims
         try:
-            async with claims.claim(run):
-                yield
+            async with claims.claim(run) as fence:
+                yield fence
+        except LeaseLost:
+            self._abandon(run)
+            raise
         except Conflict as error:
             if await claims.held(run):
                 raise RunBusy(f"Run {run.id!r} goes on in another process. {error}") from error
             raise
 
-    async def _open(self, run: RunKey, *, resume: bool = True) -> LiveRun:
+    def _abandon(self, run: RunKey) -> None:
+        """Forget a run that another process drives now."""
+        for kept in (self._warm, self._objects, self._interrupted, self._begun):
+            kept.pop(run, None)
+
+    async def _open(self, run: RunKey, fence: int, *, resume: bool = True) -> LiveRun:
         """The run as its log has it now; a drive that was cut off is taken up with a mark."""
         live = self._warm.pop(run, None) or await self._thaw(run)
         journal = live.journal
+        journal.fence = fence
         if resume and live.loaded.lacking:
             raise DefinitionError(journal.workflow.name, live.loaded.lacking)
         missed = await self._stores.log.read(run, journal.state.position)

@@ -23,12 +23,13 @@ async def give_up(
     Raises:
         RunBusy: another process drives it after all.
     """
-    async with stores.claims.claim(run):
+    async with stores.claims.claim(run) as fence:
         form = Undriven("")
         events = await stores.log.read(run)
         watch = observers.watch(run, events[0].data) if observers else None
         log = telling(stores.log, watch)
         journal = Journal(log, clock, Loaded(form, {}, "", "", {}, {}), fresh(run, form))
+        journal.fence = fence
         journal.catch_up(events)
         state = journal.state
         if state.status in ENDED:

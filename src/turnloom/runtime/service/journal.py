@@ -45,7 +45,9 @@ Tell = Callable[[RunKey, Sequence[Event]], Awaitable[None]]
 class Appends(Protocol):
     """What a journal needs of a log."""
 
-    async def append(self, run: RunKey, events: Sequence[Event], expected: int) -> Sequence[Event]:
+    async def append(
+        self, run: RunKey, events: Sequence[Event], expected: int, fence: int | None = None
+    ) -> Sequence[Event]:
         """Store events after position `expected`, and give back what the log holds."""
         ...
 
@@ -58,9 +60,11 @@ class Telling:
         self._tells = tells
         self.stored = 0
 
-    async def append(self, run: RunKey, events: Sequence[Event], expected: int) -> Sequence[Event]:
+    async def append(
+        self, run: RunKey, events: Sequence[Event], expected: int, fence: int | None = None
+    ) -> Sequence[Event]:
         """Store events after position `expected`, and give back what the log holds."""
-        stored = await self._log.append(run, events, expected)
+        stored = await self._log.append(run, events, expected, fence)
         self.stored = expected + len(stored)
         for tell in self._tells:
             await tell(run, stored)
@@ -103,6 +107,8 @@ class Journal:
         self._guards = loaded.guards
         self.state = state
         self.run = RunKey(state.tenant, state.run)
+        # The fence of the claim under which the run is driven; a run is begun without one.
+        self.fence: int | None = None
         self.secrets = secrets
         self._masks = bool(secrets)
         self.objects = {} if objects is None else objects
@@ -262,6 +268,7 @@ class Journal:
 
         Raises:
             Conflict: the log holds something else at this place; the journal is void.
+            LeaseLost: another process drives the run now; the journal is void.
         """
         while self._is_storing:  # calls that go on side by side store one after the other
             self._stored_all = self._stored_all or asyncio.Event()
@@ -285,7 +292,7 @@ class Journal:
         batch, self._batch, self._at = self._batch, [], None
         self._is_published = False
         try:
-            stored = await self._log.append(self.run, batch, self._stored)
+            stored = await self._log.append(self.run, batch, self._stored, self.fence)
             if stored is not batch and list(stored) != batch:
                 raise Conflict(f"Run {self.state.run!r} went on elsewhere.")
         except BaseException as error:

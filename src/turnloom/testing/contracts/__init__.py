@@ -24,7 +24,7 @@ here.
 
 from turnloom.testing.contracts.artifacts import ArtifactStoreContract, FollowingContract
 from turnloom.testing.contracts.beliefs import BeliefStoreContract
-from turnloom.testing.contracts.claims import ClaimsContract
+from turnloom.testing.contracts.claims import ClaimsContract, FenceContract
 from turnloom.testing.contracts.documents import DocumentStoreContract
 from turnloom.testing.contracts.engines import EngineContract
 from turnloom.testing.contracts.events import EventLogContract
@@ -53,6 +53,7 @@ __all__ = [
     "EmbedderContract",
     "EngineContract",
     "EventLogContract",
+    "FenceContract",
     "FollowingContract",
     "InboxContract",
     "Measured",

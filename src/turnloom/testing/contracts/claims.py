@@ -4,9 +4,9 @@ from contextlib import AbstractAsyncContextManager
 
 import anyio
 
-from turnloom.errors import RunBusy
-from turnloom.runtime.ports import Claims
-from turnloom.testing.contracts.facts import OTHER, key, refused, until
+from turnloom.errors import LeaseLost, RunBusy
+from turnloom.runtime.ports import Claims, Store
+from turnloom.testing.contracts.facts import OTHER, events, key, refused, until
 
 
 class ClaimsContract:
@@ -48,6 +48,24 @@ class ClaimsContract:
                     assert await ours.held(key("a", OTHER))
                 assert await ours.held(key("a"))
 
+    async def test_a_fence_only_grows(self) -> None:
+        """Each claim on a run has a higher fence than those before it, whoever had them."""
+        fences: list[int] = []
+        async with self.fresh() as (ours, theirs):
+            for claims in (ours, theirs, theirs, ours):
+                async with claims.claim(key("a")) as fence:
+                    fences.append(fence)
+        assert fences == sorted(set(fences))
+
+    async def test_the_holder_is_known(self) -> None:
+        """Whoever finds a run busy can say which process holds it, and for how long."""
+        async with self.fresh() as (ours, theirs), ours.claim(key("a")):
+            holder = await theirs.held(key("a"))
+            assert holder is not None
+            assert holder.process
+            assert holder.process in str(holder)
+            assert holder.seconds is None or holder.seconds > 0
+
     async def test_an_error_frees_the_run(self) -> None:
         """A claim ends with its context, however that ends."""
         async with self.fresh() as (ours, theirs):
@@ -83,3 +101,67 @@ class ClaimsContract:
             await until(lambda: len(outcomes) == 20)
             release.set()
         assert sorted(outcomes) == ["busy"] * 19 + ["held"]
+
+
+class FenceContract:
+    """The suite for a `Store` whose log knows the claims beside it."""
+
+    def fresh(self) -> AbstractAsyncContextManager[Store]:
+        """An empty store."""
+        raise NotImplementedError
+
+    async def test_a_claim_lets_its_holder_append(self) -> None:
+        """Under the fence of a claim that is in force, events are stored; without one too."""
+        async with self.fresh() as store:
+            await store.log.append(key("a"), events("a", 1), 0)
+            async with store.claims.claim(key("a")) as fence:
+                await store.log.append(key("a"), events("a", 2, 1), 1, fence)
+                await store.log.append(key("a"), events("a", 1, 3), 3, fence)
+            async with store.claims.claim(key("b")) as fence:
+                await store.log.append(key("b"), events("b", 1), 0, fence)
+            assert len(await store.log.read(key("a"))) == 4
+            assert len(await store.log.read(key("b"))) == 1
+
+    async def test_a_claim_that_is_over_stores_nothing(self) -> None:
+        """An append that comes late is refused: alone, among others, and also as a repetition."""
+        async with self.fresh() as store:
+            async with store.claims.claim(key("a")) as stale:
+                await store.log.append(key("a"), events("a", 1), 0, stale)
+            for fence in (stale, stale + 1000):
+                with refused(LeaseLost):
+                    await store.log.append(key("a"), events("a", 1, 1), 1, fence)
+                with refused(LeaseLost):
+                    await store.log.append(key("a"), events("a", 1), 0, fence)
+                with refused(LeaseLost):
+                    await store.log.append(key("new"), events("new", 1), 0, fence)
+            assert len(await store.log.read(key("a"))) == 1
+            assert not await store.log.read(key("new"))
+
+    async def test_the_next_holder_is_not_disturbed(self) -> None:
+        """While another claim on the run is in force, only its holder writes."""
+        refusals = 0
+
+        async def append(run: str, fence: int) -> None:
+            nonlocal refusals
+            try:
+                await store.log.append(key(run), events(run, 1, 1), 1, fence)
+            except LeaseLost:
+                refusals += 1
+
+        async with self.fresh() as store:
+            for run in ("a", "b"):
+                await store.log.append(key(run), events(run, 1), 0)
+            async with store.claims.claim(key("a")) as stale:
+                pass
+            async with (
+                store.claims.claim(key("a")) as ours,
+                store.claims.claim(key("b")) as other,
+            ):
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(append, "a", stale)
+                    tasks.start_soon(append, "b", other)
+                assert refusals == 1
+                assert len(await store.log.read(key("a"))) == 1
+                assert len(await store.log.read(key("b"))) == 2
+                await append("a", ours)
+                assert len(await store.log.read(key("a"))) == 2
