@@ -7,8 +7,9 @@ from inspect import isawaitable, iscoroutinefunction
 from types import TracebackType
 from typing import Any
 
-from anyio import CapacityLimiter, to_thread
+from anyio import CapacityLimiter
 
+from turnloom.kernel.threads import in_thread
 from turnloom.kernel.values import said
 
 
@@ -71,6 +72,5 @@ async def called(
     """What a function gives: an async one is called in the loop, a plain one in a thread."""
     if iscoroutinefunction(function):
         return await function(*args)
-    call = partial(function, *args)
-    given = await to_thread.run_sync(call, abandon_on_cancel=True, limiter=limiter)
+    given = await in_thread(partial(function, *args), limiter)
     return await given if isawaitable(given) else given

@@ -18,6 +18,7 @@ from turnloom.flow.logic.outputs import ModelOutput
 from turnloom.flow.logic.plans import assembly_of, plan_diff, steps_of
 from turnloom.flow.spec.nodes import FlowPlan, StepNode
 from turnloom.flow.spec.steps import AgentStep, agent_of
+from turnloom.kernel.threads import LOADING, threads
 from turnloom.kernel.values import preview
 from turnloom.log.events import RunStarted
 from turnloom.runtime.service.flow import FlowRuntime
@@ -86,7 +87,7 @@ class Flows:
         """
         key = (started.workflow, started.definition)
         if key not in self._known and started.root.startswith(ENTRY):
-            await to_thread.run_sync(self._read, started)
+            await to_thread.run_sync(self._read, started, limiter=threads(LOADING))
         if key in self._known:
             return self._known[key]
         others = [loaded for (name, _), loaded in self._known.items() if name == started.workflow]

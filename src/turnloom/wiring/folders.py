@@ -19,6 +19,7 @@ from turnloom.conversation.logic.routing import Conversing
 from turnloom.conversation.spec import Conversation
 from turnloom.errors import DefinitionError, Diagnostic, WorkflowGone
 from turnloom.kernel.documents import Folder
+from turnloom.kernel.threads import LOADING, threads
 from turnloom.log.events import RunStarted
 from turnloom.runtime.service.conversation import TalkRuntime
 from turnloom.runtime.spec import Loaded, Staff
@@ -67,7 +68,9 @@ class Folders:
 
     async def load(self, source: str) -> Loaded:
         """The workflow declared in a folder, ready to run; what there is to say goes to the log."""
-        loaded, problems = await to_thread.run_sync(self._examine, source, True)
+        loaded, problems = await to_thread.run_sync(
+            self._examine, source, True, limiter=threads(LOADING)
+        )
         if loaded is None:
             raise DefinitionError(FilePath(source).name, problems)
         if problems:
@@ -79,7 +82,9 @@ class Folders:
         """The workflow as a run began with it; its code is the code of today."""
         key = (started.root, started.definition, started.set_aside, *started.code.values())
         if key not in self._restored:
-            self._restored[key] = await to_thread.run_sync(self._restore, started, True)
+            self._restored[key] = await to_thread.run_sync(
+                self._restore, started, True, limiter=threads(LOADING)
+            )
         return self._restored[key]
 
     def recall(self, started: RunStarted) -> Loaded:

@@ -18,6 +18,7 @@ from turnloom.agents.logic.outputs.forms import given_output
 from turnloom.agents.logic.spelling import spelled
 from turnloom.agents.spec import Answer, Exchange, Patience, Task, ToolCall
 from turnloom.errors import EngineError, TurnloomError, UsageError
+from turnloom.kernel.threads import threads
 from turnloom.kernel.values import as_data, preview, said
 
 # Whose word an agent answers to.
@@ -51,7 +52,7 @@ class ConversableAgentEngine:
             EngineError: it does not answer; the message says why, in the library's words.
         """
         try:
-            turn = await to_thread.run_sync(Turn, self._make, task, self._asking)
+            turn = await to_thread.run_sync(Turn, self._make, task, self._asking, limiter=threads())
             with IOStream.set_default(InLoop()):
                 return await turn.take()
         except TurnloomError:

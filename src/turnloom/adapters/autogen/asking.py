@@ -7,7 +7,6 @@ from typing import TypeVar
 
 import anyio
 import httpx2
-from anyio import to_thread
 
 from turnloom.adapters.autogen.hearing import Hearing
 from turnloom.adapters.autogen.transport import Way
@@ -15,8 +14,9 @@ from turnloom.agents.logic.trouble import may_pass, told
 from turnloom.agents.service.patience import attempts
 from turnloom.agents.spec import Patience
 from turnloom.errors import EngineError
+from turnloom.kernel.threads import in_thread, threads
 
-# How many models one engine asks at a time: each holds a thread, as the clients block.
+# How many models are asked at a time for a tenant: each holds a thread, as the clients block.
 THREADS = 256
 
 T = TypeVar("T")
@@ -29,7 +29,6 @@ class Asking:
         self._patience = patience
         self._trusted = httpx2.create_ssl_context()  # which takes longer than most calls
         self._kept = self._transport() if keep_open else None
-        self._threads = anyio.CapacityLimiter(THREADS)
 
     async def __call__(
         self, model: str, ask: Callable[[Way, Hearing], T], say: Callable[[str | None], None]
@@ -68,7 +67,7 @@ class Asking:
             try:
                 # A thread that is left alone ends by itself: at once, if it goes by the way.
                 call = partial(ask, way, hearing)
-                return await to_thread.run_sync(call, abandon_on_cancel=True, limiter=self._threads)
+                return await in_thread(call, threads("autogen", THREADS))
             finally:
                 hearing.end()
                 with anyio.CancelScope(shield=True):

@@ -5,7 +5,6 @@ from functools import partial, wraps
 from inspect import iscoroutinefunction
 from typing import Any
 
-from anyio import to_thread
 from autogen import ConversableAgent
 from autogen.agentchat.group.context_variables import ContextVariables
 from autogen.agentchat.group.group_tool_executor import GroupToolExecutor
@@ -20,6 +19,7 @@ from turnloom.adapters.autogen.tools import sharing
 from turnloom.agents.logic.dialogues import Called
 from turnloom.agents.spec import ToolCall, ToolResult
 from turnloom.errors import EngineError
+from turnloom.kernel import threads
 from turnloom.variables.spec import Context
 
 
@@ -29,8 +29,7 @@ def in_thread(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     async def called(*args: Any, **arguments: Any) -> Any:
         with IOStream.set_default(InThread()):
-            call = partial(function, *args, **arguments)
-            return await to_thread.run_sync(call, abandon_on_cancel=True)
+            return await threads.in_thread(partial(function, *args, **arguments))
 
     return called
 

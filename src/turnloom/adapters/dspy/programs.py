@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from anyio import CapacityLimiter, to_thread
+from anyio import to_thread
 from dspy import Module, Prediction, context
 from dspy.utils.exceptions import DSPyError, LMError
 from pydantic_core import to_jsonable_python
@@ -17,9 +17,10 @@ from turnloom.adapters.dspy.wires import Wire
 from turnloom.agents.logic.outputs.forms import given_output
 from turnloom.agents.spec import Answer, OutputSchema, Patience, Task
 from turnloom.errors import EngineError, UsageError
+from turnloom.kernel.threads import in_thread, threads
 from turnloom.kernel.values import Json, as_data, as_object, preview, said
 
-# How many programs that cannot be awaited an engine has at work at once, each in a thread.
+# How many programs that cannot be awaited are at work at once for a tenant, each in a thread.
 THREADS = 256
 
 
@@ -44,7 +45,6 @@ class DSPyProgramEngine:
         keep_open: bool = False,
     ) -> None:
         self._maker = Maker(make)
-        self._threads = CapacityLimiter(THREADS)
         self._default = model
         self._patience = patience or Patience()
         self._models = Models(base_url, api_key, self._patience.timeout, are_kept=keep_open)
@@ -60,7 +60,7 @@ class DSPyProgramEngine:
         """
         _refuse_tools(task)
         name = named(task, self._default)
-        made = await to_thread.run_sync(self._maker.made, task)  # which may read files
+        made = await to_thread.run_sync(self._maker.made, task, limiter=threads())
         async with self._models.opened(name) as model:
             wire = Wire(task, name, model, self._patience, made.before)
             try:
@@ -80,7 +80,7 @@ class DSPyProgramEngine:
             if hasattr(made.module, "aforward"):
                 return await made.module.acall(**made.inputs)
             call = partial(made.module, **made.inputs)
-            return await to_thread.run_sync(call, abandon_on_cancel=True, limiter=self._threads)
+            return await in_thread(call, threads("dspy", THREADS))
 
     async def aclose(self) -> None:
         """Part from the providers."""

@@ -6,11 +6,11 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any, get_type_hints
 
-from anyio import to_thread
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic.errors import PydanticUserError
 
 from turnloom.agents.spec import ToolSchema
+from turnloom.kernel.threads import in_thread
 from turnloom.kernel.values import Json
 from turnloom.variables.spec import Context
 
@@ -100,9 +100,7 @@ def detached(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
         return function
 
     async def call(*positional: Any, **named: Any) -> Any:
-        given = await to_thread.run_sync(
-            lambda: function(*positional, **named), abandon_on_cancel=True
-        )
+        given = await in_thread(lambda: function(*positional, **named))
         return await given if inspect.isawaitable(given) else given
 
     return call

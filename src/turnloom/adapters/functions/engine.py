@@ -9,6 +9,7 @@ from anyio import from_thread, to_thread
 
 from turnloom.adapters.functions.calls import takes_context
 from turnloom.agents.spec import Answer, Task
+from turnloom.kernel.threads import threads
 
 Reply = str | Answer
 Function = Callable[..., Reply | Awaitable[Reply]]
@@ -35,7 +36,9 @@ class FunctionEngine:
         else:
             # Who listens is in the loop, and must not be called from a thread.
             heard = msgspec.structs.replace(task, say=partial(from_thread.run_sync, task.say))
-            said = await to_thread.run_sync(partial(self._function, heard, **given))
+            said = await to_thread.run_sync(
+                partial(self._function, heard, **given), limiter=threads()
+            )
         if inspect.isawaitable(said):
             said = await said
         return Answer(said) if isinstance(said, str) else said

@@ -24,6 +24,7 @@ from turnloom.errors import (
 from turnloom.flow.ports import Results
 from turnloom.guards.ports import BeliefStore
 from turnloom.guards.service.selecting import Selecting
+from turnloom.kernel.threads import on_behalf_of
 from turnloom.log.events import RunResumed, RunStarted
 from turnloom.log.ports import Clock, EventLog
 from turnloom.log.spec import Event, Fact, RunKey
@@ -186,6 +187,10 @@ class Driver:
             RunBusy: another process holds the run.
             LeaseLost: another process took the run over.
         """
+        with on_behalf_of(run.tenant):
+            return await self._drive(run)
+
+    async def _drive(self, run: RunKey) -> LiveRun:
         async with self._held(run) as fence:
             live: LiveRun | None = None
             try:

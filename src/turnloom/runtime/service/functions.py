@@ -6,10 +6,12 @@ from functools import partial
 from typing import Any
 
 import anyio
-from anyio import to_thread
+from anyio import CapacityLimiter
 
+from turnloom.kernel.threads import in_thread, threads
 from turnloom.kernel.values import Json, said
 from turnloom.log.spec import Event
+from turnloom.runtime.service.users import SHORT
 from turnloom.variables.events import ContextChanged, ContextRefused
 from turnloom.variables.logic.derivation import Rule, settle
 from turnloom.variables.spec import UNCHANGED, Function
@@ -62,9 +64,10 @@ async def ask_function(
     name = rule.definition.name
     given: Any = UNCHANGED
     try:
-        with anyio.move_on_after(DEADLINE) as scope:
-            asked = partial(_asked, functions[trigger.function], deepcopy(event), Values(values))
-            given = await to_thread.run_sync(asked, abandon_on_cancel=True)
+        asked = partial(_asked, functions[trigger.function], deepcopy(event), Values(values))
+        async with threads(SHORT):
+            with anyio.move_on_after(DEADLINE) as scope:
+                given = await in_thread(asked, CapacityLimiter(1))
         if given is not UNCHANGED:
             return settle(rule.definition, given, rule.writer, values)
     except GaveUp as error:

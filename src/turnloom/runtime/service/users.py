@@ -5,14 +5,12 @@ from typing import Any
 
 import anyio
 from anyio import CapacityLimiter
-from anyio.lowlevel import RunVar
 
 from turnloom.kernel.contained import called, contained
+from turnloom.kernel.threads import threads
 
-# How many functions are asked at once; what takes long elsewhere does not hold them up.
-AT_ONCE = 40
-
-_limiter: RunVar[CapacityLimiter] = RunVar("turnloom-user-code")
+# Functions that only answer a question: what takes long elsewhere does not hold them up.
+SHORT = "questions"
 
 
 async def ask_user_code(function: Callable[..., Any], *args: Any, deadline: float) -> Any:
@@ -23,11 +21,7 @@ async def ask_user_code(function: Callable[..., Any], *args: Any, deadline: floa
         Quit: it left the program, or the like.
         Exception: whatever it raises.
     """
-    limiter = _limiter.get(None)
-    if limiter is None:
-        limiter = CapacityLimiter(AT_ONCE)
-        _limiter.set(limiter)
     with contained():
-        async with limiter:
+        async with threads(SHORT):
             with anyio.fail_after(deadline):
                 return await called(function, *args, limiter=CapacityLimiter(1))
