@@ -187,6 +187,7 @@ if TYPE_CHECKING:
     from turnloom.runtime.ports import Observer as Observer
     from turnloom.runtime.spec import Delivery as Delivery
     from turnloom.runtime.spec import Delta as Delta
+    from turnloom.runtime.spec import Holder as Holder
     from turnloom.runtime.spec import ObservedRun as ObservedRun
     from turnloom.runtime.spec import RunSummary as RunSummary
     from turnloom.runtime.spec import StoredPlan as StoredPlan
@@ -376,7 +377,14 @@ _NAMES = {
     "turnloom.reaction.spec": ("Batch", "Join"),
     "turnloom.reaction.spec.builder": ("AgentBuilder",),
     "turnloom.runtime.ports": ("Observer",),
-    "turnloom.runtime.spec": ("Delivery", "Delta", "ObservedRun", "RunSummary", "StoredPlan"),
+    "turnloom.runtime.spec": (
+        "Delivery",
+        "Delta",
+        "Holder",
+        "ObservedRun",
+        "RunSummary",
+        "StoredPlan",
+    ),
     "turnloom.variables.service": ("Index",),
     "turnloom.variables.spec": ("Context", "UNCHANGED", "derivation"),
 }

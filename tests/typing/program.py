@@ -397,6 +397,8 @@ async def draft(app: t.Loom) -> None:
     assert outcome.status == "waiting" and question is not None, outcome
     delivery: t.Delivery = await run.answer(question.id, {"decision": "approve"})
     end = await run.finished()
+    holder: t.Holder | None = await run.holder()
+    assert holder is None or holder.process, holder
     assert_type(end, t.RunEnd)
     assert delivery and ended(end), end
     seen = [words(event) async for event in run.events()]

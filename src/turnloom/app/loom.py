@@ -163,7 +163,8 @@ class Loom:
 
         Raises:
             UnknownRun: there is no such run.
-            RunBusy: another process drives it.
+            RunBusy: another process drives it; one that does not respond is waited for, until its
+                lease is over.
         """
         runs, key = self._serve(), key_of(app_id, run)
         await runs.resume(key)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from turnloom.kernel.values import Json
     from turnloom.log.spec import RunKey
     from turnloom.runtime.service.runs import Runs
-    from turnloom.runtime.spec import Delivery, Delta, StoredPlan
+    from turnloom.runtime.spec import Delivery, Delta, Holder, StoredPlan
 
 
 S_co = TypeVar("S_co", bound="BaseModel", default="BaseModel", covariant=True)
@@ -64,6 +64,7 @@ class Run(Generic[S_co]):
         Raises:
             NotYours: another person is asked.
             QuestionExpired: it comes too late.
+            RunBusy: another process drives it, and does not take the answer in.
             UsageError: there is no such question, or this is no answer to it.
         """
         return await self._runs.answer(self._key, question, value, user=user_id)
@@ -76,9 +77,14 @@ class Run(Generic[S_co]):
         """End it now; whether it was still going.
 
         Raises:
+            RunBusy: another process drives it, and does not take that in.
             UsageError: nobody drives it, and another program declares its board.
         """
         return await self._runs.cancel(self._key, by=by, reason=reason)
+
+    async def holder(self) -> "Holder | None":
+        """Which process drives it now, if one does, and whether that one responds."""
+        return await self._runs.claims.held(self._key)
 
     async def plan(self) -> "StoredPlan | None":
         """The plan that a run of a board or a flow is pinned to; a folder's run has none.

@@ -2,22 +2,28 @@
 
 import asyncio
 from abc import abstractmethod
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
-from turnloom.app import Loom
+from turnloom.app import Loom, Run
 from turnloom.cli import invocation
 from turnloom.cli.command import Command, as_text
 from turnloom.cli.masking import masked
-from turnloom.cli.terminal import Terminal
+from turnloom.cli.terminal import Terminal, safe
 from turnloom.errors import UnknownRun, UsageError
 from turnloom.kernel.names import LOCAL
 from turnloom.wiring import settings
 
 # The most runs that are named when a prefix fits several.
 NAMED = 5
+
+# Seconds until it is said what is waited for, and until it is said again.
+SOON = 2.0
+LATER = 10.0
 
 RunId = Annotated[
     str, typer.Argument(metavar="RUN", help="A run: its id, the beginning of it, or `last`.")
@@ -72,6 +78,25 @@ class StoreCommand(Command):
         store = ("--store", masked(self.store)) if self.store else ()
         tenant = ("--app-id", self.app_id) if self.app_id != LOCAL else ()
         return invocation.again(*words, *store, *tenant)
+
+
+@asynccontextmanager
+async def telling_of_waits(run: Run, terminal: Terminal) -> AsyncGenerator[None]:
+    """Say which process drives a run while something is waited for that it has to do."""
+    telling = asyncio.ensure_future(_tell_of_waits(run, terminal))
+    try:
+        yield
+    finally:
+        telling.cancel()
+        await asyncio.wait({telling})
+
+
+async def _tell_of_waits(run: Run, terminal: Terminal) -> None:
+    await asyncio.sleep(SOON)
+    while True:
+        if (holder := await run.holder()) is not None:
+            terminal.tell(safe(f"Waiting for {holder}.", "yellow"))
+        await asyncio.sleep(LATER)
 
 
 async def find_run(app: Loom, word: str, app_id: str) -> str:

@@ -48,17 +48,27 @@ class ObservedRun(NamedTuple):
 
 
 class Holder(NamedTuple):
-    """A process that drives a run, and the seconds for which its claim lasts if it is not renewed;
-    none for a claim that lasts as long as the process."""
+    """A process that drives a run: for how many seconds its claim lasts if it is not renewed, and
+    how long ago it was. Both are none where claims last as long as their process."""
 
     process: str
     seconds: float | None = None
+    silent: float | None = None
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the process does not respond: half of its lease is over, and it renews earlier
+        than that."""
+        return self.seconds is not None and (self.silent or 0) > self.seconds
 
     def __str__(self) -> str:
-        """The process, and when the run can be taken from it."""
-        if self.seconds is None:
+        """The process, and when the run can be taken from one that does not respond."""
+        if not self.is_late:
             return f"process {self.process}"
-        return f"process {self.process}, whose lease ends in {self.seconds:.0f} s unless renewed"
+        return (
+            f"process {self.process}, which has not responded for {self.silent:.0f} s and loses "
+            f"the run in {self.seconds:.0f} s"
+        )
 
 
 class Delivery(StrEnum):

@@ -64,7 +64,7 @@ async def test_a_name_in_the_file_is_no_path(name: str, tmp_path: Path) -> None:
     await store.log.read(KEY)
     await store.aclose()
     with closing(sqlite3.connect(path)) as connection, connection:
-        claim = "INSERT INTO claims (tenant, run, owner, until) VALUES (?, ?, ?, 1e12)"
+        claim = "INSERT INTO claims (tenant, run, owner, renewed, until) VALUES (?, ?, ?, 0, 1e12)"
         connection.execute(claim, (*KEY, name))
     store = SqliteStore(path, codec())
     assert not await store.claims.held(KEY)

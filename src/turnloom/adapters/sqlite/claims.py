@@ -46,7 +46,7 @@ class _Claim(Write[int]):
                 f"Run {self._run.id!r} is being driven by {holder}. Answer or cancel it with "
                 "`turnloom answer`/`turnloom cancel`, or stop that process first."
             )
-        taken = (*self._run, self._owner, self._now + self._lease)
+        taken = (*self._run, self._owner, self._now, self._now + self._lease)
         fence = writer.execute(queries.CLAIM, taken).lastrowid
         assert fence is not None
         return fence
@@ -55,15 +55,16 @@ class _Claim(Write[int]):
 class _Renew(Write[set[int]]):
     """Makes all claims of an owner last for another lease, and gives the fences of those."""
 
-    __slots__ = ("_owner", "_until")
+    __slots__ = ("_now", "_owner", "_until")
 
-    def __init__(self, owner: str, until: float) -> None:
+    def __init__(self, owner: str, now: float, until: float) -> None:
         super().__init__()
         self._owner = owner
+        self._now = now
         self._until = until
 
     def apply(self, writer: Writer) -> set[int]:
-        writer.execute(queries.RENEW, (self._until, self._owner))
+        writer.execute(queries.RENEW, (self._now, self._until, self._owner))
         return {fence for (fence,) in writer.execute(queries.FENCES_OF, (self._owner,))}
 
 
@@ -200,7 +201,8 @@ class SqliteClaims:
         loop = asyncio.get_running_loop()
         fences = set(self._held)
         try:
-            renewed = await self._database.write(_Renew(owner, loop.time() + self._lease))
+            now = loop.time()
+            renewed = await self._database.write(_Renew(owner, now, now + self._lease))
         except StoreUnavailable as error:
             _log.warning("Claims cannot be renewed yet: %s", error)
             return
@@ -224,11 +226,11 @@ class SqliteClaims:
         self._loose -= fences
 
 
-def _holder(folder: Path, own: str, claim: tuple[str, float], now: float) -> Holder | None:
+def _holder(folder: Path, own: str, claim: tuple[str, float, float], now: float) -> Holder | None:
     """Who has a claim, if it is in force: its owner lives and its lease lasts. One's own lasts as
     long as it is not taken."""
-    owner, until = claim
+    owner, renewed, until = claim
     seconds = max(until - now, 0.0)
     if owner == own or (seconds and is_alive(folder, owner)):
-        return Holder(pid_of(owner), seconds)
+        return Holder(pid_of(owner), seconds, max(now - renewed, 0.0))
     return None

@@ -82,7 +82,7 @@ SCHEMA = (
     )""",
     """CREATE TABLE claims (
         fence INTEGER PRIMARY KEY AUTOINCREMENT, tenant TEXT NOT NULL, run TEXT NOT NULL,
-        owner TEXT NOT NULL, until REAL NOT NULL, UNIQUE (tenant, run)
+        owner TEXT NOT NULL, renewed REAL NOT NULL, until REAL NOT NULL, UNIQUE (tenant, run)
     )""",
     """CREATE TABLE snapshots (
         tenant TEXT NOT NULL, run TEXT NOT NULL, seq INTEGER NOT NULL, state BLOB NOT NULL,
@@ -165,10 +165,11 @@ MAIL_OF = "SELECT id, position, message FROM inbox WHERE tenant = ? AND run = ? 
 LAST_MAIL = "SELECT seq FROM sqlite_sequence WHERE name = 'inbox'"
 MAIL_AFTER = "SELECT n, tenant, run FROM inbox WHERE n > ? ORDER BY n LIMIT ?"
 
-CLAIMANT = "SELECT fence, owner, until FROM claims WHERE tenant = ? AND run = ?"
-CLAIM = "INSERT OR REPLACE INTO claims (tenant, run, owner, until) VALUES (?, ?, ?, ?)"
+CLAIMANT = "SELECT fence, owner, renewed, until FROM claims WHERE tenant = ? AND run = ?"
+CLAIM = """
+    INSERT OR REPLACE INTO claims (tenant, run, owner, renewed, until) VALUES (?, ?, ?, ?, ?)"""
 IN_FORCE = "SELECT 1 FROM claims WHERE fence = ?"
-RENEW = "UPDATE claims SET until = ? WHERE owner = ?"
+RENEW = "UPDATE claims SET renewed = ?, until = ? WHERE owner = ?"
 FENCES_OF = "SELECT fence FROM claims WHERE owner = ?"
 RELEASE_CLAIM = "DELETE FROM claims WHERE fence = ?"
 RELEASE_OWNER = "DELETE FROM claims WHERE owner = ?"

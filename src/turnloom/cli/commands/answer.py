@@ -9,7 +9,7 @@ from turnloom.agents.spec import Question
 from turnloom.app import Loom
 from turnloom.cli.command import as_text
 from turnloom.cli.forms import Form, Given
-from turnloom.cli.stored import RunId, StoreCommand, find_run
+from turnloom.cli.stored import RunId, StoreCommand, find_run, telling_of_waits
 from turnloom.cli.terminal import Terminal, safe
 from turnloom.errors import UsageError
 from turnloom.runtime.spec import Delivery
@@ -39,7 +39,8 @@ class Answer(StoreCommand):
         handle = app.handle(run, app_id=self.app_id)
         asked = await handle.question(user_id=self.user)
         value = self._value(asked)
-        delivery = await handle.answer(self.question, value, user_id=self.user)
+        async with telling_of_waits(handle, terminal):
+            delivery = await handle.answer(self.question, value, user_id=self.user)
         if delivery is Delivery.TAKEN:
             terminal.show(safe(f"Answered. Run {run} goes on where it is attended to."))
         elif delivery is Delivery.KEPT:

@@ -8,7 +8,7 @@ import typer
 
 from turnloom.app import Loom
 from turnloom.cli.command import as_text
-from turnloom.cli.stored import RunId, StoreCommand, find_run
+from turnloom.cli.stored import RunId, StoreCommand, find_run, telling_of_waits
 from turnloom.cli.terminal import Terminal, safe
 from turnloom.explain.logic.timeline import status_of
 
@@ -29,7 +29,9 @@ class Cancel(StoreCommand):
         """End the run, and say so once it is on record."""
         run = await find_run(app, self.run, self.app_id)
         handle = app.handle(run, app_id=self.app_id)
-        if not await handle.cancel(reason=self.reason):
+        async with telling_of_waits(handle, terminal):
+            was_open = await handle.cancel(reason=self.reason)
+        if not was_open:
             status = status_of((await app.history.events(run, app_id=self.app_id))[-1])
             terminal.show(safe(f"Run {run} had ended before: {status}. Nothing was changed."))
             return 0

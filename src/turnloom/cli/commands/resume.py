@@ -8,7 +8,7 @@ import typer
 from turnloom.app import Loom
 from turnloom.cli.command import as_text
 from turnloom.cli.conversing import ConversingCommand
-from turnloom.cli.stored import RunId, find_run
+from turnloom.cli.stored import RunId, find_run, telling_of_waits
 from turnloom.cli.terminal import Terminal, safe
 from turnloom.errors import DefinitionError
 from turnloom.explain.logic.timeline import status_of
@@ -40,6 +40,7 @@ class Resume(ConversingCommand):
         if loaded.changed_code:
             files = ", ".join(loaded.changed_code)
             terminal.tell(safe(f"Code has changed since the run began: {files}.", "yellow"))
-        handle = await app.resume(run, app_id=self.app_id)
+        async with telling_of_waits(app.handle(run, app_id=self.app_id), terminal):
+            handle = await app.resume(run, app_id=self.app_id)
         user = self.user or started_of(events).user
         return await self.converse(app, handle, terminal, user, events)

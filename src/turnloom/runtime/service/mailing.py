@@ -16,6 +16,10 @@ from turnloom.runtime.spec import Delivery, Message, Stop
 # Seconds that a message waits for whoever attends to the run before it is put on record here.
 GRACE = 1.0
 
+# How often it waits that long for a process that drives the run and does not take the message in.
+# A process that does not respond loses the run with its lease, by default before that.
+PATIENCE = 60
+
 # How soon what could not be had is looked at again: a run that another process holds, mail.
 RETRY = timedelta(milliseconds=200)
 
@@ -63,9 +67,13 @@ class Mailing:
         await self._scheduler.wake(run, at)
 
     async def deliver(self, run: RunKey, id: str, after: int) -> Delivery:
-        """Wait until the event of a message that was offered is in the log."""
+        """Wait until the event of a message that was offered is in the log.
+
+        Raises:
+            RunBusy: the process that drives the run does not take the message in.
+        """
         await self.rouse(run)
-        while True:
+        for _ in range(PATIENCE):
             try:
                 async with asyncio.timeout(GRACE):
                     await self._appears(run, id, after)
@@ -80,6 +88,12 @@ class Mailing:
                 return Delivery.RECORDED
             except RunBusy:
                 continue
+        holder = await self._stores.claims.held(run)
+        raise RunBusy(
+            f"Run {run.id!r} is being driven by {holder or 'another process'}. It was told, and "
+            "has not taken that in. It does so when it can; or stop that process and resume the "
+            f"run with `turnloom resume {run.id}`."
+        )
 
     async def _is_declared(self, run: RunKey) -> bool:
         """Whether this program can continue a run: boards and flows are code of programs."""

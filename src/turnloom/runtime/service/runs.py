@@ -47,6 +47,9 @@ from turnloom.runtime.spec import (
 from turnloom.variables.ports import DocumentStore, Environment
 from turnloom.variables.service import ContextSource
 
+# Seconds after the end of a lease until the run is taken.
+MARGIN = 0.01
+
 
 @dataclass(frozen=True, slots=True)
 class World:
@@ -64,10 +67,12 @@ class World:
 
 
 class Runs:
-    """All runs of a store; `following` are those who follow them in this process."""
+    """All runs of a store; `following` are those who follow them in this process, and `claims` say
+    which process drives them."""
 
     def __init__(self, world: World) -> None:
         self._world = world
+        self.claims = world.stores.claims
         self._context = ContextSource(world.environment, world.documents)
         self._posting = Posting(world.stores.artifacts)
         watch = self._posting.watch
@@ -184,10 +189,14 @@ class Runs:
             await self._world.scheduler.wake(run)
 
     async def _check_free(self, run: RunKey) -> None:
-        """Refuse a run that another process drives, with a word on which it is."""
+        """Refuse a run that another process drives, and say which; if that one does not respond,
+        wait for the end of its lease."""
         if await self._world.scheduler.status(run) == "driving":
             return
-        async with self._world.stores.claims.claim(run):
+        holder = await self.claims.held(run)
+        if holder is not None and holder.is_late:
+            await asyncio.sleep((holder.seconds or 0) + MARGIN)
+        async with self.claims.claim(run):
             return
 
     async def events(self, run: RunKey, after: int = 0) -> AsyncGenerator[Event]:
