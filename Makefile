@@ -8,13 +8,14 @@ WORKFLOW ?= workflows/Interview
 WORKERS ?= $(shell expr $$(nproc) + 1)
 SPREAD = -n $(WORKERS) --maxprocesses 4 --dist worksteal
 
-.PHONY: help run test coverage check bench health docs schemas lock local-model clean
+.PHONY: help run test test-doors coverage check bench health docs schemas lock local-model clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "help         list the verbs"
 	@echo "run          run $(WORKFLOW)"
 	@echo "test         run the tests"
+	@echo "test-doors   run the tests that need node, kill processes by the dozen, or try neighbours"
 	@echo "coverage     run the tests and fail where they cover less than 90 % of the lines"
 	@echo "check        format, lint, types, import contracts, size budget, residue"
 	@echo "bench        measure speed and memory"
@@ -29,7 +30,10 @@ run: $(STAMP)
 	@$(BIN)/turnloom run $(WORKFLOW)
 
 test: $(STAMP)
-	@$(BIN)/python -m pytest $(SPREAD)
+	@$(BIN)/python -m pytest $(SPREAD) -m "not doors"
+
+test-doors: $(STAMP)
+	@$(BIN)/python -m pytest $(SPREAD) -m doors
 
 coverage: $(STAMP)
 	@$(BIN)/coverage erase

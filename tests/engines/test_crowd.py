@@ -12,7 +12,7 @@ from turnloom import Loom
 from turnloom.testing import LoopbackModel, ModelRequest
 from turnloom.testing.contracts.facts import PATIENCE
 
-pytestmark = pytest.mark.repeats
+pytestmark = [pytest.mark.repeats, pytest.mark.doors]
 
 # Runs, turns of each, and requests that are answered only when as many are under way.
 RUNS, TURNS, CROWD = 40, 2, 20

@@ -16,7 +16,7 @@ from tests.support.plays import answering, every, last
 from turnloom import Answer, Board, Task, ToolCall
 from turnloom.testing import Fuse
 
-pytestmark = pytest.mark.repeats
+pytestmark = [pytest.mark.repeats, pytest.mark.doors]
 
 
 CODE = """

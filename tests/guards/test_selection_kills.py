@@ -21,7 +21,7 @@ from turnloom.log.spec import Event, RunKey
 from turnloom.runtime.logic import codec
 from turnloom.testing import CrashingBeliefs, Fuse, Killed
 
-pytestmark = pytest.mark.repeats
+pytestmark = [pytest.mark.repeats, pytest.mark.doors]
 
 BOTH = ("Ann", "Bob")
 

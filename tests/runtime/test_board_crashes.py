@@ -234,6 +234,7 @@ async def undisturbed() -> Course:
 
 
 @pytest.mark.repeats
+@pytest.mark.doors
 async def test_a_kill_at_every_single_point_changes_nothing(undisturbed: Course) -> None:
     """The log, the board and the ids of all that is on it are as without the kill."""
     assert undisturbed.passed > 100
@@ -258,6 +259,7 @@ async def test_any_sequence_of_kills_at_any_pace(
 
 
 @pytest.mark.repeats
+@pytest.mark.doors
 async def test_a_kill_between_log_and_index() -> None:
     """Artifacts that are kept elsewhere than the log: all of it is there in the end."""
     undisturbed = await Course.of(place=apart())
@@ -272,6 +274,7 @@ def apart() -> Place:
 
 
 @pytest.mark.repeats
+@pytest.mark.doors
 async def test_a_kill_of_a_board_on_disk(undisturbed: Course, tmp_path: Path) -> None:
     """The embedded store: a commit is there whole or not at all, with what it says of the board."""
     for points in range(1, undisturbed.passed, 13):

@@ -16,6 +16,7 @@ from turnloom.log.spec import RunKey
 
 @pytest.mark.parametrize(("store", "pieces"), [("memory", 400), ("turnloom.db", 100)])
 @pytest.mark.repeats
+@pytest.mark.doors
 async def test_a_crowd_of_publishers(store: str, pieces: int, tmp_path: Path) -> None:
     """Parts alone, each with its plan in one correlation, and pieces over all correlations."""
     size = pieces // 10
@@ -45,6 +46,7 @@ async def test_a_crowd_of_publishers(store: str, pieces: int, tmp_path: Path) ->
 
 
 @pytest.mark.repeats
+@pytest.mark.doors
 async def test_a_long_collecting_run_goes_on_in_another_process() -> None:
     """Its state was kept on the way; what waited in it then is packed with what comes later."""
     place = Place()

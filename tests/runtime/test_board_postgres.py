@@ -58,6 +58,7 @@ NOW = Place().clock.now()
 
 
 @pytest.mark.repeats
+@pytest.mark.doors
 async def test_a_kill_between_a_log_and_an_index_in_postgresql(
     postgres_url: str, tmp_path: Path
 ) -> None:

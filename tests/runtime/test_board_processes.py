@@ -18,7 +18,7 @@ from tests.support.plays import every
 from tests.support.world import PATIENCE
 from turnloom import Board, Event, FilterConfig, Loom
 
-pytestmark = pytest.mark.repeats
+pytestmark = [pytest.mark.repeats, pytest.mark.doors]
 
 CHILD = Path(__file__).with_name("board_child.py")
 

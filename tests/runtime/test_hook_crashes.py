@@ -19,7 +19,7 @@ from turnloom.adapters.sqlite import SqliteStore
 from turnloom.runtime.logic import codec
 from turnloom.testing import Fuse, Killed, ScriptedEngine
 
-pytestmark = pytest.mark.repeats
+pytestmark = [pytest.mark.repeats, pytest.mark.doors]
 
 HOOKS = [
     hook("before_chat", "start"),

@@ -14,7 +14,7 @@ from tests.support.hooked import TRIGGERS, calls, hook, hooked, outcomes
 from tests.support.logs import essence
 from turnloom import Event, Loom
 
-pytestmark = pytest.mark.repeats
+pytestmark = [pytest.mark.repeats, pytest.mark.doors]
 
 CHILD = Path(__file__).with_name("hooked_child.py")
 

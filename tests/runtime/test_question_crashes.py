@@ -17,7 +17,7 @@ from turnloom.adapters.sqlite import SqliteStore
 from turnloom.log.spec import Event
 from turnloom.runtime.logic import codec
 
-pytestmark = pytest.mark.repeats
+pytestmark = [pytest.mark.repeats, pytest.mark.doors]
 
 CODE = """
     import asyncio

@@ -16,7 +16,7 @@ from tests.support.world import PATIENCE
 from turnloom import Event, Loom
 from turnloom.explain.spec.turn import TurnExplained
 
-pytestmark = pytest.mark.repeats
+pytestmark = [pytest.mark.repeats, pytest.mark.doors]
 
 CHILD = """
 import asyncio, sys

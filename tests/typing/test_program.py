@@ -48,6 +48,7 @@ def mypy() -> set[tuple[str, int]]:
     return {(file, int(line)) for file, line in found}
 
 
+@pytest.mark.doors
 @pytest.mark.parametrize("checker", [pyright, mypy], ids=["pyright", "mypy"])
 def test_a_checker_finds_the_mistakes_and_nothing_else(checker: Any) -> None:
     assert checker() == wrong_lines()
