@@ -9,7 +9,7 @@ GUARDS: Path = (*SETUP, "guards")
 SELECTION: Path = (*GUARDS, "selection")
 CATEGORY: Path = (*SELECTION, "category")
 
-BOTH = {"candidates": ["A", "B"], "seed": 4}
+BOTH = {"candidates": ["A", "B"], "seed": 1}
 CHOSEN = {GUARDS: {"selection": BOTH}}
 ONLY_A = {GUARDS: {"selection": {**BOTH, "exclude": ["B"]}}}
 OUT = {"type": "array", "source": {"type": "static", "value": ["B"]}}
@@ -40,7 +40,7 @@ SELECTION_EFFECTS: dict[str, Effect] = {
         CATEGORY, "refunds", data("selection.made", "category"), ["general"], ["refunds"], CHOSEN
     ),
     "Selection.seed": Effect(
-        (*SELECTION, "seed"), 9, data("selection.made", "chance"), ["4"], ["9"], CHOSEN
+        (*SELECTION, "seed"), 2, data("selection.made", "chance"), ["1"], ["2"], CHOSEN
     ),
     "Selection.prior": Effect(
         (*SELECTION, "prior"), [1, 3], believed, [[(2, 2)] * 2], [[(1, 3)] * 2], CHOSEN

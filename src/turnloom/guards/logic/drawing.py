@@ -5,9 +5,8 @@ decimals are rounded correctly everywhere. Everything else here is arithmetic th
 """
 
 from decimal import ROUND_HALF_EVEN, Context, Decimal
+from hashlib import blake2b
 from math import sqrt
-
-from turnloom.kernel.digests import chain, digest
 
 _EXACT = Context(prec=28, rounding=ROUND_HALF_EVEN)
 
@@ -20,14 +19,19 @@ class Stream:
     """Numbers between 0 and 1, both excluded, that follow from the names it is given."""
 
     def __init__(self, *names: str) -> None:
-        self._name = chain(*names)
+        self._name = _mix("".join([f"{len(name)}:{name}" for name in names]))
         self._count = 0
 
     def next(self) -> float:
         """The next number, each as likely as the others."""
         self._count += 1
-        drawn = digest(f"{self._name}/{self._count}")[:_DIGITS]
+        drawn = _mix(f"{self._name}/{self._count}")[:_DIGITS]
         return (int(drawn, 16) + 0.5) / _RANGE
+
+
+def _mix(text: str) -> str:
+    """Hexadecimal digits that follow from a text; never other ones, or seeds would draw anew."""
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
 
 
 def draw_beta(alpha: float, beta: float, stream: Stream) -> float:
