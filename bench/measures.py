@@ -36,6 +36,7 @@ class Size(msgspec.Struct, frozen=True):
     parked: int
     crowd: int
     crowd_turns: int
+    followed: tuple[int, int]
     resumed: tuple[int, ...]
     boards: tuple[int, int]
     shelves: tuple[int, int]
@@ -56,6 +57,7 @@ FULL = Size(
     parked=2000,
     crowd=1000,
     crowd_turns=20,
+    followed=(200, 200),
     resumed=(100, 4500, 5000),  # before and after a snapshot is due
     boards=(10_000, 1_000_000),
     shelves=(0, 100_000),
@@ -75,6 +77,7 @@ QUICK = Size(
     parked=100,
     crowd=50,
     crowd_turns=3,
+    followed=(5, 5),
     resumed=(10, 20, 40),
     boards=(500, 2_000),
     shelves=(0, 1_000),

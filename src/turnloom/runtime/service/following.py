@@ -1,8 +1,8 @@
-"""Whoever watches runs: what is stored, what is said meanwhile, and what goes wrong."""
+"""Event and delta subscriptions: what is stored of runs, what is said, and what goes wrong."""
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import aclosing, contextmanager
 
 from turnloom.agents.spec import RunState
@@ -10,6 +10,7 @@ from turnloom.errors import UsageError
 from turnloom.log.events import ENDS
 from turnloom.log.ports import EventLog
 from turnloom.log.spec import Event, RunKey
+from turnloom.runtime.service.feeds import MOST, Feed, Follower
 from turnloom.runtime.spec import Delta
 
 log = logging.getLogger("turnloom.runs")
@@ -22,7 +23,7 @@ class Following:
         self._stored = stored
         self._listeners: dict[RunKey, set[Callable[[Delta], None]]] = {}
         self._spoken: dict[RunKey, list[Delta]] = {}
-        self._followers: dict[RunKey, set[asyncio.Future[None]]] = {}
+        self._feeds: dict[RunKey, Feed] = {}
         self._troubles: dict[RunKey, Exception] = {}
         self._resting: dict[RunKey, asyncio.Future[RunState]] = {}
 
@@ -38,9 +39,10 @@ class Following:
         """Let trouble reach whoever follows the run, now or later, or else the program's log."""
         self._troubles[run] = error
         self._fail_resting(run, error)
-        followers = [each for each in self._followers.get(run, ()) if not each.done()]
+        feed = self._feeds.get(run)
+        followers = [each for each in feed.followers if each.trouble is None] if feed else ()
         for follower in followers:
-            follower.set_exception(error)
+            follower.fail(error)
         if not followers and aloud:
             log.error("run %s cannot be driven: %s", run.id, error, exc_info=error)
 
@@ -80,35 +82,53 @@ class Following:
         Raises:
             TurnloomError: the run cannot be driven here, as when the disk is full.
         """
-        trouble = self._follow(run)
+        feed = self._feed(run)
+        follower = feed.join()
+        if run in self._troubles:
+            follower.fail(self._troubles[run])
         try:
-            async with aclosing(self._stored.subscribe(run, after)) as events:
-                while event := await _next(events, trouble):
-                    after = event.seq
-                    yield event
+            while True:
+                for event in await self._more(run, follower, after):
+                    if event.seq > after:
+                        after = event.seq
+                        yield event
                     if event.kind in ENDS:
                         return
-            for event in await self._stored.read(run, after):
-                yield event
-            trouble.result()
         finally:
-            self._unfollow(run, trouble)
+            if feed.followers == {follower} and self._feeds.get(run) is feed:
+                del self._feeds[run]
+            await feed.leave(follower)
 
-    def _follow(self, run: RunKey) -> "asyncio.Future[None]":
-        """What fails when the run cannot be driven here, if that is not known already."""
-        trouble: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._followers.setdefault(run, set()).add(trouble)
-        if run in self._troubles:
-            trouble.set_exception(self._troubles[run])
-        return trouble
+    async def _more(self, run: RunKey, follower: Follower, after: int) -> Sequence[Event]:
+        """What a follower has not seen: from the store what it is behind with, else what waits for
+        it; in trouble, what is stored, and then the trouble."""
+        if after < follower.since:
+            return await self._page(run, after, follower.since)
+        if batch := follower.take():
+            return batch
+        if follower.trouble is None:
+            await follower.wait()
+        elif rest := await self._stored.read(run, after):
+            return rest
+        else:
+            raise follower.trouble
+        return ()
 
-    def _unfollow(self, run: RunKey, trouble: "asyncio.Future[None]") -> None:
-        followers = self._followers[run]
-        followers.discard(trouble)
-        if trouble.done():
-            trouble.exception()
-        if not followers:
-            del self._followers[run]
+    async def _page(self, run: RunKey, after: int, last: int) -> Sequence[Event]:
+        """Stored events between two positions, no more of them than may wait for a follower."""
+        found: list[Event] = []
+        async with aclosing(self._stored.subscribe(run, after)) as events:
+            async for event in events:
+                found.append(event)
+                if event.seq == last or len(found) == MOST:
+                    break
+        return found
+
+    def _feed(self, run: RunKey) -> Feed:
+        feed = self._feeds.get(run)
+        if feed is None or feed.is_over:
+            feed = self._feeds[run] = Feed(self._stored, run)
+        return feed
 
     def spread(self, run: RunKey, delta: Delta) -> None:
         """Let listeners hear a piece of an answer."""
@@ -133,15 +153,3 @@ class Following:
             self._listeners[run].discard(listener)
             if not self._listeners[run]:
                 del self._listeners[run]
-
-
-async def _next(events: AsyncGenerator[Event], trouble: "asyncio.Future[None]") -> Event | None:
-    """The next event, or nothing when trouble comes first."""
-    coming = asyncio.ensure_future(anext(events))
-    try:
-        await asyncio.wait({coming, trouble}, return_when=asyncio.FIRST_COMPLETED)
-        return await coming if coming.done() else None
-    finally:
-        if not coming.done():
-            coming.cancel()
-            await asyncio.wait({coming})
