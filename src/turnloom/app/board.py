@@ -1,9 +1,18 @@
 """Boards as handles."""
 
 from collections.abc import Awaitable, Callable, Iterable, Set
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from turnloom.errors import InvalidArtifact, PlanChanged, ReactionFailed, UsageError
+from turnloom.kernel.arguments import (
+    as_flag,
+    as_function,
+    as_name,
+    as_one_of,
+    as_seconds,
+    as_string,
+    wrong,
+)
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -81,7 +90,7 @@ class Board(Readable):
         Raises:
             UsageError: there is one of this name, or this is no name.
         """
-        if name in self._declared.builders:
+        if as_name(name, "The name of an agent") in self._declared.builders:
             raise UsageError(f"Board {self.name!r} has an agent {name!r} already. Name another.")
         from turnloom.reaction.spec.builder import AgentBuilder
 
@@ -123,9 +132,9 @@ class Board(Readable):
             ArtifactExists: an artifact of this id is there, with other content.
         """
         self._go()
-        return await self._runs.publish(
-            _publication(value, tags, visibility, partition), correlation_id, id
-        )
+        about = _named(correlation_id, "`correlation_id`")
+        thing = _publication(value, tags, visibility, _named(partition, "`partition`"))
+        return await self._runs.publish(thing, about, _named(id, "`id`"))
 
     async def publish_many(
         self,
@@ -137,8 +146,11 @@ class Board(Readable):
     ) -> "list[Artifact]":
         """Put values on the board, each as `publish` does; none of them, if one is not right."""
         self._go()
+        if not isinstance(cast(object, values), Iterable):
+            raise wrong("`values`", values, "Give a list of values.")
+        about = _named(correlation_id, "`correlation_id`")
         things = [_publication(value, tags, visibility, None) for value in values]
-        return await self._runs.publish_many(things, correlation_id)
+        return await self._runs.publish_many(things, about)
 
     async def invoke(
         self, agent: str, value: "BaseModel", *, publish: bool = True
@@ -152,7 +164,8 @@ class Board(Readable):
             ReactionFailed: the agent could not do it.
         """
         runs = self._go()
-        run = await self._runs.give(agent, _publication(value), publish)
+        agent, shares = as_name(agent, "`agent`"), as_flag(publish, "`publish`")
+        run = await self._runs.give(agent, _publication(value), shares)
         from turnloom.runtime.service.invoking import outcome
 
         return await outcome(runs, self._runs.key(run))
@@ -171,12 +184,12 @@ class Board(Readable):
                 then it is given back.
             TimeoutError: it is not idle in time; what goes on goes on.
         """
-        activity = self._runs.activity
+        activity, seconds = self._runs.activity, as_seconds(timeout, "`timeout`")
 
         async def is_idle() -> bool:
             return activity.is_idle
 
-        await activity.until(is_idle, timeout)
+        await activity.until(is_idle, seconds)
         failures = activity.take_failures()
         if not failures:
             return None
@@ -196,12 +209,16 @@ class Board(Readable):
         Raises:
             TimeoutError: it does not hold in time.
         """
+        ask = as_function(condition, "The condition")
 
         async def holds() -> bool:
-            verdict = condition()
-            return await verdict if isinstance(verdict, Awaitable) else verdict
+            verdict = ask()
+            held = await verdict if isinstance(verdict, Awaitable) else verdict
+            if cast(object, held) is None:
+                raise UsageError("The condition gives nothing. Return True or False.")
+            return bool(held)
 
-        await self._runs.activity.until(holds, timeout)
+        await self._runs.activity.until(holds, as_seconds(timeout, "`timeout`"))
 
     async def retry(self, failed: "ReactionFailed | Artifact | str", agent: str = "") -> int:
         """Let what failed be tried again: one failure, or all that failed in a run or with an
@@ -211,14 +228,18 @@ class Board(Readable):
             UsageError: nothing of that kind failed, or its run has ended.
         """
         self._go()
+        from turnloom.board.spec import Artifact
+
         if isinstance(failed, ReactionFailed):
             return await self._runs.retry(failed.run, failed.agent, turn=failed.turn)
-        return await self._runs.retry(failed if isinstance(failed, str) else failed.id, agent)
+        of = failed.id if isinstance(failed, Artifact) else as_name(failed, "What failed")
+        return await self._runs.retry(of, as_string(agent, "`agent`"))
 
     async def cancel(self, run: str | None = None, *, reason: str = "") -> int:
         """End a run of the board now, or all that are going on in this program; how many."""
         runs = self._go()
-        ids = [run] if run is not None else self._runs.activity.runs
+        reason = as_string(reason, "`reason`")
+        ids = [as_name(run, "`run`")] if run is not None else self._runs.activity.runs
         by, keys = self._runs.user, [self._runs.key(each) for each in ids]
         return sum([await runs.cancel(key, by=by, reason=reason) for key in keys])
 
@@ -249,10 +270,11 @@ class Board(Readable):
         Raises:
             ExceptionGroup: what failed since that was last asked.
         """
+        seconds = as_seconds(timeout, "`timeout`")
         self._closed = True
         self._serve()
-        await self._runs.close(timeout)
-        await self.run_until_idle(timeout)
+        await self._runs.close(seconds)
+        await self.run_until_idle(seconds)
 
     def _go(self) -> "Runs":
         """Drive what is set off, in this program."""
@@ -267,10 +289,19 @@ def _publication(
     visibility: "Visibility | None" = None,
     partition: str | None = None,
 ) -> "Publication":
+    from pydantic import BaseModel
+
     from turnloom.agents.spec import Publication
+    from turnloom.board.spec.values import names
 
     if isinstance(value, Publication):
         return value
-    if isinstance(tags, str):
-        raise InvalidArtifact(f"Tags are a set of names, not the text {tags!r}.")
-    return Publication(value, frozenset(tags), visibility, partition)
+    model = as_one_of(value, BaseModel, "The value")
+    return Publication(model, names(tags, "`tags`"), visibility, partition)
+
+
+def _named(name: str | None, what: str) -> str | None:
+    try:
+        return None if name is None else as_name(name, what)
+    except UsageError as error:
+        raise InvalidArtifact(str(error)) from None

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from turnloom.app.history import History
+from turnloom.kernel.arguments import as_count, as_string
 from turnloom.kernel.names import LOCAL
 
 if TYPE_CHECKING:
@@ -30,7 +31,9 @@ class Explanations:
         """
         from turnloom.explain.logic.turn import explain_turn
 
-        return explain_turn(await self._history.events(run, app_id=app_id), turn, agent)
+        number = as_count(turn, "`turn`")
+        of = None if agent is None else as_string(agent, "`agent`")
+        return explain_turn(await self._history.events(run, app_id=app_id), number, of)
 
     async def variable(
         self, run: str, name: str, *, at: int | None = None, app_id: str = LOCAL
@@ -45,6 +48,7 @@ class Explanations:
         from turnloom.log.logic import started_of
         from turnloom.wiring import declared
 
+        name, at = as_string(name, "`name`"), None if at is None else as_count(at, "`at`")
         events = await self._history.events(run, app_id=app_id)
         return explain_variable(events, name, at, await declared(started_of(events)))
 
@@ -59,6 +63,7 @@ class Explanations:
         from turnloom.log.logic import started_of
         from turnloom.wiring import declared
 
+        seq = as_count(seq, "`seq`")
         events = await self._history.events(run, app_id=app_id)
         return explain_any_route(events, seq, await declared(started_of(events)))
 

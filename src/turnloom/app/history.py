@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 from turnloom.errors import UnknownRun, UsageError
+from turnloom.kernel.arguments import as_name
 from turnloom.kernel.names import LOCAL
 
 if TYPE_CHECKING:
@@ -55,10 +56,14 @@ class Definition:
 
 
 def key_of(tenant: str, run: str) -> "RunKey":
-    """Which run of a tenant an id names."""
+    """Which run of a tenant an id names.
+
+    Raises:
+        UsageError: it can be none.
+    """
     from turnloom.log.spec import RunKey
 
-    return RunKey(tenant, run)
+    return RunKey(as_name(tenant, "`app_id`"), as_name(run, "The id of the run"))
 
 
 class History:

@@ -12,6 +12,7 @@ from turnloom.app.explanations import Explanations
 from turnloom.app.history import History, key_of
 from turnloom.app.run import Run
 from turnloom.errors import UsageError
+from turnloom.kernel.arguments import as_count, as_name, as_string
 from turnloom.kernel.names import LOCAL
 
 if TYPE_CHECKING:
@@ -149,14 +150,16 @@ class Loom:
             InvalidUpdate: it is no state of the flow; nothing was begun.
             MissingContext: a variable that it requires has no value; nothing was begun.
         """
-        runs = self._serve()
+        runs, user = self._serve(), as_name(user_id, "`user_id`")
+        tenant = as_name(app_id, "`app_id`")
         if isinstance(workflow, str | PathLike):
-            return Run(await runs.start(fspath(workflow), user=user_id, tenant=app_id), runs)
+            path = _path(workflow, "The place of the workflow")
+            return Run(await runs.start(path, user=user, tenant=tenant), runs)
         from turnloom.runtime.service.beginnings import FlowGiven
 
         loaded = self._open().flows.declare(workflow)
         given = FlowGiven(loaded, state if state is not None else workflow.state())
-        return Run(await runs.start(given, user=user_id, tenant=app_id), runs)
+        return Run(await runs.start(given, user=user, tenant=tenant), runs)
 
     async def resume(self, run: str, *, app_id: str = LOCAL) -> "Run[BaseModel]":
         """Continue a run of a tenant where its log ends, in this process.
@@ -216,16 +219,18 @@ class Loom:
         Raises:
             UsageError: this app has a board of that name already.
         """
-        parts = self._open()
+        parts, user = self._open(), as_name(user_id, "`user_id`")
+        name, tenant = as_name(name, "The name of a board"), as_name(app_id, "`app_id`")
         declared = parts.declare_board(
-            name, app_id, max_turns, variables or {}, hooks=hooks, guards=guards
+            name, tenant, max_turns, variables or {}, hooks=hooks, guards=guards
         )
-        runs = parts.runs.board(name, partial(parts.boards.load, name), user=user_id, tenant=app_id)
+        runs = parts.runs.board(name, partial(parts.boards.load, name), user=user, tenant=tenant)
         return Board(declared, runs, parts, self._serve)
 
     async def runs(self, limit: int | None = None, *, app_id: str = LOCAL) -> "list[RunSummary]":
         """The runs of a tenant, the one begun last coming first."""
-        return await self._open().runs.summaries(app_id, limit)
+        most = None if limit is None else as_count(limit, "`limit`", 0)
+        return await self._open().runs.summaries(as_name(app_id, "`app_id`"), most)
 
     async def index(self, workflow: "str | PathLike[str]") -> "AsyncGenerator[Index]":
         """Make the indexes that the database variables of a workflow are looked up by.
@@ -239,7 +244,7 @@ class Loom:
         from turnloom.variables.service import index as make_indexes
 
         parts = self._open()
-        loaded = await parts.definitions.load(fspath(workflow))
+        loaded = await parts.definitions.load(_path(workflow, "The place of the workflow"))
         variables = loaded.workflow.variables
         async for index in make_indexes(parts.documents, variables, loaded.database):
             yield index
@@ -253,7 +258,7 @@ class Loom:
         Raises:
             DefinitionError: the flow does not pass its check.
         """
-        self._open().flows.declare(flow, fspath(entry))
+        self._open().flows.declare(flow, _path(entry, "`entry`"))
 
     def register_collection(
         self,
@@ -277,7 +282,7 @@ class Loom:
             UsageError: it is no collection, a package is missing, or what was registered does not
                 tell tenants apart.
         """
-        return self._open().collections.open_for(app_id, collection)
+        return self._open().collections.open_for(as_name(app_id, "`app_id`"), collection)
 
     async def aclose(self) -> None:
         """Stop driving, and close the store. What was going on can be resumed."""
@@ -304,6 +309,13 @@ class Loom:
         if self._serving is None:
             self._serving = asyncio.create_task(parts.runs.serve(parts.settings.slots))
         return parts.runs
+
+
+def _path(given: "str | PathLike[str]", what: str) -> str:
+    path = as_string(fspath(given) if isinstance(given, PathLike) else given, what)
+    if "\0" in path:
+        raise UsageError(f"{what} is {path!r}. No file is called by a NUL.")
+    return path
 
 
 def _told(flow: str, outcome: "Outcome[S]") -> str:

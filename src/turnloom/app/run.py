@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Generic, cast
 
 from typing_extensions import TypeVar
 
+from turnloom.kernel.arguments import as_count, as_function, as_name, as_string
 from turnloom.kernel.pages import plain, visible
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class Run(Generic[S_co]):
 
     def events(self, after: int = 0) -> "AsyncGenerator[RunEvent]":
         """Its events from a position on, live, up to its end."""
+        after = as_count(after, "`after`", 0)
         return cast("AsyncGenerator[RunEvent]", self._runs.events(self._key, after))
 
     async def question(self, *, user_id: str | None = None) -> "Question | None":
@@ -51,7 +53,7 @@ class Run(Generic[S_co]):
         Raises:
             NotYours: it is neither the run's user nor the person who is asked.
         """
-        return await self._runs.question(self._key, user_id)
+        return await self._runs.question(self._key, _user(user_id))
 
     async def answer(
         self, question: str | None, value: "Json", *, user_id: str | None = None
@@ -67,11 +69,13 @@ class Run(Generic[S_co]):
             RunBusy: another process drives it, and does not take the answer in.
             UsageError: there is no such question, or this is no answer to it.
         """
-        return await self._runs.answer(self._key, question, value, user=user_id)
+        asked = None if question is None else as_string(question, "`question`")
+        return await self._runs.answer(self._key, asked, value, user=_user(user_id))
 
     def listening(self, listener: "Callable[[Delta], None]") -> "AbstractContextManager[None]":
         """Let a listener hear answers while they are made in this process, piece by piece."""
-        return self._runs.following.listening(self._key, listener)
+        hear = as_function(listener, "`listener`")
+        return self._runs.following.listening(self._key, hear)
 
     async def cancel(self, *, by: str = "local", reason: str = "") -> bool:
         """End it now; whether it was still going.
@@ -80,6 +84,7 @@ class Run(Generic[S_co]):
             RunBusy: another process drives it, and does not take that in.
             UsageError: nobody drives it, and another program declares its board.
         """
+        by, reason = as_name(by, "`by`"), as_string(reason, "`reason`")
         return await self._runs.cancel(self._key, by=by, reason=reason)
 
     async def holder(self) -> "Holder | None":
@@ -107,3 +112,7 @@ class Run(Generic[S_co]):
     async def finished(self) -> "RunEnd":
         """The event that ended it, once it is there."""
         return cast("RunEnd", [event async for event in self.events()][-1])
+
+
+def _user(id: str | None) -> str | None:
+    return None if id is None else as_string(id, "`user_id`")

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
@@ -211,7 +211,7 @@ def _place_of(value: Any, loc: tuple[str | int, ...]) -> Path:
     for step in loc:
         mapping, items = as_object(value), as_array(value)
         if mapping is not None and step in mapping:
-            value = mapping[str(step)]
+            value = cast(Mapping[Any, Any], mapping)[step]
         elif items is not None and isinstance(step, int) and step < len(items):
             value = items[step]
         else:

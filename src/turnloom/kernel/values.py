@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any, TypeGuard, cast
 
 import msgspec
 
@@ -60,15 +60,27 @@ def as_array(value: Json) -> list[Any] | None:
     return cast(list[Any], value) if isinstance(value, list) else None
 
 
-def is_text(value: object) -> bool:
-    """Whether a value is a text that can be written down: a string without half characters."""
-    if not isinstance(value, str):
+def is_text(value: object) -> TypeGuard[str]:
+    """Whether a value can be written down as a text: a plain string without half characters."""
+    if type(value) is not str:
         return False
+    if value.isascii():
+        return True
     try:
         value.encode()
     except UnicodeEncodeError:
         return False
     return True
+
+
+def is_name(value: object) -> TypeGuard[str]:
+    """Whether a value can name something: a text, not empty, that every store can hold."""
+    return is_text(value) and value != "" and "\0" not in value
+
+
+def plain_string(value: object) -> object:
+    """A string of a subclass as a plain one; anything else as it is."""
+    return str.__str__(value) if isinstance(value, str) else value
 
 
 def said(error: BaseException) -> str:
@@ -104,9 +116,9 @@ def preview(value: Json, limit: int = 80) -> str:
     """A short, one-line picture of a value for messages and logs."""
     try:
         text = repr(value)
-    except ValueError:  # Python writes no integer of thousands of digits.
-        text = f"<{kind_of(value)} too long to show>"
-    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+    except Exception:  # noqa: BLE001 - too many digits, too deep, or code of others that fails
+        text = f"<{kind_of(value)} that cannot be shown>"
+    return writable(text if len(text) <= limit else f"{text[: limit - 1]}…")
 
 
 def nearest(word: str, known: Sequence[str] | Mapping[str, object]) -> str | None:

@@ -8,10 +8,11 @@ from turnloom.agents.spec import Callee, Tool, Toolkit
 from turnloom.errors import DefinitionError, UsageError
 from turnloom.guards.logic.checking import check_guards
 from turnloom.guards.spec import NO_GUARDS, Guards
+from turnloom.kernel.arguments import as_one_of, wrong
 from turnloom.kernel.documents import Document
 from turnloom.kernel.models import Entry, Report
 from turnloom.kernel.names import qualified
-from turnloom.kernel.values import as_data, said
+from turnloom.kernel.values import as_data, preview, said
 from turnloom.lifecycle.logic import order_hooks, read_hooks
 from turnloom.lifecycle.spec import Hooks
 from turnloom.variables.logic.checking import Known, check_variables
@@ -33,7 +34,10 @@ def read_variables(
     if not variables:
         return Variables(), functions
     report = Report(where)
-    written = _with_names(variables, functions)
+    try:
+        written = _with_names(as_one_of(variables, Mapping, "`variables`"), functions)
+    except RecursionError as error:
+        raise _unwritable(where, "variables", variables) from error
     document = _document(where, "variables", {"context_variables": written})
     known = Known(frozenset(agents), toolkit.tools)
     checked = check_variables(report, document, known)
@@ -57,7 +61,7 @@ def _with_names(value: Any, functions: dict[str, Callable[..., Any]]) -> Any:
 def _registered(function: Any, functions: dict[str, Callable[..., Any]]) -> str:
     if not callable(function):
         raise UsageError(
-            f"A trigger in a program has a `function` that can be called, not {function!r}."
+            f"A trigger in a program has a `function` that can be called, not {preview(function)}."
         )
     name = _name(function)
     if functions.setdefault(name, function) is not function:
@@ -79,7 +83,7 @@ def read_guards(
     said = (
         guards.model_dump(mode="json", fallback=qualified)
         if isinstance(guards, Guards)
-        else dict(guards)
+        else dict(as_one_of(guards, Mapping, "`guards`"))
     )
     document = _document(where, "guards", said)
     read = guards if isinstance(guards, Guards) else report.model(document, Entry((), said), Guards)
@@ -101,7 +105,9 @@ def read_code_hooks(
     if not hooks:
         return {}, {}
     report = Report(where)
-    written = [_written(hook) for hook in hooks]
+    if isinstance(hooks, str) or not isinstance(cast(object, hooks), Sequence):
+        raise wrong("`hooks`", hooks, "Give a list of hooks.")
+    written = [_written(as_one_of(hook, Mapping, "A hook")) for hook in hooks]
     document = _document(where, "hooks", {"hooks": written})
     checked = read_hooks(report, document, Entry(("hooks",), written))
     _refuse(where, report)
@@ -126,7 +132,7 @@ def _written(hook: Mapping[str, Any]) -> dict[str, Any]:
     function = hook.get("function")
     if not callable(function):
         raise UsageError(
-            f"A hook in a program has a `function` that can be called, not {function!r}."
+            f"A hook in a program has a `function` that can be called, not {preview(function)}."
         )
     return {"agent": None, **hook, "function": _name(function), "file": function.__module__}
 
@@ -186,7 +192,17 @@ def _name(function: Any) -> str:
 
 
 def _document(where: str, part: str, value: Any) -> Document:
-    return Document(f"{where}/{part}", value, as_data(value))
+    try:
+        return Document(f"{where}/{part}", value, as_data(value))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise _unwritable(where, part, value) from error
+
+
+def _unwritable(where: str, part: str, value: Any) -> UsageError:
+    return UsageError(
+        f"`{part}` of {where.partition(':')[2]!r} cannot be written as JSON: {preview(value)}. "
+        "Declare what a file of a workflow folder could say; only functions stand in it themselves."
+    )
 
 
 def _refuse(where: str, report: Report) -> None:

@@ -16,6 +16,7 @@ from turnloom.explain.spec.explanations import Declared
 from turnloom.flow.logic.flowing import Flowing
 from turnloom.guards.ports import BeliefStore
 from turnloom.guards.spec import Guards
+from turnloom.kernel.arguments import as_count, as_one_of
 from turnloom.kernel.documents import Document
 from turnloom.kernel.values import Json
 from turnloom.log.events import RunStarted
@@ -95,15 +96,19 @@ class Parts:
         """
         if not _NAME.fullmatch(name):
             raise UsageError(f"A board is called by letters, digits, '_', '-', '.', not {name!r}.")
-        if limit < 1:
-            raise UsageError(f"One publish sets off turns from 1 on, not {limit!r}.")
+        as_count(limit, "`max_turns`")
         declared = BoardDeclaration(name, tenant, self.types, limit, variables, hooks, guards)
         self.boards.declare(declared)
         return declared
 
     def bind(self, reader: Reader) -> BoardHandle:
-        """The board as somebody sees it."""
-        return bind(self.artifacts, self.types, reader, self.clock.now)
+        """The board as a reader sees it.
+
+        Raises:
+            UsageError: it is no reader.
+        """
+        of = as_one_of(reader, Reader, "`reader`")
+        return bind(self.artifacts, self.types, of, self.clock.now)
 
     async def aclose(self) -> None:
         """Close what the app opened."""

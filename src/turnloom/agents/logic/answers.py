@@ -102,7 +102,7 @@ def as_answer(task: Task, given: Any) -> Answer:
         EngineError: it is no answer.
     """
     if given is None or isinstance(given, str):
-        return Answer(given or "")
+        return Answer(str.__str__(given or ""))
     if isinstance(given, dict):
         return Answer(output=given)
     if isinstance(given, Answer):

@@ -75,6 +75,21 @@ def as_data(value: Any, how: Writing = PLAIN) -> Json:
             return _declared_data(value, how)
 
 
+def beside_data(beside: Mapping[str, Any], how: Writing = PLAIN) -> dict[str, Json]:
+    """What is declared beside agents or steps, as data.
+
+    Raises:
+        UsageError: it is nested too deeply, or holds itself.
+    """
+    try:
+        return {part: as_data(said, how) for part, said in beside.items() if said}
+    except RecursionError as error:
+        parts = " or ".join(f"`{part}`" for part, said in beside.items() if said)
+        raise UsageError(
+            f"{parts} is nested too deeply, or holds itself. Declare what a file could say."
+        ) from error
+
+
 def _declared_data(value: object, how: Writing) -> Json:
     if isinstance(value, (Declared, *how.kinds)):
         return data_of(value, how)

@@ -22,6 +22,7 @@ from turnloom.board.spec import (
     TypeRegistry,
 )
 from turnloom.errors import UsageError
+from turnloom.kernel.arguments import as_one_of, as_string
 
 # Told of every artifact that a handle gives out, before it does.
 Witness = Callable[[Sequence[Artifact]], None]
@@ -48,7 +49,8 @@ class _Bound(NamedTuple):
     witness: Witness
 
     def resolve(self, filter: FilterConfig | None) -> FilterConfig:
-        return resolve_types(filter or FilterConfig(), self.types)
+        asked = FilterConfig() if filter is None else as_one_of(filter, FilterConfig, "`filter`")
+        return resolve_types(asked, self.types)
 
 
 @final
@@ -70,7 +72,7 @@ class _Handle:
             bound.reader,
             bound.clock(),
             embed_meta=embed_meta,
-            cursor=cursor,
+            cursor=None if cursor is None else as_string(cursor, "`cursor`"),
             count=count,
         )
         bound.witness(page.items)

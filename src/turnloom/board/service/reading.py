@@ -13,8 +13,8 @@ from turnloom.board.logic.seeing import may_see
 from turnloom.board.ports import ArtifactIndex
 from turnloom.board.spec import Artifact, BoardSummary, FilterConfig, Page, Reader, is_shared
 from turnloom.board.spec.index import Found, Plan, Position
-from turnloom.board.spec.values import is_name
 from turnloom.errors import UsageError
+from turnloom.kernel.values import is_name
 
 # How many rows are asked for at first where no limit says how many are wanted; and at most.
 CHUNK = 250

@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 import msgspec
 from msgspec.structs import force_setattr
 
-from turnloom.board.spec.values import Names, instant, is_name, name, names
+from turnloom.board.spec.values import Names, instant, name, names
 from turnloom.board.spec.visibility import Public, Visibility, is_visibility
 from turnloom.errors import InvalidArtifact
-from turnloom.kernel.values import Json
+from turnloom.kernel.values import Json, is_name, preview
 
 
 class Artifact(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -37,10 +37,14 @@ class Artifact(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         if type(self.tags) is not Names:
             force_setattr(self, "tags", names(self.tags, "Artifact.tags"))
         if not is_visibility(self.visibility):
-            raise InvalidArtifact(f"Artifact.visibility is {self.visibility!r}, which is none.")
+            raise InvalidArtifact(
+                f"Artifact.visibility is {preview(self.visibility)}, which is none."
+            )
         if type(self.parents) is not tuple:
             if isinstance(self.parents, str):
-                raise InvalidArtifact(f"Artifact.parents is {self.parents!r}. Give a tuple of ids.")
+                raise InvalidArtifact(
+                    f"Artifact.parents is {preview(self.parents)}. Give a tuple of ids."
+                )
             force_setattr(self, "parents", tuple(self.parents))
 
     def _refuse_names(self) -> None:

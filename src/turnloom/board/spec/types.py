@@ -68,8 +68,11 @@ class TypeRegistry:
         """
         name = type_name(model)
         if name is None:
+            called = (
+                repr(model.__name__) if isinstance(cast(object, model), type) else preview(model)
+            )
             raise UsageError(
-                f"{model.__name__!r} is no type of artifacts. Put `@artifact_type` above its class."
+                f"{called} is no type of artifacts. Put `@artifact_type` above its class."
             )
         own = self._models.maps[0]
         if own.setdefault(name, model) is not model:

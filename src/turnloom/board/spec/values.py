@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from turnloom.errors import InvalidArtifact
+from turnloom.kernel.values import is_name, preview
 
 
 class Names(frozenset[str]):
@@ -28,7 +29,7 @@ def instant(value: object, what: str) -> datetime:
     """
     if not isinstance(value, datetime) or value.utcoffset() is None:
         raise InvalidArtifact(
-            f"{what} is {value!r}, which names no instant. "
+            f"{what} is {preview(value)}, which names no instant. "
             "Give a datetime with a zone, as in datetime(2026, 1, 31, tzinfo=UTC)."
         )
     if value.tzinfo is UTC:
@@ -39,16 +40,6 @@ def instant(value: object, what: str) -> datetime:
         raise InvalidArtifact(f"{what} is {value!r}, which no calendar holds in UTC.") from None
 
 
-def is_name(value: object) -> bool:
-    """Whether a value can name something: a text, not empty, that every store can hold."""
-    return (
-        isinstance(value, str)
-        and value != ""
-        and (value.isascii() or _is_whole(value))
-        and "\0" not in value
-    )
-
-
 def name(value: str, what: str) -> str:
     """A text that can name something.
 
@@ -57,8 +48,8 @@ def name(value: str, what: str) -> str:
     """
     if not is_name(value):
         raise InvalidArtifact(
-            f"{what} is {value!r}. It must be a text that is not empty and holds no NUL and no "
-            "half character."
+            f"{what} is {preview(value)}. It must be a text that is not empty and holds no NUL and "
+            "no half character."
         )
     return value
 
@@ -74,13 +65,5 @@ def names(values: Any, what: str) -> Names:
     if type(values) is frozenset and not values:
         return NONE
     if isinstance(values, str) or not isinstance(values, Iterable):
-        raise InvalidArtifact(f"{what} is {values!r}. Give a set, as in {{'name'}}.")
+        raise InvalidArtifact(f"{what} is {preview(values)}. Give a set, as in {{'name'}}.")
     return Names(name(value, f"One of {what}") for value in cast(Iterable[str], values))
-
-
-def _is_whole(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

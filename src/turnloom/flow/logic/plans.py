@@ -11,6 +11,7 @@ from turnloom.agents.logic.plans import (
     Writing,
     as_data,
     as_text,
+    beside_data,
     data_of,
     parts_diff,
     schema_digest,
@@ -132,7 +133,7 @@ def make_plan(
         "state": schema_digest(state, state.__name__),
         "timeout": timeout,
         "paths": {id: _line_data(each.line) for id, each in paths.items()},
-        **{part: as_data(said, _WRITTEN) for part, said in beside.items() if said},
+        **beside_data(beside, _WRITTEN),
     }
     text = as_text(written)
     return FlowPlan(

@@ -11,20 +11,13 @@ from pydantic import BaseModel
 from typing_extensions import TypeVar
 
 from turnloom.agents.spec import USER, Answer, Component, Engine, Task
-from turnloom.agents.spec.arguments import (
-    as_answerer,
-    as_component,
-    as_count,
-    as_function,
-    as_names,
-    need,
-    refuse_repeats,
-)
+from turnloom.agents.spec.arguments import as_answerer, as_component
 from turnloom.assembly.logic.assembled import AssembledContext
 from turnloom.assembly.spec import Message
 from turnloom.errors import UsageError
 from turnloom.flow.spec.progress import Decided, StepFailure
 from turnloom.flow.spec.states import Update
+from turnloom.kernel.arguments import as_count, as_function, as_names, need, refuse_repeats
 from turnloom.kernel.signatures import fits
 from turnloom.variables.spec import Context
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from turnloom.agents.logic.plans import (
     Writing,
-    as_data,
     as_text,
+    beside_data,
     data_of,
     parts_diff,
     schema_digest,
@@ -58,7 +58,7 @@ def make_plan(
         "limit": limit,
         "agents": {each: _agent_data(member) for each, member in by_name.items()},
         "types": {each: schema_digest(types.model(each), each) for each in _types(by_name)},
-        **{part: as_data(said, _WRITTEN) for part, said in (beside or {}).items() if said},
+        **beside_data(beside or {}, _WRITTEN),
     }
     text = as_text(written)
     return Plan(

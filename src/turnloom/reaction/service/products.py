@@ -14,7 +14,7 @@ from turnloom.board.spec import Audience, TypeRegistry
 from turnloom.board.spec.values import name, names
 from turnloom.board.spec.visibility import is_shared, is_visibility
 from turnloom.errors import BoardError, UsageError
-from turnloom.kernel.values import Json, as_array, as_object, preview, said
+from turnloom.kernel.values import Json, as_array, as_object, preview, said, writable
 from turnloom.reaction.spec import Member, Product
 
 # What an answer calls several artifacts, and what it says of each.
@@ -130,9 +130,14 @@ class BoardProducts:
             verdict = await self._ask(product.validate, self._types.read(type, payload))
         except Exception as error:
             raise Refused(f"A {type!r} was refused: {said(error)}") from error
-        if verdict is False or isinstance(verdict, str):
-            why = verdict if isinstance(verdict, str) else "`validate` says no"
-            raise Refused(f"A {type!r} was refused: {why}.")
+        if verdict is None or verdict is True:
+            return
+        why = f"`validate` gave {preview(verdict)}, which is neither True nor False nor a text"
+        if verdict is False:
+            why = "`validate` says no"
+        elif isinstance(verdict, str):
+            why = writable(verdict)
+        raise Refused(f"A {type!r} was refused: {why}.")
 
     def _count(self, made: Sequence[Made]) -> None:
         numbers = Counter(each.type for each in made)

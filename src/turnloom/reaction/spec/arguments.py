@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Set
 from typing import Any, TypeVar, cast
 
 from turnloom.agents.spec import USER
-from turnloom.agents.spec.arguments import as_function, as_made, as_name, as_names, wrong
 from turnloom.assembly.spec.providers import Chosen, ContextProvider
 from turnloom.board.spec import TagFilter, Visibility
 from turnloom.board.spec.visibility import is_shared, is_visibility
 from turnloom.errors import UsageError
+from turnloom.kernel.arguments import as_function, as_made, as_name, as_names, wrong
 from turnloom.reaction.spec.subscriptions import Join, Predicate, is_count, is_seconds
 
 K = TypeVar("K")
@@ -50,13 +50,6 @@ def as_kind(value: K | None, kind: type[K], what: str) -> K | None:
     """A value of one kind, or none."""
     if value is not None and not isinstance(value, kind):
         raise wrong(what, value, f"Give a {kind.__name__}.")
-    return value
-
-
-def as_flag(value: object, what: str) -> bool:
-    """Yes or no."""
-    if not isinstance(value, bool):
-        raise wrong(what, value, "Give True or False.")
     return value
 
 

@@ -9,17 +9,7 @@ from pydantic import BaseModel
 from typing_extensions import TypeVar
 
 from turnloom.agents.spec import Agent, Component
-from turnloom.agents.spec.arguments import (
-    as_answerer,
-    as_component,
-    as_count,
-    as_function,
-    as_name,
-    as_names,
-    as_text,
-    need,
-    refuse_repeats,
-)
+from turnloom.agents.spec.arguments import as_answerer, as_component
 from turnloom.assembly.logic.checking import as_sources
 from turnloom.assembly.spec.assemblies import Assembly
 from turnloom.assembly.spec.formats import PLAIN, Budget, ContextFormat
@@ -27,12 +17,21 @@ from turnloom.assembly.spec.providers import ContextProvider
 from turnloom.assembly.spec.sources import Source
 from turnloom.board.spec import FilterConfig, Public, TagFilter, TypeRegistry, Visibility
 from turnloom.errors import UnknownType, UsageError
+from turnloom.kernel.arguments import (
+    as_count,
+    as_flag,
+    as_function,
+    as_name,
+    as_names,
+    as_text,
+    need,
+    refuse_repeats,
+)
 from turnloom.kernel.values import Json, preview
 from turnloom.reaction.spec.arguments import (
     as_agent,
     as_chosen,
     as_fan_out,
-    as_flag,
     as_join,
     as_kind,
     as_predicates,

@@ -1,6 +1,6 @@
 """How an agent comes to its answer: its engines one after the other, tried as often as declared."""
 
-import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -21,7 +21,7 @@ from turnloom.assembly.logic.labels import together
 from turnloom.board.spec import Audience
 from turnloom.errors import BudgetExceeded
 from turnloom.kernel.contained import named
-from turnloom.kernel.values import said
+from turnloom.kernel.values import preview, said
 from turnloom.log.spec import Fact
 from turnloom.reaction.events import SampleChosen
 from turnloom.runs.brief import Brief, Sinks, TextSink, TurnOutcome, discard
@@ -181,8 +181,8 @@ class Answering:
             return None
         given: Any = await ask_user_code(score, self._answer(ended.facts), deadline=DEADLINE)
         is_number = isinstance(given, int | float) and not isinstance(given, bool)
-        if not is_number or not math.isfinite(given):
-            raise ValueError(f"the score is {given!r}. Let `score` give a finite number.")
+        if not is_number or not -sys.float_info.max <= given <= sys.float_info.max:
+            raise ValueError(f"the score is {preview(given)}. Let `score` give a finite number.")
         return float(given)
 
     def _answer(self, facts: Sequence[Fact]) -> Answer:

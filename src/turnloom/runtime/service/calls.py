@@ -17,6 +17,7 @@ from turnloom.agents.events import (
 from turnloom.agents.spec import ASKING, SELECTOR, Callee, Display, Question
 from turnloom.errors import QuestionExpired as Expired
 from turnloom.errors import UsageError
+from turnloom.kernel.arguments import as_string
 from turnloom.kernel.contained import Interrupted, Quit, called, contained
 from turnloom.kernel.durations import later
 from turnloom.kernel.values import Json, as_object, is_text, preview, said, writable
@@ -174,8 +175,7 @@ class Call:
 
     async def once(self, name: str, effect: Callable[[], Any]) -> Json:
         """What an effect gave, from the record or by doing it now."""
-        if not is_text(name):
-            raise UsageError(f"An effect is called by a text, not {name!r}.")
+        name = as_string(name, "The name of an effect")
         self._go_on()
         id = f"{self._caller.key}/once:{name}"
         done = self._journal.recorded(id)

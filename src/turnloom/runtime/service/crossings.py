@@ -16,7 +16,7 @@ from turnloom.kernel.values import Json, said, writable
 from turnloom.runtime.service.calls import as_json, ask
 from turnloom.runtime.service.journal import Journal
 from turnloom.runtime.service.steps import Steps
-from turnloom.runtime.service.users import ask_user_code
+from turnloom.runtime.service.users import ask_condition, ask_user_code
 
 # Seconds that a condition, a choice or what an approver is told may take.
 DEADLINE = 60.0
@@ -35,7 +35,7 @@ class Crossings:
         """A loop's body was walked: again, or not."""
         loop, frame = loop_of(self._plan, strand)
         place = frame.prefix.rpartition("[")[0]
-        held = bool(await self.ask(loop.until, strand))
+        held = await self.holds(loop.until, strand)
         passed = LoopPassed(loop.name, place, frame.number, held, strand.id)
         key = f"{place}[{frame.number}]"
         self._journal.record(f"{key}/passed", passed)
@@ -109,6 +109,11 @@ class Crossings:
         """What a function of the flow says to the state."""
         state = self._steps.state(strand.state)
         return await ask_user_code(function, state, deadline=DEADLINE)
+
+    async def holds(self, condition: Any, strand: Strand) -> bool:
+        """Whether a condition of the flow holds for the state."""
+        state = self._steps.state(strand.state)
+        return await ask_condition(condition, state, deadline=DEADLINE)
 
 
 def _ended(child: Strand) -> PathEnded:

@@ -70,7 +70,7 @@ class FlowRuntime:
         """Begin a step, unless its state is not valid or its result is known."""
         if node.validate is not None:
             holds, message = node.validate
-            if not await self._crossings.ask(holds, strand):
+            if not await self._crossings.holds(holds, strand):
                 self._failures.refuse(strand, node, message)
                 return None
         if node.cache is not None and await self._known(strand, node):

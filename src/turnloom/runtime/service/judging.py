@@ -20,7 +20,7 @@ from turnloom.runs.actions import Judge
 from turnloom.runtime.service.calls import as_json
 from turnloom.runtime.service.journal import Journal
 from turnloom.runtime.service.selections import Selections, Wanted
-from turnloom.runtime.service.users import ask_user_code
+from turnloom.runtime.service.users import ask_condition, ask_user_code
 
 # Seconds that a predicate, or what gives a key, may take.
 DEADLINE = 5.0
@@ -105,7 +105,7 @@ async def _refused(
     for number, predicate in enumerate(subscription.where, 1):
         try:
             value = types.read(artifact.type, artifact.payload)
-            if not await ask_user_code(predicate, value, deadline=DEADLINE):
+            if not await ask_condition(predicate, value, deadline=DEADLINE):
                 return Verdict(subscription.id, "where", f"condition {number} does not hold")
         except Exception as error:  # noqa: BLE001 - recorded: it is not the same as "no"
             what = f"condition {number} failed: {named(error)}: {said(error)}"
