@@ -110,6 +110,7 @@ class SqliteClaims:
             StoreUnavailable: the claim cannot be written down.
         """
         owner = await self._join()
+        self._database.check_schema()
         if self._loose:
             await self._release()
         fence = await self._take(run, owner)
@@ -201,6 +202,7 @@ class SqliteClaims:
         loop = asyncio.get_running_loop()
         fences = set(self._held)
         try:
+            self._database.check_schema()
             now = loop.time()
             renewed = await self._database.write(_Renew(owner, now, now + self._lease))
         except StoreUnavailable as error:

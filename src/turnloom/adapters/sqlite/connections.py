@@ -1,16 +1,22 @@
 """Opening the file: ours, and only ours."""
 
+import os
 import sqlite3
 from pathlib import Path
 
 from turnloom.adapters.sqlite import queries
 from turnloom.errors import StoreUnavailable
 
+# Seconds between two looks at whether the WAL is there.
+WAL_INTERVAL = 0.1
+
 
 def connect(path: Path, timeout: float) -> sqlite3.Connection:
-    """A connection that commits by itself unless told otherwise, for one thread at a time."""
+    """A connection that commits by itself unless told otherwise, for one thread at a time. The file
+    is there: one that is deleted meanwhile is not made again."""
     connection = sqlite3.connect(
-        path,
+        f"{path.as_uri()}?mode=rw",
+        uri=True,
         timeout=timeout,
         isolation_level=None,
         check_same_thread=False,
@@ -32,6 +38,61 @@ def connect_reader(path: Path, timeout: float) -> sqlite3.Connection:
     connection = connect(path, timeout)
     connection.execute(queries.READ_ONLY)
     return connection
+
+
+class Files:
+    """The file of a store and its WAL, as they were when it was opened: whatever is committed once
+    one of them has gone is lost, and SQLite does not say so."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = str(path)
+        self._wal = f"{path}-wal"
+        self._file_id = _identify(self._file)
+        self._wal_id = _identify(self._wal)
+        self._looked = 0.0
+
+    def loss(self, now: float) -> str:
+        """What became of them, with a remedy, if one was deleted or another is in its place. The
+        file is looked at each time, the WAL now and then."""
+        if not _is_there(self._file, self._file_id):
+            return (
+                f"{self._file!r} was deleted or replaced while it was open. What is stored now "
+                "would be lost, so nothing more is done. Put the file back, and continue its runs "
+                "with `turnloom resume RUN`."
+            )
+        if now - self._looked < WAL_INTERVAL:
+            return ""
+        self._looked = now
+        if not _is_there(self._wal, self._wal_id):
+            return (
+                f"{self._wal!r} was deleted while the store was open, and the store lost its end "
+                "with it: what was stored last is missing. Nothing more is done. Look at what is "
+                "left with `turnloom store verify`, and continue its runs with "
+                "`turnloom resume RUN`."
+            )
+        return ""
+
+
+def _identify(file: str) -> tuple[int, int] | None:
+    """What tells a file from all others, if it can be seen."""
+    try:
+        found = os.stat(file)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _is_there(file: str, identity: tuple[int, int] | None) -> bool:
+    """Whether a file is the one that it was, as far as that can be seen."""
+    if identity is None:
+        return True
+    try:
+        found = os.stat(file)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return (found.st_dev, found.st_ino) == identity
 
 
 def prepare(path: Path) -> sqlite3.Connection:
@@ -77,21 +138,29 @@ def _is_ours(connection: sqlite3.Connection, path: Path) -> bool:
     """Whether the file holds a schema of ours; False for an empty one, an error for any other."""
     application = _number(connection, queries.APPLICATION_ID)
     version = _number(connection, queries.USER_VERSION)
-    if application != queries.APPLICATION:
-        if application or version or not _number(connection, queries.IS_EMPTY):
-            raise StoreUnavailable(
-                f"{str(path)!r} is a database of another program, so it is left alone. "
-                "Choose another file for the store."
-            )
+    if not (application or version) and _number(connection, queries.IS_EMPTY):
         return False
+    if problem := mismatch(connection, path):
+        raise StoreUnavailable(problem)
+    return True
+
+
+def mismatch(connection: sqlite3.Connection, path: Path) -> str:
+    """Why the file cannot be worked with, if it holds another schema than ours."""
+    version = _number(connection, queries.USER_VERSION)
+    if _number(connection, queries.APPLICATION_ID) != queries.APPLICATION:
+        return (
+            f"{str(path)!r} is a database of another program, so it is left alone. "
+            "Choose another file for the store."
+        )
     if version != queries.VERSION:
         when = "a later" if version > queries.VERSION else "an earlier"
-        raise StoreUnavailable(
+        return (
             f"{str(path)!r} was written by {when} release of Turnloom (schema {version}; this "
             f"release knows {queries.VERSION}). Read it with that release, or choose another file "
             "for the store."
         )
-    return True
+    return ""
 
 
 def _number(connection: sqlite3.Connection, query: str) -> int:

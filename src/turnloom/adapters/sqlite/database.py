@@ -18,7 +18,7 @@ import anyio.to_thread
 
 from turnloom.adapters.sqlite import queries
 from turnloom.adapters.sqlite.background import Background
-from turnloom.adapters.sqlite.connections import connect_reader, prepare
+from turnloom.adapters.sqlite.connections import Files, connect_reader, mismatch, prepare
 from turnloom.adapters.sqlite.faults import is_busy, unavailable
 from turnloom.adapters.sqlite.places import Places
 from turnloom.adapters.sqlite.signals import Signals
@@ -39,6 +39,9 @@ GLANCE = 1.0
 # About what a commit adds beside its data: the rest of the page, and sometimes those above it.
 COMMIT_COST = 2 * 4096
 
+# Stands for the version of a file that is gone: whoever waits for a change looks, and is told.
+LOST = -1
+
 _log = logging.getLogger("turnloom.sqlite")
 
 
@@ -58,6 +61,9 @@ class Database:
         self._gathered: list[Write[Any]] = []
         self._grown = 0
         self._closed = False
+        self._files: Files | None = None
+        # Why nothing can be done with the file any more.
+        self._lost = ""
 
     @property
     def closed(self) -> bool:
@@ -72,7 +78,7 @@ class Database:
         Raises:
             StoreUnavailable: nothing was stored; the same change may be tried again later.
         """
-        if self._writer is None or self._closed:
+        if self._writer is None or self._closed or self._lost:
             await self.ready()
         gathered = self._gathered
         gathered.append(write)
@@ -110,7 +116,11 @@ class Database:
             self._committed(writes)
 
     def _hand_over(self, writes: list[Write[Any]], places: Places) -> None:
-        """Let the background wait for the lock, with what is remembered of the runs concerned."""
+        """Let the background wait for the lock, with what is remembered of the runs concerned. It
+        opens the file anew, so that must be the right one."""
+        if self._is_lost():
+            _fail(writes, StoreUnavailable(self._lost))
+            return
         lent = places.take(runs_of(writes))
 
         def done(_: "asyncio.Future[None]") -> None:
@@ -123,7 +133,10 @@ class Database:
             write.outcome = outcome
 
     def _committed(self, writes: list[Write[Any]]) -> None:
-        """Tell those who wait, and see to the size of the WAL."""
+        """Tell those who wait, and see to the size of the WAL. What went into a file that is gone
+        was not stored."""
+        if self._is_lost():
+            _fail(writes, StoreUnavailable(self._lost))
         for write in writes:
             self._grown += write.size
             if write.topic is not None and write.error is None and self.signals:
@@ -155,6 +168,8 @@ class Database:
             StoreUnavailable: the file cannot be opened or read.
         """
         self._check_open()
+        if self._is_lost():
+            raise StoreUnavailable(self._lost)
         try:
             if self._reader is None:
                 self._open()
@@ -224,6 +239,7 @@ class Database:
         writer = prepare(self.path)
         self._reader = connect_reader(self.path, GLANCE)
         self._writer = Writer(writer)
+        self._files = Files(self.path)
 
     async def aclose(self) -> None:
         """Finish what is pending and close the file; a second call changes nothing."""
@@ -243,7 +259,8 @@ class Database:
             return
         self._reader.close()
         try:
-            self._writer.execute(queries.TRUNCATE).fetchone()
+            if not self._lost:
+                self._writer.execute(queries.TRUNCATE).fetchone()
         except sqlite3.Error as error:
             _log.warning("No checkpoint of %s at its end: %s.", self.path, error)
         self._writer.connection.close()
@@ -251,9 +268,29 @@ class Database:
     def _check_open(self) -> None:
         if self._closed:
             raise UsageError("This store is closed. Open a new one.")
+        if self._lost:
+            raise StoreUnavailable(self._lost)
+
+    def check_schema(self) -> None:
+        """See that no other release changed the schema since the file was opened.
+
+        Raises:
+            StoreUnavailable: one did, and from now on nothing is done.
+        """
+        if problem := self.look(mismatch, self.path):
+            self._lost = problem
+            raise StoreUnavailable(problem)
+
+    def _is_lost(self) -> bool:
+        """Whether the files are not those that were opened: from then on, nothing is done."""
+        if self._files is not None and not self._lost:
+            self._lost = self._files.loss(asyncio.get_running_loop().time())
+        return bool(self._lost)
 
     def _version(self) -> int:
         assert self._writer is not None
+        if self._is_lost():
+            return LOST
         return self._writer.data_version()
 
 

@@ -23,17 +23,25 @@ class File:
     def __init__(self, path: Path, patience: float) -> None:
         self.path = path.absolute()
         self._patience = patience
+        # Whether the file was there once, for this process.
+        self._was_there = False
 
     @contextmanager
     def reading(self) -> Generator[sqlite3.Connection | None, None, None]:
-        """A connection for reading; none where there is no file.
+        """A connection for reading; none where no file was made yet.
 
         Raises:
-            CollectionUnavailable: the file cannot be read, or is none of ours.
+            CollectionUnavailable: the file cannot be read, is gone, or is none of ours.
         """
         if not self.path.exists():
+            if self._was_there:
+                raise CollectionUnavailable(
+                    f"The file of collections {str(self.path)!r} was deleted while it was in use. "
+                    "Put it back, or ingest again."
+                )
             yield None
             return
+        self._was_there = True
         with self._translated(), closing(self._connect()) as connection:
             yield connection if self._is_made(connection) else None
 
@@ -52,6 +60,7 @@ class File:
             self._make(connection)
             yield connection
             connection.execute(queries.COMMIT)
+            self._was_there = True
 
     def _is_made(self, connection: sqlite3.Connection) -> bool:
         """Whether the file holds our schema when nobody is making it."""
