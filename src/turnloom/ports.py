@@ -48,6 +48,7 @@ from turnloom.runtime.spec import (
     Retry,
     Stop,
     StoredPlan,
+    Wake,
 )
 from turnloom.variables.ports import DocumentStore, Environment, Lookup
 
@@ -107,4 +108,5 @@ __all__ = [
     "Visibilities",
     "Vectors",
     "codec",
+    "Wake",
 ]

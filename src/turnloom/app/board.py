@@ -244,10 +244,12 @@ class Board(Readable):
         return sum([await runs.cancel(key, by=by, reason=reason) for key in keys])
 
     async def resume(self) -> list[str]:
-        """Go on with the runs of this board that were cut off, or wait for an instant.
+        """Continue the runs of this board that were cut off, or wait for an instant, and serve it
+        from now on: its runs are driven here also when other processes send them something, or
+        give them back.
 
         Raises:
-            PlanChanged: one of them is pinned to another plan of the board; none is gone on with.
+            PlanChanged: one of them is pinned to another plan of the board; none is continued.
         """
         self._go()
         found = await self._runs.unfinished()
@@ -257,6 +259,7 @@ class Board(Readable):
             except PlanChanged as error:
                 told = f"Run {first.run!r} cannot be gone on with. {error}"
                 raise PlanChanged(f"{told}\nTo give it up: board.cancel({first.run!r})") from None
+        self._runs.is_served = True
         for first, last in found:
             await self._runs.resume(first.run, last)
         return [first.run for first, _ in found]

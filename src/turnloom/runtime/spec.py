@@ -130,8 +130,12 @@ class Retry(msgspec.Struct, frozen=True, tag="retry"):
     by: str
 
 
+class Wake(msgspec.Struct, frozen=True, tag="wake"):
+    """The wish that a run be continued which its driver gave back unfinished."""
+
+
 # What an inbox holds for a run.
-Message = Reply | Stop | Publish | Deliver | Close | Retry
+Message = Reply | Stop | Publish | Deliver | Close | Retry | Wake
 
 
 class FormRuntime(Protocol):

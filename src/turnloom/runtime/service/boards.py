@@ -27,6 +27,7 @@ from turnloom.runs.actions import Finish, OpenRun
 from turnloom.runtime.ports import Artifacts, Entropy, Inbox, Plans
 from turnloom.runtime.service.activity import Activity
 from turnloom.runtime.service.correlations import Correlations
+from turnloom.runtime.service.intake import mail_of
 from turnloom.runtime.service.live import LiveRun
 from turnloom.runtime.service.pinning import PLAN, pin
 from turnloom.runtime.service.presence import already, is_same
@@ -87,7 +88,8 @@ class Place:
 
 
 class BoardRuns:
-    """The runs of one board of one tenant, by their ids; `load` gives it as it is declared now."""
+    """The runs of one board of one tenant, by their ids; `load` gives it as it is declared now. A
+    board that `is_served` gets mail for all of its runs here, whichever process began them."""
 
     def __init__(
         self, name: str, place: Place, load: Callable[[], Loaded], user: str, tenant: str
@@ -102,10 +104,16 @@ class BoardRuns:
         self._pinned: set[str] = set()
         self._collectors: set[str] = set()
         self._in_turn = asyncio.Lock()
+        self.is_served = False
 
     def key(self, run: str) -> RunKey:
         """Which run of the board's tenant an id names."""
         return RunKey(self.tenant, run)
+
+    def has(self, started: RunStarted) -> bool:
+        """Whether a run is one of this board's."""
+        is_of_board = bool(started.correlation or started.collects)  # as every run of a board has
+        return is_of_board and (started.workflow, started.tenant) == (self.name, self.tenant)
 
     async def publish(self, what: Publication, correlation: str | None, id: str | None) -> Artifact:
         """Put something on the board: in a run of its own, or in that of a correlation.
@@ -261,7 +269,7 @@ class BoardRuns:
         """Go on with a run now, or at the instant that it waits for."""
         due = last.data.due if isinstance(last.data, RunPaused) else None
         is_due = due is None or due <= self._place.clock.now()
-        if is_due or await self._place.inbox.pending(self.key(run)):
+        if is_due or await mail_of(self._place.inbox, self.key(run)):
             await self._wake(run)
         else:
             self._attend(run)
@@ -273,10 +281,9 @@ class BoardRuns:
         return [
             (first, last)
             for first, last in await self._place.log.ends(self.tenant)
-            if first.data.workflow == self.name
-            and (first.data.correlation or first.data.collects)  # as every run of a board has
+            if self.has(first.data)
             and last.kind not in ENDS
-            and (not _rests(last) or await self._place.inbox.pending(self.key(first.run)))
+            and (not _rests(last) or await mail_of(self._place.inbox, self.key(first.run)))
         ]
 
     async def _declared(self) -> Loaded:

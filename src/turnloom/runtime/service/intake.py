@@ -8,21 +8,24 @@ from turnloom.agents.spec import USER, RunState
 from turnloom.board.events import ArtifactPublished, ArtifactRefused
 from turnloom.errors import ArtifactExists
 from turnloom.log.events import CancelRequested, RunPaused
-from turnloom.log.spec import Fact
+from turnloom.log.spec import Fact, RunKey
 from turnloom.reaction.events import ArtifactReceived, BatchClosed, RetryAsked
 from turnloom.runs.form import Form
 from turnloom.runtime.logic import ENDED
 from turnloom.runtime.ports import Artifacts, Inbox
 from turnloom.runtime.service.journal import Journal
 from turnloom.runtime.service.presence import already
-from turnloom.runtime.spec import Close, Deliver, Message, Publish, Reply, Retry, Stop
+from turnloom.runtime.spec import Close, Deliver, Publish, Reply, Retry, Stop, Wake
 from turnloom.variables.events import TimerExpired
+
+# What is put on record of a run.
+Recordable = Reply | Stop | Publish | Deliver | Close | Retry
 
 
 async def take_in(journal: Journal, inbox: Inbox, artifacts: Artifacts) -> None:
     """Record what was sent to a run; an answer that comes when its time is over comes too late."""
     expire(journal)
-    pending = await inbox.pending(journal.run)
+    pending = await mail_of(inbox, journal.run)
     for id, message in pending:
         if isinstance(message, Publish) and (
             why := await _refusal(artifacts, journal.run.tenant, message)
@@ -32,6 +35,13 @@ async def take_in(journal: Journal, inbox: Inbox, artifacts: Artifacts) -> None:
             put_on_record(journal, id, message)
     if pending:
         await journal.commit()
+
+
+async def mail_of(inbox: Inbox, run: RunKey) -> list[tuple[str, Recordable]]:
+    """What is to be put on record of a run. That it is to be continued is not: the drive that does
+    so records a mark of its own."""
+    pending = await inbox.pending(run)
+    return [(id, message) for id, message in pending if not isinstance(message, Wake)]
 
 
 async def _refusal(artifacts: Artifacts, tenant: str, message: Publish) -> str:
@@ -85,7 +95,7 @@ def park(journal: Journal) -> None:
     journal.record(id, RunPaused(question.id, at), cause=question.seq)
 
 
-def put_on_record(journal: Journal, id: str, message: Message) -> None:
+def put_on_record(journal: Journal, id: str, message: Recordable) -> None:
     """Let a message be what happened."""
     if journal.state.status in ENDED:
         return  # nothing follows the end of a run

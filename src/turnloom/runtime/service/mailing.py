@@ -7,11 +7,11 @@ from contextlib import aclosing
 from datetime import datetime, timedelta
 
 from turnloom.errors import RunBusy, StoreUnavailable, UnknownRun
-from turnloom.log.events import ENDS, RunStarted
+from turnloom.log.events import ENDS, RunPaused, RunStarted
 from turnloom.log.spec import Event, RunKey
 from turnloom.runtime.ports import Scheduler
 from turnloom.runtime.service.driver import Driver, Stores
-from turnloom.runtime.spec import Delivery, Message, Stop
+from turnloom.runtime.spec import Delivery, Message, Stop, Wake
 
 # Seconds that a message waits for whoever attends to the run before it is put on record here.
 GRACE = 1.0
@@ -27,8 +27,9 @@ log = logging.getLogger("turnloom.runs")
 
 
 class Mailing:
-    """Brings messages to the runs of a store; `declares` says whether this program can go on with a
-    run."""
+    """Brings messages to the runs of a store, and wakes those that this program attends to: runs
+    that were begun or resumed here, and what it `serves`. `declares` says whether it could continue
+    a run."""
 
     def __init__(
         self,
@@ -36,11 +37,15 @@ class Mailing:
         scheduler: Scheduler,
         driver: Driver,
         declares: Callable[[RunStarted], bool],
+        serves: Callable[[RunStarted], bool],
     ) -> None:
         self._stores = stores
         self._scheduler = scheduler
         self._driver = driver
         self._declares = declares
+        self._serves = serves
+        self._attended: set[RunKey] = set()
+        self._woken: dict[RunKey, int] = {}
 
     async def send(self, run: RunKey, id: str, message: Message) -> Event | None:
         """Bring a message to a run and wait until something is on record under its id; what that
@@ -63,8 +68,29 @@ class Mailing:
         self._driver.rouse(run)
 
     async def wake(self, run: RunKey, at: datetime | None = None) -> None:
-        """Let a run be driven, now or at an instant."""
+        """Have a run driven here, now or at an instant, and attend to it from now on."""
+        self._attended.add(run)
+        if at is None:
+            self._woken[run] = self._woken.get(run, 0) + 1
         await self._scheduler.wake(run, at)
+
+    def begin(self, run: RunKey) -> int:
+        """Note that a drive begins; what it gives is for `rest`."""
+        return self._woken.setdefault(run, 1)
+
+    def rest(self, run: RunKey, begun: int, *, is_over: bool) -> None:
+        """Note that a drive ended, and with it the run if that is over."""
+        if self._woken.get(run) == begun:
+            del self._woken[run]
+        if is_over:
+            self._attended.discard(run)
+
+    async def give_back(self) -> None:
+        """Wake other processes for runs whose drives were cut off here, or not begun."""
+        for run in self._woken:
+            _, last = await self._ends(run)
+            if last.kind not in (*ENDS, RunPaused.kind):
+                await self._stores.inbox.offer(run, f"resumed@{last.seq}", Wake())
 
     async def deliver(self, run: RunKey, id: str, after: int) -> Delivery:
         """Wait until the event of a message that was offered is in the log.
@@ -126,12 +152,21 @@ class Mailing:
                 await asyncio.sleep(RETRY.total_seconds())
 
     async def rouse(self, run: RunKey) -> None:
-        """Wake a run that has mail, if it is this program's; interrupt it first if it is to end."""
+        """Wake a run that has mail, if this program attends to it; interrupt it first if it is to
+        end."""
+        if not await self._attends(run):
+            return
         pending = await self._stores.inbox.pending(run)
-        if not (pending and await self._is_declared(run)):
+        if not pending:
             return
         is_told = self._driver.heeds(run)  # it stops by itself, and in its own order
         if not is_told and any(isinstance(message, Stop) for _, message in pending):
             await self._scheduler.cancel(run)
-        await self._scheduler.wake(run)
+        await self.wake(run)
         self._driver.rouse(run)
+
+    async def _attends(self, run: RunKey) -> bool:
+        if run in self._attended:
+            return True
+        ends = await self._stores.log.ends(run.tenant, run=run.id)
+        return any(self._serves(first.data) for first, _ in ends)

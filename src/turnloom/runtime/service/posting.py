@@ -8,6 +8,7 @@ from turnloom.board.ports import ArtifactStore
 from turnloom.board.service.rebuilding import index
 from turnloom.board.spec import Artifact
 from turnloom.errors import RunBusy
+from turnloom.log.events import RunStarted
 from turnloom.log.spec import Event, RunKey
 from turnloom.runs.actions import OpenRun
 from turnloom.runtime.service.activity import NOTED, Activity
@@ -36,6 +37,11 @@ class Posting:
     async def open(self, board: str, opening: OpenRun, parent: str) -> None:
         """Begin the run of a set that was collected."""
         await self._boards[board].open(opening, parent)
+
+    def serves(self, started: RunStarted) -> bool:
+        """Whether a board of this program attends to all of its runs, and this is one of them."""
+        board = self._boards.get(started.workflow)
+        return board is not None and board.is_served and board.has(started)
 
     @contextmanager
     def busy(self, run: RunKey, driver: Driver) -> Generator[None]:

@@ -1,11 +1,14 @@
 """Runs as their users see them: start, events, answer, resume, cancel."""
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import count
+
+import anyio
 
 from turnloom.agents.events import AnswerRefused, QuestionAnswered, QuestionAsked, UserText
 from turnloom.agents.logic.answers import answer_id, may_answer, misanswer, refusal
@@ -17,6 +20,7 @@ from turnloom.errors import (
     PlanChanged,
     QuestionExpired,
     RunBusy,
+    TurnloomError,
     UnknownRun,
     UsageError,
     WorkflowGone,
@@ -25,6 +29,7 @@ from turnloom.kernel.values import Json
 from turnloom.log.events import ENDS, RunPaused, RunStarted
 from turnloom.log.ports import Clock
 from turnloom.log.spec import Event, Fact, RunKey
+from turnloom.runtime.logic import ENDED
 from turnloom.runtime.ports import Definitions, Entropy, Scheduler
 from turnloom.runtime.service.beginnings import FlowGiven, first_facts, pin_flow
 from turnloom.runtime.service.boards import BoardRuns, Place
@@ -32,7 +37,7 @@ from turnloom.runtime.service.driver import Driver, Listeners, Stores
 from turnloom.runtime.service.following import Following
 from turnloom.runtime.service.giving_up import give_up
 from turnloom.runtime.service.intake import due
-from turnloom.runtime.service.mailing import RETRY, Mailing
+from turnloom.runtime.service.mailing import GRACE, RETRY, Mailing
 from turnloom.runtime.service.observers import Observers
 from turnloom.runtime.service.pinning import plan_of
 from turnloom.runtime.service.posting import Posting
@@ -49,6 +54,8 @@ from turnloom.variables.service import ContextSource
 
 # Seconds after the end of a lease until the run is taken.
 MARGIN = 0.01
+
+log = logging.getLogger("turnloom.runs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +91,12 @@ class Runs:
             world.stores, chance, world.definitions, self._context, listeners, world.components
         )
         declares = world.definitions.declares
-        self._mailing = Mailing(world.stores, world.scheduler, self._driver, declares)
+        serves = self._posting.serves
+        self._mailing = Mailing(world.stores, world.scheduler, self._driver, declares, serves)
 
     async def serve(self, slots: int) -> None:
-        """Drive what is woken here, and wake what gets mail, until cancelled."""
+        """Drive what is woken here, and wake what gets mail and is attended to here, until
+        cancelled; what is not at rest then is given back."""
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._world.scheduler.serve(self._drive, slots=slots, limits={}))
@@ -95,19 +104,31 @@ class Runs:
         finally:
             self._posting.stop()
             self.following.stop()
+            await self._give_back()
+
+    async def _give_back(self) -> None:
+        """Wake other processes for what is not at rest here, while that is possible."""
+        try:
+            with anyio.move_on_after(GRACE, shield=True):
+                await self._mailing.give_back()
+        except TurnloomError as error:
+            log.warning("other processes are not told of runs that were given back: %s", error)
 
     async def _drive(self, run: RunKey) -> datetime | None:
         """Drive a run; trouble reaches whoever follows it, and only them."""
         self.following.begin(run)
-        is_told = self._posting.attends(run)
+        begun, is_told = self._mailing.begin(run), self._posting.attends(run)
         try:
             with self._posting.busy(run, self._driver):
                 live = await self._driver.drive(run)
-            self.following.rest(run, live.journal.state)
-            return due(live.journal.workflow, live.journal.state)
+            state = live.journal.state
+            self.following.rest(run, state)
+            self._mailing.rest(run, begun, is_over=state.status in ENDED)
+            return due(live.journal.workflow, state)
         except RunBusy:
             return self._world.clock.now() + RETRY
         except Exception as error:  # noqa: BLE001 - told to whoever follows the run
+            self._mailing.rest(run, begun, is_over=False)
             self.following.tell(run, error, aloud=not is_told)
         finally:
             self.following.end(run)
@@ -153,7 +174,7 @@ class Runs:
         await live.journal.commit()
         if not isinstance(what, str):  # runs of a folder share its modules, which are restored once
             self._driver.adopt(live, pinned=True)
-        await world.scheduler.wake(run)
+        await self._mailing.wake(run)
         return run
 
     async def rested(self, run: RunKey) -> RunState | None:
@@ -186,7 +207,7 @@ class Runs:
         if last.kind not in ENDS:
             await self._check_free(run)
             self.following.begin(run)
-            await self._world.scheduler.wake(run)
+            await self._mailing.wake(run)
 
     async def _check_free(self, run: RunKey) -> None:
         """Refuse a run that another process drives, and say which; if that one does not respond,
