@@ -80,7 +80,7 @@ async def test_mail_for_another_tenant_is_kept_for_its_program(store: Any) -> No
         await board.publish(Order(item="bob"))
         await idle(board)
         assert await logs(store, "ann") == before
-        assert [id for id, _ in await store.inbox.pending(RunKey("ann", run))] == ["cancel"]
+        assert "cancel" in dict(await store.inbox.pending(RunKey("ann", run)))
     async with Loom(store=store) as app:
         board, clerk = declare(app, "ann")
         assert await board.resume() == [run]
