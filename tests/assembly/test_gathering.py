@@ -277,7 +277,11 @@ async def test_what_was_kept_from_another_reader_is_refused() -> None:
                 self.kept = await FilteredContextProvider()(request)
             return self.kept
 
-    board, provider = [artifact("a", visibility=Private({"eve"}))], Keeps()
+    class Shares(Keeps):
+        stateless = True  # it is not
+
+    board, provider = [artifact("a", visibility=Private({"eve"}))], Shares()
     assert len((await Turn(board, reader=Reader("eve")).gather(provider)).items) == 1
     with pytest.raises(ContextUnavailable, match="'a'"):
         await Turn(board, reader=Reader("bob")).gather(provider)
+    assert not (await Turn(board, reader=Reader("bob")).gather(Keeps())).items

@@ -16,6 +16,8 @@ class Choices:
     It says who failed, so it belongs around providers that redact, never inside of one.
     """
 
+    stateless = True
+
     def __init__(self, *choices: Chosen) -> None:
         self.choices = choices
 

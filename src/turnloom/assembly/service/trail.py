@@ -11,6 +11,7 @@ from turnloom.assembly.events import ProviderCall, ProviderFailed
 from turnloom.assembly.logic.descriptions import name_of
 from turnloom.assembly.logic.origins import Known
 from turnloom.assembly.logic.slices import Settled, settle
+from turnloom.assembly.service.instances import Instance, instance_for
 from turnloom.assembly.spec import ContextProvider, ContextRequest, ContextSlice
 from turnloom.board.spec import Artifact
 
@@ -27,9 +28,13 @@ class Trail:
         self.calls: list[ProviderCall] = []
         self.failures: list[ProviderFailed] = []
 
-    def known(self) -> Known:
-        """The artifacts that providers were given until now, as they were."""
-        return Known([*self._inputs, *self._witnessed])
+    def known(self, instance: Instance | None = None) -> Known:
+        """The artifacts that providers were given until now, as they were; and who may see what an
+        instance makes of them and of what it was given before."""
+        known = Known([*self._inputs, *self._witnessed])
+        if instance is not None:
+            known.visibility = instance.see(known.visibility)
+        return known
 
 
 class Place(NamedTuple):
@@ -55,10 +60,12 @@ async def ask(provider: ContextProvider, request: ContextRequest, name: str = ""
     number, begun = len(trail.calls), anyio.current_time()
     trail.calls.append(ProviderCall(path, 0, 0))
     count, error = 0, ""
-    token = HERE.set(Place(trail, provider, path))
+    instance = instance_for(provider, request)
+    own = instance.provider or provider
+    token = HERE.set(Place(trail, own, path))
     try:
-        given = await provider(request)
-        settled = settle(given, request.inputs, path, trail.known())
+        given = await own(request)
+        settled = settle(given, request.inputs, path, trail.known(instance))
         count = len(settled.items)
         return settled
     except BaseException as caught:

@@ -19,6 +19,8 @@ class CompositeProvider:
     What one of them shows of the inputs is what the next one is given of them.
     """
 
+    stateless = True
+
     def __init__(self, *providers: ContextProvider) -> None:
         if not providers:
             raise UsageError("CompositeProvider() has nobody to ask. Give it providers.")

@@ -11,6 +11,8 @@ class DefaultCorrelationProvider:
     """Gives what has the correlation id of the run or of one of the inputs, oldest first; with a
     limit the last ones."""
 
+    stateless = True
+
     def __init__(self, limit: int | None = None) -> None:
         check_count(limit, "limit")
         self._limit = limit

@@ -21,6 +21,8 @@ class FilteredContextProvider:
     means the last ones, oldest first.
     """
 
+    stateless = True
+
     def __init__(
         self,
         filter: FilterConfig | None = None,

@@ -24,6 +24,8 @@ class RedactingProvider:
     mapping from keys to what takes their values.
     """
 
+    stateless = True
+
     def __init__(
         self,
         inner: ContextProvider,

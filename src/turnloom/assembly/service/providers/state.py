@@ -11,6 +11,8 @@ from turnloom.kernel.values import as_array, as_object
 class StateDelegatingProvider:
     """Gives the items or the slice that a component left under a key of the turn's state."""
 
+    stateless = True
+
     def __init__(self, key: str = "context_snapshot") -> None:
         if not key:
             raise UsageError("`key` is empty. Name the key of `ctx.state` that has the items.")

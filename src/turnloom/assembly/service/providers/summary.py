@@ -26,6 +26,8 @@ class SummaryProvider:
     A text is made once for each artifact and content; a plain function is called in a thread.
     """
 
+    stateless = True
+
     def __init__(self, inner: ContextProvider, summarise: Summarise) -> None:
         check_provider(inner, "The provider inside SummaryProvider")
         if not callable(summarise):

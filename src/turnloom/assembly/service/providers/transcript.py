@@ -14,6 +14,8 @@ class TranscriptProvider:
     """Gives the conversation as the agent may see it: all of it, or the last messages, of all or of
     the agents that are named."""
 
+    stateless = True
+
     def __init__(self, last: int | None = None, agents: Iterable[str] | None = None) -> None:
         check_count(last, "last")
         if isinstance(agents, str):
