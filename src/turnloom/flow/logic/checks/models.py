@@ -37,9 +37,9 @@ def check_model(state: Any, site: Site) -> Iterator[Diagnostic]:
     else:
         yield from _check_keys(model, site)
     if not model.model_config.get("frozen"):
-        message = f"{model.__name__} can be changed, which nobody would notice."
-        remedy = "Set `model_config = ConfigDict(frozen=True)`."
-        yield problem(site, "W117", message, remedy, "warning")
+        message = f"{model.__name__} is not frozen. What a step assigns to it would be lost."
+        remedy = "Set `model_config = ConfigDict(frozen=True)`, and return what changes."
+        yield problem(site, "W117", message, remedy)
     for name, field in model.model_fields.items():
         yield from _check_reducer(f"{model.__name__}.{name}", field, site)
 
