@@ -2,10 +2,12 @@
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import pytest
+from pydantic import BaseModel
 
+import turnloom
 from tests.flow.scenes import Work, note
 from tests.reaction.sayings import SAYINGS, engine, known
 from turnloom import AgentStep, DefinitionError, Flow, Path
@@ -39,6 +41,19 @@ def public(kind: type) -> set[str]:
         for name, member in inspect.getmembers(kind, inspect.isfunction)
         if not name.startswith("_")
     }
+
+
+def is_builder(kind: Any) -> bool:
+    """Whether a class is told things call by call: it gives itself back, and is no value."""
+    if not isinstance(kind, type) or issubclass(kind, BaseModel | tuple):
+        return False
+    given = [getattr(kind, name).__annotations__.get("return") for name in public(kind)]
+    return Self in given
+
+
+def test_every_builder_is_known() -> None:
+    exported = {getattr(turnloom, name) for name in turnloom.__all__}
+    assert {each for each in exported if is_builder(each)} == {AgentBuilder, AgentStep, Flow, Path}
 
 
 def refuses(call: Callable[[], Any]) -> bool:
@@ -263,4 +278,20 @@ def test_a_flow_is_no_step() -> None:
     inner = Flow("inner", Work).start_with(note("x")).finally_(note("y"))
     with pytest.raises(DefinitionError) as refused:
         Flow("outer", Work).start_with(inner, name="inner").finally_(note("last"))
+    assert [each.code for each in refused.value.diagnostics] == ["W121"]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        Path(note("join")).on_failure(note("x")),
+        Path(note("join")).complete(),
+        Path(note("join"), note("x")),
+        Flow("inner", Work, timeout=5).start_with(note("join")).on_failure(note("x")),
+    ],
+)
+def test_a_path_that_joins_is_one_step_and_nothing_that_would_be_dropped(more: Any) -> None:
+    begun = Flow("outer", Work).start_with(note("first")).fork(note("a"), note("b"), join=more)
+    with pytest.raises(DefinitionError) as refused:
+        begun.finally_(note("last"))
     assert [each.code for each in refused.value.diagnostics] == ["W121"]

@@ -321,9 +321,10 @@ def _cases(given: object) -> tuple[tuple[Any, Line], ...]:
 
 
 def _join(given: Any, site: Site) -> StepNode:
-    """The step that joins the paths of a fork, which a path may give settings."""
-    match given:
-        case Path(line=Line(nodes=[StepNode() as node])):
+    """The step that joins the paths of a fork, which a path may give settings. A path that is more
+    than its one step remains what it is, which the check refuses."""
+    match given.as_part() if isinstance(given, Path) else given:
+        case Line(nodes=[StepNode() as node], end=None, handler=None, flow=None):
             return node
         case [only]:
             return make_step(only, site, {})

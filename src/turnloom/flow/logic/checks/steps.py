@@ -8,6 +8,7 @@ from pydantic import BaseModel
 
 from turnloom.errors import Diagnostic
 from turnloom.flow.logic.checks.problems import problem
+from turnloom.flow.spec.builder import Path
 from turnloom.flow.spec.nodes import Site, StepNode, Unmade
 from turnloom.flow.spec.steps import AgentStep, function_of
 from turnloom.guards.spec import Selection
@@ -52,6 +53,11 @@ def _check_code(what: str, step: Any, site: Site) -> Iterator[Diagnostic]:
     if isinstance(step, Unmade):
         message = f"{what} cannot be made of {step.kind.__name__}: {step.why}."
         yield problem(site, "W121", message, f"Give one that is made: `{step.kind.__name__}(…)`.")
+        return
+    if isinstance(step, Path):
+        message = f"{what} is a path or a flow, where one step is wanted."
+        remedy = "Give a step. As `join`, a path of one step may give it settings, and no more."
+        yield problem(site, "W121", message, remedy)
         return
     function = function_of(step)
     remedy = "Let it take the state, or the state and the context: `(state)`, `(state, ctx)`."
