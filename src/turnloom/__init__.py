@@ -147,6 +147,7 @@ if TYPE_CHECKING:
     from turnloom.flow.logic.flows import Flow as Flow
     from turnloom.flow.spec import AgentStep as AgentStep
     from turnloom.flow.spec import Cache as Cache
+    from turnloom.flow.spec import Execution as Execution
     from turnloom.flow.spec import Option as Option
     from turnloom.flow.spec import Path as Path
     from turnloom.flow.spec import PathResult as PathResult
@@ -339,6 +340,7 @@ _NAMES = {
     "turnloom.flow.spec": (
         "AgentStep",
         "Cache",
+        "Execution",
         "Option",
         "Path",
         "PathResult",

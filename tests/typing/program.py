@@ -66,6 +66,8 @@ async def research(state: Draft, ctx: t.StepContext) -> t.Update[Draft]:
     failure: t.StepFailure | None = ctx.failure
     paths: Sequence[t.PathResult] = ctx.paths
     decided: Mapping[str, t.Decided] = ctx.approvals
+    undone: t.Execution | None = ctx.undoes
+    assert undone is None
     known = {**ctx.to_dict(), **ctx.data}
     if ctx.contains("tone") and ctx.remove("tone") and failure is None and not paths and known:
         return t.Update(notes=[where[1]], counts={"decided": len(decided)}, confidence=0.9)

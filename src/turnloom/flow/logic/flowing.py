@@ -89,7 +89,7 @@ class Flowing:
         self.triggers = around.triggers
         self.hooks = around.hooks
         self.toolkit = around.toolkit
-        self._folds: Mapping[type, Callable[[Any, Any], None]] = Folding(plan, self.states).folds
+        self.folds: Mapping[type, Callable[[Any, Any], None]] = Folding(plan, self.states).folds
 
     def begin(self) -> Progress:
         """At the beginning of the main path."""
@@ -98,7 +98,7 @@ class Flowing:
     def evolve(self, state: RunState, event: Event) -> None:
         """Fold an event into where the flow stands, and into the steps that are open."""
         fact = event.data
-        fold = self._folds.get(fact.__class__)
+        fold = self.folds.get(fact.__class__)
         if fold is not None:
             fold(state.progress, fact)
         shared = _SHARED.get(fact.__class__)

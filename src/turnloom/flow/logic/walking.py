@@ -140,7 +140,8 @@ def done_at(plan: FlowPlan, strand: Strand) -> Done | None:
     frame, step = strand.frames[-1], step_of(plan, strand)
     if step is None or step.compensate is None:
         return None
-    return Done(place_of(plan, strand), strand.id, frame.path, frame.at)
+    place = place_of(plan, strand)
+    return Done(place, strand.id, frame.path, frame.at, strand.step, strand.attempt)
 
 
 def step_of(plan: FlowPlan, strand: Strand) -> StepNode | None:

@@ -13,6 +13,7 @@ from turnloom.flow.spec.states import append as append
 from turnloom.flow.spec.states import merge as merge
 from turnloom.flow.spec.steps import AgentStep as AgentStep
 from turnloom.flow.spec.steps import Cache as Cache
+from turnloom.flow.spec.steps import Execution as Execution
 from turnloom.flow.spec.steps import PathResult as PathResult
 from turnloom.flow.spec.steps import Retry as Retry
 from turnloom.flow.spec.steps import StepContext as StepContext

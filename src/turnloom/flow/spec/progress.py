@@ -81,12 +81,15 @@ class Strand(msgspec.Struct):
 
 
 class Done(msgspec.Struct, frozen=True):
-    """A step that was taken, or did something at least, and that can be made up for."""
+    """A step that was taken, or did something at least, and that can be made up for; `number` and
+    `attempt` tell which execution of it that was."""
 
     place: str
     strand: str
     path: str
     at: int
+    number: int
+    attempt: int
 
 
 class Step(msgspec.Struct):

@@ -61,6 +61,20 @@ class PathResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Execution:
+    """An execution of a step, for what undoes it: the `state` that it was given, and as `result`
+    the fields that it changed, or `None` if it did not complete. Its keys are those that the step
+    had itself."""
+
+    step: str
+    attempt: int
+    execution_id: str
+    idempotency_key: str
+    state: BaseModel
+    result: Mapping[str, object] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class About:
     """What a call of a step is told beside the variables."""
 
@@ -71,6 +85,7 @@ class About:
     failure: StepFailure | None = None
     paths: Sequence[PathResult] = ()
     approvals: Mapping[str, Decided] = field(default_factory=dict[str, Decided])
+    undoes: Execution | None = None
 
 
 class StepContext(Context):
@@ -118,6 +133,11 @@ class StepContext(Context):
     def approvals(self) -> Mapping[str, Decided]:
         """What was decided in the run so far, by the name of the approval."""
         return self._about.approvals
+
+    @property
+    def undoes(self) -> Execution | None:
+        """The execution that this step undoes, if it compensates another one."""
+        return self._about.undoes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -113,6 +113,7 @@ class Driver:
             stores.artifacts,
             stores.snapshots,
             stores.results,
+            stores.log,
             self._selecting,
             entropy,
             listeners.hear,

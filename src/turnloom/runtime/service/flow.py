@@ -3,12 +3,13 @@
 import msgspec
 
 from turnloom.flow.events import StepCompleted, StepSkipped
+from turnloom.flow.logic.executions import Past, find_executions
 from turnloom.flow.logic.flowing import STOPPED, Flowing
 from turnloom.flow.logic.states import Change
 from turnloom.flow.logic.walking import children, node_of, place_of, state_of, step_of
 from turnloom.flow.spec.nodes import ApprovalNode, BranchNode, ForkNode, StepNode
-from turnloom.flow.spec.progress import Progress, Step, Strand
-from turnloom.flow.spec.steps import About, AgentStep, PathResult
+from turnloom.flow.spec.progress import Done, Progress, Step, Strand
+from turnloom.flow.spec.steps import About, AgentStep, Execution, PathResult
 from turnloom.log.spec import Fact
 from turnloom.runs.actions import Action, Cross, Work
 from turnloom.runtime.service.caching import Caching
@@ -33,6 +34,7 @@ class FlowRuntime:
         self._failures = Failures(live.journal, form.plan, self._steps, live.means.entropy)
         self._crossings = Crossings(live.journal, form, self._steps)
         self._caching = Caching(live.journal, form, live.means.results)
+        self._past: dict[int, Past] = {}
 
     @property
     def _progress(self) -> Progress:
@@ -98,7 +100,8 @@ class FlowRuntime:
             key = self._caching.key(node, strand)  # by what is there before it changes anything
             if step.undoes or not isinstance(node.step, AgentStep):
                 await self._journal.commit()  # that it begins is stored before it is called
-                made = await self._steps.call(step, node, written, self._about(step))
+                about = self._about(step, await self._undone(step))
+                made = await self._steps.call(step, node, written, about)
             else:
                 sinks = self._live.sinks(step.turn, node.name)
                 made = await self._steps.turn(step, node, written, sinks)
@@ -129,14 +132,39 @@ class FlowRuntime:
 
     def _node(self, step: Step) -> StepNode:
         if step.undoes:
-            undoing = self._progress.undoing
-            assert undoing is not None
-            return self._form.step_at(next(d for d in undoing.left if d.place == step.undoes))
+            return self._form.step_at(self._done(step))
         found = step_of(self._plan, self._progress.strands[step.strand])
         assert isinstance(found, StepNode)
         return found
 
-    def _about(self, step: Step) -> About:
+    def _done(self, step: Step) -> Done:
+        """What a step undoes."""
+        undoing = self._progress.undoing
+        assert undoing is not None
+        return next(each for each in undoing.left if each.place == step.undoes)
+
+    async def _undone(self, step: Step) -> Execution | None:
+        """The execution that a step undoes, if it undoes one."""
+        if not step.undoes:
+            return None
+        done, run = self._done(step), self._journal.state.run
+        if done.number not in self._past:
+            undoing = self._progress.undoing
+            assert undoing is not None
+            events = await self._live.means.log.read(self._journal.run)
+            numbers = {each.number for each in undoing.left}
+            self._past = find_executions(self._form, events, numbers)
+        past, key = self._past[done.number], f"{run}/s{done.number}"
+        return Execution(
+            self._form.step_at(done).name,
+            done.attempt,
+            f"{key}/a{done.attempt}",
+            key,
+            self._steps.state(past.state),
+            None if past.update is None else self._steps.values(past.update),
+        )
+
+    def _about(self, step: Step, undone: Execution | None) -> About:
         progress, run = self._progress, self._journal.state.run
         undoing = progress.undoing
         strand = progress.strands.get(step.strand)
@@ -149,6 +177,7 @@ class FlowRuntime:
             undoing.failure if undoing is not None else handled,
             self._results(strand) if strand and not step.undoes else (),
             {**progress.approvals},
+            undone,
         )
 
     def _results(self, strand: Strand) -> list[PathResult]:

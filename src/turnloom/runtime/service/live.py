@@ -13,6 +13,7 @@ from turnloom.board.spec import Artifact
 from turnloom.errors import ToolServerError
 from turnloom.flow.ports import Results
 from turnloom.guards.service.selecting import Selecting
+from turnloom.log.ports import EventLog
 from turnloom.log.spec import RunKey
 from turnloom.runs.actions import OpenRun, Work
 from turnloom.runs.brief import Sinks, TextSink, discard
@@ -53,6 +54,7 @@ class Means:
     artifacts: Artifacts
     snapshots: Snapshots
     results: Results
+    log: EventLog
     selecting: Selecting
     entropy: Entropy
     hear: Callable[[RunKey, Delta], None]

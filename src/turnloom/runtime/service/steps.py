@@ -89,9 +89,15 @@ class Steps:
 
     def state(self, written: Mapping[str, Json]) -> Any:
         """A state as steps get it: made anew, with its secrets."""
+        return self._workflow.states.load(self._opened(written))
+
+    def values(self, update: Mapping[str, Json]) -> dict[str, object]:
+        """What a step changed, as values of the fields, with its secrets."""
+        return self._workflow.states.values(self._opened(update))
+
+    def _opened(self, written: Mapping[str, Json]) -> Any:
         secrets = self._journal.secrets
-        opened = secrets.opened(dict(written), secrets.names) if secrets else written
-        return self._workflow.states.load(opened)
+        return secrets.opened(dict(written), secrets.names) if secrets else written
 
     def settle(self, step: Step) -> None:
         """Settle what was reserved for an attempt, unless its turn did; what makes up for others is

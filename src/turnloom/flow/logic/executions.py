@@ -1,0 +1,36 @@
+"""Executions of steps as the log has them: what each was given, and what it changed."""
+
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
+
+from turnloom.flow.events import FlowStopped, StepCompleted, StepStarted
+from turnloom.flow.logic.flowing import Flowing
+from turnloom.kernel.values import Json
+from turnloom.log.spec import Event
+
+
+class Past(NamedTuple):
+    """The state that a step was given, and its change; none if it did not complete."""
+
+    state: dict[str, Json]
+    update: dict[str, Json] | None = None
+
+
+def find_executions(
+    flow: Flowing, events: Iterable[Event], numbers: Collection[int]
+) -> dict[int, Past]:
+    """Executions by their numbers. A run does not keep the states of the past: they are folded from
+    its log when they are needed, which is only when a flow is undone."""
+    progress, found = flow.begin(), dict[int, Past]()
+    for event in events:
+        fact = event.data
+        if isinstance(fact, FlowStopped):
+            break
+        if isinstance(fact, StepStarted) and fact.number in numbers:
+            found[fact.number] = Past({**progress.strands[fact.strand].state})
+        elif isinstance(fact, StepCompleted) and fact.number in found:
+            found[fact.number] = found[fact.number]._replace(update=fact.update)
+        fold = flow.folds.get(fact.__class__)
+        if fold is not None:
+            fold(progress, fact)
+    return found
