@@ -280,13 +280,14 @@ class Runs:
                 f"Question {asked.id!r} is asked of {whom}, and only they can answer it, not "
                 f"{by!r}. Say who answers: `user_id=…`, or `--user …` on the command line."
             )
-        if problem := misanswer(asked, value):
-            if self._is_overdue(asked):
-                raise QuestionExpired(_EXPIRED.format(asked.id))
+        problem = misanswer(asked, value)
+        if problem and not self._is_overdue(asked):
             raise UsageError(f"This does not answer {asked.id!r}: {problem}.")
         id = await self._answer_id(run, asked, first.data.user)
         is_first = await self._world.stores.inbox.offer(run, id, Reply(asked.id, value, by))
         delivery = await self._mailing.deliver(run, id, asked.seq)
+        if problem:  # it was brought to the run all the same, which so notices that time is over
+            raise QuestionExpired(_EXPIRED.format(asked.id))
         if delivery is Delivery.KEPT:
             return delivery if is_first else Delivery.REPEATED
         events = await self._world.stores.log.read(run, asked.seq)
