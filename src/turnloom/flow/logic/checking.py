@@ -42,7 +42,7 @@ def _check_paths(declared: Declared) -> Iterator[Diagnostic]:
     yield from check_names(paths)
     yield from check_shapes(paths, model)
     yield from check_reach(paths, model)
-    yield from check_approvals(paths)
+    yield from check_approvals(paths, model)
     yield from check_effects(paths)
     for node in steps_of(paths):
         yield from check_step(node)
