@@ -24,9 +24,10 @@ class Definition:
     """The workflow that a run is pinned to, as this program restores it.
 
     `form` is `conversation`, `reaction` or `flow`. `files` are the declarations and `code` the
-    digests of the code that a folder had when the run began; `changed_code` names the files whose
-    code is another one now. `engines` answer for agents, by name, the first one first. `lacking`
-    says which agents cannot answer here, and `unheeded` which settings make no difference.
+    digests of the code that a folder or a flow had when the run began; `changed_code` names the
+    files or steps whose code is another one now. `engines` answer for agents, by name, the first
+    one first. `lacking` says which agents cannot answer here, and `unheeded` which settings make
+    no difference.
     """
 
     name: str

@@ -15,7 +15,7 @@ from turnloom.errors import DefinitionError, Diagnostic, PlanChanged, UnknownFlo
 from turnloom.flow.logic.flowing import Around, Flowing
 from turnloom.flow.logic.flows import Flow, gathering
 from turnloom.flow.logic.outputs import ModelOutput
-from turnloom.flow.logic.plans import assembly_of, plan_diff, steps_of
+from turnloom.flow.logic.plans import assembly_of, code_digests, plan_diff, steps_of
 from turnloom.flow.spec.nodes import FlowPlan, StepNode
 from turnloom.flow.spec.steps import AgentStep, agent_of
 from turnloom.kernel.threads import LOADING, threads
@@ -89,7 +89,7 @@ class Flows:
         if key not in self._known and started.root.startswith(ENTRY):
             await to_thread.run_sync(self._read, started, limiter=threads(LOADING))
         if key in self._known:
-            return self._known[key]
+            return _with_changes(self._known[key], started.code)
         others = [loaded for (name, _), loaded in self._known.items() if name == started.workflow]
         if not others:
             built = started.root.removeprefix(ROOT).removeprefix(ENTRY)
@@ -146,7 +146,7 @@ class Flows:
             root,
             plan.digest,
             {},
-            {},
+            code_digests(plan.paths),
             functions=functions,
             tools=tools,
             hooks=called,
@@ -196,6 +196,12 @@ def _no_selection(flow: Flow[Any]) -> Diagnostic:
     message = "A selection among the guards of a flow has no effect: steps follow from each other."
     remedy = "Let a step choose who answers for it: `.then(…, select=Selection(…))`."
     return Diagnostic(flow.site.file, flow.site.line, "W127", message, remedy)
+
+
+def _with_changes(loaded: Loaded, begun: Mapping[str, str]) -> Loaded:
+    """A flow with the digests that its code had when a run began, and what changed since."""
+    changed = [name for name, digest in begun.items() if loaded.code.get(name) != digest]
+    return replace(loaded, code=begun, changed_code=tuple(changed)) if changed else loaded
 
 
 def _plan(loaded: Loaded) -> FlowPlan:

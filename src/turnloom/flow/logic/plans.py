@@ -193,11 +193,72 @@ def step_text(node: StepNode) -> str:
 
 
 def code_of(step: Any) -> str:
-    """The source of a step; where that cannot be had, its name."""
+    """The source of a step; where that cannot be had, its name. Of an object, that of its methods,
+    and the plain values that its class has: classes are found by their name only, and a program
+    that was loaded again may have another one of that name."""
+    if isroutine(step):
+        return _source(step)
+    kinds = [each for each in type(step).__mro__ if not each.__module__.startswith(_OURS)]
+    members = [member for kind in kinds for member in sorted(vars(kind).items(), key=_first)]
+    return "\n".join([_named(step), *(_member(name, value) for name, value in members)])
+
+
+# Modules whose classes are no code of a program.
+_OURS = ("turnloom.", "builtins", "typing", "functools")
+
+
+def _first(member: tuple[str, Any]) -> str:
+    return member[0]
+
+
+def _member(name: str, value: Any) -> str:
+    """What a member of a class says."""
+    if isroutine(value):
+        return _source(value)
+    is_plain = isinstance(value, str | int | float | bool) and not name.startswith("__")
+    return f"{name} = {value!r}" if is_plain else ""
+
+
+def _source(function: Any) -> str:
     try:
-        return getsource(cast(Any, step if isroutine(step) else type(step)))
+        return getsource(function)
     except (OSError, TypeError):
-        return _named(step)
+        return _named(function)
+
+
+def code_digests(paths: Mapping[str, Placed]) -> dict[str, str]:
+    """The digest of the code behind each step of a flow, and behind what decides its way, by name;
+    of two that may have one name, of both."""
+    found: dict[str, list[str]] = {}
+    for placed in paths.values():
+        for name, code in (each for node in placed.line.nodes for each in _codes(node)):
+            found.setdefault(name, []).append(code_of(code))
+    return {name: fingerprint("\n".join(texts)) for name, texts in found.items()}
+
+
+def _codes(node: Node) -> Iterator[tuple[str, Any]]:
+    """What of a node is code of the program, and what each is called."""
+    match node:
+        case StepNode():
+            yield from _step_codes(node)
+        case ForkNode(join=StepNode() as join):
+            yield from _step_codes(join)
+        case BranchNode(name=name, on=on):
+            yield f"{name}.on", on
+        case LoopNode(name=name, until=until):
+            yield f"{name}.until", until
+        case ApprovalNode(name=name, asking=Asking(context=context)) if callable(context):
+            yield f"{name}.context", context
+        case _:
+            return
+
+
+def _step_codes(node: StepNode) -> Iterator[tuple[str, Any]]:
+    yield node.name, node.step
+    if node.compensate is not None:
+        yield f"{node.name}.compensate", node.compensate
+    if node.validate is not None:
+        yield f"{node.name}.validate", node.validate[0]
 
 
 def _agent_data(step: Any) -> dict[str, Json]:
