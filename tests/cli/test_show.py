@@ -27,6 +27,7 @@ def test_settings_are_shown_with_where_they_came_from(turnloom: Call, tmp_path: 
         'store = "other.db"  # argument',
         'artifacts = ""  # default',
         "slots = 5  # turnloom.toml",
+        "tenant_slots = 0  # default",
         'documents = "postgresql://ada:***@db:5432/x?sslpassword=***"  # environment',
         "documents_timeout = 5.0  # default",
         "strict = true  # default",

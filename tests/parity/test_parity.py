@@ -287,6 +287,16 @@ async def engine_of_the_app(folder: str) -> None:
     assert await answers("two") == "two"
 
 
+async def tenant_slots_of_the_app(folder: str) -> None:
+    for slots in (1, 2):
+        assert await most_at_once(folder, slots, store="memory", tenant_slots=slots) == slots
+
+
+async def tenant_slots_of_a_file(folder: str) -> None:
+    configure('tenant_slots = 2\nstore = "memory"\n')
+    assert await most_at_once(folder, 2) == 2
+
+
 async def slots_of_a_file(folder: str) -> None:
     for slots in (1, 3):
         configure(f'slots = {slots}\nstore = "memory"\n')
@@ -544,6 +554,8 @@ APP: dict[str, Callable[[str], Any]] = {
     **OBSERVER_SETTINGS,
     "Loom.store": store_of_the_app,
     "Loom.slots": slots_of_the_app,
+    "Loom.tenant_slots": tenant_slots_of_the_app,
+    "Settings.tenant_slots": tenant_slots_of_a_file,
     "Loom.engine": engine_of_the_app,
     "Settings.store": store_of_a_file,
     "Settings.slots": slots_of_a_file,

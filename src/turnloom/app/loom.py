@@ -47,6 +47,7 @@ class LoomSettings(TypedDict, total=False):
     store: "str | PathLike[str] | Store | None"
     artifacts: "str | Artifacts | None"
     slots: int | None
+    tenant_slots: int | None
     documents: "str | PathLike[str] | DocumentStore | None"
     documents_timeout: float | None
     strict: bool | None
@@ -307,7 +308,9 @@ class Loom:
         """Drive runs in this process from now on."""
         parts = self._open()
         if self._serving is None:
-            self._serving = asyncio.create_task(parts.runs.serve(parts.settings.slots))
+            self._serving = asyncio.create_task(
+                parts.runs.serve(parts.settings.slots, parts.settings.tenant_slots)
+            )
         return parts.runs
 
 

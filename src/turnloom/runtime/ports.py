@@ -147,6 +147,10 @@ class Store(Protocol):
         ...
 
 
+# Stands in limits for every tenant that they do not name.
+EVERY_TENANT = "*"
+
+
 class Scheduler(Protocol):
     """Says when and where runs are driven. At least once; a wake in a drive is never lost."""
 
@@ -159,7 +163,11 @@ class Scheduler(Protocol):
         ...
 
     async def serve(self, drive: Drive, *, slots: int, limits: Mapping[str, int]) -> None:
-        """Drive what is woken, at most `slots` at once and `limits` per tenant, until cancelled."""
+        """Drive what is woken, at most `slots` at once, until cancelled.
+
+        Tenants take turns. `limits` says how many runs of a tenant are driven at once, by tenant;
+        that of `*` is for all whom it does not name.
+        """
         ...
 
     async def status(self, run: RunKey) -> Status:

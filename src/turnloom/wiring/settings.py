@@ -18,18 +18,20 @@ DEFAULT_VECTORS = "sqlite:.turnloom/vectors.db"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Where runs are kept (`memory`, a file or a URL), where artifacts and what is known of agents
-    are (a URL each; empty: beside the runs), how many runs are driven at once, where the documents
-    of database variables are found (a URL, and the seconds to wait for an answer), whether invalid
-    context variables keep a run from starting, where collections are kept (a URL), which model
-    answers for agents that choose no engine and name none (empty: nobody), which engine asks
-    models for agents that choose none, what drives runs, how many events wait for an observer at
-    most, for how many seconds observers are waited for when the app closes, and for how many
-    seconds a run is left to a process that does not respond."""
+    """Where runs are kept (`memory`, a file or a URL), where artifacts and what is known of
+    agents are (a URL each; empty: beside the runs), how many runs are driven at once, in all
+    and of one tenant (0: as many), where the documents of database variables are found (a URL,
+    and the seconds to wait for an answer), whether invalid context variables keep a run from
+    starting, where collections are kept (a URL), which model answers for agents that choose no
+    engine and name none (empty: nobody), which engine asks models for agents that choose none,
+    what drives runs, how many events wait for an observer at most, for how many seconds
+    observers are waited for when the app closes, and for how many seconds a run is left to a
+    process that does not respond."""
 
     store: str = DEFAULT_STORE
     artifacts: str = ""
     slots: int = 1000
+    tenant_slots: int = 0
     documents: str = DEFAULT_DOCUMENTS
     documents_timeout: float = 5.0
     strict: bool = True

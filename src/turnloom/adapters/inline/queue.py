@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from turnloom.log.spec import RunKey
+from turnloom.runtime.ports import EVERY_TENANT
 
 State = Literal["timer", "queued", "driving", "dropped"]
 
@@ -79,7 +80,7 @@ class Queue:
         self._forget(name, tenant)
 
     def _below(self, name: str, tenant: _Tenant) -> bool:
-        limit = self._limits.get(name)
+        limit = self._limits.get(name, self._limits.get(EVERY_TENANT))
         return limit is None or tenant.driving < limit
 
     def _list(self, name: str, tenant: _Tenant) -> None:

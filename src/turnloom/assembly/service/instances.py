@@ -91,8 +91,9 @@ def instance_for(provider: ContextProvider, request: ContextRequest) -> Instance
 
 def _held(provider: ContextProvider) -> object:
     """What keeps the identity of a provider from being taken for that of another."""
-    key = id(provider)
+    # What is to be called is bound here: globals may be gone when the program ends.
+    forget, key = _instances.pop, id(provider)
     try:
-        return ref(provider, lambda _: _instances.pop(key, None))
+        return ref(provider, lambda _: forget(key, None))
     except TypeError:  # it cannot be referred to weakly
         return provider

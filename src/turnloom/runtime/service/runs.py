@@ -30,7 +30,7 @@ from turnloom.log.events import ENDS, RunPaused, RunStarted
 from turnloom.log.ports import Clock
 from turnloom.log.spec import Event, Fact, RunKey
 from turnloom.runtime.logic import ENDED
-from turnloom.runtime.ports import Definitions, Entropy, Scheduler
+from turnloom.runtime.ports import EVERY_TENANT, Definitions, Entropy, Scheduler
 from turnloom.runtime.service.beginnings import FlowGiven, first_facts, pin_flow
 from turnloom.runtime.service.boards import BoardRuns, Place
 from turnloom.runtime.service.driver import Driver, Listeners, Stores
@@ -94,12 +94,15 @@ class Runs:
         serves = self._posting.serves
         self._mailing = Mailing(world.stores, world.scheduler, self._driver, declares, serves)
 
-    async def serve(self, slots: int) -> None:
+    async def serve(self, slots: int, tenant_slots: int = 0) -> None:
         """Drive what is woken here, and wake what gets mail and is attended to here, until
-        cancelled; what is not at rest then is given back."""
+        cancelled; what is not at rest then is given back. A tenant has at most `tenant_slots` of
+        the slots, if that is said."""
+        scheduler = self._world.scheduler
+        limits = {EVERY_TENANT: tenant_slots} if tenant_slots else {}
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(self._world.scheduler.serve(self._drive, slots=slots, limits={}))
+                group.create_task(scheduler.serve(self._drive, slots=slots, limits=limits))
                 group.create_task(self._mailing.watch())
         finally:
             self._posting.stop()

@@ -8,7 +8,7 @@ import anyio
 
 from turnloom.adapters.system import SystemClock
 from turnloom.log.spec import RunKey
-from turnloom.runtime.ports import Drive, Scheduler, Status
+from turnloom.runtime.ports import EVERY_TENANT, Drive, Scheduler, Status
 from turnloom.testing.contracts import facts
 from turnloom.testing.contracts.facts import key
 
@@ -125,6 +125,35 @@ class SchedulerContract:
             await begun(drives, 3)
             drives.release("big 2", "small")
             await until(scheduler, "big 2", "idle", "big")
+
+    async def test_a_limit_of_every_tenant_holds_for_those_that_are_not_named(self) -> None:
+        """What is said of a tenant itself counts for it instead."""
+        limits = {EVERY_TENANT: 1, "big": 2}
+        async with self.fresh() as scheduler, served(scheduler, limits=limits) as drives:
+            runs = [(f"{tenant} {n}", tenant) for tenant in ("big", "small") for n in (1, 2, 3)]
+            drives.hold(*(run for run, _ in runs))
+            for run, tenant in runs:
+                await scheduler.wake(key(run, tenant))
+            await begun(drives, 3)
+            assert sorted(drives.begun) == ["big 1", "big 2", "small 1"]
+            for run, tenant in runs:
+                drives.release(run)
+                await until(scheduler, run, "idle", tenant)
+
+    async def test_tenants_take_turns(self) -> None:
+        """However many runs of a tenant wait, the first of another is next."""
+        many = [f"big {n}" for n in range(100)]
+        async with self.fresh() as scheduler, served(scheduler, slots=1) as drives:
+            drives.hold(many[0])
+            for run in many:
+                await scheduler.wake(key(run, "big"))
+            await begun(drives, 1)
+            await scheduler.wake(key("small", "small"))
+            drives.release(many[0])
+            await until(scheduler, "small", "idle", "small")
+            assert drives.begun.index("small") <= 2
+            for run in many:
+                await until(scheduler, run, "idle", "big")
 
     async def test_a_timer_wakes_at_its_instant(self) -> None:
         """A run woken for an instant is driven then and not before."""
