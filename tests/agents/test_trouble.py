@@ -1,5 +1,6 @@
 """What a refusal says about asking again."""
 
+from datetime import UTC, datetime
 from types import SimpleNamespace
 
 import pytest
@@ -19,24 +20,30 @@ class Refused(Exception):
 
 NOON, LATER = "Sun, 06 Nov 1994 12:00:00 GMT", "Sun, 06 Nov 1994 12:01:30 GMT"
 
+HERE = datetime(1994, 11, 6, 12, 1, tzinfo=UTC)
+
 
 @pytest.mark.parametrize(
-    ("asked", "now", "seconds"),
+    ("asked", "sent", "seconds"),
     [
         ("", NOON, 0),
         ("2", NOON, 2),
         ("0.5", "", 0.5),
         (LATER, NOON, 90),
-        (LATER, "", 0),
-        (LATER, NOON.replace("GMT", "-0000"), 0),
+        (LATER, "", 30),
+        (LATER, "noon", 30),
+        (LATER, NOON.replace("GMT", "-0000"), 90),
+        (LATER.replace("GMT", "-0000"), NOON, 90),
         ("soon", NOON, 0),
         ("nan", NOON, 0),
         ("inf", NOON, 0),
         ("9" * 400, NOON, 0),
     ],
 )
-def test_a_pause_is_asked_for_in_seconds_or_by_a_date(asked: str, now: str, seconds: float) -> None:
-    assert asked_pause(Refused(retry_after=asked, date=now)) == seconds
+def test_a_pause_is_asked_for_in_seconds_or_by_a_date(
+    asked: str, sent: str, seconds: float
+) -> None:
+    assert asked_pause(Refused(retry_after=asked, date=sent), HERE) == seconds
 
 
 @pytest.mark.parametrize("status", [408, 409, 425, 429, 500, 529])

@@ -4,10 +4,14 @@ import json
 from typing import Any
 
 import pytest
+from anyio.abc import ByteStream
 
 from tests.support.engines import ENGINES, asking
+from tests.support.loopback import listening
+from tests.support.raising import raising
 from tests.support.tasks import task
 from turnloom.agents.spec import Answer, ToolCall, ToolSchema
+from turnloom.errors import EngineError
 from turnloom.testing import Garbled, LoopbackModel
 from turnloom.testing.loopback.responses import ResponsesReply
 from turnloom.testing.loopback.script import Line
@@ -79,3 +83,25 @@ async def test_so_was_one_of_the_newer_protocol(kind: str, monkeypatch: pytest.M
         assert (await engine(task(("user", "Add.")))).text == "It is 5."
     assert {request.path for request in model.requests} == {"/v1/responses"}
     model.assert_complete()
+
+
+@pytest.mark.parametrize("kind", ENGINES)
+async def test_an_answer_may_end_for_a_reason_of_its_provider(kind: str) -> None:
+    ended = {"index": 0, "delta": {"content": "It is 5."}, "finish_reason": "eos_token"}
+    async with LoopbackModel([chunks(ended)]) as model, asking(kind, model.url) as engine:
+        assert (await engine(task(("user", "Add.")))).text == "It is 5."
+
+
+@pytest.mark.parametrize("kind", ENGINES)
+async def test_a_server_without_tls_is_asked_once(kind: str) -> None:
+    greeted: list[bytes] = []
+
+    async def refuse(stream: ByteStream) -> None:
+        async with stream:
+            greeted.append(await stream.receive())
+            await stream.send(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+    async with listening(refuse) as port, asking(kind, f"https://127.0.0.1:{port}/v1") as engine:
+        with raising(EngineError, "SSL", "certificate"):
+            await engine(task(("user", "Add.")))
+    assert len(greeted) == 1

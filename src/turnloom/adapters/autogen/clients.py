@@ -9,6 +9,7 @@ from autogen import OpenAIWrapper
 from autogen.io.base import IOStream
 from pydantic import ValidationError
 
+from turnloom.adapters.autogen.endings import Ending
 from turnloom.adapters.autogen.forms import Response
 from turnloom.adapters.autogen.hearing import Hearing
 from turnloom.adapters.autogen.transport import LoopTransport, Way
@@ -43,6 +44,7 @@ class Client:
             for config in configs
         ]
         self._wrapper = OpenAIWrapper(config_list=own)
+        self._ending = Ending(self._wrapper)
         self._model = str(configs[-1]["model"])
 
     def ask(self, request: Config, way: Way, hearing: Hearing) -> Response:

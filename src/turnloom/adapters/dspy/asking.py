@@ -44,13 +44,15 @@ def _is_silence(error: BaseException | None) -> bool:
 
 def may_pass(error: BaseException) -> bool:
     """Whether it may be gone when the same request is made again; a stream may have broken."""
-    if isinstance(error, LMBillingError):
+    if isinstance(error, LMBillingError) or trouble.is_untrusted(error):
         return False
     is_cut = isinstance(error, LMStreamAssemblyError | TimeoutError)
     is_known = isinstance(error, Exception) and is_retryable_lm_error(error)
     # A provider that gives up in the middle of an answer has no status to say so.
-    is_late = type(error) is LMProviderError and trouble.status_of(error) is None
-    return is_cut or is_late or is_known or trouble.passes(trouble.status_of(error))
+    is_late = type(error) is LMProviderError
+    if (status := trouble.status_of(error)) is not None:
+        return is_known or trouble.passes(status)
+    return is_cut or is_late or is_known or trouble.is_garbled(error)
 
 
 def told(error: BaseException, model: str, tried: int, patience: Patience) -> str:

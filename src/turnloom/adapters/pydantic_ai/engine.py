@@ -33,7 +33,7 @@ from turnloom.adapters.pydantic_ai.forms import answer_of, parameters_of
 from turnloom.adapters.pydantic_ai.messages import messages_of
 from turnloom.adapters.pydantic_ai.naming import Models
 from turnloom.agents.logic.spelling import spelled
-from turnloom.agents.logic.trouble import passes, status_of, told
+from turnloom.agents.logic.trouble import is_garbled, is_untrusted, passes, status_of, told
 from turnloom.agents.service.patience import attempts
 from turnloom.agents.spec import Answer, Patience, Task
 from turnloom.errors import EngineError
@@ -164,8 +164,11 @@ def _alone(model: Model, settings: ModelSettings) -> ModelSettings:
 
 
 def _may_pass(error: BaseException) -> bool:
-    is_for_good = isinstance(error, ContentFilterError | ModelQuotaExceededError)
-    return not is_for_good and (isinstance(error, PASSING) or passes(status_of(error)))
+    if isinstance(error, ContentFilterError | ModelQuotaExceededError) or is_untrusted(error):
+        return False
+    if (status := status_of(error)) is not None:
+        return isinstance(error, PASSING) or passes(status)
+    return isinstance(error, PASSING) or is_garbled(error)
 
 
 def _words(event: ModelResponseStreamEvent) -> str:

@@ -1,8 +1,11 @@
 """What the clients of models raise, by what they have in common."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from json import JSONDecodeError
 from math import isfinite
+from ssl import SSLEOFError, SSLError, SSLSyscallError, SSLZeroReturnError
 from typing import Any, cast
 
 from turnloom.agents.spec import Patience
@@ -17,13 +20,37 @@ QUOTA = "insufficient_quota"
 # What no request makes better: whoever asks is wrong, or the answer is.
 MISTAKES = (AttributeError, ImportError, LookupError, TypeError, ValueError)
 
+# A connection that broke, by TLS's words for it; the rest of its errors are of keys and versions.
+BROKEN = (SSLEOFError, SSLSyscallError, SSLZeroReturnError)
+
 
 def may_pass(error: BaseException) -> bool:
     """Whether the same request may be answered when it is made again: by its status, or as there
     was no response at all."""
     if (status := status_of(error)) is not None:
         return passes(status) and getattr(error, "code", None) != QUOTA
-    return isinstance(error, Exception) and not isinstance(error, MISTAKES)
+    if is_untrusted(error):
+        return False
+    is_mistake = isinstance(error, MISTAKES) and not is_garbled(error)
+    return isinstance(error, Exception) and not is_mistake
+
+
+def is_garbled(error: BaseException) -> bool:
+    """Whether what came over the connection is no data: another answer may be."""
+    return any(isinstance(each, JSONDecodeError) for each in causes(error))
+
+
+def is_untrusted(error: BaseException) -> bool:
+    """Whether no secure connection can be made: by its certificate, or as the other side has no
+    TLS. The next request would end the same way."""
+    return any(isinstance(e, SSLError) and not isinstance(e, BROKEN) for e in causes(error))
+
+
+def causes(error: BaseException | None) -> Iterator[BaseException]:
+    """An error, and what it came from, also where a library keeps that from tracebacks."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
 
 
 def passes(status: int | None) -> bool:
@@ -33,11 +60,21 @@ def passes(status: int | None) -> bool:
 
 def status_of(error: BaseException) -> int | None:
     """The status with which a provider refused, by either name that libraries have for it."""
+    refused = _refusal(error)
+    return None if refused is None else _status(refused)
+
+
+def _refusal(error: BaseException) -> BaseException | None:
+    """The error that has a status, among those that an error came from."""
+    return next((each for each in causes(error) if _status(each) is not None), None)
+
+
+def _status(error: BaseException) -> int | None:
     status = getattr(error, "status_code", getattr(error, "status", None))
     return status if isinstance(status, int) else None
 
 
-def asked_pause(error: BaseException | None) -> float:
+def asked_pause(error: BaseException | None, now: datetime) -> float:
     """The seconds that a provider asks to be left alone for, as a library or its response says."""
     if (seconds := getattr(error, "retry_after", None)) is not None:
         return float(seconds)
@@ -45,15 +82,27 @@ def asked_pause(error: BaseException | None) -> float:
     headers = cast("Mapping[str, str]", getattr(response, "headers", None) or {})
     asked = headers.get("retry-after", "")
     try:
-        seconds = float(asked) if asked[-1:].isdigit() else _until(asked, headers.get("date", ""))
-    except (TypeError, ValueError):  # neither seconds nor a date; the usual pause is as good
+        seconds = (
+            float(asked) if asked[:1].isdigit() else _until(asked, headers.get("date", ""), now)
+        )
+    except ValueError:  # neither seconds nor a date; the usual pause is as good
         return 0.0
     return seconds if isfinite(seconds) else 0.0
 
 
-def _until(date: str, now: str) -> float:
-    """The seconds to a date, by the clock of whoever named it."""
-    return (parsedate_to_datetime(date) - parsedate_to_datetime(now)).total_seconds()
+def _until(date: str, sent: str, now: datetime) -> float:
+    """The seconds to a date, by the clock of the server that named it, or else by ours."""
+    try:
+        now = _moment(sent)
+    except ValueError:  # the server does not say what the time is
+        pass
+    return (_moment(date) - now).total_seconds()
+
+
+def _moment(date: str) -> datetime:
+    """A date of a header, with its zone, which `-0000` leaves open."""
+    read = parsedate_to_datetime(date)
+    return read if read.tzinfo else read.replace(tzinfo=UTC)
 
 
 def told(error: BaseException, model: str, tried: int, patience: Patience) -> str:
@@ -61,9 +110,19 @@ def told(error: BaseException, model: str, tried: int, patience: Patience) -> st
     who = f"Model {model!r}, asked {tried} times," if tried > 1 else f"Model {model!r}"
     if isinstance(error, TimeoutError):
         return f"{who} was silent for {patience.timeout:g} s. Let `Patience` be longer."
-    if (status := status_of(error)) is not None:
-        return f"{who} refused with status {status}: {_message(error)}"
-    return f"{who} gave no answer: {said(error)}"
+    if (refused := _refusal(error)) is not None:
+        return f"{who} refused with status {_status(refused)}: {_message(refused)}"
+    return f"{who} gave no answer: {_reason(error)}"
+
+
+def _reason(error: BaseException) -> str:
+    """What an error says, and what it began with: libraries call many things an error of the
+    connection."""
+    *_, first = causes(error)
+    reason = said(error) if said(first) in said(error) else f"{said(error)} {said(first)}"
+    if is_untrusted(error):
+        reason += " Correct the address, or have this machine trust the server's certificate."
+    return reason
 
 
 def _message(error: Any) -> str:

@@ -48,11 +48,13 @@ def _ends(item: Mapping[str, Any]) -> bool:
 
 @dataclass(frozen=True)
 class Refusal:
-    """The request is refused with a status; `retry_after` seconds go into that header."""
+    """The request is refused with a status; `retry_after`, seconds or a date, goes into that
+    header. With `is_page`, the message is the body, as a proxy may send a page."""
 
     status: int
     message: str = "The model on loopback refuses, as it was told to."
-    retry_after: float | None = None
+    retry_after: float | str | None = None
+    is_page: bool = False
 
 
 @dataclass(frozen=True)

@@ -224,6 +224,12 @@ def _json(status: int, body: dict[str, Any]) -> bytes:
 
 
 def _refused(line: Refusal) -> bytes:
-    waits = {} if line.retry_after is None else {"Retry-After": f"{line.retry_after:g}"}
+    pause = (
+        f"{line.retry_after:g}" if isinstance(line.retry_after, float | int) else line.retry_after
+    )
+    headers = {} if pause is None else {"Retry-After": pause}
+    if line.is_page:
+        page = headers | {"Content-Type": "text/html"}
+        return http.whole(line.status, line.message.encode(), page)
     body = json.dumps(protocol.error(line.status, line.message)).encode()
-    return http.whole(line.status, body, waits)
+    return http.whole(line.status, body, headers)

@@ -20,6 +20,9 @@ TEXT = "It is five."
 TROUBLE = {"type": "server_error", "code": "server_error", "message": "Overloaded."}
 GIVEN_UP = json.dumps(TROUBLE | {"type": "error", "error": TROUBLE})
 
+# A date that no patience reaches to.
+FAR_OFF = "Wed, 21 Oct 2099 07:28:00 GMT"
+
 # Seconds after which a request is given up, where a test waits for that.
 SOON = 0.5
 
@@ -76,6 +79,25 @@ class TroubleContract(EngineSuite):
             done, model = await self._failed([Refusal(status, "It must not be so."), TEXT])
             assert len(model.requests) == 1
             assert "It must not be so." in done.end.data.message
+
+    async def test_a_page_in_the_place_of_a_refusal(self) -> None:
+        """What a proxy refuses with a page is not tried again, and its status is told."""
+        page = "<html><body>It must not be so.</body></html>"
+        done, model = await self._failed([Refusal(400, page, is_page=True), TEXT])
+        assert len(model.requests) == 1
+        assert "400" in done.end.data.message
+
+    async def test_a_pause_that_is_too_long(self) -> None:
+        """A provider that names a far-off date is not asked again, also if it does not say what
+        the time is."""
+        done, model = await self._failed([Refusal(429, retry_after=FAR_OFF), TEXT])
+        assert len(model.requests) == 1
+        assert "429" in done.end.data.message
+
+    async def test_an_event_that_is_no_data(self) -> None:
+        """One bad event in a stream is trouble that may pass."""
+        async with LoopbackModel([Garbled(), TEXT]) as model:
+            self._said_once(await self.converse(model))
 
     async def test_a_server_that_gives_up(self) -> None:
         """It is tried again when it is the stream that says so."""
