@@ -1,14 +1,15 @@
 """Events to bytes and back, with old shapes lifted to today's on the way in."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
 
 import msgspec
 
 from turnloom.errors import UnknownKind
+from turnloom.kernel.values import as_object
 from turnloom.log.events import RunStarted
-from turnloom.log.spec import Event, Fact
+from turnloom.log.spec import UNREADABLE, Event, Fact, Unreadable
 
 # Takes the data of an event as one version wrote it and gives it as the next version has it.
 Upcast = Callable[[dict[str, Any]], dict[str, Any]]
@@ -24,6 +25,33 @@ class _Stored(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True)
     data: msgspec.Raw
     cause: int | None = None
     v: int = 1
+
+
+class _Seen(NamedTuple):
+    """As much of an event as can be made out."""
+
+    id: str
+    run: str
+    seq: int
+    kind: str
+    at: datetime | None
+
+
+def _look(line: bytes) -> _Seen:
+    """What can be made out of an event that cannot be read."""
+    try:
+        found = as_object(msgspec.json.decode(line)) or {}
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        found = dict[str, Any]()
+    id, run, kind = (
+        value if isinstance(value := found.get(name), str) else "" for name in ("id", "run", "kind")
+    )
+    seq = found.get("seq")
+    try:
+        at = msgspec.convert(found.get("at"), datetime)
+    except msgspec.ValidationError:
+        at = None
+    return _Seen(id, run, seq if type(seq) is int else 0, kind, at if at and at.tzinfo else None)
 
 
 def started_of(events: Sequence[Event]) -> RunStarted:
@@ -73,8 +101,19 @@ class Codec:
                 raise UnknownKind(f"{kind}, which is not known.")
         return self._encoder.encode_lines(events)[:-1]
 
-    def decode(self, line: bytes) -> Event:
-        """The event that a JSON object holds, in today's shape.
+    def show(self, line: bytes, run: str) -> Event:
+        """The event of a run that a JSON object holds; one that cannot be read says why."""
+        try:
+            return self.decode(line, run)
+        except UnknownKind as error:
+            seen = _look(line)
+            at = seen.at or datetime.fromtimestamp(0, UTC)
+            reason = Unreadable(str(error))
+            return Event(seen.id, run, seen.seq, at, UNREADABLE, "", reason)
+
+    def decode(self, line: bytes, run: str = "", seq: int = 0) -> Event:
+        """The event that a JSON object holds, in today's shape; `run` and `seq` are where it
+        stands, for those who cannot read it.
 
         Raises:
             UnknownKind: the kind, its version or its shape is not known to this release.
@@ -93,7 +132,13 @@ class Codec:
                 self._types[stored.kind].version,
             )
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            raise UnknownKind(f"An event in the log cannot be read: {error}") from error
+            seen = _look(line)
+            which = f"Event {seen.seq or seq or '?'} of run {seen.run or run or '?'!r}"
+            called = f" ({seen.kind} {seen.id!r})" if seen.id else ""
+            raise UnknownKind(
+                f"{which}{called} cannot be read: {error}. Read it with the release that wrote it, "
+                "or restore the run from a backup of the store. Other runs are not affected."
+            ) from error
 
     def _data(self, stored: _Stored) -> Fact:
         fact = self._types.get(stored.kind)
@@ -111,11 +156,13 @@ class Codec:
         for v in range(stored.v, version):
             upcast = self._upcasts.get((stored.kind, v))
             if upcast is None:
-                raise UnknownKind(f"Nothing lifts {stored.kind!r} from version {v} to {v + 1}.")
-            data = upcast(data)
+                raise msgspec.ValidationError(f"nothing lifts version {v} of it to {v + 1}")
+            try:
+                data = upcast(data)
+            except (TypeError, KeyError, ValueError, AttributeError) as error:
+                raise msgspec.ValidationError(f"it is no {stored.kind!r} of version {v}") from error
         if stored.v > version:
-            raise UnknownKind(
-                f"Event {stored.id!r} is {stored.kind!r} version {stored.v}; "
-                f"this release knows version {version}."
+            raise msgspec.ValidationError(
+                f"it is of version {stored.v}, and this release knows version {version}"
             )
         return data

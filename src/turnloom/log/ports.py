@@ -31,7 +31,11 @@ class EventLog(Protocol):
         ...
 
     async def read(self, run: RunKey, after: int = 0) -> Sequence[Event]:
-        """The events of a run behind position `after`, in order; none for an unknown run."""
+        """The events of a run behind position `after`, in order; none for an unknown run.
+
+        Raises:
+            UnknownKind: one of them cannot be read; it is named.
+        """
         ...
 
     def subscribe(self, run: RunKey, after: int = 0) -> AsyncGenerator[Event]:
@@ -42,7 +46,11 @@ class EventLog(Protocol):
         self, tenant: str, limit: int | None = None, *, run: str | None = None
     ) -> Sequence[tuple[Event, Event]]:
         """The first and the last event of each run of a tenant, the run begun last coming first;
-        or of one."""
+        or of one. Where runs are listed, an event that cannot be read is of kind `unreadable`.
+
+        Raises:
+            UnknownKind: the run that is asked for cannot be read.
+        """
         ...
 
 

@@ -30,6 +30,17 @@ class Intent(Fact, frozen=True):
     request: str
 
 
+class Unreadable(msgspec.Struct, frozen=True, gc=False):
+    """What stands in the place of a fact that this release cannot read, where runs are listed. It
+    is never stored."""
+
+    reason: str
+
+
+# The kind of an event that cannot be read.
+UNREADABLE = "unreadable"
+
+
 class Event(msgspec.Struct, Generic[K_co, D_co], frozen=True, omit_defaults=True, gc=False):
     """A fact in its place: which run, where in its sequence, when, by whom, and because of what.
 

@@ -207,7 +207,7 @@ def thaw(workflow: Form, frozen: bytes) -> RunState | None:
         state.chat = {
             id: msgspec.convert(fact, _KINDS[kind]) for id, (kind, fact) in state.chat.items()
         }
-    except (msgspec.MsgspecError, KeyError):
+    except (msgspec.MsgspecError, KeyError, TypeError, ValueError, RecursionError):
         return None
     return state if snapshot.release == _SNAPSHOT else None
 

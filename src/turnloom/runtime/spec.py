@@ -231,7 +231,8 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """A run in one line: what it is, since when, and how it stands."""
+    """A run in one line: what it is, since when, and how it stands. One that cannot be read is
+    `broken`, for a `reason`."""
 
     run: str
     workflow: str
@@ -241,3 +242,4 @@ class RunSummary:
     started: datetime
     latest: datetime
     events: int
+    reason: str = ""

@@ -7,6 +7,7 @@ from contextlib import closing
 import msgspec
 
 from turnloom.adapters.sqlite import queries
+from turnloom.errors import UnknownKind
 from turnloom.log.spec import RunKey
 
 # The most that is read, and decoded, before the loop gets its turn: events, and bytes. A batch is
@@ -31,8 +32,18 @@ decode_ids = msgspec.json.Decoder(set[str]).decode
 
 
 def ids_of(data: bytes) -> list[str]:
-    """The ids of the events of a batch."""
-    return [event.id for event in _decode_lines(data)]
+    """The ids of the events of a batch.
+
+    Raises:
+        UnknownKind: it cannot be read.
+    """
+    try:
+        return [event.id for event in _decode_lines(data)]
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise UnknownKind(
+            f"A run cannot be written or sent anything: its events cannot be read ({error}). "
+            "Restore it from a backup of the store. Other runs are not affected."
+        ) from error
 
 
 def lines_after(

@@ -1,6 +1,7 @@
 """Beliefs in a SQLite file, beside the log."""
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 
 from turnloom.adapters.sqlite import queries
@@ -56,7 +57,8 @@ class SqliteBeliefs:
         await self._database.ready()
         wanted = json.dumps(list(agents), ensure_ascii=False)
         rows = self._database.rows(queries.EVIDENCE_OF, *pool, wanted)
-        return {agent: Belief(successes, failures) for agent, successes, failures in rows}
+        known = {agent: Belief(successes, failures) for agent, successes, failures in rows}
+        return {agent: each for agent, each in known.items() if _is_evidence(each)}
 
     async def observe(self, observations: Sequence[Observation]) -> None:
         """Add outcomes, each at once and each once: one that is there already changes nothing.
@@ -69,3 +71,9 @@ class SqliteBeliefs:
 
     async def aclose(self) -> None:
         """Nothing of its own is open: it is closed with the log."""
+
+
+def _is_evidence(belief: Belief) -> bool:
+    """Whether what is kept can be counted with; a damaged row counts as nothing known."""
+    numbers = (belief.successes, belief.failures)
+    return all(isinstance(each, float) and 0 <= each < math.inf for each in numbers)

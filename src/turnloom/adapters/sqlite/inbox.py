@@ -1,5 +1,6 @@
 """The inbox in a SQLite file."""
 
+import logging
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
@@ -15,6 +16,18 @@ from turnloom.log.spec import RunKey
 from turnloom.runtime.spec import Message
 
 PAGE_ROWS = 200
+
+
+_log = logging.getLogger("turnloom.sqlite")
+_decode = msgspec.json.Decoder[Message](Message).decode
+
+
+def _read(data: bytes) -> Message | None:
+    """The message that is kept, if it can be read."""
+    try:
+        return _decode(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
 
 
 class _Offer(Write[bool]):
@@ -36,7 +49,11 @@ class _Offer(Write[bool]):
                 writer.execute(queries.DROP_MAIL, (*run, id))
         if self._id in ids:
             return False
-        added = writer.execute(queries.ADD_MAIL, (*run, self._id, position, self._message))
+        mail = (*run, self._id)
+        kept = writer.execute(queries.MAIL_CALLED, mail).fetchone()
+        if kept and _read(kept[0]) is None:
+            writer.execute(queries.DROP_MAIL, mail)  # it would keep out what can be read
+        added = writer.execute(queries.ADD_MAIL, (*mail, position, self._message))
         return added.rowcount > 0
 
 
@@ -46,7 +63,6 @@ class SqliteInbox:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._encode = msgspec.json.Encoder().encode
-        self._decode = msgspec.json.Decoder[Message](Message).decode
 
     async def offer(self, run: RunKey, id: str, message: Message) -> bool:
         """Keep a message for a run; whether it is the first under this id. Another is dropped."""
@@ -59,7 +75,15 @@ class SqliteInbox:
         if not mail:
             return ()
         consumed = await self._ids_behind(run, min(position for _, position, _ in mail))
-        return [(id, self._decode(message)) for id, _, message in mail if id not in consumed]
+        pending: list[tuple[str, Message]] = []
+        for id, _, data in mail:
+            if id in consumed:
+                continue
+            if (message := _read(data)) is None:
+                _log.warning("Message %r to run %r cannot be read, and is left out.", id, run.id)
+            else:
+                pending.append((id, message))
+        return pending
 
     def arrivals(self) -> AsyncIterator[RunKey]:
         """The runs of all tenants that get mail from now on, from this or another process; a run

@@ -165,7 +165,8 @@ class SqliteLog:
         events: list[Event] = []
         async with aclosing(self._database.pages(partial(page_after, run=run), after)) as pages:
             async for rows in pages:
-                events += [decode(row) for row in rows]
+                behind = after + len(events) + 1
+                events += [decode(row, run.id, seq) for seq, row in enumerate(rows, behind)]
         return events
 
     async def subscribe(self, run: RunKey, after: int = 0) -> AsyncGenerator[Event]:
@@ -175,7 +176,7 @@ class SqliteLog:
             rows, more = self._database.look(page_after, after, run)
             for row in rows:
                 after += 1
-                yield self._codec.decode(row)
+                yield self._codec.decode(row, run.id, after)
             if more is not None:
                 await asyncio.sleep(0)
             elif not rows:
@@ -186,16 +187,20 @@ class SqliteLog:
     ) -> Sequence[tuple[Event, Event]]:
         """The first and the last event of each run of a tenant, the run begun last coming first;
         or of one."""
-        decode = self._codec.decode
         if run is not None:
             await self._database.ready()
             rows = self._database.rows(queries.ENDS_OF, tenant, run)
-            return [(decode(first), decode(last)) for first, last in map(_ends, rows)]
+            decode = self._codec.decode
+            found = [
+                (decode(first, run, 1), decode(last, run)) for _, first, last in map(_ends, rows)
+            ]
+            return found
         ends: list[tuple[Event, Event]] = []
+        show = self._codec.show
         async with aclosing(self._database.pages(partial(_ends_page, tenant=tenant), END)) as pages:
             async for rows in pages:
                 wanted = islice(rows, None if limit is None else limit - len(ends))
-                ends += [(decode(first), decode(last)) for first, last in wanted]
+                ends += [(show(first, id), show(last, id)) for id, first, last in wanted]
                 if len(ends) == limit:
                     break
         return ends
@@ -203,13 +208,13 @@ class SqliteLog:
 
 def _ends_page(
     reader: sqlite3.Connection, before: int, tenant: str
-) -> tuple[list[tuple[bytes, bytes]], int | None]:
+) -> tuple[list[tuple[str, bytes, bytes]], int | None]:
     rows = reader.execute(queries.ENDS_BEFORE, (tenant, before, PAGE_RUNS)).fetchall()
     more = rows[-1][0] if len(rows) == PAGE_RUNS else None
     return list(map(_ends, rows)), more
 
 
-def _ends(row: tuple[int, bytes, bytes]) -> tuple[bytes, bytes]:
-    """The first event of a run's first batch, and the last of its last one."""
-    _, first, last = row
-    return first.partition(b"\n")[0], last.rpartition(b"\n")[2]
+def _ends(row: tuple[int, str, bytes, bytes]) -> tuple[str, bytes, bytes]:
+    """A run, the first event of its first batch, and the last of its last one."""
+    _, id, first, last = row
+    return id, first.partition(b"\n")[0], last.rpartition(b"\n")[2]

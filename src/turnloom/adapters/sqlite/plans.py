@@ -1,11 +1,15 @@
 """Plans, in a SQLite file, beside the log."""
 
+import logging
+
 import msgspec
 
 from turnloom.adapters.sqlite import queries
 from turnloom.adapters.sqlite.database import Database
 from turnloom.adapters.sqlite.writer import Write, Writer
 from turnloom.runtime.spec import StoredPlan
+
+_log = logging.getLogger("turnloom.sqlite")
 
 
 class _Keep(Write[None]):
@@ -35,11 +39,15 @@ class SqlitePlans:
             await self._database.write(_Keep(tenant, digest, msgspec.json.encode(plan)))
 
     async def find(self, tenant: str, digest: str) -> StoredPlan | None:
-        """The plan of this digest, if it was kept.
+        """The plan of this digest, if it was kept and can be read.
 
         Raises:
             StoreUnavailable: the file cannot be read.
         """
         await self._database.ready()
         found = self._database.rows(queries.FIND_PLAN, tenant, digest)
-        return msgspec.json.decode(found[0][0], type=StoredPlan) if found else None
+        try:
+            return msgspec.json.decode(found[0][0], type=StoredPlan) if found else None
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            _log.warning("The plan %s cannot be read, and counts as lost: %s", digest, error)
+            return None

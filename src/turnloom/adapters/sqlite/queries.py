@@ -139,17 +139,17 @@ ADD_RUN = "INSERT INTO runs (tenant, id) VALUES (?, ?)"
 ADD_BATCH = """
     INSERT INTO batches SELECT ?1, ?2, ?3
     WHERE ?4 IS NULL OR EXISTS (SELECT 1 FROM claims WHERE fence = ?4)"""
-BATCHES_BETWEEN = "SELECT data FROM batches WHERE pos > ? AND pos <= ? ORDER BY pos"
+BATCHES_BETWEEN = "SELECT CAST(data AS BLOB) FROM batches WHERE pos > ? AND pos <= ? ORDER BY pos"
 # From the batch that holds the event behind the position; none when the run ends before.
 BATCHES_AFTER = """
-    SELECT b.pos & 0xffffffff, b.data FROM runs r
+    SELECT b.pos & 0xffffffff, CAST(b.data AS BLOB) FROM runs r
     CROSS JOIN batches b ON b.pos < (r.n + 1) << 32 AND b.pos >= (
         SELECT max(pos) FROM batches WHERE pos > r.n << 32 AND pos <= (r.n << 32) + ?3 + 1)
     WHERE r.tenant = ?1 AND r.id = ?2 AND b.last > (r.n << 32) + ?3 ORDER BY b.pos"""
 KEEP_IDS = "INSERT OR REPLACE INTO ids VALUES (?, ?, ?)"
-KEPT_IDS = "SELECT known, data FROM ids WHERE n = ?"
+KEPT_IDS = "SELECT known, CAST(data AS BLOB) FROM ids WHERE n = ?"
 _ENDS = """
-    SELECT r.n, f.data, l.data FROM runs r
+    SELECT r.n, r.id, CAST(f.data AS BLOB), CAST(l.data AS BLOB) FROM runs r
     CROSS JOIN batches f ON f.pos = (r.n << 32) + 1
     CROSS JOIN batches l ON l.pos = (
         SELECT max(pos) FROM batches WHERE pos > r.n << 32 AND pos < (r.n + 1) << 32)"""
@@ -159,9 +159,12 @@ ENDS_OF = f"{_ENDS} WHERE r.tenant = ? AND r.id = ?"
 ADD_MAIL = """
     INSERT INTO inbox (tenant, run, id, position, message) VALUES (?, ?, ?, ?, ?)
     ON CONFLICT (tenant, run, id) DO NOTHING"""
+MAIL_CALLED = "SELECT CAST(message AS BLOB) FROM inbox WHERE tenant = ? AND run = ? AND id = ?"
 DROP_MAIL = "DELETE FROM inbox WHERE tenant = ? AND run = ? AND id = ?"
 MAIL_IDS = "SELECT id FROM inbox WHERE tenant = ? AND run = ?"
-MAIL_OF = "SELECT id, position, message FROM inbox WHERE tenant = ? AND run = ? ORDER BY n"
+MAIL_OF = (
+    "SELECT id, position, CAST(message AS BLOB) FROM inbox WHERE tenant = ? AND run = ? ORDER BY n"
+)
 LAST_MAIL = "SELECT seq FROM sqlite_sequence WHERE name = 'inbox'"
 MAIL_AFTER = "SELECT n, tenant, run FROM inbox WHERE n > ? ORDER BY n LIMIT ?"
 
@@ -178,7 +181,7 @@ SAVE_STATE = """
     INSERT INTO snapshots VALUES (?, ?, ?, ?)
     ON CONFLICT (tenant, run) DO UPDATE SET seq = excluded.seq, state = excluded.state
     WHERE excluded.seq >= snapshots.seq"""
-LOAD_STATE = "SELECT seq, state FROM snapshots WHERE tenant = ? AND run = ?"
+LOAD_STATE = "SELECT seq, CAST(state AS BLOB) FROM snapshots WHERE tenant = ? AND run = ?"
 
 DIGEST_OF = "SELECT digest FROM artifacts WHERE tenant = ? AND id = ?"
 ADD_ARTIFACT = """
@@ -229,10 +232,11 @@ EVIDENCE_OF = """
     WHERE tenant = ? AND workflow = ? AND category = ?
         AND agent IN (SELECT value FROM json_each(?))"""
 
-KEEP_PLAN = "INSERT OR IGNORE INTO plans VALUES (?, ?, ?)"
-FIND_PLAN = "SELECT plan FROM plans WHERE tenant = ? AND digest = ?"
+KEEP_PLAN = "INSERT OR REPLACE INTO plans VALUES (?, ?, ?)"
+FIND_PLAN = "SELECT CAST(plan AS BLOB) FROM plans WHERE tenant = ? AND digest = ?"
 
 KEEP_RESULT = "INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?)"
 DROP_RESULTS = "DELETE FROM results WHERE tenant = ? AND until < ?"
 FIND_RESULT = """
-    SELECT value FROM results WHERE tenant = ? AND key = ? AND (until IS NULL OR until >= ?)"""
+    SELECT CAST(value AS BLOB) FROM results
+    WHERE tenant = ? AND key = ? AND (until IS NULL OR until >= ?)"""

@@ -1,5 +1,6 @@
 """What steps came to, in a SQLite file, beside the log."""
 
+import logging
 from datetime import datetime
 
 import msgspec
@@ -8,6 +9,8 @@ from turnloom.adapters.sqlite import queries
 from turnloom.adapters.sqlite.database import Database
 from turnloom.adapters.sqlite.writer import Write, Writer
 from turnloom.kernel.values import Json
+
+_log = logging.getLogger("turnloom.sqlite")
 
 
 class _Keep(Write[None]):
@@ -37,7 +40,11 @@ class SqliteResults:
         """
         await self._database.ready()
         found = self._database.rows(queries.FIND_RESULT, tenant, key, _micros(now))
-        return msgspec.json.decode(found[0][0]) if found else None
+        try:
+            return msgspec.json.decode(found[0][0]) if found else None
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            _log.warning("A kept result cannot be read, and counts as lost: %s", error)
+            return None
 
     async def keep(
         self, tenant: str, key: str, value: Json, now: datetime, until: datetime | None

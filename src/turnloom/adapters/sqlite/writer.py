@@ -5,6 +5,8 @@ from asyncio import Future
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Generic, Literal, TypeVar
 
+import msgspec
+
 from turnloom.adapters.sqlite import queries
 from turnloom.adapters.sqlite.batches import SEQ_BITS, SEQ_MASK, decode_ids, encode_ids, ids_of
 from turnloom.adapters.sqlite.faults import PERSONAL, is_busy
@@ -132,7 +134,11 @@ class Writer:
     def _recall(self, run: RunKey, place: Place) -> None:
         kept = self.execute(queries.KEPT_IDS, (place.n,)).fetchone()
         if kept and kept[0] <= place.position:
-            self.places.learn(run, place, decode_ids(kept[1]))
+            try:
+                ids = decode_ids(kept[1])
+            except (msgspec.MsgspecError, UnicodeDecodeError):
+                return  # they are read from the events again
+            self.places.learn(run, place, ids)
             place.known = kept[0]
 
     def _transact(self, writes: Sequence[Write[Any]], apply: Callable[[Write[Any]], None]) -> None:

@@ -1,5 +1,6 @@
 """Reading from a store that finds artifacts by terms: who may see what is decided here, for all."""
 
+import logging
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -13,8 +14,10 @@ from turnloom.board.logic.seeing import may_see
 from turnloom.board.ports import ArtifactIndex
 from turnloom.board.spec import Artifact, BoardSummary, FilterConfig, Page, Reader, is_shared
 from turnloom.board.spec.index import Found, Plan, Position
-from turnloom.errors import UsageError
+from turnloom.errors import InvalidArtifact, UsageError
 from turnloom.kernel.values import is_name
+
+_log = logging.getLogger("turnloom.board")
 
 # How many rows are asked for at first where no limit says how many are wanted; and at most.
 CHUNK = 250
@@ -157,7 +160,11 @@ class Reading:
             return None
         if not (is_own or is_shared(visibility)):
             return None
-        return read_artifact(visibility, found.data)
+        try:
+            return read_artifact(visibility, found.data)
+        except InvalidArtifact as error:
+            _log.warning("row %d of the board is left out: %s", found.n, error)
+            return None
 
     def _shows(self, text: str) -> bool:
         return may_see(read_visibility(text), self._reader, self._now)

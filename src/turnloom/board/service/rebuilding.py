@@ -1,11 +1,15 @@
 """The board out of the logs."""
 
+import logging
 from collections.abc import Sequence
 
 from turnloom.board.logic.projecting import project
 from turnloom.board.ports import ArtifactStore
+from turnloom.errors import UnknownKind
 from turnloom.log.ports import EventLog
 from turnloom.log.spec import Event, RunKey
+
+_log = logging.getLogger("turnloom.board")
 
 
 async def rebuild(log: EventLog, artifacts: ArtifactStore, tenant: str) -> None:
@@ -19,7 +23,12 @@ async def rebuild(log: EventLog, artifacts: ArtifactStore, tenant: str) -> None:
         StoreUnavailable: some of it may be there; the same may be tried again later.
     """
     for first, _ in reversed(await log.ends(tenant)):
-        await index(artifacts, tenant, await log.read(RunKey(tenant, first.run)))
+        try:
+            events = await log.read(RunKey(tenant, first.run))
+        except UnknownKind as error:
+            _log.warning("a run is left out: %s", error)
+            continue
+        await index(artifacts, tenant, events)
 
 
 async def index(artifacts: ArtifactStore, tenant: str, events: Sequence[Event]) -> None:

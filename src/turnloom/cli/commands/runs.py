@@ -15,7 +15,13 @@ from turnloom.cli.terminal import Terminal, joined, safe
 from turnloom.explain.spec.text import moment
 from turnloom.runtime.spec import RunSummary
 
-_STYLES = {"finished": "green", "failed": "red", "cancelled": "red", "waiting": "yellow"}
+_STYLES = {
+    "finished": "green",
+    "failed": "red",
+    "cancelled": "red",
+    "waiting": "yellow",
+    "broken": "red",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +40,9 @@ class Runs(StoreCommand):
         elif listed:
             terminal.show(_table(listed))
             await self._tell_waiting(app, listed, terminal)
+            for each in listed:
+                if each.reason:
+                    terminal.show(joined((each.run, "bold"), f" is broken: {each.reason}"))
             if more:
                 terminal.tell(safe("There are more; `--limit N` shows N of them.", "dim"))
         else:

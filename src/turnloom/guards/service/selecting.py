@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import anyio
 
-from turnloom.errors import NoCandidates
+from turnloom.errors import NoCandidates, UnknownKind
 from turnloom.guards.events import SelectionMade
 from turnloom.guards.logic.selection import Asked, observations, select
 from turnloom.guards.ports import BeliefStore
@@ -89,5 +89,9 @@ async def rebuild(stored: EventLog, beliefs: BeliefStore, tenant: str) -> None:
         StoreUnavailable: some of it may be there; the same may be tried again later.
     """
     for first, _ in reversed(await stored.ends(tenant)):
-        events = await stored.read(RunKey(tenant, first.run))
+        try:
+            events = await stored.read(RunKey(tenant, first.run))
+        except UnknownKind as error:
+            log.warning("a run is left out: %s", error)
+            continue
         await beliefs.observe(observations(tenant, events))

@@ -19,7 +19,7 @@ from turnloom.kernel.digests import digest
 from turnloom.kernel.values import as_data
 from turnloom.log.events import ENDS, RunFinished, RunPaused, RunStarted
 from turnloom.log.ports import Clock, EventLog
-from turnloom.log.spec import Event, Fact, RunKey
+from turnloom.log.spec import UNREADABLE, Event, Fact, RunKey
 from turnloom.reaction.events import ArtifactsGiven, RetryAsked
 from turnloom.reaction.logic.plans import describe_plan, subscription_digest
 from turnloom.reaction.logic.reacting import Reacting
@@ -281,7 +281,9 @@ class BoardRuns:
         return [
             (first, last)
             for first, last in await self._place.log.ends(self.tenant)
-            if self.has(first.data)
+            if isinstance(first.data, RunStarted)
+            and self.has(first.data)
+            and last.kind != UNREADABLE
             and last.kind not in ENDS
             and (not _rests(last) or await mail_of(self._place.inbox, self.key(first.run)))
         ]

@@ -298,6 +298,8 @@ class Driver:
         loaded = self._begun.get(run) or await self._definitions.restore(ends[0][0].data)
         kept = await self._stores.snapshots.load(run)
         state = kept and thaw(loaded.workflow, kept[1])
+        if kept and state and not state.position == kept[0] <= ends[0][1].seq:
+            state = None  # it is of another moment than it says
         frozen = state.position if state else 0
         state = state or fresh(run, loaded.workflow, loaded.guards)
         secrets = await self._secrets(run, loaded, ends[0][0].data)

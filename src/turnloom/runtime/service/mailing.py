@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from datetime import datetime, timedelta
 
-from turnloom.errors import RunBusy, StoreUnavailable, UnknownRun
+from turnloom.errors import RunBusy, StoreUnavailable, UnknownKind, UnknownRun
 from turnloom.log.events import ENDS, RunPaused, RunStarted
 from turnloom.log.spec import Event, RunKey
 from turnloom.runtime.ports import Scheduler
@@ -150,6 +150,9 @@ class Mailing:
             except StoreUnavailable as error:
                 log.warning("mail is looked at again soon: %s", error)
                 await asyncio.sleep(RETRY.total_seconds())
+            except UnknownKind as error:
+                log.warning("mail stays where it is: %s", error)
+                run = None
 
     async def rouse(self, run: RunKey) -> None:
         """Wake a run that has mail, if this program attends to it; interrupt it first if it is to

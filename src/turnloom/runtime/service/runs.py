@@ -28,7 +28,7 @@ from turnloom.errors import (
 from turnloom.kernel.values import Json
 from turnloom.log.events import ENDS, RunPaused, RunStarted
 from turnloom.log.ports import Clock
-from turnloom.log.spec import Event, Fact, RunKey
+from turnloom.log.spec import UNREADABLE, Event, Fact, RunKey, Unreadable
 from turnloom.runtime.logic import ENDED
 from turnloom.runtime.ports import EVERY_TENANT, Definitions, Entropy, Scheduler
 from turnloom.runtime.service.beginnings import FlowGiven, first_facts, pin_flow
@@ -83,6 +83,7 @@ class Runs:
         self._context = ContextSource(world.environment, world.documents)
         self._posting = Posting(world.stores.artifacts)
         watch = self._posting.watch
+        self._driven: set[RunKey] = set()
         self.following = Following(world.stores.log)
         observe = world.observers.watch if world.observers else None
         listeners = Listeners(self.following.spread, watch, self._posting, observe)
@@ -120,6 +121,7 @@ class Runs:
     async def _drive(self, run: RunKey) -> datetime | None:
         """Drive a run; trouble reaches whoever follows it, and only them."""
         self.following.begin(run)
+        self._driven.add(run)
         begun, is_told = self._mailing.begin(run), self._posting.attends(run)
         try:
             with self._posting.busy(run, self._driver):
@@ -134,6 +136,7 @@ class Runs:
             self._mailing.rest(run, begun, is_over=False)
             self.following.tell(run, error, aloud=not is_told)
         finally:
+            self._driven.discard(run)
             self.following.end(run)
         return None
 
@@ -186,7 +189,11 @@ class Runs:
         Raises:
             TurnloomError: the run cannot be driven here, as when the disk is full.
         """
-        if await self._world.scheduler.status(run) not in ("queued", "driving"):
+        status = self._world.scheduler.status
+        while await status(run) == "driving" and run not in self._driven:  # noqa: ASYNC110
+            # Its drive is over, and the scheduler learns of it in the next turn of the loop.
+            await asyncio.sleep(0)
+        if await status(run) not in ("queued", "driving"):
             return None
         return await self.following.rested(run)
 
@@ -354,7 +361,7 @@ class Runs:
     async def summaries(self, tenant: str, limit: int | None = None) -> list[RunSummary]:
         """The runs of a tenant, the one begun last coming first."""
         ends = await self._world.stores.log.ends(tenant, limit)
-        return [_summary(first, last) for first, last in ends]
+        return [_summary(tenant, first, last) for first, last in ends]
 
     async def _ends(self, run: RunKey) -> tuple[Event, Event]:
         for ends in await self._world.stores.log.ends(run.tenant, run=run.id):
@@ -390,13 +397,26 @@ def _started(loaded: Loaded, user: str, tenant: str) -> RunStarted:
 
 _EXPIRED = "Question {!r} expired before; the answer changes nothing."
 
-_STATUS = {"run.finished": "finished", "run.failed": "failed", "run.cancelled": "cancelled"}
+# How a run stands that cannot be read.
+BROKEN = "broken"
+
+_STATUS = {
+    "run.finished": "finished",
+    "run.failed": "failed",
+    "run.cancelled": "cancelled",
+    UNREADABLE: BROKEN,
+}
 
 
-def _summary(first: Event, last: Event) -> RunSummary:
-    started: RunStarted = first.data
+def _summary(tenant: str, first: Event, last: Event) -> RunSummary:
+    started: RunStarted | Unreadable = first.data
+    if isinstance(started, Unreadable):
+        return RunSummary(
+            first.run, "", BROKEN, tenant, "", first.at, last.at, last.seq, started.reason
+        )
     waiting = isinstance(last.data, RunPaused)
     status = _STATUS.get(last.kind, "waiting" if waiting else "unfinished")
+    reason = last.data.reason if isinstance(last.data, Unreadable) else ""
     return RunSummary(
         first.run,
         started.workflow,
@@ -406,4 +426,5 @@ def _summary(first: Event, last: Event) -> RunSummary:
         first.at,
         last.at,
         last.seq,
+        reason,
     )
