@@ -189,6 +189,35 @@ async def test_an_approval_is_passed_on_from_one_to_the_next(timed: Timed) -> No
     ]
 
 
+async def test_who_is_asked_next_is_asked_the_same_unless_it_says_otherwise(timed: Timed) -> None:
+    last = escalate_to("board", options=["yes", Option("no", rejects=True)])
+    chief = escalate_to("chief", timeout=10, on_timeout=last)
+    options = ["red", Option("neither", rejects=True)]
+    flow = approving(
+        context=lambda state: f"Which, {len(state.notes)}?",
+        options=options,
+        timeout=60,
+        on_timeout=chief,
+    )
+    run = await timed.start(flow)
+    first = (await run.outcome()).question
+    second = (await late(timed, run, 61)).question
+    third = (await late(timed, run, 11)).question
+    assert first is not None and second is not None and third is not None
+    asked = [(each.to, each.prompt, shown(each)) for each in (first, second, third)]
+    assert asked == [
+        ("boss", "Which, 1?", ["red", "neither"]),
+        ("chief", "Which, 1?", ["red", "neither"]),
+        ("board", "Which, 1?", ["yes", "no"]),
+    ]
+    assert (await decide(run, "no")).status == "failed"
+
+
+def shown(question: Any) -> list[str]:
+    """The options that a question shows."""
+    return [each["id"] for each in question.payload["options"]]
+
+
 async def test_whoever_it_was_passed_on_to_decides(timed: Timed) -> None:
     chief = escalate_to("chief", options=["fine", Option("never", rejects=True)])
     run = await timed.start(approving(timeout=60, on_timeout=chief))

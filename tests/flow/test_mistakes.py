@@ -12,7 +12,13 @@ from turnloom import DefinitionError, Diagnostic
 from turnloom.wiring import examine_code, flows_in
 
 MISTAKES = mistakes()
-SEVERITIES = {"W105": "warning", "W125": "warning", "W128": "info", "W132": "warning"}
+SEVERITIES = {
+    "W105": "warning",
+    "W125": "warning",
+    "W128": "info",
+    "W132": "warning",
+    "W133": "warning",
+}
 
 # Given by the check of sources.
 OF_SOURCES = {"W021", "W055", "W056", "W058", "W059"}

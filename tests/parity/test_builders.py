@@ -138,6 +138,7 @@ def test_what_is_said_of_one_step_is_not_said_of_another(call: str) -> None:
         lambda s: s.labels(""),
         lambda s: s.best_of(1, len),
         lambda s: s.best_of(2, "len"),
+        lambda s: s.best_of(2, lambda one, two: 1.0),
         lambda s: s.max_concurrency(0),
         lambda s: s.max_concurrency(True),
     ],

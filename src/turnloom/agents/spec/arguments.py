@@ -3,10 +3,22 @@
 Each function gives an argument as it is kept, and raises a UsageError when it cannot be one.
 """
 
-from typing import Any, cast
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 from turnloom.agents.spec.components import CallComponent, Component, TurnComponent
-from turnloom.kernel.arguments import as_made, wrong
+from turnloom.kernel.arguments import as_function, as_made, wrong
+from turnloom.kernel.signatures import fits
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def as_score(value: F) -> F:
+    """A function that gives the score of an answer."""
+    if not fits(as_function(value, "`score`"), 1):
+        remedy = "Let it take one value, the `Answer` of a try: `lambda answer: len(answer.text)`."
+        raise wrong("`score`", value, remedy)
+    return value
 
 
 def as_answerer(value: Any) -> Any:

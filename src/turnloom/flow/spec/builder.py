@@ -1,6 +1,7 @@
 """Flows as programs write them down: one call after the other."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from inspect import currentframe
 from typing import Any, Generic, Self, TypeAlias, TypedDict, Unpack, cast
 
@@ -11,7 +12,6 @@ from turnloom.assembly.spec.formats import Budget, ContextFormat
 from turnloom.assembly.spec.sources import Source
 from turnloom.errors import UsageError
 from turnloom.flow.spec.nodes import (
-    APPROVE,
     REJECT,
     ApprovalNode,
     Asking,
@@ -161,12 +161,15 @@ class Path(Generic[S_contra]):
             ApprovalNode(
                 name=self._named("approval", name),
                 site=calling(),
-                asking=escalate_to(
-                    approver,
-                    context=context,
-                    options=options,
-                    timeout=timeout,
-                    on_timeout=on_timeout,
+                asking=_complete(
+                    escalate_to(
+                        approver,
+                        context=context,
+                        options=options,
+                        timeout=timeout,
+                        on_timeout=on_timeout,
+                    ),
+                    Asking(approver=approver),
                 ),
                 on_rejection=None if on_rejection is None else as_line(on_rejection),
             ),
@@ -230,20 +233,32 @@ AnyPath: TypeAlias = AnyStep[S] | Complete | Path[S] | Sequence[AnyStep[S] | Com
 def escalate_to(
     approver: str,
     *,
-    context: str | Callable[[S], object] = "",
+    context: str | Callable[[S], object] | None = None,
     options: Sequence[str | Option] = (),
     timeout: float | None = None,
     on_timeout: AnyPath[S] | Asking | None = None,
 ) -> Asking:
-    """Whom an approval asks next, when nobody has answered in time."""
+    """Whom an approval asks next if there is no answer in time: the same, with the same options,
+    unless `context` or `options` say otherwise."""
     late = on_timeout
     return Asking(
         approver=approver,
         context=context,
-        options=tuple(map(_option, options)) or (APPROVE, REJECT),
+        options=tuple(map(_option, options)),
         timeout=timeout,
         then=late if late is None or isinstance(late, Asking) else as_line(late),
     )
+
+
+def _complete(asking: Asking, before: Asking) -> Asking:
+    """What is asked, with what it does not say itself as it was asked before."""
+    asked = replace(
+        asking,
+        context=before.context if asking.context is None else asking.context,
+        options=asking.options or before.options,
+    )
+    late = asked.then
+    return replace(asked, then=_complete(late, asked)) if isinstance(late, Asking) else asked
 
 
 def as_line(path: Any) -> Line:

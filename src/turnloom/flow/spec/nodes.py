@@ -126,11 +126,12 @@ APPROVE, REJECT = Option("approve", "Approve"), Option("reject", "Reject", rejec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asking:
-    """Whom an approval asks, what they are told, what they may choose and until when; nobody
-    having answered, `then` is walked, or else the next is asked."""
+    """Whom an approval asks, what they are told, what they may choose and until when; without an
+    answer, `then` is walked, or else the next is asked. Without a context (`None`) or options, the
+    next is asked as the one before."""
 
     approver: str
-    context: str | Callable[..., Any] = ""
+    context: str | Callable[..., Any] | None = ""
     options: tuple[Option, ...] = (APPROVE, REJECT)
     timeout: float | None = None
     then: "Line | Asking | None" = None

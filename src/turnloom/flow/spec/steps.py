@@ -11,13 +11,13 @@ from pydantic import BaseModel
 from typing_extensions import TypeVar
 
 from turnloom.agents.spec import USER, Answer, Component, Engine, Task
-from turnloom.agents.spec.arguments import as_answerer, as_component
+from turnloom.agents.spec.arguments import as_answerer, as_component, as_score
 from turnloom.assembly.logic.assembled import AssembledContext
 from turnloom.assembly.spec import Message
 from turnloom.errors import UsageError
 from turnloom.flow.spec.progress import Decided, StepFailure
 from turnloom.flow.spec.states import Update
-from turnloom.kernel.arguments import as_count, as_function, as_names, need, refuse_repeats
+from turnloom.kernel.arguments import as_count, as_names, need, refuse_repeats
 from turnloom.kernel.signatures import fits
 from turnloom.variables.spec import Context
 
@@ -234,7 +234,7 @@ class AgentStep(Generic[S_contra, A]):
         """Let the agent try `n` times; the try whose `Answer` has the highest score counts."""
         with self._call("best_of"):
             _refuse_again(self._agent.score)
-            self._say(samples=as_count(n, "`n`", least=2), score=as_function(score, "`score`"))
+            self._say(samples=as_count(n, "`n`", least=2), score=as_score(score))
         return self
 
     def max_concurrency(self, k: int) -> Self:

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from typing_extensions import TypeVar
 
 from turnloom.agents.spec import Agent, Component
-from turnloom.agents.spec.arguments import as_answerer, as_component
+from turnloom.agents.spec.arguments import as_answerer, as_component, as_score
 from turnloom.assembly.logic.checking import as_sources
 from turnloom.assembly.spec.assemblies import Assembly
 from turnloom.assembly.spec.formats import PLAIN, Budget, ContextFormat
@@ -249,10 +249,10 @@ class AgentBuilder:
         return self
 
     def best_of(self, n: int, score: Score) -> Self:
-        """Let the agent try `n` times; the try with the highest score counts."""
+        """Let the agent try `n` times; the try whose `Answer` has the highest score counts."""
         with self._call("best_of") as call:
             self._say(
-                call, samples=as_count(n, "`n`", least=2), score=as_function(score, "`score`")
+                call, samples=as_count(n, "`n`", least=2), score=as_score(score)
             )
         return self
 

@@ -29,7 +29,18 @@ def written_fields(step: Any) -> frozenset[str]:
         return frozenset(said.__annotations__)
     parsed = _parsed(function)
     returned = _returned(parsed.body) if parsed else ()
-    return frozenset(name for value in returned for name in _names(value))
+    return frozenset(name for value in returned for name, _ in _changes(value))
+
+
+def repeated_fields(step: Any) -> frozenset[str]:
+    """The fields of which a step surely gives all that the state has, and more."""
+    function = _code_of(step)
+    parsed = _parsed(function) if function is not None else None
+    if function is None or parsed is None:
+        return frozenset()
+    state = _state_of(function, parsed)
+    changes = [each for value in _returned(parsed.body) for each in _changes(value)]
+    return frozenset(name for name, given in changes if _repeats(given, name, state))
 
 
 def is_harmless(step: Any) -> bool:
@@ -41,9 +52,14 @@ def is_harmless(step: Any) -> bool:
     parsed = _parsed(function) if function is not None else None
     if function is None or parsed is None or parsed.decorator_list:
         return False
-    names = [each.arg for each in parsed.args.args]
-    state = names[1 if ismethod(function) else 0 :][:1]
+    state = _state_of(function, parsed)
     return not any(_does(node, state) for each in parsed.body for node in ast.walk(each))
+
+
+def _state_of(function: Callable[..., Any], parsed: _Function) -> list[str]:
+    """What a function calls the state."""
+    names = [each.arg for each in parsed.args.args]
+    return names[1 if ismethod(function) else 0 :][:1]
 
 
 def _code_of(step: Any) -> Callable[..., Any] | None:
@@ -75,21 +91,43 @@ def _returned(body: Iterable[ast.AST]) -> Iterator[ast.expr]:
             yield from _returned(ast.iter_child_nodes(node))
 
 
-def _names(value: ast.expr) -> Iterator[str]:
-    """The fields in a dict, or in an update, that is written out."""
+def _changes(value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
+    """The fields in a dict, or in an update, that is written out, and what each is given."""
     match value:
-        case ast.Dict(keys=keys):
-            for key in keys:
+        case ast.Dict(keys=keys, values=values):
+            for key, given in zip(keys, values, strict=True):
                 if isinstance(key, ast.Constant) and isinstance(key.value, str):
-                    yield key.value
+                    yield key.value, given
         case ast.IfExp(body=body, orelse=other):
-            yield from _names(body)
-            yield from _names(other)
+            yield from _changes(body)
+            yield from _changes(other)
         case ast.Call() if _called(value.func) in ("dict", "Update"):
-            yield from (each.arg for each in value.keywords if each.arg not in (None, "confidence"))
-            yield from (name for each in value.args for name in _names(each))
+            for each in value.keywords:
+                if each.arg not in (None, "confidence"):
+                    yield each.arg, each.value
+            yield from (change for each in value.args for change in _changes(each))
         case _:
             pass
+
+
+def _repeats(given: ast.expr, name: str, state: list[str]) -> bool:
+    """Whether a list is made of a field of the state and more: `[*state.x, …]`, `state.x + […]`."""
+    match given:
+        case ast.List(elts=parts):
+            return any(_is_field(e.value, name, state) for e in parts if isinstance(e, ast.Starred))
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            sides = (left, right)
+            return any(_is_field(e, name, state) or _repeats(e, name, state) for e in sides)
+        case _:
+            return False
+
+
+def _is_field(value: ast.expr, name: str, state: list[str]) -> bool:
+    match value:
+        case ast.Attribute(value=ast.Name(id=owner), attr=attribute):
+            return owner in state and attribute == name
+        case _:
+            return False
 
 
 def _called(function: ast.expr) -> str:

@@ -7,22 +7,23 @@ from pydantic import BaseModel
 
 from turnloom.errors import Diagnostic
 from turnloom.flow.logic.checks.problems import problem
-from turnloom.flow.logic.checks.texts import is_harmless, written_fields
+from turnloom.flow.logic.checks.texts import is_harmless, repeated_fields, written_fields
 from turnloom.flow.logic.plans import steps_of
-from turnloom.flow.logic.states import REPLACED, StateModel
+from turnloom.flow.logic.states import APPENDED, REPLACED, StateModel
 from turnloom.flow.spec.nodes import ForkNode, Placed, StepNode
 from turnloom.kernel.values import nearest
 
 
 def check_writes(paths: Mapping[str, Placed], model: type[BaseModel]) -> Iterator[Diagnostic]:
     """Whether steps change what there is, and no two paths of a fork replace one field."""
+    states = StateModel(model)
     for node in steps_of(paths):
         for step in (node.step, node.compensate):
             yield from _check_fields(node, step, model)
+            yield from _check_appended(node, step, states)
         if node.compensate is not None and is_harmless(node.step):
             message = f"Step {node.name!r} only computes what it changes: there is nothing to undo."
             yield problem(node.site, "W128", message, "Leave `compensate` out.", "info")
-    states = StateModel(model)
     for (path, at), writers in _parallel(paths).items():
         fork = paths[path].line.nodes[at]
         assert isinstance(fork, ForkNode)
@@ -36,6 +37,15 @@ def _check_fields(node: StepNode, step: object, model: type[BaseModel]) -> Itera
         remedy = f"Did you mean {near!r}?" if near else f"It has: {', '.join(fields)}."
         message = f"Step {node.name!r} changes {name!r}, which {model.__name__} does not have."
         yield problem(node.site, "W120", message, remedy)
+
+
+def _check_appended(node: StepNode, step: object, states: StateModel) -> Iterator[Diagnostic]:
+    """Whether a step gives only what is new of lists that are appended to."""
+    for name in sorted(repeated_fields(step)):
+        if states.reducers.get(name) == APPENDED:
+            field = f"{states.model.__name__}.{name}"
+            message = f"Step {node.name!r} gives all of {field} again, and `append` doubles it."
+            yield problem(node.site, "W133", message, "Give what is new only.", "warning")
 
 
 class _Writer(NamedTuple):
