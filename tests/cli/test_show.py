@@ -156,7 +156,7 @@ def work(state, ctx): return {"done": True}
 def stop(state, ctx): return None
 
 
-one = Flow("one", State).start_with(work).finally_(stop)
+first = one = Flow("one", State).start_with(work).finally_(stop)
 two = Flow("two", State).start_with(work).fork(stop, Path(), join=stop)
 """
 
@@ -218,6 +218,10 @@ def test_a_flow_of_a_file_is_drawn(turnloom: Call, tmp_path: Path) -> None:
     (tmp_path / "flows.py").write_text(FLOWS, "utf-8")
     drawn = turnloom("show", "graph", "flows.py:one").out
     assert drawn.startswith('flowchart TD\n    start(["one"])\n    main_0["work"]\n')
+    assert turnloom("show", "graph", "flows.py:first").out == drawn
+    assert turnloom("check", "flows.py:first", "flows.py:one").err == ""
+    assert "flows.py:15: W108 " in turnloom("check", "flows.py:two", code=2).out
+    assert "'firts'" in turnloom("check", "flows.py:firts", code=2).err
     several = turnloom("show", "graph", "flows.py", code=2).err
     assert "one, two" in several and "flows.py:one" in several
     assert "flows.py:15: W108 " in turnloom("show", "graph", "flows.py:two", code=2).err
@@ -234,6 +238,26 @@ def test_a_conversation_is_drawn_from_its_folder_and_from_its_run(
     assert re.search(r'agent_0 -->\|"1#46; .*done.*"\| agent_1', drawn)
     turnloom("run", chat, "--unattended", "--store", "runs.db")
     assert turnloom("show", "graph", "last", "--store", "runs.db").out == drawn
+
+
+@pytest.mark.parametrize(
+    ("setup", "ways"),
+    [
+        ("human_in_the_loop: true", ["start A", "A user", "B user", "user A", "user B"]),
+        ("startup_mode: UserDriven", ["start user", "user A"]),
+        ("human_in_the_loop: false", ["start A"]),
+    ],
+)
+def test_the_user_of_a_conversation_is_drawn_where_no_rule_names_one(
+    turnloom: Call, tmp_path: Path, setup: str, ways: list[str]
+) -> None:
+    files = {"orchestrator.yaml": setup, "agents.yaml": "A: {}\nB: {}\n"}
+    write_folder(tmp_path, files, "Pair")
+    drawn = turnloom("show", "graph", "Pair").out
+    drawn = drawn.replace("agent_0", "A").replace("agent_1", "B")
+    found = re.findall(r'^    (\w+) -->\|".*"\| (\w+)$', drawn, re.MULTILINE)
+    assert [" ".join(each) for each in found] == ways
+    assert ('user[/"user"/]' in drawn) == ("user" in " ".join(ways))
 
 
 def test_a_run_of_a_flow_is_drawn_as_it_was_declared(turnloom: Call, tmp_path: Path) -> None:

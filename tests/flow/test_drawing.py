@@ -113,6 +113,26 @@ def test_ways_that_nothing_recovers_from_lead_to_where_the_flow_stops() -> None:
     ]
 
 
+def test_an_approval_that_waits_without_an_end_is_drawn() -> None:
+    flow = Flow("f", Text).start_with(load).await_approval("ann").finally_(write)
+    assert edges(flow.to_mermaid()) == [
+        ("start", "", "main_0"),
+        ("main_0", "", "main_1"),
+        ("main_1", "Reject", "stopped"),
+        ("main_1", "Approve", "main_2"),
+        ("main_2", "", "finished"),
+        ("stopped", "", "failed"),
+    ]
+
+
+def test_one_that_is_passed_on_to_somebody_without_an_end_is_drawn() -> None:
+    flow = Flow("f", Text).start_with(load)
+    flow.await_approval("ann", timeout=5, on_timeout=escalate_to("bob"))
+    ways = edges(flow.finally_(write).to_mermaid())
+    assert ("main_1", "no answer in 5 s", "main_1_1") in ways
+    assert {text for source, text, _ in ways if source == "main_1_1"} == {"Approve", "Reject"}
+
+
 def test_texts_are_nothing_but_texts() -> None:
     chart = Flowchart()
     chart.node("a", '1. say "hi" & <go>\n#1 `x` 50% *\\')

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 from turnloom.errors import UsageError
 from turnloom.flow.logic.flows import Flow
 from turnloom.kernel.values import as_object, nearest
-from turnloom.wiring.flows import flows_in
+from turnloom.wiring.flows import named_flows
 
 _CODE = ".py"
 
@@ -35,13 +35,13 @@ def flow_at(path: str) -> Flow[Any]:
     name = path[len(file) + 1 :]
     if not Path(file).is_file():
         raise UsageError(f"There is no file {file!r}.")
-    found = {flow.name: flow for flow in flows_in(file)}
+    found, variables = named_flows(file)
     if not found:
         raise UsageError(f"{file!r} builds no flow. Build one: `Flow(name, State).start_with(…)`.")
-    if name in found:
-        return found[name]
+    if name in found or name in variables:
+        return found.get(name) or variables[name]
     if name:
-        near = nearest(name, [*found])
+        near = nearest(name, [*found, *variables])
         remedy = f"Did you mean {near!r}?" if near else f"It builds: {', '.join(found)}."
         raise UsageError(f"{file!r} builds no flow {name!r}. {remedy}")
     if len(found) > 1:

@@ -220,6 +220,23 @@ def flows_in(file: str) -> list[Flow[Any]]:
     Raises:
         DefinitionError: the file does not run.
     """
+    return [*_loaded(file)]
+
+
+def named_flows(file: str) -> tuple[dict[str, Flow[Any]], dict[str, Flow[Any]]]:
+    """The flows that a file of code builds: by their own names, and by those of its variables.
+
+    Raises:
+        DefinitionError: the file does not run.
+    """
+    flows = _loaded(file)
+    return (
+        {flow.name: flow for flow in flows},
+        {variable: flow for flow, variables in flows.items() for variable in variables},
+    )
+
+
+def _loaded(file: str) -> Mapping[Flow[Any], Sequence[str]]:
     flows, problems = _built(file)
     if problems:
         raise DefinitionError(FilePath(file).name, problems)
@@ -232,11 +249,12 @@ def examine(file: str) -> list[Diagnostic]:
     if not flows and not problems:
         message, remedy = "The file builds no flow.", "Build one: `Flow(name, State)`."
         return [Diagnostic(FilePath(file).name, 1, "W000", message, remedy)]
-    return sorted({*problems, *(each for flow in flows for each in _problems(flow))})
+    return sorted({*problems, *(each for flow in flows for each in examine_flow(flow))})
 
 
-def _built(file: str) -> tuple[list[Flow[Any]], Sequence[Diagnostic]]:
-    """The flows of a file, as far as it runs, and why it does not."""
+def _built(file: str) -> tuple[Mapping[Flow[Any], Sequence[str]], Sequence[Diagnostic]]:
+    """The flows of a file with the variables that hold them, as far as it runs, and why it does
+    not."""
     members: dict[str, Any] = {}
     problems: Sequence[Diagnostic] = ()
     with gathering() as built:
@@ -244,12 +262,14 @@ def _built(file: str) -> tuple[list[Flow[Any]], Sequence[Diagnostic]]:
             members = adapter("files").program(file)
         except DefinitionError as error:
             problems = error.diagnostics
-    own = [flow for flow in built if flow.site.file == abspath(file)]
-    known = [cast(Flow[Any], each) for each in members.values() if isinstance(each, Flow)]
-    return [*dict.fromkeys([*own, *known])], problems
+    flows = {flow: list[str]() for flow in built if flow.site.file == abspath(file)}
+    for name, member in members.items():
+        if isinstance(member, Flow):
+            flows.setdefault(cast(Flow[Any], member), []).append(name)
+    return flows, problems
 
 
-def _problems(flow: Flow[Any]) -> Sequence[Diagnostic]:
+def examine_flow(flow: Flow[Any]) -> Sequence[Diagnostic]:
     """What is wrong with a flow, and with what it declares beside its steps; who answers for its
     agents is asked when a run starts."""
     found, (file, line) = flow.check(), flow.line.site

@@ -10,10 +10,12 @@ import typer
 
 from turnloom.cli.command import Command
 from turnloom.cli.problems import line, relocate
+from turnloom.cli.programs import file_of, flow_at, is_program
 from turnloom.cli.sarif import sarif
 from turnloom.cli.terminal import Terminal
-from turnloom.errors import Diagnostic, UsageError
+from turnloom.errors import DefinitionError, Diagnostic, UsageError
 from turnloom.wiring import Folders, examine_code, is_code
+from turnloom.wiring.flows import examine_flow
 
 
 class Format(StrEnum):
@@ -32,7 +34,8 @@ class Check(Command):
     paths: Annotated[
         list[str],
         typer.Argument(
-            metavar="PATH...", help="Workflow folders, and `.py` files with flows or chats of AG2."
+            metavar="PATH...",
+            help="Workflow folders, `.py` files with flows or chats of AG2, or `FILE.py:NAME`.",
         ),
     ]
     production: Annotated[
@@ -61,4 +64,14 @@ class Check(Command):
     def _problems(self, path: str) -> list[Diagnostic]:
         if is_code(path):
             return relocate(path, examine_code(path))
+        if is_program(path):
+            return relocate(file_of(path), _of_flow(path))
         return relocate(path, sorted(Folders(production=self.production).examine(path)[1]))
+
+
+def _of_flow(path: str) -> list[Diagnostic]:
+    """What is wrong with one flow of a file."""
+    try:
+        return sorted(examine_flow(flow_at(path)))
+    except DefinitionError as error:
+        return [*error.diagnostics]

@@ -1,29 +1,54 @@
 """Pictures of conversations: who hands over to whom, and when."""
 
+from collections.abc import Sequence
+
 from turnloom.agents.spec import TERMINATE, USER
 from turnloom.conversation.spec import Conversation, Rule
 from turnloom.kernel.pictures import Flowchart
 
 
 def draw(conversation: Conversation) -> str:
-    """A conversation as a flowchart: its agents, and its handoffs in the order of their rules."""
+    """A conversation as a flowchart: its agents and its user, its handoffs in the order of their
+    rules, and where the user comes in without one."""
     chart, setup = Flowchart(), conversation.orchestrator
     ids = {name: f"agent_{number}" for number, name in enumerate(conversation.agents)}
     ids |= {USER: "user", TERMINATE: "terminate"}
     chart.node("start", conversation.name, "end")
     for name in conversation.agents:
         chart.node(ids[name], name)
+    first = setup.initial_agent or next(iter(conversation.agents))
+    begins = USER if setup.startup_mode == "UserDriven" else first
+    unruled = _unruled(conversation, first)
     reached = {rule.target for rules in conversation.rules.values() for rule in rules}
-    if USER in reached or USER in conversation.rules:
+    if unruled or begins == USER or USER in reached or USER in conversation.rules:
         chart.node(ids[USER], USER, "person")
     if TERMINATE in reached:
         chart.node(ids[TERMINATE], "end", "end")
-    first = setup.initial_agent or next(iter(conversation.agents))
-    chart.edge("start", ids[first], setup.orchestration_pattern)
+    chart.edge("start", ids[begins], setup.orchestration_pattern)
     for source, rules in conversation.rules.items():
         for rule in rules:
             chart.edge(ids[source], ids[rule.target], _text(rule), dotted=rule.llm)
+    for source, target in unruled:
+        chart.edge(ids[source], ids[target], "no rule fires")
     return str(chart)
+
+
+def _unruled(conversation: Conversation, first: str) -> list[tuple[str, str]]:
+    """The ways to the user and back that the conversation has when no rule fires."""
+    setup, rules, agents = conversation.orchestrator, conversation.rules, conversation.agents
+    asks = [name for name in agents if setup.human_in_the_loop and not _always(rules.get(name, ()))]
+    ruled = [name for name in agents if any(rule.target == USER for rule in rules.get(name, ()))]
+    back = [name for name in agents if name in asks or name in ruled]
+    if setup.startup_mode == "UserDriven" and first not in back:
+        back.append(first)
+    if _always(rules.get(USER, ())):
+        back = []
+    return [*((name, USER) for name in asks), *((USER, name) for name in back)]
+
+
+def _always(rules: Sequence[Rule]) -> bool:
+    """Whether one of some rules fires in any case."""
+    return any(rule.condition is None and not (rule.llm or rule.pre) for rule in rules)
 
 
 def _text(rule: Rule) -> str:

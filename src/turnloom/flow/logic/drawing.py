@@ -173,13 +173,13 @@ class _Drawing:
             for option in asking.options:
                 way = _Way(id, option.label or option.id)
                 (rejected if option.rejects else out).append(way)
-            ways = [_Way(id, f"no answer in {asking.timeout:g} s", dotted=True)]
+            ways = _late(id, asking)
             if not isinstance(asking.then, Asking):
                 break
             asking, level = asking.then, level + 1
         if asking.then is not None:
             out += self._walk(f"{place}.late.{level}", ways)
-        elif asking.timeout is not None:
+        else:
             self._stop(ways)
         return out + self._rejected(place, node, rejected)
 
@@ -197,6 +197,13 @@ class _Drawing:
     def _lead(self, ways: Iterable[_Way], target: str) -> None:
         for node, text, dotted in ways:
             self._chart.edge(node, target, text, dotted=dotted)
+
+
+def _late(id: str, asking: Asking) -> list[_Way]:
+    """The way out of an approval without an answer; there is none if it waits without an end."""
+    if asking.timeout is None:
+        return []
+    return [_Way(id, f"no answer in {asking.timeout:g} s", dotted=True)]
 
 
 def _id(place: str) -> str:

@@ -251,9 +251,7 @@ class AgentBuilder:
     def best_of(self, n: int, score: Score) -> Self:
         """Let the agent try `n` times; the try whose `Answer` has the highest score counts."""
         with self._call("best_of") as call:
-            self._say(
-                call, samples=as_count(n, "`n`", least=2), score=as_score(score)
-            )
+            self._say(call, samples=as_count(n, "`n`", least=2), score=as_score(score))
         return self
 
     def max_concurrency(self, k: int) -> Self:
