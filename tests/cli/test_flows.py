@@ -150,6 +150,22 @@ def test_one_process_drives_and_another_answers(sit: Sit, turnloom: Call) -> Non
     assert seat.end() == 0 and "finished" in seat.seen
 
 
+def test_a_run_of_a_changed_flow_is_undone_as_far_as_it_names_it(
+    turnloom: Call, tmp_path: Path
+) -> None:
+    first, second, third = (run_id(turnloom("run", "trip.py:trip", *ROME)) for _ in range(3))
+    changed = dedent(PROGRAM).replace(".finally_(pay, retry=1)", ".finally_(pay, retry=2)")
+    (tmp_path / "trip.py").write_text(changed)
+    assert f"Run {first} is cancelled" in turnloom("cancel", first).out
+    assert (tmp_path / "unbooked").read_text() == "x"
+    (tmp_path / "trip.py").write_text(changed.replace("book, compensate=unbook", "book"))
+    left = turnloom("cancel", second, code=1)
+    assert f"Run {second} is cancelled" in left.err and "book: PlanChanged" in left.err
+    (tmp_path / "trip.py").write_text("import nothing_of_that_name\n")
+    assert "book: PlanChanged" in turnloom("cancel", third, code=1).err
+    assert (tmp_path / "unbooked").read_text() == "x"
+
+
 def test_only_who_is_asked_decides(sit: Sit, turnloom: Call) -> None:
     """Neither the run's user, named or not, nor a person at the run's own terminal."""
     seat = sit("run", "trip.py:trip", *ROME, "--user", "ann", NO_COLOR="1")

@@ -58,18 +58,6 @@ async def test_a_flow_that_nobody_has_is_named(store: str) -> None:
     assert "'pinned'" in str(refused.value) and "register" in str(refused.value)
 
 
-async def test_what_is_cancelled_without_its_code_says_that_nothing_was_made_up_for(
-    store: str,
-) -> None:
-    run = await parked(store)
-    async with Loom(store=store) as app:
-        app.register_flow(asking("post"))
-        assert await app.handle(run).cancel(reason="enough")
-        end = (await app.history.events(run))[-1]
-    assert end.kind == "run.cancelled"
-    assert end.data.reason.startswith("enough") and end.data.reason != "enough"
-
-
 async def test_plans_are_no_runs(store: str) -> None:
     """As many runs are listed as are asked for, and the last of them is the one begun last."""
     begun = [await parked(store), await parked(store)]

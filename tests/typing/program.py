@@ -9,7 +9,7 @@ from typing import Annotated, assert_type
 from pydantic import BaseModel, ConfigDict
 
 import turnloom as t
-from turnloom.events import RunFinished, TurnStarted
+from turnloom.events import RunFinished, StepCompensated, TurnStarted
 from turnloom.testing import InMemorySearch
 
 
@@ -398,6 +398,7 @@ async def draft(app: t.Loom) -> None:
     question: t.Question | None = await run.question(user_id="ann")
     assert outcome.status == "waiting" and question is not None, outcome
     delivery: t.Delivery = await run.answer(question.id, {"decision": "approve"})
+    assert_type(await run.not_undone(), list[StepCompensated])
     end = await run.finished()
     holder: t.Holder | None = await run.holder()
     assert holder is None or holder.process, holder

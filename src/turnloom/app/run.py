@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from turnloom.agents.spec import Question
-    from turnloom.events import RunEnd, RunEvent
+    from turnloom.events import RunEnd, RunEvent, StepCompensated
     from turnloom.flow.spec.outcomes import Outcome
     from turnloom.kernel.values import Json
     from turnloom.log.spec import RunKey
@@ -90,6 +90,17 @@ class Run(Generic[S_co]):
     async def holder(self) -> "Holder | None":
         """Which process drives it now, if one does, and whether that one responds."""
         return await self._runs.claims.held(self._key)
+
+    async def not_undone(self) -> "list[StepCompensated]":
+        """The steps of a flow that were to be made up for when the run was stopped, and could not
+        be, once it ended: their compensation failed, or a changed flow does not have it any more.
+
+        Raises:
+            UnknownRun: there is no such run.
+        """
+        from turnloom.runtime.service.outcomes import not_undone
+
+        return await not_undone(self._runs, self._key)
 
     async def plan(self) -> "StoredPlan | None":
         """The plan that a run of a board or a flow is pinned to; a folder's run has none.

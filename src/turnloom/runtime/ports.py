@@ -212,6 +212,11 @@ class Definitions(Protocol):
         """The workflow that a run is pinned to."""
         ...
 
+    async def salvage(self, started: RunStarted) -> Loaded | None:
+        """What ends a run whose plan is not that of its workflow any more, and makes up for what
+        the present plan still names; nothing if there is no such thing to do."""
+        ...
+
     def declares(self, started: RunStarted) -> bool:
         """Whether this program can continue a run: boards and flows are code of programs."""
         ...

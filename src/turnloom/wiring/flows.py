@@ -16,6 +16,7 @@ from turnloom.flow.logic.flowing import Around, Flowing
 from turnloom.flow.logic.flows import Flow, gathering
 from turnloom.flow.logic.outputs import ModelOutput
 from turnloom.flow.logic.plans import assembly_of, code_digests, plan_diff, steps_of
+from turnloom.flow.logic.salvaging import Salvaging, undoable_in
 from turnloom.flow.spec.nodes import FlowPlan, StepNode
 from turnloom.flow.spec.steps import AgentStep, agent_of
 from turnloom.kernel.threads import LOADING, threads
@@ -103,6 +104,16 @@ class Flows:
             f"Flow {started.workflow!r} was built differently when this run began, and is not run "
             f"otherwise. Build it as it was, or cancel the run.\n{differs}".rstrip()
         )
+
+    def salvage(self, started: RunStarted, text: str) -> Loaded | None:
+        """The flow as it is declared now, to end a run that began with another plan of this text;
+        nothing if none of that name is declared."""
+        others = [loaded for (name, _), loaded in self._known.items() if name == started.workflow]
+        if not others:
+            return None
+        form = others[-1].workflow
+        assert isinstance(form, Flowing)
+        return replace(others[-1], workflow=Salvaging(form, undoable_in(text)))
 
     def knows(self, started: RunStarted) -> bool:
         """Whether this program can say what became of a run's flow."""

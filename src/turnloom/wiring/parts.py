@@ -266,6 +266,12 @@ class Definitions:
             return await self._flows.restore(started, await self._plan_text(started))
         return await self._folders.restore(started)
 
+    async def salvage(self, started: RunStarted) -> Loaded | None:
+        """What ends a run of a flow that has another plan now."""
+        if started.form != Flowing.form:
+            return None
+        return self._flows.salvage(started, await self._plan_text(started))
+
     def declares(self, started: RunStarted) -> bool:
         """Whether this program can continue a run: boards and flows are code of programs."""
         if started.form == Reacting.form:

@@ -44,5 +44,10 @@ class Cancel(StoreCommand):
                 f"See how it stands: {self.again('explain', run)}",
             )
             return 1
-        terminal.show(safe(f"Run {run} is {status_of(end)}."))
-        return 0
+        left = await handle.not_undone()
+        if not left:
+            terminal.show(safe(f"Run {run} is {status_of(end)}."))
+            return 0
+        told = [f"  {each.place}: {each.error}: {each.message}" for each in left]
+        terminal.fail(f"Run {run} is {status_of(end)}, but not all of it is undone:", *told)
+        return 1

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from turnloom.flow.events import FlowStopped, StepCompleted, StepStarted
 from turnloom.flow.logic.flowing import Flowing
+from turnloom.flow.logic.walking import state_of
 from turnloom.kernel.values import Json
 from turnloom.log.spec import Event
 
@@ -27,7 +28,7 @@ def find_executions(
         if isinstance(fact, FlowStopped):
             break
         if isinstance(fact, StepStarted) and fact.number in numbers:
-            found[fact.number] = Past({**progress.strands[fact.strand].state})
+            found[fact.number] = Past({**state_of(progress, fact.strand).state})
         elif isinstance(fact, StepCompleted) and fact.number in found:
             found[fact.number] = found[fact.number]._replace(update=fact.update)
         fold = flow.folds.get(fact.__class__)

@@ -153,7 +153,7 @@ class Flowing:
             return self._decide_end(state, progress, progress.undoing)
         stop = self._stopped(state, progress)
         if stop is not None:
-            return Record((("stop", stop), *_unasked(state)))
+            return Record((("stop", stop), *unasked(state)))
         return self._decide_onward(state, progress, Finish(reason="the flow is through"))
 
     def _decide_onward(self, state: RunState, progress: Progress, end: Finish) -> Action | None:
@@ -334,7 +334,7 @@ def _is_busy(progress: Progress, step: Step) -> bool:
     return bool(step.undoes) or (strand is not None and strand.status == "busy")
 
 
-def _unasked(state: RunState) -> Sequence[tuple[str, Fact]]:
+def unasked(state: RunState) -> Sequence[tuple[str, Fact]]:
     """That the answers to open questions are not waited for any more."""
     return [(f"{id}/expired", QuestionExpired(id, STOPPED)) for id in state.questions]
 

@@ -209,6 +209,20 @@ class Driver:
             self._put_away(run, live)
         return live
 
+    async def salvage(self, run: RunKey, loaded: Loaded) -> None:
+        """Drive a run once with another definition than its own, which ends it.
+
+        Raises:
+            RunBusy: another process holds the run.
+        """
+        self._warm.pop(run, None)
+        self._begun[run] = loaded
+        try:
+            await self.drive(run)
+        finally:
+            self._begun.pop(run, None)
+            self._warm.pop(run, None)
+
     async def take_in(self, run: RunKey) -> None:
         """Only record what came from outside."""
         async with self._held(run) as fence:

@@ -1,18 +1,19 @@
-"""Cancelling runs whose definition cannot be restored: their code is gone, or is another one."""
+"""Cancelling runs whose definition cannot be restored, without any of their code."""
 
-from turnloom.flow.events import StepStarted
+from collections.abc import Iterator, Sequence
+
+from turnloom.flow.events import StepCompensated, StepCompleted
+from turnloom.flow.logic.salvaging import LOST, undoable_in
 from turnloom.log.events import CancelRequested, RunCancelled
 from turnloom.log.ports import Clock
-from turnloom.log.spec import RunKey
+from turnloom.log.spec import Event, RunKey
 from turnloom.runs.undriven import Undriven
 from turnloom.runtime.logic import ENDED, fresh
 from turnloom.runtime.service.driver import Stores
 from turnloom.runtime.service.journal import Journal, telling
 from turnloom.runtime.service.observers import Observers
+from turnloom.runtime.service.pinning import plan_of
 from turnloom.runtime.spec import Loaded, Stop
-
-# What is said of a run whose steps are not made up for, as their code is not there.
-UNDONE = "(without its code: nothing was made up for)"
 
 
 async def give_up(
@@ -37,8 +38,23 @@ async def give_up(
         by, reason = stop.by, stop.reason
         if state.cancel is None:
             journal.record("cancel", CancelRequested(by, reason), by)
-        if any(event.kind == StepStarted.kind for event in events):
-            reason = f"{reason} {UNDONE}".lstrip()
+        plan = await plan_of(stores.plans, events[0].data)
+        for number, fact in enumerate(_lost(events, plan.text if plan else "{}")):
+            journal.record(f"lost/{number}", fact)
         journal.record("end", RunCancelled(by, reason), by)
         await journal.commit()
     return True
+
+
+def _lost(events: Sequence[Event], plan: str) -> Iterator[StepCompensated]:
+    """The steps that the plan of a flow makes up for and that are not, the last one first."""
+    undoable, facts = undoable_in(plan), [event.data for event in events]
+    undone = {fact.place for fact in facts if isinstance(fact, StepCompensated)}
+    for fact in reversed(facts):
+        if not isinstance(fact, StepCompleted) or fact.cached or fact.step not in undoable:
+            continue
+        if fact.place not in undone:
+            message = f"The code is not there that makes up for step {fact.step!r}."
+            yield StepCompensated(
+                fact.step, fact.place, fact.number, "", error=LOST, message=message
+            )

@@ -87,7 +87,7 @@ class Mailing:
 
     async def give_back(self) -> None:
         """Wake other processes for runs whose drives were cut off here, or not begun."""
-        for run in self._woken:
+        for run in [*self._woken]:
             _, last = await self._ends(run)
             if last.kind not in (*ENDS, RunPaused.kind):
                 await self._stores.inbox.offer(run, f"resumed@{last.seq}", Wake())

@@ -5,6 +5,7 @@ from typing import Any, cast
 
 from turnloom.agents.spec import RunState
 from turnloom.errors import UsageError
+from turnloom.flow.events import StepCompensated
 from turnloom.flow.logic.flowing import Flowing
 from turnloom.flow.spec.outcomes import Outcome, OutcomeStatus
 from turnloom.flow.spec.progress import Progress
@@ -27,6 +28,17 @@ async def outcome(runs: Runs, run: RunKey) -> Outcome[Any]:
         if state.status in ENDED or await _is_asked(runs, run, state):
             return _outcome(run.id, form, state)
     return _outcome(run.id, form, await _followed(runs, run, form))
+
+
+async def not_undone(runs: Runs, run: RunKey) -> list[StepCompensated]:
+    """What was to be made up for when a run of a flow was stopped and could not be, once it ended.
+
+    Raises:
+        UnknownRun: there is no such run.
+    """
+    async with aclosing(runs.events(run)) as events:
+        facts = [event.data async for event in events]
+    return [fact for fact in facts if isinstance(fact, StepCompensated) and fact.error]
 
 
 async def _followed(runs: Runs, run: RunKey, form: Flowing) -> RunState:

@@ -347,8 +347,7 @@ class Runs:
         try:
             delivery = await self._mailing.deliver(run, "cancel", last.seq)
         except (PlanChanged, DefinitionError, WorkflowGone):
-            world = self._world
-            return await give_up(world.stores, world.clock, world.observers, run, Stop(by, reason))
+            return await self._end_otherwise(run, first.data, Stop(by, reason))
         if delivery is Delivery.KEPT:
             raise UsageError(
                 f"Run {run.id!r} is told to end, and no process drives it now. It ends once a "
@@ -356,6 +355,16 @@ class Runs:
             )
         if delivery is Delivery.RECORDED:
             await self._driver.drive(run)
+        return True
+
+    async def _end_otherwise(self, run: RunKey, started: RunStarted, stop: Stop) -> bool:
+        """End a run whose definition cannot be restored: as far as it goes with the present plan of
+        its flow, or else without any code."""
+        world = self._world
+        present = await world.definitions.salvage(started)
+        if present is None:
+            return await give_up(world.stores, world.clock, world.observers, run, stop)
+        await self._driver.salvage(run, present)
         return True
 
     async def summaries(self, tenant: str, limit: int | None = None) -> list[RunSummary]:
