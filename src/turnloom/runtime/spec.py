@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
@@ -186,6 +186,10 @@ class Staff:
     named: Mapping[str, Engine] = field(default_factory=dict[str, Engine])
 
 
+# Gives the connection of a tenant to a server of tools.
+TenantServer: TypeAlias = Callable[[str], ToolServer]
+
+
 @dataclass(frozen=True, slots=True)
 class Loaded:
     """A checked workflow with the code of its agents, tools and hooks, and what a run of it is
@@ -210,7 +214,7 @@ class Loaded:
     message_hooks: Mapping[int, Callable[..., Awaitable[Any]]] = field(
         default_factory=dict[int, Callable[..., Awaitable[Any]]]
     )
-    servers: Mapping[str, ToolServer] = field(default_factory=dict[str, ToolServer])
+    servers: Mapping[str, TenantServer] = field(default_factory=dict[str, TenantServer])
     selector: Engine | None = None
     model: str | None = None
     user_script: tuple[Json, ...] = ()

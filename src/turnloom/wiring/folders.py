@@ -2,12 +2,13 @@
 
 import logging
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path as FilePath
 from typing import Any
 
 from anyio import to_thread
 
-from turnloom.agents.spec import SELECTOR, Engine, ToolServer
+from turnloom.agents.spec import SELECTOR, Engine, Server, ToolServer
 from turnloom.assembly.spec.means import no_search
 from turnloom.board.spec import TypeRegistry
 from turnloom.conversation.logic import leniency
@@ -22,7 +23,7 @@ from turnloom.kernel.documents import Folder
 from turnloom.kernel.threads import LOADING, threads
 from turnloom.log.events import RunStarted
 from turnloom.runtime.service.conversation import TalkRuntime
-from turnloom.runtime.spec import Loaded, Staff
+from turnloom.runtime.spec import Loaded, Staff, TenantServer
 from turnloom.wiring.adapters import adapter
 from turnloom.wiring.code import NO_CODE_FILE, Code
 from turnloom.wiring.collections import Collections, comparing, counter_for
@@ -64,7 +65,9 @@ class Folders:
         self._production = production
         self._strict = strict
         self._restored: dict[tuple[Any, ...], Loaded] = {}
-        self._connected: dict[tuple[str, str], ToolServer] = {}
+        # Connections to servers of tools: those of tenants, and one that no tenant has yet.
+        self._used: dict[tuple[str, str], dict[str, ToolServer]] = {}
+        self._unused: dict[tuple[str, str], ToolServer] = {}
 
     async def load(self, source: str) -> Loaded:
         """The workflow declared in a folder, ready to run; what there is to say goes to the log."""
@@ -212,20 +215,30 @@ class Folders:
         first = conversation.orchestrator.initial_agent or next(iter(conversation.agents))
         return self._engines.common or next(iter(engines.get(first, ())), None)
 
-    def _servers(self, conversation: Conversation, root: str) -> dict[str, ToolServer]:
-        """The servers of tools of a workflow; the runs of an app share them."""
-        found: dict[str, ToolServer] = {}
+    def _servers(self, conversation: Conversation, root: str) -> dict[str, TenantServer]:
+        """The servers of tools of a workflow; what keeps one from being reached at all is told."""
+        found: dict[str, TenantServer] = {}
         for server in conversation.toolkit.servers:
-            key = (root, server.model_dump_json())
-            if key not in self._connected:
-                self._connected[key] = self._connect(server, root)
-            found[server.name] = self._connected[key]
+            key = root, server.model_dump_json()
+            if key not in self._unused and key not in self._used:
+                self._unused[key] = self._connect(server, root)
+            found[server.name] = partial(self._server, server, root)
         return found
+
+    def _server(self, server: Server, root: str, tenant: str) -> ToolServer:
+        """The connection of a tenant to a server of tools, which the runs of the tenant share: a
+        program may keep things, and is told nothing of tenants."""
+        key = root, server.model_dump_json()
+        connected = self._used.setdefault(key, {})
+        if tenant not in connected:
+            connected[tenant] = self._unused.pop(key, None) or self._connect(server, root)
+        return connected[tenant]
 
     async def aclose(self) -> None:
         """Part from the servers of tools."""
-        while self._connected:
-            await self._connected.popitem()[1].aclose()
+        for connected in (self._unused, *self._used.values()):
+            while connected:
+                await connected.popitem()[1].aclose()
 
 
 def _outcome(loaded: Loaded) -> str:

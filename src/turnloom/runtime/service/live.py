@@ -107,7 +107,7 @@ class LiveRun:
             if server.name in journal.state.offered:
                 continue
             try:
-                offered = await self.loaded.servers[server.name].tools()
+                offered = await self.loaded.servers[server.name](state.tenant).tools()
                 wanted = [tool for tool in offered if not server.tools or tool.name in server.tools]
                 fact = ToolsOffered(server.name, tuple(wanted))
             except ToolServerError as error:

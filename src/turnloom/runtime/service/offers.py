@@ -47,7 +47,7 @@ def offers_to(agent: Agent, journal: Journal, loaded: Loaded) -> Mapping[str, Of
         if server.agent in (None, agent.name):
             for schema in state.offered.get(server.name, ()):
                 name = schema.name if schema.name not in found else f"{server.name}_{schema.name}"
-                remote = Remote(loaded.servers[server.name], schema.name, schema)
+                remote = Remote(loaded.servers[server.name](state.tenant), schema.name, schema)
                 shown = _named(_free(name, found), schema)
                 found[shown.name] = Offer(shown, remote, server.timeout_s)
     for transfer in transfers:
