@@ -456,7 +456,7 @@ async def test_secrets_are_masked_before_anything_is_recorded() -> None:
         return text.replace("hunter2", "⟨secret:key⟩")
 
     run = seeded("The key is hunter2.")
-    situation = run.next(state={"key": "hunter2"}, masked=masked)
+    situation = run.next(state={"key": "hunter2"}, received=masked)
     assembled = await assemble([from_state("key"), from_retrieval(Library, "x")], situation)
     assert "hunter2" not in str(assembled) + str(run.record)
     assert assembled.context.to_prompt_string() == "⟨secret:key⟩\n\nThe key is ⟨secret:key⟩."

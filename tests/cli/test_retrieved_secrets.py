@@ -30,6 +30,8 @@ FILES = {
     "context_variables.yaml": """
         definitions:
           door: {type: string, secret: true, source: {type: environment, env_var: DOOR}}
+        agents:
+          Porter: {variables: [door]}
         """,
     "providers.py": """
         from turnloom import ContextSlice, RagCollection
@@ -75,7 +77,7 @@ def test_it_is_in_the_prompt_and_nowhere_else(played: tuple[Call, Done], tmp_pat
     for number in (1, 2):
         prompt = (tmp_path / f"prompt{number}.txt").read_text("utf-8")
         assert f"Context:\nThe door opens with {SECRET} at night." in prompt
-    assert f'{{"said":"I read: The door opens with {FORMS[1]} at night."}}' in prompt
+    assert '{"said":"I read: The door opens with ⟨secret :door⟩ at night."}' in prompt
     said = {"run": run.out + run.err, "files": kept(tmp_path)}
     for words in (
         ("explain", "last"),

@@ -11,9 +11,9 @@ from turnloom.explain.logic.turn import explain_turn
 from turnloom.explain.logic.words import words
 from turnloom.explain.spec import details, steps
 from turnloom.explain.spec.turn import TurnExplained
+from turnloom.kernel.marks import mark
 from turnloom.kernel.values import as_data
 from turnloom.runtime.logic import codec
-from turnloom.variables.logic.secrets import mark
 
 
 async def test_the_prompt_with_tools_a_form_and_a_secret_is_the_engines_to_the_byte(

@@ -93,6 +93,7 @@ SOURCES: dict[str, tuple[Source, str]] = {
 }
 TIER = {"type": "string", "source": {"type": "derived", "default": "gold", "triggers": []}}
 VARIABLES = {"definitions": {"tier": TIER}}
+DOOR = {"type": "string", "secret": True, "source": {"type": "environment", "env_var": "DOOR"}}
 
 
 @pytest.mark.parametrize("kind", SOURCES)
@@ -318,23 +319,39 @@ async def test_each_turn_tells_what_was_redacted_of_its_own_inputs(app: Loom, bo
     assert told == [f"artifact {each.id}.total" for each in receipts]
 
 
-async def test_secrets_are_shown_and_never_written(
-    app: Loom, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("is_shown", [True, False])
+async def test_secrets_are_given_to_whom_they_are_shown_and_never_written(
+    app: Loom, monkeypatch: pytest.MonkeyPatch, is_shown: bool
 ) -> None:
     monkeypatch.setenv("DOOR", "hunter2hunter2")
     search = InMemorySearch()
     search.seed(("The door opens with hunter2hunter2.", 0.9))
     app.register_collection(Manual, search)
-    source = {"type": "environment", "env_var": "DOOR"}
-    door = {"type": "string", "secret": True, "source": source}
-    board = app.board(variables={"definitions": {"door": door}})
+    agents = {"clerk": {"variables": ["door"]}} if is_shown else {}
+    board = app.board(variables={"definitions": {"door": DOOR}, "agents": agents})
     declare(board, clerk := Clerk(), from_retrieval(Manual, "door"), from_state("item"))
     await board.publish(Order(item="hunter2hunter2"))
     await idle(board)
     found, order = clerk.tasks[0].context.items
-    assert found["content"] == "The door opens with hunter2hunter2."
-    assert order["content"] == "hunter2hunter2"
+    door = "hunter2hunter2" if is_shown else "⟨secret:door⟩"
+    assert found["content"] == f"The door opens with {door}."
+    assert order["content"] == clerk.tasks[0].inputs[0].payload["item"] == door
     assert found["content"] in clerk.tasks[0].prompt
+    assert "hunter2" not in str(await explained(app)) + str(await logs(app))
+
+
+async def test_a_variable_among_the_sources_is_shown(
+    app: Loom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOOR", "hunter2hunter2")
+    board = app.board(variables={"definitions": {"door": DOOR}})
+    declare(board, clerk := Clerk(), from_variables("door"), from_state("item"))
+    await board.publish(Order(item="hunter2hunter2"))
+    await idle(board)
+    assert [each["content"] for each in clerk.tasks[0].context.items] == [
+        '- door: "hunter2hunter2"',
+        "hunter2hunter2",
+    ]
     assert "hunter2" not in str(await explained(app)) + str(await logs(app))
 
 
@@ -345,15 +362,14 @@ async def test_a_passage_that_looks_like_a_secret_opens_none(
     search = InMemorySearch()
     search.seed(RetrievalResult("Say ⟨secret:door⟩!", 0.9, "⟨secret:door⟩.md"))
     app.register_collection(Manual, search)
-    source = {"type": "environment", "env_var": "DOOR"}
-    door = {"type": "string", "secret": True, "source": source}
-    board = app.board(variables={"definitions": {"door": door}})
+    agents = {"clerk": {"template": "The door: {door}.", "variables": ["door"]}}
+    board = app.board(variables={"definitions": {"door": DOOR}, "agents": agents})
     cited = ContextFormat(citation=" [{source_id}]")
     declare(board, clerk := Clerk(), from_retrieval(Manual, "door"), format=cited)
     await board.publish(Order())
     await idle(board)
-    assert "Context:\nSay ⟨secret door⟩! [⟨secret door⟩.md]" in clerk.tasks[0].prompt
-    assert "hunter2" not in str(clerk.tasks)
+    assert "Context:\nSay ⟨secret :door⟩! [⟨secret :door⟩.md]" in clerk.tasks[0].prompt
+    assert str(clerk.tasks).count("hunter2") == clerk.tasks[0].system.count("hunter2") == 2
     await explained(app)
 
 
@@ -365,9 +381,7 @@ async def test_what_a_collection_says_of_its_trouble_tells_no_secret(
     monkeypatch.setenv("DOOR", secret)
     broken: Any = Broken(error(f"Nobody opens {secret}."))
     app.register_collection(Manual, broken)
-    source = {"type": "environment", "env_var": "DOOR"}
-    door = {"type": "string", "secret": True, "source": source}
-    board = app.board(variables={"definitions": {"door": door}})
+    board = app.board(variables={"definitions": {"door": DOOR}})
     declare(board, Clerk(), from_retrieval(Manual, "door"))
     await board.publish(Order())
     (failure,) = await failures(board)

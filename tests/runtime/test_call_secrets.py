@@ -41,7 +41,7 @@ def leaks(text: str) -> list[str]:
 
 
 async def run_with(where: Path, code: str, *hooks: str) -> list[Event]:
-    """The log of a run in which A and B pass the mark of the secret to a tool."""
+    """The log of a run in which A and B pass the secret and what looks like its mark to a tool."""
     folder = hooked(
         where,
         [hook("before_chat", name) for name in hooks],
@@ -49,7 +49,7 @@ async def run_with(where: Path, code: str, *hooks: str) -> list[Event]:
         TOOLS,
         context_variables=VARIABLES,
     )
-    arguments = {"given": "⟨secret:token⟩"}
+    arguments = {"given": f"{TOKEN} ⟨secret:token⟩"}
     lines = {
         agent: [Answer(calls=(ToolCall(f"use_{agent}", arguments),)), "Done."] for agent in "AB"
     }
@@ -71,7 +71,8 @@ def use_A(given: str, context_variables):
     return {"token": token, token: "as a key", "in": f"a text with {token}", "shown": repr(token)}
 """
     events = await run_with(tmp_path, code)
-    assert stage.kept == {"A": (TOKEN, TOKEN), "B": "⟨secret:token⟩"}
+    forged = "⟨secret :token⟩"
+    assert stage.kept == {"A": (f"{TOKEN} {forged}", TOKEN), "B": f"⟨secret:token⟩ {forged}"}
     mark = "⟨secret:token⟩"
     result = told(events, "tool.returned")[0].result
     assert result == {

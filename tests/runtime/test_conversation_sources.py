@@ -157,7 +157,7 @@ async def test_what_was_said_is_as_secret_among_sources_as_beside_them(
         )
         await run.finished()
     for task in desk.tasks:
-        assert "workflow: It is ⟨secret:door⟩ and ⟨secret:door⟩." in task.prompt
+        assert "workflow: It is ⟨secret:door⟩ and ⟨secret :door⟩." in task.prompt
 
 
 async def test_a_window_bounds_what_was_said_and_the_rest_is_told(desk: Desk) -> None:

@@ -218,7 +218,7 @@ async def test_what_a_program_was_given_in_confidence_is_not_on_record(
     async with Loom(store="memory", engine=engine) as app:
         run = await app.start(folder(tmp_path, tools))
         events = [event async for event in run.events()]
-    assert only(events, "tool.returned").result == "⟨secret:program.TOKEN⟩  Flow"
+    assert only(events, "tool.returned").result == "⟨hidden:program.TOKEN⟩  Flow"
     assert "t0ken-of-ours" not in repr(events) + "".join(shown)
 
 

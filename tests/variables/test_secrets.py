@@ -6,15 +6,17 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote, quote_plus
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from turnloom.agents.events import AgentText, QuestionAnswered, ToolReturned, TurnStarted
 from turnloom.assembly.events import FrameAssembled, Segment, Span
 from turnloom.conversation.events import Considered, RouteDecided
+from turnloom.kernel.marks import Mark, mark
 from turnloom.kernel.values import as_data, preview
 from turnloom.variables.events import ContextLoaded, Loaded, TimerSet
-from turnloom.variables.logic.secrets import SHORTEST, Secrets, mark
+from turnloom.variables.logic.secrets import SHORTEST, Secrets
 
 
 def test_a_secret_is_masked_wherever_something_is_said() -> None:
@@ -78,7 +80,6 @@ def test_names_and_what_stands_for_bytes_stay_what_they_are() -> None:
 def test_a_secret_that_is_part_of_a_mark_does_not_spoil_it() -> None:
     secrets = Secrets({"word": "secret", "name": "word"})
     assert secrets.masked("⟨secret:word⟩ and secret") == "⟨secret:word⟩ and ⟨secret:word⟩"
-    assert secrets.reveal('say "⟨secret:word⟩"', ["word"]) == 'say "secret"'
 
 
 def test_of_two_secrets_the_longer_one_is_masked() -> None:
@@ -103,10 +104,34 @@ def test_a_secret_that_a_picture_cuts_off_is_masked_as_well() -> None:
     assert secrets.masked("… word …") == f"… {mark('y')} …"
 
 
-def test_only_the_secrets_that_are_asked_for_are_revealed() -> None:
-    secrets = Secrets({"a": "aaaa", "b": {"k": 1}})
+def test_only_the_secrets_that_are_asked_for_are_opened_and_only_where_marks_are_recorded() -> None:
+    secrets = Secrets({"a": 'a"a', "b": {"k": 1}})
     text = f'- a: "{mark("a")}"\n- b: "{mark("b")}"'
-    assert secrets.reveal(text, ["b"]) == '- a: "⟨secret:a⟩"\n- b: {"k":1}'
+    marks = secrets.marks_in(text)
+    assert [(each.secret, each.start) for each in marks] == [("a", 6), ("b", 24)]
+    assert (
+        secrets.opened_text(text, marks, ["b"], is_json=True)
+        == f'- a: "{mark("a")}"\n- b: {{"k":1}}'
+    )
+    assert secrets.opened_text(text, marks[:1], ["a", "b"], is_json=True) == (
+        f'- a: "a\\"a"\n- b: "{mark("b")}"'
+    )
+    assert secrets.opened_text(text, [Mark("a", 7)], ["a"], is_json=True) == text
+
+
+@pytest.mark.parametrize(
+    ("is_json", "text", "opened"),
+    [
+        (True, '{"k":"say ⟨secret:a⟩"}', '{"k":"say a\\"a"}'),
+        (False, "say ⟨secret:a⟩⟨secret:a⟩", 'say a"aa"a'),
+        (True, '{"⟨secret:a⟩":"⟨secret:n⟩"}', '{"a\\"a":4711}'),
+        (True, '{"⟨secret:n⟩":"pin ⟨secret:n⟩"}', '{"⟨secret:n⟩":"pin ⟨secret:n⟩"}'),
+    ],
+)
+def test_a_secret_is_put_into_json_and_into_words(is_json: bool, text: str, opened: str) -> None:
+    secrets = Secrets({"a": 'a"a', "n": 4711})
+    marks = secrets.marks_in(text)
+    assert secrets.opened_text(text, marks, ["a", "n"], is_json=is_json) == opened
 
 
 def test_a_run_without_secrets_has_none() -> None:

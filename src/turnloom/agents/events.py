@@ -22,6 +22,7 @@ class TurnFinished(Fact, frozen=True):
     """An agent's go ended: `done`, `failed` or `cancelled`."""
 
     kind: ClassVar[str] = "turn.finished"
+    recorded: ClassVar[frozenset[str]] = frozenset({"error"})
     turn: int
     agent: str
     status: str = "done"
@@ -115,6 +116,7 @@ class ToolCalled(Intent, frozen=True):
     """A tool is about to be called; it has not begun yet."""
 
     kind: ClassVar[str] = "tool.called"
+    recorded: ClassVar[frozenset[str]] = frozenset({"arguments"})
     turn: int
     agent: str
     tool: str
@@ -125,6 +127,7 @@ class ToolReturned(Fact, frozen=True):
     """A tool gave a result; `writes` take effect when the calls of the answer are settled."""
 
     kind: ClassVar[str] = "tool.returned"
+    recorded: ClassVar[frozenset[str]] = frozenset({"writes"})
     turn: int
     agent: str
     tool: str
@@ -136,6 +139,7 @@ class ToolFailed(Fact, frozen=True):
     """A tool failed; the engine is told. `writes` are as those of a tool that returned."""
 
     kind: ClassVar[str] = "tool.failed"
+    recorded: ClassVar[frozenset[str]] = frozenset({"message", "writes"})
     turn: int
     agent: str
     tool: str

@@ -6,6 +6,7 @@ from typing import ClassVar
 import msgspec
 
 from turnloom.board.spec import Audience, Public, Visibility
+from turnloom.kernel.marks import Mark
 from turnloom.kernel.values import Json
 from turnloom.log.spec import Fact
 
@@ -47,6 +48,7 @@ class ContextGathered(Fact, frozen=True):
     """
 
     kind: ClassVar[str] = "context.gathered"
+    recorded: ClassVar[frozenset[str]] = frozenset({"provider", "items", "inputs", "calls"})
     turn: int
     agent: str
     provider: str
@@ -93,6 +95,7 @@ class RetrievalSearched(Fact, frozen=True):
     """
 
     kind: ClassVar[str] = "retrieval.searched"
+    recorded: ClassVar[frozenset[str]] = frozenset({"query", "results"})
     turn: int
     agent: str
     collection: str
@@ -123,7 +126,8 @@ class HistorySummarised(Fact, frozen=True):
 class Segment(
     msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_unknown_fields=True
 ):
-    """One piece of a frame, known by its digest; its text stands where the run first has it."""
+    """One piece of a frame, known by its digest; its text stands where the run first has it, and
+    `marks` say where secrets stand in that."""
 
     kind: str
     origin: str
@@ -131,6 +135,7 @@ class Segment(
     tokens: int
     reason: str = ""
     text: str | None = None
+    marks: tuple[Mark, ...] = ()
 
 
 class Span(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
@@ -160,6 +165,7 @@ class FrameAssembled(Fact, frozen=True):
     """
 
     kind: ClassVar[str] = "frame.assembled"
+    recorded: ClassVar[frozenset[str]] = frozenset({"segments", "withheld"})
     turn: int
     agent: str
     view: str

@@ -23,6 +23,7 @@ class RouteDecided(Fact, frozen=True):
     """Who speaks next, and every rule that was considered."""
 
     kind: ClassVar[str] = "route.decided"
+    recorded: ClassVar[frozenset[str]] = frozenset({"reason", "considered"})
     source: str
     target: str
     reason: str

@@ -40,6 +40,7 @@ class StepCompleted(Fact, frozen=True):
     what its agent will remember in a thread."""
 
     kind: ClassVar[str] = "step.completed"
+    recorded: ClassVar[frozenset[str]] = frozenset({"said"})
     step: str
     place: str
     number: int
@@ -58,6 +59,7 @@ class StepRetried(Fact, frozen=True):
     """An attempt failed, and there is another one, not before `due`."""
 
     kind: ClassVar[str] = "step.retried"
+    recorded: ClassVar[frozenset[str]] = frozenset({"message"})
     step: str
     place: str
     number: int
@@ -72,6 +74,7 @@ class StepFailed(Fact, frozen=True):
     failed where that was no step, such as the condition of a loop."""
 
     kind: ClassVar[str] = "step.failed"
+    recorded: ClassVar[frozenset[str]] = frozenset({"message", "stack"})
     step: str
     place: str
     number: int
@@ -118,6 +121,7 @@ class StepCompensated(Fact, frozen=True):
     """A step was made up for by another one, or that failed."""
 
     kind: ClassVar[str] = "step.compensated"
+    recorded: ClassVar[frozenset[str]] = frozenset({"message"})
     step: str
     place: str
     number: int
@@ -163,6 +167,7 @@ class ForkJoined(Fact, frozen=True):
     are declared."""
 
     kind: ClassVar[str] = "fork.joined"
+    recorded: ClassVar[frozenset[str]] = frozenset({"paths"})
     fork: str
     place: str
     paths: tuple[PathEnded, ...]
@@ -174,6 +179,7 @@ class ForkFailed(Fact, frozen=True):
     """A path of a fork failed, and the others are stopped: what the fork stands in handles it."""
 
     kind: ClassVar[str] = "fork.failed"
+    recorded: ClassVar[frozenset[str]] = frozenset({"message"})
     fork: str
     place: str
     path: str
@@ -209,6 +215,7 @@ class ApprovalDecided(Fact, frozen=True):
     is asked next."""
 
     kind: ClassVar[str] = "approval.decided"
+    recorded: ClassVar[frozenset[str]] = frozenset({"option", "instructions"})
     approval: str
     place: str
     approver: str
@@ -225,6 +232,7 @@ class FlowStopped(Fact, frozen=True):
     """A flow is not to go on: `cause` says why, and what was done is made up for."""
 
     kind: ClassVar[str] = "flow.stopped"
+    recorded: ClassVar[frozenset[str]] = frozenset({"message"})
     cause: str
     error: str
     message: str

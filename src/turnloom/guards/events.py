@@ -58,6 +58,7 @@ class LoopChecked(Fact, frozen=True):
     was asked: by whom, or why it is not known."""
 
     kind: ClassVar[str] = "loop.checked"
+    recorded: ClassVar[frozenset[str]] = frozenset({"entry"})
     entry: Entry
     similarity: float | None = None
     embedder: str = ""
@@ -80,6 +81,7 @@ class LoopDetected(Fact, frozen=True):
     one that cannot be followed here. `recoveries` is how often that was done before."""
 
     kind: ClassVar[str] = "loop.detected"
+    recorded: ClassVar[frozenset[str]] = frozenset({"hint"})
     loop: str
     agents: tuple[str, ...]
     turns: tuple[int, ...]
@@ -115,6 +117,7 @@ class SelectionMade(Fact, frozen=True):
     """
 
     kind: ClassVar[str] = "selection.made"
+    recorded: ClassVar[frozenset[str]] = frozenset({"category", "artifact"})
     chosen: str
     category: str
     candidates: tuple[Candidate, ...] = ()
@@ -130,6 +133,7 @@ class SelectionJudged(Fact, frozen=True):
     """How the turn of a chosen agent turned out: `credit` is from 0, a failure, to 1."""
 
     kind: ClassVar[str] = "selection.judged"
+    recorded: ClassVar[frozenset[str]] = frozenset({"category"})
     turn: int
     agent: str
     tenant: str

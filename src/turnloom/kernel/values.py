@@ -7,6 +7,8 @@ from typing import Any, TypeGuard, cast
 
 import msgspec
 
+from turnloom.kernel.marks import neutral
+
 # What each declared type is called in a sentence.
 type_names = {
     "string": "a string",
@@ -84,12 +86,12 @@ def plain_string(value: object) -> object:
 
 
 def said(error: BaseException) -> str:
-    """What an error says, as a text that can be written down."""
+    """What an error says, as a text that can be written down; nothing in it passes for a mark."""
     try:
         text = str(error)
     except Exception as trouble:  # noqa: BLE001 - it comes from code of others, and is told
         text = f"it fails to say what it is ({type(trouble).__name__})"
-    return writable(text)
+    return neutral(writable(text))
 
 
 def writable(text: str) -> str:

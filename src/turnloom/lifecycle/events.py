@@ -59,6 +59,7 @@ class LifecycleToolResult(Fact, frozen=True):
     """A hook ended well, or was skipped for a reason."""
 
     kind: ClassVar[str] = "lifecycle.tool_result"
+    recorded: ClassVar[frozenset[str]] = frozenset({"result"})
     trigger: str
     agent: str | None
     function: str
@@ -75,6 +76,7 @@ class LifecycleToolError(Fact, frozen=True):
     """A hook failed; the run goes on."""
 
     kind: ClassVar[str] = "lifecycle.tool_error"
+    recorded: ClassVar[frozenset[str]] = frozenset({"message"})
     trigger: str
     agent: str | None
     function: str

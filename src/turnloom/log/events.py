@@ -16,6 +16,7 @@ class RunStarted(Fact, frozen=True):
     """
 
     kind: ClassVar[str] = "run.started"
+    recorded: ClassVar[frozenset[str]] = frozenset({"correlation", "parents", "collects"})
     workflow: str
     workflow_version: str
     definition: str
@@ -58,6 +59,7 @@ class RunFailed(Fact, frozen=True):
     """The run could not go on."""
 
     kind: ClassVar[str] = "run.failed"
+    recorded: ClassVar[frozenset[str]] = frozenset({"message"})
     error: str
     message: str
 
@@ -74,6 +76,7 @@ class RunCancelled(Fact, frozen=True):
     """The run ended because somebody wanted it to."""
 
     kind: ClassVar[str] = "run.cancelled"
+    recorded: ClassVar[frozenset[str]] = frozenset({"reason"})
     by: str
     reason: str = ""
 

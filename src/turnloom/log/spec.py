@@ -18,10 +18,13 @@ class RunKey(NamedTuple):
 
 
 class Fact(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_unknown_fields=True):
-    """Something that happened, said by one concept. Subclasses name their `kind`."""
+    """Something that happened, said by one concept. Subclasses name their `kind`, and in `recorded`
+    the fields that are made of what is on record: a mark of a secret in them is genuine. All other
+    text is from outside."""
 
     kind: ClassVar[str]
     version: ClassVar[int] = 1
+    recorded: ClassVar[frozenset[str]] = frozenset()
 
 
 class Intent(Fact, frozen=True):

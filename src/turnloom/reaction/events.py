@@ -25,6 +25,7 @@ class ArtifactOffered(Fact, frozen=True):
     """An artifact was offered to everybody who subscribes to its type; what each makes of it."""
 
     kind: ClassVar[str] = "artifact.offered"
+    recorded: ClassVar[frozenset[str]] = frozenset({"artifact", "to"})
     artifact: str
     at: datetime
     to: tuple[Verdict, ...]
@@ -34,6 +35,7 @@ class ArtifactOpened(Fact, frozen=True):
     """The instant came from which an artifact can be seen; it is offered again."""
 
     kind: ClassVar[str] = "artifact.opened"
+    recorded: ClassVar[frozenset[str]] = frozenset({"artifact"})
     artifact: str
     subscription: str
 
@@ -43,6 +45,7 @@ class ArtifactReceived(Fact, frozen=True):
     many turns in a row led to it."""
 
     kind: ClassVar[str] = "artifact.received"
+    recorded: ClassVar[frozenset[str]] = frozenset({"artifact"})
     artifact: Artifact
     depth: int = 0
 
@@ -53,6 +56,7 @@ class ArtifactsGiven(Fact, frozen=True):
     many turns in a row led to them, in other runs."""
 
     kind: ClassVar[str] = "artifacts.given"
+    recorded: ClassVar[frozenset[str]] = frozenset({"artifacts"})
     agent: str
     artifacts: tuple[Artifact, ...]
     subscription: str = ""
@@ -64,6 +68,7 @@ class RunOpened(Fact, frozen=True):
     """A set that was collected got a run of its own."""
 
     kind: ClassVar[str] = "run.opened"
+    recorded: ClassVar[frozenset[str]] = frozenset({"run", "artifacts"})
     run: str
     artifacts: tuple[str, ...]
 
@@ -72,6 +77,7 @@ class ArtifactForwarded(Fact, frozen=True):
     """An artifact was handed to the run that collects for a subscription."""
 
     kind: ClassVar[str] = "artifact.forwarded"
+    recorded: ClassVar[frozenset[str]] = frozenset({"artifact"})
     artifact: str
     subscription: str
 
@@ -80,6 +86,7 @@ class JoinExpired(Fact, frozen=True):
     """Artifacts waited too long for others with their key, and are not waited with any more."""
 
     kind: ClassVar[str] = "join.expired"
+    recorded: ClassVar[frozenset[str]] = frozenset({"key", "artifacts"})
     subscription: str
     key: str
     artifacts: tuple[str, ...]
@@ -105,6 +112,7 @@ class LimitReached(Fact, frozen=True):
     """One publish set off as many turns as one may; the run stops, and these were not delivered."""
 
     kind: ClassVar[str] = "limit.reached"
+    recorded: ClassVar[frozenset[str]] = frozenset({"root", "undelivered"})
     limit: int
     root: str
     undelivered: tuple[str, ...]

@@ -25,6 +25,7 @@ class ContextLoaded(Fact, frozen=True):
     """The first values of a run, each with where it came from."""
 
     kind: ClassVar[str] = "context.loaded"
+    recorded: ClassVar[frozenset[str]] = frozenset({"values"})
     values: tuple[Loaded, ...]
 
 
@@ -36,6 +37,7 @@ class ContextChanged(Fact, frozen=True):
     """
 
     kind: ClassVar[str] = "context.changed"
+    recorded: ClassVar[frozenset[str]] = frozenset({"value", "previous"})
     name: str
     value: Json
     previous: Json = None
@@ -58,6 +60,7 @@ class ContextMissed(Fact, frozen=True):
     """An answer held a value for a variable, and the tool that asked did not set it."""
 
     kind: ClassVar[str] = "context.missed"
+    recorded: ClassVar[frozenset[str]] = frozenset({"value"})
     name: str
     tool: str
     key: str

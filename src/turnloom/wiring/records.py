@@ -99,7 +99,7 @@ class Records:
         fence = held.enter_context(claim)
         form = Undriven(workflow.workflow.name)
         chat = Loaded(form, {}, "", "", {}, {})
-        journal = Journal(store.log, system.SystemClock(), chat, fresh(run, form))
+        journal = Journal(store.log, system.SystemClock(), chat, fresh(run, form), None)
         journal.fence = fence
         recorded = Recorded(portal, journal, held)
         recorded.record("start", _started(workflow, *self._whose), "driver", None)

@@ -235,8 +235,8 @@ async def test_what_a_program_was_given_in_confidence_is_not_in_what_it_gives() 
         values = await server.call("values", {})
         deep = await server.call("deep", {})
         (offered,) = await server.tools()
-    assert SECRET not in values and "⟨secret:raw.TOKEN⟩" in values
-    assert deep == {"deep": ["x⟨secret:raw.TOKEN⟩y"], "⟨secret:raw.TOKEN⟩": 1}
+    assert SECRET not in values and "⟨hidden:raw.TOKEN⟩" in values
+    assert deep == {"deep": ["x⟨hidden:raw.TOKEN⟩y"], "⟨hidden:raw.TOKEN⟩": 1}
     assert SECRET not in offered.description and SECRET not in str(offered.parameters)
 
 

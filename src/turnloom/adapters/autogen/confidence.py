@@ -6,10 +6,11 @@ from typing import Any
 import msgspec
 from autogen.agentchat.group.context_variables import ContextVariables
 
+from turnloom.kernel.marks import mark
 from turnloom.kernel.values import Json
 from turnloom.log.spec import Fact
 from turnloom.variables.events import ContextChanged
-from turnloom.variables.logic.secrets import Secrets, mark
+from turnloom.variables.logic.secrets import Secrets, received_fact
 from turnloom.variables.logic.types import is_json
 from turnloom.variables.spec import Definition
 
@@ -57,4 +58,5 @@ class Confidence:
         if isinstance(fact, ContextChanged) and fact.name in self._seen:
             value, previous = (self.shown(fact.name, each) for each in (fact.value, fact.previous))
             fact = msgspec.structs.replace(fact, value=value, previous=previous)
-        return secrets.mask(fact) if secrets else fact
+        received = received_fact(fact)
+        return secrets.mask(received) if secrets else received

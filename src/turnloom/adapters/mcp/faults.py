@@ -84,6 +84,11 @@ class Faults:
         return text
 
 
+def hidden(name: str) -> str:
+    """What stands in place of a value that a server was given in confidence; it is never opened."""
+    return f"⟨hidden:{name}⟩"
+
+
 def secret_words(values: Iterable[str]) -> tuple[str, ...]:
     """The words in values that no message may hold, the longest first."""
     words = {word for value in values for word in (value, *value.split())}

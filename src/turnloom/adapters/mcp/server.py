@@ -18,7 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from turnloom.adapters.mcp import listing, results
 from turnloom.adapters.mcp.connection import Connection, Place
-from turnloom.adapters.mcp.faults import UNREADABLE, Faults, Misbehaved, secret_words
+from turnloom.adapters.mcp.faults import UNREADABLE, Faults, Misbehaved, hidden, secret_words
 from turnloom.adapters.mcp.http import SESSION_LOST, Endpoint
 from turnloom.adapters.mcp.process import Program
 from turnloom.agents.spec import ToolSchema
@@ -56,7 +56,7 @@ class McpServer:
         env, headers = env or {}, headers or {}
         given = {**env, **headers}
         words = {f"{name}.{key}": secret_words([value]) for key, value in given.items()}
-        self._secrets = Secrets({key: [*found] for key, found in words.items() if found})
+        self._secrets = Secrets({key: [*found] for key, found in words.items() if found}, hidden)
         self._place: Place = (
             Program(command, env, cwd) if command else Endpoint(url or "", headers, timeout)
         )

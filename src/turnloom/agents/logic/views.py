@@ -29,7 +29,7 @@ def view_of(
     values = Values(state.values, state.absent, variables.definitions)
     shown = list(expose(exposure, values))
     withheld = [*prepared.withheld] + [
-        Withheld(f"context_variables.{each.variable}", each.withheld, each.detail)
+        Withheld(variable_origin(each.variable), each.withheld, each.detail)
         for each in shown
         if each.withheld
     ]
@@ -69,6 +69,8 @@ def digest_of(agent: str, variables: Variables, state: RunState) -> dict[str, st
         limit = (definition and definition.max_chars) or DIGEST_CHARS
         value = state.values.get(name)
         text = "absent" if name not in state.values else as_data(value)
+        if definition is not None and definition.secret and value is not None:
+            text = "secret"  # its mark would be text here, as all that tools give
         found[name] = text if len(text) <= limit else f"{text[: limit - 1]}…"
     return found
 
@@ -81,8 +83,12 @@ def _piece(agent: Agent, shown: Shown, around: str) -> Piece:
     if shown.variable is None:
         origin = f"context_variables.agents.{agent.name}"
         return piece("instruction", origin, shown.text, around)
-    origin = f"context_variables.{shown.variable}"
-    return piece("variable", origin, shown.text, "exposed to this agent")
+    return piece("variable", variable_origin(shown.variable), shown.text, "exposed to this agent")
+
+
+def variable_origin(name: str | None) -> str:
+    """Where the piece of a variable is from."""
+    return f"context_variables.{name}"
 
 
 def _placed(placement: str, told: Piece, pieces: list[Piece]) -> list[Piece]:

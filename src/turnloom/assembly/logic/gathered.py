@@ -14,7 +14,8 @@ from turnloom.kernel.values import Json
 
 
 class Gathered(NamedTuple):
-    """What a provider gave for a turn, or the fallback; `failures` are of all that were asked."""
+    """What a provider gave for a turn, or the fallback; `failures` are of all that were asked.
+    `is_own` says that the items are artifacts as the board has them, in which marks are genuine."""
 
     turn: int
     agent: str
@@ -26,6 +27,7 @@ class Gathered(NamedTuple):
     fallback: bool
     failures: tuple[ProviderFailed, ...]
     cut: bool = False
+    is_own: bool = False
 
 
 def check_given(items: Iterable[Item], provider: str, known: Known) -> None:

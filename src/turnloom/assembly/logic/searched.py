@@ -10,6 +10,7 @@ from turnloom.assembly.spec.retrieval import RagCollection, RetrievalResult
 from turnloom.board.spec import Reader
 from turnloom.errors import ContextUnavailable
 from turnloom.kernel.digests import chain, digest
+from turnloom.kernel.marks import neutral
 from turnloom.kernel.values import Json, canonical, is_text, preview, writable
 from turnloom.variables.logic.types import is_json
 
@@ -97,7 +98,7 @@ def searched_fact(
         key = digest(text)
         told = None if key in seen else text
         seen.add(key)
-        about = masked(each.source_id), each.chunk, each.metadata, told, each.visibility
+        about = masked(each.source_id), each.chunk, neutral(each.metadata), told, each.visibility
         return FoundResult(key, float(each.score), *about)
 
     return RetrievalSearched(

@@ -129,9 +129,9 @@ class Assembler:
                 return self._draft(origin, None, lambda _: literal_draft(source, origin))
             case StateSource():
                 text = read_state(source, origin, situation.state)
-                mask = situation.masked
+                received = situation.received
                 return self._draft(
-                    origin, text, lambda it: state_draft(source, origin, mask(writable(it)))
+                    origin, text, lambda it: state_draft(source, origin, received(writable(it)))
                 )
             case VariableSource(names=names):
                 shown = tuple(show_value(name, situation.values, "null") for name in names)
@@ -214,7 +214,8 @@ def _leaving(situation: Situation, fact: ContextGathered) -> Situation:
         return situation
     shown = zip(request.inputs, input_texts(fact, situation.texts), strict=True)
     inputs = tuple(
-        with_payload(artifact, msgspec.json.decode(text)["payload"]) for artifact, text in shown
+        with_payload(artifact, situation.opened(msgspec.json.decode(text)["payload"]))
+        for artifact, text in shown
     )
     return replace(situation, request=replace(request, inputs=inputs))
 

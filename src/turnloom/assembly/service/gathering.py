@@ -64,7 +64,7 @@ async def _gather_own(
     micros = round((time() - begun) * 1_000_000)
     calls = (ProviderCall(name, len(items), micros),)
     turn, agent = request.ctx.turn, request.agent.name
-    return Gathered(turn, agent, name, items, calls, {}, None, False, (), cut)
+    return Gathered(turn, agent, name, items, calls, {}, None, False, (), cut, is_own=True)
 
 
 class Given(NamedTuple):

@@ -58,8 +58,7 @@ async def _search_once(key: str, sought: Sought, situation: Situation) -> Retrie
         whose = "" if isinstance(results, Results) and results.for_all else reader
         seen = [each for each in results if _may_be_shown(each, situation)]
         found = Found(situation.turn, situation.agent, sought, seen, micros, whose)
-        masked = situation.received or situation.masked
-        return (searched_fact(found, situation.texts, masked),)
+        return (searched_fact(found, situation.texts, situation.received),)
 
     (fact,) = await situation.in_run(key, effect)
     if expect(RetrievalSearched, fact).reader not in ("", reader):
@@ -92,7 +91,8 @@ async def gather_once(key: str, chosen: Chosen, situation: Situation) -> Context
             if not error.failures:
                 raise
             return cast(tuple[Fact, ...], error.failures)
-        fact = gathered_fact(gathered, situation.texts, situation.masked)
+        written = situation.masked if gathered.is_own else situation.received
+        fact = gathered_fact(gathered, situation.texts, written)
         return (*gathered.failures, fact)
 
     facts = await situation.in_turn(key, effect)

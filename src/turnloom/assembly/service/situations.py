@@ -10,6 +10,7 @@ from turnloom.assembly.spec.means import Search, no_search
 from turnloom.board.logic.seeing import ALWAYS
 from turnloom.board.spec import Artifact, Reader
 from turnloom.errors import ContextUnavailable
+from turnloom.kernel.marks import neutral
 from turnloom.log.ports import Effect
 from turnloom.log.spec import Fact
 from turnloom.variables.logic.exposure import Values
@@ -18,6 +19,11 @@ from turnloom.variables.logic.exposure import Values
 OnRecord = Callable[[str, Effect], Awaitable[Sequence[Fact]]]
 
 F = TypeVar("F", bound=Fact)
+
+
+def as_it_is(value: Any) -> Any:
+    """The same value."""
+    return value
 
 
 async def each_time(key: str, effect: Effect) -> Sequence[Fact]:
@@ -31,10 +37,10 @@ class Situation:
 
     `values` are the variables, `history` what was said. `request` is what providers are asked, and
     `witnessed` grows with what its board gives out. `texts` has, by digest, what the run holds, and
-    `masked` takes out of a text what must not be written; `received`, if given, does so with one
-    from outside. `search` finds what the `reader` may see at the moment `now`, and nothing else is
-    shown. `in_run` and `in_turn` put on record what was found, so that nobody looks again in the
-    same run or turn.
+    `masked` takes out of a text what must not be written, and `received` does so with one from
+    outside; `opened` gives recorded data as the agent may see it. `search` finds what the `reader`
+    may see at the moment `now`, and nothing else is shown. `in_run` and `in_turn` put on record
+    what was found, so that nobody looks again in the same run or turn.
     """
 
     turn: int = 1
@@ -46,7 +52,8 @@ class Situation:
     witnessed: Sequence[Artifact] = ()
     texts: Mapping[str, str] = field(default_factory=dict[str, str])
     masked: Callable[[str], str] = str
-    received: Callable[[str], str] | None = None
+    received: Callable[[str], str] = neutral
+    opened: Callable[[Any], Any] = as_it_is
     search: Search = no_search
     reader: Reader = Reader()
     now: datetime = ALWAYS

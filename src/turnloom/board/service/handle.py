@@ -34,10 +34,13 @@ def bind(
     reader: Reader,
     clock: Callable[[], datetime],
     witness: Witness | None = None,
+    opened: Callable[[Artifact], Artifact] | None = None,
 ) -> BoardHandle:
-    """A board as a reader sees it at the moment of each call."""
+    """A board as a reader sees it at the moment of each call; `opened` gives artifacts with the
+    secrets that the reader is shown."""
     handle = _Handle()
-    _bound[ref(handle, _forget)] = _Bound(store, types, reader, clock, witness or _ignore)
+    bound = _Bound(store, types, reader, clock, witness or _ignore, opened)
+    _bound[ref(handle, _forget)] = bound
     return handle
 
 
@@ -47,6 +50,14 @@ class _Bound(NamedTuple):
     reader: Reader
     clock: Callable[[], datetime]
     witness: Witness
+    opened: Callable[[Artifact], Artifact] | None
+
+    def give(self, artifacts: Sequence[Artifact]) -> Sequence[Artifact]:
+        """Artifacts as they are given out, of which is told before."""
+        if self.opened is not None:
+            artifacts = [self.opened(each) for each in artifacts]
+        self.witness(artifacts)
+        return artifacts
 
     def resolve(self, filter: FilterConfig | None) -> FilterConfig:
         asked = FilterConfig() if filter is None else as_one_of(filter, FilterConfig, "`filter`")
@@ -75,16 +86,13 @@ class _Handle:
             cursor=None if cursor is None else as_string(cursor, "`cursor`"),
             count=count,
         )
-        bound.witness(page.items)
-        return Items(page.items, page.cursor), page.total
+        return Items(bound.give(page.items), page.cursor), page.total
 
     async def get(self, id: str) -> Artifact | None:
         """The artifact of this id as a copy; none if there is none to be seen."""
         bound = _bound_to(self)
         artifact = await bound.store.get(id, bound.reader, bound.clock())
-        if artifact is not None:
-            bound.witness((artifact,))
-        return artifact
+        return None if artifact is None else bound.give((artifact,))[0]
 
     async def summary(self, filter: FilterConfig | None = None) -> BoardSummary:
         """How many there are, in all and of what, of all that the filter asks for."""

@@ -28,6 +28,7 @@ from turnloom.runs.brief import Brief, Sinks, TextSink, TurnOutcome, discard
 from turnloom.runtime.service.beside import side_by_side
 from turnloom.runtime.service.calls import Waiting
 from turnloom.runtime.service.components import around_calls
+from turnloom.runtime.service.exposing import exposed
 from turnloom.runtime.service.gathering import NOTHING, Context, Gatherer
 from turnloom.runtime.service.journal import Journal
 from turnloom.runtime.service.messages import MessageHooks
@@ -109,12 +110,13 @@ class Answering:
         ended = TurnOutcome("")
         before: list[Exchange] = []
         audience = _audience(turn.sights)
+        shown = exposed(self._journal, self._loaded, turn.agent)
         for place, engine in enumerate(turn.staff.engines):
             sight = turn.sights[min(place, len(turn.sights) - 1)]
             inside = f"{scope}/e{place}" if place else scope
             is_last = place == len(turn.staff.engines) - 1
             around = around_calls(self._components(turn.agent), engine)
-            asked = Asked(engine, around, is_last, audience)
+            asked = Asked(engine, around, is_last, audience, shown)
             rounds = self._rounds(turn, asked, sight, inside)
             try:
                 latest = await rounds.answer(sight.shown, before)

@@ -29,6 +29,7 @@ from turnloom.runs.brief import (
     TurnOutcome,
     contexts_of,
 )
+from turnloom.runtime.service.exposing import opened
 from turnloom.runtime.service.judging import offer
 from turnloom.runtime.service.live import LiveRun, Post
 
@@ -121,8 +122,7 @@ class ReactionBrief:
         return {name: some if len(some) > 1 else some[0] for name, some in values.items()}
 
     def _value(self, artifact: Artifact) -> Any:
-        secrets = self._journal.secrets
-        payload = secrets.opened(artifact.payload, secrets.names)
+        payload = opened(self._journal, artifact.payload)
         return self._live.loaded.types.read(artifact.type, payload)
 
     @property

@@ -14,8 +14,9 @@ from turnloom.agents.spec import USER, Publication
 from turnloom.board.events import ArtifactConsumed, ArtifactPublished
 from turnloom.board.service.rebuilding import index
 from turnloom.board.spec import Artifact, Public
-from turnloom.errors import ArtifactExists, Conflict, UsageError
+from turnloom.errors import ArtifactExists, Conflict, InvalidArtifact, UsageError
 from turnloom.kernel.digests import digest
+from turnloom.kernel.marks import BEGIN, neutral
 from turnloom.kernel.values import as_data
 from turnloom.log.events import ENDS, RunFinished, RunPaused, RunStarted
 from turnloom.log.ports import Clock, EventLog
@@ -303,19 +304,20 @@ class BoardRuns:
         """An artifact as it comes from outside; without a correlation, its run is that."""
         loaded.types.register(what.value.__class__)
         type_name, payload = loaded.types.write(what.value)
+        _check_names(id, correlation)
         token = self._place.entropy.token
         own = token() if id is None else f"{self.name}-{digest(as_data([self.name, id]))}"
         return Artifact(
             id=token() if id is None else id,
             type=type_name,
-            payload=payload,
+            payload=neutral(payload),
             produced_by=USER,
             created_at=self._place.clock.now(),
             correlation_id=own if correlation is None else correlation,
             run=own if correlation is None else None,
-            tags=what.tags or frozenset(),
+            tags=neutral(what.tags or frozenset()),
             visibility=what.visibility or Public(),
-            partition=what.partition,
+            partition=neutral(what.partition),
             version=loaded.types.version(type_name),
         )
 
@@ -421,6 +423,17 @@ class BoardRuns:
             correlation,
             parents,
         )
+
+
+def _check_names(*names: str | None) -> None:
+    """Refuse names that hold what could pass for the mark of a secret.
+
+    Raises:
+        InvalidArtifact: one does.
+    """
+    for name in names:
+        if name is not None and BEGIN in name:
+            raise InvalidArtifact(f"{name!r} cannot be a name: {BEGIN!r} begins a mark.")
 
 
 def collecting(loaded: Loaded, subscription: str) -> Loaded:

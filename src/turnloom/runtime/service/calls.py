@@ -257,8 +257,14 @@ def _held(journal: Journal, shown: Mapping[str, Json]) -> Held:
     """The values of the run as its own code sees them: secrets open, objects alive."""
     state = journal.state
     secrets = {name: value for name, value in journal.secrets.items() if name in state.values}
-    definitions = journal.workflow.variables.definitions
-    return Held(state.values, state.ephemeral, journal.objects, {**secrets, **shown}, definitions)
+    return Held(
+        state.values,
+        state.ephemeral,
+        journal.objects,
+        {**secrets, **shown},
+        journal.workflow.variables.definitions,
+        journal.secrets.received_data,
+    )
 
 
 def _answer_to(journal: Journal, question: str) -> QuestionAnswered | None:

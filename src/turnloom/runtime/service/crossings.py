@@ -14,6 +14,7 @@ from turnloom.flow.spec.progress import Strand
 from turnloom.kernel.durations import later
 from turnloom.kernel.values import Json, said, writable
 from turnloom.runtime.service.calls import as_json, ask
+from turnloom.runtime.service.exposing import opened
 from turnloom.runtime.service.journal import Journal
 from turnloom.runtime.service.steps import Steps
 from turnloom.runtime.service.users import ask_condition, ask_user_code
@@ -77,7 +78,7 @@ class Crossings:
         found = children(progress, strand, place)
         clash(self._workflow.states, found)
         deltas = [delta for child in found for delta in child.deltas]
-        reduced = self._workflow.states.reduce(strand.state, deltas)
+        reduced = self._steps.reduce(strand.state, opened(self._journal, deltas))
         ends = tuple(_ended(child) for child in found)
         fact = ForkJoined(node.name, place, ends, reduced, strand.id)
         self._journal.record(f"{place}/join", fact)

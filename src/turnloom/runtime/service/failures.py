@@ -76,7 +76,7 @@ class Failures:
             at = at.tb_next
         whole = error.__traceback__ if at is None else at
         lines = "".join(traceback.format_exception(error.with_traceback(whole)))
-        return self._journal.secrets.masked(writable(lines)).rstrip()
+        return self._journal.secrets.received(writable(lines)).rstrip()
 
     def crossing(self, strand: Strand, error: Exception) -> None:
         """What a flow decides by failed, not a step."""

@@ -15,6 +15,7 @@ from turnloom.runs.actions import Action, Cross, Work
 from turnloom.runtime.service.caching import Caching
 from turnloom.runtime.service.calls import Waiting
 from turnloom.runtime.service.crossings import Crossings
+from turnloom.runtime.service.exposing import opened
 from turnloom.runtime.service.failures import Failures
 from turnloom.runtime.service.live import LiveRun
 from turnloom.runtime.service.steps import Steps, completed
@@ -84,8 +85,9 @@ class FlowRuntime:
         change = await self._caching.find(self._caching.key(node, strand))
         if change is None:
             return False
-        place, states = place_of(self._plan, strand), self._form.states
-        reduced = states.reduce(strand.state, [change.fields])
+        place = place_of(self._plan, strand)
+        change = change._replace(fields=opened(self._journal, change.fields))
+        reduced = self._steps.reduce(strand.state, [change.fields])
         fact = completed(Step(0, place, strand.id, node.name, 0), node, change, reduced)
         self._journal.record(f"{place}/cached", msgspec.structs.replace(fact, cached=True))
         return True

@@ -8,6 +8,7 @@ from typing import Any
 import anyio
 from anyio import CapacityLimiter
 
+from turnloom.kernel.marks import neutral
 from turnloom.kernel.threads import in_thread, threads
 from turnloom.kernel.values import Json, said
 from turnloom.log.spec import Event
@@ -69,7 +70,7 @@ async def ask_function(
             with anyio.move_on_after(DEADLINE) as scope:
                 given = await in_thread(asked, CapacityLimiter(1))
         if given is not UNCHANGED:
-            return settle(rule.definition, given, rule.writer, values)
+            return settle(rule.definition, neutral(given), rule.writer, values)
     except GaveUp as error:
         return ContextRefused(name, rule.writer, said(error))
     except Exception as error:  # noqa: BLE001 - all of it is recorded

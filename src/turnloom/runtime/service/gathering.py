@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, cast
 
 from turnloom.assembly.events import ContextGathered, ProviderFailed
 from turnloom.assembly.logic.gathered import gathered_fact
+from turnloom.assembly.logic.items import with_payload
 from turnloom.assembly.logic.labels import readable, together
 from turnloom.assembly.logic.origins import Witnessed
 from turnloom.assembly.service.assembling import Assembled
@@ -27,6 +28,7 @@ from turnloom.board.spec import Artifact, Audience, BoardHandle, Reader
 from turnloom.errors import ContextUnavailable
 from turnloom.log.spec import Fact
 from turnloom.runs.brief import Brief
+from turnloom.runtime.service.exposing import exposed, opened
 from turnloom.runtime.service.journal import Journal
 from turnloom.runtime.service.sourcing import Sourcing
 from turnloom.runtime.spec import Loaded
@@ -144,7 +146,9 @@ class Gatherer:
                 gathered = await gather(chosen, request, witnessed=witnessed)
             except ContextUnavailable as error:
                 return cast(tuple[Fact, ...], error.failures)
-            fact = gathered_fact(gathered, journal.state.texts, journal.secrets.masked)
+            secrets = journal.secrets
+            written = secrets.masked if gathered.is_own else secrets.received
+            fact = gathered_fact(gathered, journal.state.texts, written)
             return (*gathered.failures, fact)
 
         fact = (await journal.once(key, effect))[-1]
@@ -153,8 +157,16 @@ class Gatherer:
         return f"ContextUnavailable: {fact.provider}: {fact.error}: {fact.message}"
 
     def _request(self, turn: TurnContext, brief: Brief) -> ContextRequest:
-        reference = self._reference(brief.agent)
-        return ContextRequest(reference, turn, brief.inputs, turn.board, brief.correlation)
+        reference, give = self._reference(brief.agent), self._giving(brief.agent)
+        inputs = tuple(map(give, brief.inputs)) if give else brief.inputs
+        return ContextRequest(reference, turn, inputs, turn.board, brief.correlation)
+
+    def _giving(self, agent: str) -> Callable[[Artifact], Artifact] | None:
+        """What gives providers an artifact with the secrets that the agent is shown, if any."""
+        names = exposed(self._journal, self._loaded, agent)
+        if not names:
+            return None
+        return lambda it: with_payload(it, opened(self._journal, it.payload, names))
 
     def _turn(
         self, brief: Brief, board: BoardHandle, heard: Sequence[Message] | None = None
@@ -182,4 +194,5 @@ class Gatherer:
         self, agent: str, witness: Callable[[Sequence[Artifact]], None] | None = None
     ) -> BoardHandle:
         clock: Callable[[], datetime] = self._journal.clock.now
-        return bind(self._artifacts, self._loaded.types, self._reader(agent), clock, witness)
+        reader, give = self._reader(agent), self._giving(agent)
+        return bind(self._artifacts, self._loaded.types, reader, clock, witness, give)

@@ -9,6 +9,7 @@ import anyio
 from turnloom.agents.spec import Callee, Question
 from turnloom.kernel.contained import named
 from turnloom.kernel.digests import digest
+from turnloom.kernel.marks import neutral
 from turnloom.kernel.values import Json, as_data, preview, said
 from turnloom.lifecycle.events import LifecycleToolCall, LifecycleToolError, LifecycleToolResult
 from turnloom.lifecycle.logic import hooks_after, hooks_at, skipped
@@ -145,7 +146,7 @@ class HookRunner:
     ) -> tuple[Json, Exception | None]:
         """One call of the hook: what it gave, or how it failed."""
         try:
-            return _shown(await call.carry_out({})), None
+            return neutral(_shown(await call.carry_out({}))), None
         except Parked:
             assert call.question is not None
             waits.append(call.question)

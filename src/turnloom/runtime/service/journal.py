@@ -23,7 +23,7 @@ from turnloom.runtime.service.functions import ask_function
 from turnloom.runtime.spec import Loaded
 from turnloom.variables.events import ContextChanged, TimerSet
 from turnloom.variables.logic.derivation import Change
-from turnloom.variables.logic.secrets import Secrets
+from turnloom.variables.logic.secrets import Secrets, received_fact
 
 F = TypeVar("F", bound=Fact)
 
@@ -88,7 +88,8 @@ class Journal:
     joins the same batch, at the same instant. `commit` stores the batch; nobody touches the world,
     and nobody outside sees anything, before that. If the log turns out to hold something else, the
     journal is void. `objects` has what this process made for the run that is not JSON, by variable
-    and by the call that wrote it.
+    and by the call that wrote it. Without `secrets`, facts were masked before they come here, and
+    marks in them are genuine.
     """
 
     def __init__(
@@ -97,7 +98,7 @@ class Journal:
         clock: Clock,
         loaded: Loaded,
         state: RunState,
-        secrets: Secrets = NOTHING_SECRET,
+        secrets: Secrets | None = NOTHING_SECRET,
         *,
         objects: dict[tuple[str, str], Any] | None = None,
         verbose: bool = False,
@@ -109,8 +110,9 @@ class Journal:
         self.run = RunKey(state.tenant, state.run)
         # The fence of the claim under which the run is driven; a run is begun without one.
         self.fence: int | None = None
-        self.secrets = secrets
+        self.secrets = NOTHING_SECRET if secrets is None else secrets
         self._masks = bool(secrets)
+        self._receives = secrets is not None
         self.objects = {} if objects is None else objects
         self._functions = loaded.functions
         self._verbose = verbose
@@ -325,6 +327,8 @@ class Journal:
         state = self.state
         if self._at is None:
             self._at = self.clock.now()
+        if self._receives:
+            fact = received_fact(fact)
         if self._masks:
             fact = self.secrets.mask(fact)
         event = Event(

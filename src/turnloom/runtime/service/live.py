@@ -19,13 +19,13 @@ from turnloom.runs.actions import OpenRun, Work
 from turnloom.runs.brief import Sinks, TextSink, discard
 from turnloom.runtime.logic import freeze
 from turnloom.runtime.ports import Artifacts, Entropy, Inbox, Snapshots
+from turnloom.runtime.service.exposing import exposed
 from turnloom.runtime.service.gathering import Gatherer
 from turnloom.runtime.service.hooks import HookRunner
 from turnloom.runtime.service.journal import Journal
 from turnloom.runtime.service.selections import Selections
 from turnloom.runtime.service.turn import Turns
 from turnloom.runtime.spec import Delta, FormRuntime, Loaded
-from turnloom.variables.logic.exposure import names_of
 
 # How many events a run has before its state is kept for the first time.
 FREEZE = 1000
@@ -126,7 +126,7 @@ class LiveRun:
     def sinks(self, turn: int, agent: str) -> Sinks:
         """Send text deltas to listeners, unless something in them may have to be hidden."""
         if agent not in self._hides:
-            self._hides[agent] = _may_hide(self.journal, agent)
+            self._hides[agent] = _may_hide(self.journal, self.loaded, agent)
         if self._hides[agent]:
             return _hushed
         hear, run = self.means.hear, self.journal.run
@@ -175,9 +175,7 @@ def _hushed(call: int) -> TextSink:
     return discard
 
 
-def _may_hide(journal: Journal, agent: str) -> bool:
+def _may_hide(journal: Journal, loaded: Loaded, agent: str) -> bool:
     """Whether an answer of the agent may have to be hidden, or a secret in it to be masked."""
-    workflow, secrets = journal.workflow, journal.secrets
-    exposure = workflow.variables.exposures.get(agent)
-    knows = exposure is not None and any(name in secrets for name in names_of(exposure))
+    workflow, knows = journal.workflow, bool(exposed(journal, loaded, agent))
     return knows or not workflow.shows(agent) or workflow.triggers.may_hide(agent)

@@ -8,6 +8,7 @@ from turnloom.agents.spec import USER, WORKFLOW, Prepared, ToolSchema
 from turnloom.assembly.spec import Message
 from turnloom.kernel.contained import named
 from turnloom.kernel.digests import digest
+from turnloom.kernel.marks import neutral
 from turnloom.kernel.values import Json, as_array, as_data, as_object, preview, said
 from turnloom.lifecycle.events import MessageHookCalled, MessageHooked, MessageHookFailed
 from turnloom.lifecycle.spec import MessageHook
@@ -57,7 +58,7 @@ class MessageHooks:
                 else:
                     heard = self._heard() if messages is None else messages
                     read = await self._read(key, (turn, agent), hook, heard)
-                    messages = messages if read == heard else read
+                    messages = messages if read == _received(heard) else read
         return Prepared(instructions, messages)
 
     async def outgoing(self, key: str, turn: int, agent: str, text: str) -> str:
@@ -214,6 +215,11 @@ def _shown(message: Message, agent: str) -> dict[str, str]:
     """A message as AG2 has it: its own are the assistant's."""
     role = "assistant" if message.author == agent else "user"
     return {"content": message.text, "role": role, "name": message.author}
+
+
+def _received(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """Messages as they are on record when a hook gives them back as they were."""
+    return tuple(each._replace(text=neutral(each.text)) for each in messages)
 
 
 def _message(value: Json) -> Message:

@@ -39,6 +39,7 @@ from turnloom.runs.brief import Sinks, TurnOutcome
 from turnloom.runtime.service.beside import side_by_side
 from turnloom.runtime.service.calls import Call, Caller, Parked, as_json, park
 from turnloom.runtime.service.engines import ask_engine, engine_call
+from turnloom.runtime.service.exposing import opened
 from turnloom.runtime.service.guarding import (
     begin_model_call,
     begin_tool_calls,
@@ -51,7 +52,6 @@ from turnloom.runtime.service.journal import Diverged, Journal
 from turnloom.runtime.service.messages import MessageHooks
 from turnloom.runtime.service.offers import Offer
 from turnloom.variables.events import ContextChanged, ContextMissed, ContextRefused
-from turnloom.variables.logic.exposure import names_of
 from turnloom.variables.logic.types import same
 
 # How often in one turn an engine is told that a tool failed or that its output is wrong.
@@ -73,13 +73,14 @@ class Job(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """An engine, itself with components around it, whether it has the last word in its turn, and
-    who may see all that the turn was shown."""
+    """An engine, itself with components around it, whether it has the last word in its turn, who
+    may see all that the turn was shown, and the secrets that it was shown."""
 
     engine: Engine
     wrapped: Engine
     is_last: bool = True
     audience: Audience = ()
+    secrets: frozenset[str] = frozenset()
 
 
 class Rounds:
@@ -160,7 +161,7 @@ class Rounds:
 
         async def effect() -> Sequence[Fact]:
             try:
-                facts = await self._answered(key, task, call)
+                facts = self._masked_names(await self._answered(key, task, call))
             except Exception as error:  # noqa: BLE001 - whatever an engine raises is recorded
                 facts = (ModelFailed(task.turn, task.agent, named(error), said(error)),)
             return facts if call is None else (*facts, *call.facts())
@@ -196,6 +197,19 @@ class Rounds:
             return interpret_draft(task, as_plain(answer))
         facts = interpret(task, as_plain(answer), self._journal.workflow, self._output)
         return _unsaid(facts) if self._hooks is not None else facts
+
+    def _masked_names(self, facts: Sequence[Fact]) -> Sequence[Fact]:
+        """What an answer comes to; a tool that is not offered is called by any text."""
+        answered, *rest = facts
+        if not (self._journal.secrets and isinstance(answered, ModelAnswered) and answered.calls):
+            return facts
+        received, offers = self._journal.secrets.received, self._offers
+        names = [
+            each.tool if each.tool in offers else received(each.tool) for each in answered.calls
+        ]
+        pairs = zip(answered.calls, names, strict=True)
+        calls = tuple(msgspec.structs.replace(call, tool=name) for call, name in pairs)
+        return msgspec.structs.replace(answered, calls=calls), *rest
 
     def _call(self, number: int, exchanges: Sequence[Exchange]) -> Task:
         """The task of the call of that number, from 0."""
@@ -346,10 +360,7 @@ class Rounds:
 
     def _opened(self, job: Job) -> dict[str, Json]:
         """The arguments of a call; a secret that the agent was shown is itself again."""
-        exposure = self._journal.workflow.variables.exposures.get(self._task.agent)
-        if exposure is None or not self._journal.secrets:
-            return job.arguments
-        return self._journal.secrets.opened(job.arguments, names_of(exposure))
+        return opened(self._journal, job.arguments, self._asked.secrets)
 
     async def _carry_out(self, job: Job) -> tuple[Call, Outcome | None]:
         """One call to its end; nothing is to be recorded when it waits for a person."""

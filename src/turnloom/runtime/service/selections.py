@@ -90,7 +90,7 @@ class Selections:
         else:
             found, why = await _called(category.function, about)
             source, why = "the function that says the category", why or "gave none"
-        text = self._journal.secrets.masked(category_of(found))
+        text = self._journal.secrets.received(category_of(found))
         return (text, ()) if text else (GENERAL, (f"{source} {why}",))
 
     async def judge(

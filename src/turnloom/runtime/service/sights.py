@@ -1,13 +1,13 @@
 """What an engine is shown: the frame is recorded, and what was recorded is opened for it."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import force_setattr
 
-from turnloom.agents.logic.views import view_of
+from turnloom.agents.logic.views import variable_origin, view_of
 from turnloom.agents.spec import (
     UNPREPARED,
     USER,
@@ -18,6 +18,7 @@ from turnloom.agents.spec import (
 )
 from turnloom.assembly.events import FrameAssembled, Segment, Span
 from turnloom.assembly.logic import (
+    BESIDE,
     CONTEXT,
     COUNTER,
     EMPTY,
@@ -32,17 +33,17 @@ from turnloom.assembly.logic import (
 from turnloom.assembly.logic.labels import together
 from turnloom.assembly.logic.pieces import INPUTS, context_pieces, headed, input_pieces, left_out
 from turnloom.assembly.service.counting import Counts
-from turnloom.assembly.spec import ContextSlice, Message, Transcript
+from turnloom.assembly.spec import ContextSlice, Message, Piece, Transcript
 from turnloom.board.spec import Artifact
 from turnloom.guards.logic.recovering import hint_piece
-from turnloom.kernel.values import as_data
+from turnloom.kernel.marks import Mark
 from turnloom.runs.brief import Brief, TextSink
+from turnloom.runtime.service.exposing import exposed
 from turnloom.runtime.service.gathering import NO_CONTEXT, Context
 from turnloom.runtime.service.journal import Journal
 from turnloom.runtime.service.offers import Offer
 from turnloom.runtime.service.rounds import model_key
 from turnloom.runtime.spec import Loaded
-from turnloom.variables.logic.exposure import names_of
 
 
 class Surrounding(NamedTuple):
@@ -101,11 +102,28 @@ class Sights:
             seen = seen if seen and is_counted_alike(shown, seen[1]) else None
         as_in = seen[0] if seen else 0
         made = frame(brief.turn, brief.agent, shown, history, as_in, state.texts, counter)
+        if self._journal.secrets and made.segments:
+            made = msgspec.structs.replace(made, segments=self._marked(made.segments, shown))
         if not brief.inputs and context is NO_CONTEXT:
             return made
         inputs = (each.visibility for each in brief.inputs)
         audience = together((*inputs, *context.visibility))
         return msgspec.structs.replace(made, visibility=audience) if audience else made
+
+    def _marked(self, segments: Sequence[Segment], shown: View) -> tuple[Segment, ...]:
+        """Segments that say where secrets stand in them: these places are opened, and no others."""
+        return tuple(
+            msgspec.structs.replace(each, marks=self._marks(piece))
+            for each, piece in zip(segments, shown.pieces, strict=True)
+        )
+
+    def _marks(self, piece: Piece) -> tuple[Mark, ...]:
+        """Where secrets stand in a piece: of a variable, its own value. What was said, and what
+        else the agent is told, stays as it is."""
+        if piece.kind in OPENED:
+            return self._journal.secrets.marks_in(piece.text)
+        marks = self._journal.secrets.marks_in(piece.text) if piece.kind == "variable" else ()
+        return tuple(each for each in marks if piece.origin == variable_origin(each.secret))
 
     def _recounted(self, history: Span) -> Span:
         """What was said, its tokens counted as those of context are; each message once."""
@@ -163,14 +181,15 @@ class Sights:
         workflow = journal.workflow
         formed = sight.around.offers or agent in workflow.outputs or agent in workflow.products
         tools, output = self._schemas(shown) if formed else NONE
+        names = exposed(journal, self._loaded, agent)
         task = Task(
             state.run,
             agent,
             shown.turn,
             state.calls_of.get(agent, 0) - asked + 1,
             f"{state.run}/{model_key(scope, 0)}",
-            self._revealed(shown),
-            self._transcript(sight),
+            self._revealed(shown, names),
+            self._transcript(sight, names),
             tools,
             output,
             (),
@@ -179,9 +198,9 @@ class Sights:
         )
         if journal.secrets:
             task = msgspec.structs.replace(task, mask=journal.secrets.masked_data)
-        return self._filled(task, sight) if sight.is_filled else task
+        return self._filled(task, sight, names) if sight.is_filled else task
 
-    def _transcript(self, sight: Sight) -> Transcript:
+    def _transcript(self, sight: Sight, names: frozenset[str]) -> Transcript:
         """What was said, and then what providers gave and what the turn is about."""
         state, shown = self._journal.state, sight.shown
         if sight.around.prepared.messages is not None:
@@ -190,47 +209,42 @@ class Sights:
             said = Transcript(state.messages, shown.history.count)
         if not sight.is_filled:
             return said
-        return Transcript((*said, *_told(state.views[shown.view][1], self._text)))
+        texts = [(each.kind, self._text(each, names)) for each in state.views[shown.view][1]]
+        return Transcript((*said, *_told(texts)))
 
-    def _filled(self, task: Task, sight: Sight) -> Task:
+    def _filled(self, task: Task, sight: Sight, names: frozenset[str]) -> Task:
         """The task with what its frame shows as data: inputs and context."""
         state = self._journal.state
         segments = state.views[sight.shown.view][1]
-        items = [*self._items(segments)]
-        shown = [self._data(each) for each in segments if _is_input(each)]
+        items = [*self._items(segments, names)]
+        shown = [self._data(each, names) for each in segments if _is_input(each)]
         given = zip(sight.brief.inputs, shown, strict=True)
         inputs = tuple(_as_shown(each, it) for each, it in given)
         slice = ContextSlice(items, sight.around.context.metadata)
         return msgspec.structs.replace(task, inputs=inputs, context=slice)
 
-    def _items(self, segments: Sequence[Segment]) -> Iterator[dict[str, Any]]:
+    def _items(
+        self, segments: Sequence[Segment], names: frozenset[str]
+    ) -> Iterator[dict[str, Any]]:
         """Items of context: as providers gave them, or what stands in the prompt of a source."""
         for each in segments:
             if each.kind == "artifact":
-                yield self._data(each)
+                yield self._data(each, names)
             elif each.kind in SOURCED:
-                kind, content = each.kind.removeprefix("context."), self._text(each).strip()
+                kind, content = each.kind.removeprefix("context."), self._text(each, names).strip()
                 yield {"type": kind, "origin": each.origin, "content": content}
 
-    def _text(self, segment: Segment) -> str:
-        """The text of a segment beside the system text, with the secrets that are in it: who may
-        see an artifact or a passage may see what is in it. What was said stays as it was heard."""
-        text, secrets = self._journal.state.texts[segment.digest], self._journal.secrets
-        if not secrets or segment.kind == HISTORY:
+    def _text(self, segment: Segment, names: frozenset[str]) -> str:
+        """The text of a segment, with the secrets of these names where it has their marks."""
+        text = self._journal.state.texts[segment.digest]
+        if not (segment.marks and names):
             return text
-        if segment.kind in DATA:
-            return secrets.reveal_within(text, secrets.names)
-        text = secrets.reveal(text, secrets.names)
-        if segment.kind not in SOURCED:
-            return text
-        opened = secrets.opened(text, secrets.names)  # sources give words, not only data
-        return opened if isinstance(opened, str) else as_data(opened)
+        is_json = segment.kind in DATA
+        return self._journal.secrets.opened_text(text, segment.marks, names, is_json=is_json)
 
-    def _data(self, segment: Segment) -> dict[str, Any]:
-        """What the text of a segment says, with the secrets that are in it."""
-        data = msgspec.json.decode(self._journal.state.texts[segment.digest])
-        secrets = self._journal.secrets
-        return secrets.opened(data, secrets.names) if secrets else data
+    def _data(self, segment: Segment, names: frozenset[str]) -> dict[str, Any]:
+        """What the text of a segment says, with the secrets of these names in it."""
+        return msgspec.json.decode(self._text(segment, names))
 
     def _asked(self, scope: str) -> int:
         """How often the engine has answered in this part of the turn already."""
@@ -251,13 +265,12 @@ class Sights:
                 output = msgspec.json.decode(state.texts[segment.digest], type=OutputSchema)
         return tuple(tools), output
 
-    def _revealed(self, shown: FrameAssembled) -> str:
-        """The system text with the secrets put in that are exposed to this agent."""
-        text, journal = self._system(shown), self._journal
-        exposure = journal.workflow.variables.exposures.get(shown.agent)
-        if exposure is None or not journal.secrets:
-            return text
-        return journal.secrets.reveal(text, names_of(exposure))
+    def _revealed(self, shown: FrameAssembled, names: frozenset[str]) -> str:
+        """The system text with the secrets of these names put in."""
+        if not names:
+            return self._system(shown)
+        segments = self._journal.state.views[shown.view][1]
+        return "".join(self._text(each, names) for each in segments if each.kind not in BESIDE)
 
     def _system(self, shown: FrameAssembled) -> str:
         """The system text that a recorded frame shows."""
@@ -268,17 +281,19 @@ class Sights:
         return system_text(state.views[shown.view][1], state.texts)
 
 
-# Kinds of pieces of sources that are what was said, and that are JSON.
-HISTORY, DATA = "context.history", frozenset({"context.artifact", "context.variables"})
+# Kinds of pieces in which secrets are opened beside variables, and those that are JSON. What was
+# said stays as it was heard, and what is declared as it was written.
+OPENED = (SOURCED | {"artifact", "input", "prompt"}) - {"context.history", "context.literal"}
+DATA = frozenset({"variable", "artifact", "input", "context.artifact", "context.variables"})
 
 NOTHING_SAID = Span(0, 0, 0, 0, EMPTY)
 NONE: tuple[tuple[ToolSchema, ...], OutputSchema | None] = ((), None)
 
 
-def _told(segments: Sequence[Segment], read: Callable[[Segment], str]) -> Iterator[Message]:
+def _told(texts: Sequence[tuple[str, str]]) -> Iterator[Message]:
     """What stands beside the system text as messages: each begins with its head."""
     for kinds in (CONTEXT, ("input",), ("prompt",)):
-        told = "".join(read(each) for each in segments if each.kind in kinds)
+        told = "".join(text for kind, text in texts if kind in kinds)
         if told:
             yield Message(0, USER, told.removeprefix(spoken(USER, "")))
 

@@ -27,6 +27,7 @@ from turnloom.kernel.contained import named
 from turnloom.kernel.values import Json, said
 from turnloom.log.ports import Effect
 from turnloom.log.spec import Fact
+from turnloom.runtime.service.exposing import exposed, opened
 from turnloom.runtime.service.journal import Journal
 from turnloom.runtime.spec import Loaded
 from turnloom.variables.logic.exposure import Values
@@ -79,7 +80,7 @@ class Sourcing:
         journal, turn = self._journal, request.ctx.turn
         state, definitions = journal.state, journal.workflow.variables.definitions
         reader = Reader(request.agent.name, request.agent.labels, request.agent.tenant)
-        now = journal.clock.now()
+        names, now = exposed(journal, self._loaded, request.agent.name), journal.clock.now()
 
         async def in_turn(key: str, effect: Effect) -> Sequence[Fact]:
             return await journal.once(f"t{turn}/{key}", effect)
@@ -95,6 +96,7 @@ class Sourcing:
             texts=state.texts,
             masked=journal.secrets.masked,
             received=journal.secrets.received,
+            opened=partial(opened, journal, names=names),
             search=partial(self._search, reader, now),
             reader=reader,
             now=now,

@@ -35,6 +35,7 @@ from turnloom.runs.brief import (
     contexts_of,
 )
 from turnloom.runtime.service.calls import Call, Caller, Parked, park
+from turnloom.runtime.service.exposing import opened
 from turnloom.runtime.service.guarding import STEP, in_time, settle
 from turnloom.runtime.service.live import LiveRun
 from turnloom.runtime.service.selections import Wanted
@@ -89,15 +90,21 @@ class Steps:
 
     def state(self, written: Mapping[str, Json]) -> Any:
         """A state as steps get it: made anew, with its secrets."""
-        return self._workflow.states.load(self._opened(written))
+        return self._workflow.states.load(opened(self._journal, written))
 
     def values(self, update: Mapping[str, Json]) -> dict[str, object]:
         """What a step changed, as values of the fields, with its secrets."""
-        return self._workflow.states.values(self._opened(update))
+        return self._workflow.states.values(opened(self._journal, update))
 
-    def _opened(self, written: Mapping[str, Json]) -> Any:
-        secrets = self._journal.secrets
-        return secrets.opened(dict(written), secrets.names) if secrets else written
+    def reduce(
+        self, written: Mapping[str, Json], changes: Sequence[Mapping[str, Json]]
+    ) -> dict[str, Json]:
+        """The fields whose reducers are code, as they are after changes; that code gets secrets.
+
+        Raises:
+            InvalidUpdate: the state cannot be what comes of it.
+        """
+        return self._workflow.states.reduce(opened(self._journal, written), changes)
 
     def settle(self, step: Step) -> None:
         """Settle what was reserved for an attempt, unless its turn did; what makes up for others is
@@ -126,7 +133,7 @@ class Steps:
                 self._journal, charge_of(step.number, step.attempt, step.turn), call.carry_out({})
             )
             change = self.states.read(given, state, lambda: self.state(written))
-            reduced = self.states.reduce(written, [change.fields])
+            reduced = self.reduce(written, [change.fields])
         except Parked:
             assert call.question is not None
             park(self._journal, call.question)
@@ -275,10 +282,12 @@ class StepBrief:
     async def request(self, prepared: Prepared, context: AssembledContext) -> Prepared:
         """What the agent is told: what was said in its thread, and what it is asked now."""
         said_before = tuple(self._thread)
-        mask, name = self._journal.secrets.masked, self._node.name
+        received, name = self._journal.secrets.received, self._node.name
         if _holds_context(self._declared):
             told = await _ask(self._declared.build_messages, self.about, context)
-            own = [Message(0, writable(each.author), mask(writable(each.text))) for each in told]
+            own = [
+                Message(0, writable(each.author), received(writable(each.text))) for each in told
+            ]
             messages = (*said_before, *own)
             return Prepared(
                 messages=messages,
@@ -286,7 +295,7 @@ class StepBrief:
                 left_by=f"steps.{name}",
                 holds_context=True,
             )
-        prompt = mask(writable(str(await _ask(self._declared.user_prompt, self.about))))
+        prompt = received(writable(str(await _ask(self._declared.user_prompt, self.about))))
         self._prompt = prompt
         asked = piece("prompt", f"steps.{name}", spoken(USER, prompt), "what the step asks")
         return Prepared(messages=said_before, pieces=(asked,), left_by=f"threads.{name}")
@@ -322,7 +331,7 @@ class StepBrief:
         change = states.read(given, self.about, shown)
         if change.confidence is None:
             change = change._replace(confidence=_sure(answer))
-        return change, states.reduce(self._written, [change.fields])
+        return change, self._steps.reduce(self._written, [change.fields])
 
     def _said(self, facts: Sequence[Fact]) -> tuple[Message, ...]:
         """What the agent will remember: what it was asked, and what it said."""
@@ -336,9 +345,7 @@ class StepBrief:
         model = cast(type[BaseModel] | None, self._declared.output_type)
         for fact in facts:
             if isinstance(fact, AgentOutput) and model is not None:
-                secrets = self._journal.secrets
-                opened = secrets.opened(fact.output, secrets.names) if secrets else fact.output
-                return model.model_validate(opened)
+                return model.model_validate(opened(self._journal, fact.output))
         return "".join(fact.text for fact in facts if isinstance(fact, AgentText))
 
 
@@ -360,5 +367,7 @@ def _sure(answer: Any) -> float | None:
 
 
 def told(error: Exception) -> tuple[str, str]:
-    """What an error of a step is called, and what it says."""
-    return (error.name if isinstance(error, TurnFailed) else named(error)), said(error)
+    """What an error of a step is called, and what it says; that of a turn is on record."""
+    if isinstance(error, TurnFailed):
+        return error.name, str(error)
+    return named(error), said(error)

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import msgspec
 
+from turnloom.kernel.marks import mark, neutral
 from turnloom.kernel.values import Json, writable
 from turnloom.variables.events import ContextLoaded, ContextSuppressed, Loaded
 from turnloom.variables.logic.paths import steps, value_at
-from turnloom.variables.logic.secrets import mark
 from turnloom.variables.logic.types import FALSE, Coerced, coerce, misfit
 from turnloom.variables.spec import (
     BAKED_IN,
@@ -75,14 +75,14 @@ def lookups(variables: Variables, closed: Gates) -> Iterator[tuple[Definition, D
 
 def resolve(variables: Variables, base: Mapping[str, Json], readings: Readings) -> Resolved:
     """The first value of everything: ids, flags, then definitions in declared order."""
-    found = [Loaded(name, "base", value) for name, value in base.items()]
+    found = [Loaded(name, "base", neutral(value)) for name, value in base.items()]
     baked = [(d, s) for d, s in flags(variables, readings.gates) if d.name in BAKED_IN]
     found += [_flag(d, s, readings) for d, s in baked if d.name not in variables.definitions]
     secrets: dict[str, Json] = {}
     for definition in variables.definitions.values():
         each = _resolve(definition, readings)
         if each is not None:
-            found.append(_hidden(each, secrets) if definition.secret else each)
+            found.append(_hidden(each, secrets) if definition.secret else neutral(each))
     suppressed = tuple(_suppressed(variables, readings))
     return Resolved(ContextLoaded(tuple(found)), suppressed, secrets)
 

@@ -3,14 +3,17 @@
 import json
 import re
 from base64 import b64encode, urlsafe_b64encode
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import datetime
 from functools import cache
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, cast, get_args
 from urllib.parse import quote, quote_plus
 
 import msgspec
 
+from turnloom.kernel.marks import BEGIN, Mark, mark, neutral
 from turnloom.kernel.values import Json, as_array, as_data, as_object, preview
+from turnloom.log.spec import Fact
 
 # Shorter texts are not looked for inside other texts: they would stand there by chance.
 SHORTEST = 4
@@ -33,28 +36,34 @@ NAMES = frozenset(
         "workflow workflow_version definition root files code changed_code tenant user by author "
         "to agent tool name names source target writer timer question waiting_for status kind "
         "origin condition engine request digest view counter history segments hook function file "
-        "trigger server call model picked drawn among component display schema id tools reader"
+        "trigger server call model picked drawn among component display schema id tools reader "
+        "marks"
+    ).split()
+)
+
+# Further fields that name what a program declares; text from outside is not found in them.
+DECLARED = frozenset(
+    (
+        "run form set_aside subscription collection hook_type visibility step place strand undoes "
+        "frame handler branch case fork path paths loop thread approval approver outcome cause "
+        "chosen candidates excluded meant chance agents strategy instead_of level resource short"
     ).split()
 )
 
 T = TypeVar("T", bound=msgspec.Struct)
-
-
-def mark(name: str) -> str:
-    """What is written in place of a secret."""
-    return f"⟨secret:{name}⟩"
+F = TypeVar("F", bound=Fact)
 
 
 class Secrets:
-    """The secret values of one run by name."""
+    """The secret values of one run by name; `mark` gives what is written in place of one."""
 
-    def __init__(self, values: Mapping[str, Json]) -> None:
+    def __init__(self, values: Mapping[str, Json], mark: Callable[[str], str] = mark) -> None:
         self._values = {name: value for name, value in values.items() if value is not None}
         self._marks = {
             form: mark(name)
             for name, value in self._values.items()
             for text in _texts(value)
-            for form in _forms(text)
+            for form in (*_forms(text), neutral(text))
             if len(form) >= SHORTEST
         }
         # Marks stand first, so that a secret that is part of a mark does not spoil it.
@@ -97,9 +106,11 @@ class Secrets:
 
     def received(self, text: str) -> str:
         """A text from outside, masked; what looks like a mark in it is none, and opens nothing."""
-        for name in self._values:
-            text = text.replace(mark(name), f"⟨secret {name}⟩")
-        return self.masked(text)
+        return self.masked(neutral(text))
+
+    def received_data(self, value: Json) -> Json:
+        """A value from outside, masked; what looks like a mark in it is none."""
+        return self.masked_data(neutral(value))
 
     def _end_masked(self, text: str) -> str:
         """A text that was cut off, with the beginning of a secret at its end replaced."""
@@ -127,8 +138,9 @@ class Secrets:
             return self.masked(value)
         if isinstance(value, msgspec.Struct):
             return self.mask(value)
-        if isinstance(value, tuple):
-            return tuple(map(self._mask, cast(tuple[Any, ...], value)))
+        if isinstance(value, tuple | frozenset):
+            items = cast(tuple[Any, ...], value)
+            return type(items)(map(self._mask, items))
         if (mapping := as_object(value)) is not None:
             return {self.masked(key): self._mask(each) for key, each in mapping.items()}
         if (items := as_array(value)) is not None:
@@ -137,33 +149,85 @@ class Secrets:
             return self._marks.get(preview(value), value)
         return value
 
-    def reveal(self, text: str, names: Iterable[str]) -> str:
-        """A prompt with the secrets of these names put in."""
-        for name in names:
-            if name in self._values:
-                text = text.replace(as_data(mark(name)), as_data(self._values[name]))
-        return text
+    def marks_in(self, text: str) -> tuple[Mark, ...]:
+        """Where marks stand in a text that is to be recorded."""
+        if BEGIN not in text:
+            return ()
+        found = (
+            Mark(name, place.start())
+            for name in self._values
+            for place in re.finditer(re.escape(mark(name)), text)
+        )
+        return tuple(sorted(found, key=lambda each: each.start))
 
-    def reveal_within(self, text: str, names: Iterable[str]) -> str:
-        """JSON in a prompt with the secrets of these names put in, also inside of its texts."""
-        text = self.reveal(text, names)
-        for name in names:
-            if isinstance(value := self._values.get(name), str):
-                text = text.replace(mark(name), as_data(value)[1:-1])
+    def opened_text(
+        self, text: str, marks: Sequence[Mark], names: Collection[str], *, is_json: bool
+    ) -> str:
+        """A recorded text, or JSON, with the secrets of these names put in where marks stand."""
+        for each in reversed(marks):
+            if each.secret in names and each.secret in self._values:
+                text = _put_at(text, each, self._values[each.secret], is_json=is_json)
         return text
 
     def opened(self, value: Json, names: Iterable[str]) -> Json:
-        """A value with the secrets of these names put in."""
+        """A recorded value with the secrets of these names put in."""
         for name in names:
             if name in self._values:
                 value = _put_in(value, mark(name), self._values[name])
         return value
 
 
+def received_fact(fact: F) -> F:
+    """A fact in which nothing that came from outside can pass for a mark."""
+    changed: dict[str, Any] | None = None
+    for name in _from_outside(fact.__class__):
+        value = getattr(fact, name)
+        if value and (plain := neutral(value)) is not value:
+            changed = changed or {}
+            changed[name] = plain
+    return fact if changed is None else msgspec.structs.replace(fact, **changed)
+
+
+@cache
+def _from_outside(kind: type[Fact]) -> tuple[str, ...]:
+    """The fields of facts that may hold text from outside."""
+    known = NAMES | DECLARED | kind.recorded
+    fields = msgspec.structs.fields(kind)
+    return tuple(f.name for f in fields if f.name not in known and _may_hold_text(f.type))
+
+
+def _may_hold_text(kind: Any) -> bool:
+    if parts := get_args(kind):
+        return any(map(_may_hold_text, parts))
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        return any(_may_hold_text(field.type) for field in msgspec.structs.fields(kind))
+    return kind not in _NUMBERS
+
+
+_NUMBERS = (int, float, bool, datetime, None, type(None), Ellipsis)
+
+
 @cache
 def _taking_json(kind: type[msgspec.Struct]) -> frozenset[str]:
     """The fields that take any JSON."""
     return frozenset(field.name for field in msgspec.structs.fields(kind) if field.type is Any)
+
+
+def _put_at(text: str, place: Mark, secret: Json, *, is_json: bool) -> str:
+    """A text with a secret where its mark stands: as data where that is all of a JSON string, else
+    as a part of the text, which only a text can be."""
+    written = mark(place.secret)
+    start, end = place.start, place.start + len(written)
+    if text[start:end] != written:
+        return text
+    is_key = text[end : end + 2] == '":'
+    if text[start - 1 : start] == text[end : end + 1] == '"' and (
+        isinstance(secret, str) or not is_key
+    ):
+        return f"{text[: start - 1]}{as_data(secret)}{text[end + 1 :]}"
+    if not isinstance(secret, str):
+        return text
+    return f"{text[:start]}{as_data(secret)[1:-1] if is_json else secret}{text[end:]}"
 
 
 def _put_in(value: Json, mark: str, secret: Json) -> Json:

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from turnloom.kernel.marks import mark
 from turnloom.kernel.values import Json, as_array, as_object, kind_of, preview
-from turnloom.variables.logic.secrets import mark
 from turnloom.variables.spec import Definition
 
 TRUE = frozenset({"1", "true", "yes", "on"})

@@ -1,9 +1,10 @@
 """Writes of tools and hooks: checked when they are made, recorded with the call's result."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from turnloom.errors import WriteRefused
+from turnloom.kernel.marks import neutral
 from turnloom.kernel.values import Json, as_array, as_object, is_text
 from turnloom.variables.events import ContextChanged, ContextRefused
 from turnloom.variables.logic.types import apart, is_json, misfit, same
@@ -24,7 +25,7 @@ class Held(NamedTuple):
 
     `ephemeral` names the values that are not JSON with the call that wrote each, `objects` has
     them by both as far as this process made them, and `shown` has what is recorded masked or not
-    at all.
+    at all. `recorded` gives a value as it is recorded.
     """
 
     values: Mapping[str, Json]
@@ -32,6 +33,7 @@ class Held(NamedTuple):
     objects: Mapping[tuple[str, str], Any]
     shown: Mapping[str, Json]
     definitions: Mapping[str, Definition]
+    recorded: Callable[[Json], Json] = neutral
 
     def has(self, name: str) -> bool:
         """Whether the variable has a value here."""
@@ -172,7 +174,7 @@ class Draft:
             return ContextChanged(
                 name, None, previous, self._writer, undeclared=undeclared, removed=True
             )
-        kept = name not in self._made
+        value, kept = self._held.recorded(value), name not in self._made
         if known and kept and name not in self._held.ephemeral and same(previous, value):
             return None
         return ContextChanged(
