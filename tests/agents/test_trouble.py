@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from turnloom.agents.logic.trouble import asked_pause, may_pass
+from turnloom.agents.logic.trouble import asked_pause, may_pass, without_keys
 
 
 class Refused(Exception):
@@ -56,3 +56,32 @@ def test_some_refusals_may_pass(status: int) -> None:
 )
 def test_others_are_for_good(refusal: Refused) -> None:
     assert not may_pass(refusal)
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (
+            "Wrong API key: sk-live-9a8b7c6d",
+            "Wrong API key: ⟨hidden:key⟩",
+        ),
+        ("invalid x-api-key: 'abc123def456'", "invalid x-api-key: '⟨hidden:key⟩'"),
+        ("Bearer abc.def-123456 is wrong", "Bearer ⟨hidden:key⟩ is wrong"),
+        ("sk-proj-****wxyz1234567 has expired", "⟨hidden:key⟩ has expired"),
+    ],
+)
+def test_a_key_that_a_provider_repeats_is_hidden(said: str, told: str) -> None:
+    assert without_keys(said) == told
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "The API key is missing. Set OPENAI_API_KEY: it is needed",
+        "API key not valid. Please pass a valid API key.",
+        "task-12345678901234 failed at model gpt-5-2026-01-01",
+        "sketch_2026_final_version of skip-everything-that-is-long",
+    ],
+)
+def test_what_only_speaks_of_keys_stays(said: str) -> None:
+    assert without_keys(said) == said

@@ -129,3 +129,16 @@ async def test_an_engine_that_fails_with_a_secret(tmp_path: Path) -> None:
     events = await play(folder, fail, {"TOKEN": TOKEN})
     (failed,) = told(events, "model.failed")
     assert (failed.error, failed.message) == ("SystemExit", "no: ⟨secret:token⟩")
+
+
+async def test_a_key_that_a_provider_repeats_in_its_refusal_is_not_on_record(
+    tmp_path: Path,
+) -> None:
+    async def fail(task: Task) -> Answer:
+        raise PermissionError("Incorrect API key provided: sk-live-9a8b7c6d5e4f")
+
+    folder = hooked(tmp_path, [], HEAD + "def use_A(): pass", TOOLS, context_variables=VARIABLES)
+    events = await play(folder, fail, {"TOKEN": TOKEN})
+    assert not any("9a8b7c6d5e4f" in codec().encode(event).decode() for event in events)
+    (failed,) = told(events, "model.failed")
+    assert failed.message == "Incorrect API key provided: ⟨hidden:key⟩"

@@ -23,6 +23,7 @@ from turnloom import (
     FlowFailed,
     Loom,
     Message,
+    Selection,
     StepContext,
     Task,
     from_provider,
@@ -472,6 +473,9 @@ async def flow_of(witness: Witness) -> None:
         witness.given.append(state)
         raise RuntimeError(text)
 
+    def category(state: Work) -> str:
+        raise RuntimeError(f"{state.text} is no category")
+
     # The halves of a mark come from two steps, and the reducer puts them together.
     async def begin(state: Work) -> dict[str, Any]:
         return {"notes": "⟨sec"}
@@ -481,7 +485,10 @@ async def flow_of(witness: Witness) -> None:
 
     flow = Flow("work", Work, variables=VARIABLES).start_with(change).then(begin).then(end)
     flow = flow.then(Asks(witness, "Shown"), name="Shown", context=[from_state("text")])
-    flow = flow.then(Tells(witness, "Other"), name="Other").then(fail)
+    flow = flow.then(Tells(witness, "Other"), name="Other")
+    picked, select = Asks(witness, "Picked"), Selection(candidates=("a", "b"), category=category)
+    picked.engine, picked.engines = None, {"a": picked.say, "b": picked.say}
+    flow = flow.then(picked, name="Picked", select=select).then(fail)
     async with Loom(store="memory") as app:
         try:
             await app.run(flow, Work(text=text, more={text: [text]}))
@@ -498,7 +505,7 @@ async def test_forged_marks_open_nothing_in_flows(
 ) -> None:
     monkeypatch.setenv("CANARY_TOLD", text)
     await flow_of(witness := Witness(text))
-    assert [task.agent for task in witness.tasks] == ["Shown", "Other"]
+    assert [task.agent for task in witness.tasks] == ["Shown", "Other", "Picked"]
     witness.check(forged=True)
 
 

@@ -1,5 +1,6 @@
 """What the clients of models raise, by what they have in common."""
 
+import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -123,6 +124,23 @@ def _reason(error: BaseException) -> str:
     if is_untrusted(error):
         reason += " Correct the address, or have this machine trust the server's certificate."
     return reason
+
+
+def without_keys(text: str) -> str:
+    """What an engine says of its trouble, without keys that providers repeat in refusals."""
+    return _KEY.sub(lambda found: f"{found[1] or ''}{HIDDEN}", text)
+
+
+# What stands in place of a key.
+HIDDEN = "⟨hidden:key⟩"
+
+# A key by what is said before it, or by what vendors let keys begin with. Words have no digits.
+_KEY = re.compile(
+    r"""((?:\bbearer\s|\bapi[ _-]?key\b[^\n:=]{0,20}[:=])\s*["'`]?)"""
+    r"""(?=[^\s"'`]*[\d*])[^\s"'`,;)}]{8,}"""
+    r"""|\b(?:(?:sk|pk|rk|gsk|xai|hf|ghp)[-_]|AIza)(?=[\w*.-]*\d)[\w*.-]{12,}""",
+    re.IGNORECASE,
+)
 
 
 def _message(error: Any) -> str:

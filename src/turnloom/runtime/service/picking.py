@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from turnloom.agents.events import ModelCalled, ModelFailed, SpeakerPicked
 from turnloom.agents.logic.answers import answered_by, check_making
 from turnloom.agents.logic.outputs.reading import read_output
+from turnloom.agents.logic.trouble import without_keys
 from turnloom.agents.spec import SELECTOR, Agent, Answer, Component, OutputSchema, Task
 from turnloom.assembly.logic import estimate
 from turnloom.assembly.spec import Transcript
@@ -38,7 +39,8 @@ async def pick(
             asking = ask_engine(around_calls(components, selector), task) if selector else None
             answer = _checked(await in_time(journal, decision.id, asking) if asking else Answer())
         except Exception as error:  # noqa: BLE001 - whatever an engine raises is recorded
-            return (ModelFailed(task.turn, SELECTOR, named(error), said(error)),)
+            why = named(error), without_keys(said(error))
+            return (ModelFailed(task.turn, SELECTOR, *why),)
         raw = answer.text or as_data(answer.output)
         answered = answered_by(task, answer, raw=raw)
         return answered, _outcome(task.turn, _named(answer), decision.among)

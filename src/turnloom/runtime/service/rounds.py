@@ -28,6 +28,7 @@ from turnloom.agents.logic.answers import (
     said_by,
 )
 from turnloom.agents.logic.exchanges import Outcome, exchange_of, request
+from turnloom.agents.logic.trouble import without_keys
 from turnloom.agents.spec import Engine, Exchange, Question, Task, ToolCall
 from turnloom.assembly.events import FrameAssembled
 from turnloom.board.spec import Audience
@@ -163,7 +164,8 @@ class Rounds:
             try:
                 facts = self._masked_names(await self._answered(key, task, call))
             except Exception as error:  # noqa: BLE001 - whatever an engine raises is recorded
-                facts = (ModelFailed(task.turn, task.agent, named(error), said(error)),)
+                why = named(error), without_keys(said(error))
+                facts = (ModelFailed(task.turn, task.agent, *why),)
             return facts if call is None else (*facts, *call.facts())
 
         name = type(self._asked.engine).__name__

@@ -1,6 +1,7 @@
 """Choices among candidates in one run: made once, on record, and judged by how the turn ends."""
 
 import logging
+import traceback
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ from turnloom.guards.service.selecting import Selecting
 from turnloom.guards.spec import GENERAL, Category, Guards, Selection
 from turnloom.kernel.contained import named
 from turnloom.kernel.names import qualified
-from turnloom.kernel.values import said
+from turnloom.kernel.values import said, writable
 from turnloom.log.spec import Fact
 from turnloom.runs.brief import Brief, TurnOutcome
 from turnloom.runtime.service.journal import Journal
@@ -88,7 +89,7 @@ class Selections:
             found, why = self._journal.state.values.get(category.variable), "has no value"
             source = f"variable {category.variable!r}"
         else:
-            found, why = await _called(category.function, about)
+            found, why = await self._called(category.function, about)
             source, why = "the function that says the category", why or "gave none"
         text = self._journal.secrets.received(category_of(found))
         return (text, ()) if text else (GENERAL, (f"{source} {why}",))
@@ -101,7 +102,7 @@ class Selections:
         if choice is None or not choice.categories:
             return []
         state, selection = self._journal.state, choice.selection
-        credit, note = (0.0, "") if failed else await _credit(selection, outcome.facts)
+        credit, note = (0.0, "") if failed else await self._credit(selection, outcome.facts)
         self._owes = not self._selecting.follows_log
         return [
             SelectionJudged(
@@ -123,24 +124,24 @@ class Selections:
             self._owes = False
             await self._journal.commit()
 
+    async def _credit(self, selection: Selection, facts: Sequence[Fact]) -> tuple[float, str]:
+        """How much of a success an accepted answer is; and why not as its function says, if so."""
+        answer = answer_of(facts)
+        if selection.score is None:
+            return credit_of(answer), ""
+        given, why = await self._called(selection.score, answer)
+        try:
+            return (credit_of(answer), f"the score {why}") if why else (read_credit(given), "")
+        except ValueError as error:
+            return credit_of(answer), said(error)
 
-async def _credit(selection: Selection, facts: Sequence[Fact]) -> tuple[float, str]:
-    """How much of a success an accepted answer is; and why not as its function says, if so."""
-    answer = answer_of(facts)
-    if selection.score is None:
-        return credit_of(answer), ""
-    given, why = await _called(selection.score, answer)
-    try:
-        return (credit_of(answer), f"the score {why}") if why else (read_credit(given), "")
-    except ValueError as error:
-        return credit_of(answer), said(error)
-
-
-async def _called(function: Any, about: Any) -> tuple[Any, str]:
-    """What a function gives, or how it failed; what it says then may quote what it was given, and
-    is for the program's log only."""
-    try:
-        return await ask_user_code(function, about, deadline=DEADLINE), ""
-    except Exception as error:
-        log.warning("%s failed: %s", qualified(function), said(error), exc_info=error)
-        return None, f"failed with {named(error)}"
+    async def _called(self, function: Any, about: Any) -> tuple[Any, str]:
+        """What a function gives, or how it failed; what it says then may quote what it was given,
+        and is for the program's log only, without secrets."""
+        try:
+            return await ask_user_code(function, about, deadline=DEADLINE), ""
+        except Exception as error:  # noqa: BLE001 - told in the program's log, and recorded
+            lines = "".join(traceback.format_exception(error))
+            stack = self._journal.secrets.masked(writable(lines)).rstrip()
+            log.warning("%s failed\n%s", qualified(function), stack)
+            return None, f"failed with {named(error)}"
