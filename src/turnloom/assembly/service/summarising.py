@@ -43,7 +43,7 @@ async def summarise_once(
     span = past.span
 
     async def effect() -> Sequence[Fact]:
-        text = situation.received(await _summarised(summarise, messages[: span.count], key))
+        text = situation.masked(await _summarised(summarise, messages[: span.count], key))
         seen = together(each.visibility for each in messages[: span.count])
         about = span.first, span.last, span.count, span.digest
         return (HistorySummarised(situation.turn, situation.agent, *about, text, seen),)

@@ -58,7 +58,7 @@ class MessageHooks:
                 else:
                     heard = self._heard() if messages is None else messages
                     read = await self._read(key, (turn, agent), hook, heard)
-                    messages = messages if read == _received(heard) else read
+                    messages = messages if read == heard else read
         return Prepared(instructions, messages)
 
     async def outgoing(self, key: str, turn: int, agent: str, text: str) -> str:
@@ -110,6 +110,8 @@ class MessageHooks:
         shown: Any = heard[-1].text if last_only else [_shown(each, who[1]) for each in heard]
         given = await self._call(key, who, hook, lambda context: (shown,))
         if last_only:
+            if given == neutral(shown):  # it is as it was: what hooks give holds no marks
+                return tuple(heard)
             text = withheld(hook) if given is FAILED else str(given)
             return (*heard[:-1], heard[-1]._replace(text=text))
         if given is FAILED:
@@ -215,11 +217,6 @@ def _shown(message: Message, agent: str) -> dict[str, str]:
     """A message as AG2 has it: its own are the assistant's."""
     role = "assistant" if message.author == agent else "user"
     return {"content": message.text, "role": role, "name": message.author}
-
-
-def _received(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """Messages as they are on record when a hook gives them back as they were."""
-    return tuple(each._replace(text=neutral(each.text)) for each in messages)
 
 
 def _message(value: Json) -> Message:
