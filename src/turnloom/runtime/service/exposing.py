@@ -15,9 +15,9 @@ T = TypeVar("T")
 def opened(journal: Journal, value: T, names: Collection[str] | None = None) -> T:
     """A recorded value with secrets put in: those of these names, or all, as far as the run has
     them. One that a gate keeps from it stays a mark."""
-    secrets, values = journal.secrets, journal.state.values
-    if not secrets or names == NONE:
+    if not journal.has_secrets or names == NONE:
         return value
+    secrets, values = journal.secrets, journal.state.values
     wanted = secrets.names if names is None else names
     return cast(T, secrets.opened(value, [each for each in wanted if each in values]))
 
@@ -25,9 +25,9 @@ def opened(journal: Journal, value: T, names: Collection[str] | None = None) -> 
 def exposed(journal: Journal, loaded: Loaded, agent: str) -> frozenset[str]:
     """The secrets that the agent's prompt shows, by its exposure or its sources, and that the run
     has: a gate keeps others from it."""
-    secrets, values = journal.secrets, journal.state.values
-    if not secrets:
+    if not journal.has_secrets:
         return NONE
+    secrets, values = journal.secrets, journal.state.values
     exposure = journal.workflow.variables.exposures.get(agent)
     names = [*(names_of(exposure) if exposure is not None else ()), *_sourced(loaded, agent)]
     return frozenset(name for name in names if name in secrets and name in values)

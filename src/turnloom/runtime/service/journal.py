@@ -23,7 +23,7 @@ from turnloom.runtime.service.functions import ask_function
 from turnloom.runtime.spec import Loaded
 from turnloom.variables.events import ContextChanged, TimerSet
 from turnloom.variables.logic.derivation import Change
-from turnloom.variables.logic.secrets import Secrets, received_fact
+from turnloom.variables.logic.secrets import PLAIN, Secrets, received_fact
 
 F = TypeVar("F", bound=Fact)
 
@@ -111,7 +111,7 @@ class Journal:
         # The fence of the claim under which the run is driven; a run is begun without one.
         self.fence: int | None = None
         self.secrets = NOTHING_SECRET if secrets is None else secrets
-        self._masks = bool(secrets)
+        self.has_secrets = bool(secrets)
         self._receives = secrets is not None
         self.objects = {} if objects is None else objects
         self._functions = loaded.functions
@@ -327,9 +327,9 @@ class Journal:
         state = self.state
         if self._at is None:
             self._at = self.clock.now()
-        if self._receives:
+        if fact.__class__ not in PLAIN and self._receives:
             fact = received_fact(fact)
-        if self._masks:
+        if self.has_secrets:
             fact = self.secrets.mask(fact)
         event = Event(
             id,

@@ -162,7 +162,9 @@ class Rounds:
 
         async def effect() -> Sequence[Fact]:
             try:
-                facts = self._masked_names(await self._answered(key, task, call))
+                facts = await self._answered(key, task, call)
+                if self._journal.has_secrets:
+                    facts = self._masked_names(facts)
             except Exception as error:  # noqa: BLE001 - whatever an engine raises is recorded
                 why = named(error), without_keys(said(error))
                 facts = (ModelFailed(task.turn, task.agent, *why),)
@@ -203,7 +205,7 @@ class Rounds:
     def _masked_names(self, facts: Sequence[Fact]) -> Sequence[Fact]:
         """What an answer comes to; a tool that is not offered is called by any text."""
         answered, *rest = facts
-        if not (self._journal.secrets and isinstance(answered, ModelAnswered) and answered.calls):
+        if not isinstance(answered, ModelAnswered) or not answered.calls:
             return facts
         received, offers = self._journal.secrets.received, self._offers
         names = [

@@ -102,7 +102,7 @@ class Sights:
             seen = seen if seen and is_counted_alike(shown, seen[1]) else None
         as_in = seen[0] if seen else 0
         made = frame(brief.turn, brief.agent, shown, history, as_in, state.texts, counter)
-        if self._journal.secrets and made.segments:
+        if self._journal.has_secrets and made.segments:
             made = msgspec.structs.replace(made, segments=self._marked(made.segments, shown))
         if not brief.inputs and context is NO_CONTEXT:
             return made

@@ -177,18 +177,29 @@ class Secrets:
         return value
 
 
+# Kinds of facts that hold no text from outside, as far as such facts were received; most are. What
+# looks at every fact asks here first.
+PLAIN: set[type[Fact]] = set()
+
+
 def received_fact(fact: F) -> F:
     """A fact in which nothing that came from outside can pass for a mark."""
-    changed: dict[str, Any] | None = None
-    for name in _from_outside(fact.__class__):
+    kind = fact.__class__
+    if (outside := _OUTSIDE.get(kind)) is None:
+        outside = _OUTSIDE[kind] = _from_outside(kind)
+        if not outside:
+            PLAIN.add(kind)
+    for name in outside:
         value = getattr(fact, name)
-        if value and (plain := neutral(value)) is not value:
-            changed = changed or {}
-            changed[name] = plain
-    return fact if changed is None else msgspec.structs.replace(fact, **changed)
+        if value and (BEGIN in value if value.__class__ is str else neutral(value) is not value):
+            changed = {each: neutral(getattr(fact, each)) for each in outside}
+            return msgspec.structs.replace(fact, **changed)
+    return fact
 
 
-@cache
+_OUTSIDE: dict[type[Fact], tuple[str, ...]] = {}
+
+
 def _from_outside(kind: type[Fact]) -> tuple[str, ...]:
     """The fields of facts that may hold text from outside."""
     known = NAMES | DECLARED | kind.recorded
