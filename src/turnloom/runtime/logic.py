@@ -185,7 +185,7 @@ class _Snapshot(msgspec.Struct):
 
 
 # Raised whenever a field of the state changes its meaning; other snapshots are folded anew.
-_SNAPSHOT = 8
+_SNAPSHOT = 9
 
 _KINDS = {fact.kind: fact for fact in FACTS}
 
