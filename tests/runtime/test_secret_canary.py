@@ -11,7 +11,7 @@ from urllib.parse import quote
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
 from tests.support import stage
 from tests.support.folders import write_folder
@@ -428,6 +428,8 @@ def joined(before: str, more: str) -> str:
 class Work(BaseModel):
     """A state, with a field that code reduces."""
 
+    model_config = ConfigDict(frozen=True)
+
     text: str = ""
     notes: Annotated[str, joined] = ""
     more: dict[str, list[str]] = {}
@@ -488,7 +490,7 @@ async def flow_of(witness: Witness) -> None:
     flow = flow.then(Tells(witness, "Other"), name="Other")
     picked, select = Asks(witness, "Picked"), Selection(candidates=("a", "b"), category=category)
     picked.engine, picked.engines = None, {"a": picked.say, "b": picked.say}
-    flow = flow.then(picked, name="Picked", select=select).then(fail)
+    flow = flow.then(picked, name="Picked", select=select).finally_(fail)
     async with Loom(store="memory") as app:
         try:
             await app.run(flow, Work(text=text, more={text: [text]}))
