@@ -30,6 +30,18 @@ def named(error: Exception) -> str:
     return error.name if isinstance(error, Quit) else type(error).__name__
 
 
+def bare(error: Exception, depth: int = 8) -> Exception:
+    """The same error without the frames that it passed: those hold on to whatever was in them."""
+    kind = type(error)
+    copy: Exception = kind.__new__(kind, *error.args)
+    copy.args = error.args
+    copy.__dict__.update(error.__dict__)
+    cause = error.__cause__
+    if isinstance(cause, Exception) and depth:
+        copy.__cause__ = bare(cause, depth - 1)
+    return copy
+
+
 class _Contained:
     """Lets what would end more than the code inside be an error of that code."""
 

@@ -14,7 +14,7 @@ from turnloom.assembly.spec import Chosen
 from turnloom.assembly.spec.assemblies import Assembly
 from turnloom.assembly.spec.means import Embedder, ReaderSearch, TokenCounter, no_search
 from turnloom.board.spec import Artifact, Reader, TypeRegistry
-from turnloom.errors import Diagnostic
+from turnloom.errors import Diagnostic, UsageError
 from turnloom.guards.spec import NO_GUARDS, Guards
 from turnloom.kernel.values import Json
 from turnloom.runs.actions import Action, Work
@@ -136,6 +136,23 @@ class Wake(msgspec.Struct, frozen=True, tag="wake"):
 
 # What an inbox holds for a run.
 Message = Reply | Stop | Publish | Deliver | Close | Retry | Wake
+
+
+# How many messages wait for one run at most.
+MOST_MAIL = 10_000
+
+
+def refuse_flood(run: str, waiting: int) -> None:
+    """Refuse a message to a run for which too many wait.
+
+    Raises:
+        UsageError: there are too many.
+    """
+    if waiting >= MOST_MAIL:
+        raise UsageError(
+            f"{waiting:,} messages wait for run {run!r}, which is as many as may. Resume the run, "
+            "so that it takes them in, or cancel it."
+        )
 
 
 class FormRuntime(Protocol):

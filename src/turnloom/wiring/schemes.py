@@ -54,6 +54,9 @@ class Place(NamedTuple):
     url: str
     make: Callable[[str], Any] | None = None
 
+    def __repr__(self) -> str:
+        return f"Place({self.scheme!r})"  # the rest may hold a password
+
 
 def place(setting: str, url: str) -> Place:
     """What a setting names. The URL is not shown when it is refused: it may hold a password.

@@ -3,7 +3,7 @@
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path as FilePath
 from typing import Any, NamedTuple
 
@@ -28,18 +28,18 @@ class Settings:
     observers are waited for when the app closes, and for how many seconds a run is left to a
     process that does not respond."""
 
-    store: str = DEFAULT_STORE
-    artifacts: str = ""
+    store: str = field(default=DEFAULT_STORE, repr=False)
+    artifacts: str = field(default="", repr=False)
     slots: int = 1000
     tenant_slots: int = 0
-    documents: str = DEFAULT_DOCUMENTS
+    documents: str = field(default=DEFAULT_DOCUMENTS, repr=False)
     documents_timeout: float = 5.0
     strict: bool = True
-    vectors: str = DEFAULT_VECTORS
-    beliefs: str = ""
+    vectors: str = field(default=DEFAULT_VECTORS, repr=False)
+    beliefs: str = field(default="", repr=False)
     model: str = ""
     engine: str = "pydantic_ai"
-    scheduler: str = "inline"
+    scheduler: str = field(default="inline", repr=False)
     observer_queue: int = 10_000
     observer_drain: float = 5.0
     lease: float = 30.0

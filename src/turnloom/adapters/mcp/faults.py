@@ -1,7 +1,7 @@
 """What goes wrong with an MCP server, as sentences; never with what it was given in confidence."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import httpx2
 from mcp import MCPError
@@ -33,7 +33,7 @@ class Faults:
     """The errors of one server."""
 
     name: str
-    secrets: tuple[str, ...]
+    secrets: tuple[str, ...] = field(repr=False)
     last_words: Callable[[], str]
 
     def silent(self, what: str, seconds: float) -> ToolServerError:

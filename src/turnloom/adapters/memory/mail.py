@@ -7,7 +7,7 @@ import anyio
 
 from turnloom.adapters.memory.log import MemoryLog
 from turnloom.log.spec import RunKey
-from turnloom.runtime.spec import Message
+from turnloom.runtime.spec import MOST_MAIL, Message, Stop, refuse_flood
 
 
 class MemoryInbox:
@@ -24,10 +24,19 @@ class MemoryInbox:
         waiting = self._mail.setdefault(run, {})
         is_first = id not in waiting and not self._log.holds(run, id)
         if is_first:
+            if not isinstance(message, Stop):  # a run can always be ended
+                self._check_room(run, waiting)
             waiting[id] = message
             for reader in self._readers:
                 reader.tell(run)
         return is_first
+
+    def _check_room(self, run: RunKey, waiting: dict[str, Message]) -> None:
+        """Forget what was taken in when there is much, and refuse more than there may be."""
+        if len(waiting) >= MOST_MAIL:
+            for id in [each for each in waiting if self._log.holds(run, each)]:
+                del waiting[id]
+        refuse_flood(run.id, len(waiting))
 
     async def pending(self, run: RunKey) -> Sequence[tuple[str, Message]]:
         """The messages of a run whose id is not in its log, oldest first."""

@@ -1,6 +1,6 @@
 """Where a MongoDB is, and what its errors mean to a person; never with the password."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 from pymongo.errors import OperationFailure, PyMongoError, ServerSelectionTimeoutError
@@ -17,7 +17,7 @@ class Server:
     """Where a server is, and the password that no message may hold."""
 
     place: str
-    password: str
+    password: str = field(repr=False)
 
     def __str__(self) -> str:
         return f"MongoDB at {self.place}"

@@ -1,6 +1,6 @@
 """What PostgreSQL's errors mean to a person; never with the password."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import psycopg
 from psycopg import errors
@@ -25,7 +25,7 @@ class Server:
     """Where a server is, and the password that no message may hold."""
 
     place: str
-    password: str
+    password: str = field(repr=False)
 
     def __str__(self) -> str:
         return f"PostgreSQL at {self.place}"

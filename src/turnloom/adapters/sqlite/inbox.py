@@ -13,7 +13,7 @@ from turnloom.adapters.sqlite.batches import ids_of, page_after
 from turnloom.adapters.sqlite.database import Database
 from turnloom.adapters.sqlite.writer import MAIL, Write, Writer
 from turnloom.log.spec import RunKey
-from turnloom.runtime.spec import Message
+from turnloom.runtime.spec import Message, Stop, refuse_flood
 
 PAGE_ROWS = 200
 
@@ -31,10 +31,11 @@ def _read(data: bytes) -> Message | None:
 
 
 class _Offer(Write[bool]):
-    __slots__ = ("_id", "_message", "_run")
+    __slots__ = ("_id", "_is_limited", "_message", "_run")
 
-    def __init__(self, run: RunKey, id: str, message: bytes) -> None:
+    def __init__(self, run: RunKey, id: str, message: bytes, *, is_limited: bool) -> None:
         super().__init__(MAIL, len(message))
+        self._is_limited = is_limited
         self._run = run
         self._id = id
         self._message = message
@@ -44,11 +45,14 @@ class _Offer(Write[bool]):
         place = writer.locate(run)
         if place:
             position, ids = place.position, writer.ids(run, place)
-        for (id,) in writer.execute(queries.MAIL_IDS, run).fetchall():
+        waiting = [id for (id,) in writer.execute(queries.MAIL_IDS, run).fetchall()]
+        for id in waiting:
             if id in ids:
                 writer.execute(queries.DROP_MAIL, (*run, id))
         if self._id in ids:
             return False
+        if self._is_limited:
+            refuse_flood(run.id, sum(id not in ids for id in waiting))
         mail = (*run, self._id)
         kept = writer.execute(queries.MAIL_CALLED, mail).fetchone()
         if kept and _read(kept[0]) is None:
@@ -66,7 +70,9 @@ class SqliteInbox:
 
     async def offer(self, run: RunKey, id: str, message: Message) -> bool:
         """Keep a message for a run; whether it is the first under this id. Another is dropped."""
-        return await self._database.write(_Offer(run, id, self._encode(message)))
+        is_limited = not isinstance(message, Stop)  # a run can always be ended
+        offer = _Offer(run, id, self._encode(message), is_limited=is_limited)
+        return await self._database.write(offer)
 
     async def pending(self, run: RunKey) -> Sequence[tuple[str, Message]]:
         """The messages of a run whose id is not in its log, oldest first."""

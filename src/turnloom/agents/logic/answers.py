@@ -28,6 +28,10 @@ from turnloom.log.spec import Fact
 from turnloom.variables.logic.derivation import Triggers
 from turnloom.variables.logic.types import is_json
 
+# How long the answer of a person is at most, as JSON; and the text of an engine.
+MOST_CHARACTERS = 1_000_000
+MOST_TEXT = 10_000_000
+
 
 class Speakers(Protocol):
     """The agents whose answers are read: what they are, and what is hidden of what they say."""
@@ -171,6 +175,11 @@ def _check_plainly(task: Task, answer: Answer) -> None:
     who = f"The engine of {task.agent!r}"
     if type(answer) is not Answer or not is_text(answer.text):
         raise EngineError(f"{who} gave {preview(answer)}, not an Answer with a text.")
+    if len(answer.text) > MOST_TEXT:
+        raise EngineError(
+            f"{who} gave a text of {len(answer.text):,} characters; {MOST_TEXT:,} are the most "
+            "that a log keeps of one answer."
+        )
     check_making(who, answer)
     if type(answer.calls) is not tuple or not all(map(_is_call, answer.calls)):
         given = preview(answer.calls)
@@ -255,6 +264,8 @@ def refusal(question: Question, value: Json, by: str, user: str) -> str | None:
 
 def misanswer(question: Question, value: Json) -> str | None:
     """Why a value is no answer to a question, or nothing when it is one."""
+    if is_json(value) and len(as_data(value)) > MOST_CHARACTERS:
+        return f"an answer has at most {MOST_CHARACTERS:,} characters"
     if question.schema is not None:
         # Only who asks with a schema pays for what reads it.
         schemas: Any = import_module("turnloom.agents.logic.outputs.schemas")

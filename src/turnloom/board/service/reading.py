@@ -22,6 +22,8 @@ _log = logging.getLogger("turnloom.board")
 # How many rows are asked for at first where no limit says how many are wanted; and at most.
 CHUNK = 250
 MOST = 2_000
+# How many artifacts are given at once where no limit says how many are wanted.
+MOST_ITEMS = 100_000
 # An artifact that the reader may see, and the row that it was read from.
 Seen = tuple[Found, Artifact]
 
@@ -140,6 +142,11 @@ class Reading:
             found, left = await self._look(filter, left, most)
             items += found
             most = min(2 * most, MOST)
+            if wanted is None and len(items) > MOST_ITEMS:
+                raise UsageError(
+                    f"The filter finds more than {MOST_ITEMS:,} artifacts. Give it a `limit`, and "
+                    "go on with the cursor."
+                )
         return items
 
     async def _look(

@@ -2,13 +2,18 @@
 
 from collections.abc import Sequence, Set
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, Strict
 
 from turnloom.board.spec.values import instant
 from turnloom.kernel.models import Declared
 from turnloom.kernel.values import kind_of, preview
+
+# How many names a set of a filter has at most, how many values `in` has, and how many conditions
+# there are.
+MOST_NAMES = 1000
+MOST_CONDITIONS = 100
 
 Operator = Literal["eq", "ne", "lt", "le", "gt", "ge", "in", "contains", "exists"]
 
@@ -32,6 +37,8 @@ def _sensible(where: tuple[str, Operator, Any]) -> tuple[str, Operator, Any]:
             f"{operator!r} at {path!r} needs {' or '.join(fitting)}, not {preview(value)}. "
             "Correct the value."
         )
+    if isinstance(value, list) and len(cast(list[Any], value)) > MOST_NAMES:
+        raise ValueError(f"{operator!r} at {path!r} has more than {MOST_NAMES} values.")
     return where
 
 
@@ -51,7 +58,7 @@ def _aware(value: object) -> datetime:
 Where = Annotated[tuple[str, Operator, JsonValue], Strict(False), AfterValidator(_sensible)]
 
 # What is said as a list in a file; one text is not a set of letters.
-_Names = Annotated[Set[str], Strict(False)]
+_Names = Annotated[Set[str], Strict(False), Field(max_length=MOST_NAMES)]
 _Instant = Annotated[datetime, BeforeValidator(_aware)]
 
 
@@ -75,6 +82,6 @@ class FilterConfig(Declared):
     partition: str | None = None
     since: _Instant | None = None
     until: _Instant | None = None
-    where: Annotated[Sequence[Where], AfterValidator(tuple)] = ()
+    where: Annotated[Sequence[Where], Field(max_length=MOST_CONDITIONS), AfterValidator(tuple)] = ()
     limit: int | None = Field(default=None, ge=1)
     order: Literal["created_at", "-created_at"] = "created_at"

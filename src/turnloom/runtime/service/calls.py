@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, get_args
 
+import msgspec
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from turnloom.agents.events import (
@@ -32,6 +33,9 @@ from turnloom.variables.spec import UNCHANGED, Context, Derived, UiResponse
 
 # Seconds that a call has to end when it is to.
 GRACE = 1.0
+
+# How much JSON a tool, a hook or an effect may give at most.
+MOST_BYTES = 16 * 2**20
 
 
 class Parked(Interrupted):
@@ -332,11 +336,22 @@ def as_json(value: Any) -> Json:
         TypeError: it cannot be written down.
     """
     if is_json(value):
-        return apart(value)
+        return _fitting(apart(value))
     try:
         plain = to_jsonable_python(value)
     except (PydanticSerializationError, ValueError, RecursionError) as error:
         raise TypeError(f"It gave {preview(value)}, which is not JSON. Give data.") from error
     if not is_json(plain):
         raise TypeError(f"It gave {preview(value)}, which is not JSON. Give data.")
-    return plain
+    return _fitting(plain)
+
+
+def _fitting(value: Json) -> Json:
+    """Refuse what is too much for a log."""
+    size = len(msgspec.json.encode(value))
+    if size > MOST_BYTES:
+        raise TypeError(
+            f"It gave {size:,} bytes of JSON, and {MOST_BYTES:,} are the most that a log keeps of "
+            "one result. Keep it elsewhere, and give where it is."
+        )
+    return value

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import traceback
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -25,6 +26,7 @@ from turnloom.flow.ports import Results
 from turnloom.guards.ports import BeliefStore
 from turnloom.guards.service.selecting import Selecting
 from turnloom.kernel.threads import on_behalf_of
+from turnloom.kernel.values import writable
 from turnloom.log.events import RunResumed, RunStarted
 from turnloom.log.ports import Clock, EventLog
 from turnloom.log.spec import Event, Fact, RunKey
@@ -126,6 +128,7 @@ class Driver:
         self._warm: OrderedDict[RunKey, LiveRun] = OrderedDict()
         self._objects: dict[RunKey, dict[tuple[str, str], Any]] = {}
         self._interrupted: dict[RunKey, int] = {}
+        self._hidden: dict[RunKey, Secrets] = {}
         self._begun: dict[RunKey, Loaded] = {}
 
     async def begin(
@@ -197,6 +200,7 @@ class Driver:
             try:
                 live = await self._open(run, fence)
                 self._objects[run] = live.journal.objects
+                self._hidden[run] = live.journal.secrets
                 loop = self._loops[run] = Loop(live)
                 with self._notices.around(live.journal.state, live.began):
                     await loop.drive()
@@ -206,6 +210,7 @@ class Driver:
                 raise
             finally:
                 self._loops.pop(run, None)
+            self._hidden.pop(run, None)
             self._put_away(run, live)
         return live
 
@@ -222,6 +227,11 @@ class Driver:
         finally:
             self._begun.pop(run, None)
             self._warm.pop(run, None)
+
+    def trace(self, run: RunKey, error: Exception) -> str:
+        """Where the error that ended a drive came from, as the program's log may have it."""
+        lines = writable("".join(traceback.format_exception(error))).rstrip()
+        return self._hidden.pop(run, Secrets({})).masked(lines)
 
     async def take_in(self, run: RunKey) -> None:
         """Only record what came from outside."""

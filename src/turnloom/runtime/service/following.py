@@ -5,8 +5,11 @@ import logging
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import aclosing, contextmanager
 
+import msgspec
+
 from turnloom.agents.spec import RunState
 from turnloom.errors import UsageError
+from turnloom.kernel.contained import bare
 from turnloom.log.events import ENDS
 from turnloom.log.ports import EventLog
 from turnloom.log.spec import Event, RunKey
@@ -14,6 +17,9 @@ from turnloom.runtime.service.feeds import MOST, Feed, Follower
 from turnloom.runtime.spec import Delta
 
 log = logging.getLogger("turnloom.runs")
+
+# How many pieces of an answer are kept for those who listen later, before they are put together.
+PIECES = 1000
 
 
 class Following:
@@ -35,16 +41,17 @@ class Following:
         """Forget what was said: the drive is over."""
         self._spoken.pop(run, None)
 
-    def tell(self, run: RunKey, error: Exception, *, aloud: bool = True) -> None:
-        """Let trouble reach whoever follows the run, now or later, or else the program's log."""
-        self._troubles[run] = error
+    def tell(self, run: RunKey, error: Exception, trace: str, *, aloud: bool = True) -> None:
+        """Let trouble reach those who follow the run, now or later, or else the program's log, with
+        where it came from."""
+        self._troubles[run] = bare(error)
         self._fail_resting(run, error)
         feed = self._feeds.get(run)
         followers = [each for each in feed.followers if each.trouble is None] if feed else ()
         for follower in followers:
             follower.fail(error)
         if not followers and aloud:
-            log.error("run %s cannot be driven: %s", run.id, error, exc_info=error)
+            log.error("run %s cannot be driven: %s", run.id, trace)
 
     def rest(self, run: RunKey, state: RunState) -> None:
         """Say what a run knows whose drive is over."""
@@ -59,7 +66,7 @@ class Following:
             TurnloomError: it cannot be driven here.
         """
         if run in self._troubles:
-            raise self._troubles[run]
+            raise bare(self._troubles[run])
         if run not in self._resting:
             self._resting[run] = asyncio.get_running_loop().create_future()
         return await asyncio.shield(self._resting[run])
@@ -85,7 +92,7 @@ class Following:
         feed = self._feed(run)
         follower = feed.join()
         if run in self._troubles:
-            follower.fail(self._troubles[run])
+            follower.fail(bare(self._troubles[run]))
         try:
             while True:
                 for event in await self._more(run, follower, after):
@@ -134,7 +141,10 @@ class Following:
         """Let listeners hear a piece of an answer."""
         if delta.offset == 0:
             self._spoken[run] = []
-        self._spoken[run].append(delta)
+        spoken = self._spoken[run]
+        spoken.append(delta)
+        if len(spoken) > PIECES:
+            self._spoken[run] = _joined(spoken)
         for listener in self._listeners.get(run, ()):
             listener(delta)
 
@@ -153,3 +163,21 @@ class Following:
             self._listeners[run].discard(listener)
             if not self._listeners[run]:
                 del self._listeners[run]
+
+
+def _joined(pieces: Sequence[Delta]) -> list[Delta]:
+    """Pieces that follow each other in one answer as one."""
+    joined: list[tuple[Delta, list[str]]] = []
+    ends: dict[tuple[int, str, int], int] = {}
+    for each in pieces:
+        answer = (each.turn, each.agent, each.call)
+        if joined and ends.get(answer) == each.offset and _is_of(joined[-1][0], each):
+            joined[-1][1].append(each.text)
+        else:
+            joined.append((each, [each.text]))
+        ends[answer] = each.offset + len(each.text)
+    return [msgspec.structs.replace(first, text="".join(texts)) for first, texts in joined]
+
+
+def _is_of(one: Delta, other: Delta) -> bool:
+    return (one.turn, one.agent, one.call) == (other.turn, other.agent, other.call)

@@ -134,7 +134,7 @@ class Runs:
             return self._world.clock.now() + RETRY
         except Exception as error:  # noqa: BLE001 - told to whoever follows the run
             self._mailing.rest(run, begun, is_over=False)
-            self.following.tell(run, error, aloud=not is_told)
+            self.following.tell(run, error, self._driver.trace(run, error), aloud=not is_told)
         finally:
             self._driven.discard(run)
             self.following.end(run)

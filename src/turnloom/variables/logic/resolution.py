@@ -54,6 +54,9 @@ class Resolved(NamedTuple):
     suppressed: tuple[ContextSuppressed, ...]
     secrets: Mapping[str, Json]
 
+    def __repr__(self) -> str:
+        return f"Resolved({self.loaded!r}, secrets of {sorted(self.secrets)})"
+
 
 def gates(production: str | None, include_schema: str | None) -> Gates:
     """The gates that two environment variables set."""
