@@ -171,6 +171,7 @@ class SqliteClaims:
         """Let go of every run."""
         if self._owner:
             self._owner.close()
+            self._owner = None  # closing may be interrupted, and is done again then
 
     async def _join(self) -> str:
         await self._database.ready()
