@@ -82,6 +82,18 @@ async def test_every_attempt_of_a_step_is_charged(app: Loom) -> None:
     assert outcome.status == "failed" and outcome.failure is not None
     assert outcome.failure.error == "budget exceeded" and outcome.failure.step == ""
     assert len(await facts(app, outcome.run_id, "step.started")) == 2
+    (short,) = await facts(app, outcome.run_id, "budget.exceeded")
+    assert (short.of, short.call) == ("never", "s1/a3")
+    assert "'never'" in outcome.failure.message
+
+
+async def test_a_call_that_is_short_names_the_step_of_its_agent(app: Loom) -> None:
+    guards = Guards(budget=RunBudget(model_calls=1))
+    flow = Flow("two", Work, guards=guards).start_with(Writer(Model()), name="one")
+    outcome = await play(app, flow.finally_(Writer(Model()), name="other"))
+    (short,) = await facts(app, outcome.run_id, "budget.exceeded")
+    assert (short.of, short.call) == ("other", "t2/model")
+    assert outcome.failure is not None and "'other'" in outcome.failure.message
 
 
 def refining(then: Any, engine: Any) -> Flow[Work]:

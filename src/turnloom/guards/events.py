@@ -36,11 +36,13 @@ class Shortage(
 
 
 class BudgetExceeded(Fact, frozen=True):
-    """A turn or call was not made, or was cut off: every resource is named that is short for it."""
+    """A turn or call was not made, or was cut off: every resource is named that is short for it.
+    `of` is the step or the agent."""
 
     kind: ClassVar[str] = "budget.exceeded"
     call: str
     short: tuple[Shortage, ...]
+    of: str = ""
 
 
 class ScarcityChanged(Fact, frozen=True):

@@ -18,10 +18,11 @@ class Record(msgspec.Struct, frozen=True):
 
 class Begin(msgspec.Struct, frozen=True):
     """Begin a turn or a step: reserve what it is charged to (nothing, if that is empty), then
-    record that it is open."""
+    record that it is open. `of` is the name of the step or the agent."""
 
     charge: str
     opens: Facts
+    of: str
     facts: Facts = ()
 
 

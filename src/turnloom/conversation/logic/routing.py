@@ -217,7 +217,7 @@ class Conversing:
             return Select(f"{_moment(state)}/selection", way.target, facts)
         turn = state.turns + 1
         opens = ((f"t{turn}", TurnStarted(turn, way.target)),)
-        return Begin(f"t{turn}", opens, facts)
+        return Begin(f"t{turn}", opens, way.target, facts)
 
     def _question(self, state: RunState) -> Question:
         opening = self._setup.initial_message_to_user

@@ -210,7 +210,7 @@ class Flowing:
         name = getattr(step.compensate, "__name__", type(step.compensate).__name__)
         place = done.place
         fact = StepStarted(name, f"{place}~", number, 1, done.strand, undoes=place)
-        return Begin("", ((f"s{number}/a1?", fact),))
+        return Begin("", ((f"s{number}/a1?", fact),), name)
 
     def step_at(self, done: Done) -> StepNode:
         """The step that was completed at a place."""
@@ -258,7 +258,7 @@ class Flowing:
         opens: Facts = ((f"s{number}/a{attempt}?", fact),)
         if is_agent:
             opens = (*opens, (f"t{turn}", TurnStarted(turn, node.name)))
-        return Begin(charge_of(number, attempt, turn), opens)
+        return Begin(charge_of(number, attempt, turn), opens, node.name)
 
     def _handled(self, strand: Strand) -> tuple[str, Fact]:
         """That a failure was handled."""

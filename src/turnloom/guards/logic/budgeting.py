@@ -106,9 +106,16 @@ def told(fact: BudgetExceeded) -> str:
     """What was short, and what to do about it."""
     short = "; ".join(map(_told, fact.short))
     return (
-        f"There is no budget for {fact.call}: {short}. Raise the limit in `guards.budget`, or let "
-        "the workflow do less."
+        f"There is no budget for {_subject(fact)}: {short}. Raise the limit in `guards.budget`, or "
+        "let the workflow do less."
     )
+
+
+def _subject(fact: BudgetExceeded) -> str:
+    """For whom the budget is short, with the place of the call in the log."""
+    if not fact.of:
+        return fact.call
+    return f"{'step' if fact.call.startswith('s') else 'agent'} {fact.of!r} ({fact.call})"
 
 
 def _told(short: Shortage) -> str:

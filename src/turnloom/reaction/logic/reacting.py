@@ -209,7 +209,7 @@ class Reacting:
             work.agent, work.subscription, work.artifacts, turn, "", work.retry_of
         )
         opens = ((f"t{turn}/consumed", taken), (f"t{turn}", TurnStarted(turn, work.agent)))
-        return Begin(f"t{turn}", opens)
+        return Begin(f"t{turn}", opens, work.agent)
 
     def _open(self, tray: Tray, run: str, work: Assignment, facts: Facts) -> OpenRun:
         artifacts = tuple(tray.held[id] for id in work.artifacts)

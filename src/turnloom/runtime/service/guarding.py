@@ -24,6 +24,7 @@ from turnloom.guards.logic.budgeting import (
 )
 from turnloom.guards.spec import Amounts, RunBudget
 from turnloom.log.spec import Fact
+from turnloom.runtime.logic import scope_of
 from turnloom.runtime.service.journal import Journal
 
 STEP = Amounts(steps=1)
@@ -34,12 +35,13 @@ T = TypeVar("T")
 log = logging.getLogger("turnloom.guards")
 
 
-def afford(journal: Journal, charge: str) -> bool:
-    """Reserve a step of the budget; whether there is one left. An empty charge is free."""
+def afford(journal: Journal, charge: str, of: str) -> bool:
+    """Reserve a step of the budget for a step or an agent; whether there is one left. An empty
+    charge is free."""
     if journal.guards.budget is None or not charge:
         return True
     try:
-        reserve(journal, {charge: STEP})
+        reserve(journal, {charge: STEP}, of)
     except BudgetExceeded:
         return False  # on record, and the run fails
     return True
@@ -86,8 +88,9 @@ def end_tool_call(journal: Journal, key: str) -> None:
     settle(journal, key, TOOL_CALL)
 
 
-def reserve(journal: Journal, wanted: dict[str, Amounts]) -> None:
-    """Keep what calls are about to use, by their keys; what is on record is not kept twice.
+def reserve(journal: Journal, wanted: dict[str, Amounts], of: str = "") -> None:
+    """Keep what calls are about to use, by their keys; what is on record is not kept twice. `of` is
+    the name of the step or the agent that is not begun yet.
 
     Raises:
         BudgetExceeded: there is not enough left.
@@ -101,18 +104,21 @@ def reserve(journal: Journal, wanted: dict[str, Amounts]) -> None:
     total = sum(left.values(), Amounts())
     call, short = ", ".join(left), shortages(budget, watch, total, journal.clock.now())
     if short or journal.recorded(f"{call}/exceeded"):
-        refuse(journal, call, short)
+        refuse(journal, call, short, of)
     for key, amounts in left.items():
         journal.record(f"{key}/reserved", events.BudgetReserved(key, amounts))
 
 
-def refuse(journal: Journal, call: str, short: tuple[events.Shortage, ...]) -> NoReturn:
+def refuse(
+    journal: Journal, call: str, short: tuple[events.Shortage, ...], of: str = ""
+) -> NoReturn:
     """Put on record that there is not enough left for a call.
 
     Raises:
         BudgetExceeded: always.
     """
-    fact = events.BudgetExceeded(call, short)
+    scope = scope_of(journal.state, call)
+    fact = events.BudgetExceeded(call, short, of or (scope.agent if scope else ""))
     raise BudgetExceeded(told(journal.keep(f"{call}/exceeded", lambda: fact)))
 
 

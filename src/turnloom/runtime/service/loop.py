@@ -99,8 +99,8 @@ class Loop:
     async def _do(self, action: Action) -> None:
         self._record(action.facts)
         match action:
-            case Begin(charge=charge, opens=opens):
-                if afford(self._journal, charge):
+            case Begin(charge=charge, opens=opens, of=of):
+                if afford(self._journal, charge, of):
                     self._record(opens)
                     self._is_dirty = False  # what is begun stores all this before it acts
                     await self._begin_open()

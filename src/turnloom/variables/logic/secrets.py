@@ -37,7 +37,7 @@ NAMES = frozenset(
         "to agent tool name names source target writer timer question waiting_for status kind "
         "origin condition engine request digest view counter history segments hook function file "
         "trigger server call model picked drawn among component display schema id tools reader "
-        "marks"
+        "marks of"
     ).split()
 )
 

@@ -111,9 +111,11 @@ class Context(MutableMapping[str, Any]):
         return self._desk.idempotency_key
 
     async def once(self, name: str, effect: Callable[[], Json | Awaitable[Json]]) -> Json:
-        """What an effect of this call gave; entered again, the call does not repeat it.
+        """What an effect of this call gave.
 
-        `effect` takes nothing and gives JSON, or an awaitable of it; `name` tells it from the
-        other effects of the call.
+        An effect that completed and whose result is stored is never repeated, also when the call
+        is entered again. One that was in flight when the process ended is repeated, with the same
+        `idempotency_key`. `effect` takes nothing and gives JSON, or an awaitable of it; `name`
+        tells it from the other effects of the call.
         """
         return await self._desk.once(name, effect)
