@@ -1,7 +1,7 @@
 """The state of a flow: how changes are read, and what they make of it."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Annotated, Any, NamedTuple, cast, get_origin
 
@@ -16,6 +16,12 @@ from turnloom.kernel.values import Json, nearest, preview, said
 
 # How a change of a field becomes part of the state, where no code of the program says it.
 REPLACED, APPENDED, MERGED = "replaced", "appended", "merged"
+
+
+# Settings of a model that say nothing about its values, and methods by which one has code of its
+# own that looks at them.
+_SETTINGS = frozenset({"frozen", "title", "use_attribute_docstrings", "json_schema_extra"})
+_HOOKS = ("__init__", "__new__", "model_post_init", "__get_pydantic_core_schema__")
 
 
 class Change(NamedTuple):
@@ -60,6 +66,34 @@ class StateModel:
     def load(self, written: Mapping[str, Json]) -> Any:
         """The state that JSON says, made anew: nobody else has a hold on it."""
         return self.model.model_validate_json(msgspec.json.encode(written), by_name=True)
+
+    @cached_property
+    def is_piecewise(self) -> bool:
+        """Whether a state is right if each of its fields is: no code and no setting of the model
+        has a say in more than one of them."""
+        model = self.model
+        decorators = model.__pydantic_decorators__
+        has_code = (
+            decorators.validators
+            or decorators.field_validators
+            or decorators.root_validators
+            or decorators.model_validators
+            or model.__private_attributes__
+            or any(name in vars(each) for each in model.__mro__ for name in _HOOKS if _own(each))
+        )
+        has_alias = any(
+            field.alias is not None or field.validation_alias is not None
+            for field in model.model_fields.values()
+        )
+        return not (has_code or has_alias) and model.model_config.keys() <= _SETTINGS
+
+    def load_field(self, name: str, written: Json) -> Any:
+        """The value of a field that JSON says, made anew.
+
+        Raises:
+            ValidationError: the field cannot have it.
+        """
+        return self._adapters[name].validate_json(msgspec.json.encode(written))
 
     def read(self, given: Any, state: Any, shown: Callable[[], Any]) -> Change:
         """What a step gave that has had a state, as the change of fields that it is; `shown` makes
@@ -141,7 +175,7 @@ class StateModel:
         return {name: TypeAdapter(_type(field)) for name, field in self.model.model_fields.items()}
 
     def reduce(
-        self, state: Mapping[str, Json], deltas: Iterable[Mapping[str, Json]]
+        self, state: Mapping[str, Json], deltas: Sequence[Mapping[str, Json]]
     ) -> dict[str, Json]:
         """The fields of the state whose reducers are code, as they are after these changes.
 
@@ -155,12 +189,38 @@ class StateModel:
             reduced |= own
             self.apply(now, delta, own)
         try:
-            self.load(now)
+            self._check(now, {name for delta in deltas for name in delta})
         except ValueError as error:
             raise InvalidUpdate(
                 f"The state cannot be what the step makes of it: {said(error)}"
             ) from error
         return reduced
+
+    def _check(self, now: Mapping[str, Json], changed: Iterable[str]) -> None:
+        """See that a state is right of which some fields changed: the whole of it, if code of the
+        model looks at that, else these fields.
+
+        Raises:
+            ValidationError: it is not.
+        """
+        if not self.is_piecewise:
+            self.load(now)
+            return
+        for name in changed:
+            if name not in self.growing:
+                self.load_field(name, now[name])
+
+    @cached_property
+    def growing(self) -> frozenset[str]:
+        """The fields to which changes, which are checked when they are read, are only added; what
+        limits one of them as a whole is looked at each time."""
+        fields = self.model.model_fields
+        words = (APPENDED, MERGED)
+        return frozenset(
+            name
+            for name, how in self.reducers.items()
+            if how in words and len(fields[name].metadata) == 1
+        )
 
     def _is_code(self, name: str) -> bool:
         return callable(self.reducers[name])
@@ -190,6 +250,11 @@ class StateModel:
                 state[name] = merge(before or {}, value)
             else:
                 state[name] = value
+
+
+def _own(kind: type) -> bool:
+    """Whether a class is not one of pydantic or of Python."""
+    return kind.__module__.partition(".")[0] not in ("pydantic", "builtins", "typing", "abc")
 
 
 def _writer(kind: Any) -> TypeAdapter[Any]:

@@ -16,6 +16,7 @@ from turnloom.assembly.spec.assemblies import Assembly
 from turnloom.board.spec import Artifact
 from turnloom.errors import NoCandidates
 from turnloom.flow.events import StepCompensated, StepCompleted
+from turnloom.flow.logic.copies import StateCopies
 from turnloom.flow.logic.flowing import Flowing, charge_of
 from turnloom.flow.logic.states import Change, StateModel
 from turnloom.flow.spec.nodes import StepNode
@@ -82,6 +83,7 @@ class Steps:
         self._live = live
         self._journal = live.journal
         self._workflow = workflow
+        self._copies = StateCopies(workflow.states)
 
     @property
     def states(self) -> StateModel:
@@ -90,7 +92,7 @@ class Steps:
 
     def state(self, written: Mapping[str, Json]) -> Any:
         """A state as steps get it: made anew, with its secrets."""
-        return self._workflow.states.load(opened(self._journal, written))
+        return self._copies.load(opened(self._journal, written))
 
     def values(self, update: Mapping[str, Json]) -> dict[str, object]:
         """What a step changed, as values of the fields, with its secrets."""
