@@ -8,6 +8,7 @@ import pytest
 
 from tests.support import stage
 from tests.support.hooked import hook, hooked, outcomes, play, told
+from tests.support.logged import logged
 from turnloom.agents.spec import Answer, Task, ToolCall
 from turnloom.log.spec import Event
 from turnloom.runtime.logic import codec
@@ -31,7 +32,7 @@ def nothing_leaks(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     stage.clear()
     caplog.set_level(logging.DEBUG)
     yield
-    assert leaks(caplog.text) == []
+    assert leaks(logged(caplog)) == []
 
 
 def leaks(text: str) -> list[str]:

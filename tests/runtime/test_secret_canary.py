@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict
 
 from tests.support import stage
 from tests.support.folders import write_folder
+from tests.support.logged import logged
 from turnloom import (
     AgentStep,
     Answer,
@@ -130,7 +131,7 @@ def secrets_are_set(monkeypatch: pytest.MonkeyPatch) -> None:
 def nothing_is_logged(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     caplog.set_level(logging.DEBUG)
     yield
-    assert leaks(caplog.text) == []
+    assert leaks(logged(caplog)) == []
 
 
 def leaks(text: str, *values: str) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.folders import write_folder
+from tests.support.logged import logged
 from tests.support.programs import begin, drive, make_world
 from tests.support.world import World
 from turnloom.adapters.sqlite import SqliteStore
@@ -109,7 +110,7 @@ def all_is_logged(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     """Whatever a test does, no line of the program's log holds a secret."""
     caplog.set_level(logging.DEBUG)
     yield
-    assert leaks(caplog.text) == []
+    assert leaks(logged(caplog)) == []
 
 
 async def test_a_secret_is_in_the_prompts_that_expose_it_and_nowhere_else(
