@@ -84,6 +84,7 @@ from turnloom.guards.events import (
 )
 from turnloom.guards.spec.budgets import Amounts
 from turnloom.guards.spec.watch import Entry
+from turnloom.kernel.marks import Mark
 from turnloom.lifecycle.events import (
     LifecycleToolCall,
     LifecycleToolError,
@@ -307,6 +308,7 @@ __all__ = [
     "SampleChosen",
     "ScarcityChanged",
     "Scores",
+    "Mark",
     "Segment",
     "SelectionJudged",
     "SelectionMade",

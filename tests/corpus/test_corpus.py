@@ -38,7 +38,7 @@ ENDINGS = {
     "interview_cancelled": Ending(
         "cancelled",
         {"Asker": 2},
-        {"tier": "beta", "flag": False, "known": False, "stage": "asking", "app_id": "acme"},
+        {"tier": "beta", "flag": False, "known": False, "stage": "asking", "app_id": "local"},
     ),
     "interview_failed_in_production": Ending(
         "failed", {"Asker": 1, "Planner": 2}, {"tier": "beta", "known": True, "stage": "planning"}

@@ -53,6 +53,7 @@ OF_RUNS: dict[str, Call] = {
     "Run.plan": run(lambda handle: handle.plan()),
     "Run.outcome": run(lambda handle: handle.outcome()),
     "Run.finished": run(lambda handle: handle.finished()),
+    "Run.not_undone": run(lambda handle: handle.not_undone()),
     "Board.retry": lambda p, id: p.board.retry(id),
     "Board.cancel": lambda p, id: p.board.cancel(id),
     "History.events": lambda p, id: p.app.history.events(id, app_id=p.tenant),
@@ -64,7 +65,14 @@ OF_RUNS: dict[str, Call] = {
 }
 
 # Those of them that change a run, or wait for its end.
-CHANGING = {"Run.answer", "Run.cancel", "Run.finished", "Board.retry", "Board.cancel"}
+CHANGING = {
+    "Run.answer",
+    "Run.cancel",
+    "Run.finished",
+    "Run.not_undone",
+    "Board.retry",
+    "Board.cancel",
+}
 
 # Methods that give what a tenant has.
 OF_TENANTS: dict[str, Callable[[Program], Awaitable[Any]]] = {
@@ -88,6 +96,7 @@ EXEMPT = {
     "Loom.register_collection": "it declares",
     "Loom.collection": "it is about documents",
     "Loom.aclose": "it closes",
+    "Run.holder": "it is tried below: no process drives a run that is not there",
     "Run.listening": "it is tried below: it refuses nothing, and hears nothing",
     "Board.agent": "it declares",
     "Board.register": "it declares",
@@ -212,3 +221,14 @@ async def test_a_listener_hears_its_own_tenant_only(store: Any, tmp_path: Path) 
             await handles["ann"].answer(None, "accepted")
             await at_rest(handles["ann"], len(await ann.app.history.events(talk, app_id="ann")))
     assert "".join(heard["ann"]) == "Thank you." and heard["bob"] == []
+
+
+async def test_no_process_drives_a_run_of_another_tenant(store: Any, tmp_path: Path) -> None:
+    async with program(store, "ann") as ann:
+        talk, *_ = await ann.begin(tmp_path)
+        key = RunKey("ann", talk)
+        async with store.claims.claim(key):
+            found = {id: await ann.app.handle(talk, app_id=id).holder() for id in ("ann", "bob")}
+            unknown = await ann.app.handle(UNKNOWN, app_id="bob").holder()
+    assert found["ann"] is not None
+    assert found["bob"] is unknown is None

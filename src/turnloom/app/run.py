@@ -88,7 +88,8 @@ class Run(Generic[S_co]):
         return await self._runs.cancel(self._key, by=by, reason=reason)
 
     async def holder(self) -> "Holder | None":
-        """Which process drives it now, if one does, and whether that one responds."""
+        """Which process drives it now, and whether that one responds; nothing if none does, or if
+        there is no such run."""
         return await self._runs.claims.held(self._key)
 
     async def not_undone(self) -> "list[StepCompensated]":
