@@ -51,7 +51,7 @@ async def calls(kind: str, line: Line) -> tuple[ToolCall, ...]:
 
 
 @pytest.mark.parametrize("kind", ENGINES)
-@pytest.mark.parametrize("wrong", ['{"a": 1,', '{"a": NaN}', '{"a": "\\ud800"}'])
+@pytest.mark.parametrize("wrong", ['{"a": 1,', '{"a": NaN}', '{"a": "\\ud800"}', "[1, 2]", "5"])
 async def test_arguments_that_are_no_data_are_left_to_the_tool(kind: str, wrong: str) -> None:
     (call,) = await calls(kind, chunks(called(wrong), ENDED))
     assert call == ToolCall("add", {"INVALID_JSON": wrong}, "id0")

@@ -19,6 +19,9 @@ from turnloom.agents.spec import Patience
 # What DSPy adds to the words of a provider, for those who ask by DSPy alone.
 _ADVICE = re.compile(r"\n\n  (credential came from|To fix):.*", re.DOTALL)
 
+# What DSPy says of events that it does not read.
+OVERSIZED = "exceeds limit ("
+
 
 async def ask(model: LM, request: Request, ear: Any = None) -> Response:
     """One request, heard by `ear` while it is answered; DSPy would keep what was shown in its
@@ -40,6 +43,11 @@ async def ask(model: LM, request: Request, ear: Any = None) -> Response:
 def _is_silence(error: BaseException | None) -> bool:
     """Whether it began with a wait in vain: DSPy has no error of its own for that."""
     return error is not None and (isinstance(error, TimeoutError) or _is_silence(error.__cause__))
+
+
+def is_oversized(error: LMError) -> bool:
+    """Whether an event of a stream was longer than DSPy reads: 64 KiB a line, 1 MiB in all."""
+    return OVERSIZED in str(error)
 
 
 def may_pass(error: BaseException) -> bool:

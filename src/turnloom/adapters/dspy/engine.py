@@ -7,7 +7,7 @@ from dspy import LM
 from dspy.lm15 import Config, Request, Response
 from dspy.utils.exceptions import LMError
 
-from turnloom.adapters.dspy.asking import ask, may_pass, told
+from turnloom.adapters.dspy.asking import ask, is_oversized, may_pass, told
 from turnloom.adapters.dspy.models import Models, named
 from turnloom.adapters.dspy.requests import answer_of, request_of
 from turnloom.agents.logic.spelling import spelled
@@ -80,6 +80,13 @@ class _Ear:
 
 
 async def _ask(task: Task, model: LM, request: Request) -> Response:
-    """One request, heard from its beginning while it is answered."""
+    """One request, heard from its beginning while it is answered; one whose answer comes in larger
+    pieces than DSPy reads is made again for a whole answer, which nobody hears."""
     task.say(None)
-    return await ask(model, request, _Ear(task))
+    try:
+        return await ask(model, request, _Ear(task))
+    except LMError as error:
+        if not is_oversized(error):
+            raise
+    task.say(None)
+    return await ask(model, request)

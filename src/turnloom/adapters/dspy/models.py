@@ -26,13 +26,65 @@ from turnloom.kernel.values import as_array, as_object
 COMPATIBLE = "openai-chat"
 
 
+# The line by which a stream says that no more comes.
+DONE = b"data: [DONE]"
+
 # What the newer protocol of OpenAI calls a response that has not come to its end.
 UNENDED = ("cancelled", "failed", "in_progress", "queued")
+
+
+class Transport:
+    """A transport of DSPy whose streams end where they say so: DSPy waits until the other side
+    closes the connection."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    @asynccontextmanager
+    async def stream(self, request: Any) -> AsyncGenerator[Any]:
+        """The response to a request."""
+        async with self._inner.stream(request) as response:
+            yield Ended(response)
+
+
+class Ended:
+    """A response, read up to the line that says that no more comes."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    async def aiter_lines(self) -> AsyncGenerator[bytes]:
+        """The lines of a streamed response."""
+        rest = bytearray()
+        async for piece in self._inner:
+            rest += piece
+            *lines, rest = rest.split(b"\n")
+            for line in lines:
+                yield bytes(line)
+                if line.rstrip() == DONE:
+                    return
+        if rest:
+            yield bytes(rest)
 
 
 class Connections(AsyncLM15Engine):
     """Connections to a provider that give an answer only if it says how it ended: DSPy takes one
     that was cut off for whole when the stream is closed properly."""
+
+    def _target(self, request: Request, *, streaming: bool = False) -> Any:
+        """Who is asked, by connections that end with the answer."""
+        base: Any = super()
+        found: tuple[Any, Request] = base._target(request, streaming=streaming)
+        provider, _ = found
+        if not isinstance(provider.transport, Transport):
+            provider.transport = Transport(provider.transport)
+        return found
 
     async def complete(self, request: Request) -> Response:
         """A whole answer.

@@ -1,5 +1,6 @@
 """Tasks as requests to a model, and its responses as answers."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import groupby
@@ -30,11 +31,14 @@ from turnloom.agents.logic.dialogues import (
     read_arguments,
 )
 from turnloom.agents.logic.outputs.forms import form_of, given_output
-from turnloom.agents.spec import Answer, Task, ToolCall, Usage
+from turnloom.agents.spec import Answer, Task, ToolCall, ToolSchema, Usage
 from turnloom.kernel.values import Json, as_data, as_object
 
 # What DSPy calls arguments that it could not read.
 UNREAD = "partial_json"
+
+# Under which name DSPy gives arguments that are data and no object.
+WRAPPED = "value"
 
 
 def request_of(task: Task, names: Mapping[str, str], model: str, config: Config) -> Request:
@@ -81,10 +85,12 @@ def _told(part: Part) -> TextPart | ToolCallPart | ToolResultPart:
 def answer_of(task: Task, names: Mapping[str, str], response: Response) -> Answer:
     """What a response says, calls and gives."""
     tools = {plain: name for name, plain in names.items()}
+    schemas = {tool.name: tool for tool in task.tools}
+    called = [part for part in response.message.parts if isinstance(part, ToolCallPart)]
     calls = tuple(
-        ToolCall(tools.get(part.name, part.name), _arguments(part.input), part.id)
-        for part in response.message.parts
-        if isinstance(part, ToolCallPart)
+        ToolCall(name, _arguments(part.input, schemas.get(name)), part.id)
+        for part in called
+        for name in [tools.get(part.name, part.name)]
     )
     text, usage = text_of(response), usage_of(response)
     output = None if calls or task.output is None else given_output(task.output, text)
@@ -112,10 +118,16 @@ def _words(part: Any) -> str:
             return ""
 
 
-def _arguments(given: Mapping[str, Any]) -> dict[str, Json]:
-    """The arguments of a call, those that are no data as other engines have them."""
-    unread = given.get(UNREAD)
-    return read_arguments(unread if len(given) == 1 and isinstance(unread, str) else given)
+def _arguments(given: Mapping[str, Any], tool: ToolSchema | None) -> dict[str, Json]:
+    """The arguments of a call, those that are no data or no object as other engines have them."""
+    ((key, only), *more) = given.items() if given else [("", None)]
+    if more or not given:
+        return read_arguments(given)
+    if key == UNREAD and isinstance(only, str):
+        return read_arguments(only)
+    known = as_object(tool.parameters.get("properties")) if tool else None
+    is_wrapped = key == WRAPPED and not isinstance(only, dict) and WRAPPED not in (known or {})
+    return read_arguments(json.dumps(only) if is_wrapped else given)
 
 
 def model_of(response: Response) -> str:

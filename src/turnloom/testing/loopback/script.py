@@ -91,6 +91,13 @@ class Endless:
 
 
 @dataclass(frozen=True)
+class Lingering:
+    """A whole answer, behind which the connection stays open if it is streamed."""
+
+    answer: str | Answer
+
+
+@dataclass(frozen=True)
 class Hollow:
     """A reply of the protocol with no answer in it."""
 
@@ -102,7 +109,7 @@ class Garbled:
     body: str = '{"choices": [{"index": 0, '
 
 
-Line = str | Answer | Refusal | Broken | Stalled | Paced | Endless | Hollow | Garbled
+Line = str | Answer | Refusal | Broken | Stalled | Paced | Endless | Lingering | Hollow | Garbled
 
 # What a model says to requests: these lines, one after the other, or whatever a function gives.
 Lines = Sequence[Line] | Callable[[ModelRequest], Line | Awaitable[Line]]

@@ -22,6 +22,7 @@ from turnloom.testing.loopback.script import (
     Hollow,
     Line,
     Lines,
+    Lingering,
     ModelRequest,
     Paced,
     Refusal,
@@ -164,6 +165,9 @@ class LoopbackModel:
                 await self._stall(stream)
             case Endless(is_closed=False):
                 await stream.send(http.END)
+            case Lingering():
+                await stream.send(http.event("[DONE]"))
+                await http.until_gone(stream)
             case _:
                 await stream.send(http.event("[DONE]") + http.END)
 
@@ -204,7 +208,7 @@ def _chunks(line: Line, reply: Reply) -> Iterator[dict[str, Any]]:
 
 def _reply(line: Line, asked: ModelRequest, number: int) -> Reply:
     match line:
-        case Paced(answer, _) | Endless(answer, _):
+        case Paced(answer, _) | Endless(answer, _) | Lingering(answer):
             given = answer
         case Hollow():
             given = ""

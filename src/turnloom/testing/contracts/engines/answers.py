@@ -7,9 +7,12 @@ import anyio
 from turnloom.agents.spec import Answer, Usage
 from turnloom.testing.contracts.engines.stage import FORMED, TALKING, EngineSuite, written
 from turnloom.testing.contracts.facts import PATIENCE
-from turnloom.testing.loopback import LoopbackModel, ModelRequest, Paced
+from turnloom.testing.loopback import Lingering, LoopbackModel, ModelRequest, Paced
 
 SUM = {"total": 5, "remark": "easy"}
+
+# Seconds after which a request is given up, where an answer might be waited for in vain.
+SOON = 2.0
 
 
 class AnswersContract(EngineSuite):
@@ -57,6 +60,21 @@ class AnswersContract(EngineSuite):
         assert done.texts == [text]
         assert done.heard == (text if self.streams else "")
         assert not self.streams or len(done.pieces) > 1
+
+    async def test_a_piece_of_any_length(self) -> None:
+        """An answer may come in one piece, however long, even if it is then asked for again."""
+        text = 70_000 * "x"
+        async with LoopbackModel([text] * 2) as model:
+            done = await self.converse(model)
+        assert done.end.kind == "run.finished", done.end.data
+        assert done.texts == [text]
+
+    async def test_a_connection_that_stays_open(self) -> None:
+        """An answer that says that it has ended is not waited for any longer."""
+        async with LoopbackModel([Lingering("It is five.")]) as model:
+            done = await self.converse(model, silence=SOON)
+        assert done.end.kind == "run.finished", done.end.data
+        assert done.texts == ["It is five."]
 
     async def test_an_empty_answer(self) -> None:
         """A model that says nothing ends its turn without a word."""
