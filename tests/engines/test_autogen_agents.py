@@ -113,7 +113,7 @@ async def test_an_agent_says_something_in_pieces(tmp_path: Path) -> None:
         engine = ConversableAgentEngine(maker(model))
         heard: list[str | None] = []
         answer = await engine(task(("user", "Hi."), say=heard.append))
-    assert answer == Answer("Good day.", Usage(5, 2), model="any", added=("Be kind.",))
+    assert answer == Answer("Good day.", Usage(5, 2), model="any", added=("Be kind.",), stop="end")
     assert [*filter(None, heard)] == ["Good ", "day."]
     (request,) = model.requests
     assert [(each["role"], each["content"]) for each in request.messages] == [

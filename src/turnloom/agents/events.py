@@ -43,7 +43,8 @@ class ModelAnswered(Fact, frozen=True):
 
     `calls` are the tools it wants called; `raw` is a text that became neither. `model` is who
     answered, and `added` what it was shown beside the frame and the exchanges. `before` is what
-    tools of the engine's own did before.
+    tools of the engine's own did before. `stop` is why the answer ended, as far as the engine
+    knows: `end`, `tool`, `length`, `refusal` or `filter`; `refusal` is what the model said to it.
     """
 
     kind: ClassVar[str] = "model.answered"
@@ -55,6 +56,8 @@ class ModelAnswered(Fact, frozen=True):
     model: str = ""
     added: tuple[str, ...] = ()
     before: tuple[Exchange, ...] = ()
+    stop: str = ""
+    refusal: str = ""
 
 
 class ModelFailed(Fact, frozen=True):

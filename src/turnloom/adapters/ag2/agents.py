@@ -75,7 +75,7 @@ class AG2AgentEngine:
                 raise error.cause from error
             who = f"The agent of AG2 that answers for {task.agent!r}"
             raise EngineError(f"{who} failed: {type(error).__name__}: {said(error)}") from error
-        return model.completed(answer_of(task, names, reply.response, model.answered))
+        return model.completed(answer_of(task, names, reply.response, model.answered, model.ending))
 
     async def _agent(self) -> Agent[Any]:
         made: Any = await called(self._make)

@@ -13,9 +13,11 @@ from ag2.events import BaseEvent, ModelMessageChunk, ModelResponse, ToolResultEv
 from ag2.tools.final import ClientTool
 from ag2.tools.schemas import ToolSchema
 
+from turnloom.adapters.ag2.endings import tap
 from turnloom.adapters.ag2.forms import exchanges_of, set_apart, usage_of, whole
 from turnloom.adapters.ag2.showing import texts_of, tool_texts
 from turnloom.agents.logic.dialogues import added_to
+from turnloom.agents.logic.endings import Ending, noting
 from turnloom.agents.logic.trouble import may_pass, told
 from turnloom.agents.service.patience import attempts
 from turnloom.agents.spec import Answer, Patience, Task, Usage
@@ -46,6 +48,7 @@ class Asked(ModelConfig):
         self._waiting: anyio.CancelScope | None = None
         self._responses: list[ModelResponse] = []
         self._results: dict[str, ToolResultEvent] = {}
+        self.ending = Ending()  # of the last answer, if it was asked for here
         self._usage = Usage()
         self._added = dict.fromkeys(added_to(task))
 
@@ -84,7 +87,7 @@ class Asked(ModelConfig):
 
     def create(self) -> LLMClient:
         """What asks the model: this."""
-        self._client = self._config.create()
+        self._client = tap(self._config.create())
         return self
 
     def create_files_client(self) -> Any:
@@ -162,7 +165,8 @@ class Asked(ModelConfig):
         self.task.say(None)
         try:
             with anyio.fail_after(self._patience.timeout) as self._waiting:
-                return set_apart(whole(await self._client(*what, **how)))
+                self.ending = noting()
+                return set_apart(whole(await self._client(*what, **how), self.ending))
         finally:
             self._waiting = None
 

@@ -14,6 +14,7 @@ from fast_depends.pydantic import PydanticSerializer
 from turnloom.adapters.ag2.forms import Offer, answer_of, offer_of, whole
 from turnloom.adapters.ag2.messages import messages_of
 from turnloom.adapters.ag2.naming import Models
+from turnloom.agents.logic.endings import Ending, noting
 from turnloom.agents.logic.spelling import spelled
 from turnloom.agents.logic.trouble import may_pass, told
 from turnloom.agents.service.patience import attempts
@@ -54,13 +55,14 @@ class AG2Engine:
         trying = attempts(self._patience, may_pass)
         try:
             ask = partial(self._ask, task, client, messages_of(task, names), offer_of(task, names))
-            response: ModelResponse = await trying(ask)
+            asked: tuple[ModelResponse, Ending] = await trying(ask)
         except Exception as error:
             tried = trying.statistics["attempt_number"]
             model = self._models.named(task.model).model
             raise EngineError(told(error, model, tried, self._patience)) from error
+        response, ending = asked
         model = response.model or self._models.named(task.model).model
-        return answer_of(task, names, response, model)
+        return answer_of(task, names, response, model, ending)
 
     async def aclose(self) -> None:
         """Part from the providers: clients that nobody keeps close by themselves."""
@@ -76,9 +78,10 @@ class AG2Engine:
 
     async def _ask(
         self, task: Task, client: LLMClient, messages: list[BaseEvent], offer: Offer
-    ) -> ModelResponse:
+    ) -> tuple[ModelResponse, Ending]:
         """One request, heard while it is answered."""
         task.say(None)
+        ending = noting()
         with anyio.fail_after(self._patience.timeout) as waiting:
 
             def hear(event: BaseEvent) -> None:
@@ -94,7 +97,7 @@ class AG2Engine:
                 response_schema=offer.form,
                 serializer=PydanticSerializer(),
             )
-        return whole(response)
+        return whole(response, ending), ending
 
 
 class Heard(MemoryStream):

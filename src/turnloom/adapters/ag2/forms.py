@@ -11,6 +11,7 @@ from ag2.tools.final.function_tool import FunctionDefinition, FunctionToolSchema
 
 from turnloom.adapters.ag2.showing import text_of
 from turnloom.agents.logic.dialogues import UNREAD, added_to, read_arguments
+from turnloom.agents.logic.endings import Ending, stop_of
 from turnloom.agents.logic.outputs.forms import form_of, given_output
 from turnloom.agents.logic.spelling import plainly
 from turnloom.agents.spec import Answer, Exchange, Task, ToolCall, ToolResult, Usage
@@ -47,9 +48,11 @@ def offer_of(task: Task, names: Mapping[str, str]) -> Offer:
     return Offer(tools, ResponseSchema.from_schema(form_of(task.output), task.output.name))
 
 
-def answer_of(task: Task, names: Mapping[str, str], response: ModelResponse, model: str) -> Answer:
+def answer_of(
+    task: Task, names: Mapping[str, str], response: ModelResponse, model: str, ending: Ending
+) -> Answer:
     """What a response of a model says, calls and gives."""
-    text = response.content or ""
+    text = response.content or ending.refusal
     tools = {plain: name for name, plain in names.items()}
     calls = tuple(
         ToolCall(tools.get(call.name, call.name), read_arguments(call.arguments), call.id)
@@ -57,17 +60,27 @@ def answer_of(task: Task, names: Mapping[str, str], response: ModelResponse, mod
         if call.id or call.name  # else AG2 fills a gap in the numbers of a provider
     )
     output = None if calls or task.output is None else given_output(task.output, text)
-    usage, added = usage_of(response.usage), added_to(task)
-    return Answer(text, usage, calls, output, model=model, added=added)
+    reason = ending.reason or response.finish_reason
+    return Answer(
+        text,
+        usage_of(response.usage),
+        calls,
+        output,
+        model=model,
+        added=added_to(task),
+        stop=stop_of(reason, calls=bool(calls), refusal=ending.refusal),
+        refusal=ending.refusal,
+    )
 
 
-def whole(response: ModelResponse) -> ModelResponse:
+def whole(response: ModelResponse, ending: Ending) -> ModelResponse:
     """The response, if it says how it ended or its provider never does.
 
     Raises:
         EOFError: it was cut off, or holds no answer.
     """
-    if response.provider in ENDING and response.finish_reason in UNENDED:
+    reason = response.finish_reason or ending.reason
+    if response.provider in ENDING and reason in UNENDED:
         raise EOFError("The answer has no end.")
     return response
 

@@ -6,6 +6,7 @@ from typing import Any
 from ag2 import config as configs
 from ag2.config import LLMClient, ModelConfig
 
+from turnloom.adapters.ag2.endings import tap
 from turnloom.errors import UsageError
 from turnloom.kernel.values import said
 
@@ -66,7 +67,7 @@ class Models:
         """
         config = self.named(name)
         try:
-            return config.create()
+            return tap(config.create())
         except Exception as error:  # whatever a provider's library says to a lack of settings
             raise UsageError(f"Model {config.model!r} cannot be asked. {said(error)}") from error
 

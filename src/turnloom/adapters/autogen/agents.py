@@ -9,7 +9,7 @@ from autogen import ConversableAgent
 from autogen.io.base import IOStream
 
 from turnloom.adapters.autogen.asking import Asking
-from turnloom.adapters.autogen.forms import messages_of, read_message
+from turnloom.adapters.autogen.forms import ended, messages_of, read_message
 from turnloom.adapters.autogen.people import InLoop
 from turnloom.adapters.autogen.relays import Relay
 from turnloom.adapters.autogen.turns import Instructions, Tools, free_loop
@@ -112,7 +112,8 @@ class Turn:
         own = (*self._instructions.own, *map(as_data, self._tools.schemas)) if relay.model else ()
         given = [str(result.value) for each in shown for result in each.results]
         added = (*own, *added_to(task), *given)
-        return Answer(text, relay.usage, calls, output, model=relay.model, added=added)
+        answer = Answer(text, relay.usage, calls, output, model=relay.model, added=added)
+        return ended(answer, relay.ending) if relay.model else answer
 
     def _refuse_doubles(self) -> None:
         for name, plain in self._names.items():

@@ -9,7 +9,7 @@ from autogen import OpenAIWrapper
 from autogen.io.base import IOStream
 from pydantic import ValidationError
 
-from turnloom.adapters.autogen.endings import Ending
+from turnloom.adapters.autogen.endings import Endings
 from turnloom.adapters.autogen.forms import Response
 from turnloom.adapters.autogen.hearing import Hearing
 from turnloom.adapters.autogen.transport import LoopTransport, Way
@@ -44,7 +44,7 @@ class Client:
             for config in configs
         ]
         self._wrapper = OpenAIWrapper(config_list=own)
-        self._ending = Ending(self._wrapper)
+        self._endings = Endings(self._wrapper)
         self._model = str(configs[-1]["model"])
 
     def ask(self, request: Config, way: Way, hearing: Hearing) -> Response:
@@ -63,7 +63,8 @@ class Client:
         if not _is_ended(response):
             raise EngineError("The answer has no end.")
         (message, *_) = self._wrapper.extract_text_or_completion_object(response)
-        return Response(message, response.usage, response.model or self._model)
+        model = response.model or self._model
+        return Response(message, response.usage, model, self._endings.last)
 
 
 def _is_ended(response: Any) -> bool:

@@ -5,18 +5,17 @@ from typing import Any
 
 from autogen import OpenAIWrapper
 
+from turnloom.agents.logic.endings import Ending
+
 # The reasons that the classic line takes for an end; it fails at any other.
 KNOWN = ("stop", "length", "tool_calls", "content_filter", "function_call")
 
 
-class Ending:
-    """Notes how the answers of a wrapper's clients end, one at a time.
-
-    `reason` is the provider's word for it.
-    """
+class Endings:
+    """Notes how the answers of a wrapper's clients end; `last` is that of the last one."""
 
     def __init__(self, wrapper: OpenAIWrapper) -> None:
-        self.reason = ""
+        self.last = Ending()
         clients: list[Any] = getattr(wrapper, "_clients", [])
         for client in clients:
             if (inner := getattr(client, "_oai_client", None)) is not None:
@@ -25,7 +24,7 @@ class Ending:
 
     def _noting(self, create: Any) -> Any:
         def noted(*args: Any, **kwargs: Any) -> Any:
-            self.reason = ""
+            self.last = Ending()
             given = create(*args, **kwargs)
             return self._streamed(given) if kwargs.get("stream") else self._note(given)
 
@@ -37,8 +36,8 @@ class Ending:
 
     def _note(self, given: Any) -> Any:
         """Note what a piece of an answer, or a whole one, says of its end."""
+        self.last.note(given)
         for choice in getattr(given, "choices", None) or ():
-            if choice.finish_reason:
-                self.reason = choice.finish_reason
-                choice.finish_reason = self.reason if self.reason in KNOWN else "stop"
+            if choice.finish_reason and choice.finish_reason not in KNOWN:
+                choice.finish_reason = "stop"
         return given

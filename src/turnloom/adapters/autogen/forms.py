@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
+
 from turnloom.agents.logic.dialogues import (
     Called,
     Heard,
@@ -13,17 +15,20 @@ from turnloom.agents.logic.dialogues import (
     dialogue_of,
     read_arguments,
 )
+from turnloom.agents.logic.endings import Ending, stop_of
 from turnloom.agents.logic.outputs.forms import form_of, given_output
 from turnloom.agents.spec import Answer, Task, ToolCall, Usage
 from turnloom.kernel.values import as_data, as_object
 
 
 class Response(NamedTuple):
-    """What a client got: a text or a message with calls, what it used, and whose it is."""
+    """What a client got: a text or a message with calls, what it used, whose it is, and how it
+    ended."""
 
     message: Any
     usage: Any
     model: str
+    ending: Ending
 
 
 def request_of(task: Task, names: Mapping[str, str]) -> dict[str, Any]:
@@ -95,8 +100,17 @@ def answer_of(task: Task, names: Mapping[str, str], response: Response) -> Answe
     """What a response says, calls and gives."""
     text, calls = read_message(response.message, names)
     output = None if calls or task.output is None else given_output(task.output, text)
-    usage, model = usage_of(response), response.model
-    return Answer(text, usage, calls, output, model=model, added=added_to(task))
+    ending, usage = response.ending, usage_of(response)
+    answer = Answer(text, usage, calls, output, model=response.model, added=added_to(task))
+    return ended(answer, ending)
+
+
+def ended(answer: Answer, ending: Ending) -> Answer:
+    """An answer with why it ended."""
+    refusal = ending.refusal
+    stop = stop_of(ending.reason, calls=bool(answer.calls), refusal=refusal)
+    text = answer.text or refusal
+    return msgspec.structs.replace(answer, text=text, stop=stop, refusal=refusal)
 
 
 def read_message(message: Any, names: Mapping[str, str]) -> tuple[str, tuple[ToolCall, ...]]:

@@ -11,6 +11,7 @@ from turnloom.adapters.autogen.forms import Response, demands_of, usage_of
 from turnloom.adapters.autogen.hearing import Hearing
 from turnloom.adapters.autogen.naming import alone
 from turnloom.adapters.autogen.transport import Way
+from turnloom.agents.logic.endings import Ending
 from turnloom.agents.spec import Task, Usage
 from turnloom.errors import EngineError
 
@@ -23,13 +24,14 @@ Schemas = Sequence[Mapping[str, Any]]
 class Relay:
     """Stands where an agent has its client: the task's tools and form go with each request.
 
-    `usage` is that of all requests, and `model` who answered last; nobody, if none was made.
+    `usage` is that of all requests, `model` who answered last, if one was made, and `ending` how
+    that answer ended.
     """
 
     def __init__(
         self, agent: Any, task: Task, names: Mapping[str, str], own: Schemas, asking: Asking
     ) -> None:
-        self.usage, self.model = Usage(), ""
+        self.usage, self.model, self.ending = Usage(), "", Ending()
         self._asking = asking
         self._say = task.say
         self._line: tuple[Way, Hearing] | None = None
@@ -62,6 +64,7 @@ class Relay:
             raise EngineError("The agent asked its model outside of a reply. Give it another one.")
         response = self._clients.ask({"messages": messages, **self._demands}, *self._line)
         self.usage, self.model = self.usage + usage_of(response), response.model
+        self.ending = response.ending
         return response
 
     def extract_text_or_completion_object(self, response: Response) -> list[Any]:

@@ -10,6 +10,7 @@ from dspy.utils.exceptions import LMError
 from turnloom.adapters.dspy.asking import ask, is_oversized, may_pass, told
 from turnloom.adapters.dspy.models import Models, named
 from turnloom.adapters.dspy.requests import answer_of, request_of
+from turnloom.agents.logic.endings import Ending, noting
 from turnloom.agents.logic.spelling import spelled
 from turnloom.agents.service.patience import attempts
 from turnloom.agents.spec import Answer, Patience, Task
@@ -54,11 +55,13 @@ class DSPyEngine:
         async with self._models.opened(name) as model:
             request = request_of(task, names, model.name, self._settings)
             try:
-                response: Response = await trying(partial(_ask, task, model.lm, request))
+                asked: tuple[Response, Ending] = await trying(
+                    partial(_ask, task, model.lm, request)
+                )
             except (LMError, TimeoutError) as error:
                 tried = trying.statistics["attempt_number"]
                 raise EngineError(told(error, name, tried, self._patience)) from error
-        return answer_of(task, names, response)
+        return answer_of(task, names, *asked)
 
     async def aclose(self) -> None:
         """Part from the providers."""
@@ -79,14 +82,16 @@ class _Ear:
             self._say(words)
 
 
-async def _ask(task: Task, model: LM, request: Request) -> Response:
+async def _ask(task: Task, model: LM, request: Request) -> tuple[Response, Ending]:
     """One request, heard from its beginning while it is answered; one whose answer comes in larger
     pieces than DSPy reads is made again for a whole answer, which nobody hears."""
     task.say(None)
+    ending = noting()
     try:
-        return await ask(model, request, _Ear(task))
+        return await ask(model, request, _Ear(task)), ending
     except LMError as error:
         if not is_oversized(error):
             raise
     task.say(None)
-    return await ask(model, request)
+    ending = noting()
+    return await ask(model, request), ending

@@ -1,8 +1,10 @@
 """Models by their names."""
 
+import json
 import os
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
+from types import SimpleNamespace as Namespace
 from typing import Any
 
 from dspy import LM
@@ -18,6 +20,7 @@ from dspy.lm15 import (
     UnknownModelError,
 )
 
+from turnloom.agents.logic.endings import note
 from turnloom.agents.spec import Task
 from turnloom.errors import UsageError
 from turnloom.kernel.values import as_array, as_object
@@ -28,6 +31,10 @@ COMPATIBLE = "openai-chat"
 
 # The line by which a stream says that no more comes.
 DONE = b"data: [DONE]"
+
+# What an event begins with, and the words of those that say why an answer ended.
+EVENT, INCOMPLETE = b"data: ", b"response.incomplete"
+ENDINGS = (b"refusal", INCOMPLETE)
 
 # What the newer protocol of OpenAI calls a response that has not come to its end.
 UNENDED = ("cancelled", "failed", "in_progress", "queued")
@@ -66,11 +73,28 @@ class Ended:
             rest += piece
             *lines, rest = rest.split(b"\n")
             for line in lines:
-                yield bytes(line)
+                yield _noted(bytes(line))
                 if line.rstrip() == DONE:
                     return
         if rest:
             yield bytes(rest)
+
+
+def _noted(line: bytes) -> bytes:
+    """A line of a stream, with what it says of the end of the answer noted.
+
+    DSPy reads no refusal, and by the newer protocol of OpenAI no answer that was cut at its limit:
+    that is shown to it as a whole one.
+    """
+    if not line.startswith(EVENT) or not any(word in line for word in ENDINGS):
+        return line
+    try:
+        event = json.loads(line.removeprefix(EVENT), object_hook=lambda each: Namespace(**each))
+    except ValueError:  # which DSPy tells
+        return line
+    note(event)
+    is_cut = getattr(event, "type", "") == INCOMPLETE.decode()
+    return line.replace(INCOMPLETE, b"response.completed", 1) if is_cut else line
 
 
 class Connections(AsyncLM15Engine):

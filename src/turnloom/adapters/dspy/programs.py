@@ -14,6 +14,7 @@ from turnloom.adapters.dspy.making import Made, Maker
 from turnloom.adapters.dspy.models import Models, named
 from turnloom.adapters.dspy.signatures import ANSWER, fields_of
 from turnloom.adapters.dspy.wires import Wire
+from turnloom.agents.logic.endings import stop_of
 from turnloom.agents.logic.outputs.forms import given_output
 from turnloom.agents.spec import Answer, OutputSchema, Patience, Task
 from turnloom.errors import EngineError, UsageError
@@ -100,7 +101,14 @@ def _refuse_tools(task: Task) -> None:
 def _answer(task: Task, given: Any, wire: Wire) -> Answer:
     """What a program gave, as an answer: a text, or an output of the form that is asked for."""
     fields = _fields(task, given)
-    answer = partial(Answer, usage=wire.usage, model=wire.model, added=added_to(task, wire.shown))
+    answer = partial(
+        Answer,
+        usage=wire.usage,
+        model=wire.model,
+        added=added_to(task, wire.shown),
+        stop=stop_of(wire.ends, refusal=wire.refusal),
+        refusal=wire.refusal,
+    )
     if task.output is not None:
         return answer(output=_output(task.output, fields))
     told = fields[ANSWER if ANSWER in fields else [*fields][-1]]

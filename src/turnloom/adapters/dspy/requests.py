@@ -30,6 +30,7 @@ from turnloom.agents.logic.dialogues import (
     dialogue_of,
     read_arguments,
 )
+from turnloom.agents.logic.endings import Ending, stop_of
 from turnloom.agents.logic.outputs.forms import form_of, given_output
 from turnloom.agents.spec import Answer, Task, ToolCall, ToolSchema, Usage
 from turnloom.kernel.values import Json, as_data, as_object
@@ -82,7 +83,7 @@ def _told(part: Part) -> TextPart | ToolCallPart | ToolResultPart:
             return ToolResultPart(id, (TextPart(text),), name)
 
 
-def answer_of(task: Task, names: Mapping[str, str], response: Response) -> Answer:
+def answer_of(task: Task, names: Mapping[str, str], response: Response, ending: Ending) -> Answer:
     """What a response says, calls and gives."""
     tools = {plain: name for name, plain in names.items()}
     schemas = {tool.name: tool for tool in task.tools}
@@ -94,7 +95,24 @@ def answer_of(task: Task, names: Mapping[str, str], response: Response) -> Answe
     )
     text, usage = text_of(response), usage_of(response)
     output = None if calls or task.output is None else given_output(task.output, text)
-    return Answer(text, usage, calls, output, model=model_of(response), added=added_to(task))
+    refusal = ending.refusal or refusal_of(response)
+    reason = ending.reason or response.finish_reason
+    return Answer(
+        text or refusal,
+        usage,
+        calls,
+        output,
+        model=model_of(response),
+        added=added_to(task),
+        stop=stop_of(reason, calls=bool(calls), refusal=refusal),
+        refusal=refusal,
+    )
+
+
+def refusal_of(response: Response) -> str:
+    """Why the model refused to answer, if it did."""
+    parts = response.message.parts
+    return "".join(part.text for part in parts if isinstance(part, RefusalPart))
 
 
 def text_of(response: Response) -> str:

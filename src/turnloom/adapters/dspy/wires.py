@@ -13,7 +13,7 @@ from dspy.utils.exceptions import LMError
 
 from turnloom.adapters.dspy.asking import ask, may_pass, told
 from turnloom.adapters.dspy.models import Model
-from turnloom.adapters.dspy.requests import model_of, text_of, usage_of
+from turnloom.adapters.dspy.requests import model_of, refusal_of, text_of, usage_of
 from turnloom.agents.service.patience import attempts
 from turnloom.agents.spec import Patience, Task, Usage
 from turnloom.errors import EngineError
@@ -32,7 +32,7 @@ class Wire:
         self, task: Task, name: str, model: Model, patience: Patience, before: str
     ) -> None:
         self.usage = Usage()
-        self.model = ""
+        self.model = self.ends = self.refusal = ""
         self.shown: list[str] = []
         self.trouble = ""
         self._task = task
@@ -57,7 +57,8 @@ class Wire:
         given = await self._once(request)
         usage = Usage(given["input_tokens"], given["output_tokens"])
         self.usage += usage
-        self.model = given["model"]
+        self.model, self.ends = given["model"], given["ends"]
+        self.refusal = given.get("refusal", "")
         message = Message("assistant", (TextPart(given["text"]),))
         tokens = Tokens(usage.input_tokens, usage.output_tokens)
         return Response(None, self.model, message, given["ends"], tokens)
@@ -83,6 +84,7 @@ class Wire:
             "text": text_of(response),
             "model": model_of(response),
             "ends": response.finish_reason,
+            "refusal": refusal_of(response),
             "input_tokens": usage.input_tokens,
             "output_tokens": usage.output_tokens,
         }

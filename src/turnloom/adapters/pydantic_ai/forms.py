@@ -8,6 +8,7 @@ from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.tools import ToolDefinition
 
 from turnloom.agents.logic.dialogues import added_to, read_arguments
+from turnloom.agents.logic.endings import stop_of
 from turnloom.agents.logic.outputs.forms import form_of, given_output
 from turnloom.agents.spec import Answer, OutputSchema, Task, ToolCall, Usage
 
@@ -68,8 +69,17 @@ def answer_of(
     if task.output is not None and not calls:
         given = [_call(part, tools).arguments for part in called]
         output = given_output(task.output, text, given[0] if given else None)
-    name = response.model_name or model.model_name
-    return Answer(text, usage, calls, output, model=name, added=_added(task, model))
+    refusal = str((response.provider_details or {}).get("refusal") or "")
+    return Answer(
+        text or refusal,
+        usage,
+        calls,
+        output,
+        model=response.model_name or model.model_name,
+        added=_added(task, model),
+        stop=stop_of(response.finish_reason, calls=bool(calls), refusal=refusal),
+        refusal=refusal,
+    )
 
 
 def _call(part: ToolCallPart, tools: Mapping[str, str]) -> ToolCall:

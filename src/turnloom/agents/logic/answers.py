@@ -8,6 +8,7 @@ import msgspec
 from pydantic import BaseModel
 
 from turnloom.agents.events import AgentOutput, AgentText, ModelAnswered, OutputRefused
+from turnloom.agents.logic.endings import WORDS
 from turnloom.agents.logic.outputs.reading import read_output
 from turnloom.agents.spec import (
     Agent,
@@ -88,7 +89,7 @@ def answered_by(
     task: Task, answer: Answer, calls: tuple[ToolCall, ...] = (), raw: str = ""
 ) -> ModelAnswered:
     """The fact that an engine answered, by whom and shown what beside the task."""
-    said = answer.model, answer.added, answer.before
+    said = answer.model, answer.added, answer.before, answer.stop, answer.refusal
     return ModelAnswered(task.turn, task.agent, answer.usage, calls, raw, *said)
 
 
@@ -198,6 +199,12 @@ def check_making(who: str, answer: Answer) -> None:
         raise EngineError(f"{who} used {preview(answer.usage)}. Give a `Usage` of whole numbers.")
     if not is_text(answer.model):
         raise EngineError(f"{who} names {preview(answer.model)} as its model, which is no text.")
+    if answer.stop not in ("", *WORDS):
+        raise EngineError(
+            f"{who} stopped by {preview(answer.stop)}. Give one of: {', '.join(WORDS)}."
+        )
+    if not is_text(answer.refusal):
+        raise EngineError(f"{who} refused with {preview(answer.refusal)}, which is no text.")
     if type(answer.added) is not tuple or not all(map(is_text, answer.added)):
         given = preview(answer.added)
         raise EngineError(f"{who} added {given} to what it was given. Give a tuple of texts.")

@@ -109,7 +109,9 @@ class Answer(msgspec.Struct, frozen=True):
 
     `model` is the one that answered, by its provider's word. `added` are the texts that it was
     shown and the task does not hold, in order. `before` is what the engine itself had tools of its
-    own do before it gave this answer; its next task of the turn holds that too.
+    own do before it gave this answer; its next task of the turn holds that too. `stop` says why the
+    answer ended: `end`, `tool`, `length` (it was cut at its limit), `refusal` or `filter`; nothing
+    if the engine does not know. `refusal` is what the model says if it refuses to answer.
     """
 
     text: str = ""
@@ -120,6 +122,8 @@ class Answer(msgspec.Struct, frozen=True):
     model: str = ""
     added: tuple[str, ...] = ()
     before: tuple[Exchange, ...] = ()
+    stop: str = ""
+    refusal: str = ""
 
 
 class Engine(Protocol):

@@ -50,7 +50,8 @@ def _offered(fact: agents.ToolsOffered) -> str:
 def _answered(fact: agents.ModelAnswered) -> str:
     wanted = ", ".join(call.tool for call in fact.calls)
     who = one_line(fact.model) or "the engine"
-    return f"{who} wants {wanted}" if wanted else f"{who} answered"
+    ends = {"length": ", cut at its limit", "refusal": ", and refused", "filter": ", filtered"}
+    return (f"{who} wants {wanted}" if wanted else f"{who} answered") + ends.get(fact.stop, "")
 
 
 def _asked(fact: agents.QuestionAsked) -> str:

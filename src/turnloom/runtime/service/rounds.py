@@ -27,6 +27,7 @@ from turnloom.agents.logic.answers import (
     interpret_made,
     said_by,
 )
+from turnloom.agents.logic.endings import cut_off, unanswered
 from turnloom.agents.logic.exchanges import Outcome, exchange_of, request
 from turnloom.agents.logic.trouble import without_keys
 from turnloom.agents.spec import Engine, Exchange, Question, Task, ToolCall
@@ -129,14 +130,13 @@ class Rounds:
                 return TurnOutcome(
                     "", facts
                 )  # nothing but words: nobody has to do anything about them
-            if self._has_called_enough(answered, rounds):
-                most = self._agent.max_tool_rounds
-                return TurnOutcome(
-                    f"TooManyRounds: it called tools again after {most} rounds of calls"
-                )
+            if failure := cut_off(answered) or self._has_called_enough(answered, rounds):
+                return TurnOutcome(failure)
             exchange = await self._follow(key, facts)
             if exchange is None:
                 return TurnOutcome("", facts)
+            if failure := unanswered(answered) if exchange.problem else "":
+                return TurnOutcome(failure)
             exchanges += (*answered.before, exchange)
             rounds += bool(exchange.calls)
             problem = exchange.problem or _failed(exchange)
@@ -145,14 +145,17 @@ class Rounds:
                 return TurnOutcome(f"TooManyMistakes: {problem}")
         raise AssertionError("counting has no end")
 
-    def _has_called_enough(self, answered: ModelAnswered, rounds: int) -> bool:
-        """Whether an answer calls tools after all the rounds of calls that the agent has.
+    def _has_called_enough(self, answered: ModelAnswered, rounds: int) -> str:
+        """Why a turn fails that calls tools after all the rounds of calls that the agent has.
 
         A handoff can always be chosen: it ends the turn.
         """
         called = [self._offers.get(call.tool) for call in answered.calls]
         handed_over = any(offer is not None and offer.transfer for offer in called)
-        return bool(called) and not handed_over and rounds >= self._agent.max_tool_rounds
+        most = self._agent.max_tool_rounds
+        if not called or handed_over or rounds < most:
+            return ""
+        return f"TooManyRounds: it called tools again after {most} rounds of calls"
 
     async def _ask(
         self, key: str, number: int, shown: FrameAssembled, exchanges: Sequence[Exchange]

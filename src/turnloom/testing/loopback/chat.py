@@ -50,7 +50,9 @@ class ChatReply:
         }
         model = answer.model or body.get("model")
         self._head = {"id": f"chatcmpl-{number}", "created": CREATED, "model": model}
-        self._ends = "tool_calls" if self._calls else "stop"
+        self._refusal = answer.refusal
+        ends = {"length": "length", "filter": "content_filter"}
+        self._ends = ends.get(answer.stop) or ("tool_calls" if self._calls else "stop")
         options: Mapping[str, Any] = body.get("stream_options") or {}
         self._is_counted = options.get("include_usage") is True
 
@@ -59,6 +61,8 @@ class ChatReply:
         message: dict[str, Any] = {"role": "assistant", "content": self._text or None}
         if self._calls:
             message["tool_calls"] = self._calls
+        if self._refusal:
+            message["refusal"] = self._refusal
         choice = {"index": 0, "message": message, "finish_reason": self._ends}
         return {
             **self._head,
@@ -104,6 +108,8 @@ class ChatReply:
         yield self._chunk({"role": "assistant", "content": ""})
         for piece in pieces(self._text):
             yield self._chunk({"content": piece})
+        for piece in pieces(self._refusal):
+            yield self._chunk({"refusal": piece})
 
     def _chunk(self, delta: Mapping[str, Any], ends: str | None = None) -> dict[str, Any]:
         choice = {"index": 0, "delta": delta, "finish_reason": ends}

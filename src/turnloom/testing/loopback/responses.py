@@ -31,7 +31,10 @@ class ResponsesReply:
 
     def __init__(self, answer: Answer, body: Mapping[str, Any], number: int) -> None:
         self._text = answer.text or ("" if answer.output is None else as_data(answer.output))
-        self._message = _message(self._text, f"msg_{number}")
+        self._refusal = answer.refusal
+        self._reason = {"length": "max_output_tokens", "filter": "content_filter"}.get(answer.stop)
+        part = _refused(self._refusal) if self._refusal else _part(self._text)
+        self._message = _message(part, f"msg_{number}")
         self._calls = [_call(call, f"{number}_{n}") for n, call in enumerate(answer.calls)]
         self._usage = {
             "input_tokens": answer.usage.input_tokens,
@@ -52,8 +55,10 @@ class ResponsesReply:
 
     def whole(self) -> dict[str, Any]:
         """The answer as one response."""
-        output = [*([self._message] if self._text else ()), *self._calls]
-        return {**self._head, "status": "completed", "output": output, "usage": self._usage}
+        output = [*([self._message] if self._text or self._refusal else ()), *self._calls]
+        whole = {**self._head, "status": "completed", "output": output, "usage": self._usage}
+        cut = {"status": "incomplete", "incomplete_details": {"reason": self._reason}}
+        return whole | cut if self._reason else whole
 
     def unended(self) -> dict[str, Any]:
         """The answer as one response that is still being made."""
@@ -71,30 +76,37 @@ class ResponsesReply:
     def chunks(self) -> Iterator[dict[str, Any]]:
         """The answer in events, up to its end."""
         yield from self.endless()
-        yield {"type": "response.completed", "response": self.whole()}
+        kind = "response.incomplete" if self._reason else "response.completed"
+        yield {"type": kind, "response": self.whole()}
 
     def endless(self) -> Iterator[dict[str, Any]]:
         """All events of the answer but the one that ends it."""
         yield from self.begun()
-        if self._text:
+        if self._text or self._refusal:
             yield from self._end_of_text()
-        for place, call in enumerate(self._calls, int(bool(self._text))):
+        for place, call in enumerate(self._calls, int(bool(self._text or self._refusal))):
             yield from _events_of(call, place)
 
     def begun(self) -> Iterator[dict[str, Any]]:
         """The answer in events, as far as it has a text, and no end."""
         yield from self.nothing()
-        if not self._text:
+        if not (self._text or self._refusal):
             return
         item: dict[str, Any] = {**self._message, "status": "in_progress", "content": NONE}
         yield {"type": "response.output_item.added", "output_index": 0, "item": item}
-        part = _part("")
+        part = _refused("") if self._refusal else _part("")
         yield {"type": "response.content_part.added", **self._place(), "part": part}
         for piece in pieces(self._text):
             yield {"type": "response.output_text.delta", **self._place(), "delta": piece}
+        for piece in pieces(self._refusal):
+            yield {"type": "response.refusal.delta", **self._place(), "delta": piece}
 
     def _end_of_text(self) -> Iterator[dict[str, Any]]:
-        yield {"type": "response.output_text.done", **self._place(), "text": self._text}
+        if self._refusal:
+            done = {"type": "response.refusal.done", "refusal": self._refusal}
+        else:
+            done = {"type": "response.output_text.done", "text": self._text}
+        yield {**done, **self._place()}
         (part,) = self._message["content"]
         yield {"type": "response.content_part.done", **self._place(), "part": part}
         yield {"type": "response.output_item.done", "output_index": 0, "item": self._message}
@@ -116,18 +128,22 @@ def _events_of(call: Mapping[str, Any], place: int) -> Iterator[dict[str, Any]]:
     yield {"type": "response.output_item.done", "output_index": place, "item": call}
 
 
-def _message(text: str, id: str) -> dict[str, Any]:
+def _message(part: dict[str, Any], id: str) -> dict[str, Any]:
     return {
         "id": id,
         "type": "message",
         "role": "assistant",
         "status": "completed",
-        "content": [_part(text)],
+        "content": [part],
     }
 
 
 def _part(text: str) -> dict[str, Any]:
     return {"type": "output_text", "text": text, "annotations": NONE}
+
+
+def _refused(text: str) -> dict[str, Any]:
+    return {"type": "refusal", "refusal": text}
 
 
 def _call(call: ToolCall, id: str) -> dict[str, Any]:

@@ -100,6 +100,12 @@ class CallingContract(EngineSuite):
         assert done.end.kind == "run.finished"
         assert [fact.output for fact in done.facts("agent.output")] == [output]
 
+    async def test_why_an_answer_with_calls_ended(self) -> None:
+        """It is on record."""
+        async with LoopbackModel([calling(ADDED), "It is 5."]) as model:
+            done = await self.converse(model, EQUIPPED)
+        assert [fact.stop for fact in done.facts("model.answered")] == ["tool", "end"]
+
     async def test_calls_of_an_answer_without_an_end(self) -> None:
         """None of them is made: the answer is asked for again."""
         for is_closed in (True, False):

@@ -45,6 +45,35 @@ class EndingContract(EngineSuite):
             assert done.texts == []
             assert done.kinds.count("model.failed") == 1
 
+    async def test_why_an_answer_ended(self) -> None:
+        """It is on record, and one that was cut at its limit is taken as it is, once."""
+        for stop in ("end", "length", "filter"):
+            async with LoopbackModel([Answer(TEXT, stop=stop)]) as model:
+                done = await self.converse(model)
+            assert done.end.kind == "run.finished", done.end.data
+            assert done.texts == [TEXT]
+            (answered,) = done.facts("model.answered")
+            assert answered.stop == stop
+
+    async def test_a_refusal(self) -> None:
+        """What the model says to it is on record as such, and is what the agent says."""
+        async with LoopbackModel([Answer(refusal=TEXT)]) as model:
+            done = await self.converse(model)
+        assert done.end.kind == "run.finished", done.end.data
+        (answered,) = done.facts("model.answered")
+        assert (answered.stop, answered.refusal) == ("refusal", TEXT)
+        assert done.texts == [TEXT]
+
+    async def test_an_output_that_is_cut_or_refused(self) -> None:
+        """It is not asked for again: the next one would end the same way."""
+        cut, refused = Answer('{"total": 5, "rem', stop="length"), Answer(refusal=TEXT)
+        for answer, says in ((cut, "limit"), (refused, TEXT)):
+            async with LoopbackModel([answer]) as model:
+                done = await self.converse(model, PLAIN | FORMED)
+            assert done.end.kind == "run.failed"
+            assert len(model.requests) == 1
+            assert says in done.end.data.message
+
     async def _asked_again(
         self, wrong: Line, right: Line, files: Mapping[str, str] = PLAIN
     ) -> Conversed:
