@@ -39,6 +39,7 @@ class Given:
     """An embedder that gives the vectors of a matrix, by their numbers."""
 
     name = "given"
+    min_relevance = 0.0
     version = "1"
 
     def __init__(self, matrix: Matrix) -> None:

@@ -63,7 +63,11 @@ def situation() -> Situation:
         handbook.seed(found)
 
     async def search(
-        collection: type[RagCollection], query: str, k: int, least: float, by: Mapping[str, Any]
+        collection: type[RagCollection],
+        query: str,
+        k: int,
+        least: float | None,
+        by: Mapping[str, Any],
     ) -> Sequence[RetrievalResult]:
         return await handbook.search(query, k, least, by)
 

@@ -98,7 +98,7 @@ async def test_sources_appear_in_declared_order() -> None:
         "context[3] from_variables(tone, stage)",
     ]
     assert [each.source_id for each in context.retrieval_results] == ["doc0", "doc1"]
-    assert run.search.searches == [("What do cats do?", 2, 0.7, {"team": "pets"})]
+    assert run.search.searches == [("What do cats do?", 4, 0.0, {"team": "pets"})]
     assert context.withheld == () and not context.is_empty
 
 
@@ -229,7 +229,7 @@ async def test_what_a_search_gives_too_much_is_left_out() -> None:
         contents = ("too much", 0.8), ("fits", 0.9), ("far off", 0.2), (" ", 0.95)
         return [RetrievalResult(c, score, f"d{n}") for n, (c, score) in enumerate(contents)]
 
-    source = from_retrieval(Library, "x", top_k=1)
+    source = from_retrieval(Library, "x", top_k=1, min_relevance=0.7)
     assembled = await assemble([source], Run().next(search=search))
     assert assembled.context.to_prompt_string() == "fits"
     assert reasons(assembled) == [
@@ -258,7 +258,7 @@ async def test_the_same_search_is_made_once_in_a_run() -> None:
     assert (searched.turn, searched.agent, searched.collection) == (1, "ann", "library")
     assert (searched.query, searched.top_k, searched.filters) == ("cats", 5, {"team": "pets"})
     assert [each.text for each in searched.results] == ["Cats purr.", "Cats sleep."]
-    assert [each.text for each in once_more.results] == [None], "the run has that text"
+    assert [each.text for each in once_more.results] == [None, None], "the run has that text"
     assert other.context.to_prompt_string() == "Cats purr."
 
 

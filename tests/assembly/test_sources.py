@@ -291,7 +291,7 @@ def test_sources_are_described_in_the_words_that_declare_them() -> None:
         [
             "1. from_state('customer.name')",
             f"2. from_state({here}.two_of, priority=2)",
-            "3. from_retrieval(library, query='all about {x}', top_k=5, min_relevance=0.7, "
+            "3. from_retrieval(library, query='all about {x}', top_k=5, "
             f"filters={{'lang': 'en', 'team': {here}.two_of}})",
             "4. from_literal('Always cite sources.', min_tokens=10, title='Rules')",
             "5. from_variables('tone', 'stage')",

@@ -15,6 +15,7 @@ from turnloom import (
     Budget,
     ContextFormat,
     DefinitionError,
+    Document,
     Flow,
     Loom,
     Message,
@@ -23,6 +24,7 @@ from turnloom import (
     Selection,
     Task,
     ToolCall,
+    UsageError,
     from_literal,
     from_retrieval,
     from_state,
@@ -230,7 +232,7 @@ async def test_a_search_is_made_once_with_exactly_what_is_declared(app: Loom) ->
     )
     outcome = await play(app, flow_of(step, context=[source], retry=2), Work(number=3, text="tea"))
     assert outcome.status == "failed" and len(await taken(app, outcome.run_id)) == 3
-    assert shelf.searches == [("number 3", 3, 0.5, {"year": 2026, "topic": "tea"})]
+    assert shelf.searches == [("number 3", 6, 0.0, {"year": 2026, "topic": "tea"})]
 
 
 async def test_passages_below_the_threshold_are_left_out_and_the_rest_is_sorted_and_cut(
@@ -254,6 +256,45 @@ async def test_nothing_found_and_nothing_asked_are_no_errors(app: Loom) -> None:
     outcome = await app.run(flow_of(Writer(model), context=sources))
     assert outcome.status == "finished" and heard(model.tasks[0]) == [("user", "Write about 0.")]
     assert [each.query for each in shelf.searches] == ["numbers"]
+
+
+async def test_by_default_the_embedder_says_what_is_relevant_and_the_rest_is_withheld() -> None:
+    documents = [
+        Document("leave", "Every employee has 30 days of vacation a year."),
+        Document("printer", "The kitchen has coffee, and a bus stops outside twice a day."),
+    ]
+    source = from_retrieval(Library, "How many days of holiday do I get?")
+    async with Loom(store="memory", vectors="memory") as app:
+        await app.collection(Library).add(documents)
+        outcome = await app.run(flow_of(step := Judge(Model('{"good": true}')), context=[source]))
+        explained = await app.explain.turn(outcome.run_id, 1)
+    ((_, context),) = step.given
+    assert [each.source_id for each in context.retrieval_results] == ["leave"]
+    (left_out,) = explained.withheld
+    assert left_out.reason == "low_relevance" and left_out.detail.startswith("scores 0.")
+
+
+async def test_a_collection_without_documents_is_told_from_a_search_without_results() -> None:
+    source = from_retrieval(Library, "tea", filters={"year": 2026})
+    details: list[str] = []
+    async with Loom(store="memory", vectors="memory") as app:
+        for documents in ([], [Document("tea", "All about tea.", {"year": 1999})]):
+            await app.collection(Library).add(documents)
+            outcome = await app.run(flow_of(Writer(Model()), context=[source]))
+            (nothing,) = (await app.explain.turn(outcome.run_id, 1)).withheld
+            assert nothing.reason == "empty"
+            details.append(nothing.detail)
+    assert "no documents" in details[0] and "no documents" not in details[1]
+
+
+async def test_a_run_whose_collection_cannot_be_opened_does_not_start(app: Loom) -> None:
+    def missing() -> Any:
+        raise UsageError("A package is missing.")
+
+    app.register_collection(Library, missing)
+    with pytest.raises(UsageError, match="flow-library"):
+        await app.start(flow_of(Writer(Model()), context=[from_retrieval(Library, "tea")]))
+    assert not await app.runs()
 
 
 # ------------------------------------------------------------------ answers

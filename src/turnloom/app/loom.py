@@ -158,7 +158,9 @@ class Loom:
             return Run(await runs.start(path, user=user, tenant=tenant), runs)
         from turnloom.runtime.service.beginnings import FlowGiven
 
-        loaded = self._open().flows.declare(workflow)
+        parts = self._open()
+        loaded = parts.flows.declare(workflow)
+        parts.collections.open_named(each.context for each in loaded.staff.values())
         given = FlowGiven(loaded, state if state is not None else workflow.state())
         return Run(await runs.start(given, user=user, tenant=tenant), runs)
 

@@ -91,7 +91,9 @@ class RetrievalSearched(Fact, frozen=True):
     """A collection was searched: for what, and what was found in how many microseconds.
 
     `turn` and `agent` are those that it was first searched for in the run; `reader` stands for that
-    agent with its labels and its tenant where others might find something else.
+    agent with its labels and its tenant where others might find something else. `results` are up to
+    twice `top_k`, whatever they score; `min_relevance` says which of them were relevant enough.
+    `is_empty` says that there was nothing in the collection.
     """
 
     kind: ClassVar[str] = "retrieval.searched"
@@ -106,6 +108,7 @@ class RetrievalSearched(Fact, frozen=True):
     micros: int
     filters: Mapping[str, Json] = {}
     reader: str = ""
+    is_empty: bool = False
 
 
 class HistorySummarised(Fact, frozen=True):

@@ -30,6 +30,7 @@ class HashingEmbedder:
 
     name = "hashing"
     version = "1"
+    min_relevance = 0.5
 
     def __init__(self, dimensions: int = 64) -> None:
         self.dimensions = dimensions
@@ -63,7 +64,7 @@ class Searched(NamedTuple):
 
     query: str
     top_k: int
-    min_relevance: float
+    min_relevance: float | None
     filters: Mapping[str, Json] | None
 
 
@@ -92,7 +93,7 @@ class InMemorySearch:
         self,
         query: str,
         top_k: int = 5,
-        min_relevance: float = 0.7,
+        min_relevance: float | None = None,
         filters: Mapping[str, Json] | None = None,
         reader: Reader = NOBODY,
         now: datetime | None = None,
@@ -108,7 +109,13 @@ class InMemorySearch:
             and all(not set(facts_of(each.metadata)).isdisjoint(group) for group in groups)
         ]
         for_all = found.for_all and all(each.visibility == Public() for each in self._seeds)
-        return Results(rank([*found, *passing], top_k, min_relevance), for_all=for_all)
+        least = found.min_relevance if min_relevance is None else min_relevance
+        return Results(
+            rank([*found, *passing], top_k, least),
+            for_all=for_all,
+            min_relevance=found.min_relevance,
+            is_empty=found.is_empty and not self._seeds,
+        )
 
     async def add(self, documents: Iterable[Document], tenant: str = LOCAL) -> Added:
         """Keep documents of a tenant, beside what it was seeded with."""

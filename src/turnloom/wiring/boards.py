@@ -9,7 +9,7 @@ from turnloom.agents.spec import Engine
 from turnloom.assembly.service.providers import FilteredContextProvider
 from turnloom.assembly.spec import Chosen
 from turnloom.assembly.spec.assemblies import Assembly
-from turnloom.assembly.spec.means import ReaderSearch, no_search
+from turnloom.assembly.spec.means import no_search
 from turnloom.board.spec import TypeRegistry
 from turnloom.errors import PlanChanged, UsageError
 from turnloom.guards.spec import NO_GUARDS, Guards
@@ -30,7 +30,7 @@ from turnloom.runtime.service.boards import collecting
 from turnloom.runtime.service.users import ask_user_code
 from turnloom.runtime.spec import Loaded, Staff
 from turnloom.variables.logic.derivation import Triggers
-from turnloom.wiring.collections import comparing, counter_for
+from turnloom.wiring.collections import Collections, comparing, counter_for
 from turnloom.wiring.declared import read_code_hooks, read_guards, read_variables, toolkit_of
 from turnloom.wiring.lacking import Capabilities
 from turnloom.wiring.models import Models, own_contexts
@@ -57,19 +57,19 @@ class BoardDeclaration:
 
 
 class Boards:
-    """The boards of an app; `engine` answers for agents that are given none, `search` finds what
-    their sources look for, `models` is what asks models, and `can` is what the store can do."""
+    """The boards of an app; `engine` answers for agents that are given none, `collections` are
+    what sources look into, `models` is what asks models, and `can` is what the store can do."""
 
     def __init__(
         self,
         engine: Engine | None,
-        search: ReaderSearch = no_search,
+        collections: Collections | None = None,
         models: Models | None = None,
         can: Capabilities | None = None,
     ) -> None:
         self._can = can or Capabilities()
         self._engine = engine
-        self._search = search
+        self._collections = collections
         self._models = models or Models()
         self._declared: dict[str, BoardDeclaration] = {}
         self._current: dict[str, Loaded] = {}
@@ -156,6 +156,8 @@ class Boards:
         variables, functions = read_variables(where, declared.variables, plan.members, toolkit)
         refuse_sources(plan, variables.definitions, declared.types)
         refuse_guards(plan, guards, variables.definitions)
+        if self._collections:
+            self._collections.open_named(each.context for each in plan.members.values())
         hooks, called = read_code_hooks(where, declared.hooks, plan.members)
         ask = partial(ask_user_code, deadline=DEADLINE)
         products = {
@@ -175,7 +177,7 @@ class Boards:
             hooks=called,
             contexts=_contexts(plan),
             types=declared.types,
-            search=self._search,
+            search=self._collections.search if self._collections else no_search,
             counter=counter_for(each.context for each in plan.members.values()),
             runtime=BoardRuntime,
             guards=guards,

@@ -13,6 +13,7 @@ from turnloom.assembly.service.retrieval import TenantSearch, space_of
 from turnloom.assembly.spec import Chunking, Document, Matching, RagCollection, RetrievalResult
 from turnloom.assembly.spec.assemblies import Assembly
 from turnloom.assembly.spec.retrieval import Results
+from turnloom.assembly.spec.sources import RetrievalSource
 from turnloom.board.spec import Public, Reader, Shared, Visibility
 from turnloom.errors import UsageError
 from turnloom.guards.spec import Guards
@@ -139,6 +140,26 @@ class Collections:
             self._opened[key] = self._make(meant)
         return self._opened[key]
 
+    def open_named(self, contexts: Iterable[object]) -> None:
+        """Open the collections that sources name, before a run begins that cannot do without.
+
+        Raises:
+            UsageError: one of them cannot be opened, such as for a package that is missing.
+        """
+        for each in contexts:
+            for source in each.sources if isinstance(each, Assembly) else ():
+                if isinstance(source, RetrievalSource):
+                    self._open_named(source.collection)
+
+    def _open_named(self, collection: type[RagCollection]) -> None:
+        try:
+            self.open(collection)
+        except UsageError as error:
+            how = "registered" if self.known(collection.name) else "not registered"
+            raise UsageError(
+                f"Collection {collection.name!r} is {how}, and cannot be opened. {error}"
+            ) from error
+
     def open_for(self, tenant: str, collection: type[RagCollection]) -> VectorSearch:
         """What fills and searches a collection as a tenant does.
 
@@ -162,7 +183,7 @@ class Collections:
         collection: type[RagCollection],
         query: str,
         top_k: int,
-        min_relevance: float,
+        min_relevance: float | None,
         filters: Mapping[str, Json],
         reader: Reader,
         now: datetime,

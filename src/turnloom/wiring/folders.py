@@ -162,6 +162,8 @@ class Folders:
             problems += check_production(folder, conversation)
         if (unasked and not is_begun) or not code.is_sound:
             return None, problems
+        if to_run and self._collections:
+            self._collections.open_named(chosen.values())
         setup, script = conversation.orchestrator, conversation.script
         staff = {
             name: Staff(

@@ -168,7 +168,7 @@ def assemble(setup: Setup) -> Parts:
     can = Capabilities(lacking)
     collections = Collections(doors.vectors or open_vectors(chosen))
     models = Models(chosen.model, chosen.engine, setup.given)
-    boards, types = Boards(engine, collections.search, models, can), TypeRegistry()
+    boards, types = Boards(engine, collections, models, can), TypeRegistry()
     flows = Flows(engine, collections.search, models, types, can)
     folders = Folders(
         engine,

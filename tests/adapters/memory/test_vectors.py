@@ -17,7 +17,7 @@ class TestCollections(VectorSearchContract, WordsContract):
 
 async def test_seeds_fit_every_query_as_told() -> None:
     search = InMemorySearch()
-    search.seed(("Cats purr.", 0.9), ("Dogs bark.", 0.6), ("Birds sing.", 0.9))
+    search.seed(("Cats purr.", 0.9), ("Dogs bark.", 0.4), ("Birds sing.", 0.9))
     search.seed(RetrievalResult("Fish swim.", 0.95, "fish", {"tenant": "acme"}))
     await search.add([Document("own", "what is this")])
     found = await search.search("what is this")
@@ -28,6 +28,6 @@ async def test_seeds_fit_every_query_as_told() -> None:
     assert await search.search("anything", filters={"tenant": "acme"}) == [found[1]]
     assert await search.search(" ") == []
     assert search.searches[1:3] == [
-        ("anything", 1, 0.7, None),
-        ("anything", 5, 0.7, {"tenant": "acme"}),
+        ("anything", 1, None, None),
+        ("anything", 5, None, {"tenant": "acme"}),
     ]

@@ -54,6 +54,12 @@ class MemoryVectors:
         every = (entry for kept in self._kept.values() for entry, _ in kept.values())
         return Visibilities(sorted(own), sorted({e.visibility for e in every if e.shared}))
 
+    async def is_empty(self, tenant: str) -> bool:
+        """Whether the tenant has no document here, and no tenant shares one."""
+        self._check_open()
+        every = (entry for kept in self._kept.values() for entry, _ in kept.values())
+        return not self._kept.get(tenant) and not any(entry.shared for entry in every)
+
     async def nearest(self, probe: Probe) -> Sequence[RetrievalResult]:
         """What fits best of what passes, relevant enough, best first and then by source."""
         self._check_open()

@@ -114,6 +114,9 @@ _VISIBILITIES = SQL("""
     )
     SELECT false, visibility FROM own WHERE visibility IS NOT NULL
     UNION ALL SELECT true, visibility FROM common WHERE visibility IS NOT NULL""")
+_ANY_CHUNK = SQL("""
+    SELECT 1 FROM turnloom_chunks
+    WHERE collection = {collection} AND (tenant = {tenant} OR shared) LIMIT 1""")
 _PASSING = SQL("""
     SELECT count(*) FROM (
         SELECT 1 FROM turnloom_chunks WHERE collection = {collection}{filters} LIMIT {limit}
@@ -189,6 +192,11 @@ def visibilities(collection: int, tenant: str) -> Composed:
     """The statement that gives the different visibilities of what a tenant has but for that of what
     is public, and of what is shared, and says of each which of the two it is."""
     return _VISIBILITIES.format(collection=Literal(collection), tenant=_text(tenant))
+
+
+def any_chunk(collection: int, tenant: str) -> Composed:
+    """The statement that gives a row if a tenant has anything or anybody shares something."""
+    return _ANY_CHUNK.format(collection=Literal(collection), tenant=_text(tenant))
 
 
 def passing(collection: int, probe: Probe, most: int) -> Composed:

@@ -102,6 +102,18 @@ class PostgresVectors:
         own = [text for is_shared, text in rows if not is_shared]
         return Visibilities(own, [text for is_shared, text in rows if is_shared])
 
+    async def is_empty(self, tenant: str) -> bool:
+        """Whether the tenant has no document here, and no tenant shares one.
+
+        Raises:
+            UsageError: the collection was made in another space, or it is closed.
+            CollectionUnavailable: the server does not answer, in time or at all.
+        """
+        number = await self._open()
+        if number is None:
+            return True
+        return not await self._run(queries.any_chunk(number, tenant), self._timeout)
+
     async def nearest(self, probe: Probe) -> Sequence[RetrievalResult]:
         """What fits best of what passes, relevant enough, best first and then by source.
 

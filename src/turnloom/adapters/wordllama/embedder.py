@@ -23,6 +23,8 @@ class WordLlamaEmbedder:
     name = "wordllama"
     version = f"{MODEL}_{DIMENSIONS}"
     dimensions = DIMENSIONS
+    # Texts on different things score about 0, a question and its answer often 0.3.
+    min_relevance = 0.2
 
     def __init__(self) -> None:
         if find_spec("wordllama") is None:

@@ -21,7 +21,7 @@ class RetrievalChoice(Declared):
     collection: str = Field(min_length=1)
     query: str
     top_k: int = Field(default=5, ge=1)
-    min_relevance: float = Field(default=0.7, ge=0, le=1)
+    min_relevance: float | None = Field(default=None, ge=0, le=1)
     filters: dict[str, Json] = {}
 
 

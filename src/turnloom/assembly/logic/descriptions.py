@@ -92,7 +92,8 @@ def _search(source: RetrievalSource) -> Iterator[str]:
     yield source.collection.name
     yield _argument("query", source.query)
     yield _argument("top_k", source.top_k)
-    yield _argument("min_relevance", source.min_relevance)
+    if source.min_relevance is not None:
+        yield _argument("min_relevance", source.min_relevance)
     if source.filters:
         told = (f"{key!r}: {_argument('', value)}" for key, value in source.filters.items())
         yield f"filters={{{', '.join(told)}}}"

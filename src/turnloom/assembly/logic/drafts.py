@@ -66,8 +66,9 @@ def retrieval_draft(
     withheld: list[Withheld] = []
     for each in sorted(results, key=lambda result: -result.score):
         called = f"{origin}: {each.source_id}#{each.chunk}"
-        if each.score < source.min_relevance:
-            withheld.append(Withheld(called, "low_relevance", f"scores {each.score:g}"))
+        if each.score < fact.min_relevance:
+            detail = f"scores {each.score:g}, and {fact.min_relevance:g} is enough"
+            withheld.append(Withheld(called, "low_relevance", detail))
         elif len(kept) == source.top_k:
             withheld.append(Withheld(called, "filtered", f"there are {source.top_k} before it"))
         elif not each.content.strip():
@@ -75,7 +76,7 @@ def retrieval_draft(
         else:
             kept.append(each)
     if not kept:
-        return _nothing(source, origin, "nothing was found", withheld)
+        return _nothing(source, origin, _why_nothing(fact), withheld)
     segment = RetrievalSegment(
         fact.collection,
         fact.query,
@@ -85,6 +86,12 @@ def retrieval_draft(
         changes="never" if is_constant(source) else "sometimes",
     )
     return Draft(source, segment, tuple(withheld))
+
+
+def _why_nothing(fact: RetrievalSearched) -> str:
+    if fact.is_empty:
+        return f"there are no documents in collection {fact.collection!r}"
+    return "nothing is relevant enough" if fact.results else "nothing was found"
 
 
 def is_constant(source: RetrievalSource) -> bool:

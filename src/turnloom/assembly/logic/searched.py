@@ -21,7 +21,7 @@ class Sought(NamedTuple):
     collection: type[RagCollection]
     query: str
     top_k: int
-    min_relevance: float
+    min_relevance: float | None
     filters: Mapping[str, Json]
 
     @property
@@ -55,7 +55,10 @@ _FIELDS: Mapping[str, tuple[Callable[[object], bool], str]] = {
 
 
 class Found(NamedTuple):
-    """What a search for a turn gave, in how many microseconds; `reader` is whom alone it is for."""
+    """What a search for a turn gave, in how many microseconds; `reader` is whom alone it is for.
+
+    `min_relevance` is what was relevant enough, and `is_empty` says that the collection was.
+    """
 
     turn: int
     agent: str
@@ -63,6 +66,8 @@ class Found(NamedTuple):
     results: Sequence[object]
     micros: int
     reader: str = ""
+    min_relevance: float = 0.0
+    is_empty: bool = False
 
 
 def known_as(reader: Reader) -> str:
@@ -107,11 +112,12 @@ def searched_fact(
         sought.collection.name,
         sought.query,
         sought.top_k,
-        float(sought.min_relevance),
+        float(found.min_relevance),
         tuple(map(record, found.results)),
         found.micros,
         sought.filters,
         found.reader,
+        found.is_empty,
     )
 
 

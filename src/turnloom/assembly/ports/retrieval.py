@@ -22,13 +22,14 @@ class VectorSearch(Protocol):
         self,
         query: str,
         top_k: int = 5,
-        min_relevance: float = 0.7,
+        min_relevance: float | None = None,
         filters: Mapping[str, Json] | None = None,
         reader: Reader = NOBODY,
         now: datetime | None = None,
     ) -> list[RetrievalResult]:
         """The best `top_k` pieces of what passes the filters, is relevant enough and may be seen by
         the reader, best first: `Results`, where it is known whether they are the same for all.
+        Without `min_relevance` it is what suits the scores of this collection.
 
         They are pieces of documents of the reader's tenant, and of those that any tenant shares.
         Whoever does not say what time it is does not see what opens at an instant. A filter names
@@ -68,10 +69,11 @@ class PlainSearch(Protocol):
         self,
         query: str,
         top_k: int = 5,
-        min_relevance: float = 0.7,
+        min_relevance: float | None = None,
         filters: Mapping[str, Json] | None = None,
     ) -> list[RetrievalResult]:
         """The best `top_k` pieces of what passes the filters and is relevant enough, best first.
+        Without `min_relevance` it is what suits the scores of this collection.
 
         Raises:
             CollectionUnavailable: the collection does not answer, in time or at all.
@@ -103,6 +105,15 @@ class VectorStore(Protocol):
 
     async def visibilities(self, tenant: str) -> Visibilities:
         """The different visibilities of what the tenant has, and of what any tenant shares.
+
+        Raises:
+            UsageError: the collection was made in another space.
+            CollectionUnavailable: the store does not answer, in time or at all.
+        """
+        ...
+
+    async def is_empty(self, tenant: str) -> bool:
+        """Whether the tenant has no document here, and no tenant shares one.
 
         Raises:
             UsageError: the collection was made in another space.

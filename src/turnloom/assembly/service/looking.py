@@ -53,11 +53,16 @@ async def _search_once(key: str, sought: Sought, situation: Situation) -> Retrie
 
     async def effect() -> Sequence[Fact]:
         begun = anyio.current_time()
-        results = await situation.search(*sought)
+        # As many again, whatever they score: what was left out is on record with its score.
+        wanted = sought._replace(top_k=2 * sought.top_k, min_relevance=0.0)
+        results = await situation.search(*wanted)
         micros = round((anyio.current_time() - begun) * 1_000_000)
-        whose = "" if isinstance(results, Results) and results.for_all else reader
+        told = results if isinstance(results, Results) else Results(results)
+        whose = "" if told.for_all else reader
+        least = told.min_relevance if sought.min_relevance is None else sought.min_relevance
         seen = [each for each in results if _may_be_shown(each, situation)]
-        found = Found(situation.turn, situation.agent, sought, seen, micros, whose)
+        found = Found(situation.turn, situation.agent, sought, seen, micros, whose, least)
+        found = found._replace(is_empty=told.is_empty)
         return (searched_fact(found, situation.texts, situation.received),)
 
     (fact,) = await situation.in_run(key, effect)

@@ -40,6 +40,8 @@ DOCUMENTS = 64
 TEXTS = 256
 # How many different words of a query are looked for at most.
 MOST_WORDS = 64
+# How much of a query's words a chunk must have unless a search says otherwise.
+WORDS = 0.2
 # More results than anybody asks for, and a number that every store can count to.
 MOST = 1_000_000
 
@@ -69,7 +71,7 @@ class EmbeddingSearch:
         self,
         query: str,
         top_k: int = 5,
-        min_relevance: float = 0.7,
+        min_relevance: float | None = None,
         filters: Mapping[str, Json] | None = None,
         reader: Reader = NOBODY,
         now: datetime | None = None,
@@ -85,20 +87,23 @@ class EmbeddingSearch:
         check_search(query, top_k, min_relevance)
         check_tenant(reader.tenant)
         groups = read_filters(filters)
+        least = WORDS if self._matching == "keyword" else self._embedder.min_relevance
+        nothing = Results(for_all=True, min_relevance=least)
         if not query.strip() or not all(groups):
-            return Results(for_all=True)
+            return nothing
         query = query.encode("utf-8", "replace").decode()  # models refuse half characters
         words = () if self._matching == "vector" else words_of(query)[:MOST_WORDS]
         vector = None if self._matching == "keyword" else unit((await self._embed([query]))[0])
         if vector is None and not words:
-            return Results(for_all=True)
+            return nothing
         kept = await self._store.visibilities(reader.tenant)
         seen = hidden_from(reader, now, kept.own), shared_with_all(now, kept.shared)
-        top_k = min(top_k, MOST)
-        probe = Probe(reader.tenant, vector, words, top_k, min_relevance, groups, *seen)
+        bounds = min(top_k, MOST), least if min_relevance is None else min_relevance
+        probe = Probe(reader.tenant, vector, words, *bounds, groups, *seen)
         # What came to be kept since then may be of a visibility that is not among these.
         found = [e for e in await self._store.nearest(probe) if admits(e.visibility, reader, now)]
-        return Results(found, for_all=are_for_all(kept))
+        is_empty = not found and await self._store.is_empty(reader.tenant)
+        return Results(found, for_all=are_for_all(kept), min_relevance=least, is_empty=is_empty)
 
     async def add(self, documents: Iterable[Document], tenant: str = LOCAL) -> Added:
         """Keep documents of a tenant: one that it has with the same content stays, with other
@@ -164,7 +169,7 @@ class TenantSearch:
         self,
         query: str,
         top_k: int = 5,
-        min_relevance: float = 0.7,
+        min_relevance: float | None = None,
         filters: Mapping[str, Json] | None = None,
         reader: Reader | None = None,
         now: datetime | None = None,

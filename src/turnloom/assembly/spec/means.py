@@ -18,7 +18,7 @@ class Search(Protocol):
         collection: type[RagCollection],
         query: str,
         top_k: int,
-        min_relevance: float,
+        min_relevance: float | None,
         filters: Mapping[str, Json],
         /,
     ) -> Awaitable[Sequence[RetrievalResult]]:
@@ -34,7 +34,7 @@ class ReaderSearch(Protocol):
         collection: type[RagCollection],
         query: str,
         top_k: int,
-        min_relevance: float,
+        min_relevance: float | None,
         filters: Mapping[str, Json],
         reader: Reader,
         now: datetime,
@@ -90,6 +90,12 @@ class Embedder(Protocol):
     @property
     def dimensions(self) -> int:
         """How long its vectors are."""
+        ...
+
+    @property
+    def min_relevance(self) -> float:
+        """The score from which on its vectors say that two texts have to do with each other: what a
+        search takes that names none."""
         ...
 
     async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:

@@ -83,13 +83,28 @@ class RetrievalResult(msgspec.Struct, frozen=True):
 
 
 class Results(list[RetrievalResult]):
-    """What was found, best first; `for_all` says that every reader would have found the same."""
+    """What was found, best first; `for_all` says that every reader would have found the same.
+
+    `min_relevance` is what a search of this collection takes that names none, and `is_empty` says
+    that there is nothing in it to be found.
+    """
 
     for_all: bool
+    min_relevance: float
+    is_empty: bool
 
-    def __init__(self, results: Iterable[RetrievalResult] = (), *, for_all: bool = False) -> None:
+    def __init__(
+        self,
+        results: Iterable[RetrievalResult] = (),
+        *,
+        for_all: bool = False,
+        min_relevance: float = 0.0,
+        is_empty: bool = False,
+    ) -> None:
         super().__init__(results)
         self.for_all = for_all
+        self.min_relevance = min_relevance
+        self.is_empty = is_empty
 
 
 class Added(NamedTuple):
@@ -133,7 +148,7 @@ def check_matching(matching: object) -> None:
 
 
 def check_search(query: object, top_k: object, min_relevance: object) -> None:
-    """Refuse what cannot be searched for.
+    """Refuse what cannot be searched for; without a relevance, the collection has its own.
 
     Raises:
         UsageError: it says what, and what would be right.
@@ -142,6 +157,8 @@ def check_search(query: object, top_k: object, min_relevance: object) -> None:
         raise UsageError(f"A query is a text, not {preview(query)}.")
     if not isinstance(top_k, int) or isinstance(top_k, bool) or top_k < 1:
         raise UsageError(f"top_k is {preview(top_k)}; it takes a whole number from 1 on.")
+    if min_relevance is None:
+        return
     number = isinstance(min_relevance, int | float) and not isinstance(min_relevance, bool)
     if not number or not 0 <= cast(float, min_relevance) <= 1:
         raise UsageError(

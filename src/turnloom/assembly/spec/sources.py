@@ -58,7 +58,7 @@ class RetrievalSource(Share):
     collection: type[RagCollection]
     query: str | Read
     top_k: int = 5
-    min_relevance: float = 0.7
+    min_relevance: float | None = None
     filters: Mapping[str, Json | Read] = field(default_factory=dict[str, Any])
 
     def __post_init__(self) -> None:
@@ -164,7 +164,7 @@ def from_retrieval(
     collection: type[RagCollection],
     query: str | Read,
     top_k: int = 5,
-    min_relevance: float = 0.7,
+    min_relevance: float | None = None,
     filters: Mapping[str, Json | Read] | None = None,
     **share: Unpack[Sharing],
 ) -> RetrievalSource:

@@ -115,7 +115,7 @@ class Sourcing:
         collection: type[RagCollection],
         query: str,
         top_k: int,
-        min_relevance: float,
+        min_relevance: float | None,
         filters: Mapping[str, Json],
         /,
     ) -> Sequence[RetrievalResult]:

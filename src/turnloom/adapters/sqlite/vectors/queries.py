@@ -125,6 +125,8 @@ SHARED_VISIBILITIES = """
                 WHERE d.collection = ?1 AND d.shared AND d.visibility > found.visibility)
         FROM found WHERE found.visibility IS NOT NULL
     ) SELECT visibility FROM found WHERE visibility IS NOT NULL"""
+ANY_DOCUMENT = """
+    SELECT 1 FROM documents WHERE collection = ?1 AND (tenant = ?2 OR shared) LIMIT 1"""
 DOCUMENTS_FOR = """
     SELECT d.n FROM json_each(?3) j
     JOIN documents d ON d.collection = ?1 AND d.tenant = ?2

@@ -98,6 +98,15 @@ class SqliteVectors:
         """
         return await self._run(self._visibilities, tenant)
 
+    async def is_empty(self, tenant: str) -> bool:
+        """Whether the tenant has no document here, and no tenant shares one.
+
+        Raises:
+            UsageError: the collection was made in another space, or it is closed.
+            CollectionUnavailable: the file cannot be read.
+        """
+        return await self._run(self._is_empty, tenant)
+
     async def nearest(self, probe: Probe) -> Sequence[RetrievalResult]:
         """What fits best of what passes, relevant enough, best first and then by source.
 
@@ -151,6 +160,14 @@ class SqliteVectors:
             own = connection.execute(queries.VISIBILITIES, key).fetchall()
             shared = connection.execute(queries.SHARED_VISIBILITIES, (found.n,)).fetchall()
             return Visibilities([text for (text,) in own], [text for (text,) in shared])
+
+    def _is_empty(self, tenant: str) -> bool:
+        with self._file.reading() as connection:
+            found = connection and self._find(connection)
+            if not connection or not found:
+                return True
+            key = found.n, _number_of(connection, tenant)
+            return connection.execute(queries.ANY_DOCUMENT, key).fetchone() is None
 
     def _nearest(self, probe: Probe) -> list[RetrievalResult]:
         with self._file.reading() as connection:

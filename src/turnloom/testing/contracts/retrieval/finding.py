@@ -53,16 +53,19 @@ class FindingContract(Collecting):
         async with self.fresh() as search:
             assert await search.search("anything", min_relevance=0) == []
             assert await search.search("anything", filters={"x": 1}) == []
+            assert getattr(await search.search("anything"), "is_empty", True)
             await search.add([Document("a", "red fish"), Document("blank", " \n\n "), _empty()])
             for query in ("", " ", "\n\t", "!?", "…"):
                 assert await search.search(query, min_relevance=0) == [], query
+            found = await search.search("red fish", filters={"x": 1})
+            assert found == [] and not getattr(found, "is_empty", False)
             assert await ids(search, "red fish") == ["a"]
 
     async def test_nonsense_is_refused(self) -> None:
         """With an error that is the caller's, and before anything is looked for."""
         nonsense: list[dict[str, Any]] = [
             *({"top_k": each} for each in (0, -1, 1.5, True, "5", None)),
-            *({"min_relevance": each} for each in (-0.1, 1.1, float("nan"), True, "0.5", None)),
+            *({"min_relevance": each} for each in (-0.1, 1.1, float("nan"), True, "0.5")),
             *({"query": each} for each in (None, 5, b"bytes", ["a"])),
             *({"filters": each} for each in ("x", ["x"], {"": 1}, {5: 1}, {"a\0": 1})),
             *({"filters": {"x": each}} for each in ({"$gt": 1}, [[1]], object(), float("nan"))),
