@@ -113,6 +113,7 @@ if TYPE_CHECKING:
     from turnloom.errors import InvalidArtifact as InvalidArtifact
     from turnloom.errors import InvalidUpdate as InvalidUpdate
     from turnloom.errors import LeaseLost as LeaseLost
+    from turnloom.errors import LogDamaged as LogDamaged
     from turnloom.errors import LogError as LogError
     from turnloom.errors import LoopDetected as LoopDetected
     from turnloom.errors import LoopLimit as LoopLimit
@@ -192,6 +193,7 @@ if TYPE_CHECKING:
     from turnloom.runtime.spec import ObservedRun as ObservedRun
     from turnloom.runtime.spec import RunSummary as RunSummary
     from turnloom.runtime.spec import StoredPlan as StoredPlan
+    from turnloom.runtime.spec import VerifiedRun as VerifiedRun
     from turnloom.variables.service import Index as Index
     from turnloom.variables.spec import UNCHANGED as UNCHANGED
     from turnloom.variables.spec import Context as Context
@@ -307,6 +309,7 @@ _NAMES = {
         "InvalidArtifact",
         "InvalidUpdate",
         "LeaseLost",
+        "LogDamaged",
         "LogError",
         "LoopDetected",
         "LoopLimit",
@@ -386,6 +389,7 @@ _NAMES = {
         "ObservedRun",
         "RunSummary",
         "StoredPlan",
+        "VerifiedRun",
     ),
     "turnloom.variables.service": ("Index",),
     "turnloom.variables.spec": ("Context", "UNCHANGED", "derivation"),

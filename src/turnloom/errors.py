@@ -11,6 +11,7 @@ TurnloomError                 anything Turnloom says no to; has a stable `code`
 │   ├── Conflict          the log is at another position, or holds that id already
 │   ├── LeaseLost         another process took the run over: this one did not respond in time
 │   ├── UnknownKind       an event of a kind, version or shape that this release does not know
+│   │   └── LogDamaged    events of a run are missing in the store
 │   └── StoreUnavailable  the store cannot be written or read now: full disk, locked, damaged
 ├── BoardError            the board says no
 │   ├── InvalidArtifact   an artifact, a payload or a visibility that cannot be
@@ -140,6 +141,20 @@ class UnknownKind(LogError):
     """An event of a kind, version or shape that this release does not know."""
 
     code = "TURNLOOM-UNKNOWN-KIND"
+
+
+class LogDamaged(UnknownKind):
+    """Events of a run are missing in the store."""
+
+    code = "TURNLOOM-DAMAGED"
+
+    def __init__(self, run: str, first: int, last: int | None = None) -> None:
+        missing = f"event {first}" if first == last else f"events {first} to {last or 'the last'}"
+        super().__init__(
+            f"Run {run!r} is damaged: {missing} cannot be found in the store. Other runs are not "
+            "concerned. `turnloom store verify` lists all that is damaged; put a backup in the "
+            "place of the store, or leave this run."
+        )
 
 
 class StoreUnavailable(LogError):

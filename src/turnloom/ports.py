@@ -36,6 +36,7 @@ from turnloom.runtime.ports import (
     Snapshots,
     Status,
     Store,
+    Verifier,
 )
 from turnloom.runtime.spec import (
     Close,
@@ -48,6 +49,7 @@ from turnloom.runtime.spec import (
     Retry,
     Stop,
     StoredPlan,
+    VerifiedRun,
     Wake,
 )
 from turnloom.variables.ports import DocumentStore, Environment, Lookup
@@ -105,6 +107,8 @@ __all__ = [
     "ToolServer",
     "VectorSearch",
     "VectorStore",
+    "VerifiedRun",
+    "Verifier",
     "Visibilities",
     "Vectors",
     "codec",

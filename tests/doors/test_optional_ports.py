@@ -66,6 +66,14 @@ async def test_a_cached_step_needs_results() -> None:
         assert not await app.runs()
 
 
+async def test_runs_are_verified_by_a_verifier() -> None:
+    async with Loom(store=Bare("verifier")) as app:
+        assert not [each async for each in app.history.verify()]
+    async with Loom(store=Bare()) as app:
+        with pytest.raises(UsageError, match="`verifier`"):
+            [each async for each in app.history.verify()]
+
+
 async def test_a_selection_needs_beliefs() -> None:
     async with Loom(store=without("beliefs"), engine=answer) as app:
         with pytest.raises(UsageError, match="`beliefs`"):

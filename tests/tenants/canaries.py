@@ -306,6 +306,12 @@ async def _nearest(store: Any, tenant: str, names: Sequence[str]) -> Any:
     return [msgspec.structs.replace(each, score=round(each.score, 3)) for each in found]
 
 
+async def _verify(store: Any, tenant: str, names: Sequence[str]) -> Any:
+    every = [each async for each in store.verifier.verify(tenant)]
+    one = [each for id in IDS async for each in store.verifier.verify(tenant, id)]
+    return [[(each.run, each.events) for each in found] for found in (every, one)]
+
+
 # Every way to read a store, as a tenant, with every id that there is.
 READERS: dict[str, Callable[[Any, str, Sequence[str]], Awaitable[Any]]] = {
     "EventLog.read": _read,
@@ -322,6 +328,7 @@ READERS: dict[str, Callable[[Any, str, Sequence[str]], Awaitable[Any]]] = {
     "Artifacts.upcoming": _upcoming,
     "Artifacts.consumptions": _consumptions,
     "BeliefStore.beliefs": _beliefs,
+    "Verifier.verify": _verify,
     "VectorStore.digests": _digests,
     "VectorStore.visibilities": _visibilities,
     "VectorStore.nearest": _nearest,

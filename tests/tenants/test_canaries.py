@@ -35,7 +35,9 @@ from turnloom.board.spec import Public, is_shared
 from turnloom.testing.contracts import CODEC
 from turnloom.testing.contracts.facts import key
 
-PORTS = {port.__name__: port for port in (*ports_of(ports.Store), ports.VectorStore)}
+PORTS = {
+    port.__name__: port for port in (*ports_of(ports.Store), ports.Verifier, ports.VectorStore)
+}
 KINDS = [*WRITERS, CLAIM]
 OF_SERVER = ["Artifacts", "BeliefStore", "VectorStore"]
 SPACE = ports.Space("embedder", "1", 2)

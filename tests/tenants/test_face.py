@@ -37,6 +37,10 @@ async def first(handle: Run) -> Any:
         return event
 
 
+async def verify(whose: Program, id: str) -> Any:
+    return [each async for each in whose.app.history.verify(id, app_id=whose.tenant)]
+
+
 async def answer(handle: Run) -> Any:
     question = await handle.question()
     to = question.to if question else None
@@ -57,6 +61,7 @@ OF_RUNS: dict[str, Call] = {
     "Board.retry": lambda p, id: p.board.retry(id),
     "Board.cancel": lambda p, id: p.board.cancel(id),
     "History.events": lambda p, id: p.app.history.events(id, app_id=p.tenant),
+    "History.verify": verify,
     "History.definition": lambda p, id: p.app.history.definition(id, app_id=p.tenant),
     "Explanations.turn": lambda p, id: p.app.explain.turn(id, 1, app_id=p.tenant),
     "Explanations.variable": lambda p, id: p.app.explain.variable(id, "user_id", app_id=p.tenant),

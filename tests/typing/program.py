@@ -434,6 +434,8 @@ async def explained(app: t.Loom, run: str) -> None:
             assert told(route)
         case t.RouteExplained() | t.OfferExplained() | t.ConsumptionExplained():
             raise AssertionError(route)
+    verified: list[t.VerifiedRun] = [each async for each in history.verify(run)]
+    assert verified[0].events == len(events) and not verified[0].problems
     definition: t.Definition = await history.definition(run)
     assert definition.name == "drafts" and definition.to_mermaid()
     engines: Mapping[str, tuple[t.Engine, ...]] = definition.engines
@@ -520,7 +522,15 @@ ERRORS: tuple[type[t.TurnloomError], ...] = (
     *(t.ArtifactExists, t.BoardError, t.BudgetExceeded, t.CollectionUnavailable, t.Conflict),
     *(t.ContextTooLarge, t.ContextUnavailable, t.DefinitionError, t.DocumentsUnavailable),
     *(t.EngineError, t.FlowError, t.InvalidArtifact, t.InvalidUpdate, t.LeaseLost),
-    *(t.LogError, t.LoopDetected, t.LoopLimit, t.MissingContext, t.NoCandidates, t.NotYours),
+    *(
+        t.LogDamaged,
+        t.LogError,
+        t.LoopDetected,
+        t.LoopLimit,
+        t.MissingContext,
+        t.NoCandidates,
+        t.NotYours,
+    ),
     *(t.PlanChanged, t.RunBusy, t.StoreUnavailable, t.ToolServerError, t.UnknownFlow),
     *(t.UnknownKind, t.UnknownRun, t.UnknownType, t.WorkflowGone, t.WriteRefused),
 )

@@ -1,6 +1,6 @@
 """What is on record of runs."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from turnloom.kernel.values import Json
     from turnloom.log.spec import Event, RunKey
     from turnloom.runs.form import Form
-    from turnloom.runtime.spec import Loaded
+    from turnloom.runtime.ports import Verifier
+    from turnloom.runtime.spec import Loaded, VerifiedRun
     from turnloom.wiring import Parts
 
 
@@ -84,6 +85,26 @@ class History:
         if not events:
             raise UnknownRun(run)
         return cast("Sequence[RunEvent]", events)
+
+    async def verify(
+        self, run: str | None = None, *, app_id: str = LOCAL
+    ) -> "AsyncGenerator[VerifiedRun]":
+        """Compare the runs of a tenant, or one of them, with what the store knows of them.
+
+        Raises:
+            UnknownRun: there is no such run.
+            UsageError: the store has no `verifier`.
+            StoreUnavailable: the store cannot be read, or is damaged as a whole.
+        """
+        from turnloom.wiring.lacking import port_of
+
+        verifier: Verifier = port_of(self._parts().store, "verifier")
+        is_found = run is None
+        async for verified in verifier.verify(app_id, run):
+            is_found = True
+            yield verified
+        if not is_found:
+            raise UnknownRun(run or "")
 
     async def definition(self, run: str, *, app_id: str = LOCAL) -> Definition:
         """The workflow that a run is pinned to, with its engines and its scripted user.

@@ -42,6 +42,7 @@ COMMANDS = {
     "ingest": "Ingest",
     "migrate": "Migrate",
     "show": "Show",
+    "store": "Store",
 }
 
 

@@ -35,11 +35,16 @@ class EventLog(Protocol):
 
         Raises:
             UnknownKind: one of them cannot be read; it is named.
+            LogDamaged: some of them are missing.
         """
         ...
 
     def subscribe(self, run: RunKey, after: int = 0) -> AsyncGenerator[Event]:
-        """Every event behind `after`, those to come included, once each, in order."""
+        """Every event behind `after`, those to come included, once each, in order.
+
+        Raises:
+            LogDamaged: some of them are missing.
+        """
         ...
 
     async def ends(

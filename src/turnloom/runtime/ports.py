@@ -12,7 +12,7 @@ from turnloom.guards.ports import BeliefStore
 from turnloom.log.events import RunStarted
 from turnloom.log.ports import EventLog
 from turnloom.log.spec import RunKey
-from turnloom.runtime.spec import Holder, Loaded, Message, StoredPlan
+from turnloom.runtime.spec import Holder, Loaded, Message, StoredPlan, VerifiedRun
 
 Status = Literal["idle", "queued", "driving", "timer"]
 
@@ -96,6 +96,20 @@ class Artifacts(ArtifactStore, Protocol):
 
     async def consumptions(self, tenant: str, ids: Sequence[str]) -> Sequence[Consumption]:
         """Who took one of these artifacts of a tenant, in any order."""
+        ...
+
+
+class Verifier(Protocol):
+    """Compares what a store holds of runs with what it knows of it. A store may have one, as
+    `verifier`."""
+
+    def verify(self, tenant: str, run: str | None = None) -> AsyncIterator[VerifiedRun]:
+        """The runs of a tenant, the one begun first coming first, or one of them: whether all
+        positions are there, each batch is the one that was stored, and each event can be read.
+
+        Raises:
+            StoreUnavailable: the store cannot be read, or is damaged as a whole.
+        """
         ...
 
 

@@ -251,6 +251,16 @@ class Loaded:
 
 
 @dataclass(frozen=True, slots=True)
+class VerifiedRun:
+    """A run that was compared with what the store knows of it: how many events it has, and what is
+    wrong with them."""
+
+    run: str
+    events: int
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class RunSummary:
     """A run in one line: what it is, since when, and how it stands. One that cannot be read is
     `broken`, for a `reason`."""

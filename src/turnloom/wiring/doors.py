@@ -23,6 +23,7 @@ from turnloom.runtime.ports import (
     Scheduler,
     Snapshots,
     Store,
+    Verifier,
 )
 from turnloom.variables.ports import DocumentStore, Environment
 from turnloom.wiring.servers import Connect
@@ -84,7 +85,7 @@ DOORS: dict[str, Door] = {
 }
 
 # The ports of a store, and those that it may lack: what needs them is refused. A store of several
-# machines has a clock.
+# machines has a clock, and one that can be compared with what was stored has a verifier.
 STORE_PORTS: dict[str, type] = {
     "log": EventLog,
     "inbox": Inbox,
@@ -95,6 +96,7 @@ STORE_PORTS: dict[str, type] = {
     "beliefs": BeliefStore,
     "results": Results,
     "clock": Clock,
+    "verifier": Verifier,
 }
 OPTIONAL_PORTS = frozenset({"artifacts", "beliefs", "results"})
 

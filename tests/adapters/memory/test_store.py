@@ -26,6 +26,7 @@ from turnloom.testing.contracts import (
     PlansContract,
     ResultsContract,
     SnapshotsContract,
+    VerifierContract,
     event,
 )
 from turnloom.testing.contracts.facts import TENANT, key
@@ -73,6 +74,13 @@ class TestFences(FenceContract):
     @asynccontextmanager
     async def fresh(self) -> AsyncGenerator[Any, None]:
         yield MemoryStore(CODEC)
+
+
+class TestVerifier(VerifierContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[tuple[Any, Any], None]:
+        store = MemoryStore(CODEC)
+        yield store.verifier, store
 
 
 class TestSnapshots(SnapshotsContract):

@@ -22,6 +22,7 @@ from turnloom.testing.contracts import (
     ResultsContract,
     SharedStoreContract,
     SnapshotsContract,
+    VerifierContract,
 )
 
 
@@ -116,6 +117,13 @@ class TestFences(FenceContract):
     async def fresh(self) -> AsyncGenerator[Any, None]:
         async with two_stores() as (store, _):
             yield store
+
+
+class TestVerifier(VerifierContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[tuple[Any, Any], None]:
+        async with two_stores() as (store, _):
+            yield store.verifier, store
 
 
 class TestSnapshots(SnapshotsContract):

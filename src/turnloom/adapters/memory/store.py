@@ -13,7 +13,7 @@ from turnloom.adapters.memory.results import MemoryResults
 from turnloom.errors import RunBusy
 from turnloom.log.logic import Codec
 from turnloom.log.spec import RunKey
-from turnloom.runtime.spec import Holder
+from turnloom.runtime.spec import Holder, VerifiedRun
 
 
 class MemoryClaims:
@@ -70,6 +70,20 @@ class MemorySnapshots:
         return self._states.get(run)
 
 
+class MemoryVerifier:
+    """Counts the events of runs: there is nothing that could have changed them."""
+
+    def __init__(self, log: MemoryLog) -> None:
+        self._log = log
+
+    async def verify(
+        self, tenant: str, run: str | None = None
+    ) -> AsyncGenerator[VerifiedRun, None]:
+        """The runs of a tenant, the one begun first coming first, or one of them."""
+        for first, last in reversed(await self._log.ends(tenant, run=run)):
+            yield VerifiedRun(first.run, last.seq)
+
+
 class MemoryStore:
     """Log, inbox, claims, snapshots, artifacts and beliefs in memory, for one event loop.
 
@@ -86,6 +100,7 @@ class MemoryStore:
         self.beliefs = self.log.beliefs
         self.results = MemoryResults(self.log.check_open)
         self.plans = MemoryPlans(self.log.check_open)
+        self.verifier = MemoryVerifier(self.log)
 
     async def aclose(self) -> None:
         """Refuse everything from now on; a second call changes nothing."""

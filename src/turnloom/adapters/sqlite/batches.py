@@ -3,17 +3,21 @@
 import sqlite3
 from collections.abc import Generator
 from contextlib import closing
+from hashlib import blake2b
 
 import msgspec
 
 from turnloom.adapters.sqlite import queries
-from turnloom.errors import UnknownKind
+from turnloom.errors import LogDamaged, UnknownKind
 from turnloom.log.spec import RunKey
 
 # The most that is read, and decoded, before the loop gets its turn: events, and bytes. A batch is
 # read whole, as it was written.
 PAGE_EVENTS = 200
 PAGE_BYTES = 2**20
+
+# The bytes of a digest.
+DIGEST = 16
 
 SEQ_BITS = 32
 SEQ_MASK = (1 << SEQ_BITS) - 1
@@ -29,6 +33,11 @@ _decode_lines = msgspec.json.Decoder(_Named).decode_lines
 # Ids by themselves, to bytes and back.
 encode_ids = msgspec.json.Encoder().encode
 decode_ids = msgspec.json.Decoder(set[str]).decode
+
+
+def digest_of(previous: bytes, data: bytes) -> bytes:
+    """The digest of a batch, which follows from that of the batch before it."""
+    return blake2b(data, digest_size=DIGEST, key=previous).digest()
 
 
 def ids_of(data: bytes) -> list[str]:
@@ -49,11 +58,21 @@ def ids_of(data: bytes) -> list[str]:
 def lines_after(
     connection: sqlite3.Connection, run: RunKey, after: int
 ) -> Generator[list[bytes], None, None]:
-    """The events of a run behind a position, batch by batch."""
+    """The events of a run behind a position, batch by batch.
+
+    Raises:
+        LogDamaged: some of them are missing.
+    """
+    wanted = after + 1
     with closing(connection.execute(queries.BATCHES_AFTER, (*run, after))) as found:
-        for first, data in found:
+        for first, last, data in found:
             lines: list[bytes] = data.split(b"\n")
-            yield lines[after + 1 - first :] if first <= after else lines
+            if first > wanted:
+                raise LogDamaged(run.id, wanted, first - 1)
+            if len(lines) != last + 1 - first:
+                raise LogDamaged(run.id, first, last)
+            yield lines[wanted - first :]
+            wanted = last + 1
 
 
 def page_after(

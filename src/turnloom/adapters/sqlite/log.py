@@ -8,7 +8,7 @@ from functools import partial
 from itertools import chain, islice
 
 from turnloom.adapters.sqlite import queries
-from turnloom.adapters.sqlite.batches import SEQ_BITS, lines_after, page_after
+from turnloom.adapters.sqlite.batches import SEQ_BITS, digest_of, lines_after, page_after
 from turnloom.adapters.sqlite.beliefs import Observing
 from turnloom.adapters.sqlite.database import Database
 from turnloom.adapters.sqlite.keeping import Keeping
@@ -16,7 +16,7 @@ from turnloom.adapters.sqlite.places import Place
 from turnloom.adapters.sqlite.writer import Write, Writer
 from turnloom.board.logic.projecting import project
 from turnloom.board.logic.rows import rows_of
-from turnloom.errors import Conflict, LeaseLost, UsageError
+from turnloom.errors import Conflict, LeaseLost, LogDamaged, UsageError
 from turnloom.guards.logic.selection import observations
 from turnloom.log.logic import Codec
 from turnloom.log.spec import Event, RunKey
@@ -98,10 +98,11 @@ class _Append(Write[Sequence[Event]]):
     def _insert(self, writer: Writer, place: Place) -> None:
         before = (place.n << SEQ_BITS) + self._expected
         last = before + len(self._events)
-        added = writer.execute(queries.ADD_BATCH, (before + 1, last, self._data, self._fence))
-        if not added.rowcount:
+        digest = digest_of(place.digest, self._data)
+        row = (before + 1, last, self._data, digest, self._fence)
+        if not writer.execute(queries.ADD_BATCH, row).rowcount:
             raise LeaseLost(self._run.id)
-        writer.places.extend(self._run, place, self._ids)
+        writer.places.extend(self._run, place, self._ids, digest)
 
     def _standing(self, writer: Writer, place: Place | None) -> Sequence[Event]:
         """What stands where the batch belongs, if it is the same batch."""
@@ -190,6 +191,8 @@ class SqliteLog:
         if run is not None:
             await self._database.ready()
             rows = self._database.rows(queries.ENDS_OF, tenant, run)
+            if any(first is None for _, _, first, _ in rows):
+                raise LogDamaged(run, 1)
             decode = self._codec.decode
             found = [
                 (decode(first, run, 1), decode(last, run)) for _, first, last in map(_ends, rows)
@@ -214,7 +217,7 @@ def _ends_page(
     return list(map(_ends, rows)), more
 
 
-def _ends(row: tuple[int, str, bytes, bytes]) -> tuple[str, bytes, bytes]:
+def _ends(row: tuple[int, str, bytes | None, bytes | None]) -> tuple[str, bytes, bytes]:
     """A run, the first event of its first batch, and the last of its last one."""
     _, id, first, last = row
-    return id, first.partition(b"\n")[0], last.rpartition(b"\n")[2]
+    return id, (first or b"").partition(b"\n")[0], (last or b"").rpartition(b"\n")[2]

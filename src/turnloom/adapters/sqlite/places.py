@@ -10,13 +10,15 @@ IDS = 500_000
 
 
 class Place:
-    """Where a run ends, and the ids of its events up to a position that may lie before that."""
+    """Where a run ends, the digest of its last batch, and the ids of its events up to a position
+    that may lie before that."""
 
-    __slots__ = ("ids", "known", "n", "position")
+    __slots__ = ("digest", "ids", "known", "n", "position")
 
     def __init__(self, n: int) -> None:
         self.n = n
         self.position = 0
+        self.digest = b""
         self.known = 0
         self.ids: set[str] = set()
 
@@ -58,12 +60,13 @@ class Places:
         if self._held > self._room:
             self._keep_only(run, place)
 
-    def extend(self, run: RunKey, place: Place, ids: Collection[str]) -> None:
+    def extend(self, run: RunKey, place: Place, ids: Collection[str], digest: bytes) -> None:
         """Remember that a run got a batch of these ids, none of which it had."""
         # Whoever is interrupted in here knows too many ids, never too few.
         place.ids.update(ids)
         self._held += len(ids)
         place.position = place.known = place.position + len(ids)
+        place.digest = digest
         if self._held > self._room:
             self._keep_only(run, place)
 

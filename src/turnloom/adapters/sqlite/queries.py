@@ -8,7 +8,7 @@ of the ids either: writers remember them, and `ids` has those of long runs up to
 
 # Marks a file as ours ("LOOM"), and tells which schema it holds.
 APPLICATION = 0x4C4F4F4D
-VERSION = 8
+VERSION = 9
 
 # Artifacts by number, and what they are found by: each term with the place of its artifact in the
 # order of the board, and when that opens. A term says of which tenant it is.
@@ -72,7 +72,7 @@ SCHEMA = (
     )""",
     "CREATE INDEX runs_of ON runs (tenant)",
     """CREATE TABLE batches (
-        pos INTEGER PRIMARY KEY, last INTEGER NOT NULL, data BLOB NOT NULL
+        pos INTEGER PRIMARY KEY, last INTEGER NOT NULL, data BLOB NOT NULL, digest BLOB NOT NULL
     )""",
     "CREATE TABLE ids (n INTEGER PRIMARY KEY, known INTEGER NOT NULL, data BLOB NOT NULL)",
     """CREATE TABLE inbox (
@@ -131,30 +131,44 @@ RELEASE = "RELEASE one"
 ROLLBACK_ONE = "ROLLBACK TO one"
 
 LOCATE_RUN = """
-    SELECT n, (SELECT last FROM batches WHERE pos > n << 32 AND pos < (n + 1) << 32
-        ORDER BY pos DESC LIMIT 1)
-    FROM runs WHERE tenant = ? AND id = ?"""
+    SELECT r.n, b.last, b.digest FROM runs r LEFT JOIN batches b ON b.pos = (
+        SELECT max(pos) FROM batches WHERE pos > r.n << 32 AND pos < (r.n + 1) << 32)
+    WHERE r.tenant = ? AND r.id = ?"""
 ADD_RUN = "INSERT INTO runs (tenant, id) VALUES (?, ?)"
 # Adds nothing if the claim of the fence is over.
 ADD_BATCH = """
-    INSERT INTO batches SELECT ?1, ?2, ?3
-    WHERE ?4 IS NULL OR EXISTS (SELECT 1 FROM claims WHERE fence = ?4)"""
+    INSERT INTO batches SELECT ?1, ?2, ?3, ?4
+    WHERE ?5 IS NULL OR EXISTS (SELECT 1 FROM claims WHERE fence = ?5)"""
 BATCHES_BETWEEN = "SELECT CAST(data AS BLOB) FROM batches WHERE pos > ? AND pos <= ? ORDER BY pos"
-# From the batch that holds the event behind the position; none when the run ends before.
+# From the batch that holds the event behind the position, or else from the next one; none when the
+# run ends before.
 BATCHES_AFTER = """
-    SELECT b.pos & 0xffffffff, CAST(b.data AS BLOB) FROM runs r
-    CROSS JOIN batches b ON b.pos < (r.n + 1) << 32 AND b.pos >= (
-        SELECT max(pos) FROM batches WHERE pos > r.n << 32 AND pos <= (r.n << 32) + ?3 + 1)
+    SELECT b.pos & 0xffffffff, b.last & 0xffffffff, CAST(b.data AS BLOB) FROM runs r
+    CROSS JOIN batches b ON b.pos < (r.n + 1) << 32 AND b.pos >= coalesce((
+        SELECT max(pos) FROM batches WHERE pos > r.n << 32 AND pos <= (r.n << 32) + ?3 + 1),
+        r.n << 32)
     WHERE r.tenant = ?1 AND r.id = ?2 AND b.last > (r.n << 32) + ?3 ORDER BY b.pos"""
 KEEP_IDS = "INSERT OR REPLACE INTO ids VALUES (?, ?, ?)"
 KEPT_IDS = "SELECT known, CAST(data AS BLOB) FROM ids WHERE n = ?"
+# Of a run that lost its beginning, the first is missing.
 _ENDS = """
     SELECT r.n, r.id, CAST(f.data AS BLOB), CAST(l.data AS BLOB) FROM runs r
-    CROSS JOIN batches f ON f.pos = (r.n << 32) + 1
-    CROSS JOIN batches l ON l.pos = (
+    LEFT JOIN batches f ON f.pos = (r.n << 32) + 1
+    LEFT JOIN batches l ON l.pos = (
         SELECT max(pos) FROM batches WHERE pos > r.n << 32 AND pos < (r.n + 1) << 32)"""
 ENDS_BEFORE = f"{_ENDS} WHERE r.tenant = ?1 AND r.n < ?2 ORDER BY r.n DESC LIMIT ?3"
 ENDS_OF = f"{_ENDS} WHERE r.tenant = ? AND r.id = ?"
+
+RUNS_OF = "SELECT n, id FROM runs WHERE tenant = ?1 AND (?2 IS NULL OR id = ?2) ORDER BY n"
+BATCHES_OF = """
+    SELECT pos & 0xffffffff, last & 0xffffffff, CAST(data AS BLOB), digest FROM batches
+    WHERE pos > ?1 << 32 AND pos < (?1 + 1) << 32 ORDER BY pos"""
+# The position up to which a run was known to have events.
+KNOWN_OF = """
+    SELECT max(coalesce((SELECT known FROM ids WHERE n = ?1), 0),
+        coalesce((SELECT seq FROM snapshots WHERE tenant = ?2 AND run = ?3), 0))"""
+CHECK_FILE = "PRAGMA quick_check(1)"
+BEGIN_READING = "BEGIN"
 
 ADD_MAIL = """
     INSERT INTO inbox (tenant, run, id, position, message) VALUES (?, ?, ?, ?, ?)

@@ -12,6 +12,7 @@ from turnloom.adapters.sqlite.plans import SqlitePlans
 from turnloom.adapters.sqlite.readers import Readers
 from turnloom.adapters.sqlite.results import SqliteResults
 from turnloom.adapters.sqlite.snapshots import SqliteSnapshots
+from turnloom.adapters.sqlite.verifier import SqliteVerifier
 from turnloom.log.logic import Codec
 
 
@@ -45,6 +46,7 @@ class SqliteStore:
         self.beliefs = SqliteBeliefs(self._database)
         self.results = SqliteResults(self._database)
         self.plans = SqlitePlans(self._database)
+        self.verifier = SqliteVerifier(self._database, self._readers, codec)
 
     async def aclose(self) -> None:
         """Finish what is pending and close the file; a second call changes nothing."""

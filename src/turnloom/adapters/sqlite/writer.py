@@ -11,7 +11,7 @@ from turnloom.adapters.sqlite import queries
 from turnloom.adapters.sqlite.batches import SEQ_BITS, SEQ_MASK, decode_ids, encode_ids, ids_of
 from turnloom.adapters.sqlite.faults import PERSONAL, is_busy
 from turnloom.adapters.sqlite.places import Place, Places
-from turnloom.errors import TurnloomError
+from turnloom.errors import LogDamaged, TurnloomError
 from turnloom.log.spec import RunKey
 
 T = TypeVar("T")
@@ -85,11 +85,15 @@ class Writer:
         found = self.execute(queries.LOCATE_RUN, run).fetchone()
         if found is None:
             return None
-        n, position = found[0], found[1] & SEQ_MASK
+        n, last, digest = found
+        if last is None:
+            raise LogDamaged(run.id, 1)
+        position = last & SEQ_MASK
         place = self.places.get(run)
         if place is None or place.n != n or place.known > position:
             place = self.places.add(run, n)
         place.position = position
+        place.digest = digest
         return place
 
     def ids(self, run: RunKey, place: Place) -> set[str]:

@@ -17,6 +17,7 @@ from turnloom.errors import (
     Conflict,
     DefinitionError,
     LeaseLost,
+    LogDamaged,
     MissingContext,
     RunBusy,
     TurnloomError,
@@ -325,6 +326,8 @@ class Driver:
         if kept and state and not state.position == kept[0] <= ends[0][1].seq:
             state = None  # it is of another moment than it says
         frozen = state.position if state else 0
+        if frozen > ends[0][1].seq:
+            raise LogDamaged(run.id, ends[0][1].seq + 1, frozen)
         state = state or fresh(run, loaded.workflow, loaded.guards)
         secrets = await self._secrets(run, loaded, ends[0][0].data)
         journal = self._journal(loaded, state, secrets, ends[0][0].data)

@@ -43,6 +43,7 @@ from turnloom.testing.contracts.scheduler import SchedulerContract
 from turnloom.testing.contracts.snapshots import SnapshotsContract
 from turnloom.testing.contracts.stores import SharedStoreContract
 from turnloom.testing.contracts.tools import ToolServerContract
+from turnloom.testing.contracts.verifier import VerifierContract
 
 __all__ = [
     "CODEC",
@@ -67,6 +68,7 @@ __all__ = [
     "TokenCounterContract",
     "ToolServerContract",
     "VectorSearchContract",
+    "VerifierContract",
     "WordsContract",
     "event",
     "events",
