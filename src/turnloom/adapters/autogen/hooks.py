@@ -85,15 +85,21 @@ class HookCalls:
     async def _call(self, hook: Hook, draft: Draft) -> Exception | None:
         """How a hook failed, if it did."""
         try:
-            with anyio.fail_after(hook.declared.timeout_s), contained():
-                await self._callees[hook.number]({}, Context(draft, DESK))
+            await self._enter(hook, draft)
         except Exception as error:  # noqa: BLE001 - told in the program's log, and recorded
             lines = "".join(traceback.format_exception(error)).rstrip()
             log.error("hook %s failed\n%s", hook.name, self._confidence.masked(writable(lines)))
             return error
-        finally:
-            draft.close()
         return None
+
+    async def _enter(self, hook: Hook, draft: Draft) -> None:
+        try:
+            with anyio.fail_after(hook.declared.timeout_s), contained():
+                await self._callees[hook.number]({}, Context(draft, DESK))
+        finally:
+            refused = draft.close()
+        if refused is not None:
+            raise refused
 
 
 class _Desk:

@@ -78,6 +78,7 @@ class Call:
         Raises:
             Parked: it asked a person.
             TimeoutError: it took too long.
+            WriteRefused: it changed in place what it cannot write.
             Exception: whatever it raises.
         """
         try:
@@ -89,9 +90,11 @@ class Call:
                 raise
             raise Quit(type(error).__name__, said(error)) from error
         finally:
-            self.draft.close()
+            refused = self.draft.close()
         if self.question is not None:
             raise Parked
+        if refused is not None:
+            raise refused
         return given
 
     async def _in_time(self, arguments: dict[str, Json]) -> Any:
@@ -202,7 +205,7 @@ class Call:
         key of the call where nothing else is said."""
         by = id or self._caller.key
         for fact in self.draft.facts():
-            if isinstance(fact, ContextChanged) and fact.ephemeral:
+            if isinstance(fact, ContextChanged) and fact.name in self.draft.made:
                 self._journal.objects[fact.name, by] = self.draft.made[fact.name]
             yield fact
         for name, trigger in _declared(self._journal) if self._answers else ():

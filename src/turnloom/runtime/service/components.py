@@ -16,7 +16,7 @@ from turnloom.runs.brief import TurnOutcome
 from turnloom.runtime.service.calls import Waiting
 from turnloom.runtime.service.engines import ask_engine
 from turnloom.runtime.spec import Staff
-from turnloom.variables.spec import Context
+from turnloom.variables.spec import Context, Desk, Pad
 
 
 def every_component(
@@ -121,17 +121,18 @@ class _ClosedContext(Context):
     """The variables of the run, and nothing that stands behind them."""
 
     def __init__(self, context: Context) -> None:
-        closed = _ClosedPad(context)
+        closed = _ClosedPad(context._pad, context._desk)
         super().__init__(closed, closed)
 
 
 class _ClosedPad:
     """A context as another one reads and writes it."""
 
-    def __init__(self, context: Context) -> None:
-        self.idempotency_key = context.idempotency_key
-        self.read = sealed(context.__getitem__)
-        self.names = sealed(context.__iter__)
-        self.write = sealed(context.__setitem__)
-        self.remove = sealed(context.__delitem__)
-        self.once = sealed(context.once)
+    def __init__(self, pad: Pad, desk: Desk) -> None:
+        self.idempotency_key = desk.idempotency_key
+        self.read = sealed(pad.read)
+        self.copy = sealed(pad.copy)
+        self.names = sealed(pad.names)
+        self.write = sealed(pad.write)
+        self.remove = sealed(pad.remove)
+        self.once = sealed(desk.once)

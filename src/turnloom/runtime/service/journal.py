@@ -125,6 +125,7 @@ class Journal:
         self._trouble: BaseException | None = None
         self._unsettled: deque[tuple[Event, set[str]]] = deque()
         self._batch: list[Event] = []
+        self._rewritten: set[str] = set()
         self._is_published = False
         self._at: datetime | None = None
         self._last = ""
@@ -291,6 +292,7 @@ class Journal:
             return
         if self._trouble is not None:
             raise self._trouble  # also to those who were not there when it came
+        self._forget_rewritten()
         batch, self._batch, self._at = self._batch, [], None
         self._is_published = False
         try:
@@ -319,8 +321,8 @@ class Journal:
             if FOLLOWS not in event.id:
                 self._cause = event.seq
             self._last = event.kind
-        for name in {name for name, _ in self.objects}:
-            self._forget(name)
+        self._rewritten.update(name for name, _ in self.objects)
+        self._forget_rewritten()
         self._stored = self.state.position
 
     def _add(self, id: str, fact: Fact, actor: str, cause: int | None) -> Event:
@@ -352,16 +354,17 @@ class Journal:
         return event
 
     def _heed(self, fact: ContextChanged) -> None:
-        self._forget(fact.name)
+        self._rewritten.add(fact.name)
         if self._verbose:
             self._tell(fact)
 
-    def _forget(self, name: str) -> None:
-        """Let go of objects that the variable does not have any more."""
-        current = self.state.ephemeral.get(name)
-        for known, call in [*self.objects]:
-            if known == name and call != current:
-                del self.objects[known, call]
+    def _forget_rewritten(self) -> None:
+        """Let go of objects that variables do not have any more. A call may write several values of
+        one variable, so this waits until all of them are on record."""
+        names, self._rewritten = self._rewritten, set()
+        for name, call in [*self.objects]:
+            if name in names and call != self.state.ephemeral.get(name):
+                del self.objects[name, call]
 
     def _tell(self, fact: ContextChanged) -> None:
         definition = self.workflow.variables.definitions.get(fact.name)

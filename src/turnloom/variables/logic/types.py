@@ -45,8 +45,8 @@ def is_json(value: Json) -> bool:
     """Whether a value is JSON as it stands: written down and read again, it is the same."""
     try:
         return same(apart(value), value)
-    except (msgspec.MsgspecError, TypeError, ValueError, RecursionError):
-        return False
+    except (msgspec.MsgspecError, TypeError, ValueError, LookupError, RuntimeError):
+        return False  # too deep, or changed by a thread meanwhile, which raises the last two
 
 
 def apart(value: Json) -> Json:

@@ -3,14 +3,14 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+import msgspec
+
 from turnloom.errors import WriteRefused
 from turnloom.kernel.marks import neutral
 from turnloom.kernel.values import Json, as_array, as_object, is_text
 from turnloom.variables.events import ContextChanged, ContextRefused
 from turnloom.variables.logic.types import apart, is_json, misfit, same
 from turnloom.variables.spec import BAKED_IN, BASE, RUN_STATUS, Definition, Derived
-
-# Why a write does not count that a call behind it in the same answer made as well.
 
 
 class Removed:
@@ -53,23 +53,52 @@ def ephemeral(value: Any) -> str:
     return f"<ephemeral {type(value).__name__}>"
 
 
+class Lent(NamedTuple):
+    """A list or an object that the call has in its hands, and its text when it was taken."""
+
+    value: Json
+    text: bytes
+
+
+class Write(NamedTuple):
+    """One write of a call: the value as it is recorded, or `REMOVED`."""
+
+    name: str
+    value: Any
+    ephemeral: bool = False
+
+
 class Draft:
     """The values as one call sees them: those of the run, and over them what it wrote.
 
-    A call that is made again (`after` the failed one) goes on with what was written before.
+    Lists and objects can be changed in place, as in any mapping: what the call changed so is
+    written when it is closed. A call that is made again (`after` the failed one) goes on with what
+    was written before.
     """
 
     def __init__(self, held: Held, writer: str, after: "Draft | None" = None) -> None:
         self._held = held
         self._writer = writer
-        self._written: dict[str, Json] = dict(after._written) if after else {}
+        self._writes: list[Write] = list(after._writes) if after else []
+        self._written: dict[str, Any] = dict(after._written) if after else {}
         self._made: dict[str, Any] = dict(after._made) if after else {}
         self._refused: list[ContextRefused] = list(after._refused) if after else []
+        self._lent: dict[str, Lent] = {}
         self.closed = False
 
-    def close(self) -> None:
-        """Refuse whatever is written from now on: the call is over, and it would be lost."""
+    def close(self) -> WriteRefused | None:
+        """Write what was changed in place, and refuse whatever is written from now on: the call is
+        over, and it would be lost. Gives the first refusal of a change in place."""
+        refusals: list[WriteRefused] = []
+        for name, lent in list(self._lent.items()):
+            try:
+                if _text(lent.value) != lent.text:
+                    self.write(name, lent.value)
+            except WriteRefused as error:
+                why = "It was changed in place; to change it for yourself, copy it first."
+                refusals.append(WriteRefused(f"{error} {why}"))
         self.closed = True
+        return refusals[0] if refusals else None
 
     @property
     def written(self) -> frozenset[str]:
@@ -82,9 +111,22 @@ class Draft:
         return self._made
 
     def read(self, name: str) -> Any:
+        """The value of a variable; changes of it in place are written when the call ends."""
+        if name in self._made:
+            return self._made[name]
+        if name in self._lent:
+            return self._lent[name].value
+        value = self.copy(name)
+        if name in self._written or name not in self._held.ephemeral:
+            self._lend(name, value)
+        return value
+
+    def copy(self, name: str) -> Any:
         """The value of a variable; a copy, unless it is an object."""
         if name in self._made:
             return self._made[name]
+        if name in self._lent:
+            return _copied(self._lent[name].value)
         if name in self._written:
             value = _copied(self._written[name])
         else:
@@ -92,6 +134,10 @@ class Draft:
         if value is REMOVED:
             raise KeyError(name)
         return value
+
+    def _lend(self, name: str, value: Json) -> None:
+        if _is_open(value) and (text := _text(value)) is not None:
+            self._lent[name] = Lent(value, text)
 
     def names(self) -> Iterator[str]:
         """The variables that have a value."""
@@ -111,20 +157,26 @@ class Draft:
         problem = self._read_only(name) or self._misfit(name, value)
         if problem:
             self._refuse(name, problem)
-        self._made.pop(name, None)
         if is_json(value):
-            self._written[name] = apart(value)
+            self._put(Write(name, apart(value)))
+            self._lend(name, value)
         else:
-            self._made[name], self._written[name] = value, ephemeral(value)
+            self._put(Write(name, ephemeral(value), ephemeral=True))
+            self._made[name] = value
 
     def remove(self, name: str) -> None:
         """Take a variable's value away."""
         self._check_open(name)
-        self.read(name)
+        self.copy(name)
         if problem := self._read_only(name):
             self._refuse(name, problem)
-        self._made.pop(name, None)
-        self._written[name] = REMOVED
+        self._put(Write(name, REMOVED))
+
+    def _put(self, write: Write) -> None:
+        self._made.pop(write.name, None)
+        self._lent.pop(write.name, None)
+        self._written[write.name] = write.value
+        self._writes.append(write)
 
     def _check_open(self, name: str) -> None:
         if self.closed:
@@ -159,30 +211,57 @@ class Draft:
         return misfit(definition, value) if definition is not None else None
 
     def facts(self) -> Iterator[ContextChanged | ContextRefused]:
-        """What the writes come to, given the values of the moment they are recorded at."""
-        for name, value in list(self._written.items()):
-            if (change := self._change(name, value)) is not None:
+        """What the writes come to, one by one, given the values of the moment they are recorded
+        at."""
+        now: dict[str, Write] = {}
+        for write in self._writes:
+            if (change := self._change(write, now.get(write.name))) is not None:
+                value = REMOVED if change.removed else change.value
+                now[write.name] = write._replace(value=value)
                 yield change
         yield from self._refused
 
-    def _change(self, name: str, value: Json) -> ContextChanged | None:
-        values, undeclared = self._held.values, name not in self._held.definitions
-        previous, known = values.get(name), name in values
-        if value is REMOVED:
-            if not known:
-                return None
-            return ContextChanged(
+    def _change(self, write: Write, before: Write | None) -> ContextChanged | None:
+        """What a write changes, if anything, behind the one of this call that counted before."""
+        name, held = write.name, self._held
+        previous, known = held.values.get(name), name in held.values
+        was_object = name in held.ephemeral
+        if before is not None:
+            previous, known, was_object = before.value, True, before.ephemeral
+        if previous is REMOVED:
+            previous, known = None, False
+        undeclared = name not in held.definitions
+        if write.value is REMOVED:
+            gone = ContextChanged(
                 name, None, previous, self._writer, undeclared=undeclared, removed=True
             )
-        value, kept = self._held.recorded(value), name not in self._made
-        if known and kept and name not in self._held.ephemeral and same(previous, value):
+            return gone if known else None
+        value = held.recorded(write.value)
+        is_object = was_object or write.ephemeral
+        if known and not is_object and same(previous, value):
             return None
         return ContextChanged(
-            name, value, previous, self._writer, undeclared=undeclared, ephemeral=not kept
+            name,
+            value,
+            previous,
+            self._writer,
+            undeclared=undeclared,
+            ephemeral=write.ephemeral,
         )
 
 
+def _is_open(value: Json) -> bool:
+    return as_object(value) is not None or as_array(value) is not None
+
+
 def _copied(value: Json) -> Json:
-    """A recorded value, such that nobody changes it from outside."""
-    is_open = as_object(value) is not None or as_array(value) is not None
-    return apart(value) if is_open else value
+    """A recorded value, such that nothing changes it from outside."""
+    return apart(value) if _is_open(value) else value
+
+
+def _text(value: Json) -> bytes | None:
+    """A value written down, if it can be."""
+    try:
+        return msgspec.json.encode(value)
+    except (msgspec.MsgspecError, TypeError, ValueError, RecursionError):
+        return None

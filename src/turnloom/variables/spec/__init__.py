@@ -1,6 +1,6 @@
 """What a user declares about context variables."""
 
-from turnloom.variables.spec.context import Context, Desk
+from turnloom.variables.spec.context import Context, Desk, Pad
 from turnloom.variables.spec.definitions import (
     BAKED_IN,
     BASE,
@@ -42,6 +42,7 @@ __all__ = [
     "Definition",
     "Derived",
     "Desk",
+    "Pad",
     "Exposure",
     "FromEnvironment",
     "Function",

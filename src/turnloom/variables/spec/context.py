@@ -10,7 +10,15 @@ class Pad(Protocol):
     """Where a context reads and writes."""
 
     def read(self, name: str) -> Any:
-        """The value of a variable.
+        """The value of a variable; a list or an object can be changed in place.
+
+        Raises:
+            KeyError: it has none.
+        """
+        ...
+
+    def copy(self, name: str) -> Any:
+        """The value of a variable, of which changes in place change nothing.
 
         Raises:
             KeyError: it has none.
@@ -53,7 +61,8 @@ class Context(MutableMapping[str, Any]):
     """The variables of a run as a mapping; a write is checked, seen at once, and recorded.
 
     `context.set(name, value)`, `context[name] = value` and `context.data[name] = value` are the
-    same write. What is not JSON is kept in memory only.
+    same write. A list or an object that is changed in place is written when the call ends. What is
+    not JSON is kept in memory only.
     """
 
     def __init__(self, pad: Pad, desk: Desk) -> None:
@@ -103,7 +112,7 @@ class Context(MutableMapping[str, Any]):
 
     def to_dict(self) -> dict[str, Json]:
         """All values of this moment, as a copy."""
-        return dict(self)
+        return {name: self._pad.copy(name) for name in self}
 
     @property
     def idempotency_key(self) -> str:
