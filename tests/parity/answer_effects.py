@@ -25,6 +25,7 @@ ANSWER_EFFECTS = {
         ["Go", "Done."],
         SCRIPTED,
     ),
+    "Script.repeats": Effect(("script", "repeats"), ["B"], codes, [], ["W011"], SCRIPTED),
     "Script.functions": Effect(("script", "functions"), ONE_F, said, [], ["one f"] * 3, UNSCRIPTED),
     "ScriptedFunction.file": Effect(
         (*PLAYED, "file"), "two.py", said, ["one f"] * 3, ["two f"] * 3, BY_SCRIPT

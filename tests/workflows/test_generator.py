@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Call
+from tests.cli.conftest import Call, Sit
 from tests.support.warm import Done
 from turnloom import Answer, Loom, Task
 from turnloom.adapters.files import parse
@@ -90,9 +90,9 @@ def test_it_writes_a_workflow_that_passes_its_check_and_runs(
     done = turnloom("run", str(GENERATOR), "--quiet")
     assert not done.err
     plan, adjusted, overview = done.out.split("Do you accept")[:3]
-    assert "InterviewAgent: Hello!" in plan and "approve_report" not in plan
-    assert "I want to approve the report" in adjusted
-    assert "approve_report of WriterAgent" in adjusted
+    assert "InterviewAgent: Hello!" in plan and "with their total" not in plan
+    assert "The report is to have the total" in adjusted
+    assert "from the figures, with their total" in adjusted
     assert "sequenceDiagram" in overview and f"written to {MADE}" in overview
     assert "NEXT" not in done.out
     assert_works(turnloom, MADE)
@@ -135,9 +135,14 @@ def test_what_is_never_corrected_ends_the_run_and_writes_nothing(
 ) -> None:
     changed = script()
     wrong = line("ActionPlanArchitect") | {"workflow_name": "../x"}
-    changed["agents"]["ActionPlanArchitect"] = [{"output": wrong}] * 4
+    twice = line("ActionPlanArchitect")
+    twice["agents"].append(twice["agents"][0])
+    twice["tools"].append(twice["tools"][0])
+    plans = [*[{"output": wrong}] * 3, {"output": twice}]
+    changed["agents"]["ActionPlanArchitect"] = plans
     events = rehearsed(changed, code=1)
     assert events[-1]["kind"] == "run.failed" and len(refusals(events)) == 4
+    assert "'CollectorAgent'" in refusals(events)[-1] and "'fetch_figures'" in refusals(events)[-1]
     assert not (tmp_path / "generated").exists()
 
 
@@ -255,6 +260,57 @@ def test_no_text_of_a_plan_becomes_code(
     for tool in changed["agents"]["ToolsAgent"][0]["output"]["tools"]:
         tool["sample"] = hostile
     rehearsed(changed)
+    assert_works(turnloom, MADE)
+
+
+def test_an_agent_that_the_rehearsal_does_not_reach_needs_no_lines(
+    rehearsed: Callable[..., Events], turnloom: Call
+) -> None:
+    changed = script()
+    agents = changed["agents"]
+    for plan in agents["ActionPlanArchitect"]:
+        plan["output"]["agents"].append({"name": "HelperAgent", "role": "Helps in need."})
+    agents["HandoffsAgent"][0]["output"][:0] = [
+        {
+            "source_agent": "CollectorAgent",
+            "target_agent": "HelperAgent",
+            "handoff_type": "condition",
+            "condition": '${report_decision} == "changes_wanted"',
+        },
+        {
+            "source_agent": "HelperAgent",
+            "target_agent": "terminate",
+            "handoff_type": "after_work",
+        },
+    ]
+    agents["AgentsAgent"][0]["output"]["HelperAgent"] = {"system_message": "Help."}
+    assert refusals(rehearsed(changed)) == []
+    assert_works(turnloom, MADE)
+
+
+def test_whatever_a_person_answers_the_play_ends_well(
+    sit: Sit, turnloom: Call, tmp_path: Path
+) -> None:
+    seat = sit("run", str(GENERATOR))
+    told = seat.until("InterviewAgent")
+    assert "script" in told and "--model" in told
+    for said in ("A planner for a bakery.", "no", "42"):
+        seat.until("you> ")
+        seat.type(said)
+
+    def judge(verdict: str, wish: str) -> None:
+        for prompt, typed in (("plan_acceptance> ", verdict), ("adjustments> ", wish)):
+            seat.until(prompt)
+            seat.type(typed)
+
+    judge("accepted", "")  # the first plan
+    judge("adjustments_requested", "It is for a bakery!")  # the overview
+    for _ in range(3):
+        judge("adjustments_requested", "More cakes.")
+    judge("accepted", "")
+    judge("accepted", "")
+    seat.until("finished")
+    assert seat.end() == 0
     assert_works(turnloom, MADE)
 
 

@@ -10,7 +10,7 @@ import typer
 from pydantic import BaseModel
 
 from turnloom.agents.events import ModelCalled, TurnStarted
-from turnloom.agents.spec import Question
+from turnloom.agents.spec import Engine, Question
 from turnloom.app import Definition, Loom, Run
 from turnloom.cli.command import as_text
 from turnloom.cli.keyboard import is_attended
@@ -30,7 +30,7 @@ from turnloom.log.spec import Event
 
 @runtime_checkable
 class Scripted(Protocol):
-    """An engine that knows which of its lines nobody asked for."""
+    """An engine that knows which of its lines were not reached."""
 
     def unsaid(self, spoken: Mapping[str, int]) -> dict[str, int]:
         """How many lines of each agent are left, given how often each was asked."""
@@ -73,9 +73,12 @@ class ConversingCommand(StoreCommand):
         """Attend to a run until it ends or waits, and give the exit code. `user` answers here."""
         if self.quiet and self.json:
             raise UsageError("--quiet and --json exclude each other. Choose one.")
-        for name in (await app.history.definition(run.id, app_id=run.app_id)).unheeded:
+        loaded = await app.history.definition(run.id, app_id=run.app_id)
+        for name in loaded.unheeded:
             told = f"--{name} makes no difference: every agent chooses what answers for it"
             terminal.tell(safe(f"{told}, by `engine` or `model`.", "yellow"))
+        if not self._is_scripted():
+            self._tell_players(loaded, terminal)
         narration = JsonLines(terminal) if self.json else Story(terminal, quiet=self.quiet)
         session = Session(run, narration, self._answers(app, run, narration), user)
         session.recall(before)
@@ -91,11 +94,25 @@ class ConversingCommand(StoreCommand):
             events, end, question, await app.history.definition(run.id, app_id=run.app_id), terminal
         )
 
+    def _is_scripted(self) -> bool:
+        """Whether the workflow's scripted user answers, and not a person."""
+        return self.unattended or not is_attended()
+
+    def _tell_players(self, loaded: Definition, terminal: Terminal) -> None:
+        """Say which agents a script plays, what that means and how to use a model."""
+        played = [name for name, engines in loaded.engines.items() if _plays(engines)]
+        if not played:
+            return
+        whom = "all agents" if len(played) == len(loaded.engines) else ", ".join(played)
+        told = f"A script plays {whom}: the lines are fixed, and do not depend on your answers."
+        remedy = "`--model NAME`, as in `--model openai:gpt-5`, has a model answer instead."
+        terminal.tell(safe(f"{told} {remedy}", "yellow"))
+
     def _answers(self, app: Loom, run: Run, narration: Narration) -> Person | Script:
         async def lines() -> Sequence[Any]:
             return (await app.history.definition(run.id, app_id=run.app_id)).user_script
 
-        return Script(lines) if self.unattended or not is_attended() else Person(narration)
+        return Script(lines) if self._is_scripted() else Person(narration)
 
     async def _attend(self, session: Session, run: str, terminal: Terminal) -> Event | None:
         onward = f"Run {run} can go on from where it stands: {self._resuming(run)}"
@@ -122,9 +139,9 @@ class ConversingCommand(StoreCommand):
         """Say how the run stands and how to go on, and give the exit code."""
         run = events[0].run
         tell = terminal.tell if self.quiet or self.json else terminal.show
-        trouble = _trouble(events, end, loaded)
+        trouble = _trouble(end)
         if trouble:
-            terminal.fail(*trouble)
+            terminal.fail(trouble)
         elif end is None:
             how = (
                 "Give it from anywhere, or go on here:"
@@ -134,13 +151,22 @@ class ConversingCommand(StoreCommand):
             tell(safe(f"Run {run} waits for an answer{_whose(events, question)}. {how}"))
             if question is not None and (asked := gist(question)):
                 tell(safe(f"  {asked}"))
-        elif self.quiet:
-            return 0
-        else:
+        elif not self.quiet:
             tell(safe(f"Run {run} finished: {_finish(events, end)}."))
+            self._tell_unsaid(events, loaded, terminal)
+        else:
+            return 0
         for command in self._onward(events, question):
             tell(joined("  ", (command, "bold")))
         return 1 if trouble else 0
+
+    def _tell_unsaid(self, events: Sequence[Event], loaded: Definition, terminal: Terminal) -> None:
+        """Warn of lines that the scripted user did not lead to; a person may go another way."""
+        left = _unsaid(events, loaded) if self._is_scripted() else {}
+        if left:
+            lines = ", ".join(f"{agent}: {count}" for agent, count in left.items())
+            told = f"The script has lines that were not reached ({lines})."
+            terminal.tell(safe(f"{told} Remove them, or lead the run to them.", "yellow"))
 
     def _resuming(self, run: str, *words: str) -> str:
         """The command line that goes on with a run, with the same model and engine."""
@@ -177,26 +203,20 @@ def _finish(events: Sequence[Event], end: Event) -> str:
     return f"{last.source}, {words(end)}" if last is not None and by_rule else words(end)
 
 
-def _trouble(events: Sequence[Event], end: Event | None, loaded: Definition) -> list[str]:
-    """What went wrong with the run, and what to do about it."""
-    if end is None:
-        return []
-    run = end.run
-    if not isinstance(end.data, RunFinished):
-        status = "was cancelled" if isinstance(end.data, RunCancelled) else "failed"
-        return [f"Run {run} {status}: {words(end)}"]
-    left = _unsaid(events, loaded)
-    if not left:
-        return []
-    lines = ", ".join(f"{agent}: {count}" for agent, count in left.items())
-    return [
-        f"Run {run} finished, but its script has lines that nobody asked for ({lines}).",
-        "Remove them from the script, or let the conversation go on until they are said.",
-    ]
+def _trouble(end: Event | None) -> str:
+    """What went wrong with the run."""
+    if end is None or isinstance(end.data, RunFinished):
+        return ""
+    status = "was cancelled" if isinstance(end.data, RunCancelled) else "failed"
+    return f"Run {end.run} {status}: {words(end)}"
+
+
+def _plays(engines: Sequence[Engine]) -> bool:
+    return bool(engines) and isinstance(engines[0], Scripted)
 
 
 def _unsaid(events: Sequence[Event], loaded: Definition) -> dict[str, int]:
-    """How many lines of each scripted agent nobody asked for."""
+    """How many lines of each scripted agent were not reached."""
     spoken = Counter(event.data.agent for event in events if isinstance(event.data, ModelCalled))
     left: dict[str, int] = {}
     for agent, (engine, *_) in loaded.engines.items():

@@ -94,14 +94,16 @@ class Engines:
         script, kind = known.script, self._models.kind
         if self._models.default or kind not in ASKING:
             return kind
-        is_played = script is None or agent.name in {**script.agents, **script.functions}
-        return "scripted" if is_played else kind
+        if script is None or agent.name in (played := {**script.agents, **script.functions}):
+            return "scripted"
+        # Without a model, a script plays all agents; it may leave out those that are never reached.
+        return kind if agent.model or known.model or not played else "scripted"
 
 
 def scripted(script: Script) -> Engine:
     """The engine that says a script's lines."""
     lines = {agent: [_answer(line) for line in lines] for agent, lines in script.agents.items()}
-    return adapter("scripted").ScriptedEngine(lines)
+    return adapter("scripted").ScriptedEngine(lines, script.repeats)
 
 
 def _played(agent: str, script: Script, modules: Any) -> Engine:

@@ -9,7 +9,8 @@ import json
 import keyword
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -173,7 +174,15 @@ def _misnamed(plan: Draft) -> Iterator[str]:
         )
     if not plan["agents"]:
         yield "A workflow needs an agent. Add one to `agents`."
+    for what in ("agents", "tools"):
+        for name in _twice(each["name"] for each in plan[what]):
+            yield f"Two {what} are called {name!r}. Rename one of them."
     yield from _not_code((tool["name"] for tool in plan["tools"]), "A tool")
+
+
+def _twice(names: Iterable[str]) -> list[str]:
+    """The names that occur more than once."""
+    return [name for name, times in Counter(names).items() if times > 1]
 
 
 def _not_code(names: Iterator[str], what: str) -> Iterator[str]:

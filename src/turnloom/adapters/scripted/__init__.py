@@ -1,7 +1,7 @@
 """An engine that answers from a script: the same answers every time, and no others."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from turnloom.agents.spec import Answer, Task
 from turnloom.errors import EngineError
@@ -15,14 +15,20 @@ def pieces(text: str) -> list[str]:
 
 
 class ScriptedEngine:
-    """Gives each agent its next line; a call the script does not have fails.
+    """Gives each agent its next line; a call the script does not have fails, unless the agent is
+    one that `repeats` its last line.
 
     Which line comes next follows from the run, not from this object, so a run that is resumed
     goes on in its script where it stood.
     """
 
-    def __init__(self, lines: Mapping[str, Sequence[str | Answer | Exception]]) -> None:
+    def __init__(
+        self,
+        lines: Mapping[str, Sequence[str | Answer | Exception]],
+        repeats: Collection[str] = (),
+    ) -> None:
         self.lines = {agent: tuple(said) for agent, said in lines.items()}
+        self.repeats = frozenset(repeats)
         self.calls: list[Task] = []
 
     async def __call__(self, task: Task) -> Answer:
@@ -33,12 +39,13 @@ class ScriptedEngine:
         """
         self.calls.append(task)
         lines = self.lines.get(task.agent, ())
-        if task.number > len(lines):
+        number = min(task.number, len(lines)) if task.agent in self.repeats else task.number
+        if not 0 < number <= len(lines):
             raise EngineError(
                 f"The script has {len(lines)} lines for {task.agent!r}, and this is call "
                 f"{task.number}. Add a line, or end the conversation before."
             )
-        line = lines[task.number - 1]
+        line = lines[number - 1]
         if isinstance(line, Exception):
             raise line
         answer = Answer(line) if isinstance(line, str) else line

@@ -140,8 +140,11 @@ class ScriptedFunction(Declared):
 
 
 class Script(Declared):
-    """What scripted agents say, call by call or by a function, and what a scripted user answers."""
+    """What scripted agents say, call by call or by a function, and what a scripted user answers.
+
+    The agents that it `repeats` say their last line again, as often as they are asked."""
 
     agents: dict[str, Lines] = {}
+    repeats: tuple[str, ...] = Field(default=(), strict=False)
     functions: dict[str, ScriptedFunction] = {}
     user: tuple[Json, ...] = Field(default=(), strict=False)

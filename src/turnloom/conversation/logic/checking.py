@@ -172,6 +172,11 @@ def _script(scope: Scope, tooling: Tooling, toolkit: Toolkit) -> Script:
         if name in script.agents:
             message = f"The script has both lines and a function for {name!r}."
             scope.report.add(document, ("functions", name), "W013", message, "Keep one.")
+    for number, name in enumerate(script.repeats):
+        if not script.agents.get(name):
+            message = f"The script repeats the last line of {name!r}, and has no lines for it."
+            remedy = f"Add lines under `agents`, or drop {name!r} from `repeats`."
+            scope.report.add(document, ("repeats", number), "W011", message, remedy)
     return script
 
 
