@@ -121,8 +121,8 @@ def main() -> NoReturn:
         code = perform(sys.argv[1:], terminal)
         terminal.out.file.flush()
     except BrokenPipeError:
-        # Nobody reads any more; what is still buffered must not fail at exit either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        # The reader is gone; what is still buffered must not fail at exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), terminal.out.file.fileno())
         code = FAILED
     _end(code, terminal)
 
@@ -168,6 +168,7 @@ def carry_out(command: Command, debug: bool, terminal: Terminal) -> int:
     handler = logging.StreamHandler() if debug else logging.NullHandler()
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
     logging.getLogger("turnloom").setLevel(logging.DEBUG if debug else logging.WARNING)
+    terminal.reserve()
     try:
         return command.carry_out(terminal)
     except BrokenPipeError:

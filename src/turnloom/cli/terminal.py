@@ -1,8 +1,10 @@
 """Where words go: standard output for what was asked for, standard error for everything else."""
 
+import os
 import re
 import sys
 from io import TextIOWrapper
+from typing import TextIO, TypeGuard
 
 from rich.console import Console, RenderableType
 from rich.text import Text
@@ -45,6 +47,18 @@ class Terminal:
         self.out = _console(stderr=False)
         self.err = _console(stderr=True)
 
+    def reserve(self) -> None:
+        """Reserve standard output for the program from now on: what the code of workflows prints,
+        and the processes that it starts, goes to standard error."""
+        if not _is_open(sys.stdout) or not _is_open(sys.stderr):
+            return
+        sys.stdout.flush()
+        self.out.file = os.fdopen(
+            os.dup(1), "w", encoding=sys.stdout.encoding, errors="backslashreplace"
+        )
+        os.dup2(2, 1)
+        sys.stdout = sys.stderr
+
     def show(self, what: RenderableType, *, end: str = "\n") -> None:
         """Put something on standard output."""
         _put(self.out, what, end)
@@ -69,6 +83,11 @@ class Terminal:
         self.tell(joined(("Error: ", "bold red"), message))
         for each in more:
             self.tell(safe(each))
+
+
+def _is_open(stream: TextIO | None) -> TypeGuard[TextIOWrapper]:
+    """Whether a standard stream is there, and is a file of the process."""
+    return isinstance(stream, TextIOWrapper) and not stream.closed
 
 
 def _console(*, stderr: bool) -> Console:
