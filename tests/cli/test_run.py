@@ -167,12 +167,24 @@ def test_a_run_is_cancelled_also_when_nobody_drives_it(turnloom: Call, tmp_path:
 def test_check_and_run_agree_about_agents_that_a_script_leaves_out(
     turnloom: Call, tmp_path: Path
 ) -> None:
-    rule = "{source_agent: A, target_agent: B, handoff_type: condition, condition: '${go} == True'}"
     files = {
         "agents.yaml": "A: {}\nB: {}",
-        "handoffs.yaml": f"- {rule}\n- {{source_agent: A, target_agent: terminate}}",
+        "handoffs.yaml": """
+            - source_agent: A
+              target_agent: B
+              handoff_type: condition
+              condition: ${go} == True
+            - {source_agent: A, target_agent: terminate, handoff_type: after_work}
+            - {source_agent: B, target_agent: terminate, handoff_type: after_work}
+            """,
         "context_variables.yaml": """
-            definitions: {go: {type: boolean, source: {type: static, value: false}}}
+            definitions:
+              go:
+                type: boolean
+                source:
+                  type: derived
+                  default: false
+                  triggers: [{type: agent_text, agent: A, match: {equals: GO}}]
             """,
         "script.yaml": "agents: {A: [Hello.]}",
     }
