@@ -15,6 +15,7 @@ from turnloom.errors import (
     UsageError,
 )
 from turnloom.guards.logic.following import EXCEEDED, LOOPED
+from turnloom.kernel.contained import bare
 from turnloom.log.events import RunFailed
 from turnloom.log.spec import Event
 from turnloom.runtime.logic import NO_CANDIDATES
@@ -95,7 +96,7 @@ class Activity:
 
     def fail(self, error: Exception) -> None:
         """Take notice that a run cannot be driven."""
-        self.failures.append(error)
+        self.failures.append(bare(error))
 
     def leave(self, run: str) -> None:
         """Leave it to whoever gave an agent something directly to hear how that first turn ends."""
