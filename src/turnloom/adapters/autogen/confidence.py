@@ -10,11 +10,9 @@ from turnloom.kernel.marks import mark
 from turnloom.kernel.values import Json
 from turnloom.log.spec import Fact
 from turnloom.variables.events import ContextChanged
-from turnloom.variables.logic.secrets import Secrets, received_fact
+from turnloom.variables.logic.secrets import NO_SECRETS, Secrets, received_fact
 from turnloom.variables.logic.types import is_json
 from turnloom.variables.spec import Definition
-
-NOTHING_SECRET = Secrets({})
 
 
 class Confidence:
@@ -28,7 +26,7 @@ class Confidence:
         self._seen: dict[str, list[Json]] = {
             name: [] for name, each in definitions.items() if each.secret
         }
-        self._secrets = NOTHING_SECRET
+        self._secrets = NO_SECRETS
 
     @property
     def secrets(self) -> Secrets:

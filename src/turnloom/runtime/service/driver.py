@@ -47,7 +47,7 @@ from turnloom.runtime.service.live import LiveRun, Means, Post
 from turnloom.runtime.service.loop import Loop
 from turnloom.runtime.service.notices import Notices
 from turnloom.runtime.spec import Delta, Loaded
-from turnloom.variables.logic.secrets import Secrets
+from turnloom.variables.logic.secrets import NO_SECRETS, Secrets, secrets_of
 from turnloom.variables.service import ContextSource
 
 log = logging.getLogger("turnloom.observers")
@@ -148,7 +148,7 @@ class Driver:
         base = base_context(run.id, started)
         context = await self._context.load(loaded.workflow.variables, base, loaded.database)
         state = fresh(run, loaded.workflow, loaded.guards)
-        journal = self._journal(loaded, state, Secrets(context.secrets), started)
+        journal = self._journal(loaded, state, secrets_of(context.secrets), started)
         began = journal.record("start", started).at
         journal.record("context", context.loaded)
         for number, each in enumerate((*context.suppressed, *loaded.suppressed)):
@@ -232,7 +232,7 @@ class Driver:
     def trace(self, run: RunKey, error: Exception) -> str:
         """Where the error that ended a drive came from, as the program's log may have it."""
         lines = writable("".join(traceback.format_exception(error))).rstrip()
-        return self._hidden.pop(run, Secrets({})).masked(lines)
+        return self._hidden.pop(run, NO_SECRETS).masked(lines)
 
     async def take_in(self, run: RunKey) -> None:
         """Only record what came from outside."""
@@ -336,7 +336,7 @@ class Driver:
     async def _secrets(self, run: RunKey, loaded: Loaded, started: RunStarted) -> Secrets:
         base = base_context(run.id, started)
         variables = loaded.workflow.variables
-        return Secrets(await self._context.secrets(variables, base, loaded.database))
+        return secrets_of(await self._context.secrets(variables, base, loaded.database))
 
     def _put_away(self, run: RunKey, live: LiveRun) -> None:
         """Keep a run that waits while there is room, and its objects as long as this process."""

@@ -23,11 +23,10 @@ from turnloom.runtime.service.functions import ask_function
 from turnloom.runtime.spec import Loaded
 from turnloom.variables.events import ContextChanged, TimerSet
 from turnloom.variables.logic.derivation import Change
-from turnloom.variables.logic.secrets import PLAIN, Secrets, received_fact
+from turnloom.variables.logic.secrets import NO_SECRETS, PLAIN, Secrets, received_fact
 
 F = TypeVar("F", bound=Fact)
 
-NOTHING_SECRET = Secrets({})
 
 # How many characters of a value the program's log shows, unless its definition says.
 PREVIEW = 80
@@ -98,7 +97,7 @@ class Journal:
         clock: Clock,
         loaded: Loaded,
         state: RunState,
-        secrets: Secrets | None = NOTHING_SECRET,
+        secrets: Secrets | None = NO_SECRETS,
         *,
         objects: dict[tuple[str, str], Any] | None = None,
         verbose: bool = False,
@@ -110,7 +109,7 @@ class Journal:
         self.run = RunKey(state.tenant, state.run)
         # The fence of the claim under which the run is driven; a run is begun without one.
         self.fence: int | None = None
-        self.secrets = NOTHING_SECRET if secrets is None else secrets
+        self.secrets = NO_SECRETS if secrets is None else secrets
         self.has_secrets = bool(secrets)
         self._receives = secrets is not None
         self.objects = {} if objects is None else objects

@@ -182,6 +182,15 @@ class Secrets:
 PLAIN: set[type[Fact]] = set()
 
 
+# What most runs have; made once, as patterns are dear to compile.
+NO_SECRETS = Secrets({})
+
+
+def secrets_of(values: Mapping[str, Json]) -> Secrets:
+    """The secrets of a run, by name."""
+    return Secrets(values) if values else NO_SECRETS
+
+
 def received_fact(fact: F) -> F:
     """A fact in which nothing that came from outside can pass for a mark."""
     kind = fact.__class__
