@@ -345,6 +345,14 @@ async def test_a_retry_is_a_turn_of_its_own(app: Loom) -> None:
     assert [each.status for each in turns] == ["failed", "done"]
 
 
+async def test_a_script_may_fail_and_then_succeed(app: Loom) -> None:
+    """It has a line for each call, also for those that fail."""
+    engine = ScriptedEngine({"Writer": [ConnectionError("no line"), "Here it is."]})
+    outcome = await app.run(flow_of(Writer(engine), retry=1))
+    assert outcome.state.text == "Here it is."
+    engine.assert_complete()
+
+
 async def test_a_failure_of_an_agent_is_handled_by_its_type(app: Loom) -> None:
     def fail(task: Task) -> str:
         raise ConnectionError("no line")

@@ -80,7 +80,10 @@ def on_agent_output(state: RunState, event: Event) -> None:
 
 def on_model_answered(state: RunState, event: Event) -> None:
     """An engine was asked once more for an agent."""
-    fact: ModelAnswered = event.data
+    _count_call(state, event.data)
+
+
+def _count_call(state: RunState, fact: ModelAnswered | ModelFailed) -> None:
     state.calls_of[fact.agent] = state.calls_of.get(fact.agent, 0) + 1
 
 
@@ -94,8 +97,10 @@ def on_tools_offered(state: RunState, event: Event) -> None:
 
 
 def on_model_failed(state: RunState, event: Event) -> None:
-    """Without a speaker, a run cannot go on; a turn says itself how it ended."""
+    """Without a speaker, a run cannot go on; a turn says itself how it ended. The next call for the
+    agent is another one."""
     fact: ModelFailed = event.data
+    _count_call(state, fact)
     if fact.agent == SELECTOR and state.failure is None:
         state.failure = Failure("no speaker could be picked", f"{fact.error}: {fact.message}")
 

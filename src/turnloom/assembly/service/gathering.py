@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-import anyio
-
 from turnloom.assembly.events import ProviderCall, ProviderFailed
 from turnloom.assembly.logic.descriptions import name_of
 from turnloom.assembly.logic.gathered import Gathered, check_given, shown_inputs
@@ -19,6 +17,7 @@ from turnloom.assembly.spec import Chosen, ContextProvider, ContextRequest
 from turnloom.board.spec import Artifact
 from turnloom.errors import ContextUnavailable
 from turnloom.kernel.contained import contained, named
+from turnloom.kernel.deadlines import TimeLimit, in_time
 from turnloom.kernel.values import said
 
 
@@ -107,14 +106,19 @@ async def _asked(
         inputs=tuple(with_payload(each, each.payload) for each in request.inputs),
         config={**request.config, **chosen.config},
     )
-    with anyio.move_on_after(chosen.timeout):
-        with contained():
-            settled = await ask(provider, own, name)
-        check_given(settled.items, name, trail.known())
-        return settled
-    raise ContextUnavailable(
-        f"{name!r} took over {chosen.timeout:g} s. Let it ask for less, or raise its `timeout`."
-    )
+    try:
+        settled = await in_time(_contained(provider, own, name), chosen.timeout)
+    except TimeLimit as error:
+        raise ContextUnavailable(
+            f"{name!r} took over {chosen.timeout:g} s. Let it ask for less, or raise its `timeout`."
+        ) from error
+    check_given(settled.items, name, trail.known())
+    return settled
+
+
+async def _contained(provider: ContextProvider, request: ContextRequest, name: str) -> Settled:
+    with contained():
+        return await ask(provider, request, name)
 
 
 def _failed(request: ContextRequest, name: str, error: Exception, fallback: str) -> ProviderFailed:

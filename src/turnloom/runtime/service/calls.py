@@ -1,6 +1,5 @@
 """One call of a tool or hook: the context it gets, the questions it asks, what it leaves."""
 
-import asyncio
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from turnloom.errors import QuestionExpired as Expired
 from turnloom.errors import UsageError
 from turnloom.kernel.arguments import as_string
 from turnloom.kernel.contained import Interrupted, Quit, called, contained
+from turnloom.kernel.deadlines import TimeLimit, in_time
 from turnloom.kernel.durations import later
 from turnloom.kernel.values import Json, as_object, is_text, preview, said, writable
 from turnloom.log.spec import Fact
@@ -30,9 +30,6 @@ from turnloom.variables.logic.triggers import value_at
 from turnloom.variables.logic.types import apart, is_json
 from turnloom.variables.logic.writing import Draft, Held
 from turnloom.variables.spec import UNCHANGED, Context, Derived, UiResponse
-
-# Seconds that a call has to end when it is to.
-GRACE = 1.0
 
 # How much JSON a tool, a hook or an effect may give at most.
 MOST_BYTES = 16 * 2**20
@@ -82,7 +79,11 @@ class Call:
             Exception: whatever it raises.
         """
         try:
-            given = await self._in_time(apart(arguments))
+            given = await in_time(self._enter(apart(arguments)), self._caller.timeout)
+        except TimeLimit as late:
+            if self.question is not None:
+                raise Parked from late
+            raise TimeoutError(str(late)) from late
         except (Exception, BaseExceptionGroup) as error:
             if self.question is not None:
                 raise Parked from error  # whatever it made of the first one
@@ -96,23 +97,6 @@ class Call:
         if refused is not None:
             raise refused
         return given
-
-    async def _in_time(self, arguments: dict[str, Json]) -> Any:
-        """What the callee gives, called in a task of its own: what it does to its task is its own
-        affair, and an interruption of the drive is told from one that it made itself."""
-        going = asyncio.create_task(self._enter(arguments))
-        try:
-            in_time = await _ended(going, self._caller.timeout)
-        finally:
-            if going.done():
-                _retrieve(going)
-            else:
-                await _stop(going)
-        if not in_time:
-            raise TimeoutError(f"It took over {self._caller.timeout:g} s.")
-        if going.cancelled():
-            raise Quit("CancelledError", "It gave up.")
-        return going.result()
 
     async def _enter(self, arguments: dict[str, Json]) -> Any:
         ASKING.set(self)
@@ -225,39 +209,6 @@ class Call:
         for name, value in self.draft.made.items():
             if self._journal.state.ephemeral.get(name) == self._caller.key:
                 self._journal.objects[name, self._caller.key] = value
-
-
-async def _ended(going: "asyncio.Task[Any]", seconds: float | None) -> bool:
-    """Wait until a task ends, for so many seconds at most; whether it did."""
-    loop = asyncio.get_running_loop()
-    waiter: asyncio.Future[None] = loop.create_future()
-
-    def wake(*_: object) -> None:
-        if not waiter.done():
-            waiter.set_result(None)
-
-    going.add_done_callback(wake)
-    timer = loop.call_later(seconds, wake) if seconds is not None else None
-    try:
-        await waiter
-    finally:
-        going.remove_done_callback(wake)
-        if timer is not None:
-            timer.cancel()
-    return going.done()
-
-
-async def _stop(going: "asyncio.Task[Any]") -> None:
-    """Have a task end; one that does not heed it is left alone, and how it ends is not missed."""
-    going.add_done_callback(_retrieve)
-    going.cancel()
-    await _ended(going, GRACE)
-
-
-def _retrieve(ended: "asyncio.Task[Any]") -> None:
-    """Look at how a task ended, which the loop would otherwise complain about."""
-    if not ended.cancelled():
-        ended.exception()
 
 
 def _held(journal: Journal, shown: Mapping[str, Json]) -> Held:
