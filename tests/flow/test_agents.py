@@ -353,6 +353,26 @@ async def test_a_script_may_fail_and_then_succeed(app: Loom) -> None:
     engine.assert_complete()
 
 
+async def test_half_a_character_in_an_answer_fails_nothing(app: Loom) -> None:
+    outcome = await app.run(flow_of(Writer(ScriptedEngine({"Writer": ["a\ud800b"]}))))
+    assert outcome.state.text == "a\\ud800b"
+    (answered,) = await facts(app, outcome.run_id, "model.answered")
+    assert answered.replaced == 1
+
+
+async def test_half_a_character_in_fixed_texts_is_told_and_fails_nothing(app: Loom) -> None:
+    class Halved(Writer):
+        def instructions(self) -> str:
+            return "Be \udc00."
+
+    engine = ScriptedEngine({"Halved": ["Here it is."]})
+    with pytest.warns(UserWarning, match="half characters"):
+        flow = flow_of(Halved(engine), context=[from_literal("x\ud800y")])
+        outcome = await app.run(flow)
+    assert outcome.state.text == "Here it is."
+    assert "x\\ud800y" in engine.calls[0].prompt and "Be \\udc00." in engine.calls[0].prompt
+
+
 async def test_a_failure_of_an_agent_is_handled_by_its_type(app: Loom) -> None:
     def fail(task: Task) -> str:
         raise ConnectionError("no line")

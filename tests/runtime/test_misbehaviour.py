@@ -1,7 +1,6 @@
 """Code of others that does what it should not: the run goes on, and its log can be read."""
 
 import asyncio
-from contextlib import suppress
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -106,14 +105,17 @@ class Stubborn:
     def __init__(self) -> None:
         self.may_end = asyncio.Event()
         self.is_asked = asyncio.Event()
+        self.cancelled = 0
         self._task: asyncio.Task[Any] | None = None
 
     async def __call__(self, request: ContextRequest) -> ContextSlice:
         self._task = asyncio.current_task()
         self.is_asked.set()
         while not self.may_end.is_set():
-            with suppress(asyncio.CancelledError):
+            try:
                 await self.may_end.wait()
+            except asyncio.CancelledError:
+                self.cancelled += 1
         return ContextSlice([{"late": True}])
 
     async def let_go(self) -> None:
@@ -123,11 +125,11 @@ class Stubborn:
         await asyncio.wait({self._task})
 
 
-async def pinged(app: Loom, provider: Any, timeout: float) -> Board:
+async def pinged(app: Loom, provider: Any, seconds: float) -> Board:
     """A board whose agent is woken, and given context by the provider."""
     board = app.board()
     agent = board.agent("ann").consumes(Ping).with_engines(ScriptedEngine({"ann": ["Pong."]}))
-    agent.with_context(provider, timeout=timeout)
+    agent.with_context(provider, timeout=seconds)
     await board.publish(Ping())
     return board
 

@@ -45,6 +45,7 @@ class ModelAnswered(Fact, frozen=True):
     answered, and `added` what it was shown beside the frame and the exchanges. `before` is what
     tools of the engine's own did before. `stop` is why the answer ended, as far as the engine
     knows: `end`, `tool`, `length`, `refusal` or `filter`; `refusal` is what the model said to it.
+    `replaced` counts half characters of the answer, which cannot be stored and are spelled out.
     """
 
     kind: ClassVar[str] = "model.answered"
@@ -58,6 +59,7 @@ class ModelAnswered(Fact, frozen=True):
     before: tuple[Exchange, ...] = ()
     stop: str = ""
     refusal: str = ""
+    replaced: int = 0
 
 
 class ModelFailed(Fact, frozen=True):

@@ -2,6 +2,7 @@
 
 import json
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeGuard, cast
 
@@ -97,6 +98,16 @@ def said(error: BaseException) -> str:
 def writable(text: str) -> str:
     """A text that can be written down: half characters are spelled out."""
     return text.encode("utf-8", "backslashreplace").decode()
+
+
+def fixed_text(text: Any, of: str) -> Any:
+    """A declared text that can be written down; whoever declares half characters is warned."""
+    if not isinstance(text, str) or is_text(text):
+        return text
+    given = writable(text)
+    said = f"{of} gives half characters, which are spelled out: {preview(given)}. Correct the text."
+    warnings.warn(said, stacklevel=4)
+    return given
 
 
 def as_data(value: Json) -> str:

@@ -20,7 +20,7 @@ from turnloom.flow.logic.salvaging import Salvaging, undoable_in
 from turnloom.flow.spec.nodes import FlowPlan, StepNode
 from turnloom.flow.spec.steps import AgentStep, agent_of
 from turnloom.kernel.threads import LOADING, threads
-from turnloom.kernel.values import preview
+from turnloom.kernel.values import preview, writable
 from turnloom.log.events import RunStarted
 from turnloom.runtime.service.flow import FlowRuntime
 from turnloom.runtime.spec import Loaded, Staff
@@ -301,7 +301,7 @@ def _agent(node: StepNode) -> Agent:
     step: AgentStep[Any, Any] = node.step
     return Agent(
         name=node.name,
-        system_message=step.instructions(),
+        system_message=writable(step.instructions()),
         model=step.model,
         max_tool_rounds=step.max_tool_rounds,
     )

@@ -1,8 +1,9 @@
 """What a run makes of answers: those of engines, and those of people."""
 
+import re
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import msgspec
 from pydantic import BaseModel
@@ -24,7 +25,7 @@ from turnloom.agents.spec import (
     Usage,
 )
 from turnloom.errors import EngineError
-from turnloom.kernel.values import Json, as_data, as_object, is_text, preview
+from turnloom.kernel.values import Json, as_data, as_object, is_text, preview, writable
 from turnloom.log.spec import Fact
 from turnloom.variables.logic.derivation import Triggers
 from turnloom.variables.logic.types import is_json
@@ -32,6 +33,10 @@ from turnloom.variables.logic.types import is_json
 # How long the answer of a person is at most, as JSON; and the text of an engine.
 MOST_CHARACTERS = 1_000_000
 MOST_TEXT = 10_000_000
+
+
+# Half of a character that two codes stand for.
+HALF = re.compile("[\ud800-\udfff]")
 
 
 class Speakers(Protocol):
@@ -91,6 +96,53 @@ def answered_by(
     """The fact that an engine answered, by whom and shown what beside the task."""
     said = answer.model, answer.added, answer.before, answer.stop, answer.refusal
     return ModelAnswered(task.turn, task.agent, answer.usage, calls, raw, *said)
+
+
+def mended(given: Any) -> tuple[Any, int]:
+    """An answer without half characters, which cannot be stored, and how many were spelled out."""
+    if type(given) is not Answer:
+        return given, 0
+    halves = [0]
+    calls = given.calls if type(given.calls) is tuple else ()
+    changed = {
+        "text": _mended(given.text, halves),
+        "refusal": _mended(given.refusal, halves),
+        "output": _mended(given.output, halves),
+        "calls": tuple(_mended_call(call, halves) for call in calls) if calls else given.calls,
+    }
+    return (msgspec.structs.replace(given, **changed), halves[0]) if halves[0] else (given, 0)
+
+
+def _mended_call(call: Any, halves: list[int]) -> Any:
+    if type(call) is not ToolCall:
+        return call
+    name, arguments = _mended(call.tool, halves), _mended(call.arguments, halves)
+    return ToolCall(name, arguments, _mended(call.id, halves))
+
+
+def _mended(value: Any, halves: list[int]) -> Any:
+    """A value with its half characters spelled out, and counted."""
+    if isinstance(value, str):
+        found = 0 if value.isascii() else len(HALF.findall(value))
+        halves[0] += found
+        return writable(value) if found else value
+    if not isinstance(value, dict | list) or not _is_half(value):
+        return cast("Any", value)
+    if isinstance(value, list):
+        return [_mended(each, halves) for each in cast("list[Any]", value)]
+    items = cast("dict[Any, Any]", value).items()
+    return {_mended(key, halves): _mended(each, halves) for key, each in items}
+
+
+def _is_half(value: Any) -> bool:
+    """Whether data cannot be written down for its half characters; other reasons are told later."""
+    try:
+        as_data(value)
+    except UnicodeEncodeError:
+        return True
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return False
 
 
 def as_plain(given: Any) -> Any:

@@ -10,7 +10,7 @@ from turnloom.assembly.spec.messages import Message
 from turnloom.assembly.spec.providers import Chosen, ContextProvider
 from turnloom.assembly.spec.retrieval import RagCollection, check_search
 from turnloom.errors import UsageError
-from turnloom.kernel.values import Json, is_text, preview
+from turnloom.kernel.values import Json, fixed_text, is_text, preview
 
 # Gives a value out of the state of the moment.
 Read = Callable[[Any], Any]
@@ -84,6 +84,7 @@ class LiteralSource(Share):
 
     def __post_init__(self) -> None:
         _check_share(self, "from_literal")
+        object.__setattr__(self, "text", fixed_text(self.text, "from_literal()"))
         if not is_text(self.text) or not self.text.strip():
             raise UsageError(f"from_literal() gets {preview(self.text)}. Give a text to be shown.")
 

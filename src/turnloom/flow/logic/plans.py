@@ -37,7 +37,7 @@ from turnloom.flow.spec.nodes import (
 )
 from turnloom.flow.spec.steps import AgentStep, Cache, Retry, agent_of, build
 from turnloom.kernel.digests import fingerprint
-from turnloom.kernel.values import Json
+from turnloom.kernel.values import Json, fixed_text
 
 
 def _named(code: object) -> str:
@@ -266,7 +266,7 @@ def _agent_data(step: Any) -> dict[str, Json]:
         return {}
     output = cast(type[BaseModel] | None, cast(Any, step).output_type)
     return {
-        "instructions": step.instructions(),
+        "instructions": fixed_text(step.instructions(), "instructions()"),
         "output": schema_digest(output, output.__name__) if output else None,
         "tools": [as_data(each, _WRITTEN) for each in step.tools],
         "thread": step.thread,

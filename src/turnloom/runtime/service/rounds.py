@@ -25,6 +25,7 @@ from turnloom.agents.logic.answers import (
     interpret,
     interpret_draft,
     interpret_made,
+    mended,
     said_by,
 )
 from turnloom.agents.logic.endings import cut_off, unanswered
@@ -194,7 +195,14 @@ class Rounds:
     async def _answered(self, key: str, task: Task, call: Call | None) -> Sequence[Fact]:
         """What an answer of the engine comes to."""
         asking = call.carry_out({}) if call else ask_engine(self._asked.wrapped, task)
-        answer = await in_time(self._journal, key, asking)
+        answer, replaced = mended(await in_time(self._journal, key, asking))
+        facts = await self._interpreted(task, answer)
+        if not replaced:
+            return facts
+        answered = msgspec.structs.replace(facts[0], replaced=replaced)
+        return (answered, *facts[1:])
+
+    async def _interpreted(self, task: Task, answer: Any) -> Sequence[Fact]:
         if self._products is not None:
             answer = as_answer(task, answer)
             is_last, audience = self._asked.is_last, self._asked.audience
