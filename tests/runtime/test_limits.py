@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from tests.flow.scenes import Work, note
 from turnloom import (
@@ -177,6 +177,16 @@ async def test_an_error_is_kept_without_its_frames() -> None:
     with pytest.raises(ValueError, match="no"):
         await watchers.rested(KEY)
     assert str(bare(UsageError("said"))) == "said"
+
+
+def test_an_error_that_a_model_caused_is_kept_too() -> None:
+    with pytest.raises(UsageError) as refused:
+        try:
+            TypeAdapter(int).validate_python("one")
+        except ValidationError as error:
+            raise UsageError("no number") from error
+    kept = bare(refused.value)
+    assert isinstance(kept, UsageError) and "int_parsing" in str(kept.__cause__)
 
 
 async def test_a_trace_in_the_log_is_masked(

@@ -31,9 +31,13 @@ def named(error: Exception) -> str:
 
 
 def bare(error: Exception, depth: int = 8) -> Exception:
-    """The same error without the frames that it passed: those hold on to whatever was in them."""
+    """The same error without the frames that it passed: those hold on to whatever was in them. For
+    one that cannot be made of its arguments, as those of pydantic, another says the same."""
     kind = type(error)
-    copy: Exception = kind.__new__(kind, *error.args)
+    try:
+        copy: Exception = kind.__new__(kind, *error.args)
+    except TypeError:
+        return Exception(f"{kind.__name__}: {said(error)}")
     copy.args = error.args
     copy.__dict__.update(error.__dict__)
     cause = error.__cause__
