@@ -146,6 +146,7 @@ if TYPE_CHECKING:
     from turnloom.explain.spec.turn import TurnExplained as TurnExplained
     from turnloom.explain.spec.variable import VariableExplained as VariableExplained
     from turnloom.flow.logic.flows import Flow as Flow
+    from turnloom.flow.logic.flows import FlowSettings as FlowSettings
     from turnloom.flow.spec import AgentStep as AgentStep
     from turnloom.flow.spec import Cache as Cache
     from turnloom.flow.spec import Execution as Execution
@@ -339,7 +340,7 @@ _NAMES = {
     "turnloom.explain.spec.timeline": ("Timeline",),
     "turnloom.explain.spec.turn": ("TurnExplained",),
     "turnloom.explain.spec.variable": ("VariableExplained",),
-    "turnloom.flow.logic.flows": ("Flow",),
+    "turnloom.flow.logic.flows": ("Flow", "FlowSettings"),
     "turnloom.flow.spec": (
         "AgentStep",
         "Cache",

@@ -60,6 +60,7 @@ from turnloom.flow.events import (
     LoopPassed,
     PathEnded,
     StateGiven,
+    StateMigrated,
     StepCompensated,
     StepCompleted,
     StepFailed,
@@ -201,6 +202,7 @@ RunEvent: TypeAlias = (
     | Event[Literal["limit.reached"], LimitReached]
     | Event[Literal["sample.chosen"], SampleChosen]
     | Event[Literal["state.given"], StateGiven]
+    | Event[Literal["state.migrated"], StateMigrated]
     | Event[Literal["step.started"], StepStarted]
     | Event[Literal["step.completed"], StepCompleted]
     | Event[Literal["step.retried"], StepRetried]
@@ -316,6 +318,7 @@ __all__ = [
     "Span",
     "SpeakerPicked",
     "StateGiven",
+    "StateMigrated",
     "StepCompensated",
     "StepCompleted",
     "StepFailed",

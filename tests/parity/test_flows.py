@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from turnloom import AgentStep, Cache, Flow, Option, Path, Retry, Update, escalate_to
+from turnloom.flow.logic.flows import FlowSettings
 from turnloom.flow.spec.builder import StepSettings
 
 AGENTS, APPROVALS, BRANCHES, CACHING, CONFIDENCE = (
@@ -73,6 +74,7 @@ CALLS = {
     "Flow.variables": f"{SURROUNDINGS}:test_steps_read_and_write_variables",
     "Flow.hooks": f"{SURROUNDINGS}:test_hooks_run_around_the_run_and_around_turns",
     "Flow.guards": "tests.flow.test_guards:test_making_up_is_not_charged",
+    "Flow.migrate": "tests.flow.test_migrating:test_a_state_is_what_migrate_makes_of_it",
     "start_with.step": LINEAR,
     "then.step": LINEAR,
     "finally_.step": LINEAR,
@@ -163,6 +165,7 @@ def test_every_setting_of_a_step_has_an_effect() -> None:
 def test_every_argument_of_a_call_has_an_effect() -> None:
     calls = "start_with then finally_ branch fork repeat_until await_approval on_failure".split()
     said = {word for call in calls for word in arguments(getattr(Flow, call), call)}
+    said |= {f"Flow.{each}" for each in FlowSettings.__annotations__}
     said |= arguments(Flow.__init__, "Flow") | arguments(Path.__init__, "Path")
     said |= arguments(escalate_to, "escalate_to") | arguments(Update.__init__, "Update")
     said |= {f"{it.__name__}.{each.name}" for it in (Retry, Cache, Option) for each in fields(it)}

@@ -10,7 +10,7 @@ import pytest
 from tests.docs.markdown import DOCS
 from tests.parity.forms.cells import Refused, Works
 from tests.parity.forms.table import FORMS, PAGE, parts, table
-from turnloom import AgentStep, Flow, Guards, Loom
+from turnloom import AgentStep, FlowSettings, Guards, Loom
 from turnloom.agents.spec import Agent
 from turnloom.conversation.logic.checking import PARTS
 from turnloom.errors import DefinitionError, UsageError
@@ -206,7 +206,7 @@ WORDS: dict[str, dict[str, str]] = {
         "guards": "run budgets",
     },
     "a flow": {
-        **dict.fromkeys(("name", "state", "version", "timeout"), OWN),
+        **dict.fromkeys(("name", "state", "version", "timeout", "migrate"), OWN),
         "variables": "variables",
         "hooks": "lifecycle hooks",
         "guards": "run budgets",
@@ -241,7 +241,7 @@ def found() -> dict[str, set[str]]:
         "Guards": set(Guards.model_fields),
         "a folder": set(PARTS),
         "a board": {*signature(Loom.board).parameters} - {"self"},
-        "a flow": {*signature(Flow.__init__).parameters} - {"self"},
+        "a flow": {"name", "state", *FlowSettings.__annotations__},
         "Brief": public((*vars(Brief), *Brief.__annotations__)),
     }
 

@@ -174,6 +174,13 @@ SOURCES: Sequence[t.Source] = (
     t.from_literal("Be kind.", title="Style"),
     t.from_history(last=3),
 )
+
+
+def renewed(old: Mapping[str, object]) -> Draft:
+    return Draft(topic=str(old["topic"]))
+
+
+BESIDE: t.FlowSettings[Draft] = {"migrate": renewed}
 SETTINGS: t.StepSettings[Draft] = {
     "retry": t.Retry(1, delay=0.0),
     "compensate": undo,
@@ -211,7 +218,7 @@ def build() -> t.Flow[Draft]:
         ),
     )
     flow = (
-        t.Flow("drafts", Draft, version="1", timeout=60.0, guards=guards)
+        t.Flow("drafts", Draft, version="1", timeout=60.0, guards=guards, migrate=renewed)
         .start_with(outline)
         .then(research, compensate=undo, timeout=30.0, retry=t.Retry(1, delay=0.0))
         .then(write, context=SOURCES, budget=t.Budget(500), format=t.ContextFormat())

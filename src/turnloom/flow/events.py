@@ -17,6 +17,14 @@ class StateGiven(Fact, frozen=True):
     state: dict[str, Json]
 
 
+class StateMigrated(Fact, frozen=True):
+    """The model of the state changed since the run began: states as it has them now, by the lines
+    of work that have them."""
+
+    kind: ClassVar[str] = "state.migrated"
+    states: dict[str, dict[str, Json]]
+
+
 class StepStarted(Fact, frozen=True):
     """A step is about to be taken; it has not begun yet.
 

@@ -91,6 +91,7 @@ FACTS = (
     reaction.LimitReached,
     reaction.SampleChosen,
     flow.StateGiven,
+    flow.StateMigrated,
     flow.StepStarted,
     flow.StepCompleted,
     flow.StepRetried,

@@ -1,6 +1,6 @@
 """Messages from outside to a run, and workflows as the runtime holds them."""
 
-from collections.abc import Awaitable, Callable, Mapping, Set
+from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
-from turnloom.agents.spec import Callee, Component, Engine, ToolServer
+from turnloom.agents.spec import Callee, Component, Engine, RunState, ToolServer
 from turnloom.assembly.logic.retrieval import Estimate
 from turnloom.assembly.spec import Chosen
 from turnloom.assembly.spec.assemblies import Assembly
@@ -17,6 +17,7 @@ from turnloom.board.spec import Artifact, Reader, TypeRegistry
 from turnloom.errors import Diagnostic, UsageError
 from turnloom.guards.spec import NO_GUARDS, Guards
 from turnloom.kernel.values import Json
+from turnloom.log.spec import Fact
 from turnloom.runs.actions import Action, Work
 from turnloom.runs.form import Form
 from turnloom.variables.events import ContextSuppressed
@@ -213,7 +214,8 @@ class Loaded:
     pinned to. `runtime` makes the half of its form that acts. Tools are known by name, hooks by
     their place; parts that are set aside do not pass their check and count as empty. `lacking` says
     which agents cannot answer here: such a run can be told something, but not driven. `unheeded`
-    names settings that the program chose and that make no difference here. `modules` is kept
+    names settings that the program chose and that make no difference here. `migrate` says what is
+    to be put on record before a run continues that began with another state. `modules` is kept
     because the code lives no longer than it.
     """
 
@@ -248,6 +250,7 @@ class Loaded:
     modules: object = None
     lacking: tuple[Diagnostic, ...] = ()
     unheeded: tuple[str, ...] = ()
+    migrate: Callable[[RunState], Awaitable[Sequence[tuple[str, Fact]]]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

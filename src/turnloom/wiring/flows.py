@@ -2,18 +2,28 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from os.path import abspath
 from pathlib import Path as FilePath
 from typing import Any, cast
 
 from anyio import to_thread
 
-from turnloom.agents.spec import Agent, Engine, OutputModel
+from turnloom.agents.spec import Agent, Engine, OutputModel, RunState
 from turnloom.assembly.spec.means import ReaderSearch, no_search
 from turnloom.board.spec import TypeRegistry
-from turnloom.errors import DefinitionError, Diagnostic, PlanChanged, UnknownFlow, UsageError
+from turnloom.errors import (
+    DefinitionError,
+    Diagnostic,
+    InvalidUpdate,
+    PlanChanged,
+    UnknownFlow,
+    UsageError,
+)
+from turnloom.flow.events import StateMigrated
 from turnloom.flow.logic.flowing import Around, Flowing
 from turnloom.flow.logic.flows import Flow, gathering
+from turnloom.flow.logic.migrating import differs_in_state, migrate_all
 from turnloom.flow.logic.outputs import ModelOutput
 from turnloom.flow.logic.plans import assembly_of, code_digests, plan_diff, steps_of
 from turnloom.flow.logic.salvaging import Salvaging, undoable_in
@@ -22,7 +32,9 @@ from turnloom.flow.spec.steps import AgentStep, agent_of
 from turnloom.kernel.threads import LOADING, threads
 from turnloom.kernel.values import preview, writable
 from turnloom.log.events import RunStarted
+from turnloom.log.spec import Fact
 from turnloom.runtime.service.flow import FlowRuntime
+from turnloom.runtime.service.users import ask_user_code
 from turnloom.runtime.spec import Loaded, Staff
 from turnloom.variables.logic.derivation import Triggers
 from turnloom.wiring.adapters import adapter
@@ -34,6 +46,9 @@ from turnloom.wiring.models import Models, own_contexts
 # What the root of a run says that belongs to a flow: the file in which it was built, for people to
 # know; or the file that was named as the entry by which other programs find it.
 ROOT, ENTRY = "flow:", "entry:"
+
+# Seconds that it may take to make states of those of an earlier model.
+DEADLINE = 60.0
 
 
 class Flows:
@@ -99,6 +114,9 @@ class Flows:
                 "not registered here. Continue the run in a program that builds the flow: "
                 "`app.register_flow(flow)`, then `app.resume(run)`."
             )
+        if differs_in_state(text, _plan(others[-1]).text):
+            loaded = _with_changes(others[-1], started.code)
+            return replace(loaded, migrate=partial(_migrate, _form(loaded)))
         differs = plan_diff(text, _plan(others[-1]).text)
         raise PlanChanged(
             f"Flow {started.workflow!r} was built differently when this run began, and is not run "
@@ -215,9 +233,28 @@ def _with_changes(loaded: Loaded, begun: Mapping[str, str]) -> Loaded:
     return replace(loaded, code=begun, changed_code=tuple(changed)) if changed else loaded
 
 
-def _plan(loaded: Loaded) -> FlowPlan:
+async def _migrate(form: Flowing, state: RunState) -> list[tuple[str, Fact]]:
+    """What becomes of the states of a run that began with another model of them.
+
+    Raises:
+        PlanChanged: they are no states of today.
+    """
+    try:
+        found = await ask_user_code(
+            migrate_all, form.plan, form.states, state.progress, deadline=DEADLINE
+        )
+    except InvalidUpdate as error:
+        raise PlanChanged(f"Flow {form.name!r} has another state now. {error}") from error
+    return [(f"migrated@{state.position}", StateMigrated(found))] if found else []
+
+
+def _form(loaded: Loaded) -> Flowing:
     assert isinstance(loaded.workflow, Flowing)
-    return loaded.workflow.plan
+    return loaded.workflow
+
+
+def _plan(loaded: Loaded) -> FlowPlan:
+    return _form(loaded).plan
 
 
 def is_code(path: str) -> bool:

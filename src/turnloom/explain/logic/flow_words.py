@@ -78,6 +78,7 @@ def _stopped(fact: flow.FlowStopped) -> str:
 
 FLOW_WORDS: dict[type[Fact], Callable[[Any], str]] = {
     flow.StateGiven: lambda fact: f"the state is {preview(fact.state)}",
+    flow.StateMigrated: lambda fact: f"the state is now {preview(fact.states.get(''))}",
     flow.StepStarted: _began,
     flow.StepCompleted: lambda fact: f"step {fact.place} {changed(fact)}",
     flow.StepRetried: lambda fact: f"{_retried(fact)}{fault(fact)}",

@@ -7,7 +7,7 @@ from turnloom.flow.logic.checks.approvals import check_approvals
 from turnloom.flow.logic.checks.calls import check_calls, check_nesting, check_repeats
 from turnloom.flow.logic.checks.contexts import check_context
 from turnloom.flow.logic.checks.effects import check_effects
-from turnloom.flow.logic.checks.models import as_model, check_model
+from turnloom.flow.logic.checks.models import as_model, check_migrate, check_model
 from turnloom.flow.logic.checks.names import check_name, check_names
 from turnloom.flow.logic.checks.problems import problem
 from turnloom.flow.logic.checks.settings import check_cache, check_timeout, check_values
@@ -31,6 +31,7 @@ def _check_flow(declared: Declared) -> Iterator[Diagnostic]:
     yield from check_name(declared.name, site, "the flow")
     yield from check_calls(declared)
     yield from check_model(declared.state, site)
+    yield from check_migrate(declared.migrate, site)
     yield from check_timeout(f"`timeout` of flow {declared.name!r}", declared.timeout, site)
 
 

@@ -1,13 +1,14 @@
 """Flows as programs build them: they check themselves, and can be drawn."""
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Generic, Self, TypeVar, Unpack
+from dataclasses import replace
+from typing import Any, Generic, Self, TypedDict, TypeVar, Unpack
 
 from pydantic import BaseModel
 
-from turnloom.errors import DefinitionError, Diagnostic
+from turnloom.errors import DefinitionError, Diagnostic, UsageError
 from turnloom.flow.logic.checking import check
 from turnloom.flow.logic.drawing import draw
 from turnloom.flow.logic.plans import close, make_plan, placed_lines
@@ -22,32 +23,43 @@ from turnloom.kernel.values import Json
 S = TypeVar("S", bound=BaseModel)
 
 
+class FlowSettings(TypedDict, Generic[S], total=False):
+    """What a flow declares beside its steps.
+
+    `variables`, `hooks` and `guards` are what a workflow folder declares, in Python. `timeout` is
+    the seconds that a run may take. `migrate` gives a state, or its fields, for the fields of one
+    that a run began with under an earlier model.
+    """
+
+    version: str
+    timeout: float | None
+    variables: Mapping[str, Json] | None
+    hooks: Sequence[Mapping[str, Json]]
+    guards: Guards | Mapping[str, Json] | None
+    migrate: Callable[[dict[str, Json]], Mapping[str, object] | S] | None
+
+
 class Flow(Path[S], Generic[S]):
     """A flow: a typed state that goes through steps, checked when it is built.
 
-    `variables`, `hooks` and `guards` are what a workflow folder declares, in Python. `timeout` is
-    the seconds that a run may take.
+    Raises:
+        UsageError: a setting is not one of a flow.
     """
 
-    def __init__(
-        self,
-        name: str,
-        state: type[S],
-        *,
-        version: str = "1",
-        timeout: float | None = None,
-        variables: Mapping[str, Json] | None = None,
-        hooks: Sequence[Mapping[str, Json]] = (),
-        guards: Guards | Mapping[str, Json] | None = None,
-    ) -> None:
+    def __init__(self, name: str, state: type[S], **settings: Unpack[FlowSettings[S]]) -> None:
+        unknown = settings.keys() - FlowSettings.__annotations__.keys()
+        if unknown:
+            known = ", ".join(FlowSettings.__annotations__)
+            raise UsageError(f"Flow(): there is no setting {min(unknown)!r}. There is: {known}.")
         super().__init__()
         self.name = name
         self.state = state
-        self.version = version
-        self.timeout = timeout
-        self.variables = variables or {}
-        self.hooks = hooks
-        self.guards = guards
+        self.version = settings.get("version", "1")
+        self.timeout = settings.get("timeout")
+        self.variables = settings.get("variables") or {}
+        self.hooks = settings.get("hooks", ())
+        self.guards = settings.get("guards")
+        self.migrate = settings.get("migrate")
         self._failure: Line | None = None
         self._misplaced: list[Misplaced] = []
         self._is_begun = self._is_ended = False
@@ -109,6 +121,7 @@ class Flow(Path[S], Generic[S]):
                 self.timeout,
                 self._is_ended,
                 self.variables,
+                self.migrate,
             )
         )
 
@@ -126,7 +139,8 @@ class Flow(Path[S], Generic[S]):
             beside = {"variables": self.variables, "hooks": self.hooks, "guards": self.guards}
             paths = placed_lines(self._line, self._failure)
             version, timeout = self.version, self.timeout
-            self._plan = make_plan(self.name, version, self.state, paths, timeout, beside)
+            plan = make_plan(self.name, version, self.state, paths, timeout, beside)
+            self._plan = replace(plan, migrate=self.migrate)
             close(paths, self._line)
         return self._plan
 

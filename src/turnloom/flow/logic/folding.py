@@ -20,6 +20,7 @@ from turnloom.flow.events import (
     LoopEnded,
     LoopPassed,
     StateGiven,
+    StateMigrated,
     StepCompensated,
     StepCompleted,
     StepFailed,
@@ -72,6 +73,7 @@ class Folding:
         self._states = states
         self.folds: Mapping[type, Callable[[Any, Any], None]] = {
             StateGiven: self._on_given,
+            StateMigrated: self._on_migrated,
             StepStarted: self._on_started,
             EffectDone: self._on_effect,
             ToolReturned: self._on_tool,
@@ -100,6 +102,10 @@ class Folding:
         root = progress.strands[""]
         root.state = {**fact.state}
         settle(self._plan, progress, root)
+
+    def _on_migrated(self, progress: Progress, fact: StateMigrated) -> None:
+        for id, state in fact.states.items():
+            progress.strands[id].state = {**state}
 
     def _on_started(self, progress: Progress, fact: StepStarted) -> None:
         progress.begun = max(progress.begun, fact.number)

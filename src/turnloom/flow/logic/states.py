@@ -119,8 +119,12 @@ class StateModel:
         raise InvalidUpdate(f"A step gives a dict, an Update or nothing, not {preview(given)}.")
 
     def values(self, update: Mapping[str, Json]) -> dict[str, object]:
-        """The values of a change, as the types of its fields say."""
-        return {name: _meant(self._adapters[name], value) for name, value in update.items()}
+        """The values of a change, as the types of its fields say; of one that is gone, as JSON."""
+        known = self._adapters
+        return {
+            name: _meant(known[name], value) if name in known else value
+            for name, value in update.items()
+        }
 
     def _changed(
         self, changes: Mapping[Any, Any], state: Any, shown: Callable[[], Any]

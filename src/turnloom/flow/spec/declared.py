@@ -26,3 +26,4 @@ class Declared(NamedTuple):
     timeout: float | None
     is_ended: bool
     variables: Mapping[str, Any]
+    migrate: Any

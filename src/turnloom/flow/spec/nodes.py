@@ -162,7 +162,8 @@ class Placed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowPlan:
-    """A flow as runs of it are pinned to: its paths by id, its text and the digest of that."""
+    """A flow as runs of it are pinned to: its paths by id, its text and the digest of that.
+    `migrate` makes a state of one that an earlier model wrote."""
 
     name: str
     version: str
@@ -171,6 +172,7 @@ class FlowPlan:
     timeout: float | None
     text: str
     digest: str
+    migrate: Callable[[dict[str, Any]], Any] | None = None
 
     def node(self, path: str, at: int) -> Node:
         """The node at a place of a path."""

@@ -280,6 +280,7 @@ class Driver:
         journal.catch_up(missed)
         if not live.driven:
             _check_secrets(journal)
+            await _migrate(live)
         ours = live.driven or run in self._interrupted
         await self._show_late(run, self._interrupted.pop(run, 0))
         if resume and not ours and _is_cut_off(live):
@@ -379,6 +380,15 @@ def _is_cut_off(live: LiveRun) -> bool:
     if state.status == "paused":
         return bool(live.loaded.changed_code)
     return state.status not in ENDED and not is_untouched(state)
+
+
+async def _migrate(live: LiveRun) -> None:
+    """Put on record what becomes of the state of a run that began with another model of it."""
+    journal = live.journal
+    if live.loaded.migrate is not None and journal.state.status not in ENDED:
+        for id, fact in await live.loaded.migrate(journal.state):
+            journal.record(id, fact)
+        await journal.commit()
 
 
 def _check_secrets(journal: Journal) -> None:

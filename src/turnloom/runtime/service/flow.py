@@ -5,11 +5,13 @@ import msgspec
 from turnloom.flow.events import StepCompleted, StepSkipped
 from turnloom.flow.logic.executions import Past, find_executions
 from turnloom.flow.logic.flowing import STOPPED, Flowing
+from turnloom.flow.logic.migrating import is_current, migrate
 from turnloom.flow.logic.states import Change
 from turnloom.flow.logic.walking import children, node_of, place_of, state_of, step_of
 from turnloom.flow.spec.nodes import ApprovalNode, BranchNode, ForkNode, StepNode
 from turnloom.flow.spec.progress import Done, Progress, Step, Strand
 from turnloom.flow.spec.steps import About, AgentStep, Execution, PathResult
+from turnloom.kernel.values import Json
 from turnloom.log.spec import Fact
 from turnloom.runs.actions import Action, Cross, Work
 from turnloom.runtime.service.caching import Caching
@@ -162,9 +164,16 @@ class FlowRuntime:
             done.attempt,
             f"{key}/a{done.attempt}",
             key,
-            self._steps.state(past.state),
+            self._steps.state(self._current(past.state)),
             None if past.update is None else self._steps.values(past.update),
         )
+
+    def _current(self, written: dict[str, Json]) -> dict[str, Json]:
+        """A state of the past, which an earlier model may have written, as it would be today."""
+        states = self._form.states
+        if is_current(states, written):
+            return written
+        return migrate(self._plan, states, written)
 
     def _about(self, step: Step, undone: Execution | None) -> About:
         progress, run = self._progress, self._journal.state.run

@@ -1,14 +1,17 @@
 """What becomes of runs of flows."""
 
+from collections.abc import Mapping
 from contextlib import aclosing
 from typing import Any, cast
 
 from turnloom.agents.spec import RunState
-from turnloom.errors import UsageError
+from turnloom.errors import InvalidUpdate, PlanChanged, UsageError
 from turnloom.flow.events import StepCompensated
 from turnloom.flow.logic.flowing import Flowing
+from turnloom.flow.logic.migrating import is_current, migrate
 from turnloom.flow.spec.outcomes import Outcome, OutcomeStatus
 from turnloom.flow.spec.progress import Progress
+from turnloom.kernel.values import Json
 from turnloom.log.events import RunPaused
 from turnloom.log.spec import RunKey
 from turnloom.runtime.logic import ENDED, evolve, fresh
@@ -58,6 +61,20 @@ async def _is_asked(runs: Runs, run: RunKey, state: RunState) -> bool:
     return asked is not None and asked.id in state.questions
 
 
+def _state(form: Flowing, written: Mapping[str, Json]) -> Any:
+    """The state of a run, which may have ended with an earlier model of it.
+
+    Raises:
+        PlanChanged: it is no state of today.
+    """
+    if is_current(form.states, written):
+        return form.states.load(written)
+    try:
+        return form.states.load(migrate(form.plan, form.states, written))
+    except InvalidUpdate as error:
+        raise PlanChanged(f"Flow {form.name!r} has another state now. {error}") from error
+
+
 def _outcome(run: str, form: Flowing, state: RunState) -> Outcome[Any]:
     progress = state.progress
     assert isinstance(progress, Progress)
@@ -65,7 +82,7 @@ def _outcome(run: str, form: Flowing, state: RunState) -> Outcome[Any]:
     return Outcome(
         run,
         cast(OutcomeStatus, state.status) if state.status in ENDED else "waiting",
-        form.states.load(progress.strands[""].state),
+        _state(form, progress.strands[""].state),
         undoing.failure if undoing else None,
         state.question,
     )

@@ -1,6 +1,7 @@
 """Whether a flow's state is a model, and its reducers fit its fields."""
 
 from collections.abc import Iterator, Mapping
+from inspect import iscoroutinefunction
 from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
@@ -42,6 +43,16 @@ def check_model(state: Any, site: Site) -> Iterator[Diagnostic]:
         yield problem(site, "W117", message, remedy)
     for name, field in model.model_fields.items():
         yield from _check_reducer(f"{model.__name__}.{name}", field, site)
+
+
+def check_migrate(migrate: Any, site: Site) -> Iterator[Diagnostic]:
+    """Whether states of an earlier model can be given to what migrates them."""
+    if migrate is None:
+        return
+    if not callable(migrate) or not fits(migrate, 1) or iscoroutinefunction(migrate):
+        message = f"`migrate` is {preview(migrate)}."
+        remedy = "Give a plain function of the fields of a state: `lambda old: {…}`."
+        yield problem(site, "W126", message, remedy)
 
 
 def _check_keys(model: type[BaseModel], site: Site) -> Iterator[Diagnostic]:
