@@ -1,6 +1,7 @@
 """Questions that tools and hooks ask: once, of the right person, and answered once."""
 
 import asyncio
+import json
 import os
 import signal
 import sys
@@ -329,6 +330,7 @@ async def test_the_run_and_the_workflow_may_be_named(tmp_path: Path) -> None:
 async def test_whoever_catches_what_ends_the_call_cannot_go_on(body: str, tmp_path: Path) -> None:
     code = f"""
 import asyncio
+import json
 from turnloom.log.spec import RunKey
 from turnloom import use_ui_tool
 async def plan(title: str, context_variables):
@@ -519,3 +521,31 @@ async def test_code_that_changed_while_a_run_waits_does_not_change_what_it_was_c
         events = await attend(later, run, lambda question: YES)
     assert "`heading`" in only(events, "tool.failed").message
     assert last(events, "turn.finished").status == "failed"
+
+
+@pytest.mark.parametrize("kind", ["tool", "hook"])
+async def test_a_workflow_without_people_asks_nobody(kind: str, tmp_path: Path) -> None:
+    """Who asks gets an error, and the run comes to its end."""
+    code = """
+        from turnloom import use_ui_tool
+        async def f(): await use_ui_tool("f", {"title": "Well?"})
+        """
+    hooks = [{"trigger": "before_chat", "agent": None, "file": "code.py", "function": "f"}]
+    parts: dict[str, Any] = {
+        "orchestrator": {"startup_mode": "BackendOnly", "initial_agent": "A"},
+        "handoffs": [
+            {"source_agent": "A", "target_agent": "terminate", "handoff_type": "after_work"}
+        ],
+    }
+    if kind == "tool":
+        files = solo(code, "f", script=lines(call("f"), "Done."), **parts)
+        failure = "tool.failed"
+    else:
+        files = solo(code, script=lines("Done."), **parts)
+        files["tools.json"] = json.dumps({"lifecycle_tools": hooks})
+        failure = "lifecycle.tool_error"
+    events = await play(tmp_path, files)
+    (failed,) = every(events, failure)
+    assert failed.error == "UsageError" and "BackendOnly" in failed.message
+    assert every(events, "question.asked") == []
+    assert events[-1].kind == "run.finished"

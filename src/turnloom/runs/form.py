@@ -15,7 +15,8 @@ from turnloom.variables.spec import Variables
 class Form(Protocol):
     """The pure half of a form: what it declares, how it folds events, and what it decides.
 
-    `progress` is the type of its own part of the state.
+    `progress` is the type of its own part of the state; `has_people` says whether its runs may ask
+    anyone.
     """
 
     form: str
@@ -29,6 +30,7 @@ class Form(Protocol):
     products: Mapping[str, Products]
     hooks: Hooks
     message_hooks: tuple[MessageHook, ...]
+    has_people: bool
     progress: type
 
     def begin(self) -> Any:

@@ -26,6 +26,7 @@ class Undriven:
     cannot be restored."""
 
     form = CHAT
+    has_people = True
     version = ""
     agents: Mapping[str, Agent] = {}
     outputs: Mapping[str, OutputModel] = {}

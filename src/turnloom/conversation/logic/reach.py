@@ -97,7 +97,8 @@ def check_nobody_is_asked(scope: Scope, rules: Rules) -> None:
     """Note whatever asks people in a run without people: rules here, tools where they stand."""
     for document, path, title in scope.asking:
         message = f"BackendOnly runs without people, and tool {title!r} asks them."
-        scope.report.add(document, path, "W033", message, "Make it an Agent_Tool, or drop it.")
+        remedy = "Drop it, or set `startup_mode: AgentDriven`."
+        scope.report.add(document, path, "W033", message, remedy)
     document = scope.document("handoffs")
     root = scope.report.part(document, "handoff_rules").path
     for source, found in rules.items():

@@ -120,6 +120,7 @@ class Conversing:
         self.outputs = conversation.outputs
         self.hooks = conversation.hooks
         self.message_hooks = conversation.message_hooks
+        self.has_people = conversation.orchestrator.startup_mode != "BackendOnly"
         self._setup = conversation.orchestrator
         self._roster = list(self.agents)
         self._before_reply = _some(conversation, lambda rule: rule.pre)

@@ -74,6 +74,7 @@ class Flowing:
     """A flow as something that decides what comes next."""
 
     form = "flow"
+    has_people = True
     products: Mapping[str, Products] = {}
     message_hooks: tuple[MessageHook, ...] = ()
     progress = Progress

@@ -71,6 +71,7 @@ class Reacting:
     """
 
     form = "reaction"
+    has_people = True
     version = ""
     outputs: Mapping[str, Any] = {}
     message_hooks: tuple[MessageHook, ...] = ()

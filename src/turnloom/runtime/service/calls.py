@@ -119,6 +119,11 @@ class Call:
         """The recorded answer to the next question of this call; without one, the call parks."""
         if not self._callee.may_ask:
             raise UsageError("Only async tools and hooks may ask people. Make it `async def`.")
+        if not self._journal.workflow.has_people:
+            raise UsageError(
+                f"{self.workflow!r} is BackendOnly: its runs have nobody to ask. Decide in the "
+                "code, or set `startup_mode: AgentDriven`."
+            )
         self._go_on()
         question = self._make(tool, payload, seconds, display)
         self._asked += 1
