@@ -1,6 +1,7 @@
 """Code of users, whose end is its own affair."""
 
 import asyncio
+import signal
 from collections.abc import Callable
 from functools import partial
 from inspect import isawaitable, iscoroutinefunction
@@ -60,7 +61,7 @@ class _Contained:
         error: BaseException | None,
         at: TracebackType | None,
     ) -> None:
-        if error is None or isinstance(error, (Exception, KeyboardInterrupt, Interrupted)):
+        if error is None or isinstance(error, (Exception, Interrupted)) or _is_signal(error):
             return
         if isinstance(error, asyncio.CancelledError):
             current = asyncio.current_task()
@@ -68,6 +69,19 @@ class _Contained:
                 raise Quit("CancelledError", "It gave up.") from error
             return
         raise Quit(type(error).__name__, said(error)) from error
+
+
+def _is_signal(error: BaseException) -> bool:
+    """Whether a person interrupts the program. Where `asyncio.run` handles the signal, it raises in
+    its own code; a program that leaves it to Python is not told from code that raises by itself."""
+    if not isinstance(error, KeyboardInterrupt):
+        return False
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        return True
+    at = error.__traceback__
+    while at is not None and at.tb_next is not None:
+        at = at.tb_next
+    return at is not None and at.tb_frame.f_globals.get("__name__") == "asyncio.runners"
 
 
 _CONTAINED = _Contained()
