@@ -1,7 +1,6 @@
 """Where words go: standard output for what was asked for, standard error for everything else."""
 
 import os
-import re
 import sys
 from io import TextIOWrapper
 from typing import TextIO, TypeGuard
@@ -9,13 +8,10 @@ from typing import TextIO, TypeGuard
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from turnloom.kernel.pages import visible
+from turnloom.kernel.pages import visible, visible_json
 
 # The width of tables that nobody looks at: wide enough to cut little.
 UNSEEN_WIDTH = 160
-
-# Characters that JSON leaves as they are and that a terminal could obey.
-_UNESCAPED = re.compile("[\x7f-\x9f]")
 
 
 def safe(text: str, style: str = "") -> Text:
@@ -73,8 +69,8 @@ class Terminal:
         _put(self.err, what, end)
 
     def emit(self, line: bytes) -> None:
-        """Put a line of JSON on standard output, as it is."""
-        text = _UNESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", line.decode())
+        """Put a line of JSON on standard output; what could steer a terminal is escaped."""
+        text = visible_json(line.decode())
         self.out.file.write(f"{text}\n")
         self.out.file.flush()
 

@@ -16,6 +16,11 @@ def visible(text: str) -> str:
     return _UNSAFE.sub(_spell, text)
 
 
+def visible_json(text: str) -> str:
+    """The same for a text in JSON, which stays what it says."""
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
 def _spell(found: re.Match[str]) -> str:
     code = ord(found[0])
     return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"

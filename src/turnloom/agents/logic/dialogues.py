@@ -10,7 +10,7 @@ from turnloom.agents.logic.outputs.forms import around_form
 from turnloom.agents.logic.spelling import plainly
 from turnloom.agents.spec import USER, WORKFLOW, Exchange, Task
 from turnloom.assembly.spec import Message
-from turnloom.kernel.values import Json, as_data, as_object
+from turnloom.kernel.values import Json, as_data, as_object, preview
 
 # What a model is told when nobody has spoken since it did: providers want a word from a user.
 GO_ON = "Go on."
@@ -123,7 +123,10 @@ UNREAD = "INVALID_JSON"
 def read_arguments(given: str | Mapping[str, Any]) -> dict[str, Json]:
     """The arguments that a model wrote for a call, or a library read; what is no data is left to
     the tool, as such."""
-    text = given if isinstance(given, str) else json.dumps(given)
+    try:
+        text = given if isinstance(given, str) else json.dumps(given)
+    except (TypeError, ValueError, RecursionError):
+        return {UNREAD: preview(given)}
     try:
         found = as_object(msgspec.json.decode(text or "{}"))
     except (ValueError, RecursionError):
