@@ -36,6 +36,7 @@ def show(told: str = "Hi.", limit: int | None = None, **said: Any) -> View:
     [
         ({"variables": ["b", "a"]}, f'Hi.\n\n{HEADER}\n- b: "two"\n- a: 1'),
         ({"variables": ["a"], "header": "Known"}, "Hi.\n\nKnown\n- a: 1"),
+        ({"variables": ["gone", "b", "a"], "header": ""}, 'Hi.\n\n- b: "two"\n- a: 1'),
         ({"variables": ["a"], "placement": "prepend"}, f"{HEADER}\n- a: 1\n\nHi."),
         ({"variables": ["a"], "placement": "replace"}, f"{HEADER}\n- a: 1"),
         ({"variables": ["n"]}, f"Hi.\n\n{HEADER}\n- n: null"),

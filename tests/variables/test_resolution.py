@@ -299,7 +299,7 @@ def test_a_secret_is_not_in_what_is_loaded_however_odd_it_is(type: str) -> None:
     declared = variables(
         x={**flag("X", type), "secret": True},
         y=stored(type=type, secret=True),
-        z={**flag("Z", type), "secret": True, "enum": []},
+        z={**flag("Z", type), "secret": True, "enum": ["other"]},
     )
     readings = Readings(OPEN, {"X": said, "Z": said}, {"y": Found({"f": [said]})})
     resolved = resolve(declared, IDS, readings)

@@ -22,6 +22,7 @@ from turnloom.variables.spec import (
     BASE,
     RUN_STATUS,
     AgentText,
+    ContextChange,
     Database,
     Definition,
     Derived,
@@ -226,6 +227,9 @@ def _check_heard(
             elif other in definitions and not isinstance(definitions[other].source, Derived):
                 message = f"Trigger listens to variable {other!r}, which never changes."
                 report.warn(document, path, "W038", message, "Use a derived variable.")
+            elif other in definitions and isinstance(trigger, ContextChange):
+                where = (*path, "equals")
+                _check_value(report, document, where, definitions[other], trigger.equals)
     circle = cycle_of(hears)
     if circle:
         message = f"Variables change each other in a circle: {' → '.join(circle)}."

@@ -54,13 +54,17 @@ def expose(exposure: Exposure, values: Values) -> Iterator[Shown]:
             yield Shown(f"{exposure.header}\n")
         yield from _filled(exposure, exposure.template, values)
         return
-    yield Shown(exposure.header or HEADER)
+    header = HEADER if exposure.header is None else exposure.header
+    if header:
+        yield Shown(header)
+    lead = "\n" if header else ""
     for name in exposure.variables:
         shown = show_value(name, values, exposure.null_label)
         if name in values.absent:
             yield shown._replace(text="")
         else:
-            yield shown._replace(text=f"\n- {name}: {shown.text}")
+            yield shown._replace(text=f"{lead}- {name}: {shown.text}")
+            lead = "\n"
 
 
 def _filled(exposure: Exposure, template: str, values: Values) -> Iterator[Shown]:

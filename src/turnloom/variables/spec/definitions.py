@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, SerializeAsAny
+from pydantic import Field, SerializeAsAny, field_validator
 
 from turnloom.kernel.models import Declared
 from turnloom.kernel.values import Json
@@ -34,6 +34,13 @@ class FromEnvironment(Declared):
     env_var: str = Field(min_length=1)
     default: Json = None
 
+    @field_validator("env_var")
+    @classmethod
+    def _can_be_set(cls, given: str) -> str:
+        if "\0" in given or "=" in given:
+            raise ValueError(f"No environment variable can be called {given!r}. Correct the name.")
+        return given
+
 
 class Database(Declared):
     """A field of the newest document of a collection that belongs to the run."""
@@ -63,12 +70,19 @@ class Definition(Declared):
     name: str = Field(min_length=1)
     type: Type | None = None
     description: str = ""
-    enum: tuple[Any, ...] | None = Field(default=None, strict=False)
+    enum: tuple[Any, ...] | None = Field(default=None, min_length=1, strict=False)
     required: bool = False
     secret: bool = False
     gate: bool = False
     max_chars: int | None = Field(default=None, ge=1)
     source: Annotated[Source, Field(discriminator="type")]
+
+    @field_validator("name")
+    @classmethod
+    def _is_one_line(cls, given: str) -> str:
+        if not given.isprintable():
+            raise ValueError(f"{given!r} has characters that cannot be seen. Correct the name.")
+        return given
 
 
 class Exposure(Declared):
@@ -80,6 +94,14 @@ class Exposure(Declared):
     header: str | None = None
     placement: Literal["append", "prepend", "replace"] = "append"
     null_label: str = "null"
+
+    @field_validator("variables")
+    @classmethod
+    def _names_each_once(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        for number, name in enumerate(given):
+            if name in given[:number]:
+                raise ValueError(f"{name!r} stands there twice. Drop one of them.")
+        return given
 
 
 class Variables(Declared):

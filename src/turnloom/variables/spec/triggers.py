@@ -20,6 +20,9 @@ class _Unchanged(Enum):
 UNCHANGED = _Unchanged.UNCHANGED
 
 
+# Seconds that a timer may take: a hundred years, beyond which a date may not exist.
+LONGEST = 100 * 366 * 86400.0
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -77,6 +80,15 @@ class AgentText(Setting):
     ignore_case: bool = True
     exact: bool = False
     hide: bool = False
+
+    @model_validator(mode="after")
+    def _compares_in_one_way(self) -> "AgentText":
+        for key in ("trim", "ignore_case"):
+            if self.exact and key in self.model_fields_set and getattr(self, key):
+                raise ValueError(
+                    f"'exact' compares texts as they are, and {key!r} does not. Keep one."
+                )
+        return self
 
     @model_validator(mode="after")
     def _captures_from_a_pattern(self) -> "AgentText":
@@ -139,7 +151,7 @@ class TimerExpired(Setting):
     """Fires some time after something: the start, an agent's turn, a variable's change."""
 
     type: Literal["timer_expired"]
-    after: float = Field(gt=0)
+    after: float = Field(gt=0, le=LONGEST)
     since: str = "run_start"
 
     @field_validator("after", mode="before")

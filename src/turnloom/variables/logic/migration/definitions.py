@@ -32,6 +32,8 @@ def define(item: Item, database: str | None) -> Result:
     fault = item.fault
     if not fault and item.name in BASE:
         fault = "It is an id of the run, which every run has and no file can redefine."
+    if not fault and not item.name.isprintable():
+        fault = "Its name has characters that cannot be seen."
     if not fault and value is None:
         fault = f"{preview(item.value)} is not an object."
     if fault or value is None:

@@ -158,7 +158,7 @@ def _is_sound(name: str, key: str, value: Json, declared: str, sample: Json) -> 
         case "enum":
             allowed = as_array(value)
             plain = probe(name, declared)
-            if allowed is None or any(misfit(plain, each) for each in allowed):
+            if not allowed or any(misfit(plain, each) for each in allowed):
                 return False
             return not misfit(probe(name, declared, allowed), sample)
         case "max_chars":

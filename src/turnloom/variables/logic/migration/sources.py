@@ -32,7 +32,7 @@ def _environment(draft: Draft) -> Source | None:
     variable = source.pop("env_var", None)
     if isinstance(source.get("required"), bool) and source.pop("required"):
         draft.body["required"] = True
-    if is_text(variable):
+    if is_text(variable) and "\0" not in variable and "=" not in variable:
         return {"type": "environment", "env_var": variable, **_default(source)}
     if "default" in source:
         draft.remarks.assumed.append("It named no environment variable; its default is its value.")

@@ -134,7 +134,7 @@ def _names(value: Json, remarks: Remarks) -> list[str]:
     found: list[str] = []
     for name in items if items is not None else [] if value is None else [value]:
         if isinstance(name, str):
-            found.append(name)
+            found += [name] if name not in found else []
         else:
             remarks.lost.append(f"{preview(name)} is not the name of a variable.")
     return found
