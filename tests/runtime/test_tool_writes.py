@@ -41,3 +41,18 @@ async def test_writes_take_effect_in_the_order_of_the_calls(first: str, tmp_path
     assert changes == [("stage", "one", ""), ("was_one", True, False), ("stage", "two", "one")]
     returned = [each.tool for each in every(events, "tool.returned")]
     assert returned[0] == first
+
+
+async def test_tools_share_helpers_of_their_folder(tmp_path: Path) -> None:
+    code = """
+        from .helpers import double
+        def one(context_variables):
+            from helpers import double as again
+            assert again is double
+            context_variables["n"] = double(2)
+        """
+    files = solo(code, "one", script=lines(call("one"), "Done."))
+    files["helpers.py"] = "def double(n): return 2 * n\n"
+    events = await play(tmp_path, files)
+    assert [each.value for each in every(events, "context.changed")] == [4]
+    assert {"code.py", "helpers.py"} <= events[0].data.code.keys()

@@ -258,3 +258,62 @@ def test_a_missing_function_lists_what_there_is(
     assert (problem.file, problem.code) == ("W/a.py", "W043")
     assert [value for value in values if value not in problem.message] == []
     assert remedy in problem.remedy
+
+
+HELPERS = "from .more import LIMIT\n\ndef clip(text): return text[:LIMIT]\n"
+IMPORTS = {
+    "from .helpers import clip": "clip",
+    "from helpers import clip": "clip",
+    "from . import helpers": "helpers.clip",
+    "import helpers as h": "h.clip",
+    "from tools import helpers": "helpers.clip",
+    "from tools.helpers import clip": "clip",
+    "import tools.helpers": "tools.helpers.clip",
+}
+
+
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("imports", IMPORTS)
+def test_code_files_import_each_other(imports: str, late: bool, tmp_path: Path) -> None:
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools/helpers.py").write_text(HELPERS)
+    (tmp_path / "tools/more.py").write_text("LIMIT = 3\n")
+    head, inner = ("", imports) if late else (imports, "pass")
+    body = f"{head}\ndef f():\n    {inner}\n    return {IMPORTS[imports]}('abcdef')\n"
+    (tmp_path / "tools/code.py").write_text(body)
+    modules = Modules(tmp_path)
+    assert modules.function("code.py", "f")() == "abc"
+    (tmp_path / "tools/more.py").write_text("LIMIT = 1\n")
+    again = Modules(tmp_path)
+    assert again.function("code.py", "f")() == "a", "all files are loaded again together"
+    assert modules.function("code.py", "f")() == "abc"
+
+
+def test_imports_from_the_root_and_in_a_circle(tmp_path: Path) -> None:
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "shared.py").write_text("import json\nimport one\nseen = []\n")
+    (tmp_path / "json.py").write_text("raise RuntimeError('that is of the library')\n")
+    (tmp_path / "tools/one.py").write_text(
+        "from ..shared import seen\nimport shared\ndef add(x): shared.seen.append(x)\n"
+    )
+    (tmp_path / "tools/two.py").write_text("from shared import seen\ndef get(): return seen\n")
+    modules = Modules(tmp_path)
+    with pytest.raises(DefinitionError):  # as in any package: `seen` is not there yet
+        modules.function("shared.py", "seen")
+    (tmp_path / "shared.py").write_text("import json\nseen = []\nimport one\n")
+    modules.function("one.py", "add")(1)
+    assert modules.function("two.py", "get")() == [1]
+
+
+def test_a_helper_that_does_not_load_is_named(tmp_path: Path) -> None:
+    (tmp_path / "code.py").write_text("from helpers import f\n")
+    (tmp_path / "helpers.py").write_text("\n1 / 0\n")
+    with pytest.raises(DefinitionError) as refused:
+        Modules(tmp_path).members("code.py")
+    (problem,) = refused.value.diagnostics
+    assert (Path(problem.file).name, problem.line, problem.code) == ("helpers.py", 2, "W042")
+    (tmp_path / "code.py").write_text("from .missing import f\n")
+    with pytest.raises(DefinitionError) as refused:
+        Modules(tmp_path).members("code.py")
+    (problem,) = refused.value.diagnostics
+    assert (Path(problem.file).name, problem.code) == ("code.py", "W042")

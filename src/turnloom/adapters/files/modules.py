@@ -1,11 +1,12 @@
 """The code of a workflow folder, executed afresh for each load and only from inside the folder."""
 
+import builtins
 import itertools
 import os
 import sys
 import traceback
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import PurePosixPath, PureWindowsPath
 from threading import RLock
 from types import ModuleType
@@ -19,12 +20,15 @@ from turnloom.kernel.values import nearest
 _loads = itertools.count(1)
 _NAME_IT = "Name a file of the folder or of its 'tools'."
 _COPY_IT = "Copy the file into the folder."
-_INSTALL_IT = "Install what it imports; a code file cannot import another file of the folder."
+_INSTALL_IT = "Install what it imports, or add the file to the folder or to its 'tools'."
 _CORRECT_IT = "Correct it; `python` shows the same error for the file."
 
 
 class Modules:
     """One load of a folder's code: each file runs once, and shares nothing with other loads.
+
+    Files import each other, as `from .helpers import x` or `from helpers import x`: from their own
+    directory first, then from the root and from `tools`. The standard library comes before them.
 
     Keep it as long as its functions are used.
     """
@@ -52,11 +56,11 @@ class Modules:
         Raises:
             DefinitionError: There is no such file, or it does not run.
         """
-        found = self._find(file)
+        return vars(self._module(self._find(file)))
+
+    def _module(self, file: str) -> ModuleType:
         with self._lock:
-            if found not in self._loaded:
-                self._loaded[found] = self._load(found)
-        return vars(self._loaded[found])
+            return self._loaded[file] if file in self._loaded else self._load(file)
 
     def text(self, file: str) -> tuple[str, str]:
         """A code file as problems name it, and its text.
@@ -99,6 +103,8 @@ class Modules:
         # again, so no load finds another's module.
         module = ModuleType(f"turnloom_code_{next(_loads)}_{PurePosixPath(file).stem}")
         module.__file__, module.__package__ = path, ""
+        vars(module)["__builtins__"] = {**vars(builtins), "__import__": _importer(self, file)}
+        self._loaded[file] = module  # before it runs: files may import each other
         sys.modules[module.__name__] = module
         weakref.finalize(self, sys.modules.pop, module.__name__, None).atexit = False
         try:
@@ -106,8 +112,35 @@ class Modules:
             exec(compile(source, path, "exec", dont_inherit=True), vars(module))
         except (Exception, SystemExit) as error:
             sys.modules.pop(module.__name__, None)
+            del self._loaded[file]
+            if isinstance(error, DefinitionError):
+                raise  # of a file that it imports
             raise DefinitionError(self._name, [self._import_problem(file, path, error)]) from error
         return module
+
+    def imported(
+        self, file: str, name: str, members: Sequence[str], level: int
+    ) -> ModuleType | None:
+        """What a code file imports from the folder; nothing when it means an installed module.
+
+        Raises:
+            DefinitionError: The file that it means does not run.
+            ImportError: There is no such file, and it can mean no other module.
+        """
+        if not level and name.partition(".")[0] in sys.stdlib_module_names:
+            return None
+        known = set(code_files(self._root)) - {file}
+        for base in _bases(file, level):
+            place = base.joinpath(*name.split(".")) if name else base
+            if f"{place}.py" in known:
+                module = self._module(f"{place}.py")
+                return module if members or "." not in name else _package(name, module)
+            parts = {each: f"{place / each}.py" for each in members}
+            if parts and all(each in known for each in parts.values()):
+                return _namespace(name, {key: self._module(each) for key, each in parts.items()})
+        if level:
+            raise ImportError(f"There is no file {name or ', '.join(members)!r} in the folder")
+        return None
 
     def _import_problem(self, file: str, path: str, error: BaseException) -> Diagnostic:
         frames = traceback.extract_tb(error.__traceback__)
@@ -132,3 +165,44 @@ class Modules:
     def _refuse(self, code: str, message: str, remedy: str, below: str = "") -> NoReturn:
         problem = Diagnostic(f"{self._name}{below}", 1, code, message, remedy)
         raise DefinitionError(self._name, [problem])
+
+
+def _importer(modules: Modules, file: str) -> Callable[..., Any]:
+    """The `__import__` of a code file. It does not keep the load alive."""
+    load = weakref.ref(modules)
+
+    def importing(
+        name: str,
+        globals: Any = None,
+        locals: Any = None,
+        fromlist: Sequence[str] | None = (),
+        level: int = 0,
+    ) -> Any:
+        owner = load()
+        found = owner.imported(file, name, fromlist or (), level) if owner else None
+        return found or builtins.__import__(name, globals, locals, fromlist or (), level)
+
+    return importing
+
+
+def _bases(file: str, level: int) -> Iterator[PurePosixPath]:
+    """The directories of the folder that an import of a file looks into, in order."""
+    here = PurePosixPath(file).parent
+    if level:
+        yield from [here, *here.parents][level - 1 : level]
+    else:
+        yield from dict.fromkeys([here, PurePosixPath(), PurePosixPath("tools")])
+
+
+def _package(name: str, module: ModuleType) -> ModuleType:
+    """What `import a.b` gives: `a`, which has `b`."""
+    first, *rest = name.split(".")
+    for part in reversed(rest):
+        module = _namespace(first, {part: module})
+    return module
+
+
+def _namespace(name: str, members: dict[str, ModuleType]) -> ModuleType:
+    found = ModuleType(name)
+    vars(found).update(members)
+    return found
