@@ -26,18 +26,20 @@ from turnloom.assembly.spec.retrieval import Document, Matching
 from turnloom.assembly.spec.vectors import Chunk, Entry, Probe, Space
 from turnloom.errors import CollectionUnavailable, UsageError
 from turnloom.testing import HashingEmbedder
-from turnloom.testing.contracts import VectorSearchContract
+from turnloom.testing.contracts import VectorSearchContract, WordsContract
 from turnloom.testing.contracts.artifacts.samples import artifact
 from turnloom.testing.contracts.facts import OTHER, TENANT
 from turnloom.testing.contracts.retrieval.samples import EMBEDDER, SPLITTER, ids
 
 
-def collection(url: str, name: str = "library", *, exact: bool = False) -> EmbeddingSearch:
+def collection(
+    url: str, name: str = "library", matching: Matching = "vector", *, exact: bool = False
+) -> EmbeddingSearch:
     store = PostgresVectors(url, name, space_of(EMBEDDER), exact=exact)
-    return EmbeddingSearch(store, EMBEDDER, SPLITTER)
+    return EmbeddingSearch(store, EMBEDDER, SPLITTER, matching)
 
 
-class TestIndexed(VectorSearchContract):
+class TestIndexed(VectorSearchContract, WordsContract):
     exact = False
 
     @pytest.fixture(autouse=True)
@@ -46,7 +48,7 @@ class TestIndexed(VectorSearchContract):
 
     @asynccontextmanager
     async def fresh(self, matching: Matching = "vector") -> AsyncGenerator[VectorSearch, None]:
-        search = collection(self.url, exact=self.exact)
+        search = collection(self.url, matching, matching, exact=self.exact)
         yield search
         await search.aclose()
 
@@ -190,14 +192,6 @@ async def test_vectors_too_long_for_an_index_are_compared_all(postgres_url: str)
     search = EmbeddingSearch(store, long, SPLITTER)
     await search.add([Document("a", "red fish"), Document("b", "blue birds")])
     assert await ids(search, "red fish", min_relevance=0.9) == ["a"]
-    await search.aclose()
-
-
-async def test_words_are_refused(postgres_url: str) -> None:
-    store = PostgresVectors(postgres_url, "library", space_of(EMBEDDER))
-    search = EmbeddingSearch(store, EMBEDDER, SPLITTER, "hybrid")
-    with raising(UsageError, '`matching = "vector"`'):
-        await search.search("red fish")
     await search.aclose()
 
 

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 
 from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
 
+from turnloom.assembly.logic.retrieval import words_of
 from turnloom.assembly.spec.vectors import Entry, Probe, Space
 
-VERSION = 3
+VERSION = 4
 # The longest vectors that can be indexed.
 INDEXED = 2_000
 # The first release of the extension whose index goes on looking while filters leave too little.
@@ -41,9 +42,11 @@ CREATE = SQL("""
         document bigint NOT NULL REFERENCES turnloom_documents ON DELETE CASCADE,
         source text COLLATE "C" NOT NULL, place integer NOT NULL, facts text[] NOT NULL,
         content text NOT NULL, embedding vector NOT NULL, visibility text COLLATE "C" NOT NULL,
-        tenant text COLLATE "C" NOT NULL, shared boolean NOT NULL, PRIMARY KEY (document, place));
+        tenant text COLLATE "C" NOT NULL, shared boolean NOT NULL,
+        words text[] COLLATE "C" NOT NULL, PRIMARY KEY (document, place));
     CREATE INDEX IF NOT EXISTS turnloom_chunks_collection ON turnloom_chunks (collection, tenant);
     CREATE INDEX IF NOT EXISTS turnloom_chunks_facts ON turnloom_chunks USING gin (facts);
+    CREATE INDEX IF NOT EXISTS turnloom_chunks_words ON turnloom_chunks USING gin (words);
     CREATE INDEX IF NOT EXISTS turnloom_chunks_restricted
     ON turnloom_chunks (collection, tenant, visibility) WHERE visibility <> '';
     CREATE INDEX IF NOT EXISTS turnloom_chunks_shared
@@ -88,10 +91,11 @@ _REPLACE = SQL("""
     INSERT INTO turnloom_chunks
     SELECT {collection}, kept.n, kept.id, chunks.place,
         ARRAY(SELECT jsonb_array_elements_text(given.facts::jsonb)),
-        chunks.content, chunks.vector::vector, given.visibility, {tenant}, given.shared
+        chunks.content, chunks.vector::vector, given.visibility, {tenant}, given.shared,
+        ARRAY(SELECT jsonb_array_elements_text(chunks.words::jsonb))
     FROM kept JOIN given USING (id)
-    JOIN unnest({sources}::text[], {places}::integer[], {contents}::text[], {vectors}::text[])
-        AS chunks (id, place, content, vector) USING (id);
+    JOIN unnest({sources}::text[], {places}::integer[], {contents}::text[], {vectors}::text[],
+        {words}::text[]) AS chunks (id, place, content, vector, words) USING (id);
     COMMIT""")
 # One look into an index for each, however many chunks have it.
 _VISIBILITIES = SQL("""
@@ -135,6 +139,34 @@ _NEAREST = SQL("""
     ) AS near JOIN turnloom_documents ON turnloom_documents.n = near.document
     ORDER BY near.tenant <> {tenant}, near.tenant;
     COMMIT""")
+
+
+# How many of the chunks that pass have each word, and how many pass.
+_COUNTS = SQL("""
+    SELECT count(*){counts} FROM turnloom_chunks WHERE collection = {collection}{filters}""")
+# What has a word may be among the best, and so may what is nearest by meaning; nothing else.
+_MATCHING = SQL("""
+    BEGIN;
+    SET LOCAL hnsw.iterative_scan = strict_order;
+    SET LOCAL hnsw.ef_search = {candidates};
+    WITH near AS ({near}), scored AS (
+        SELECT content, source, place, visibility, document, tenant,
+            1 - (1 - {meaning}) * (1 - ({shares})) AS score
+        FROM turnloom_chunks WHERE collection = {collection}{filters}
+        AND (words && {words}::text[] OR (document, place) IN (SELECT document, place FROM near))
+        ORDER BY score DESC, source, place, tenant <> {tenant}, tenant LIMIT {limit}
+    )
+    SELECT scored.content, scored.score, scored.source, turnloom_documents.metadata, scored.place,
+        scored.visibility
+    FROM scored JOIN turnloom_documents ON turnloom_documents.n = scored.document
+    ORDER BY scored.tenant <> {tenant}, scored.tenant;
+    COMMIT""")
+_NO_CHUNK = SQL("SELECT 0::bigint AS document, 0 AS place WHERE false")
+_NEAR = SQL("""
+    SELECT document, place FROM turnloom_chunks WHERE collection = {collection}{filters}
+    ORDER BY {vectors} <=> {vector} LIMIT {limit}""")
+# A vector of zeros has no direction, and so no distance.
+_MEANING = SQL("greatest(0, coalesce(nullif(1 - (embedding <=> {vector}), 'NaN'), 0))")
 
 
 def find(name: str) -> Composed:
@@ -185,6 +217,7 @@ def replace(
         places=Literal([place for _, place, _ in chunks]),
         contents=Literal([chunk.content for _, _, chunk in chunks]),
         vectors=Literal([_write(chunk.vector) for _, _, chunk in chunks]),
+        words=Literal([json.dumps(words_of(chunk.content)) for _, _, chunk in chunks]),
     )
 
 
@@ -220,6 +253,52 @@ def nearest(collection: int, probe: Probe, indexed: bool) -> Composed:
         filters=_filters(probe),
         limit=Literal(probe.top_k),
     )
+
+
+def counts(collection: int, probe: Probe) -> Composed:
+    """The statement that counts the chunks that pass, and those of them that have each word."""
+    has = SQL(", count(*) FILTER (WHERE words @> ARRAY[{}]::text[])")
+    return _COUNTS.format(
+        counts=SQL("").join(has.format(Literal(word)) for word in probe.words),
+        collection=Literal(collection),
+        filters=_filters(probe),
+    )
+
+
+def matching(collection: int, probe: Probe, weights: Sequence[float], indexed: bool) -> Composed:
+    """The statement that gives the chunks that fit best by words, and by meaning if there is a
+    vector, out of those that pass; each word counts for its weight."""
+    share = SQL("CASE WHEN words @> ARRAY[{}]::text[] THEN {}::float8 ELSE 0 END")
+    pairs = zip(probe.words, weights, strict=True)
+    least, most = CANDIDATES
+    near, meaning = _near(collection, probe, indexed)
+    return _MATCHING.format(
+        candidates=Literal(max(least, min(most, 2 * probe.top_k))),
+        near=near,
+        meaning=meaning,
+        shares=SQL(" + ").join(share.format(Literal(word), Literal(w)) for word, w in pairs),
+        words=Literal(list(probe.words)),
+        collection=Literal(collection),
+        tenant=_text(probe.tenant),
+        filters=_filters(probe),
+        limit=Literal(probe.top_k),
+    )
+
+
+def _near(collection: int, probe: Probe, indexed: bool) -> tuple[Composable, Composable]:
+    """The chunks that are nearest by meaning, and how near a chunk is."""
+    if probe.vector is None:
+        return _NO_CHUNK, SQL("0")
+    length = SQL("::vector({})").format(Literal(len(probe.vector))) if indexed else SQL("")
+    vector = SQL("{}::vector").format(Literal(_write(probe.vector)))
+    near = _NEAR.format(
+        collection=Literal(collection),
+        filters=_filters(probe),
+        vectors=SQL("embedding{}").format(length),
+        vector=vector,
+        limit=Literal(probe.top_k),
+    )
+    return near, _MEANING.format(vector=vector)
 
 
 def _filters(probe: Probe) -> Composed:

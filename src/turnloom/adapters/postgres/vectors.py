@@ -16,7 +16,7 @@ from psycopg.sql import Composed
 from turnloom.adapters.postgres import vector_queries as queries
 from turnloom.adapters.postgres.connections import Connections
 from turnloom.adapters.postgres.faults import Server, locate
-from turnloom.assembly.logic.retrieval import rank, read_kept, tidy
+from turnloom.assembly.logic.retrieval import rank, read_kept, tidy, weigh
 from turnloom.assembly.spec.retrieval import RetrievalResult
 from turnloom.assembly.spec.vectors import Entry, Probe, Space, Visibilities
 from turnloom.errors import CollectionUnavailable, UsageError
@@ -118,20 +118,19 @@ class PostgresVectors:
         """What fits best of what passes, relevant enough, best first and then by source.
 
         Raises:
-            UsageError: words are to be compared, the collection was made in another space, or it
-                is closed.
+            UsageError: the collection was made in another space, or it is closed.
             CollectionUnavailable: the server does not answer, in time or at all.
         """
-        if probe.words:
-            raise UsageError(
-                f"Collection {self._name!r} is to be matched by words, which PostgreSQL is not "
-                'asked for. Say `matching = "vector"`, or keep the collection in a file.'
-            )
         number = await self._open()
         if number is None:
             return []
-        indexed = self._indexed and not await self._are_few(number, probe)
-        rows = await self._run(queries.nearest(number, probe, indexed), self._timeout)
+        seeks = self._indexed and probe.vector is not None
+        indexed = seeks and not await self._are_few(number, probe)
+        if probe.words:
+            statement = await self._matching(number, probe, indexed)
+        else:
+            statement = queries.nearest(number, probe, indexed)
+        rows = await self._run(statement, self._timeout)
         return rank(map(_result, rows), probe.top_k, probe.min_relevance)
 
     async def aclose(self) -> None:
@@ -145,6 +144,10 @@ class PostgresVectors:
         statement = queries.passing(number, probe, self._few + 1)
         [(count,)] = await self._run(statement, self._timeout)
         return count <= self._few
+
+    async def _matching(self, number: int, probe: Probe, indexed: bool) -> Composed:
+        [(total, *counts)] = await self._run(queries.counts(number, probe), self._timeout)
+        return queries.matching(number, probe, weigh(counts, total), indexed)
 
     async def _open(self, *, make: bool = False) -> int | None:
         """The number of the collection; none if there is none and none is to be made."""
