@@ -182,7 +182,9 @@ def test_a_handle_that_nobody_holds_is_forgotten() -> None:
     assert held() is None
 
 
-async def answers(reader: BoardHandle, filter: FilterConfig, ids: Sequence[str]) -> list[Any]:
+async def answers(
+    reader: BoardHandle, who: Reader, filter: FilterConfig, ids: Sequence[str]
+) -> list[Any]:
     """Everything that a handle can be asked about a filter and some ids, and what it says."""
     said: list[Any] = [await reader.summary(filter), *[await reader.get(id) for id in ids]]
     cursor = None
@@ -196,7 +198,9 @@ async def answers(reader: BoardHandle, filter: FilterConfig, ids: Sequence[str])
             break
     for id in ids:
         try:
-            said.append(await reader.query_artifacts(filter, cursor=write_cursor(filter, id, 0)))
+            said.append(
+                await reader.query_artifacts(filter, cursor=write_cursor(filter, who, id, 0))
+            )
         except UsageError as error:
             said.append(str(error))
     return said
@@ -219,7 +223,7 @@ def test_what_is_hidden_changes_no_answer(
         store = await board(*artifacts, tenant=reader.tenant)
         await store.consume(reader.tenant, taken)
         bound = bind(store, registry("a", "b", "c"), reader, lambda: now)
-        return await answers(bound, filter, ids)
+        return await answers(bound, reader, filter, ids)
 
     known = {each.id for each in seen}
     theirs = [each for each in taken if each.artifact in known]

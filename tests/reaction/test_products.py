@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from tests.reaction.scenes import (
     Clerk,
@@ -114,7 +115,7 @@ async def test_what_the_engine_says_of_an_artifact_is_kept(board: Board) -> None
     await board.publish(Order())
     await idle(board)
     (parcel,) = await everything(board, "Parcel", reader=Reader("chief"))
-    assert (parcel.tags, parcel.visibility) == ({"packed", "rush"}, Private({"chief"}))
+    assert (parcel.tags, parcel.visibility) == ({"rush"}, Private({"chief"}))
     assert parcel.partition == "north"
     (usual,) = await everything(board, "Parcel", reader=BOSS)
     assert (usual.tags, usual.payload["item"]) == ({"packed"}, "usual")
@@ -281,3 +282,17 @@ async def test_artifacts_that_open_later_are_made_as_well(board: Board) -> None:
     await board.publish(Order())
     await idle(board)
     assert await everything(board, "Parcel", reader=BOSS) == []
+
+
+class Unheard(BaseModel):
+    """A type that no app knows."""
+
+
+@pytest.mark.parametrize("made", [Unheard(), Answer(output={"type": "Unheard", "payload": {}})])
+async def test_a_type_that_an_agent_does_not_publish_is_its_fault(
+    app: Loom, board: Board, made: Any
+) -> None:
+    wrapped = Answer(output={"artifacts": [made.output]}) if isinstance(made, Answer) else made
+    declare(board, wrapped).publishes(Parcel, fan_out=2)
+    for problem in await refused(app, board):
+        assert "'clerk'" in problem and "'Unheard'" in problem and "egister" not in problem

@@ -370,11 +370,27 @@ async def test_a_loop_through_collected_sets_ends_as_well(app: Loom, is_joined: 
         )
     else:
         agent.consumes(Order, batch=Batch(1))
-    await board.publish(Order())
+    order = await board.publish(Order())
     group = await board.run_until_idle(SOON, raise_errors=False)
     assert group is not None
     assert [type(each) for each in group.exceptions] == [LoopLimit]
     assert len(clerk.tasks) <= 5
+    (reached,) = await facts(app, "limit.reached")
+    assert reached.root == order.id
+
+
+@pytest.mark.parametrize("by", ["zzz", "item.name"])
+async def test_a_join_by_what_the_artifacts_do_not_have_is_refused(board: Board, by: str) -> None:
+    board.agent("clerk").consumes(Order, Payment, join=Join(by)).with_engines(Clerk())
+    with pytest.raises(UsageError, match=by):
+        await board.publish(Order())
+
+
+async def test_what_an_agent_does_not_consume_is_not_given_to_it(board: Board) -> None:
+    board.agent("clerk").consumes(Order).with_engines(clerk := Clerk())
+    with pytest.raises(UsageError, match="Payment"):
+        await board.invoke("clerk", Payment())
+    assert not clerk.tasks
 
 
 async def test_an_engine_is_interrupted_when_the_app_closes(store: str) -> None:

@@ -42,26 +42,30 @@ class ArtifactOpened(Fact, frozen=True):
 
 class ArtifactReceived(Fact, frozen=True):
     """An artifact of another run came to the run that collects for a subscription; `depth` is how
-    many turns in a row led to it."""
+    many turns in a row led to it, and `root` the artifact whose publish set them off, if there were
+    any."""
 
     kind: ClassVar[str] = "artifact.received"
-    recorded: ClassVar[frozenset[str]] = frozenset({"artifact"})
+    recorded: ClassVar[frozenset[str]] = frozenset({"artifact", "root"})
     artifact: Artifact
     depth: int = 0
+    root: str = ""
 
 
 class ArtifactsGiven(Fact, frozen=True):
     """An agent is given artifacts: a set that was collected for its subscription, or by somebody
     who calls it directly. Unless `publish`, nothing that it gives gets on the board. `depth` is how
-    many turns in a row led to them, in other runs."""
+    many turns in a row led to them, in other runs, and `root` the artifact whose publish set these
+    off, if there were any."""
 
     kind: ClassVar[str] = "artifacts.given"
-    recorded: ClassVar[frozenset[str]] = frozenset({"artifacts"})
+    recorded: ClassVar[frozenset[str]] = frozenset({"artifacts", "root"})
     agent: str
     artifacts: tuple[Artifact, ...]
     subscription: str = ""
     publish: bool = True
     depth: int = 0
+    root: str = ""
 
 
 class RunOpened(Fact, frozen=True):

@@ -83,7 +83,8 @@ class Cross(msgspec.Struct, frozen=True):
 
 
 class OpenRun(msgspec.Struct, frozen=True):
-    """Open a run in which an agent is given artifacts; `depth` turns in a row led to them."""
+    """Open a run in which an agent is given artifacts; `depth` turns in a row led to them, from the
+    publish of `root` on."""
 
     run: str
     agent: str
@@ -91,6 +92,7 @@ class OpenRun(msgspec.Struct, frozen=True):
     artifacts: tuple[Artifact, ...]
     depth: int = 0
     facts: Facts = ()
+    root: str = ""
 
 
 class Forward(msgspec.Struct, frozen=True):
@@ -100,6 +102,7 @@ class Forward(msgspec.Struct, frozen=True):
     subscription: str
     depth: int
     facts: Facts = ()
+    root: str = ""
 
 
 Action = Record | Begin | Ask | Finish | Draw | Pick | Select | Judge | Cross | OpenRun | Forward

@@ -112,10 +112,11 @@ class Publish(msgspec.Struct, frozen=True, tag="publish"):
 
 class Deliver(msgspec.Struct, frozen=True, tag="deliver"):
     """An artifact of another run, for the one subscription that the run collects for; `depth` is
-    how many turns in a row led to it."""
+    how many turns in a row led to it, from the publish of `root` on."""
 
     artifact: Artifact
     depth: int = 0
+    root: str = ""
 
 
 class Close(msgspec.Struct, frozen=True, tag="close"):

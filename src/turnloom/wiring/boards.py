@@ -16,6 +16,7 @@ from turnloom.guards.spec import NO_GUARDS, Guards
 from turnloom.log.events import RunStarted
 from turnloom.reaction.logic.checking import (
     refuse_guards,
+    refuse_joins,
     refuse_problems,
     refuse_sources,
     refuse_strangers,
@@ -154,6 +155,7 @@ class Boards:
         refuse_strangers(plan, declared.tenant)
         toolkit, tools = toolkit_of({name: each.tools for name, each in plan.members.items()})
         variables, functions = read_variables(where, declared.variables, plan.members, toolkit)
+        refuse_joins(plan, declared.types)
         refuse_sources(plan, variables.definitions, declared.types)
         refuse_guards(plan, guards, variables.definitions)
         if self._collections:

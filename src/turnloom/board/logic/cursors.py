@@ -10,24 +10,24 @@ from binascii import Error
 
 import msgspec
 
-from turnloom.board.spec import FilterConfig
+from turnloom.board.spec import FilterConfig, Reader
 from turnloom.errors import UsageError
-from turnloom.kernel.digests import digest
+from turnloom.kernel.digests import chain
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 _decode = msgspec.json.Decoder[tuple[str, int, str]](tuple[str, int, str]).decode
 
 
-def write_cursor(filter: FilterConfig, id: str, which: int) -> str:
-    """The cursor that stands behind an artifact in what a filter asks for."""
-    return urlsafe_b64encode(_encode((id, which, _question(filter)))).decode()
+def write_cursor(filter: FilterConfig, reader: Reader, id: str, which: int) -> str:
+    """The cursor that stands behind an artifact in what a filter finds for a reader."""
+    return urlsafe_b64encode(_encode((id, which, _question(filter, reader)))).decode()
 
 
-def read_cursor(filter: FilterConfig, cursor: str) -> tuple[str, int]:
+def read_cursor(filter: FilterConfig, reader: Reader, cursor: str) -> tuple[str, int]:
     """The artifact that a cursor stands behind, and which of those of that id it is.
 
     Raises:
-        UsageError: it is none, or belongs to another filter.
+        UsageError: it is none, or belongs to another filter or reader.
     """
     try:
         id, which, question = _decode(urlsafe_b64decode(cursor.encode()))
@@ -35,13 +35,14 @@ def read_cursor(filter: FilterConfig, cursor: str) -> tuple[str, int]:
         raise UsageError(
             f"{cursor!r} is no cursor. Give back the one of the page before, as it was."
         ) from error
-    if question != _question(filter):
+    if question != _question(filter, reader):
         raise UsageError(
-            "The cursor belongs to another filter. Only the limit may differ from page to page; "
-            "begin again without a cursor."
+            "The cursor belongs to another filter or reader. Only the limit may differ from page "
+            "to page; begin again without a cursor."
         )
     return id, which
 
 
-def _question(filter: FilterConfig) -> str:
-    return digest(_encode(filter.model_dump(exclude={"limit"})).decode())
+def _question(filter: FilterConfig, reader: Reader) -> str:
+    asked = _encode(filter.model_dump(exclude={"limit"})).decode()
+    return chain(asked, reader.agent, reader.tenant, reader.role, *sorted(reader.labels))

@@ -99,12 +99,14 @@ class Reading:
         """The cursor behind an artifact."""
         found, artifact = last
         rows = await self._index.find(self._reader.tenant, artifact.id)
-        return write_cursor(filter, artifact.id, [row.n for row in rows].index(found.n))
+        return write_cursor(
+            filter, self._reader, artifact.id, [row.n for row in rows].index(found.n)
+        )
 
     async def _locate(self, filter: FilterConfig, cursor: str) -> Position:
         """Where a cursor stands: behind an artifact that the reader may see, or it would tell of
         one that it may not."""
-        id, which = read_cursor(filter, cursor)
+        id, which = read_cursor(filter, self._reader, cursor)
         rows = await self._index.find(self._reader.tenant, id) if is_name(id) else ()
         found = rows[which] if 0 <= which < len(rows) else None
         if found is None or self._seen(found) is None:

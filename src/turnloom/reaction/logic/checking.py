@@ -5,6 +5,8 @@ from collections.abc import Collection, Iterator, Sequence, Set
 from dataclasses import make_dataclass
 from typing import Any
 
+from pydantic import BaseModel, RootModel
+
 from turnloom.agents.spec import USER
 from turnloom.assembly.logic.checking import Trouble, check_sources
 from turnloom.assembly.spec.assemblies import Assembly
@@ -13,6 +15,9 @@ from turnloom.errors import DefinitionError, Diagnostic, UsageError
 from turnloom.guards.spec import Guards, Selection
 from turnloom.kernel.values import nearest
 from turnloom.reaction.spec import Plan, Subscription
+
+# What has nothing inside it that a path could lead to.
+SCALARS = (str, int, float, bool)
 
 
 def check_plan(plan: Plan) -> list[str]:
@@ -69,6 +74,43 @@ def refuse_sources(plan: Plan, variables: Collection[str], types: TypeRegistry) 
     )
     if problems := [*dict.fromkeys(found)]:
         raise DefinitionError(plan.name, problems)
+
+
+def refuse_joins(plan: Plan, types: TypeRegistry) -> None:
+    """Refuse a board that joins by what its artifacts do not have.
+
+    Raises:
+        UsageError: one of its joins does; all of them are listed.
+    """
+    _refuse(
+        plan,
+        [
+            f"{each.id!r} joins by {path!r}, which {name!r} does not have. Its fields: "
+            f"{', '.join(_fields(types.model(name)))}."
+            for member in plan.members.values()
+            for each in member.subscriptions
+            if each.join is not None and isinstance(path := each.join.by, str)
+            for name in dict.fromkeys(each.types)
+            if not _may_have(types.model(name), path.split("."))
+        ],
+    )
+
+
+def _fields(model: type[BaseModel]) -> dict[str, Any]:
+    """The types of what a payload has, by the names that it has there."""
+    return {
+        each.serialization_alias or name: each.annotation
+        for name, each in model.model_fields.items()
+    }
+
+
+def _may_have(model: type[BaseModel], names: Sequence[str]) -> bool:
+    """Whether payloads of a type may have something under these names; what cannot be told may."""
+    if issubclass(model, RootModel) or model.model_config.get("extra") == "allow":
+        return True
+    first, *others = names
+    fields = _fields(model)
+    return first in fields and not (others and fields[first] in SCALARS)
 
 
 def refuse_guards(plan: Plan, guards: Guards, variables: Collection[str]) -> None:

@@ -181,7 +181,8 @@ class Reacting:
         if action is not None:
             return action
         for id, subscription in tray.outbox:
-            return Forward(tray.held[id], subscription, tray.depths[id])
+            root = tray.roots[id] if tray.depths[id] else ""
+            return Forward(tray.held[id], subscription, tray.depths[id], root=root)
         if work is None and self.collects is None and tray.is_clear:
             return Finish(reason="nothing is left to do")
         return None
@@ -214,8 +215,10 @@ class Reacting:
 
     def _open(self, tray: Tray, run: str, work: Assignment, facts: Facts) -> OpenRun:
         artifacts = tuple(tray.held[id] for id in work.artifacts)
-        depth = max(tray.depths[id] for id in work.artifacts)
-        return OpenRun(run, work.agent, work.subscription, artifacts, depth, facts)
+        deepest = max(work.artifacts, key=lambda id: tray.depths[id])
+        depth = tray.depths[deepest]
+        root = tray.roots[deepest] if depth else ""
+        return OpenRun(run, work.agent, work.subscription, artifacts, depth, facts, root)
 
     def _stopped(self, tray: Tray, root: str) -> tuple[str, Fact]:
         queued = (id for queue in tray.ready.values() for work in queue for id in work.artifacts)
@@ -279,10 +282,10 @@ class Reacting:
 
     def _on_received(self, tray: Tray, fact: ArtifactReceived) -> None:
         tray.unoffered.append((fact.artifact.id, ""))
-        tray.hold(fact.artifact, fact.artifact.id, fact.depth)
+        tray.hold(fact.artifact, fact.root or fact.artifact.id, fact.depth)
 
     def _on_given(self, tray: Tray, fact: ArtifactsGiven) -> None:
-        root = fact.artifacts[0].id
+        root = fact.root or fact.artifacts[0].id
         for artifact in fact.artifacts:
             tray.hold(artifact, root, fact.depth)
         tray.counts[root] = fact.depth

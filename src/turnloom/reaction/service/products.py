@@ -13,7 +13,7 @@ from turnloom.assembly.logic.labels import combine
 from turnloom.board.spec import Audience, TypeRegistry
 from turnloom.board.spec.values import name, names
 from turnloom.board.spec.visibility import is_shared, is_visibility
-from turnloom.errors import BoardError, UsageError
+from turnloom.errors import BoardError, UnknownType, UsageError
 from turnloom.kernel.values import Json, as_array, as_object, preview, said, writable
 from turnloom.reaction.spec import Member, Product
 
@@ -67,13 +67,25 @@ class BoardProducts:
                 yield *self._written(each), each
         elif answer.output is not None or (answer.text and self._member.products):
             for type, payload in self._told(answer):
-                yield type, self._types.check(type, payload), NOTHING_SPECIAL
+                yield type, self._checked(type, payload), NOTHING_SPECIAL
 
     def _written(self, what: Publication) -> tuple[str, dict[str, Json]]:
         try:
             return self._types.write(what.value)
+        except UnknownType as error:
+            raise self._unpublished(type(what.value).__name__) from error
         except UsageError as error:
             raise Refused(said(error)) from error
+
+    def _checked(self, type: str, payload: Json) -> dict[str, Json]:
+        try:
+            return self._types.check(type, payload)
+        except UnknownType as error:
+            raise self._unpublished(type) from error
+
+    def _unpublished(self, type: str) -> Refused:
+        known = ", ".join(each.type for each in self._member.products) or "nothing"
+        return Refused(f"{self._name} gave a {type!r}, and publishes {known}.")
 
     def _told(self, answer: Answer) -> list[tuple[str, Json]]:
         """The artifacts that an answer says as data."""
@@ -103,9 +115,9 @@ class BoardProducts:
         type = self._types.resolve(type)
         product = self._member.product(type)
         if product is None:
-            known = ", ".join(each.type for each in self._member.products) or "nothing"
-            raise Refused(f"{self._name} gave a {type!r}, and publishes {known}.")
-        tags = product.tags | names(what.tags or (), "Publication.tags")
+            raise self._unpublished(type)
+        declared = what.tags is None
+        tags = product.tags if declared else names(what.tags or (), "Publication.tags")
         if not (what.visibility is None or is_visibility(what.visibility)):
             raise Refused(f"Publication.visibility is {what.visibility!r}, which is none.")
         if is_shared(what.visibility):

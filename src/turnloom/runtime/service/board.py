@@ -59,9 +59,9 @@ class BoardRuntime:
                 await self._post.open(self._form.name, action, journal.state.run)
                 ids = tuple(artifact.id for artifact in artifacts)
                 journal.record(f"set/{run}/opened", RunOpened(run, ids))
-            case Forward(artifact=artifact, subscription=to, depth=depth):
+            case Forward(artifact=artifact, subscription=to):
                 await journal.commit()  # what others collect is on record here first
-                await self._post.deliver(self._form.name, to, artifact, depth)
+                await self._post.deliver(self._form.name, action)
                 fact = ArtifactForwarded(artifact.id, to)
                 journal.record(f"forward/{artifact.id}/{to}", fact)
             case _:

@@ -24,7 +24,7 @@ from turnloom.log.spec import UNREADABLE, Event, Fact, RunKey
 from turnloom.reaction.events import ArtifactsGiven, RetryAsked
 from turnloom.reaction.logic.plans import describe_plan, subscription_digest
 from turnloom.reaction.logic.reacting import Reacting
-from turnloom.runs.actions import Finish, OpenRun
+from turnloom.runs.actions import Finish, Forward, OpenRun
 from turnloom.runtime.ports import Artifacts, Entropy, Inbox, Plans
 from turnloom.runtime.service.activity import Activity
 from turnloom.runtime.service.correlations import Correlations
@@ -160,6 +160,7 @@ class BoardRuns:
             known = ", ".join(loaded.workflow.agents) or "none"
             raise UsageError(f"There is no agent {agent!r} on this board. There is: {known}.")
         made = self._artifact(loaded, what, None, None)
+        _refuse_stranger(_reacting(loaded), agent, made.type)
         run = made.correlation_id or ""
         artifact = msgspec.structs.replace(made, run=run)
         started = self._started(loaded, run)
@@ -173,12 +174,13 @@ class BoardRuns:
         await self._wake(run)
         return run
 
-    async def deliver(self, subscription: str, artifact: Artifact, depth: int) -> None:
+    async def deliver(self, what: Forward) -> None:
         """Bring an artifact to the run that collects for a subscription."""
         async with self._in_turn:  # nobody overtakes who has to begin that run
-            run = await self._collector(subscription)
+            run = await self._collector(what.subscription)
         self._want(run)
-        await self._place.mail.drop(self.key(run), f"in/{artifact.id}", Deliver(artifact, depth))
+        message = Deliver(what.artifact, what.depth, what.root)
+        await self._place.mail.drop(self.key(run), f"in/{what.artifact.id}", message)
 
     async def open(self, opening: OpenRun, parent: str) -> None:
         """Begin the run of a set that was collected, if it has not begun."""
@@ -186,7 +188,11 @@ class BoardRuns:
         parents = tuple(dict.fromkeys(each.run for each in opening.artifacts if each.run))
         started = self._started(loaded, opening.run, (parent, *parents))
         given = ArtifactsGiven(
-            opening.agent, opening.artifacts, opening.subscription, depth=opening.depth
+            opening.agent,
+            opening.artifacts,
+            opening.subscription,
+            depth=opening.depth,
+            root=opening.root,
         )
         self._attend(opening.run)
         facts = [("given", given, opening.agent)]
@@ -434,6 +440,17 @@ def _check_names(*names: str | None) -> None:
     for name in names:
         if name is not None and BEGIN in name:
             raise InvalidArtifact(f"{name!r} cannot be a name: {BEGIN!r} begins a mark.")
+
+
+def _refuse_stranger(form: Reacting, agent: str, type: str) -> None:
+    """Refuse to give an agent what it does not consume; one that consumes nothing takes all."""
+    subscriptions = form.plan.members[agent].subscriptions
+    consumed = list(dict.fromkeys(name for each in subscriptions for name in each.types))
+    if consumed and type not in consumed:
+        raise UsageError(
+            f"Agent {agent!r} consumes {', '.join(consumed)}, and is given a {type!r}. Give it "
+            "what it consumes, or let it consume that."
+        )
 
 
 def collecting(loaded: Loaded, subscription: str) -> Loaded:

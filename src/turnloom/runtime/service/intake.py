@@ -129,8 +129,8 @@ def _fact(message: Stop | Publish | Deliver | Close | Retry) -> tuple[Fact, str]
             return CancelRequested(by, reason), by
         case Publish(artifact=artifact):
             return ArtifactPublished(artifact, 0, artifact.id), artifact.produced_by
-        case Deliver(artifact=artifact, depth=depth):
-            return ArtifactReceived(artifact, depth), artifact.produced_by
+        case Deliver(artifact=artifact, depth=depth, root=root):
+            return ArtifactReceived(artifact, depth, root), artifact.produced_by
         case Close(subscription=subscription):
             return BatchClosed(subscription, "the board was closed"), "driver"
         case Retry(turn=turn, by=by):

@@ -9,13 +9,12 @@ from typing import Protocol
 
 from turnloom.agents.events import ToolsOffered, TurnFinished
 from turnloom.agents.spec import Component
-from turnloom.board.spec import Artifact
 from turnloom.errors import ToolServerError
 from turnloom.flow.ports import Results
 from turnloom.guards.service.selecting import Selecting
 from turnloom.log.ports import EventLog
 from turnloom.log.spec import RunKey
-from turnloom.runs.actions import OpenRun, Work
+from turnloom.runs.actions import Forward, OpenRun, Work
 from turnloom.runs.brief import Sinks, TextSink, discard
 from turnloom.runtime.logic import freeze
 from turnloom.runtime.ports import Artifacts, Entropy, Inbox, Snapshots
@@ -34,9 +33,8 @@ FREEZE = 1000
 class Post(Protocol):
     """Carries things from one run of a board to another."""
 
-    async def deliver(self, board: str, subscription: str, artifact: Artifact, depth: int) -> None:
-        """Bring an artifact to the run that collects for a subscription; so many turns in a row
-        led to it."""
+    async def deliver(self, board: str, what: Forward) -> None:
+        """Bring an artifact to the run that collects for a subscription."""
         ...
 
     async def open(self, board: str, opening: OpenRun, parent: str) -> None:

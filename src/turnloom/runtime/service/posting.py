@@ -6,11 +6,10 @@ from contextlib import contextmanager
 
 from turnloom.board.ports import ArtifactStore
 from turnloom.board.service.rebuilding import index
-from turnloom.board.spec import Artifact
 from turnloom.errors import RunBusy
 from turnloom.log.events import RunStarted
 from turnloom.log.spec import Event, RunKey
-from turnloom.runs.actions import OpenRun
+from turnloom.runs.actions import Forward, OpenRun
 from turnloom.runtime.service.activity import NOTED, Activity
 from turnloom.runtime.service.boards import BoardRuns
 from turnloom.runtime.service.driver import Driver
@@ -30,9 +29,9 @@ class Posting:
         self._boards[board.name] = board
         return board
 
-    async def deliver(self, board: str, subscription: str, artifact: Artifact, depth: int) -> None:
+    async def deliver(self, board: str, what: Forward) -> None:
         """Bring an artifact to the run that collects for a subscription."""
-        await self._boards[board].deliver(subscription, artifact, depth)
+        await self._boards[board].deliver(what)
 
     async def open(self, board: str, opening: OpenRun, parent: str) -> None:
         """Begin the run of a set that was collected."""

@@ -85,6 +85,8 @@ class PagingContract:
             for nonsense in ("", "x", "é", "bnVsbA==", page.cursor and page.cursor[:-6]):
                 with refused(UsageError):
                     await store.query(FilterConfig(limit=3), ANN, LATER, cursor=nonsense)
+            with refused(UsageError):
+                await store.query(FilterConfig(limit=3), BOB, LATER, cursor=page.cursor)
             hidden = await store.query(FilterConfig(limit=2), ANN, LATER)
             assert [item.id for item in hidden.items] == ["0", "hidden"]
             with refused(UsageError):
