@@ -121,6 +121,7 @@ if TYPE_CHECKING:
     from turnloom.errors import NoCandidates as NoCandidates
     from turnloom.errors import NotYours as NotYours
     from turnloom.errors import PlanChanged as PlanChanged
+    from turnloom.errors import PredicateFailed as PredicateFailed
     from turnloom.errors import QuestionExpired as QuestionExpired
     from turnloom.errors import ReactionFailed as ReactionFailed
     from turnloom.errors import RunBusy as RunBusy
@@ -318,6 +319,7 @@ _NAMES = {
         "NoCandidates",
         "NotYours",
         "PlanChanged",
+        "PredicateFailed",
         "QuestionExpired",
         "ReactionFailed",
         "RunBusy",

@@ -18,6 +18,7 @@ TurnloomError                 anything Turnloom says no to; has a stable `code`
 │   ├── ArtifactExists    an artifact of this id is there, with other content
 │   ├── UnknownType       no type of artifacts has that name, or several have it
 │   ├── ReactionFailed    an agent could not do what artifacts woke it for
+│   ├── PredicateFailed   a condition or the key of a join raised, or gave no answer
 │   ├── LoopLimit         one publish set off as many turns as one may
 │   └── PlanChanged       a run is pinned to another plan of its board
 ├── FlowError             a flow could not do what it is for
@@ -203,6 +204,21 @@ class ReactionFailed(BoardError):
         self.turn = turn
         self.agent = agent
         super().__init__(f"Agent {agent!r} failed in turn {turn} of run {run!r}: {error}")
+
+
+class PredicateFailed(BoardError):
+    """Code that decides whether an artifact is for a subscription failed; nothing was decided."""
+
+    code = "TURNLOOM-PREDICATE"
+
+    def __init__(self, run: str, subscription: str, artifact: str, error: str) -> None:
+        self.run = run
+        self.subscription = subscription
+        self.artifact = artifact
+        super().__init__(
+            f"Subscription {subscription!r} could not tell whether artifact {artifact!r} of run "
+            f"{run!r} is for it: {error}. Correct that code, and publish again."
+        )
 
 
 class LoopLimit(BoardError):

@@ -23,7 +23,7 @@ from tests.reaction.scenes import (
 from tests.support.timed import Timed
 from turnloom import Board, Loom
 from turnloom.board.spec import Private, artifact_type
-from turnloom.errors import UsageError
+from turnloom.errors import PredicateFailed, UsageError
 from turnloom.reaction.spec import Join
 
 
@@ -96,7 +96,10 @@ async def test_what_has_no_key_is_on_record(app: Loom, board: Board) -> None:
         Clerk()
     )
     label = await board.publish(Label(key="flat"))
-    await idle(board)
+    trouble = await board.run_until_idle(SOON, raise_errors=False)
+    assert trouble is not None
+    failed = [each for each in trouble.exceptions if isinstance(each, PredicateFailed)]
+    assert {each.subscription for each in failed} == {"broken#1", "strange#1"}
     said = await verdicts(app, label)
     assert said["path#1"][0] == "no_key"
     assert said["broken#1"] == ("key_failed", "LookupError: no label")

@@ -7,6 +7,7 @@ import pytest
 from pydantic import BaseModel
 
 from tests.reaction.scenes import (
+    SOON,
     Clerk,
     Order,
     Parcel,
@@ -22,7 +23,7 @@ from tests.reaction.scenes import (
 )
 from turnloom import Board, Loom
 from turnloom.board.spec import Labelled, Private, Reader, TagFilter, Tenant, artifact_type
-from turnloom.errors import UnknownType, UsageError
+from turnloom.errors import PredicateFailed, UnknownType, UsageError
 from turnloom.reaction.spec import Batch
 
 
@@ -96,8 +97,8 @@ async def test_where_is_asked_of_the_value_and_may_be_async(app: Loom, board: Bo
     assert await verdicts(app, wanted) == {"clerk#1": ("taken", "")}
 
 
-async def test_a_condition_that_raises_is_on_record_and_not_taken_for_no(
-    app: Loom, board: Board
+async def test_a_condition_that_raises_is_reported_and_not_taken_for_no(
+    app: Loom, board: Board, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken(order: Order) -> bool:
         raise LookupError("no such shelf")
@@ -106,7 +107,14 @@ async def test_a_condition_that_raises_is_on_record_and_not_taken_for_no(
     board.agent("clerk").consumes(Order, where=broken).with_engines(clerk)
     board.agent("other").consumes(Order).with_engines(other)
     order = await board.publish(Order())
-    await idle(board)
+    trouble = await board.run_until_idle(SOON, raise_errors=False)
+    assert trouble is not None
+    (failed,) = trouble.exceptions
+    assert isinstance(failed, PredicateFailed)
+    assert (failed.subscription, failed.artifact) == ("clerk#1", order.id)
+    assert [each.name for each in caplog.records] == ["turnloom.board"]
+    timeline = await app.explain.timeline(order.run or "")
+    assert any("clerk#1 no: condition 1 failed: LookupError" in row.note for row in timeline.rows)
     assert clerk.given == []
     assert other.given == [["tea"]]
     verdict, detail = (await verdicts(app, order))["clerk#1"]

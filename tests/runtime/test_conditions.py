@@ -6,7 +6,15 @@ import pytest
 from pydantic import BaseModel
 
 from tests.flow.scenes import Work, note
-from turnloom import Flow, FlowFailed, Loom, ReactionFailed, UsageError, artifact_type
+from turnloom import (
+    Flow,
+    FlowFailed,
+    Loom,
+    PredicateFailed,
+    ReactionFailed,
+    UsageError,
+    artifact_type,
+)
 
 
 @artifact_type(name="conditions.Order")
@@ -48,7 +56,8 @@ async def test_a_subscription_is_not_woken(condition: Any) -> None:
         board = app.board()
         board.agent("clerk").consumes(Order, where=condition).with_engines(pay)
         order = await board.publish(Order())
-        await board.run_until_idle()
+        with pytest.RaisesGroup(PredicateFailed):
+            await board.run_until_idle()
         events = await app.history.events(order.run or "")
         (offered,) = [each.data for each in events if each.kind == "artifact.offered"]
         assert [verdict.verdict for verdict in offered.to] == ["where_failed"]

@@ -538,7 +538,8 @@ ERRORS: tuple[type[t.TurnloomError], ...] = (
         t.NoCandidates,
         t.NotYours,
     ),
-    *(t.PlanChanged, t.RunBusy, t.StoreUnavailable, t.ToolServerError, t.UnknownFlow),
+    *(t.PlanChanged, t.PredicateFailed, t.RunBusy, t.StoreUnavailable, t.ToolServerError),
+    *(t.UnknownFlow,),
     *(t.UnknownKind, t.UnknownRun, t.UnknownType, t.WorkflowGone, t.WriteRefused),
 )
 

@@ -5,13 +5,14 @@ from turnloom.board.events import ArtifactConsumed, ArtifactMade, ArtifactPublis
 from turnloom.board.spec import Artifact
 from turnloom.explain.logic.board_steps import seconds_of
 from turnloom.explain.logic.rows import Handlers, Rows
+from turnloom.explain.logic.verdicts import words_for
 from turnloom.explain.logic.words import listed, words
 from turnloom.explain.spec.board import items
 from turnloom.explain.spec.text import counted
 from turnloom.kernel.values import preview
 from turnloom.log.spec import Event
 from turnloom.reaction import events as reaction
-from turnloom.reaction.logic.judging import FORWARDED, LATER, TAKEN
+from turnloom.reaction.logic.judging import FAILED, FORWARDED, LATER, TAKEN
 
 
 def _name(artifact: Artifact) -> str:
@@ -47,7 +48,13 @@ def _row_of(offered: str) -> str:
 def _on_offered(rows: Rows, event: Event, fact: reaction.ArtifactOffered) -> None:
     marks = {TAKEN: "", FORWARDED: "", LATER: " later"}
     to = [f"{each.subscription}{marks[each.verdict]}" for each in fact.to if each.verdict in marks]
-    rows.extend(_row_of(event.id.removeprefix("offer/")), f" → {', '.join(to) or 'nobody'}")
+    failed = [
+        f"; {each.subscription} {words_for(each, None)}"
+        for each in fact.to
+        if each.verdict in FAILED
+    ]
+    told = f" → {', '.join(to) or 'nobody'}{''.join(failed)}"
+    rows.extend(_row_of(event.id.removeprefix("offer/")), told)
 
 
 def _on_consumed(rows: Rows, event: Event, fact: ArtifactConsumed) -> None:

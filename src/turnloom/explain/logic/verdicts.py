@@ -7,7 +7,14 @@ and not quoted.
 from turnloom.board.events import ArtifactConsumed
 from turnloom.log.spec import Event
 from turnloom.reaction.events import ArtifactOpened, JoinExpired, Verdict
-from turnloom.reaction.logic.judging import FORWARDED, LATER, NOT_CHOSEN, TAKEN
+from turnloom.reaction.logic.judging import (
+    FORWARDED,
+    KEY_FAILED,
+    LATER,
+    NOT_CHOSEN,
+    TAKEN,
+    WHERE_FAILED,
+)
 
 # Why an artifact is not for a subscription; those whose detail quotes nothing say more.
 _WHY_NOT = {
@@ -16,9 +23,9 @@ _WHY_NOT = {
     "tags": "it takes what is tagged otherwise",
     "not_visible": "its agent may not see it",
     "no_key": "there is no key to join it by",
-    "key_failed": "the key to join it by could not be had",
+    KEY_FAILED: "the key to join it by could not be had",
     "where": "",
-    "where_failed": "",
+    WHERE_FAILED: "",
     NOT_CHOSEN: "",
 }
 _TELLING = frozenset({"from_agents", "tags", "where", NOT_CHOSEN})
@@ -40,7 +47,7 @@ def _detail(verdict: Verdict) -> str:
     if verdict.verdict in _TELLING:
         return verdict.detail
     # "condition 2 failed: KeyError: what it said", or "KeyError: what it said"
-    told = {"where_failed": 2, "key_failed": 1}.get(verdict.verdict, 0)
+    told = {WHERE_FAILED: 2, KEY_FAILED: 1}.get(verdict.verdict, 0)
     return ": ".join(verdict.detail.split(": ")[:told])
 
 

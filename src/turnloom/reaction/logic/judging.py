@@ -12,6 +12,8 @@ TAKEN = "taken"
 FORWARDED = "forwarded"
 LATER = "later"
 NOT_CHOSEN = "not_chosen"
+# Code of users failed, so that nothing was decided.
+WHERE_FAILED, KEY_FAILED = FAILED = ("where_failed", "key_failed")
 
 
 def judge(

@@ -1,6 +1,7 @@
 """What goes on in this process: which runs of a board are busy, and what failed in them."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ from turnloom.errors import (
     LoopDetected,
     LoopLimit,
     NoCandidates,
+    PredicateFailed,
     ReactionFailed,
     TurnloomError,
     UsageError,
@@ -18,7 +20,11 @@ from turnloom.guards.logic.following import EXCEEDED, LOOPED
 from turnloom.kernel.contained import bare
 from turnloom.log.events import RunFailed
 from turnloom.log.spec import Event
+from turnloom.reaction.events import ArtifactOffered
+from turnloom.reaction.logic.judging import FAILED
 from turnloom.runtime.logic import NO_CANDIDATES
+
+log = logging.getLogger("turnloom.board")
 
 # The errors of runs that a guard stopped.
 _STOPS: dict[str, type[TurnloomError]] = {
@@ -29,7 +35,7 @@ _STOPS: dict[str, type[TurnloomError]] = {
 
 
 # The kinds of events that say that something failed, or may have.
-NOTED = frozenset({TurnFinished.kind, RunFailed.kind})
+NOTED = frozenset({TurnFinished.kind, RunFailed.kind, ArtifactOffered.kind})
 
 
 class Activity:
@@ -93,6 +99,12 @@ class Activity:
         elif isinstance(fact, RunFailed):
             stopped = _STOPS.get(fact.error, LoopLimit)
             self.failures.append(stopped(f"Run {event.run!r} was stopped. {fact.message}"))
+        elif isinstance(fact, ArtifactOffered):
+            for each in fact.to:
+                if each.verdict in FAILED:
+                    told = event.run, each.subscription, fact.artifact, each.detail
+                    self.failures.append(failed := PredicateFailed(*told))
+                    log.warning("%s", failed)
 
     def fail(self, error: Exception) -> None:
         """Take notice that a run cannot be driven."""

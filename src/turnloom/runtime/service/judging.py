@@ -12,7 +12,15 @@ from turnloom.guards.spec import Selection
 from turnloom.kernel.contained import named
 from turnloom.kernel.values import canonical, said
 from turnloom.reaction.events import ArtifactOffered, Verdict
-from turnloom.reaction.logic.judging import FORWARDED, LATER, NOT_CHOSEN, TAKEN, judge
+from turnloom.reaction.logic.judging import (
+    FORWARDED,
+    KEY_FAILED,
+    LATER,
+    NOT_CHOSEN,
+    TAKEN,
+    WHERE_FAILED,
+    judge,
+)
 from turnloom.reaction.logic.reacting import Reacting, expiring
 from turnloom.reaction.spec import Subscription
 from turnloom.reaction.spec.tray import Tray
@@ -109,7 +117,7 @@ async def _refused(
                 return Verdict(subscription.id, "where", f"condition {number} does not hold")
         except Exception as error:  # noqa: BLE001 - recorded: it is not the same as "no"
             what = f"condition {number} failed: {named(error)}: {said(error)}"
-            return Verdict(subscription.id, "where_failed", what)
+            return Verdict(subscription.id, WHERE_FAILED, what)
     return None
 
 
@@ -128,7 +136,7 @@ async def _keyed(
             value = types.read(artifact.type, artifact.payload)
             key = as_json(await ask_user_code(by, value, deadline=DEADLINE))
     except Exception as error:  # noqa: BLE001 - recorded
-        return Verdict(subscription.id, "key_failed", f"{named(error)}: {said(error)}")
+        return Verdict(subscription.id, KEY_FAILED, f"{named(error)}: {said(error)}")
     if key is None:
         return Verdict(subscription.id, "no_key", "it has no key to be joined by")
     return msgspec.structs.replace(verdict, key=canonical(key))
