@@ -20,7 +20,7 @@ from turnloom import (
 )
 from turnloom.assembly.logic.gathered import gathered_fact
 from turnloom.assembly.logic.redaction import redact, rule
-from turnloom.errors import ContextUnavailable
+from turnloom.errors import ContextUnavailable, UsageError
 from turnloom.kernel.values import Json
 from turnloom.testing.contracts.artifacts.samples import artifact
 
@@ -214,3 +214,24 @@ async def test_inputs_in_which_nothing_is_redacted_are_shown_as_they_are() -> No
     gathered = await turn.gather(RedactingProvider(ALL, ["nothing"]))
     assert gathered.inputs is None
     assert (await Turn().gather(RedactingProvider(ALL, ["x"]))).inputs is None
+
+
+@pytest.mark.parametrize("key", ["a.b", "*.b", "**.b", "a.*", "a*b"])
+def test_a_key_with_dots_in_it_is_reached(key: str) -> None:
+    value: Json = {"a.b": "secret", "c": {"x": 1}}
+    assert redact(value, [rule(key)]) == ({"c": {"x": 1}}, ("a.b",))
+
+
+@pytest.mark.parametrize("key", ["$.email", "lines[0].card", "lines[*].card", " email", "a. b"])
+def test_a_key_that_matches_nothing_is_refused(key: str) -> None:
+    with pytest.raises(UsageError):
+        RedactingProvider(FilteredContextProvider(), keys=[key])
+
+
+async def test_what_stands_beside_the_payload_is_redacted_too() -> None:
+    async def inner(request: ContextRequest) -> ContextSlice:
+        return ContextSlice([{"type": "t", "payload": {"id": 1}, "note": {"email": "e"}}])
+
+    (item,) = (await Turn().gather(RedactingProvider(inner, keys=["**.email"]))).items
+    assert item == {"type": "t", "payload": {"id": 1}, "note": {}}
+    assert item.redacted == ("note.email",)

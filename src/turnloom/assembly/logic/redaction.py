@@ -38,9 +38,20 @@ def rule(key: object, transform: Transform | None = None) -> Rule:
             "'customer.email'; `*` is any name or part of one, `**` any number of names."
         )
     names = key.split(".")
+    if strange := next((each for each in names if _is_foreign(each)), ""):
+        raise UsageError(
+            f"{key!r} is no key to redact: {strange!r} would be looked for as it is written. Write "
+            "names with dots between them; elements of lists are looked through, or named by "
+            "their number, as in 'lines.0.card'."
+        )
     while names[-1:] == [DEEP]:
         names.pop()
     return Rule(tuple(names) or ("*",), transform)
+
+
+def _is_foreign(name: str) -> bool:
+    """Whether this is how other languages write paths, or has blanks around it."""
+    return name == "$" or name.endswith("]") or name != name.strip()
 
 
 def redact(value: Json, rules: Sequence[Rule]) -> tuple[Json, tuple[str, ...]]:
@@ -78,12 +89,21 @@ def _at(value: Json, rules: Sequence[Rule], path: str, paths: list[str]) -> Json
 
 
 def _behind(rules: Sequence[Rule], name: str) -> Iterator[Rule]:
-    """What is left of the rules behind a name."""
+    """What is left of the rules behind a name; one with dots in it is also as many names."""
+    yield from _behind_one(rules, name)
+    if "." in name:
+        left = list(rules)
+        for part in name.split("."):
+            left = [*_behind_one([each for each in left if each.names], part)]
+        yield from left
+
+
+def _behind_one(rules: Sequence[Rule], name: str) -> Iterator[Rule]:
     for each in rules:
         first, rest = each.names[0], each._replace(names=each.names[1:])
         if first == DEEP:
             yield each
-            yield from _behind([rest], name)
+            yield from _behind_one([rest], name)
         elif _pattern(first).fullmatch(name):
             yield rest
 

@@ -16,6 +16,9 @@ from turnloom.kernel.values import Json, as_object
 # Gives what stands in the place of a value.
 Change = Callable[[Json], Json]
 
+# By what an item is known: never redacted.
+NAMING = ("type", "produced_by", "artifact_id")
+
 
 class RedactingProvider:
     """Gives what its provider gives without the keys that are named, in the inputs too.
@@ -44,7 +47,7 @@ class RedactingProvider:
         if whole is None:
             whole = [described(each) for each in request.inputs]
         metadata, _ = redact(given.metadata, self._rules)
-        inputs = [{**each, "payload": redact(each["payload"], self._rules)[0]} for each in whole]
+        inputs = [self._redacted(each)[0] for each in whole]
         return ContextSlice([self._shown(each) for each in given.items], metadata, inputs or None)
 
     async def _given(self, request: ContextRequest) -> Settled:
@@ -67,7 +70,16 @@ class RedactingProvider:
                 "RedactingProvider finds no keys in a payload that is no object. Put what makes "
                 "texts around it: SummaryProvider(RedactingProvider(…), …)."
             )
-        return item.with_payload(*redact(item["payload"], self._rules))
+        return item.with_content(*self._redacted(item))
+
+    def _redacted(self, item: Mapping[str, Json]) -> tuple[dict[str, Json], tuple[str, ...]]:
+        """What an item with a payload shows: keys go from the payload down, and are looked for
+        beside it as well."""
+        payload, gone = redact(item["payload"], self._rules)
+        named = {key: value for key, value in item.items() if key in NAMING}
+        others = {key: value for key, value in item.items() if key not in (*NAMING, "payload")}
+        beside, more = redact(others, self._rules)
+        return {**named, **(as_object(beside) or {}), "payload": payload}, (*gone, *more)
 
 
 def _rules(keys: Iterable[str], transform: object) -> list[Rule]:
