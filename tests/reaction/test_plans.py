@@ -24,7 +24,18 @@ from tests.reaction.sayings import (
     known,
     plan,
 )
-from turnloom import Budget, ContextRequest, ContextSlice, from_literal
+from turnloom import (
+    Budget,
+    CompositeProvider,
+    ContextRequest,
+    ContextSlice,
+    DefaultCorrelationProvider,
+    FilterConfig,
+    FilteredContextProvider,
+    RedactingProvider,
+    TagFilter,
+    from_literal,
+)
 from turnloom.board.spec import TypeRegistry, artifact_type
 from turnloom.errors import UsageError
 from turnloom.kernel.digests import fingerprint
@@ -295,3 +306,22 @@ def test_what_gives_agents_context_is_described() -> None:
         "helper",
         "  artifacts with the correlation id",
     ]
+
+
+def test_what_a_provider_was_made_with_is_in_the_plan_and_described() -> None:
+    def declared(*keys: str, limit: int = 3) -> Plan:
+        wins = FilteredContextProvider(FilterConfig(tags=TagFilter(include={"won"})), limit=limit)
+        inner = CompositeProvider(DefaultCorrelationProvider(), wins)
+        return plan(build().with_context(RedactingProvider(inner, keys=keys)).member())
+
+    usual = declared("email")
+    assert declared("email").text == usual.text
+    for other in (declared("phone"), declared("email", limit=4)):
+        assert other.digest != usual.digest
+    described = describe_plan(usual)
+    assert "keys=['email']" in described and "limit=3" in described and "won" in described
+
+
+def test_a_provider_that_was_made_with_nothing_is_known_by_its_name() -> None:
+    text = plan(build().with_context(DefaultCorrelationProvider()).member()).text
+    assert f'"{qualified(DefaultCorrelationProvider())}"' in text

@@ -13,6 +13,7 @@ from pydantic.errors import PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import to_jsonable_python
 
+from turnloom.assembly.spec.providers import declared_of
 from turnloom.board.spec.visibility import is_visibility
 from turnloom.errors import UsageError
 from turnloom.kernel.digests import fingerprint
@@ -59,7 +60,8 @@ def as_data(value: Any, how: Writing = PLAIN) -> Json:
     """A declared value as JSON that is the same in every process."""
     match value:
         case _ if callable(value):
-            return how.name(value)
+            inside = declared_of(value)
+            return {how.name(value): as_data(inside, how)} if inside else how.name(value)
         case None | bool() | int() | float() | str():
             return value
         case date() | timedelta():

@@ -1,14 +1,14 @@
 """Sources in words: what a plan prints of them, and what they are called on record."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from textwrap import indent
-from typing import Any
+from typing import Any, cast
 
 from turnloom.assembly.logic.states import At
 from turnloom.assembly.spec.assemblies import Assembly
 from turnloom.assembly.spec.formats import PLAIN
-from turnloom.assembly.spec.providers import Chosen
+from turnloom.assembly.spec.providers import Chosen, declared_of
 from turnloom.assembly.spec.sources import (
     HistorySource,
     LiteralSource,
@@ -100,10 +100,25 @@ def _search(source: RetrievalSource) -> Iterator[str]:
 
 
 def _provider(chosen: Chosen) -> Iterator[str]:
-    yield chosen.name or qualified(chosen.provider)
+    yield chosen.name or _made(chosen.provider)
     if chosen.fallback is not None:
         yield f"fallback={qualified(chosen.fallback)}"
     yield f"timeout={chosen.timeout:g}"
+
+
+def _made(value: object) -> str:
+    """A provider, or something that it was made with, as it is declared."""
+    match value:
+        case _ if callable(value):
+            told = ", ".join(f"{key}={_made(each)}" for key, each in declared_of(value).items())
+            return f"{qualified(value)}({told})" if told else qualified(value)
+        case list() | tuple():
+            return f"[{', '.join(map(_made, cast(Sequence[object], value)))}]"
+        case Mapping():
+            entries = cast(Mapping[str, object], value).items()
+            return f"{{{', '.join(f'{key!r}: {_made(each)}' for key, each in entries)}}}"
+        case _:
+            return preview(value)
 
 
 def _window(source: HistorySource) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Mapping, Set
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from turnloom.assembly.spec.messages import Transcript
 from turnloom.board.spec import Artifact
@@ -116,3 +116,12 @@ def check_provider(provider: object, what: str) -> None:
             f"{what} is {provider!r}, which cannot be called. "
             "Give an `async def` that takes a ContextRequest and gives a ContextSlice."
         )
+
+
+def declared_of(provider: object) -> Mapping[str, object]:
+    """What a provider says in its attribute `declared` that it was made with: part of the plan that
+    runs are pinned to."""
+    if isinstance(provider, type):
+        return {}
+    said = getattr(provider, "declared", None)
+    return cast(Mapping[str, object], said) if isinstance(said, Mapping) else {}

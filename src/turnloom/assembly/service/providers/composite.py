@@ -1,6 +1,6 @@
 """Several providers as one."""
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -27,6 +27,7 @@ class CompositeProvider:
         for number, each in enumerate(providers, 1):
             check_provider(each, f"Provider {number} of CompositeProvider")
         self._providers = providers
+        self.declared: Mapping[str, object] = {"providers": providers}
 
     @traced
     async def __call__(self, request: ContextRequest) -> ContextSlice:

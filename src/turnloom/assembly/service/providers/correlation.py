@@ -1,5 +1,7 @@
 """The default: what belongs to the run."""
 
+from collections.abc import Mapping
+
 from turnloom.assembly.logic.items import described
 from turnloom.assembly.service.providers.reading import check_count, read
 from turnloom.assembly.service.trail import traced
@@ -16,6 +18,7 @@ class DefaultCorrelationProvider:
     def __init__(self, limit: int | None = None) -> None:
         check_count(limit, "limit")
         self._limit = limit
+        self.declared: Mapping[str, object] = {} if limit is None else {"limit": limit}
 
     @traced
     async def __call__(self, request: ContextRequest) -> ContextSlice:

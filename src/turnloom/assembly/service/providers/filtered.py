@@ -1,6 +1,6 @@
 """What a filter asks for."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from turnloom.assembly.logic.items import described
@@ -38,6 +38,9 @@ class FilteredContextProvider:
         self._filter = filter.model_copy(update=said)
         self._read = read if order or "order" in filter.model_fields_set else read_last
         self._keys = _state_keys(include_state_keys)
+        asked = self._filter.model_dump(exclude_defaults=True)
+        shared = {"include_state_keys": sorted(self._keys)} if self._keys else {}
+        self.declared: Mapping[str, object] = {**asked, **shared}
 
     @traced
     async def __call__(self, request: ContextRequest) -> ContextSlice:

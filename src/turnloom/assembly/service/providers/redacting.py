@@ -36,8 +36,11 @@ class RedactingProvider:
         transform: Transform | Mapping[str, Change] | None = None,
     ) -> None:
         check_provider(inner, "The provider inside RedactingProvider")
+        keys = keys if isinstance(keys, str) else tuple(keys)
         self._inner = inner
         self._rules = _rules(keys, transform)
+        changes = {} if transform is None else {"transform": transform}
+        self.declared: Mapping[str, object] = {"inner": inner, "keys": keys, **changes}
 
     @traced
     async def __call__(self, request: ContextRequest) -> ContextSlice:

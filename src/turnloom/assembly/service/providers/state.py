@@ -1,5 +1,6 @@
 """What components put into the state of the turn."""
 
+from collections.abc import Mapping
 from typing import Any, cast
 
 from turnloom.assembly.service.trail import traced
@@ -17,6 +18,7 @@ class StateDelegatingProvider:
         if not key:
             raise UsageError("`key` is empty. Name the key of `ctx.state` that has the items.")
         self._key = key
+        self.declared: Mapping[str, object] = {"key": key}
 
     @traced
     async def __call__(self, request: ContextRequest) -> ContextSlice:

@@ -1,7 +1,7 @@
 """Items as texts."""
 
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 from turnloom.assembly.logic.items import Item
 from turnloom.assembly.service.calling import text_from
@@ -34,6 +34,7 @@ class SummaryProvider:
             raise UsageError(f"`summarise` is {summarise!r}. Give what makes a text of an item.")
         self._inner = inner
         self._summarise = summarise
+        self.declared: Mapping[str, object] = {"inner": inner, "summarise": summarise}
         self._texts: OrderedDict[tuple[str, str], str] = OrderedDict()
 
     @traced

@@ -1,6 +1,6 @@
 """What was said."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Any
 
@@ -21,6 +21,10 @@ class TranscriptProvider:
         if isinstance(agents, str):
             raise UsageError(f"`agents` is {agents!r}. Give a set, as in {{{agents!r}}}.")
         self._last = last
+        said = {"last": last, "agents": None if agents is None else sorted(agents)}
+        self.declared: Mapping[str, object] = {
+            name: value for name, value in said.items() if value is not None
+        }
         self._agents = None if agents is None else frozenset(agents)
         if self._agents is not None and not self._agents:
             raise UsageError("`agents` names nobody. Name some, or leave it out for all.")
