@@ -131,7 +131,7 @@ async def use(given: Any) -> None:
         given = await given
     if isinstance(given, AsyncIterator):
         async for each in given:
-            if each.kind == "run.paused":
+            if getattr(each, "kind", "") == "run.paused":
                 break
     elif hasattr(given, "__enter__"):
         with given:

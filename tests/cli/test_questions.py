@@ -35,7 +35,7 @@ def test_one_of_several_is_chosen_by_number_or_word(sit: Sit, tmp_path: Path) ->
     assert 'ask → {"verdict":"refused"}\n' in seat.until("Clerk: Thank you.\n")
     assert seat.end() == 0
     seat = sit("run", "Asks", "--quiet", NO_COLOR="1")
-    assert seat.until("you> ").startswith("My plan\n  steps: 5\n")
+    assert "\nMy plan\n  steps: 5\n" in seat.until("you> ")
     seat.type("ACCEPTED")
     assert seat.until("Clerk: Thank you.\n") == "ACCEPTED\nClerk: Thank you.\n"
 
@@ -109,7 +109,7 @@ def test_who_leaves_is_told_what_is_asked_and_may_come_back(
     (answer,) = [line.strip() for line in again.out.splitlines() if " answer " in line]
     assert answer.endswith(" accepted")
     seat = sit("resume", "last", "--quiet", NO_COLOR="1")
-    assert seat.until("you> ").startswith("My plan\n  steps: 5\n")
+    assert "\nMy plan\n  steps: 5\n" in seat.until("you> ")
     seat.type("accepted")
     assert "Thank you." in seat.until("Thank you.") and seat.end() == 0
 

@@ -111,7 +111,7 @@ FILTERED = "turnloom.assembly.service.providers.filtered.FilteredContextProvider
 SHOWN = f"""\
 Desk
   1. from_literal('Answer from the passages alone.', priority=9)
-  2. from_retrieval(handbook, query='{{topic}}', top_k=2, min_relevance=0.7, \
+  2. from_retrieval(handbook, query='{{topic}}', top_k=2, \
 filters={{'app': from_state('app_id')}})
   3. from_provider(wins, fallback=turnloom.wiring.contexts.nothing, timeout=60, title='Wins')
   4. from_history(last=10)
@@ -119,7 +119,7 @@ filters={{'app': from_state('app_id')}})
   format: citation=' [{{source_id}}]', order='stable'
 Closer
   from_provider(wins, timeout=60)
-  from_provider({FILTERED}, timeout=5)
+  from_provider({FILTERED}(limit=1), timeout=5)
 Greeter
   nothing
 """

@@ -68,5 +68,5 @@ async def test_the_log_tells_what_was_found_and_what_had_no_room(
         told, _, score = passage.reason.partition(" scores ")
         assert told.startswith(f"{source}#") and 0.2 <= float(score) <= 1
         assert words in passage.text and passage.text in turn.prompt
-        assert [each.reason for each in turn.withheld] == ["over_budget"] * len(turn.withheld)
+        assert {each.reason for each in turn.withheld} <= {"over_budget", "low_relevance"}
         assert sum(each.tokens for each in turn.segments) == turn.tokens

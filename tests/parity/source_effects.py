@@ -153,7 +153,7 @@ SOURCE_EFFECTS: dict[str, Effect] = {
     "RetrievalChoice.collection": search("collection", "attic", ["manual"], ["attic"]),
     "RetrievalChoice.query": search("query", "all of {tier}", ["tea"], ["all of beta"]),
     "RetrievalChoice.top_k": search("top_k", 1, [5], [1]),
-    "RetrievalChoice.min_relevance": search("min_relevance", 0.9, [0.7], [0.9]),
+    "RetrievalChoice.min_relevance": search("min_relevance", 0.9, [0.5], [0.9]),
     "RetrievalChoice.filters": search(
         "filters", {"app": {"state": "app_id"}}, [{}], [{"app": "local"}]
     ),

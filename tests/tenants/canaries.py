@@ -296,6 +296,10 @@ async def _visibilities(store: Any, tenant: str, names: Sequence[str]) -> Any:
     return [sorted(each) for each in await store.vectors.visibilities(tenant)]
 
 
+async def _is_empty(store: Any, tenant: str, names: Sequence[str]) -> Any:
+    return await store.vectors.is_empty(tenant)
+
+
 async def _nearest(store: Any, tenant: str, names: Sequence[str]) -> Any:
     """All that is near, and what has a text of one of the two."""
     shared = (await store.vectors.visibilities(tenant)).shared
@@ -331,6 +335,7 @@ READERS: dict[str, Callable[[Any, str, Sequence[str]], Awaitable[Any]]] = {
     "Verifier.verify": _verify,
     "VectorStore.digests": _digests,
     "VectorStore.visibilities": _visibilities,
+    "VectorStore.is_empty": _is_empty,
     "VectorStore.nearest": _nearest,
     "EventLog.subscribe": _subscribe,  # the last one, as it appends
 }

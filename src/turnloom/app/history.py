@@ -98,6 +98,8 @@ class History:
         """
         from turnloom.wiring.lacking import port_of
 
+        app_id = as_name(app_id, "`app_id`")
+        run = None if run is None else as_name(run, "`run`")
         verifier: Verifier = port_of(self._parts().store, "verifier")
         is_found = run is None
         async for verified in verifier.verify(app_id, run):
