@@ -47,7 +47,8 @@ async def test_a_hook_that_asks_and_a_question_that_nobody_answers(tmp_path: Pat
         (asked,) = said(hook.within)
         assert tells(asked, "local", "'May I?'", "local", '"Yes."')
         (tool,) = of(found, steps.ToolUsed)
-        (question,) = tool.within
+        question, raised = tool.within
+        assert isinstance(raised, details.Raised)
         assert isinstance(question, details.Questioned) and question.status == "expired"
         assert tool.error.startswith("QuestionExpired")
         assert tells(str(await app.explain.timeline(run.id)), "local", "'Yes.'")

@@ -13,10 +13,11 @@ FILE = Path(__file__).with_name("rendered.txt")
 
 
 def timeless(text: str, run: str) -> str:
-    """A text without what differs from run to run: its id, instants, durations, digests."""
+    """A text without what differs from run to run: its id, times, digests and folders."""
     text = re.sub(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[^ ,)\n]*", "INSTANT", text)
     text = re.sub(r"\b\d+(\.\d+)? (ms|s)\b", "SECONDS", text.replace(run, "RUN"))
     text = re.sub(r"\b\d\d:\d\d:\d\d(\.\d+)?", "TIME", text)
+    text = re.sub(r"raised in /\S*/", "raised in ", text)
     return re.sub(r" +", " ", re.sub(r"\b[0-9a-f]{12,}\b", "DIGEST", text))
 
 

@@ -63,13 +63,14 @@ class ModelAnswered(Fact, frozen=True):
 
 
 class ModelFailed(Fact, frozen=True):
-    """An engine could not answer."""
+    """An engine could not answer; `stack` is where, in the code of users."""
 
     kind: ClassVar[str] = "model.failed"
     turn: int
     agent: str
     error: str
     message: str
+    stack: str = ""
 
 
 class AgentText(Fact, frozen=True):
@@ -141,16 +142,18 @@ class ToolReturned(Fact, frozen=True):
 
 
 class ToolFailed(Fact, frozen=True):
-    """A tool failed; the engine is told. `writes` are as those of a tool that returned."""
+    """A tool failed; the engine is told. `writes` are as those of a tool that returned, `stack` is
+    where it failed, in the code of users."""
 
     kind: ClassVar[str] = "tool.failed"
-    recorded: ClassVar[frozenset[str]] = frozenset({"message", "writes"})
+    recorded: ClassVar[frozenset[str]] = frozenset({"message", "stack", "writes"})
     turn: int
     agent: str
     tool: str
     error: str
     message: str
     writes: tuple[ContextChanged, ...] = ()
+    stack: str = ""
 
 
 class CallsSettled(Fact, frozen=True):

@@ -24,6 +24,7 @@ from turnloom.conversation.events import RouteDecided
 from turnloom.errors import TurnloomError, UsageError
 from turnloom.explain.logic.flow_routes import is_flow
 from turnloom.explain.logic.words import words
+from turnloom.flow.events import StepFailed
 from turnloom.log.events import RunCancelled, RunFinished
 from turnloom.log.spec import Event
 
@@ -141,7 +142,7 @@ class ConversingCommand(StoreCommand):
         tell = terminal.tell if self.quiet or self.json else terminal.show
         trouble = _trouble(end)
         if trouble:
-            terminal.fail(trouble)
+            terminal.fail(trouble, *_frames(events))
         elif end is None:
             how = (
                 "Give it from anywhere, or go on here:"
@@ -209,6 +210,17 @@ def _trouble(end: Event | None) -> str:
         return ""
     status = "was cancelled" if isinstance(end.data, RunCancelled) else "failed"
     return f"Run {end.run} {status}: {words(end)}"
+
+
+def _frames(events: Sequence[Event]) -> list[str]:
+    """Where the code of the workflow failed last, if that is on record."""
+    failed = [event.data for event in events if getattr(event.data, "stack", "")]
+    if not failed:
+        return []
+    lines = failed[-1].stack.splitlines()
+    if isinstance(failed[-1], StepFailed):  # a whole traceback: its places will do here
+        lines = [line.strip() for line in lines if line.startswith('  File "')]
+    return [f"  raised in {line}" for line in lines]
 
 
 def _plays(engines: Sequence[Engine]) -> bool:

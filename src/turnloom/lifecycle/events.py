@@ -40,6 +40,7 @@ class MessageHookFailed(Fact, frozen=True):
     file: str
     error: str
     message: str
+    stack: str = ""
 
 
 class LifecycleToolCall(Intent, frozen=True):
@@ -76,7 +77,7 @@ class LifecycleToolError(Fact, frozen=True):
     """A hook failed; the run goes on."""
 
     kind: ClassVar[str] = "lifecycle.tool_error"
-    recorded: ClassVar[frozenset[str]] = frozenset({"message"})
+    recorded: ClassVar[frozenset[str]] = frozenset({"message", "stack"})
     trigger: str
     agent: str | None
     function: str
@@ -88,3 +89,4 @@ class LifecycleToolError(Fact, frozen=True):
     message: str
     attempts: int = 1
     restored: bool = False
+    stack: str = ""

@@ -38,6 +38,14 @@ _HEADS = (
     lifecycle.MessageHookFailed,
 )
 
+# How a call ended that failed in code of the workflow.
+_FAILED = (
+    agents.ModelFailed,
+    agents.ToolFailed,
+    lifecycle.LifecycleToolError,
+    lifecycle.MessageHookFailed,
+)
+
 # What is told elsewhere: by the turn, by what woke it, by its frame, by the question it belongs to.
 _APART = (
     agents.TurnStarted,
@@ -235,6 +243,8 @@ def _details(call: Call) -> Iterator[details.Detail]:
             yield _question(call, event, event.data)
         elif isinstance(event.data, agents.ModelAnswered):
             yield from _beside(event.seq, event.data)
+        elif isinstance(event.data, _FAILED):
+            yield from (details.Raised(event.seq, each) for each in event.data.stack.splitlines())
         elif make := _DETAILS.get(event.kind):
             yield make(call, event.seq, event.data)
         elif not isinstance(event.data, (*_HEADS, *_APART)):

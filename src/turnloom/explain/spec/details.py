@@ -174,6 +174,18 @@ class Questioned(msgspec.Struct, frozen=True, tag="question"):
         return f"{asked}: {self.by} answered {data(self.value)} at {ended}"
 
 
+class Raised(msgspec.Struct, frozen=True, tag="frame"):
+    """A frame of the workflow's code in which a call failed; the innermost one comes last."""
+
+    seq: int
+    frame: str
+
+    @property
+    def says(self) -> str:
+        """The place, on one line."""
+        return f"raised in {one_line(self.frame, LINE)}"
+
+
 class Noted(msgspec.Struct, frozen=True, tag="event"):
     """Anything else that happened meanwhile."""
 
@@ -189,7 +201,7 @@ class Noted(msgspec.Struct, frozen=True, tag="event"):
 
 OnBoard = Consulted | Unprovided | Offered | Chose
 Told = OwnTool | Added | Spoken | Gave | Rejected
-Detail = Told | Became | Declined | Unset | Done | Questioned | Noted | OnBoard
+Detail = Told | Became | Declined | Unset | Done | Questioned | Raised | Noted | OnBoard
 
 
 def _hidden(hidden: bool) -> str:

@@ -12,6 +12,7 @@ from turnloom.kernel.durations import later
 from turnloom.kernel.values import writable
 from turnloom.runtime.ports import Entropy
 from turnloom.runtime.service.journal import Journal
+from turnloom.runtime.service.stacks import without_callers
 from turnloom.runtime.service.steps import Steps, told
 from turnloom.variables.events import TimerSet
 
@@ -71,10 +72,7 @@ class Failures:
 
     def _stack(self, error: Exception) -> str:
         """Where an error of the program came from, without the way to its code."""
-        at = error.__traceback__
-        while at is not None and at.tb_frame.f_globals.get("__name__", "").startswith("turnloom."):
-            at = at.tb_next
-        whole = error.__traceback__ if at is None else at
+        whole = without_callers(error.__traceback__) or error.__traceback__
         lines = "".join(traceback.format_exception(error.with_traceback(whole)))
         return self._journal.secrets.received(writable(lines)).rstrip()
 

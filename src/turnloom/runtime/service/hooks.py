@@ -17,6 +17,7 @@ from turnloom.lifecycle.spec import TRIGGERS, Hook, Hooks
 from turnloom.log.spec import Fact
 from turnloom.runtime.service.calls import Call, Caller, Parked, as_json, park
 from turnloom.runtime.service.journal import Journal
+from turnloom.runtime.service.stacks import stack_of
 from turnloom.variables.spec import RUN_STATUS
 
 # Seconds before the first retry of a hook; each further one waits twice as long.
@@ -163,7 +164,8 @@ class HookRunner:
             shown = ended.result if len(text) <= SHOWN else _cut(text)
             return LifecycleToolResult(*about, "success", ended.took, shown, *how)
         name, message = named(ended.problem), mask(said(ended.problem))
-        return LifecycleToolError(*about, "error", ended.took, name, _cut(message), *how)
+        stack = stack_of(ended.problem, self._journal.secrets)
+        return LifecycleToolError(*about, "error", ended.took, name, _cut(message), *how, stack)
 
     async def restore(self) -> None:
         """Run again the hooks whose objects were lost with another process, while they count."""

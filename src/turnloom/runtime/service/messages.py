@@ -15,6 +15,7 @@ from turnloom.lifecycle.spec import MessageHook
 from turnloom.log.spec import Fact
 from turnloom.runtime.service.calls import Call, Caller, as_json
 from turnloom.runtime.service.journal import Journal
+from turnloom.runtime.service.stacks import stack_of
 from turnloom.variables.spec import Context
 
 # Seconds that a message hook may take.
@@ -142,7 +143,8 @@ class MessageHooks:
                 fact: Fact = MessageHooked(*about, given)
             except Exception as error:  # noqa: BLE001 - told in the program's log, and recorded
                 log.error("message hook %s failed\n%s", hook.function, call.stack(error))
-                fact = MessageHookFailed(*about, named(error), said(error))
+                stack = stack_of(error, self._journal.secrets)
+                fact = MessageHookFailed(*about, named(error), said(error), stack)
             return [*call.facts(), fact]
 
         intent = MessageHookCalled(digest(as_data([key, hook.function])), *about)

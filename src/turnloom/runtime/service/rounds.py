@@ -54,6 +54,7 @@ from turnloom.runtime.service.guarding import (
 from turnloom.runtime.service.journal import Diverged, Journal
 from turnloom.runtime.service.messages import MessageHooks
 from turnloom.runtime.service.offers import Offer
+from turnloom.runtime.service.stacks import stack_of
 from turnloom.variables.events import ContextChanged, ContextMissed, ContextRefused
 from turnloom.variables.logic.types import same
 
@@ -171,7 +172,8 @@ class Rounds:
                     facts = self._masked_names(facts)
             except Exception as error:  # noqa: BLE001 - whatever an engine raises is recorded
                 why = named(error), without_keys(said(error))
-                facts = (ModelFailed(task.turn, task.agent, *why),)
+                stack = stack_of(error, self._journal.secrets)
+                facts = (ModelFailed(task.turn, task.agent, *why, stack),)
             return facts if call is None else (*facts, *call.facts())
 
         name = type(self._asked.engine).__name__
@@ -390,7 +392,8 @@ class Rounds:
             return call, None
         except Exception as error:  # noqa: BLE001 - whatever a tool raises is told to the engine
             message = self._journal.secrets.masked(said(error))[:TOLD]
-            return call, ToolFailed(turn, agent, name, named(error), message)
+            stack = stack_of(error, self._journal.secrets)
+            return call, ToolFailed(turn, agent, name, named(error), message, stack=stack)
 
 
 def _unsaid(facts: Sequence[Fact]) -> Sequence[Fact]:
