@@ -145,3 +145,10 @@ def test_of_several_workflows_the_entry_point_is_run(turnloom: Call, tmp_path: P
     write_folder(flows, {"handoffs.yaml": broken}, "Entry")
     (flows / "Second" / "orchestrator.yaml").write_text(CHAT["orchestrator.yaml"])
     assert "flows/Entry/handoffs.yaml:4: W020" in turnloom("run", "flows", code=2).err
+
+
+def test_what_production_leaves_out_is_said_once_at_the_start(turnloom: Call) -> None:
+    told = turnloom("run", INTERVIEW, ENVIRONMENT="production").out.splitlines()
+    said = [number for number, line in enumerate(told) if "ENVIRONMENT=production" in line]
+    assert len(said) == 1 and said[0] < 3 and "context_aware" in told[said[0]]
+    assert "ENVIRONMENT" not in turnloom("run", INTERVIEW).out

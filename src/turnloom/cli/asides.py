@@ -20,7 +20,12 @@ from turnloom.lifecycle.events import (
 )
 from turnloom.log.events import RunResumed
 from turnloom.log.spec import Event, Fact
-from turnloom.variables.events import ContextChanged, ContextMissed, ContextRefused
+from turnloom.variables.events import (
+    ContextChanged,
+    ContextMissed,
+    ContextRefused,
+    ContextSuppressed,
+)
 
 # How many characters of a value are shown.
 SHOWN = 120
@@ -31,6 +36,7 @@ TROUBLES = (
     MessageHookFailed,
     ContextRefused,
     ContextMissed,
+    ContextSuppressed,
     LoopDetected,
     agents.AnswerRefused,
     agents.OutputRefused,
@@ -176,6 +182,7 @@ _BY_FACT: dict[type[Fact], Callable[[Any], str]] = {
     ContextChanged: _changed,
     ContextRefused: _not_written,
     ContextMissed: _missed,
+    ContextSuppressed: lambda fact: f"without {', '.join(fact.names)}: {fact.reason}",
     LifecycleToolResult: _ran,
     LifecycleToolError: _broke,
     MessageHooked: lambda fact: f"{_message_hook(fact)} ran",
