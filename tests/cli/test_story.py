@@ -4,6 +4,7 @@ from pathlib import Path
 
 from tests.cli.conftest import CHAT, INTERVIEW, Call
 from tests.support.folders import write_folder
+from tests.support.servers import free_port
 
 LONG = "x" * 300
 
@@ -152,3 +153,25 @@ def test_what_production_leaves_out_is_said_once_at_the_start(turnloom: Call) ->
     said = [number for number, line in enumerate(told) if "ENVIRONMENT=production" in line]
     assert len(said) == 1 and said[0] < 3 and "context_aware" in told[said[0]]
     assert "ENVIRONMENT" not in turnloom("run", INTERVIEW).out
+
+
+def test_a_store_of_documents_that_does_not_answer_is_noted_once(
+    turnloom: Call, tmp_path: Path
+) -> None:
+    stored = "{type: database, collection: users, search_by: user_id, field: x, default: free}"
+    files = {
+        "agents.yaml": "A: {}",
+        "script.yaml": "agents: {A: [Hello.]}",
+        "context_variables.yaml": f"""
+            definitions:
+              plan: {{type: string, source: {stored}}}
+              tier: {{type: string, source: {stored}}}
+            """,
+    }
+    write_folder(tmp_path, files, "Stored")
+    place = f"127.0.0.1:{free_port()}"
+    down = {"TURNLOOM_DOCUMENTS": f"mongodb://{place}/app", "TURNLOOM_DOCUMENTS_TIMEOUT": "0.2"}
+    told = turnloom("run", "Stored", **down).out
+    (noted,) = [line for line in told.splitlines() if place in line]
+    assert "plan, tier" in noted
+    assert "plan, tier" not in turnloom("run", "Stored").out

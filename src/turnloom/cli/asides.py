@@ -21,7 +21,9 @@ from turnloom.lifecycle.events import (
 from turnloom.log.events import RunResumed
 from turnloom.log.spec import Event, Fact
 from turnloom.variables.events import (
+    UNAVAILABLE,
     ContextChanged,
+    ContextLoaded,
     ContextMissed,
     ContextRefused,
     ContextSuppressed,
@@ -35,6 +37,7 @@ TROUBLES = (
     LifecycleToolError,
     MessageHookFailed,
     ContextRefused,
+    ContextLoaded,
     ContextMissed,
     ContextSuppressed,
     LoopDetected,
@@ -109,6 +112,14 @@ def _opening(fact: agents.UserText) -> str:
     return "" if fact.author == USER else f"{fact.author}: {one_line(fact.text, 200)}"
 
 
+def _unavailable(fact: ContextLoaded) -> str:
+    lacking = [each for each in fact.values if each.note.startswith(UNAVAILABLE)]
+    if not lacking:
+        return ""
+    reason = lacking[0].note.removeprefix(UNAVAILABLE)
+    return f"without stored values of {', '.join(each.name for each in lacking)}: {reason}"
+
+
 def _changed(fact: ContextChanged) -> str:
     value = "removed" if fact.removed else data(fact.value)
     return f"{fact.name}: {data(fact.previous)} → {value} ({fact.writer})"
@@ -179,6 +190,7 @@ _TOLD = (
 _BY_FACT: dict[type[Fact], Callable[[Any], str]] = {
     RouteDecided: _route,
     RunResumed: lambda fact: "resumed",
+    ContextLoaded: _unavailable,
     ContextChanged: _changed,
     ContextRefused: _not_written,
     ContextMissed: _missed,

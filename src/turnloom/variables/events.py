@@ -8,6 +8,9 @@ import msgspec
 from turnloom.kernel.values import Json
 from turnloom.log.spec import Fact
 
+# What the note of a variable begins with whose store did not answer.
+UNAVAILABLE = "unavailable: "
+
 
 class Loaded(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """How one variable got its first value; `origin` is where exactly it was looked for."""

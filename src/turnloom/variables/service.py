@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from turnloom.errors import DocumentsUnavailable, MissingContext
 from turnloom.kernel.values import Json
+from turnloom.variables.events import UNAVAILABLE
 from turnloom.variables.logic.resolution import (
     INCLUDE_SCHEMA,
     PRODUCTION,
@@ -112,7 +113,7 @@ class ContextSource:
             return Found(await self._documents.newest(lookup))
         except DocumentsUnavailable as error:
             log.warning("%s", error)
-            return Found(None, f"unavailable: {error}")
+            return Found(None, f"{UNAVAILABLE}{error}")
 
 
 async def index(
