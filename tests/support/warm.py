@@ -85,10 +85,15 @@ class Warm:
         self._control.send(json.dumps({"load": modules}).encode())
 
     def start(
-        self, words: Sequence[str], folder: Path, env: Mapping[str, str], *streams: IO[Any] | int
+        self,
+        words: Sequence[str],
+        folder: Path,
+        env: Mapping[str, str],
+        *streams: IO[Any] | int,
+        program: str = PROGRAM,
     ) -> Process:
-        """Start `turnloom` with these words and streams."""
-        asked = {"program": PROGRAM, "words": words, "folder": str(folder), "env": dict(env)}
+        """Start `turnloom`, or `python` with a script, with these words and streams."""
+        asked = {"program": program, "words": words, "folder": str(folder), "env": dict(env)}
         reply, end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         numbers = [each if isinstance(each, int) else each.fileno() for each in streams]
         with end:
