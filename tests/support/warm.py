@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
@@ -56,7 +57,8 @@ class Process:
     def kill(self) -> None:
         """Kill the process, unless it has ended."""
         if self._code is None and not select.select([self._reply], [], [], 0)[0]:
-            os.kill(self.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # it ended just now
+                os.kill(self.pid, signal.SIGKILL)
 
 
 class Warm:

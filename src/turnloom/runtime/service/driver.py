@@ -20,6 +20,7 @@ from turnloom.errors import (
     LogDamaged,
     MissingContext,
     RunBusy,
+    StoreUnavailable,
     TurnloomError,
     UnknownRun,
 )
@@ -230,7 +231,10 @@ class Driver:
             self._warm.pop(run, None)
 
     def trace(self, run: RunKey, error: Exception) -> str:
-        """Where the error that ended a drive came from, as the program's log may have it."""
+        """Where the error that ended a drive came from, as the program's log may have it; what
+        other processes or the store bring about is said in a sentence."""
+        if isinstance(error, LeaseLost | RunBusy | StoreUnavailable):
+            return str(error)
         lines = writable("".join(traceback.format_exception(error))).rstrip()
         return self._hidden.pop(run, NO_SECRETS).masked(lines)
 
