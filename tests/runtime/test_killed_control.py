@@ -14,18 +14,17 @@ from typing import IO, Any
 import pytest
 
 from tests.runtime import dying
+from tests.runtime.dying import Play
 from tests.support.interruptions import until_asked
 from tests.support.warm import Process, Warm
 from tests.support.world import PATIENCE
 from turnloom import Loom, Run, StoreUnavailable, UsageError
+from turnloom.events import StepCompleted, ToolReturned
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
 
 
-def open_app(folder: Path) -> Loom:
-    app = Loom(store=folder / "runs.db")
-    app.register_flow(dying.flow(folder))
-    return app
+FORMS = ("flow", "conversation", "board")
 
 
 def effects(folder: Path) -> Counter[str]:
@@ -35,16 +34,19 @@ def effects(folder: Path) -> Counter[str]:
     return Counter(line.split()[0] for line in lines)
 
 
-async def prepare(folder: Path) -> None:
+async def prepare(form: str, folder: Path) -> None:
     """Leave a run that waits for an answer."""
-    async with open_app(folder) as app:
-        await until_asked(await app.start(dying.flow(folder)))
+    play = Play(form, folder)
+    async with play.app:
+        await until_asked(await play.begin())
 
 
 async def completed(app: Loom) -> set[str]:
-    """The steps whose completion is on record."""
+    """The steps and tools whose completion is on record."""
     logs = [await app.history.events(each.run) for each in await app.runs()]
-    return {event.data.step for log in logs for event in log if event.kind == "step.completed"}
+    facts = [event.data for log in logs for event in log]
+    steps = {fact.step for fact in facts if isinstance(fact, StepCompleted)}
+    return steps | {fact.tool for fact in facts if isinstance(fact, ToolReturned)}
 
 
 async def until_free(run: Run[Any]) -> None:
@@ -55,22 +57,25 @@ async def until_free(run: Run[Any]) -> None:
         await until_free(run)
 
 
-async def finish(run: Run[Any], app: Loom) -> None:
-    """Take a run up once it is free, and finish it."""
-    await until_free(run)
-    await app.resume(run.id)
+async def finish(run: Run[Any]) -> None:
+    """Finish a run that was taken up."""
     if await until_asked(run):
         with suppress(UsageError):  # it was told to end before
             await run.answer(None, "approve")
     assert (await run.finished()).kind in ("run.finished", "run.cancelled")
 
 
-async def take_up(folder: Path) -> dict[str, int]:
-    """Finish what is there, and verify it; how many events each run has then."""
-    async with open_app(folder) as app, asyncio.timeout(PATIENCE):
+async def take_up(form: str, folder: Path) -> dict[str, int]:
+    """Finish what is there once it is free, and verify it; how many events each run has then."""
+    play = Play(form, folder)
+    async with play.app as app, asyncio.timeout(PATIENCE):
         done, before = await completed(app), effects(folder)
-        for each in await app.runs():
-            await finish(app.handle(each.run), app)
+        runs = [app.handle(each.run) for each in await app.runs()]
+        for run in runs:
+            await until_free(run)
+        await play.resume()
+        for run in runs:
+            await finish(run)
         after = effects(folder)
         assert all(after[step] == before[step] for step in done), "an effect was done twice"
         verified = [each async for each in app.history.verify()]
@@ -79,7 +84,7 @@ async def take_up(folder: Path) -> dict[str, int]:
 
 
 async def lengths(folder: Path, runs: Iterable[str]) -> dict[str, int]:
-    async with open_app(folder) as app:
+    async with Loom(store=folder / "runs.db") as app:
         return {run: len(await app.history.events(run)) for run in runs}
 
 
@@ -127,7 +132,8 @@ def begin(warm: Warm, folder: Path, *words: str) -> Iterator[Child]:
 class Stage:
     """Folders with what an operation needs, one for each await."""
 
-    def __init__(self, folder: Path, warm: Warm, operation: str) -> None:
+    def __init__(self, folder: Path, warm: Warm, form: str, operation: str) -> None:
+        self._form = form
         self._folder = folder
         self._warm = warm
         self._operation = operation
@@ -135,22 +141,22 @@ class Stage:
         self._first = folder / "first"
         self._first.mkdir()
         if operation in ("resume", "answer", "cancel"):
-            asyncio.run(prepare(self._first))
+            asyncio.run(prepare(form, self._first))
 
     def kill(self, n: int) -> bool:
         """Kill a process at its n-th await, and take over; whether it came so far."""
         place = self._place(n)
-        with begin(self._warm, place, self._operation, str(n), "SIGKILL") as child:
+        with begin(self._warm, place, self._form, self._operation, str(n), "SIGKILL") as child:
             is_met = child.is_met()
             code, errors = child.end()
         assert code == (-9 if is_met else 0), errors
-        asyncio.run(take_up(place))
+        asyncio.run(take_up(self._form, place))
         return is_met
 
     def stop(self, n: int) -> bool:
         """Stop a process at its n-th await, take over, and continue it; whether it came so far."""
         place = self._place(n)
-        with begin(self._warm, place, self._operation, str(n), "SIGSTOP") as child:
+        with begin(self._warm, place, self._form, self._operation, str(n), "SIGSTOP") as child:
             if not child.is_met():
                 return False
             child.halt()
@@ -163,14 +169,14 @@ class Stage:
         if taken:
             assert (effects(place) - done).total() <= 1, "more than what was in flight was repeated"
         else:
-            asyncio.run(take_up(place))
+            asyncio.run(take_up(self._form, place))
         return True
 
     def _take_up(self, place: Path) -> dict[str, int]:
         """Take over from a process that is stopped, unless it was stopped while it closed the
         file: SQLite's lock stays with it then, and the store says so."""
         try:
-            return asyncio.run(take_up(place))
+            return asyncio.run(take_up(self._form, place))
         except StoreUnavailable:
             self.locked += 1
             return {}
@@ -183,28 +189,32 @@ class Stage:
 def test_a_killed_process_leaves_its_run_to_another(
     operation: str, tmp_path: Path, warm: Warm
 ) -> None:
-    assert Stage(tmp_path, warm, operation).kill(3)
+    assert Stage(tmp_path, warm, "flow", operation).kill(3)
 
 
-@pytest.mark.parametrize("operation", ["start", "answer"])
-def test_a_stopped_process_leaves_its_run_to_another(
-    operation: str, tmp_path: Path, warm: Warm
-) -> None:
-    assert Stage(tmp_path, warm, operation).stop(8)
+@pytest.mark.parametrize("form", FORMS)
+def test_a_stopped_process_leaves_its_run_to_another(form: str, tmp_path: Path, warm: Warm) -> None:
+    assert Stage(tmp_path, warm, form, "answer").stop(8)
 
 
 @pytest.mark.doors
 @pytest.mark.timeout(600)  # dozens of processes
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("operation", dying.OPERATIONS)
-def test_processes_killed_at_every_await(operation: str, tmp_path: Path, warm: Warm) -> None:
-    stage = Stage(tmp_path, warm, operation)
+def test_processes_killed_at_every_await(
+    form: str, operation: str, tmp_path: Path, warm: Warm
+) -> None:
+    stage = Stage(tmp_path, warm, form, operation)
     assert not all(stage.kill(n) for n in range(300))
 
 
 @pytest.mark.doors
 @pytest.mark.timeout(600)  # dozens of processes
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("operation", dying.OPERATIONS)
-def test_processes_stopped_at_every_await(operation: str, tmp_path: Path, warm: Warm) -> None:
-    stage = Stage(tmp_path, warm, operation)
+def test_processes_stopped_at_every_await(
+    form: str, operation: str, tmp_path: Path, warm: Warm
+) -> None:
+    stage = Stage(tmp_path, warm, form, operation)
     assert not all(stage.stop(n) for n in range(300))
     assert stage.locked <= 2, "only closing keeps the file locked"
