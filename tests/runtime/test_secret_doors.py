@@ -3,7 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from pydantic import BaseModel
@@ -12,7 +12,7 @@ from tests.support import stage
 from tests.support.folders import write_folder
 from tests.support.hooked import told
 from tests.support.programs import begin, drive, make_world
-from turnloom import Answer, ContextSlice, InvalidArtifact, Loom, Task
+from turnloom import Answer, ContextSlice, Flow, InvalidArtifact, Loom, Task
 from turnloom.agents.spec import ToolCall
 from turnloom.board.spec import FilterConfig, artifact_type
 from turnloom.testing import FakeEnvironment, ScriptedEngine
@@ -149,3 +149,33 @@ async def test_a_message_hook_that_changes_nothing_changes_nothing(tmp_path: Pat
     await drive(world, run)
     (frame,) = told(await world.read(run), "frame.assembled")
     assert frame.history.count == 1
+
+
+def longest(current: str, given: str) -> str:
+    """The longer of two texts."""
+    return max(current, given, key=len)
+
+
+class Kept(BaseModel, frozen=True):
+    """A state whose field is reduced."""
+
+    text: Annotated[str, longest] = ""
+
+
+async def test_steps_and_reducers_are_given_the_values_of_secrets(app: Loom) -> None:
+    seen: list[str] = []
+
+    async def write(state: Kept) -> dict[str, str]:
+        return {"text": f"{KEY} and {MARK}"}
+
+    async def look(state: Kept) -> dict[str, str]:
+        seen.append(state.text)
+        return {"text": "x" * (len(state.text) - 1)}  # longer than what is on record
+
+    async def again(state: Kept) -> None:
+        seen.append(state.text)
+
+    flow = Flow("keep", Kept, variables={"definitions": DEFINITIONS})
+    outcome = await app.run(flow.start_with(write).then(look).finally_(again), Kept())
+    assert seen == [f"{KEY} and {TEXT}"] * 2
+    assert not any(KEY in repr(event) for event in await app.history.events(outcome.run_id))
