@@ -21,6 +21,12 @@ KEY = "canary-K-0123456789"
 MARK, TEXT = "⟨secret:key⟩", "⟨secret :key⟩"
 SOURCE = {"type": "environment", "env_var": "CANARY_KEY"}
 DEFINITIONS = {"key": {"type": "string", "secret": True, "source": SOURCE}}
+# A secret that no agent is shown.
+OTHER, OTHER_MARK, OTHER_TEXT = "canary-O-9876543210", "⟨secret:other⟩", "⟨secret :other⟩"
+BOTH = {
+    **DEFINITIONS,
+    "other": {**DEFINITIONS["key"], "source": SOURCE | {"env_var": "CANARY_OTHER"}},
+}
 
 FILES = {
     "orchestrator.yaml": "max_turns: 1",
@@ -97,6 +103,7 @@ class Clerk:
 @pytest.fixture
 async def app(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setenv("CANARY_KEY", KEY)
+    monkeypatch.setenv("CANARY_OTHER", OTHER)
     async with Loom(store="memory") as app:
         yield app
 
@@ -121,14 +128,14 @@ async def test_a_provider_is_given_what_its_agent_is_shown(app: Loom, is_shown: 
         return ContextSlice([{"note": f"{each}, {MARK}"} for each in given[:1]])
 
     agents = {"A": {"variables": ["key"]}} if is_shown else {}
-    board = app.board(variables={"definitions": DEFINITIONS, "agents": agents})
+    board = app.board(variables={"definitions": BOTH, "agents": agents})
     board.agent("A").consumes(Note).with_context(notes).with_engines(clerk := Clerk())
-    await board.publish(Note(text=f"{KEY}, {MARK}"))
+    await board.publish(Note(text=f"{KEY}, {OTHER}, {MARK}"))
     await board.run_until_idle(timeout=60)
     # A mark that a provider was given as text is text when it gives it back.
-    assert given == [f"{KEY if is_shown else MARK}, {TEXT}"] * 2
+    assert given == [f"{KEY if is_shown else MARK}, {OTHER_MARK}, {TEXT}"] * 2
     kept = KEY if is_shown else TEXT
-    assert clerk.tasks[0].context.items == [{"note": f"{kept}, {TEXT}, {TEXT}"}]
+    assert clerk.tasks[0].context.items == [{"note": f"{kept}, {OTHER_TEXT}, {TEXT}, {TEXT}"}]
 
 
 async def test_a_message_hook_that_changes_nothing_changes_nothing(tmp_path: Path) -> None:
