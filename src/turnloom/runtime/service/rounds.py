@@ -173,7 +173,7 @@ class Rounds:
             except Exception as error:  # noqa: BLE001 - whatever an engine raises is recorded
                 why = named(error), without_keys(said(error))
                 stack = stack_of(error, self._journal.secrets)
-                facts = (ModelFailed(task.turn, task.agent, *why, stack),)
+                facts = (ModelFailed(task.turn, task.agent, *why, without_keys(stack)),)
             return facts if call is None else (*facts, *call.facts())
 
         name = type(self._asked.engine).__name__
