@@ -36,7 +36,7 @@ async def test_nothing_is_opened_before_the_first_use(tmp_path: Path) -> None:
     assert not os.listdir(tmp_path)
     await store.aclose()
     assert not os.listdir(tmp_path)
-    assert threading.active_count() == threads
+    assert threading.active_count() <= threads  # one of a test before may have ended
 
 
 async def test_no_thread_is_started_for_short_work(tmp_path: Path) -> None:
