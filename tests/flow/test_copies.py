@@ -26,9 +26,11 @@ class Fixed(BaseModel):
 
 
 class Loose(BaseModel):
-    """A part that a step could change."""
+    """A part with a list that a step could change."""
 
-    x: int = 0
+    model_config = ConfigDict(frozen=True)
+
+    xs: list[int] = [0]
 
 
 class Everything(BaseModel):
@@ -59,8 +61,8 @@ def spoil(state: Everything) -> None:
     rows.rows[0]["spoilt"] = 1
     rows.rows.append({})
     rows.fixed.clear()
-    rows.loose[0].x = 99
-    rows.one.x = 99
+    rows.loose[0].xs.append(99)
+    rows.one.xs.append(99)
     rows.maybe.append(99)
     rows.several.append(99)
     rows.anything["deep"].append(99)

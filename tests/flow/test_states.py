@@ -81,11 +81,15 @@ async def test_a_number_that_json_cannot_say_is_in_no_state(app: Loom, degrees: 
 class Cat(BaseModel):
     """One of two that are told apart by their kind."""
 
+    model_config = ConfigDict(frozen=True)
+
     kind: Literal["cat"] = "cat"
 
 
 class Dog(BaseModel):
     """The other one."""
+
+    model_config = ConfigDict(frozen=True)
 
     kind: Literal["dog"] = "dog"
 

@@ -22,6 +22,8 @@ class Trip(BaseModel):
 class Seat(BaseModel):
     """What a step can book beside tickets."""
 
+    model_config = ConfigDict(frozen=True)
+
     row: int
 
 

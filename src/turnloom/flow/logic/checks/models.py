@@ -1,6 +1,7 @@
 """Whether a flow's state is a model, and its reducers fit its fields."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import is_dataclass
 from inspect import iscoroutinefunction
 from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
@@ -10,6 +11,7 @@ from pydantic.fields import FieldInfo
 
 from turnloom.agents.logic.plans import schema_digest
 from turnloom.errors import Diagnostic, UsageError
+from turnloom.flow.logic.checks.frozen import loose_models
 from turnloom.flow.logic.checks.keys import lost_key
 from turnloom.flow.logic.checks.problems import problem
 from turnloom.flow.logic.states import APPENDED, MERGED, is_kind, reducer_of, reducers_in
@@ -37,6 +39,7 @@ def check_model(state: Any, site: Site) -> Iterator[Diagnostic]:
         yield problem(site, "W116", f"{message}.", remedy or "Use fields that JSON can say.")
     else:
         yield from _check_keys(model, site)
+        yield from _check_inside(model, site)
     if not model.model_config.get("frozen"):
         message = f"{model.__name__} is not frozen. What a step assigns to it would be lost."
         remedy = "Set `model_config = ConfigDict(frozen=True)`, and return what changes."
@@ -62,6 +65,21 @@ def _check_keys(model: type[BaseModel], site: Site) -> Iterator[Diagnostic]:
         what = f"A mapping in {model.__name__} can have the key {preview(*lost)}"
         message = f"{what}, which does not come back from JSON: keys are texts there."
         yield problem(site, "W116", message, "Use keys whose values are texts, or an `IntEnum`.")
+
+
+def _check_inside(model: type[BaseModel], site: Site) -> Iterator[Diagnostic]:
+    """Whether what stands inside of a state is frozen, too."""
+    for kind in loose_models(model):
+        name = kind.__name__
+        message = f"{name}, inside of {model.__name__}, is not frozen. "
+        message += "What a step assigns to it would be lost."
+        if is_dataclass(kind):
+            remedy = "Declare it with `@dataclass(frozen=True)`, and return a changed copy: "
+            remedy += "`replace(…)`."
+        else:
+            remedy = "Set `model_config = ConfigDict(frozen=True)` in it, or in a subclass of it "
+            remedy += "for the state, and return a changed copy: `….model_copy(update={…})`."
+        yield problem(site, "W117", message, remedy)
 
 
 def _check_reducer(name: str, field: FieldInfo, site: Site) -> Iterator[Diagnostic]:
