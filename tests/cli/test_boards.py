@@ -45,9 +45,11 @@ async def test_runs_of_boards_are_listed_and_explained_and_need_their_program_to
     listed = json.loads(turnloom("runs", "--store", store, "--json").out)
     assert {(each["run"], each["workflow"], each["status"]) for each in listed} == {
         (asks, "shop", "waiting"),
-        (rests, "shop", "waiting"),
+        (rests, "shop", "collecting"),
     }
-    assert asks in turnloom("runs", "--store", store).out
+    table = turnloom("runs", "--store", store).out
+    assert asks in table and "collecting 1 of 2" in table
+    assert "collecting 1 of 2" in turnloom("explain", rests, "--store", store).out.splitlines()[0]
     timeline = turnloom("explain", asks, "--store", store)
     assert f"packer#1: {order.id}" in timeline.out and "--route 3" in timeline.out
     turn = turnloom("explain", asks, "--turn", "1", "--store", store).out

@@ -76,9 +76,15 @@ async def test_a_run_that_rests_says_what_it_is_about() -> None:
         found = await here.app.explain.timeline(order.run or "")
         (summary,) = await here.app.runs()
     assert isinstance(found, Timeline)
-    assert (found.status, found.correlation, summary.status) == ("waiting", "trip 7", "waiting")
+    assert (found.status, found.correlation, summary.status) == (
+        "collecting",
+        "trip 7",
+        "collecting",
+    )
+    assert (found.collected, found.wanted) == (summary.collected, summary.wanted) == (1, 2)
+    assert summary.standing == "collecting 1 of 2" and "collecting 1 of 2" in found.headline
     head, about, *_ = str(found).splitlines()
-    assert tells(head, order.run, "shop", "waiting") and tells(about, "trip 7")
+    assert tells(head, order.run, "shop", "collecting") and tells(about, "trip 7")
     assert [row.what for row in found.rows] == ["artifact"]
 
 
@@ -113,4 +119,4 @@ async def test_limits_retries_choices_and_sets_have_rows() -> None:
     (failed,) = (row for row in found.rows if row.what == "turn 1")
     assert tells(failed.note, "packer#1", order.id, "ValueError: not today")
     assert [(row.what, row.who) for row in sets.rows] == [("artifact", "user"), ("set", "crate#1")]
-    assert tells(sets.rows[1].note, order.id, "small-") and sets.status == "waiting"
+    assert tells(sets.rows[1].note, order.id, "small-") and sets.status == "collecting"

@@ -64,12 +64,12 @@ async def test_inputs_of_different_correlations_do_not_meet(
     await board.publish(Payment(item="nobody's"))
     await idle(board)
     assert clerk.given == []
-    assert await statuses(app) == ["waiting"] * 3
+    assert await statuses(app) == ["collecting"] * 3
     await board.publish(Payment(item="1"), correlation_id="one")
     await board.publish(Order(item="b"), correlation_id="two")
     await idle(board)
     assert sorted(clerk.given) == [["a", "1"], ["b", "2"]]
-    assert await statuses(app) == ["finished", "finished", "waiting"]
+    assert await statuses(app) == ["finished", "finished", "collecting"]
 
 
 async def test_a_run_that_began_a_correlation_of_its_own_is_published_in(
@@ -84,7 +84,7 @@ async def test_a_run_that_began_a_correlation_of_its_own_is_published_in(
     later = await board.publish(Order(item="b"), correlation_id=order.correlation_id)
     await idle(board)
     assert later.run != order.run, "that has ended"
-    assert await statuses(app) == ["finished", "waiting"]
+    assert await statuses(app) == ["finished", "collecting"]
 
 
 async def test_what_others_make_is_waited_for_as_well(board: Board) -> None:

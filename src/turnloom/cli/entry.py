@@ -35,6 +35,7 @@ COMMANDS = {
     "check": "Check",
     "runs": "Runs",
     "explain": "Explain",
+    "log": "Log",
     "resume": "Resume",
     "answer": "Answer",
     "cancel": "Cancel",

@@ -34,11 +34,15 @@ class RunStarted(Fact, frozen=True):
 
 class RunPaused(Fact, frozen=True):
     """The run waits: for a question to be answered (its cause is where that was asked), or, with
-    none named, for something to be published, until `due` at the latest."""
+    none named, for something to be published, until `due` at the latest. Where artifacts wait for
+    others, `collected` says how many are there, and `wanted` how many it takes, if that is fixed.
+    """
 
     kind: ClassVar[str] = "run.paused"
     waiting_for: str
     due: datetime | None = None
+    collected: int | None = None
+    wanted: int | None = None
 
 
 class RunResumed(Fact, frozen=True):

@@ -8,7 +8,7 @@ import msgspec
 
 from turnloom.errors import UnknownKind
 from turnloom.kernel.values import as_object
-from turnloom.log.events import RunStarted
+from turnloom.log.events import ENDS, RunPaused, RunStarted
 from turnloom.log.spec import UNREADABLE, Event, Fact, Unreadable
 
 # Takes the data of an event as one version wrote it and gives it as the next version has it.
@@ -59,6 +59,34 @@ def started_of(events: Sequence[Event]) -> RunStarted:
     started = events[0].data
     assert isinstance(started, RunStarted)
     return started
+
+
+# How a run stands that cannot be read.
+BROKEN = "broken"
+
+# How runs can stand.
+STATUSES = (
+    *sorted(kind.removeprefix("run.") for kind in ENDS),
+    "waiting",
+    "collecting",
+    "unfinished",
+    BROKEN,
+)
+
+
+def status_of(last: Event) -> str:
+    """How a run stands whose last event this is: one of `STATUSES`."""
+    if last.kind in ENDS:
+        return last.kind.removeprefix("run.")
+    match last.data:
+        case Unreadable():
+            return BROKEN
+        case RunPaused(collected=None):
+            return "waiting"
+        case RunPaused():
+            return "collecting"
+        case _:
+            return "unfinished"
 
 
 class Codec:

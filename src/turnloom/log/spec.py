@@ -44,6 +44,12 @@ class Unreadable(msgspec.Struct, frozen=True, gc=False):
 UNREADABLE = "unreadable"
 
 
+def progress_words(status: str, collected: int | None, wanted: int | None) -> str:
+    """A status with how much is there of what a run collects."""
+    there = "" if collected is None else f" {collected}"
+    return f"{status}{there}{'' if wanted is None else f' of {wanted}'}"
+
+
 class Event(msgspec.Struct, Generic[K_co, D_co], frozen=True, omit_defaults=True, gc=False):
     """A fact in its place: which run, where in its sequence, when, by whom, and because of what.
 

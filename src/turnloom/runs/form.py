@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from turnloom.agents.spec import Agent, OutputModel, Products, RunState, Toolkit, Transfer
 from turnloom.lifecycle.spec import Hooks, MessageHook
@@ -10,6 +10,16 @@ from turnloom.log.spec import Event, Fact
 from turnloom.runs.actions import Action, Finish, Work
 from turnloom.variables.logic.derivation import Triggers
 from turnloom.variables.spec import Variables
+
+
+class Rest(NamedTuple):
+    """What a run waits for that rests: whether it `continues` by itself, as a batch with a time
+    does; where artifacts wait for others, how many are `collected`, and how many are `wanted`, if
+    that is fixed."""
+
+    continues: bool = False
+    collected: int | None = None
+    wanted: int | None = None
 
 
 class Form(Protocol):
@@ -57,8 +67,8 @@ class Form(Protocol):
         """What is to be recorded because its time has come."""
         ...
 
-    def continues(self, state: RunState) -> bool:
-        """Whether a run that waits will continue by itself, as a batch with a time does."""
+    def rest(self, state: RunState) -> Rest:
+        """What a run waits for that rests."""
         ...
 
     def alternatives(self, state: RunState) -> Sequence[str]:

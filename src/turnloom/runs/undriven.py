@@ -14,6 +14,7 @@ from turnloom.agents.spec import (
 from turnloom.lifecycle.spec import Hooks, MessageHook
 from turnloom.log.spec import Event, Fact
 from turnloom.runs.actions import Action, Work
+from turnloom.runs.form import Rest
 from turnloom.variables.logic.derivation import Triggers
 from turnloom.variables.spec import Variables
 
@@ -55,9 +56,9 @@ class Undriven:
         """Nothing."""
         return ()
 
-    def continues(self, state: RunState) -> bool:
-        """It does not."""
-        return False
+    def rest(self, state: RunState) -> Rest:
+        """It collects nothing, and does not continue by itself."""
+        return Rest()
 
     def due(self, state: RunState) -> datetime | None:
         """Never."""

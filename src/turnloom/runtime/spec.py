@@ -17,7 +17,7 @@ from turnloom.board.spec import Artifact, Reader, TypeRegistry
 from turnloom.errors import Diagnostic, UsageError
 from turnloom.guards.spec import NO_GUARDS, Guards
 from turnloom.kernel.values import Json
-from turnloom.log.spec import Fact
+from turnloom.log.spec import Fact, progress_words
 from turnloom.runs.actions import Action, Work
 from turnloom.runs.form import Form
 from turnloom.variables.events import ContextSuppressed
@@ -267,7 +267,7 @@ class VerifiedRun:
 @dataclass(frozen=True, slots=True)
 class RunSummary:
     """A run in one line: what it is, since when, and how it stands. One that cannot be read is
-    `broken`, for a `reason`."""
+    `broken`, for a `reason`; one that is `collecting` says how much it has of what is wanted."""
 
     run: str
     workflow: str
@@ -278,3 +278,10 @@ class RunSummary:
     latest: datetime
     events: int
     reason: str = ""
+    collected: int | None = None
+    wanted: int | None = None
+
+    @property
+    def standing(self) -> str:
+        """Its status, as in `collecting 1 of 2`."""
+        return progress_words(self.status, self.collected, self.wanted)

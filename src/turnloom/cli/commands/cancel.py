@@ -10,7 +10,7 @@ from turnloom.app import Loom
 from turnloom.cli.command import as_text
 from turnloom.cli.stored import RunId, StoreCommand, find_run, telling_of_waits
 from turnloom.cli.terminal import Terminal, safe
-from turnloom.explain.logic.timeline import status_of
+from turnloom.log.logic import status_of
 
 # Seconds that whoever drives the run has to end it.
 PATIENCE = 10.0

@@ -11,9 +11,8 @@ from turnloom.cli.conversing import ConversingCommand
 from turnloom.cli.stored import RunId, find_run, telling_of_waits
 from turnloom.cli.terminal import Terminal, safe
 from turnloom.errors import DefinitionError
-from turnloom.explain.logic.timeline import status_of
 from turnloom.log.events import ENDS
-from turnloom.log.logic import started_of
+from turnloom.log.logic import started_of, status_of
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,6 +20,7 @@ _STYLES = {
     "failed": "red",
     "cancelled": "red",
     "waiting": "yellow",
+    "collecting": "cyan",
     "broken": "red",
 }
 
@@ -69,7 +70,7 @@ def _table(summaries: Sequence[RunSummary]) -> Table:
         table.add_row(
             safe(each.run, "bold"),
             safe(each.workflow),
-            safe(each.status, _STYLES.get(each.status, "")),
+            safe(each.standing, _STYLES.get(each.status, "")),
             safe(moment(each.started)),
             safe(moment(each.latest)),
             safe(str(each.events)),

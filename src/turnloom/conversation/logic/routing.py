@@ -33,7 +33,7 @@ from turnloom.guards.events import SelectionMade
 from turnloom.guards.logic.recovering import instead
 from turnloom.log.spec import Event, Fact
 from turnloom.runs.actions import Action, Ask, Begin, Draw, Finish, Pick, Select, Work
-from turnloom.runs.form import stopped
+from turnloom.runs.form import Rest, stopped
 from turnloom.variables.logic.conditions import judge
 
 
@@ -147,9 +147,9 @@ class Conversing:
             for number, turn in state.open.items()
         ]
 
-    def continues(self, state: RunState) -> bool:
-        """Whether it continues by itself: it waits for people and timers only."""
-        return False
+    def rest(self, state: RunState) -> Rest:
+        """It collects nothing, and does not continue by itself."""
+        return Rest()
 
     def due(self, state: RunState) -> datetime | None:
         """When something is overdue: a conversation itself waits for nothing."""

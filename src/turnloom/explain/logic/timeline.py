@@ -10,7 +10,8 @@ from turnloom.explain.logic.flow_rows import FLOW_HANDLERS
 from turnloom.explain.logic.guard_rows import GUARD_HANDLERS, spent
 from turnloom.explain.logic.rows import HANDLERS, Rows
 from turnloom.explain.spec.timeline import Timeline
-from turnloom.log.events import ENDS, RunPaused, RunStarted
+from turnloom.log.events import RunPaused, RunStarted
+from turnloom.log.logic import status_of
 from turnloom.log.spec import Event
 
 
@@ -27,6 +28,7 @@ def timeline(events: Sequence[Event]) -> Timeline:
     for event in events:
         rows.take(event)
     started: RunStarted = events[0].data
+    rest = last.data if isinstance((last := events[-1]).data, RunPaused) else RunPaused("")
     return Timeline(
         events[0].run,
         started.workflow,
@@ -44,11 +46,6 @@ def timeline(events: Sequence[Event]) -> Timeline:
         started.parents,
         started.collects,
         spent(events),
+        rest.collected,
+        rest.wanted,
     )
-
-
-def status_of(last: Event) -> str:
-    """How a run stands whose last event this is."""
-    if last.kind in ENDS:
-        return last.kind.removeprefix("run.")
-    return "waiting" if isinstance(last.data, RunPaused) else "unfinished"

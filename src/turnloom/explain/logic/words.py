@@ -24,7 +24,7 @@ from turnloom.guards.spec import Amounts
 from turnloom.kernel.values import preview
 from turnloom.lifecycle import events as lifecycle
 from turnloom.log import events as runs
-from turnloom.log.spec import Event, Fact
+from turnloom.log.spec import Event, Fact, progress_words
 from turnloom.reaction import events as reaction
 from turnloom.variables import events as variables
 
@@ -85,7 +85,10 @@ def _paused(fact: runs.RunPaused) -> str:
     if fact.waiting_for:
         return f"waits for {fact.waiting_for}"
     until = f", or until {fact.due.isoformat()}" if fact.due else ""
-    return f"rests until something comes{until}"
+    if fact.collected is None:
+        return f"rests until something comes{until}"
+    there = progress_words("has collected", fact.collected, fact.wanted)
+    return f"{there}, and rests until something comes{until}"
 
 
 def _consumed(fact: board.ArtifactConsumed) -> str:

@@ -7,6 +7,7 @@ import msgspec
 from turnloom.agents.spec import Usage
 from turnloom.explain.spec.text import Explained, counted, lasting, moment, table
 from turnloom.kernel.pages import grid, visible
+from turnloom.log.spec import progress_words
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -39,7 +40,8 @@ class Timeline(Explained, frozen=True):
     """What happened in a run, when, for how long and at what cost.
 
     On a board: what the run is about, which runs it comes from (the first collected for it), and
-    the subscription that it collects for. `spent` is what it used of its budget.
+    the subscription that it collects for, and how many it has of those that are wanted. `spent` is
+    what it used of its budget.
     """
 
     run: str
@@ -58,6 +60,8 @@ class Timeline(Explained, frozen=True):
     parents: tuple[str, ...] = ()
     collects: str = ""
     spent: str = ""
+    collected: int | None = None
+    wanted: int | None = None
 
     def __str__(self) -> str:
         rows = table([COLUMNS, *(row.cells for row in self.rows)])
@@ -83,8 +87,9 @@ class Timeline(Explained, frozen=True):
     def headline(self) -> str:
         """The run in one line."""
         workflow = f"{self.workflow} {self.version}".rstrip()
+        standing = progress_words(self.status, self.collected, self.wanted)
         return (
-            f"Run {self.run} of {workflow}: {self.status}, "
+            f"Run {self.run} of {workflow}: {standing}, "
             f"started {moment(self.started)}, {lasting(self.seconds)}, "
             f"{counted(self.turns, 'turn')}, {counted(self.events, 'event')}"
         )

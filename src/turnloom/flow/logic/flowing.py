@@ -48,6 +48,7 @@ from turnloom.flow.spec.steps import AgentStep
 from turnloom.lifecycle.spec import Hooks, MessageHook
 from turnloom.log.spec import Event, Fact
 from turnloom.runs.actions import Action, Begin, Cross, Facts, Finish, Record, Work
+from turnloom.runs.form import Rest
 from turnloom.variables.logic.derivation import Triggers
 from turnloom.variables.spec import Variables
 
@@ -120,9 +121,9 @@ class Flowing:
                 found.append(Work(f"s{number}", number, agent, step.turn, is_over, is_alone))
         return found
 
-    def continues(self, state: RunState) -> bool:
-        """Whether it continues by itself: it waits for people and timers only."""
-        return False
+    def rest(self, state: RunState) -> Rest:
+        """It collects nothing, and does not continue by itself."""
+        return Rest()
 
     def shows(self, agent: str) -> bool:
         """Whether the user sees what this agent says: in a flow, everything."""

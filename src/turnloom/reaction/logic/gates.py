@@ -39,6 +39,18 @@ def close(pending: Pending) -> Set:
     return taken
 
 
+def collected(pending: Pending, subscription: Subscription) -> tuple[int, int | None]:
+    """How many artifacts of the oldest set there are and how many it takes; of a batch, how many
+    complete sets."""
+    batch = subscription.batch
+    if batch is not None and (pending.sets or not pending.groups):
+        return len(pending.sets), batch.size
+    group = next(iter(pending.groups.values()), Group())
+    wanted = Counter(subscription.types)
+    there = sum(min(len(group.bins.get(type, ())), number) for type, number in wanted.items())
+    return there, len(subscription.types)
+
+
 def drop(pending: Pending, key: str, ids: Set) -> None:
     """Let these wait with this key no more."""
     group = pending.groups[key]

@@ -50,7 +50,7 @@ from turnloom.runs.actions import (
     Record,
     Work,
 )
-from turnloom.runs.form import stopped
+from turnloom.runs.form import Rest, stopped
 from turnloom.variables.logic.derivation import Triggers
 from turnloom.variables.spec import Variables
 
@@ -235,10 +235,17 @@ class Reacting:
             instants += filter(None, [gates.expiry(pending, subscription)])
         return min(instants, default=None)
 
-    def continues(self, state: RunState) -> bool:
-        """Whether a batch will be taken without anything else happening."""
+    def rest(self, state: RunState) -> Rest:
+        """Whether a batch will be taken without anything else happening, and how many artifacts, or
+        sets of a batch, wait for others."""
         tray: Tray = state.progress
-        return any(gates.closing(pending, each) for each, pending in self._timed(tray))
+        continues = any(gates.closing(pending, each) for each, pending in self._timed(tray))
+        for id, pending in tray.pending.items():
+            if pending.groups or pending.sets:
+                return Rest(continues, *gates.collected(pending, self._by_id[id]))
+        if self.collects is not None:
+            return Rest(continues, *gates.collected(Pending(), self.collects))
+        return Rest(continues)
 
     def overdue(self, state: RunState, now: datetime) -> Sequence[tuple[str, Fact]]:
         """What is taken, expired or visible by now."""

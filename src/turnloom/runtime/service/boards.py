@@ -28,7 +28,7 @@ from turnloom.runs.actions import Finish, Forward, OpenRun
 from turnloom.runtime.ports import Artifacts, Entropy, Inbox, Plans
 from turnloom.runtime.service.activity import Activity
 from turnloom.runtime.service.correlations import Correlations
-from turnloom.runtime.service.intake import mail_of
+from turnloom.runtime.service.intake import mail_of, resting
 from turnloom.runtime.service.live import LiveRun
 from turnloom.runtime.service.pinning import PLAN, pin
 from turnloom.runtime.service.presence import already, is_same
@@ -408,7 +408,7 @@ class BoardRuns:
     async def _collect(self, run: str, loaded: Loaded, started: RunStarted) -> None:
         collector = collecting(loaded, started.collects)
         live = await self._place.starter.begin(self.key(run), collector, started)
-        live.journal.record("rest@0", RunPaused(""))
+        live.journal.record("rest@0", resting(live.journal, None))
         with suppress(Conflict):  # somebody else began it at the same time
             await live.journal.commit()
 

@@ -370,7 +370,7 @@ class Driver:
     def continues(self, run: RunKey) -> bool:
         """Whether a run that rests here will continue by itself soon."""
         live = self._warm.get(run)
-        return live is not None and live.journal.workflow.continues(live.journal.state)
+        return live is not None and live.journal.workflow.rest(live.journal.state).continues
 
     def rouse(self, run: RunKey) -> None:
         """Have a drive read mail."""

@@ -88,11 +88,17 @@ def park(journal: Journal) -> None:
         return
     question, at = state.question, due(journal.workflow, state)
     if question is None:
-        journal.record(f"rest@{state.position}", RunPaused("", at))
+        journal.record(f"rest@{state.position}", resting(journal, at))
         return
     is_first = state.paused_for != question.id
     id = f"{question.id}/wait" if is_first else f"{question.id}/wait@{state.position}"
     journal.record(id, RunPaused(question.id, at), cause=question.seq)
+
+
+def resting(journal: Journal, due: datetime | None) -> RunPaused:
+    """That a run rests until something comes, with how much of what it collects is there."""
+    rest = journal.workflow.rest(journal.state)
+    return RunPaused("", due, rest.collected, rest.wanted)
 
 
 def put_on_record(journal: Journal, id: str, message: Recordable) -> None:

@@ -27,8 +27,9 @@ from turnloom.errors import (
 )
 from turnloom.kernel.values import Json
 from turnloom.log.events import ENDS, RunPaused, RunStarted
+from turnloom.log.logic import BROKEN, status_of
 from turnloom.log.ports import Clock
-from turnloom.log.spec import UNREADABLE, Event, Fact, RunKey, Unreadable
+from turnloom.log.spec import Event, Fact, RunKey, Unreadable
 from turnloom.runtime.logic import ENDED
 from turnloom.runtime.ports import EVERY_TENANT, Definitions, Entropy, Scheduler
 from turnloom.runtime.service.beginnings import FlowGiven, first_facts, pin_flow
@@ -406,16 +407,6 @@ def _started(loaded: Loaded, user: str, tenant: str) -> RunStarted:
 
 _EXPIRED = "Question {!r} expired before; the answer changes nothing."
 
-# How a run stands that cannot be read.
-BROKEN = "broken"
-
-_STATUS = {
-    "run.finished": "finished",
-    "run.failed": "failed",
-    "run.cancelled": "cancelled",
-    UNREADABLE: BROKEN,
-}
-
 
 def _summary(tenant: str, first: Event, last: Event) -> RunSummary:
     started: RunStarted | Unreadable = first.data
@@ -423,17 +414,18 @@ def _summary(tenant: str, first: Event, last: Event) -> RunSummary:
         return RunSummary(
             first.run, "", BROKEN, tenant, "", first.at, last.at, last.seq, started.reason
         )
-    waiting = isinstance(last.data, RunPaused)
-    status = _STATUS.get(last.kind, "waiting" if waiting else "unfinished")
+    rest = last.data if isinstance(last.data, RunPaused) else RunPaused("")
     reason = last.data.reason if isinstance(last.data, Unreadable) else ""
     return RunSummary(
         first.run,
         started.workflow,
-        status,
+        status_of(last),
         started.tenant,
         started.user,
         first.at,
         last.at,
         last.seq,
         reason,
+        rest.collected,
+        rest.wanted,
     )

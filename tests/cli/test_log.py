@@ -1,0 +1,59 @@
+"""The raw log at the command line."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Call, surroundings
+from tests.support.warm import Warm
+
+
+@pytest.fixture
+def done(turnloom: Call, chat: str) -> Call:
+    """The command line where one run has finished."""
+    turnloom("run", chat, "--quiet")
+    return turnloom
+
+
+def test_the_log_is_printed_whole_and_by_kind(done: Call) -> None:
+    events = [json.loads(line) for line in done("log", "last", "--json").out.splitlines()]
+    assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
+    assert (events[0]["kind"], events[-1]["kind"]) == ("run.started", "run.finished")
+    lines = done("log", "last").out.splitlines()
+    assert len(lines) == len(events) and "run.started" in lines[0]
+    assert '"workflow":"Chat"' in lines[0]
+
+    said = done("log", "last", "--kind", "agent.text", "--kind", "run.finished", "--json").out
+    assert {json.loads(line)["kind"] for line in said.splitlines()} == {
+        "agent.text",
+        "run.finished",
+    }
+    family = done("log", "last", "--kind", "turn").out.splitlines()
+    assert len(family) == sum(event["kind"].startswith("turn.") for event in events) > 0
+
+
+def test_kinds_that_do_not_exist_are_refused_with_what_was_meant(done: Call) -> None:
+    assert "'agent.text'" in done("log", "last", "--kind", "agent.txt", code=2).err
+    assert "run.started" in done("log", "last", "--kind", "qqqq", code=2).err
+    assert "nobody" in done("log", "nobody", code=2).err
+
+
+def test_a_run_is_followed_up_to_its_end(
+    turnloom: Call, chat: str, warm: Warm, tmp_path: Path
+) -> None:
+    script = tmp_path / chat / "script.yaml"
+    script.write_text(script.read_text("utf-8").replace("user: [Go on., Enough.]", "user: []"))
+    turnloom("run", chat, "--quiet")
+    source, end = os.pipe()
+    with open(os.devnull) as nothing, open(source, encoding="utf-8") as lines:
+        words = ("log", "last", "--follow", "--json")
+        at = nothing.fileno()
+        follower = warm.start(words, tmp_path, surroundings({}), at, end, 2)
+        os.close(end)
+        kinds = (json.loads(line)["kind"] for line in lines)
+        assert "run.paused" in kinds  # it has come so far
+        turnloom("cancel", "last", "--reason", "enough")
+        assert [*kinds][-1] == "run.cancelled"
+    assert follower.wait() == 0
