@@ -10,13 +10,18 @@ from turnloom import Flow, Loom
 from turnloom.wiring import flows_in
 
 PROGRAM = """
+from typing import Annotated
 from pydantic import BaseModel, ConfigDict
 from turnloom import AgentStep, Flow, Path
 
 
+def newest(now, given):
+    return given or now
+
+
 class Order(BaseModel):
     model_config = ConfigDict(frozen=True)
-    number: int = 0
+    number: Annotated[int, newest] = 0
 
 
 async def pay(order):
@@ -65,6 +70,7 @@ CHANGES = {
     "> 5": ("> 50", ["branch.on"]),
     "> 0": (">= 1", ["loop.until"]),
     "Pay {": ("Really pay {", ["approval.context"]),
+    "given or now": ("given", ["state.number"]),
     "number < 9": ("number < 8", ["pay.validate"]),
 }
 

@@ -48,6 +48,23 @@ class Forgetful(BaseModel):
     kilos: int = 2
 
 
+def prepend(now: list[str], given: list[str]) -> list[str]:
+    """What is given comes before what is there."""
+    return [*given, *now]
+
+
+class Replacing(Old):
+    """With a list that changes replace."""
+
+    notes: list[str] = []
+
+
+class Prepending(Old):
+    """With a list that code reduces."""
+
+    notes: Annotated[list[str], prepend] = []
+
+
 SEEN: list[Any] = []
 
 
@@ -151,6 +168,35 @@ async def test_other_differences_are_refused_as_before(parked: tuple[str, str]) 
         app.register_flow(parcels(More, timeout=60))
         with pytest.raises(PlanChanged):
             await (await app.resume(run_id)).outcome()
+
+
+@pytest.mark.parametrize("model", [Replacing, Prepending])
+async def test_a_field_that_is_reduced_otherwise_is_refused(
+    parked: tuple[str, str], model: Any
+) -> None:
+    store, run_id = parked
+    async with Loom(store=store) as app:
+        app.register_flow(parcels(model, migrate=lambda old: old))
+        with pytest.raises(PlanChanged) as refused:
+            await (await app.resume(run_id)).outcome()
+    assert '"notes": "appended"' in str(refused.value)
+    state, _ = await sent(parked, parcels(Old))
+    assert state == Old(kilos=3, notes=["booked"])
+
+
+async def test_a_cancelled_run_has_the_state_that_its_own_reducers_made(tmp_path: FilePath) -> None:
+    def twice(model: Any) -> Flow[Any]:
+        flow = Flow("twice", model).start_with(book).then(book, name="again")
+        return flow.then(send, compensate=undo).await_approval("boss")
+
+    SEEN.clear()
+    store = str(tmp_path / "turnloom.db")
+    async with Loom(store=store) as app:
+        run_id = (await app.run(twice(Old), Old())).run_id
+    async with Loom(store=store) as app:
+        app.register_flow(twice(Replacing))
+        assert await app.handle(run_id).cancel()
+    assert SEEN[-1].state == Replacing(notes=["booked", "booked"])
 
 
 async def test_what_was_done_before_is_undone_with_a_state_of_today(

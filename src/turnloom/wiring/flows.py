@@ -25,7 +25,13 @@ from turnloom.flow.logic.flowing import Around, Flowing
 from turnloom.flow.logic.flows import Flow, gathering
 from turnloom.flow.logic.migrating import differs_in_state, migrate_all
 from turnloom.flow.logic.outputs import ModelOutput
-from turnloom.flow.logic.plans import assembly_of, code_digests, plan_diff, steps_of
+from turnloom.flow.logic.plans import (
+    assembly_of,
+    code_digests,
+    plan_diff,
+    planned_reducers,
+    steps_of,
+)
 from turnloom.flow.logic.salvaging import Salvaging, undoable_in
 from turnloom.flow.spec.nodes import FlowPlan, StepNode
 from turnloom.flow.spec.steps import AgentStep, agent_of
@@ -131,7 +137,9 @@ class Flows:
             return None
         form = others[-1].workflow
         assert isinstance(form, Flowing)
-        return replace(others[-1], workflow=Salvaging(form, undoable_in(text)))
+        return replace(
+            others[-1], workflow=Salvaging(form, undoable_in(text), planned_reducers(text))
+        )
 
     def knows(self, started: RunStarted) -> bool:
         """Whether this program can say what became of a run's flow."""
@@ -175,7 +183,7 @@ class Flows:
             root,
             plan.digest,
             {},
-            code_digests(plan.paths),
+            code_digests(plan),
             functions=functions,
             tools=tools,
             hooks=called,

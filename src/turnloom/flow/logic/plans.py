@@ -20,6 +20,7 @@ from turnloom.assembly.logic.descriptions import by_agent, describe_assembly
 from turnloom.assembly.spec.assemblies import Assembly
 from turnloom.assembly.spec.formats import Budget, ContextFormat
 from turnloom.assembly.spec.sources import Share, Source
+from turnloom.flow.logic.states import reducer_of
 from turnloom.flow.logic.walking import FAILURE, MAIN
 from turnloom.flow.spec.builder import step_name
 from turnloom.flow.spec.nodes import (
@@ -37,7 +38,7 @@ from turnloom.flow.spec.nodes import (
 )
 from turnloom.flow.spec.steps import AgentStep, Cache, Retry, agent_of, build
 from turnloom.kernel.digests import fingerprint
-from turnloom.kernel.values import Json, fixed_text
+from turnloom.kernel.values import Json, as_object, fixed_text
 
 
 def _named(code: object) -> str:
@@ -130,7 +131,7 @@ def make_plan(
     written: dict[str, Json] = {
         "flow": name,
         "version": version,
-        "state": schema_digest(state, state.__name__),
+        "state": _state_data(state),
         "timeout": timeout,
         "paths": {id: _line_data(each.line) for id, each in paths.items()},
         **beside_data(beside, _WRITTEN),
@@ -145,6 +146,21 @@ def make_plan(
         text=text,
         digest=fingerprint(text),
     )
+
+
+def _state_data(state: type[BaseModel]) -> Json:
+    """The model of a state: what it takes, and how changes become part of each field."""
+    fields = sorted(state.model_fields.items())
+    return {
+        "schema": schema_digest(state, state.__name__),
+        "reducers": {name: as_data(reducer_of(field), _WRITTEN) for name, field in fields},
+    }
+
+
+def planned_reducers(text: str) -> dict[str, Json]:
+    """How changes become part of each field of the state, by the text of a plan."""
+    state = as_object(json.loads(text).get("state")) or {}
+    return as_object(state.get("reducers")) or {}
 
 
 def close(paths: Mapping[str, Placed], main: Line) -> None:
@@ -226,11 +242,15 @@ def _source(function: Any) -> str:
         return _named(function)
 
 
-def code_digests(paths: Mapping[str, Placed]) -> dict[str, str]:
-    """The digest of the code behind each step of a flow, and behind what decides its way, by name;
-    of two that may have one name, of both."""
+def code_digests(plan: FlowPlan) -> dict[str, str]:
+    """The digest of the code behind each step of a flow, behind what decides its way, and behind
+    the reducers of its state, by name; of two that may have one name, of both."""
     found: dict[str, list[str]] = {}
-    for placed in paths.values():
+    for name, field in plan.state.model_fields.items():
+        reducer = reducer_of(field)
+        if callable(reducer):
+            found[f"state.{name}"] = [code_of(reducer)]
+    for placed in plan.paths.values():
         for name, code in (each for node in placed.line.nodes for each in _codes(node)):
             found.setdefault(name, []).append(code_of(code))
     return {name: fingerprint("\n".join(texts)) for name, texts in found.items()}

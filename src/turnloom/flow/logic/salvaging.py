@@ -20,6 +20,7 @@ from turnloom.flow.logic.endings import CANCELLED
 from turnloom.flow.logic.flowing import Around, Flowing, unasked
 from turnloom.flow.logic.folding import Folding
 from turnloom.flow.logic.plans import steps_of
+from turnloom.flow.logic.states import apply_change
 from turnloom.flow.spec.nodes import StepNode
 from turnloom.flow.spec.progress import Done, Progress, Step, StepFailure, Strand, Undoing
 from turnloom.kernel.values import Json, as_array, as_object
@@ -38,11 +39,12 @@ class Salvaged(Progress, kw_only=True):
 
 class Salvaging(Flowing):
     """A flow that ends a run which began under another plan: it takes no step but those that make
-    up for others. `undoable` are the steps that the run's own plan made up for."""
+    up for others. `undoable` are the steps that the run's own plan made up for, and `reducers` are
+    those of its state: what was recorded means what it meant then."""
 
     progress = Salvaged
 
-    def __init__(self, present: Flowing, undoable: Set[str]) -> None:
+    def __init__(self, present: Flowing, undoable: Set[str], reducers: Mapping[str, Json]) -> None:
         around = Around(
             present.agents,
             present.outputs,
@@ -53,6 +55,7 @@ class Salvaging(Flowing):
         )
         super().__init__(present.plan, around)
         self._undoable = undoable
+        self._reducers = reducers or self.states.reducers
         steps = steps_of(present.plan.paths)
         self._nodes = {node.name: node for node in steps if node.compensate is not None}
         common = Folding(present.plan, self.states).folds
@@ -129,7 +132,7 @@ class Salvaging(Flowing):
 
     def _on_completed(self, progress: Salvaged, fact: StepCompleted) -> None:
         step = progress.steps.pop(fact.number, None)
-        self.states.apply(progress.strands[""].state, fact.update, fact.reduced)
+        apply_change(self._reducers, progress.strands[""].state, fact.update, fact.reduced)
         if step is not None and step.done is not None and not fact.cached:
             progress.completed.append(step.done)
 
@@ -153,7 +156,7 @@ class Salvaging(Flowing):
     def _on_compensated(self, progress: Salvaged, fact: StepCompensated) -> None:
         progress.begun = max(progress.begun, fact.number)
         progress.steps.pop(fact.number, None)
-        self.states.apply(progress.strands[""].state, fact.update, fact.reduced)
+        apply_change(self._reducers, progress.strands[""].state, fact.update, fact.reduced)
         undoing = progress.undoing
         done = [each for each in undoing.left if each.place == fact.place] if undoing else []
         if undoing is not None and done:

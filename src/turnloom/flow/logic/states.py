@@ -242,18 +242,28 @@ class StateModel:
         self, state: dict[str, Json], delta: Mapping[str, Json], reduced: Mapping[str, Json]
     ) -> None:
         """Let a change be part of a state."""
-        given: Mapping[str, Any] = delta
-        for name, value in given.items():
-            how = self.reducers.get(name, REPLACED)
-            before: Any = state.get(name)
-            if name in reduced:
-                state[name] = reduced[name]
-            elif how == APPENDED:
-                state[name] = append(before or [], value)
-            elif how == MERGED:
-                state[name] = merge(before or {}, value)
-            else:
-                state[name] = value
+        apply_change(self.reducers, state, delta, reduced)
+
+
+def apply_change(
+    reducers: Mapping[str, object],
+    state: dict[str, Json],
+    delta: Mapping[str, Json],
+    reduced: Mapping[str, Json],
+) -> None:
+    """Let a change be part of a state whose fields have these reducers."""
+    given: Mapping[str, Any] = delta
+    for name, value in given.items():
+        how = reducers.get(name, REPLACED)
+        before: Any = state.get(name)
+        if name in reduced:
+            state[name] = reduced[name]
+        elif how == APPENDED:
+            state[name] = append(before or [], value)
+        elif how == MERGED:
+            state[name] = merge(before or {}, value)
+        else:
+            state[name] = value
 
 
 def _own(kind: type) -> bool:
