@@ -26,7 +26,7 @@ TurnloomError                 anything Turnloom says no to; has a stable `code`
 │   └── FlowFailed        a run of a flow failed, or was cancelled (beside `Outcome`)
 ├── MissingContext        a run cannot start or go on: values that it needs are missing
 ├── ContextUnavailable    no provider gave context for a turn
-├── ContextTooLarge       there is no room for what a turn must be shown at least
+├── ContextTooLarge       there is no room for what a turn is shown: in a budget or a window
 ├── DocumentsUnavailable  a document store does not answer, in time or at all
 ├── CollectionUnavailable a collection cannot be searched or filled now
 ├── NoCandidates          a selection has nobody left who can be chosen
@@ -267,7 +267,7 @@ class ContextUnavailable(TurnloomError):
 
 
 class ContextTooLarge(TurnloomError):
-    """There is no room for what a turn must be shown at least."""
+    """There is no room for what a turn is shown: in its budget, or in the window of its model."""
 
     code = "TURNLOOM-CONTEXT-SIZE"
 

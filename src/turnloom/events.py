@@ -82,6 +82,7 @@ from turnloom.guards.events import (
     SelectionJudged,
     SelectionMade,
     Shortage,
+    WindowNeared,
 )
 from turnloom.guards.spec.budgets import Amounts
 from turnloom.guards.spec.watch import Entry
@@ -225,6 +226,7 @@ RunEvent: TypeAlias = (
     | Event[Literal["budget.spent"], BudgetSpent]
     | Event[Literal["budget.exceeded"], BudgetExceeded]
     | Event[Literal["scarcity.changed"], ScarcityChanged]
+    | Event[Literal["window.neared"], WindowNeared]
     | Event[Literal["loop.checked"], LoopChecked]
     | Event[Literal["loop.detected"], LoopDetected]
 )
@@ -338,5 +340,6 @@ __all__ = [
     "TurnStarted",
     "UserText",
     "Verdict",
+    "WindowNeared",
     "Withheld",
 ]

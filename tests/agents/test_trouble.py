@@ -3,9 +3,12 @@
 from datetime import UTC, datetime
 from types import SimpleNamespace
 
+import anthropic
+import httpx
+import openai
 import pytest
 
-from turnloom.agents.logic.trouble import asked_pause, may_pass, without_keys
+from turnloom.agents.logic.trouble import asked_pause, is_too_large, may_pass, without_keys
 
 
 class Refused(Exception):
@@ -85,3 +88,32 @@ def test_a_key_that_a_provider_repeats_is_hidden(said: str, told: str) -> None:
 )
 def test_what_only_speaks_of_keys_stays(said: str) -> None:
     assert without_keys(said) == said
+
+
+# What providers say of a request that does not fit into the window of a model.
+REFUSALS = [
+    "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000.",
+    "Your input exceeds the context window of this model.",
+    "prompt is too long: 210000 tokens > 200000 maximum",
+    "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000",
+    "The input token count (9000) exceeds the maximum number of tokens allowed (8192).",
+    "the request exceeds the available context size, try increasing it",
+    "Please reduce the length of the messages or completion.",
+    "Input is too long for requested model.",
+]
+
+
+@pytest.mark.parametrize("message", REFUSALS)
+def test_a_request_that_does_not_fit_is_known_by_what_providers_say(message: str) -> None:
+    body = {"type": "error", "error": {"type": "invalid_request_error", "message": message}}
+    request = httpx.Request("POST", "http://127.0.0.1")
+    response = httpx.Response(400, json=body, request=request)
+    assert is_too_large(anthropic.BadRequestError(message, response=response, body=body))
+    assert is_too_large(openai.BadRequestError(message, response=response, body=body["error"]))
+
+
+def test_other_refusals_are_none_of_it() -> None:
+    assert is_too_large(Refused(400, "context_length_exceeded"))
+    assert not is_too_large(Refused(400, "invalid_value"))
+    assert not is_too_large(Refused(429, "context_length_exceeded"))
+    assert not is_too_large(ValueError("maximum context length"))

@@ -17,7 +17,7 @@ from tests.support.tasks import NUMBERS, task
 from turnloom import FilterConfig, Loom, artifact_type, use_ui_tool
 from turnloom.adapters.dspy import DSPyProgramEngine, Patience
 from turnloom.agents.spec import Answer, Exchange, OutputSchema, ToolSchema, Usage
-from turnloom.errors import EngineError, UsageError
+from turnloom.errors import ContextTooLarge, EngineError, UsageError
 from turnloom.testing import Endless, Hollow, LoopbackModel, ModelRequest, Refusal, Stalled
 from turnloom.testing.contracts.facts import PATIENCE, until
 
@@ -415,6 +415,13 @@ async def test_trouble_that_passes_and_trouble_that_does_not() -> None:
         with raising(EngineError, "'any'", "401", "Who are you?"):
             await engine(task(("user", "Hi.")))
         with raising(EngineError, "'any'", "2", "0.5 s"):
+            await engine(task(("user", "Hi.")))
+
+
+async def test_a_request_that_is_too_large() -> None:
+    async with LoopbackModel([Refusal(400, "The maximum context length is 8 tokens.")]) as model:
+        engine = DSPyProgramEngine(dspy.Predict, "any", base_url=model.url)
+        with raising(ContextTooLarge, "'any'", "8 tokens"):
             await engine(task(("user", "Hi.")))
 
 

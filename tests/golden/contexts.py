@@ -214,6 +214,18 @@ async def a_budget_that_is_used_up(world: World, where: Path) -> None:
 
 
 @scene
+async def a_window_that_fills(world: World, where: Path) -> None:
+    """What was said takes most of a window, and then more than there is: killed when that is told,
+    and when the call is about to be made that does not fit."""
+    agents = {"A": {"system_message": "Go on."}}
+    setup = {"max_turns": 9}
+    folder = written(where, agents=agents, handoffs=AGAIN, orchestrator=setup)
+    engine = ScriptedEngine({"A": ["It is a long story, of which this is a part."] * 9})
+    kills = Kill("window.neared"), Kill("model.called")
+    await world.lives(conversing(folder), *kills, engine=engine, window=60)
+
+
+@scene
 async def a_loop_and_its_recovery(world: World, where: Path) -> None:
     """An agent repeats itself: it is told to vary, then a person is asked and says what to do.
     Killed when it was told, and when the person is asked."""

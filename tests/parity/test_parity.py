@@ -28,6 +28,7 @@ from tests.parity.runs import Seen, problems, see
 from tests.parity.selection_effects import SELECTION_EFFECTS
 from tests.parity.source_effects import SOURCE_EFFECTS
 from tests.parity.tool_effects import TOOL_EFFECTS
+from tests.parity.window_effects import WINDOW_SETTINGS
 from tests.support.folders import write_folder
 from turnloom import (
     Answer,
@@ -552,6 +553,7 @@ APP: dict[str, Callable[[str], Any]] = {
     "Loom.environment": environment_of_the_app,
     "Loom.scheduler": scheduler_of_the_app,
     **OBSERVER_SETTINGS,
+    **WINDOW_SETTINGS,
     "Loom.store": store_of_the_app,
     "Loom.slots": slots_of_the_app,
     "Loom.tenant_slots": tenant_slots_of_the_app,

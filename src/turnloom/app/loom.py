@@ -59,6 +59,7 @@ class LoomSettings(TypedDict, total=False):
     observer_queue: int | None
     observer_drain: float | None
     lease: float | None
+    window: int | None
     clock: "Clock | None"
     entropy: "Entropy | None"
     environment: "Environment | None"

@@ -9,8 +9,9 @@ from turnloom.conversation.events import RouteDecided
 from turnloom.explain.logic.flow_words import FLOW_WORDS
 from turnloom.explain.spec.text import moment, one_line
 from turnloom.flow import events as flow
-from turnloom.guards.events import LoopDetected, ScarcityChanged
+from turnloom.guards.events import LoopDetected, ScarcityChanged, WindowNeared
 from turnloom.guards.logic.recovering import told
+from turnloom.guards.logic.windows import told_near
 from turnloom.kernel.values import Json, as_data, as_object
 from turnloom.lifecycle.events import (
     LifecycleToolError,
@@ -41,6 +42,7 @@ TROUBLES = (
     ContextMissed,
     ContextSuppressed,
     LoopDetected,
+    WindowNeared,
     agents.AnswerRefused,
     agents.OutputRefused,
     agents.QuestionExpired,
@@ -204,6 +206,7 @@ _BY_FACT: dict[type[Fact], Callable[[Any], str]] = {
     ScarcityChanged: lambda fact: (
         f"the budget is {fact.level}: {fact.share:.0%} of {fact.resource} left"
     ),
+    WindowNeared: told_near,
     LoopDetected: lambda fact: f"loop detected, {told(fact)}: {fact.strategy}",
     agents.UserText: _opening,
     agents.TurnFinished: _ended,

@@ -1,5 +1,6 @@
 """What guards did."""
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 import msgspec
@@ -53,6 +54,20 @@ class ScarcityChanged(Fact, frozen=True):
     previous: str
     resource: str
     share: float
+
+
+class WindowNeared(Fact, frozen=True):
+    """A call of an agent takes most of the window of its model; recorded once in a run for each
+    agent. `largest` are the parts that have the most tokens."""
+
+    kind: ClassVar[str] = "window.neared"
+    turn: int
+    agent: str
+    tokens: int
+    window: int
+    largest: Mapping[str, int]
+    model: str = ""
+    counter: str = ""
 
 
 class LoopChecked(Fact, frozen=True):

@@ -114,6 +114,7 @@ FACTS = (
     guards.BudgetSpent,
     guards.BudgetExceeded,
     guards.ScarcityChanged,
+    guards.WindowNeared,
     guards.LoopChecked,
     guards.LoopDetected,
 )
@@ -186,7 +187,7 @@ class _Snapshot(msgspec.Struct):
 
 
 # Raised whenever a field of the state changes its meaning; other snapshots are folded anew.
-_SNAPSHOT = 9
+_SNAPSHOT = 10
 
 _KINDS = {fact.kind: fact for fact in FACTS}
 
@@ -277,6 +278,11 @@ def _on_selection(state: RunState, event: Event) -> None:
         state.failure = Failure(NO_CANDIDATES, " ".join(fact.notes))
 
 
+def _on_window(state: RunState, event: Event) -> None:
+    fact: guards.WindowNeared = event.data
+    state.crowded.add(fact.agent)
+
+
 def _on_gathered(state: RunState, event: Event) -> None:
     state.texts.update(texts_of(event.data))
 
@@ -314,6 +320,7 @@ _FOLDS: dict[type, Callable[[RunState, Any], None]] = {
     variables.TimerSet: _on_timer_set,
     variables.TimerExpired: _on_timer_expired,
     guards.SelectionMade: _on_selection,
+    guards.WindowNeared: _on_window,
     assembly.ContextGathered: _on_gathered,
     assembly.RetrievalSearched: _on_searched,
 }

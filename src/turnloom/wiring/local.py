@@ -29,6 +29,10 @@ class LocalEngine:
                 self._engine = self._make(LOCAL, base_url=await self._model.url(), keep_open=True)
         return await self._engine(task)
 
+    def context_window(self, model: str | None) -> int:
+        """How many tokens fit into the window of the model."""
+        return self._model.context_window
+
     async def aclose(self) -> None:
         """Stop the model."""
         if self._engine is not None:

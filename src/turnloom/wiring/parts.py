@@ -313,6 +313,7 @@ def _world(
         doors.scheduler or open_scheduler(setup.settings, clock),
         observers,
         doors.components,
+        setup.settings.window,
     )
 
 

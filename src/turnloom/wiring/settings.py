@@ -25,8 +25,9 @@ class Settings:
     starting, where collections are kept (a URL), which model answers for agents that choose no
     engine and name none (empty: nobody), which engine asks models for agents that choose none,
     what drives runs, how many events wait for an observer at most, for how many seconds
-    observers are waited for when the app closes, and for how many seconds a run is left to a
-    process that does not respond."""
+    observers are waited for when the app closes, for how many seconds a run is left to a
+    process that does not respond, and how many tokens fit into the window of every model (0: as
+    its engine knows)."""
 
     store: str = field(default=DEFAULT_STORE, repr=False)
     artifacts: str = field(default="", repr=False)
@@ -43,6 +44,7 @@ class Settings:
     observer_queue: int = 10_000
     observer_drain: float = 5.0
     lease: float = 30.0
+    window: int = 0
 
 
 _DEFAULTS = asdict(Settings())

@@ -57,6 +57,7 @@ class AG2AgentEngine:
         """What the agent says to the task.
 
         Raises:
+            ContextTooLarge: what it asks does not fit into the window of its model.
             EngineError: its model does not answer, or something else fails that it does.
             UsageError: there is no agent, it has no model, or a tool has the name of another.
         """

@@ -18,10 +18,10 @@ from turnloom.adapters.ag2.forms import exchanges_of, set_apart, usage_of, whole
 from turnloom.adapters.ag2.showing import texts_of, tool_texts
 from turnloom.agents.logic.dialogues import added_to
 from turnloom.agents.logic.endings import Ending, noting
-from turnloom.agents.logic.trouble import may_pass, told
+from turnloom.agents.logic.trouble import failure, may_pass
 from turnloom.agents.service.patience import attempts
 from turnloom.agents.spec import Answer, Patience, Task, Usage
-from turnloom.errors import EngineError, UsageError
+from turnloom.errors import UsageError
 from turnloom.kernel.digests import digest
 from turnloom.kernel.values import as_data
 
@@ -158,7 +158,7 @@ class Asked(ModelConfig):
         except Exception as error:
             tried = trying.statistics["attempt_number"]
             name = _name(self._config)
-            raise EngineError(told(error, name, tried, self._patience)) from error
+            raise failure(error, name, tried, self._patience) from error
 
     async def _request(self, *what: Any, **how: Any) -> ModelResponse:
         assert self._client is not None

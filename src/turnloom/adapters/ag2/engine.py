@@ -16,10 +16,9 @@ from turnloom.adapters.ag2.messages import messages_of
 from turnloom.adapters.ag2.naming import Models
 from turnloom.agents.logic.endings import Ending, noting
 from turnloom.agents.logic.spelling import spelled
-from turnloom.agents.logic.trouble import may_pass, told
+from turnloom.agents.logic.trouble import failure, may_pass
 from turnloom.agents.service.patience import attempts
 from turnloom.agents.spec import Answer, Patience, Task
-from turnloom.errors import EngineError
 
 
 class AG2Engine:
@@ -47,6 +46,7 @@ class AG2Engine:
         """What the model says to the task, asked again after trouble that may pass.
 
         Raises:
+            ContextTooLarge: the task does not fit into the window of the model.
             EngineError: it does not answer, or refuses to.
             UsageError: no model is named, or there is none of that name.
         """
@@ -59,7 +59,7 @@ class AG2Engine:
         except Exception as error:
             tried = trying.statistics["attempt_number"]
             model = self._models.named(task.model).model
-            raise EngineError(told(error, model, tried, self._patience)) from error
+            raise failure(error, model, tried, self._patience) from error
         response, ending = asked
         model = response.model or self._models.named(task.model).model
         return answer_of(task, names, response, model, ending)

@@ -10,10 +10,9 @@ import httpx2
 
 from turnloom.adapters.autogen.hearing import Hearing
 from turnloom.adapters.autogen.transport import Way
-from turnloom.agents.logic.trouble import may_pass, told
+from turnloom.agents.logic.trouble import failure, may_pass
 from turnloom.agents.service.patience import attempts
 from turnloom.agents.spec import Patience
-from turnloom.errors import EngineError
 from turnloom.kernel.threads import in_thread, threads
 
 # How many models are asked at a time for a tenant: each holds a thread, as the clients block.
@@ -36,6 +35,7 @@ class Asking:
         """What `ask` gives in a thread, called again after trouble that may pass.
 
         Raises:
+            ContextTooLarge: the request does not fit into the window of the model.
             EngineError: the model does not answer, or refuses to.
         """
         trying = attempts(self._patience, may_pass)
@@ -43,7 +43,7 @@ class Asking:
             given: T = await trying(partial(self._ask, ask, say))
         except Exception as error:
             tried = trying.statistics["attempt_number"]
-            raise EngineError(told(error, model, tried, self._patience)) from error
+            raise failure(error, model, tried, self._patience) from error
         return given
 
     async def aclose(self) -> None:

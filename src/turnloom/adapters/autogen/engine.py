@@ -37,6 +37,7 @@ class AutogenEngine:
         """What the model says to the task, asked again after trouble that may pass.
 
         Raises:
+            ContextTooLarge: the task does not fit into the window of the model.
             EngineError: it does not answer, or refuses to.
             UsageError: no model is named, or there is none of that name.
         """

@@ -6,6 +6,7 @@ from typing import Any
 from dspy import LM, context
 from dspy.lm15 import Request, Response
 from dspy.utils.exceptions import (
+    ContextWindowExceededError,
     LMBillingError,
     LMError,
     LMProviderError,
@@ -15,6 +16,7 @@ from dspy.utils.exceptions import (
 
 from turnloom.agents.logic import trouble
 from turnloom.agents.spec import Patience
+from turnloom.errors import ContextTooLarge, EngineError, TurnloomError
 
 # What DSPy adds to the words of a provider, for those who ask by DSPy alone.
 _ADVICE = re.compile(r"\n\n  (credential came from|To fix):.*", re.DOTALL)
@@ -63,6 +65,9 @@ def may_pass(error: BaseException) -> bool:
     return is_cut or is_late or is_known or trouble.is_garbled(error)
 
 
-def told(error: BaseException, model: str, tried: int, patience: Patience) -> str:
-    """What went wrong, in the provider's words and without DSPy's advice."""
-    return _ADVICE.sub("", trouble.told(error, model, tried, patience))
+def failure(error: BaseException, model: str, tried: int, patience: Patience) -> TurnloomError:
+    """The error of a call whose model does not answer, in the provider's words and without DSPy's
+    advice."""
+    known = isinstance(error, ContextWindowExceededError) or trouble.is_too_large(error)
+    kind = ContextTooLarge if known else EngineError
+    return kind(_ADVICE.sub("", trouble.told(error, model, tried, patience)))

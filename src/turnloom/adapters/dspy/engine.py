@@ -7,14 +7,13 @@ from dspy import LM
 from dspy.lm15 import Config, Request, Response
 from dspy.utils.exceptions import LMError
 
-from turnloom.adapters.dspy.asking import ask, is_oversized, may_pass, told
+from turnloom.adapters.dspy.asking import ask, failure, is_oversized, may_pass
 from turnloom.adapters.dspy.models import Models, named
 from turnloom.adapters.dspy.requests import answer_of, request_of
 from turnloom.agents.logic.endings import Ending, noting
 from turnloom.agents.logic.spelling import spelled
 from turnloom.agents.service.patience import attempts
 from turnloom.agents.spec import Answer, Patience, Task
-from turnloom.errors import EngineError
 
 
 class DSPyEngine:
@@ -46,6 +45,7 @@ class DSPyEngine:
         """What the model says to the task, asked again after trouble that may pass.
 
         Raises:
+            ContextTooLarge: the task does not fit into the window of the model.
             EngineError: it does not answer, or refuses to.
             UsageError: no model is named, or there is none of that name.
         """
@@ -60,7 +60,7 @@ class DSPyEngine:
                 )
             except (LMError, TimeoutError) as error:
                 tried = trying.statistics["attempt_number"]
-                raise EngineError(told(error, name, tried, self._patience)) from error
+                raise failure(error, name, tried, self._patience) from error
         return answer_of(task, names, *asked)
 
     async def aclose(self) -> None:

@@ -56,6 +56,7 @@ class DSPyProgramEngine:
         """What the program gives for the task.
 
         Raises:
+            ContextTooLarge: what it asks does not fit into the window of its model.
             EngineError: its model does not answer, or not so that DSPy can read it.
             UsageError: it cannot be asked: for want of a model or an input, or as there are tools.
         """
@@ -67,7 +68,7 @@ class DSPyProgramEngine:
             try:
                 given = await self._called(made, wire)
             except LMError as error:
-                raise EngineError(wire.trouble or said(error)) from error
+                raise wire.trouble or EngineError(said(error)) from error
             except DSPyError as error:
                 raise EngineError(f"The program of {task.agent!r} failed: {said(error)}") from error
             finally:

@@ -11,12 +11,12 @@ from dspy.lm15 import Message, Request, Response, TextPart
 from dspy.lm15 import Usage as Tokens
 from dspy.utils.exceptions import LMError
 
-from turnloom.adapters.dspy.asking import ask, may_pass, told
+from turnloom.adapters.dspy.asking import ask, failure, may_pass
 from turnloom.adapters.dspy.models import Model
 from turnloom.adapters.dspy.requests import model_of, refusal_of, text_of, usage_of
 from turnloom.agents.service.patience import attempts
 from turnloom.agents.spec import Patience, Task, Usage
-from turnloom.errors import EngineError
+from turnloom.errors import EngineError, TurnloomError
 from turnloom.kernel.digests import digest
 from turnloom.kernel.values import Json
 
@@ -34,7 +34,7 @@ class Wire:
         self.usage = Usage()
         self.model = self.ends = self.refusal = ""
         self.shown: list[str] = []
-        self.trouble = ""
+        self.trouble: TurnloomError | None = None
         self._task = task
         self._asked = model
         self._patience = patience
@@ -77,7 +77,7 @@ class Wire:
             response: Response = await trying(partial(ask, self._asked.lm, request))
         except (LMError, TimeoutError) as error:
             tried = trying.statistics["attempt_number"]
-            self.trouble = told(error, self._name, tried, self._patience)
+            self.trouble = failure(error, self._name, tried, self._patience)
             raise
         usage = usage_of(response)
         return {

@@ -9,6 +9,7 @@ from pydantic_ai.exceptions import (
     ContentFilterError,
     ModelAPIError,
     ModelConnectionError,
+    ModelContextWindowExceededError,
     ModelQuotaExceededError,
     ModelRateLimitError,
     ModelServerError,
@@ -33,10 +34,10 @@ from turnloom.adapters.pydantic_ai.forms import answer_of, parameters_of
 from turnloom.adapters.pydantic_ai.messages import messages_of
 from turnloom.adapters.pydantic_ai.naming import Models
 from turnloom.agents.logic.spelling import spelled
-from turnloom.agents.logic.trouble import is_garbled, is_untrusted, passes, status_of, told
+from turnloom.agents.logic.trouble import failure, is_garbled, is_untrusted, passes, status_of, told
 from turnloom.agents.service.patience import attempts
 from turnloom.agents.spec import Answer, Patience, Task
-from turnloom.errors import EngineError
+from turnloom.errors import ContextTooLarge
 
 # What may be gone when the same request is made again.
 PASSING = (
@@ -85,6 +86,7 @@ class PydanticAIEngine:
         """What the model says to the task, asked again after trouble that may pass.
 
         Raises:
+            ContextTooLarge: the task does not fit into the window of the model.
             EngineError: it does not answer, or refuses to.
             UsageError: no model is named, or there is none of that name.
         """
@@ -99,8 +101,15 @@ class PydanticAIEngine:
                 response: ModelResponse = await trying(ask)
         except (ModelAPIError, UnexpectedModelBehavior, TimeoutError) as error:
             tried = trying.statistics["attempt_number"]
-            raise EngineError(told(error, model.model_name, tried, self._patience)) from error
+            if isinstance(error, ModelContextWindowExceededError):  # a stream has no status
+                message = told(error, model.model_name, tried, self._patience)
+                raise ContextTooLarge(message) from error
+            raise failure(error, model.model_name, tried, self._patience) from error
         return answer_of(task, names, response, model)
+
+    def context_window(self, model: str | None) -> int | None:
+        """How many tokens fit into the window of a model, as far as Pydantic AI knows it."""
+        return self._models.named(model).context_window
 
     async def aclose(self) -> None:
         """Part from the providers."""

@@ -25,6 +25,8 @@ _FOLDER = Path(_found.origin).parent
 class LocalModel:
     """A model of this machine; it runs from the first time that its address is asked for."""
 
+    context_window = CONTEXT
+
     def __init__(self) -> None:
         self._server: Any = None
 

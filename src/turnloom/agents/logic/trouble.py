@@ -10,6 +10,7 @@ from ssl import SSLEOFError, SSLError, SSLSyscallError, SSLZeroReturnError
 from typing import Any, cast
 
 from turnloom.agents.spec import Patience
+from turnloom.errors import ContextTooLarge, EngineError, TurnloomError
 from turnloom.kernel.values import as_object, said
 
 # Refusals that are not for good, beside the errors of servers: too slow, in conflict, too many.
@@ -17,6 +18,24 @@ PASSING = (408, 409, 425, 429)
 
 # A refusal for too many requests that is for good: nobody pays for them.
 QUOTA = "insufficient_quota"
+
+# What providers say of a request that does not fit into the window of a model, in small letters.
+TOO_LARGE = (
+    "context_length_exceeded",
+    "context length",
+    "context limit",
+    "context size",
+    "context window",
+    "input is too long",
+    "input token count",
+    "input tokens exceeded",
+    "prompt is too long",
+    "reduce the length of the messages",
+    "too many tokens",
+)
+
+# The statuses with which they say it; too many tokens in a minute are another matter.
+REFUSED = (400, 413, 422)
 
 # What no request makes better: whoever asks is wrong, or the answer is.
 MISTAKES = (AttributeError, ImportError, LookupError, TypeError, ValueError)
@@ -104,6 +123,21 @@ def _moment(date: str) -> datetime:
     """A date of a header, with its zone, which `-0000` leaves open."""
     read = parsedate_to_datetime(date)
     return read if read.tzinfo else read.replace(tzinfo=UTC)
+
+
+def failure(error: BaseException, model: str, tried: int, patience: Patience) -> TurnloomError:
+    """The error of a call whose model does not answer, with what the provider says."""
+    kind = ContextTooLarge if is_too_large(error) else EngineError
+    return kind(told(error, model, tried, patience))
+
+
+def is_too_large(error: BaseException) -> bool:
+    """Whether a provider refused a request that does not fit into the window of its model."""
+    refused = _refusal(error)
+    if refused is None or _status(refused) not in REFUSED:
+        return False
+    words = f"{getattr(refused, 'code', '')} {_message(refused)} {refused}".lower()
+    return any(phrase in words for phrase in TOO_LARGE)
 
 
 def told(error: BaseException, model: str, tried: int, patience: Patience) -> str:

@@ -53,13 +53,13 @@ class RunState(msgspec.Struct):
     """What a run knows: a fold of its log, owned by its driver.
 
     `form` says what decides whose turn it is: a conversation, reactions or a flow. `veiled` says
-    that not everybody may read all that was said. `open` has the turns being taken, by number, and
-    `scopes` those and the steps of a flow, by what their ids begin with; `chat` what is on record
-    of calls outside turns, by id; `ephemeral` which values live in memory only, and which call
-    wrote each; `ending` what hooks after the chat were told first; `questions` those that are open,
-    by id, and `paused_for` the one that the run last paused for; `begun` that a turn or a step was
-    begun; `unguarded` that guards have no say any more; `guards` what guards know of it, if there
-    are any.
+    that not everybody may read all that was said, and `crowded` which agents take most of the
+    window of their model. `open` has the turns being taken, by number, and `scopes` those and the
+    steps of a flow, by what their ids begin with; `chat` what is on record of calls outside turns,
+    by id; `ephemeral` which values live in memory only, and which call wrote each; `ending` what
+    hooks after the chat were told first; `questions` those that are open, by id, and `paused_for`
+    the one that the run last paused for; `begun` that a turn or a step was begun; `unguarded` that
+    guards have no say any more; `guards` what guards know of it, if there are any.
     """
 
     run: str
@@ -83,6 +83,7 @@ class RunState(msgspec.Struct):
     turns: int = 0
     turns_of: dict[str, int] = {}
     calls_of: dict[str, int] = {}
+    crowded: set[str] = set()
     ephemeral: dict[str, str] = {}
     chat: dict[str, Any] = {}
     offered: dict[str, tuple[ToolSchema, ...]] = {}

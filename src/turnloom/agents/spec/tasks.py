@@ -130,7 +130,8 @@ class Engine(Protocol):
     """Makes agents answer.
 
     One with `takes_variables = True` is given the run's variables with its tasks, and may ask
-    people, as tools may.
+    people, as tools may. One that knows how many tokens fit into the window of a model says so in
+    `context_window(model)`; the model is that of its tasks.
     """
 
     async def __call__(self, task: Task) -> Answer:

@@ -19,6 +19,10 @@ def _on_scarcity(rows: Rows, event: Event, fact: guards.ScarcityChanged) -> None
     rows.add(event.id, event, "budget", fact.level, note=note)
 
 
+def _on_window(rows: Rows, event: Event, fact: guards.WindowNeared) -> None:
+    rows.add(event.id, event, "window", fact.agent, note=words(event))
+
+
 def _on_loop(rows: Rows, event: Event, fact: guards.LoopDetected) -> None:
     instead = f" in place of {fact.instead_of}" if fact.instead_of else ""
     rows.add(event.id, event, "loop", fact.strategy, note=f"{told(fact)}{instead}")
@@ -33,5 +37,6 @@ def spent(events: Iterable[Event]) -> str:
 GUARD_HANDLERS: Handlers = {
     guards.BudgetExceeded.kind: _on_exceeded,
     guards.ScarcityChanged.kind: _on_scarcity,
+    guards.WindowNeared.kind: _on_window,
     guards.LoopDetected.kind: _on_loop,
 }

@@ -20,6 +20,7 @@ from turnloom.explain.spec.text import counted, one_line
 from turnloom.guards import events as guards
 from turnloom.guards.logic import recovering
 from turnloom.guards.logic.budgeting import told
+from turnloom.guards.logic.windows import told_near
 from turnloom.guards.spec import Amounts
 from turnloom.kernel.values import preview
 from turnloom.lifecycle import events as lifecycle
@@ -238,6 +239,7 @@ _BY_FACT: dict[type[Fact], Callable[[Any], str]] = {
     guards.ScarcityChanged: lambda fact: (
         f"the budget is {fact.level}: {fact.share:.0%} of {fact.resource} left"
     ),
+    guards.WindowNeared: told_near,
     guards.LoopChecked: _checked,
     guards.LoopDetected: _looped,
 }

@@ -64,9 +64,11 @@ class Answering:
         gatherer: Gatherer,
         messages: MessageHooks,
         components: Callable[[str], Sequence[Component]],
+        window: int = 0,
     ) -> None:
         self._journal = journal
         self._components = components
+        self._window = window
         self._loaded = loaded
         self._sights = sights
         self._gatherer = gatherer
@@ -116,7 +118,7 @@ class Answering:
             inside = f"{scope}/e{place}" if place else scope
             is_last = place == len(turn.staff.engines) - 1
             around = around_calls(self._components(turn.agent), engine)
-            asked = Asked(engine, around, is_last, audience, shown)
+            asked = Asked(engine, around, is_last, audience, shown, self._window)
             rounds = self._rounds(turn, asked, sight, inside)
             try:
                 latest = await rounds.answer(sight.shown, before)

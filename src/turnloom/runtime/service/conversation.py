@@ -40,7 +40,7 @@ class TalkRuntime:
                 drawn = among[self._live.means.entropy.below(len(among))]
                 await self._journal.put(id, ChanceDrawn(among, drawn))
             case Pick():
-                await pick(self._journal, self._live.loaded, action, self._live.means.components)
+                await pick(self._journal, self._live.loaded, action, self._live.means)
             case Select(id=id, agent=meant):
                 selection = self._live.selections.own
                 assert selection is not None

@@ -93,7 +93,8 @@ class Listeners:
 
 class Driver:
     """Drives one run at a time per call, as far as it gets without help from outside; `components`
-    stand around every turn and call."""
+    stand around every turn and call, and `window` is how many tokens fit into that of every model,
+    if a setting says so."""
 
     def __init__(
         self,
@@ -103,6 +104,7 @@ class Driver:
         context: ContextSource,
         listeners: Listeners | None = None,
         components: tuple[Component, ...] = (),
+        window: int = 0,
     ) -> None:
         self._stores = stores
         self._clock, entropy = chance
@@ -124,6 +126,7 @@ class Driver:
             listeners.post,
             {},
             components,
+            window,
         )
         self._loops: dict[RunKey, Loop] = {}
         self._notices = Notices(self._clock)

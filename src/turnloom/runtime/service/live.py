@@ -46,7 +46,8 @@ class Post(Protocol):
 class Means:
     """What runs need of the process that drives them: stores, chance, listeners to text deltas, and
     what carries things between runs. `rooms` limit agents over all runs of a tenant; `components`
-    stand around every turn and call, outermost."""
+    stand around every turn and call, outermost. `window` is how many tokens fit into that of every
+    model; 0: as its engine knows."""
 
     inbox: Inbox
     artifacts: Artifacts
@@ -59,6 +60,7 @@ class Means:
     post: Post | None
     rooms: dict[tuple[str, str, str, str, int], asyncio.Semaphore]
     components: tuple[Component, ...] = ()
+    window: int = 0
 
 
 class LiveRun:
@@ -78,7 +80,8 @@ class LiveRun:
         self.hooks = HookRunner(journal, loaded.hooks)
         self.selections = Selections(journal, loaded.guards, means.selecting)
         gatherer = Gatherer(journal, loaded, means.artifacts)
-        self.turns = Turns(journal, loaded, self.hooks, gatherer, self.selections, means.components)
+        around = means.components, means.window
+        self.turns = Turns(journal, loaded, self.hooks, gatherer, self.selections, *around)
         assert loaded.runtime is not None
         self.runtime: FormRuntime = loaded.runtime(self)
 

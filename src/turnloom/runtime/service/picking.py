@@ -6,10 +6,11 @@ from turnloom.agents.events import ModelCalled, ModelFailed, SpeakerPicked
 from turnloom.agents.logic.answers import answered_by, check_making
 from turnloom.agents.logic.outputs.reading import read_output
 from turnloom.agents.logic.trouble import without_keys
-from turnloom.agents.spec import SELECTOR, Agent, Answer, Component, OutputSchema, Task
-from turnloom.assembly.logic import estimate
+from turnloom.agents.spec import SELECTOR, Agent, Answer, OutputSchema, Task
+from turnloom.assembly.logic import COUNTER, estimate
 from turnloom.assembly.spec import Transcript
-from turnloom.errors import BudgetExceeded, EngineError
+from turnloom.errors import BudgetExceeded, ContextTooLarge, EngineError
+from turnloom.guards.logic.windows import HISTORY, CallSize, told_size
 from turnloom.kernel.contained import named
 from turnloom.kernel.digests import chain
 from turnloom.kernel.values import Json, as_data, as_object, is_text, preview, said
@@ -19,39 +20,51 @@ from turnloom.runtime.service.components import around_calls
 from turnloom.runtime.service.engines import ask_engine
 from turnloom.runtime.service.guarding import begin_model_call, end_model_call, in_time
 from turnloom.runtime.service.journal import Diverged, Journal
+from turnloom.runtime.service.live import Means
+from turnloom.runtime.service.windows import heed_window, window_of
 from turnloom.runtime.spec import Loaded
 from turnloom.variables.logic.types import is_json
 
 # How many characters of an agent's instructions tell the selector what the agent is for.
 BRIEF = 200
 
+# What the selector is shown beside what was said, and what helps when that is too much.
+BRIEFS = "who can be picked"
+REMEDY = (
+    "A selector is shown all that was said. Declare handoffs that decide who speaks next, or name "
+    "a model with a larger window."
+)
 
-async def pick(
-    journal: Journal, loaded: Loaded, decision: Pick, components: Sequence[Component] = ()
-) -> None:
+
+async def pick(journal: Journal, loaded: Loaded, decision: Pick, means: Means) -> None:
     """Ask the selector, with components around the call, and put on record whom it picked, or that
     it could not."""
     task = _task(journal, loaded, decision)
+    history, selector = journal.state.history, loaded.selector
+    told = estimate(task.system)
+    size = CallSize(history.tokens + told, COUNTER, {HISTORY: history.tokens, BRIEFS: told})
 
     async def effect() -> Sequence[Fact]:
         try:
-            selector = loaded.selector
-            asking = ask_engine(around_calls(components, selector), task) if selector else None
+            if window := window_of(selector, task.model, means.window):
+                await heed_window(journal, f"{decision.id}/window", task, size, window)
+            around = around_calls(means.components, selector) if selector else None
+            asking = ask_engine(around, task) if around else None
             answer = _checked(await in_time(journal, decision.id, asking) if asking else Answer())
         except Exception as error:  # noqa: BLE001 - whatever an engine raises is recorded
-            why = named(error), without_keys(said(error))
-            return (ModelFailed(task.turn, SELECTOR, *why),)
+            message = without_keys(said(error))
+            if isinstance(error, ContextTooLarge):
+                message = f"{message} {told_size(size)} {REMEDY}"
+            return (ModelFailed(task.turn, SELECTOR, named(error), message),)
         raw = answer.text or as_data(answer.output)
         answered = answered_by(task, answer, raw=raw)
         return answered, _outcome(task.turn, _named(answer), decision.among)
 
-    history = journal.state.history
     intent = ModelCalled(
-        chain(task.system, history.digest), task.turn, SELECTOR, type(loaded.selector).__name__
+        chain(task.system, history.digest), task.turn, SELECTOR, type(selector).__name__
     )
-    shown = history.tokens + estimate(task.system)
     try:
-        begin_model_call(journal, decision.id, task.model, shown)
+        begin_model_call(journal, decision.id, task.model, size.tokens)
         facts = await journal.once(decision.id, effect, intent=intent)
         end_model_call(journal, decision.id, task.model, facts)
     except BudgetExceeded:

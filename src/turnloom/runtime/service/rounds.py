@@ -34,6 +34,8 @@ from turnloom.agents.logic.trouble import without_keys
 from turnloom.agents.spec import Engine, Exchange, Question, Task, ToolCall
 from turnloom.assembly.events import FrameAssembled
 from turnloom.board.spec import Audience
+from turnloom.errors import ContextTooLarge
+from turnloom.guards.logic.windows import POLICY, CallSize, call_size, told_size
 from turnloom.kernel.contained import named
 from turnloom.kernel.digests import digest
 from turnloom.kernel.values import Json, as_data, as_object, said
@@ -55,6 +57,7 @@ from turnloom.runtime.service.journal import Diverged, Journal
 from turnloom.runtime.service.messages import MessageHooks
 from turnloom.runtime.service.offers import Offer
 from turnloom.runtime.service.stacks import stack_of
+from turnloom.runtime.service.windows import heed_window, window_of
 from turnloom.variables.events import ContextChanged, ContextMissed, ContextRefused
 from turnloom.variables.logic.types import same
 
@@ -78,13 +81,15 @@ class Job(NamedTuple):
 
 class Asked(NamedTuple):
     """An engine, itself with components around it, whether it has the last word in its turn, who
-    may see all that the turn was shown, and the secrets that it was shown."""
+    may see all that the turn was shown, the secrets that it was shown, and how many tokens fit into
+    the window of every model, if a setting says so."""
 
     engine: Engine
     wrapped: Engine
     is_last: bool = True
     audience: Audience = ()
     secrets: frozenset[str] = frozenset()
+    window: int = 0
 
 
 class Rounds:
@@ -167,13 +172,12 @@ class Rounds:
 
         async def effect() -> Sequence[Fact]:
             try:
+                await self._heed_window(task, shown, exchanges)
                 facts = await self._answered(key, task, call)
                 if self._journal.has_secrets:
                     facts = self._masked_names(facts)
             except Exception as error:  # noqa: BLE001 - whatever an engine raises is recorded
-                why = named(error), without_keys(said(error))
-                stack = stack_of(error, self._journal.secrets)
-                facts = (ModelFailed(task.turn, task.agent, *why, without_keys(stack)),)
+                facts = (self._failure(task, error, shown, exchanges),)
             return facts if call is None else (*facts, *call.facts())
 
         name = type(self._asked.engine).__name__
@@ -188,6 +192,27 @@ class Rounds:
             park(self._journal, call.question)
         end_model_call(self._journal, key, task.model, facts)
         return facts
+
+    async def _heed_window(
+        self, task: Task, shown: FrameAssembled, exchanges: Sequence[Exchange]
+    ) -> None:
+        window = window_of(self._asked.engine, task.model, self._asked.window)
+        if window:
+            size = self._size(shown, exchanges)
+            await heed_window(self._journal, f"t{task.turn}/window", task, size, window)
+
+    def _size(self, shown: FrameAssembled, exchanges: Sequence[Exchange]) -> CallSize:
+        return call_size(shown, self._journal.state.views[shown.view][1], exchanges)
+
+    def _failure(
+        self, task: Task, error: Exception, shown: FrameAssembled, exchanges: Sequence[Exchange]
+    ) -> ModelFailed:
+        """What is recorded of a call that failed; of one that is too large, what it was shown."""
+        message = without_keys(said(error))
+        if isinstance(error, ContextTooLarge):
+            message = f"{message} {told_size(self._size(shown, exchanges))} {POLICY}"
+        stack = without_keys(stack_of(error, self._journal.secrets))
+        return ModelFailed(task.turn, task.agent, named(error), message, stack)
 
     def _engine_call(self, key: str, task: Task) -> Call | None:
         """The call of the engine, if it takes the run's variables."""

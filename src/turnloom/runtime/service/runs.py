@@ -72,6 +72,7 @@ class World:
     scheduler: Scheduler
     observers: Observers = field(default_factory=Observers)
     components: tuple[Component, ...] = ()
+    window: int = 0
 
 
 class Runs:
@@ -89,8 +90,9 @@ class Runs:
         observe = world.observers.watch if world.observers else None
         listeners = Listeners(self.following.spread, watch, self._posting, observe)
         chance = (world.clock, world.entropy)
+        around = world.components, world.window
         self._driver = Driver(
-            world.stores, chance, world.definitions, self._context, listeners, world.components
+            world.stores, chance, world.definitions, self._context, listeners, *around
         )
         declares = world.definitions.declares
         serves = self._posting.serves

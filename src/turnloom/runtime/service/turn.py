@@ -21,7 +21,8 @@ from turnloom.runtime.spec import Loaded
 
 
 class Turns:
-    """Takes the turns of one run; `components` stand around those of every agent, outermost."""
+    """Takes the turns of one run; `components` stand around those of every agent, outermost, and
+    `window` is how many tokens fit into that of every model, if a setting says so."""
 
     def __init__(
         self,
@@ -31,12 +32,13 @@ class Turns:
         gatherer: Gatherer,
         selections: Selections,
         components: Sequence[Component] = (),
+        window: int = 0,
     ) -> None:
         messages = MessageHooks(journal, loaded.message_hooks)
         sights = Sights(journal, loaded)
         around = partial(every_component, components, loaded.staff)
         self._components: Callable[[str], Sequence[Component]] = around
-        self._answering = Answering(journal, loaded, sights, gatherer, messages, around)
+        self._answering = Answering(journal, loaded, sights, gatherer, messages, around, window)
         self._journal = journal
         self._loaded = loaded
         self._gatherer = gatherer

@@ -80,6 +80,14 @@ class TroubleContract(EngineSuite):
             assert len(model.requests) == 1
             assert "It must not be so." in done.end.data.message
 
+    async def test_a_request_that_is_too_large(self) -> None:
+        """It is told apart from others that are refused, and not tried again."""
+        message = "This model's maximum context length is 8192 tokens."
+        done, model = await self._failed([Refusal(400, message), TEXT])
+        assert len(model.requests) == 1
+        (failed,) = done.facts("model.failed")
+        assert failed.error == "ContextTooLarge"
+
     async def test_a_page_in_the_place_of_a_refusal(self) -> None:
         """What a proxy refuses with a page is not tried again, and its status is told."""
         page = "<html><body>It must not be so.</body></html>"
