@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from turnloom import TranscriptProvider
 from turnloom.kernel.names import qualified
 
 
@@ -60,3 +61,7 @@ def test_what_python_brings_has_names_too() -> None:
         "builtins.int",
         "builtins.NoneType",
     ]
+
+
+def test_names_of_ours_do_not_say_where_in_the_package_they_stand() -> None:
+    assert qualified(TranscriptProvider) == "turnloom.TranscriptProvider"

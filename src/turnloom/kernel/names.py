@@ -9,11 +9,13 @@ LOCAL = "local"
 def qualified(thing: object) -> str:
     """Where a function or class stands, as in `module.Class.method`; other objects by their class.
 
-    It is the same in every process, which what `repr` gives is not.
+    It is the same in every process, which what `repr` gives is not. Names of ours leave out
+    their module, so that plans stay the same when our code moves.
     """
     if isinstance(thing, partial):
         return qualified(thing.func)
     name = getattr(thing, "__qualname__", None)
     if not isinstance(name, str):
         return qualified(type(thing))
-    return f"{getattr(thing, '__module__', None) or 'builtins'}.{name}"
+    package, _, _ = (module := getattr(thing, "__module__", None) or "builtins").partition(".")
+    return f"{package if package == 'turnloom' else module}.{name}"
