@@ -20,6 +20,7 @@ from turnloom.board.spec.index import Found
 from turnloom.flow.ports import Results
 from turnloom.guards.ports import BeliefStore
 from turnloom.guards.spec import Belief, Observation, Pool
+from turnloom.log.events import ENDS
 from turnloom.log.logic import Codec
 from turnloom.log.ports import Clock, EventLog
 from turnloom.log.spec import Event, RunKey
@@ -55,6 +56,7 @@ from turnloom.runtime.spec import (
 from turnloom.variables.ports import DocumentStore, Environment, Lookup
 
 __all__ = [
+    "ENDS",
     "Artifact",
     "Artifacts",
     "Belief",

@@ -102,6 +102,7 @@ class Scene:
             "Board.get": {"id": "x"},
             "Board.read_as": {"reader": Reader()},
             "History.events": run,
+            "History.named": {"prefix": "a"},
             "History.definition": run,
             "Explanations.turn": {**run, "turn": 1},
             "Explanations.variable": {**run, "name": "user_id"},

@@ -44,7 +44,7 @@ REFUSED: dict[str, tuple[str, Any, list[str]]] = {
     "a store without a real log": (
         "store",
         Hollow(),
-        ["log.append", "log.read", "log.subscribe", "log.ends"],
+        ["log.append", "log.read", "log.subscribe", "log.ends", "log.runs", "log.named"],
     ),
     "documents": ("documents", object(), ["newest", "index", "aclose"]),
     "vectors": ("vectors", object(), ["open"]),

@@ -35,7 +35,7 @@ async def live(
     run = await begin(world, folder)
     fuse = Fuse()
     for points in (*kills, None):
-        ((_, last),) = await store.log.ends("local", run=run)
+        _, last = await store.log.ends(RunKey("local", run))
         if last.kind in ENDS:
             break
         fuse = Fuse(points)

@@ -213,6 +213,6 @@ async def lives(folder: Path, *kills: int) -> tuple[list[Any], int]:
                 await run.finished()
 
             await scheduler.outlives(script())
-    (first, _), *_ = await store.log.ends("local")
+    (first, _), *_ = await store.log.runs("local", 1000)
     events = await store.log.read(RunKey("local", first.run))
     return [(each.id, each.kind) for each in events if each.kind != "run.resumed"], fuse.passed

@@ -356,7 +356,7 @@ async def live(form: str, where: Path, *kills: int) -> tuple[list[Any], int]:
             entropy=entropy,
         ) as app:
             await scheduler.outlives(SCRIPTS[form](app, where, fuse))
-    runs = [first.run for first, _ in await store.log.ends("local")]
+    runs = [first.run for first, _ in await store.log.runs("local", 1000)]
     return [
         each for run in runs for each in essence(await store.log.read(RunKey("local", run)))
     ], fuse.passed

@@ -160,6 +160,7 @@ class SlowLog:
         self._log = log
         self._end = f"{turn}/end"
         self.read, self.subscribe, self.ends = log.read, log.subscribe, log.ends
+        self.runs, self.named = log.runs, log.named
         self.reached = asyncio.Event()
 
     async def append(

@@ -251,7 +251,7 @@ async def test_a_definition_with_problems_begins_nothing(tmp_path: Path) -> None
     with pytest.raises(DefinitionError) as caught:
         await begin(world, broken)
     assert {problem.code for problem in caught.value.diagnostics} == {"W011"}
-    assert not await world.store.log.ends("local")
+    assert not await world.store.log.runs("local", 1)
 
 
 async def test_a_run_is_pinned_to_what_it_began_with(folder: str) -> None:

@@ -225,4 +225,4 @@ async def test_a_required_variable_without_a_value_begins_nothing(tmp_path: Path
         await start(world, tmp_path, f"{{type: string, required: true, source: {source}}}")
     (problem,) = refused.value.problems
     assert all(each in problem for each in ("'x'", "The database of 'C' is locked.", "C.f"))
-    assert await world.store.log.ends("local") == []
+    assert await world.store.log.runs("local", 1) == []

@@ -189,7 +189,7 @@ async def read_log(store: Any, run: str) -> list[Event]:
 
 async def read_logs(store: Any) -> dict[str, list[Event]]:
     """The logs of all runs of the tenants of these tests, the first one first."""
-    ends = [each for tenant in TENANTS for each in reversed(await store.log.ends(tenant))]
+    ends = [each for tenant in TENANTS for each in reversed(await store.log.runs(tenant, 1000))]
     return {
         first.run: list(await store.log.read(RunKey(first.data.tenant, first.run)))
         for first, _ in sorted(ends, key=lambda each: each[0].at)

@@ -28,6 +28,7 @@ from turnloom.board.spec import (
 )
 from turnloom.errors import ArtifactExists, Conflict, RunBusy
 from turnloom.guards.spec import Observation, Pool
+from turnloom.log.spec import RunKey
 from turnloom.runtime.spec import Reply, StoredPlan
 from turnloom.testing.contracts.artifacts.samples import LATER, NOON, SECOND, artifact, consumption
 from turnloom.testing.contracts.facts import Noted, event, key
@@ -203,8 +204,16 @@ async def _subscribe(store: Any, tenant: str, names: Sequence[str]) -> Any:
 
 
 async def _ends(store: Any, tenant: str, names: Sequence[str]) -> Any:
-    each = [list(await store.log.ends(tenant, run=id)) for id in IDS]
-    return [list(await store.log.ends(tenant)), list(await store.log.ends(tenant, 1)), each]
+    return [await store.log.ends(RunKey(tenant, id)) for id in IDS]
+
+
+async def _runs(store: Any, tenant: str, names: Sequence[str]) -> Any:
+    all_of_them = await store.log.runs(tenant, 1000)
+    return [list(all_of_them), list(await store.log.runs(tenant, 1, unfinished=True))]
+
+
+async def _named(store: Any, tenant: str, names: Sequence[str]) -> Any:
+    return [list(await store.log.named(tenant, id, 1000)) for id in ("", *IDS)]
 
 
 async def _pending(store: Any, tenant: str, names: Sequence[str]) -> Any:
@@ -320,6 +329,8 @@ async def _verify(store: Any, tenant: str, names: Sequence[str]) -> Any:
 READERS: dict[str, Callable[[Any, str, Sequence[str]], Awaitable[Any]]] = {
     "EventLog.read": _read,
     "EventLog.ends": _ends,
+    "EventLog.runs": _runs,
+    "EventLog.named": _named,
     "Inbox.pending": _pending,
     "Claims.held": _held,
     "Snapshots.load": _load,

@@ -78,5 +78,5 @@ async def program(store: Any, tenant: str) -> AsyncIterator[Program]:
 
 async def logs(store: Any, tenant: str) -> dict[str, list[Event]]:
     """All that is on record of a tenant."""
-    ends = await store.log.ends(tenant)
+    ends = await store.log.runs(tenant, 1000)
     return {first.run: list(await store.log.read(RunKey(tenant, first.run))) for first, _ in ends}

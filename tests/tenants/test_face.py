@@ -82,6 +82,7 @@ CHANGING = {
 # Methods that give what a tenant has.
 OF_TENANTS: dict[str, Callable[[Program], Awaitable[Any]]] = {
     "Loom.runs": lambda p: p.app.runs(app_id=p.tenant),
+    "History.named": lambda p: p.app.history.named("", app_id=p.tenant),
     "Board.query_artifacts": lambda p: p.board.query_artifacts(embed_meta=True, count=True),
     "Board.get": lambda p: p.board.get(ARTIFACT),
     "Board.summary": lambda p: p.board.summary(),

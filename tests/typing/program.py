@@ -447,7 +447,8 @@ async def explained(app: t.Loom, run: str) -> None:
     assert definition.name == "drafts" and definition.to_mermaid()
     engines: Mapping[str, tuple[t.Engine, ...]] = definition.engines
     assert engines and told(timeline) and told(turn) and told(variable)
-    summaries: list[t.RunSummary] = await app.runs(1)
+    summaries: list[t.RunSummary] = await app.runs(1, before=None, unfinished=False)
+    assert await history.named(run, 1) == [run]
     assert summaries[0].run == run
 
 

@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Se
 from contextlib import asynccontextmanager
 from datetime import datetime
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from weakref import WeakSet
@@ -26,9 +27,11 @@ from turnloom.errors import (
     RunBusy,
     StoreUnavailable,
     TurnloomError,
+    UnknownRun,
     UsageError,
 )
 from turnloom.ports import (
+    ENDS,
     Belief,
     Codec,
     Event,
@@ -144,6 +147,8 @@ class JournalLog:
         self._claims = claims
         self._runs: dict[RunKey, list[Event]] = {}
         self._ids: dict[RunKey, set[str]] = {}
+        self._numbers: dict[RunKey, int] = {}
+        self._unfinished: dict[RunKey, None] = {}
         journal.on("append", self._append)
 
     async def append(
@@ -177,13 +182,27 @@ class JournalLog:
             if not events:
                 await self._journal.wait()
 
-    async def ends(
-        self, tenant: str, limit: int | None = None, *, run: str | None = None
+    async def ends(self, run: RunKey) -> tuple[Event, Event] | None:
+        async with self._journal.reading():
+            return self._ends(run) if run in self._runs else None
+
+    async def runs(
+        self, tenant: str, limit: int, *, before: str | None = None, unfinished: bool = False
     ) -> Sequence[tuple[Event, Event]]:
         async with self._journal.reading():
-            ours = [each for each in reversed(self._runs) if each.tenant == tenant]
-            runs = [each for each in ours if run in (None, each.id)]
-            return [(self._runs[each][0], self._runs[each][-1]) for each in runs[:limit]]
+            newest = reversed(self._unfinished if unfinished else self._numbers)
+            end = len(self._numbers)
+            if before is not None:
+                if RunKey(tenant, before) not in self._numbers:
+                    raise UnknownRun(before)
+                end = self._numbers[RunKey(tenant, before)]
+            ours = (run for run in newest if run.tenant == tenant and self._numbers[run] < end)
+            return [self._ends(run) for run in islice(ours, limit)]
+
+    async def named(self, tenant: str, prefix: str, limit: int) -> Sequence[str]:
+        async with self._journal.reading():
+            ours = (run.id for run in self._runs if run.tenant == tenant)
+            return sorted(id for id in ours if id.startswith(prefix))[:limit]
 
     def holds(self, run: RunKey, id: str) -> bool:
         return id in self._ids.get(run, ())
@@ -195,8 +214,16 @@ class JournalLog:
 
     async def _append(self, run: RunKey, lines: Sequence[bytes]) -> None:
         events = [self._codec.decode(line) for line in lines]
+        if run not in self._runs:
+            self._numbers[run] = len(self._numbers)
+            self._unfinished[run] = None
         self._runs.setdefault(run, []).extend(events)
         self._ids.setdefault(run, set()).update(event.id for event in events)
+        if events[-1].kind in ENDS:
+            self._unfinished.pop(run, None)
+
+    def _ends(self, run: RunKey) -> tuple[Event, Event]:
+        return self._runs[run][0], self._runs[run][-1]
 
 
 class JournalInbox:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 from turnloom.errors import UnknownRun, UsageError
-from turnloom.kernel.arguments import as_name
+from turnloom.kernel.arguments import as_count, as_name, as_string
 from turnloom.kernel.names import LOCAL
 
 if TYPE_CHECKING:
@@ -85,6 +85,11 @@ class History:
         if not events:
             raise UnknownRun(run)
         return cast("Sequence[RunEvent]", events)
+
+    async def named(self, prefix: str, limit: int = 100, *, app_id: str = LOCAL) -> "Sequence[str]":
+        """At most `limit` ids of runs that begin with a prefix, in their order."""
+        most, tenant = as_count(limit, "`limit`", 0), as_name(app_id, "`app_id`")
+        return await self._parts().store.log.named(tenant, as_string(prefix, "`prefix`"), most)
 
     async def verify(
         self, run: str | None = None, *, app_id: str = LOCAL

@@ -231,10 +231,23 @@ class Loom:
         runs = parts.runs.board(name, partial(parts.boards.load, name), user=user, tenant=tenant)
         return Board(declared, runs, parts, self._serve)
 
-    async def runs(self, limit: int | None = None, *, app_id: str = LOCAL) -> "list[RunSummary]":
-        """The runs of a tenant, the one begun last coming first."""
-        most = None if limit is None else as_count(limit, "`limit`", 0)
-        return await self._open().runs.summaries(as_name(app_id, "`app_id`"), most)
+    async def runs(
+        self,
+        limit: int = 1000,
+        *,
+        before: str | None = None,
+        unfinished: bool = False,
+        app_id: str = LOCAL,
+    ) -> "list[RunSummary]":
+        """At most `limit` runs of a tenant, or of those without an end, the one begun last coming
+        first. The next page is `before` the last run of this one.
+
+        Raises:
+            UnknownRun: there is no run `before`.
+        """
+        most, tenant = as_count(limit, "`limit`", 0), as_name(app_id, "`app_id`")
+        last = None if before is None else as_name(before, "`before`")
+        return await self._open().runs.summaries(tenant, most, last, unfinished=unfinished)
 
     async def index(self, workflow: "str | PathLike[str]") -> "AsyncGenerator[Index]":
         """Make the indexes that the database variables of a workflow are looked up by.

@@ -2,7 +2,7 @@
 
 import asyncio
 from abc import abstractmethod
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Annotated
@@ -110,14 +110,15 @@ async def find_run(app: Loom, word: str, app_id: str) -> str:
         for latest in await app.runs(1, app_id=app_id):
             return latest.run
         raise UsageError(no_runs(app_id))
-    known = [summary.run for summary in await app.runs(app_id=app_id)]
-    found = [run for run in known if word and run.startswith(word)]
+    found: Sequence[str] = []
+    if word:
+        found = await app.history.named(word, NAMED + 1, app_id=app_id)
     if word in found or len(found) == 1:
         return word if word in found else found[0]
     if not found:
         raise UnknownRun(word)
     some = ", ".join(found[:NAMED]) + (", …" if len(found) > NAMED else "")
-    raise UsageError(f"{len(found)} runs begin with {word!r}: {some}. Give more of the id.")
+    raise UsageError(f"Several runs begin with {word!r}: {some}. Give more of the id.")
 
 
 def no_runs(app_id: str) -> str:

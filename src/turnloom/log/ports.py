@@ -47,15 +47,37 @@ class EventLog(Protocol):
         """
         ...
 
-    async def ends(
-        self, tenant: str, limit: int | None = None, *, run: str | None = None
-    ) -> Sequence[tuple[Event, Event]]:
-        """The first and the last event of each run of a tenant, the run begun last coming first;
-        or of one. Where runs are listed, an event that cannot be read is of kind `unreadable`.
+    async def ends(self, run: RunKey) -> tuple[Event, Event] | None:
+        """The first and the last event of a run, if there is such a run.
 
         Raises:
-            UnknownKind: the run that is asked for cannot be read.
+            UnknownKind: one of them cannot be read.
+            LogDamaged: the first one is missing.
         """
+        ...
+
+    async def runs(
+        self,
+        tenant: str,
+        limit: int,
+        *,
+        before: str | None = None,
+        unfinished: bool = False,
+    ) -> Sequence[tuple[Event, Event]]:
+        """The first and the last event of at most `limit` runs of a tenant, the run begun last
+        coming first: of all, or of those that began before a run, or that have no end on record.
+        An event that cannot be read is of kind `unreadable`.
+
+        The cost follows the runs that are given. Which runs have no end is kept up to date in the
+        transaction of each append.
+
+        Raises:
+            UnknownRun: there is no run `before`.
+        """
+        ...
+
+    async def named(self, tenant: str, prefix: str, limit: int) -> Sequence[str]:
+        """At most `limit` ids of runs of a tenant that begin with a prefix, in their order."""
         ...
 
 

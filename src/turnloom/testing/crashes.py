@@ -67,11 +67,19 @@ class CrashingLog:
         """What the log gets."""
         return self._log.subscribe(run, after)
 
-    async def ends(
-        self, tenant: str, limit: int | None = None, *, run: str | None = None
+    async def ends(self, run: RunKey) -> tuple[Event, Event] | None:
+        """The ends of a run."""
+        return await self._log.ends(run)
+
+    async def runs(
+        self, tenant: str, limit: int, *, before: str | None = None, unfinished: bool = False
     ) -> Sequence[tuple[Event, Event]]:
         """The ends of runs."""
-        return await self._log.ends(tenant, limit, run=run)
+        return await self._log.runs(tenant, limit, before=before, unfinished=unfinished)
+
+    async def named(self, tenant: str, prefix: str, limit: int) -> Sequence[str]:
+        """The ids of runs."""
+        return await self._log.named(tenant, prefix, limit)
 
 
 class CrashingStore:

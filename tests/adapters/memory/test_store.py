@@ -95,7 +95,7 @@ async def test_an_event_for_another_place_is_refused() -> None:
         await log.append(key("b"), [event("a", 1)], 0)
     with raising(UsageError, "seq 5"):
         await log.append(key("a"), [event("a", 5)], 0)
-    assert not await log.ends(TENANT)
+    assert not await log.runs(TENANT, 1)
 
 
 async def test_a_busy_run_says_what_to_do() -> None:
@@ -122,7 +122,9 @@ async def test_a_closed_store_refuses_and_tells_who_waits() -> None:
     for call in (
         store.log.append(key("a"), [], 0),
         store.log.read(key("a")),
-        store.log.ends(TENANT),
+        store.log.runs(TENANT, 1),
+        store.log.named(TENANT, "a", 1),
+        store.log.ends(key("a")),
         store.inbox.offer(key("a"), "1", Stop("ann")),
         store.inbox.pending(key("a")),
         store.claims.held(key("a")),

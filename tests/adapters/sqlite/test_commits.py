@@ -68,7 +68,7 @@ async def test_writes_of_one_tick_are_one_transaction(store: SqliteStore) -> Non
         tasks.start_soon(store.snapshots.save, key("run 0"), 3, b"state")
     assert seen.count("BEGIN") == 1
     assert seen.count("COMMIT") == 1
-    assert len(await store.log.ends(TENANT)) == 51
+    assert len(await store.log.runs(TENANT, 100)) == 51
 
 
 async def test_an_append_to_a_known_run_is_one_statement(store: SqliteStore) -> None:
@@ -287,8 +287,9 @@ async def test_a_closed_store_refuses_and_tells_who_waits(path: Path) -> None:
         store.log.append(key("a"), events("a", 1), 0),
         store.log.append(key("a"), [], 0),
         store.log.read(key("a")),
-        store.log.ends(TENANT),
-        store.log.ends(TENANT, run="a"),
+        store.log.runs(TENANT, 1),
+        store.log.named(TENANT, "a", 1),
+        store.log.ends(key("a")),
         store.inbox.offer(key("a"), "1", Stop("ann")),
         store.inbox.pending(key("a")),
         store.claims.held(key("a")),

@@ -59,6 +59,8 @@ class _Across:
         self.read = reader.read
         self.subscribe = reader.subscribe
         self.ends = reader.ends
+        self.runs = reader.runs
+        self.named = reader.named
 
 
 class TestLogAcrossStores(EventLogContract):

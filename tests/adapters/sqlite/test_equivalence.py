@@ -40,7 +40,8 @@ async def do(store: Store, deed: tuple[str, str, object]) -> object:
             await store.inbox.offer(key(run), id, Stop("ann"))
             return list(await store.inbox.pending(key(run)))
         case ("read", run, int(after)):
-            return [list(await store.log.read(key(run), after)), list(await store.log.ends(TENANT))]
+            runs = await store.log.runs(TENANT, 100)
+            return [list(await store.log.read(key(run), after)), list(runs)]
         case (_, run, _):
             await store.snapshots.save(key(run), len(await store.log.read(key(run))), b"state")
             return await store.snapshots.load(key(run))

@@ -163,7 +163,7 @@ async def test_processes_that_begin_at_once(path: Path, store: SqliteStore) -> N
             tasks.start_soon(lambda name=name: run_child([*command, name]))
     for name in names:
         assert len(await store.log.read(key(f"run of {name}"))) == 200
-    assert len(await store.log.ends(TENANT)) == 3
+    assert len(await store.log.runs(TENANT, 10)) == 3
 
 
 async def run_child(command: list[str]) -> None:

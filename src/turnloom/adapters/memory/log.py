@@ -1,9 +1,11 @@
 """The event log in this process's memory."""
 
 import asyncio
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Sequence
 from itertools import islice
+from operator import attrgetter
 
 import anyio
 
@@ -11,18 +13,46 @@ from turnloom.adapters.memory.beliefs import MemoryBeliefs
 from turnloom.adapters.memory.index import MemoryIndex
 from turnloom.board.logic.projecting import project
 from turnloom.board.logic.rows import rows_of
-from turnloom.errors import Conflict, LeaseLost, UsageError
+from turnloom.errors import Conflict, LeaseLost, UnknownRun, UsageError
 from turnloom.guards.logic.selection import observations
+from turnloom.log.events import ENDS
 from turnloom.log.logic import Codec
 from turnloom.log.spec import Event, Fact, RunKey
 
 
 class _Run:
-    __slots__ = ("events", "ids")
+    __slots__ = ("events", "ids", "n")
 
-    def __init__(self) -> None:
+    def __init__(self, n: int) -> None:
+        self.n = n
         self.events: list[Event] = []
         self.ids: set[str] = set()
+
+
+class _Tenant:
+    """The runs of one tenant by id, and in the order in which they began: all, and the
+    unfinished."""
+
+    __slots__ = ("begun", "runs", "unfinished")
+
+    def __init__(self) -> None:
+        self.runs: dict[str, _Run] = {}
+        self.begun: list[_Run] = []
+        self.unfinished: list[_Run] = []
+
+    def add(self, id: str, run: _Run) -> None:
+        self.runs[id] = run
+        self.begun.append(run)
+        self.unfinished.append(run)
+
+    def finish(self, run: _Run) -> None:
+        at = _place(self.unfinished, run)
+        if self.unfinished[at : at + 1] == [run]:
+            del self.unfinished[at]
+
+
+def _place(runs: Sequence[_Run], run: _Run) -> int:
+    return bisect_left(runs, run.n, key=attrgetter("n"))
 
 
 class MemoryLog:
@@ -37,7 +67,8 @@ class MemoryLog:
         self._index = index
         self.beliefs = MemoryBeliefs(self.check_open, follows_log=True)
         self._known: dict[str, type[Fact]] = {}
-        self._tenants: defaultdict[str, dict[str, _Run]] = defaultdict(dict)
+        self._tenants: defaultdict[str, _Tenant] = defaultdict(_Tenant)
+        self._last = 0
         self._bells: dict[RunKey, anyio.Event] = {}
         self._closed = False
         # The claims in force, by run.
@@ -70,7 +101,7 @@ class MemoryLog:
                 )
         if fence is not None and self.fences.get(run) != fence:
             raise LeaseLost(id)
-        held = self._tenants[run.tenant].get(id) or _Run()
+        held = self._held(run) or _Run(0)
         if expected != len(held.events):
             return _standing(id, held, events, expected)
         self._store(run, held, events)
@@ -94,23 +125,50 @@ class MemoryLog:
             else:
                 await self._bells.setdefault(run, anyio.Event()).wait()
 
-    async def ends(
-        self, tenant: str, limit: int | None = None, *, run: str | None = None
-    ) -> Sequence[tuple[Event, Event]]:
-        """The first and the last event of each run of a tenant, the run begun last coming first;
-        or of one."""
+    async def ends(self, run: RunKey) -> tuple[Event, Event] | None:
+        """The first and the last event of a run, if there is such a run."""
         self.check_open()
-        runs = self._tenants.get(tenant, {})
-        if run is not None:
-            newest = filter(None, [runs.get(run)])
-        else:
-            newest = islice(reversed(runs.values()), limit)
-        return [(held.events[0], held.events[-1]) for held in newest]
+        held = self._held(run)
+        return (held.events[0], held.events[-1]) if held else None
+
+    async def runs(
+        self,
+        tenant: str,
+        limit: int,
+        *,
+        before: str | None = None,
+        unfinished: bool = False,
+    ) -> Sequence[tuple[Event, Event]]:
+        """The first and the last event of at most `limit` runs of a tenant, the run begun last
+        coming first.
+
+        Raises:
+            UnknownRun: there is no run `before`.
+        """
+        self.check_open()
+        runs = self._tenants.get(tenant) or _Tenant()
+        listed = runs.unfinished if unfinished else runs.begun
+        end = len(listed)
+        if before is not None:
+            if before not in runs.runs:
+                raise UnknownRun(before)
+            end = _place(listed, runs.runs[before])
+        newest = (listed[at] for at in range(end - 1, -1, -1))
+        return [(held.events[0], held.events[-1]) for held in islice(newest, limit)]
+
+    async def named(self, tenant: str, prefix: str, limit: int) -> Sequence[str]:
+        """At most `limit` ids of runs of a tenant that begin with a prefix, in their order."""
+        return sorted(id for id in self.ids(tenant) if id.startswith(prefix))[:limit]
 
     def holds(self, run: RunKey, id: str) -> bool:
         """Whether an event of this id is in the run's log."""
         held = self._held(run)
         return held is not None and id in held.ids
+
+    def ids(self, tenant: str) -> list[str]:
+        """The runs of a tenant, the one begun first coming first."""
+        self.check_open()
+        return [*self._tenants[tenant].runs] if tenant in self._tenants else []
 
     def check_open(self) -> None:
         """Refuse to work for a store that was closed."""
@@ -125,8 +183,8 @@ class MemoryLog:
         self._bells.clear()
 
     def _held(self, run: RunKey) -> _Run | None:
-        runs = self._tenants.get(run.tenant)
-        return runs.get(run.id) if runs else None
+        tenant = self._tenants.get(run.tenant)
+        return tenant.runs.get(run.id) if tenant else None
 
     def _learn(self, event: Event) -> None:
         """Let the codec say whether it knows the kind; it is asked once per kind."""
@@ -144,10 +202,15 @@ class MemoryLog:
             self._index.keep(run.tenant, rows, told.consumptions)
         if seen := observations(run.tenant, events):
             self.beliefs.keep(seen)
+        tenant = self._tenants[run.tenant]
         if not held.events:
-            self._tenants[run.tenant][run.id] = held
+            self._last += 1
+            held.n = self._last
+            tenant.add(run.id, held)
         held.ids |= ids
         held.events.extend(events)
+        if events[-1].kind in ENDS:
+            tenant.finish(held)
         if self._bells and (bell := self._bells.pop(run, None)):
             bell.set()
 

@@ -80,8 +80,9 @@ class MemoryVerifier:
         self, tenant: str, run: str | None = None
     ) -> AsyncGenerator[VerifiedRun, None]:
         """The runs of a tenant, the one begun first coming first, or one of them."""
-        for first, last in reversed(await self._log.ends(tenant, run=run)):
-            yield VerifiedRun(first.run, last.seq)
+        for id in self._log.ids(tenant) if run is None else (run,):
+            if ends := await self._log.ends(RunKey(tenant, id)):
+                yield VerifiedRun(id, ends[1].seq)
 
 
 class MemoryStore:

@@ -15,9 +15,10 @@ from turnloom.adapters.sqlite.keeping import Keeping
 from turnloom.adapters.sqlite.places import Place
 from turnloom.adapters.sqlite.writer import Write, Writer
 from turnloom.board.logic.projecting import project
-from turnloom.board.logic.rows import rows_of
-from turnloom.errors import Conflict, LeaseLost, LogDamaged, UsageError
+from turnloom.board.logic.rows import microseconds, rows_of
+from turnloom.errors import Conflict, LeaseLost, LogDamaged, UnknownRun, UsageError
 from turnloom.guards.logic.selection import observations
+from turnloom.log.events import ENDS
 from turnloom.log.logic import Codec
 from turnloom.log.spec import Event, RunKey
 
@@ -27,7 +28,17 @@ END = 2**62
 
 
 class _Append(Write[Sequence[Event]]):
-    __slots__ = ("_beside", "_codec", "_data", "_events", "_expected", "_fence", "_ids", "_run")
+    __slots__ = (
+        "_beside",
+        "_codec",
+        "_data",
+        "_end",
+        "_events",
+        "_expected",
+        "_fence",
+        "_ids",
+        "_run",
+    )
 
     def __init__(
         self,
@@ -57,6 +68,7 @@ class _Append(Write[Sequence[Event]]):
         self._fence = fence
         self._codec = codec
         self._beside = beside
+        self._end = _end(events[-1])
         self.topic = run
         self.size = len(self._data) + sum(each.size for each in beside)
         self.error = self.outcome = None
@@ -66,6 +78,7 @@ class _Append(Write[Sequence[Event]]):
         if (
             place is None
             or self._beside
+            or self._end
             or not place.position == place.known == self._expected
             or not place.ids.isdisjoint(self._ids)
         ):
@@ -87,7 +100,10 @@ class _Append(Write[Sequence[Event]]):
             self._check_fence(writer)
         for each in self._beside:
             each.apply(writer)
-        self._insert(writer, place or writer.begin_run(self._run))
+        place = place or writer.begin_run(self._run)
+        self._insert(writer, place)
+        if self._end:
+            writer.execute(queries.END_RUN, (*self._end, place.n))
         return self._events
 
     def _check_fence(self, writer: Writer) -> None:
@@ -115,6 +131,13 @@ class _Append(Write[Sequence[Event]]):
                 f"{self._expected}: somebody else wrote. Read the run again before writing."
             )
         return stored
+
+
+def _end(last: Event) -> tuple[int, str] | None:
+    """When and how a run ended with this event, if it did."""
+    if last.kind not in ENDS:
+        return None
+    return microseconds(last.at), last.kind.rpartition(".")[2]
 
 
 class SqliteLog:
@@ -183,37 +206,62 @@ class SqliteLog:
             elif not rows:
                 await self._database.signals.wait(run)
 
-    async def ends(
-        self, tenant: str, limit: int | None = None, *, run: str | None = None
+    async def ends(self, run: RunKey) -> tuple[Event, Event] | None:
+        """The first and the last event of a run, if there is such a run."""
+        await self._database.ready()
+        for row in self._database.rows(queries.ENDS_OF, *run):
+            if row[2] is None:
+                raise LogDamaged(run.id, 1)
+            id, first, last = _ends(row)
+            return self._codec.decode(first, id, 1), self._codec.decode(last, id)
+        return None
+
+    async def runs(
+        self,
+        tenant: str,
+        limit: int,
+        *,
+        before: str | None = None,
+        unfinished: bool = False,
     ) -> Sequence[tuple[Event, Event]]:
-        """The first and the last event of each run of a tenant, the run begun last coming first;
-        or of one."""
-        if run is not None:
-            await self._database.ready()
-            rows = self._database.rows(queries.ENDS_OF, tenant, run)
-            if any(first is None for _, _, first, _ in rows):
-                raise LogDamaged(run, 1)
-            decode = self._codec.decode
-            found = [
-                (decode(first, run, 1), decode(last, run)) for _, first, last in map(_ends, rows)
-            ]
-            return found
+        """The first and the last event of at most `limit` runs of a tenant, the run begun last
+        coming first.
+
+        Raises:
+            UnknownRun: there is no run `before`.
+        """
+        await self._database.ready()
+        query = queries.UNFINISHED_BEFORE if unfinished else queries.ENDS_BEFORE
+        page = partial(_ends_page, query=query, tenant=tenant, most=min(limit, PAGE_RUNS))
         ends: list[tuple[Event, Event]] = []
         show = self._codec.show
-        async with aclosing(self._database.pages(partial(_ends_page, tenant=tenant), END)) as pages:
+        async with aclosing(self._database.pages(page, self._number(tenant, before))) as pages:
             async for rows in pages:
-                wanted = islice(rows, None if limit is None else limit - len(ends))
+                wanted = islice(rows, limit - len(ends))
                 ends += [(show(first, id), show(last, id)) for id, first, last in wanted]
                 if len(ends) == limit:
                     break
         return ends
 
+    async def named(self, tenant: str, prefix: str, limit: int) -> Sequence[str]:
+        """At most `limit` ids of runs of a tenant that begin with a prefix, in their order."""
+        await self._database.ready()
+        return [id for (id,) in self._database.rows(queries.RUNS_NAMED, tenant, prefix, limit)]
+
+    def _number(self, tenant: str, run: str | None) -> int:
+        """The number of a run; one behind all of them if none is named."""
+        if run is None:
+            return END
+        for (n,) in self._database.rows(queries.NUMBER_OF, tenant, run):
+            return n
+        raise UnknownRun(run)
+
 
 def _ends_page(
-    reader: sqlite3.Connection, before: int, tenant: str
+    reader: sqlite3.Connection, before: int, query: str, tenant: str, most: int
 ) -> tuple[list[tuple[str, bytes, bytes]], int | None]:
-    rows = reader.execute(queries.ENDS_BEFORE, (tenant, before, PAGE_RUNS)).fetchall()
-    more = rows[-1][0] if len(rows) == PAGE_RUNS else None
+    rows = reader.execute(query, (tenant, before, most)).fetchall()
+    more = rows[-1][0] if rows and len(rows) == most else None
     return list(map(_ends, rows)), more
 
 

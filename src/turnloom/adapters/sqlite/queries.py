@@ -8,7 +8,7 @@ of the ids either: writers remember them, and `ids` has those of long runs up to
 
 # Marks a file as ours ("LOOM"), and tells which schema it holds.
 APPLICATION = 0x4C4F4F4D
-VERSION = 9
+VERSION = 10
 
 # Artifacts by number, and what they are found by: each term with the place of its artifact in the
 # order of the board, and when that opens. A term says of which tenant it is.
@@ -67,10 +67,15 @@ _PLANS = (
 )
 
 SCHEMA = (
+    # Numbers are used once: what is remembered of a run that was removed fits no other. Of one that
+    # ended, `ended` and `status` say when and how.
     """CREATE TABLE runs (
-        n INTEGER PRIMARY KEY, tenant TEXT NOT NULL, id TEXT NOT NULL, UNIQUE (tenant, id)
+        n INTEGER PRIMARY KEY AUTOINCREMENT, tenant TEXT NOT NULL, id TEXT NOT NULL,
+        ended INTEGER, status TEXT, UNIQUE (tenant, id)
     )""",
     "CREATE INDEX runs_of ON runs (tenant)",
+    "CREATE INDEX unfinished_runs ON runs (tenant) WHERE ended IS NULL",
+    "CREATE INDEX ended_runs ON runs (tenant, ended) WHERE ended IS NOT NULL",
     """CREATE TABLE batches (
         pos INTEGER PRIMARY KEY, last INTEGER NOT NULL, data BLOB NOT NULL, digest BLOB NOT NULL
     )""",
@@ -135,6 +140,8 @@ LOCATE_RUN = """
         SELECT max(pos) FROM batches WHERE pos > r.n << 32 AND pos < (r.n + 1) << 32)
     WHERE r.tenant = ? AND r.id = ?"""
 ADD_RUN = "INSERT INTO runs (tenant, id) VALUES (?, ?)"
+END_RUN = "UPDATE runs SET ended = ?, status = ? WHERE n = ?"
+NUMBER_OF = "SELECT n FROM runs WHERE tenant = ? AND id = ?"
 # Adds nothing if the claim of the fence is over.
 ADD_BATCH = """
     INSERT INTO batches SELECT ?1, ?2, ?3, ?4
@@ -157,6 +164,11 @@ _ENDS = """
     LEFT JOIN batches l ON l.pos = (
         SELECT max(pos) FROM batches WHERE pos > r.n << 32 AND pos < (r.n + 1) << 32)"""
 ENDS_BEFORE = f"{_ENDS} WHERE r.tenant = ?1 AND r.n < ?2 ORDER BY r.n DESC LIMIT ?3"
+UNFINISHED_BEFORE = f"""{_ENDS}
+    WHERE r.tenant = ?1 AND r.n < ?2 AND r.ended IS NULL ORDER BY r.n DESC LIMIT ?3"""
+RUNS_NAMED = """
+    SELECT id FROM runs WHERE tenant = ?1 AND id >= ?2 AND id < ?2 || char(0x10ffff)
+    ORDER BY id LIMIT ?3"""
 ENDS_OF = f"{_ENDS} WHERE r.tenant = ? AND r.id = ?"
 
 RUNS_OF = "SELECT n, id FROM runs WHERE tenant = ?1 AND (?2 IS NULL OR id = ?2) ORDER BY n"

@@ -7,6 +7,7 @@ from turnloom.board.logic.projecting import project
 from turnloom.board.ports import ArtifactStore
 from turnloom.errors import UnknownKind
 from turnloom.log.ports import EventLog
+from turnloom.log.service import all_runs
 from turnloom.log.spec import Event, RunKey
 
 _log = logging.getLogger("turnloom.board")
@@ -22,9 +23,10 @@ async def rebuild(log: EventLog, artifacts: ArtifactStore, tenant: str) -> None:
         ArtifactExists: the board holds an artifact that a log has with other content.
         StoreUnavailable: some of it may be there; the same may be tried again later.
     """
-    for first, _ in reversed(await log.ends(tenant)):
+    newest_first = [first.run async for first, _ in all_runs(log, tenant)]
+    for run in reversed(newest_first):
         try:
-            events = await log.read(RunKey(tenant, first.run))
+            events = await log.read(RunKey(tenant, run))
         except UnknownKind as error:
             _log.warning("a run is left out: %s", error)
             continue

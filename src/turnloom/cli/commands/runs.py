@@ -10,7 +10,7 @@ from rich.table import Table
 
 from turnloom.app import Loom
 from turnloom.cli.questions import gist
-from turnloom.cli.stored import Json, StoreCommand, no_runs
+from turnloom.cli.stored import Json, StoreCommand, find_run, no_runs
 from turnloom.cli.terminal import Terminal, joined, safe
 from turnloom.explain.spec.text import moment
 from turnloom.runtime.spec import RunSummary
@@ -31,10 +31,18 @@ class Runs(StoreCommand):
 
     json: Json = False
     limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 20
+    before: Annotated[
+        str | None,
+        typer.Option(metavar="RUN", help="Those that began before this run: the next page."),
+    ] = None
+    unfinished: Annotated[bool, typer.Option("--unfinished", help="Those without an end.")] = False
 
     async def act(self, app: Loom, terminal: Terminal) -> int:
         """Print the list."""
-        found = await app.runs(self.limit + 1, app_id=self.app_id)
+        before = self.before and await find_run(app, self.before, self.app_id)
+        found = await app.runs(
+            self.limit + 1, before=before, unfinished=self.unfinished, app_id=self.app_id
+        )
         listed, more = found[: self.limit], len(found) > self.limit
         if self.json:
             terminal.emit(msgspec.json.encode(listed))
@@ -45,7 +53,8 @@ class Runs(StoreCommand):
                 if each.reason:
                     terminal.show(joined((each.run, "bold"), f" is broken: {each.reason}"))
             if more:
-                terminal.tell(safe("There are more; `--limit N` shows N of them.", "dim"))
+                more_of_them = "There are more; `--limit N` shows N, `--before RUN` the next ones."
+                terminal.tell(safe(more_of_them, "dim"))
         else:
             terminal.tell(safe(no_runs(self.app_id)))
         return 0

@@ -12,6 +12,7 @@ from turnloom.guards.ports import BeliefStore
 from turnloom.guards.spec import Belief, Pool, Selection
 from turnloom.kernel.values import said
 from turnloom.log.ports import EventLog
+from turnloom.log.service import all_runs
 from turnloom.log.spec import Event, RunKey
 
 # Seconds that a turn waits for what is known of its candidates.
@@ -88,9 +89,10 @@ async def rebuild(stored: EventLog, beliefs: BeliefStore, tenant: str) -> None:
     Raises:
         StoreUnavailable: some of it may be there; the same may be tried again later.
     """
-    for first, _ in reversed(await stored.ends(tenant)):
+    newest_first = [first.run async for first, _ in all_runs(stored, tenant)]
+    for run in reversed(newest_first):
         try:
-            events = await stored.read(RunKey(tenant, first.run))
+            events = await stored.read(RunKey(tenant, run))
         except UnknownKind as error:
             log.warning("a run is left out: %s", error)
             continue

@@ -20,6 +20,7 @@ from turnloom.kernel.marks import BEGIN, neutral
 from turnloom.kernel.values import as_data
 from turnloom.log.events import ENDS, RunFinished, RunPaused, RunStarted
 from turnloom.log.ports import Clock, EventLog
+from turnloom.log.service import all_runs
 from turnloom.log.spec import UNREADABLE, Event, Fact, RunKey
 from turnloom.reaction.events import ArtifactsGiven, RetryAsked
 from turnloom.reaction.logic.plans import describe_plan, subscription_digest
@@ -252,7 +253,7 @@ class BoardRuns:
             UsageError: it names neither.
         """
         place = self._place
-        if await place.log.ends(self.tenant, run=of):
+        if await place.log.ends(self.key(of)):
             return (of,)
         rows = await place.artifacts.find(self.tenant, of)
         if not any(row.tenant == self.tenant for row in rows):
@@ -287,7 +288,7 @@ class BoardRuns:
         what was brought to it."""
         return [
             (first, last)
-            for first, last in await self._place.log.ends(self.tenant)
+            async for first, last in all_runs(self._place.log, self.tenant, unfinished=True)
             if isinstance(first.data, RunStarted)
             and self.has(first.data)
             and last.kind != UNREADABLE

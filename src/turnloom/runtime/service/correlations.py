@@ -4,7 +4,7 @@ from turnloom.kernel.digests import digest
 from turnloom.kernel.values import as_data
 from turnloom.log.events import ENDS
 from turnloom.log.ports import EventLog
-from turnloom.log.spec import Event
+from turnloom.log.spec import Event, RunKey
 
 # How many correlations are remembered with the run that they are at.
 REMEMBERED = 10_000
@@ -34,11 +34,14 @@ class Correlations:
 
     async def _is_its_own(self, correlation: str, plan: str) -> bool:
         """Whether a correlation is that of a run which began without one, and which goes on."""
-        return any(
+        ends = await self._log.ends(RunKey(self._tenant, correlation))
+        if ends is None:
+            return False
+        first, last = ends
+        return (
             (first.data.workflow, first.data.definition) == (self._board, plan)
             and first.data.correlation == correlation
             and last.kind not in ENDS
-            for first, last in await self._log.ends(self._tenant, run=correlation)
         )
 
     async def _latest(self, seed: str, number: int) -> tuple[int, Event | None]:
@@ -56,9 +59,9 @@ class Correlations:
                 step = 1
 
     async def _last(self, seed: str, number: int) -> Event | None:
-        run = _generation(self._board, seed, number)
-        ends = await self._log.ends(self._tenant, run=run)
-        return ends[0][1] if ends else None
+        run = RunKey(self._tenant, _generation(self._board, seed, number))
+        ends = await self._log.ends(run)
+        return ends[1] if ends else None
 
     def _remember(self, seed: str, generation: int) -> None:
         self._generations[seed] = generation

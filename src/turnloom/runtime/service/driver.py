@@ -22,7 +22,6 @@ from turnloom.errors import (
     RunBusy,
     StoreUnavailable,
     TurnloomError,
-    UnknownRun,
 )
 from turnloom.flow.ports import Results
 from turnloom.guards.ports import BeliefStore
@@ -31,6 +30,7 @@ from turnloom.kernel.threads import on_behalf_of
 from turnloom.kernel.values import writable
 from turnloom.log.events import RunResumed, RunStarted
 from turnloom.log.ports import Clock, EventLog
+from turnloom.log.service import ends_of
 from turnloom.log.spec import Event, Fact, RunKey
 from turnloom.runtime.logic import ENDED, base_context, fresh, is_untouched, thaw
 from turnloom.runtime.ports import (
@@ -311,7 +311,7 @@ class Driver:
             with anyio.CancelScope(shield=True):
                 late = await self._stores.log.read(run, position)
                 if late:
-                    ((first, _),) = await self._stores.log.ends(run.tenant, run=run.id)
+                    first, _ = await ends_of(self._stores.log, run)
                     await self._observe(run, first.data)(run, late)
         except TurnloomError as error:
             log.warning("observers may have missed events of run %s: %s", run.id, error)
@@ -325,21 +325,19 @@ class Driver:
 
     async def _thaw(self, run: RunKey) -> LiveRun:
         """The run as its last snapshot has it, or with nothing on record."""
-        ends = await self._stores.log.ends(run.tenant, run=run.id)
-        if not ends:
-            raise UnknownRun(run.id)
-        loaded = self._begun.get(run) or await self._definitions.restore(ends[0][0].data)
+        first, last = await ends_of(self._stores.log, run)
+        loaded = self._begun.get(run) or await self._definitions.restore(first.data)
         kept = await self._stores.snapshots.load(run)
         state = kept and thaw(loaded.workflow, kept[1])
-        if kept and state and not state.position == kept[0] <= ends[0][1].seq:
+        if kept and state and not state.position == kept[0] <= last.seq:
             state = None  # it is of another moment than it says
         frozen = state.position if state else 0
-        if frozen > ends[0][1].seq:
-            raise LogDamaged(run.id, ends[0][1].seq + 1, frozen)
+        if frozen > last.seq:
+            raise LogDamaged(run.id, last.seq + 1, frozen)
         state = state or fresh(run, loaded.workflow, loaded.guards)
-        secrets = await self._secrets(run, loaded, ends[0][0].data)
-        journal = self._journal(loaded, state, secrets, ends[0][0].data)
-        return LiveRun(journal, loaded, self._means, frozen, ends[0][0].at)
+        secrets = await self._secrets(run, loaded, first.data)
+        journal = self._journal(loaded, state, secrets, first.data)
+        return LiveRun(journal, loaded, self._means, frozen, first.at)
 
     async def _secrets(self, run: RunKey, loaded: Loaded, started: RunStarted) -> Secrets:
         base = base_context(run.id, started)

@@ -107,8 +107,8 @@ class Feed:
 
     async def _read(self) -> None:
         try:
-            ends = await self._stored.ends(self._run.tenant, run=self._run.id)
-            position = self._position = ends[0][1].seq if ends else 0
+            ends = await self._stored.ends(self._run)
+            position = self._position = ends[1].seq if ends else 0
             for follower in self.followers:
                 follower.begin(position)
             async with aclosing(self._stored.subscribe(self._run, position)) as events:

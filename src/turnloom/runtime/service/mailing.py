@@ -6,8 +6,9 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from datetime import datetime, timedelta
 
-from turnloom.errors import RunBusy, StoreUnavailable, UnknownKind, UnknownRun
+from turnloom.errors import RunBusy, StoreUnavailable, UnknownKind
 from turnloom.log.events import ENDS, RunPaused, RunStarted
+from turnloom.log.service import ends_of
 from turnloom.log.spec import Event, RunKey
 from turnloom.runtime.ports import Scheduler
 from turnloom.runtime.service.driver import Driver, Stores
@@ -50,7 +51,7 @@ class Mailing:
     async def send(self, run: RunKey, id: str, message: Message) -> Event | None:
         """Bring a message to a run and wait until something is on record under its id; what that
         is, or nothing if the run ended."""
-        _, last = await self._ends(run)
+        _, last = await ends_of(self._stores.log, run)
         is_first = await self._stores.inbox.offer(run, id, message)
         await self.wake(run)  # also for a repeat: who wants the run waits for its next drive
         if is_first or not await self._recorded(run, id, 0):
@@ -88,7 +89,7 @@ class Mailing:
     async def give_back(self) -> None:
         """Wake other processes for runs whose drives were cut off here, or not begun."""
         for run in [*self._woken]:
-            _, last = await self._ends(run)
+            _, last = await ends_of(self._stores.log, run)
             if last.kind not in (*ENDS, RunPaused.kind):
                 await self._stores.inbox.offer(run, f"resumed@{last.seq}", Wake())
 
@@ -123,13 +124,8 @@ class Mailing:
 
     async def _is_declared(self, run: RunKey) -> bool:
         """Whether this program can continue a run: boards and flows are code of programs."""
-        ends = await self._stores.log.ends(run.tenant, run=run.id)
-        return any(self._declares(first.data) for first, _ in ends)
-
-    async def _ends(self, run: RunKey) -> tuple[Event, Event]:
-        for ends in await self._stores.log.ends(run.tenant, run=run.id):
-            return ends
-        raise UnknownRun(run.id)
+        ends = await self._stores.log.ends(run)
+        return ends is not None and self._declares(ends[0].data)
 
     async def _appears(self, run: RunKey, id: str, after: int) -> None:
         async with aclosing(self._stores.log.subscribe(run, after)) as events:
@@ -171,5 +167,5 @@ class Mailing:
     async def _attends(self, run: RunKey) -> bool:
         if run in self._attended:
             return True
-        ends = await self._stores.log.ends(run.tenant, run=run.id)
-        return any(self._serves(first.data) for first, _ in ends)
+        ends = await self._stores.log.ends(run)
+        return ends is not None and self._serves(ends[0].data)

@@ -21,7 +21,6 @@ from turnloom.errors import (
     QuestionExpired,
     RunBusy,
     TurnloomError,
-    UnknownRun,
     UsageError,
     WorkflowGone,
 )
@@ -29,6 +28,7 @@ from turnloom.kernel.values import Json
 from turnloom.log.events import ENDS, RunPaused, RunStarted
 from turnloom.log.logic import BROKEN, status_of
 from turnloom.log.ports import Clock
+from turnloom.log.service import ends_of
 from turnloom.log.spec import Event, Fact, RunKey, Unreadable
 from turnloom.runtime.logic import ENDED
 from turnloom.runtime.ports import EVERY_TENANT, Definitions, Entropy, Scheduler
@@ -370,15 +370,20 @@ class Runs:
         await self._driver.salvage(run, present)
         return True
 
-    async def summaries(self, tenant: str, limit: int | None = None) -> list[RunSummary]:
-        """The runs of a tenant, the one begun last coming first."""
-        ends = await self._world.stores.log.ends(tenant, limit)
+    async def summaries(
+        self, tenant: str, limit: int, before: str | None, *, unfinished: bool
+    ) -> list[RunSummary]:
+        """Runs of a tenant, the one begun last coming first.
+
+        Raises:
+            UnknownRun: there is no run `before`.
+        """
+        stored = self._world.stores.log
+        ends = await stored.runs(tenant, limit, before=before, unfinished=unfinished)
         return [_summary(tenant, first, last) for first, last in ends]
 
     async def _ends(self, run: RunKey) -> tuple[Event, Event]:
-        for ends in await self._world.stores.log.ends(run.tenant, run=run.id):
-            return ends
-        raise UnknownRun(run.id)
+        return await ends_of(self._world.stores.log, run)
 
 
 def _check_concerned(events: Sequence[Event], by: str) -> None:

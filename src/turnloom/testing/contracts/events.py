@@ -7,7 +7,8 @@ from contextlib import AbstractAsyncContextManager
 import anyio
 import anyio.lowlevel
 
-from turnloom.errors import Conflict, UnknownKind
+from turnloom.errors import Conflict, UnknownKind, UnknownRun
+from turnloom.log.events import RunCancelled, RunFailed, RunFinished
 from turnloom.log.ports import EventLog
 from turnloom.log.spec import Event
 from turnloom.testing.contracts.facts import (
@@ -70,13 +71,17 @@ class EventLogContract:
                 assert [e.data for e in await log.read(key("a", tenant))] == number * [
                     Noted(tenant)
                 ]
-                assert _places(await log.ends(tenant)) == [("a", 1, number)]
-                assert _places(await log.ends(tenant, run="a")) == [("a", 1, number)]
+                assert _places(await log.runs(tenant, 5)) == [("a", 1, number)]
+                assert _places([await log.ends(key("a", tenant))]) == [("a", 1, number)]
                 assert await _take(log.subscribe(key("a", tenant)), number)
             await log.append(key("b", OTHER), events("b", 1), 0)
             assert not await log.read(key("b"))
-            assert not await log.ends(TENANT, run="b")
-            assert _places(await log.ends(OTHER, 1)) == [("b", 1, 1)]
+            assert await log.ends(key("b")) is None
+            assert not await log.named(TENANT, "b", 5)
+            assert _places(await log.runs(OTHER, 1)) == [("b", 1, 1)]
+            assert _places(await log.runs(TENANT, 5, unfinished=True)) == [("a", 1, 1)]
+            with refused(UnknownRun):
+                await log.runs(TENANT, 5, before="b")
 
     async def test_a_subscriber_is_not_told_of_another_tenant(self) -> None:
         """Who waits for a run hears nothing of one of the same id."""
@@ -112,7 +117,7 @@ class EventLogContract:
         async with self.fresh() as log:
             assert not await log.append(key("a"), [], 0)
             assert not await log.read(key("a"))
-            assert not await log.ends(TENANT)
+            assert not await log.runs(TENANT, 5)
 
     async def test_another_position_is_a_conflict(self) -> None:
         """A position before or behind the end is refused, and nothing is stored."""
@@ -172,7 +177,9 @@ class EventLogContract:
                 await log.append(key(run), [event(run, 1, id="1")], 0)
             for run in ODD_RUNS:
                 assert [e.run for e in await log.read(key(run))] == [run]
-            assert [last.run for _, last in await log.ends(TENANT)] == list(reversed(ODD_RUNS))
+            assert [last.run for _, last in await log.runs(TENANT, 10)] == list(reversed(ODD_RUNS))
+            for run in ODD_RUNS:
+                assert list(await log.named(TENANT, run[:6], 5)) == [run]
 
     async def test_text_of_every_script_and_size(self) -> None:
         """Unicode, control characters and a megabyte come back as they went in."""
@@ -283,17 +290,59 @@ class EventLogContract:
                 await log.append(key("a"), events("a", 1, number), number)
             assert other.done()
 
-    async def test_ends_gives_first_and_last_newest_run_first(self) -> None:
+    async def test_runs_come_newest_first(self) -> None:
         """The ends of runs come with the run begun last first, at most as many as asked for."""
         async with self.fresh() as log:
             for run in ("a", "b", "c"):
                 await log.append(key(run), events(run, 2), 0)
             await log.append(key("a"), events("a", 3, after=2), 2)
-            assert _places(await log.ends(TENANT)) == [("c", 1, 2), ("b", 1, 2), ("a", 1, 5)]
-            assert _places(await log.ends(TENANT, 2)) == [("c", 1, 2), ("b", 1, 2)]
-            assert _places(await log.ends(TENANT, 0)) == []
-            assert _places(await log.ends(TENANT, run="b")) == [("b", 1, 2)]
-            assert _places(await log.ends(TENANT, run="nobody")) == []
+            assert _places(await log.runs(TENANT, 9)) == [("c", 1, 2), ("b", 1, 2), ("a", 1, 5)]
+            assert _places(await log.runs(TENANT, 2)) == [("c", 1, 2), ("b", 1, 2)]
+            assert _places(await log.runs(TENANT, 9, before="b")) == [("a", 1, 5)]
+            assert not await log.runs(TENANT, 0)
+            assert _places([await log.ends(key("b"))]) == [("b", 1, 2)]
+            assert await log.ends(key("unknown")) is None
+            with refused(UnknownRun):
+                await log.runs(TENANT, 9, before="unknown")
+
+    async def test_pages_of_runs_have_no_gap_while_others_begin(self) -> None:
+        """Each run comes once, whatever begins and ends between two pages."""
+        async with self.fresh() as log:
+            for n in range(7):
+                await log.append(key(f"run {n}"), events(f"run {n}", 1), 0)
+            seen: list[str] = []
+            while page := await log.runs(TENANT, 3, before=seen[-1] if seen else None):
+                seen += [first.run for first, _ in page]
+                later = f"later {len(seen)}"
+                await log.append(key(later), events(later, 1), 0)
+            assert seen == [f"run {n}" for n in reversed(range(7))]
+
+    async def test_unfinished_runs_have_no_end_on_record(self) -> None:
+        """A run is unfinished from its first event until the event that ends it."""
+        async with self.fresh() as log:
+            ends = (RunFinished("done"), RunFailed("X", "no"), RunCancelled("ann"))
+            for n in range(4):
+                await log.append(key(f"run {n}"), events(f"run {n}", 2), 0)
+            assert len(await log.runs(TENANT, 9, unfinished=True)) == 4
+            for n, end in enumerate(ends):
+                last = [event(f"run {n}", 3), event(f"run {n}", 4, end)]
+                await log.append(key(f"run {n}"), last, 2)
+            await log.append(key("at once"), [event("at once", 1, RunFinished())], 0)
+            await log.append(key("young"), events("young", 1), 0)
+            left = await log.runs(TENANT, 9, unfinished=True)
+            assert _places(left) == [("young", 1, 1), ("run 3", 1, 2)]
+            behind = await log.runs(TENANT, 9, before="at once", unfinished=True)
+            assert _places(behind) == [("run 3", 1, 2)]
+            assert len(await log.runs(TENANT, 9)) == 6
+
+    async def test_ids_by_their_beginning(self) -> None:
+        """Ids that begin with a text come in their order, at most as many as asked for."""
+        async with self.fresh() as log:
+            for run in ("b", "ab%", "ab", "abc", "a"):
+                await log.append(key(run), events(run, 1), 0)
+            assert list(await log.named(TENANT, "ab", 9)) == ["ab", "ab%", "abc"]
+            assert list(await log.named(TENANT, "", 2)) == ["a", "ab"]
+            assert not await log.named(TENANT, "ab_", 9)
 
     async def test_long_runs_and_many_runs(self) -> None:
         """A run of thousands of events and a store of hundreds of runs read whole."""
@@ -304,8 +353,8 @@ class EventLogContract:
                 await log.append(key(f"run {n}"), events(f"run {n}", 1), 0)
             assert [e.seq for e in await log.read(key("long"))] == list(range(1, 3001))
             assert [e.seq for e in await log.read(key("long"), 2900)] == list(range(2901, 3001))
-            assert len(await log.ends(TENANT)) == 701
-            assert _places(await log.ends(TENANT, 650))[-1] == ("run 50", 1, 1)
+            assert len(await log.runs(TENANT, 1000)) == 701
+            assert _places(await log.runs(TENANT, 650))[-1] == ("run 50", 1, 1)
             with anyio.fail_after(PATIENCE):
                 assert len(await _take(log.subscribe(key("long"), 10), 2990)) == 2990
 
@@ -325,5 +374,5 @@ async def _take(source: AsyncIterator[Event], count: int) -> list[Event]:
     return [await anext(source) for _ in range(count)]
 
 
-def _places(ends: Sequence[tuple[Event, Event]]) -> list[tuple[str, int, int]]:
-    return [(first.run, first.seq, last.seq) for first, last in ends]
+def _places(ends: Sequence[tuple[Event, Event] | None]) -> list[tuple[str, int, int]]:
+    return [(first.run, first.seq, last.seq) for first, last in filter(None, ends)]

@@ -8,6 +8,7 @@ import anyio
 
 from turnloom.board.events import ArtifactConsumed, ArtifactPublished
 from turnloom.kernel.values import Json
+from turnloom.log.events import RunCancelled, RunFailed, RunFinished
 from turnloom.log.logic import Codec
 from turnloom.log.spec import Event, Fact, RunKey
 
@@ -44,7 +45,8 @@ class Unheard(Fact, frozen=True):
     kind = "test.unheard"
 
 
-CODEC = Codec([Noted, Measured, ArtifactPublished, ArtifactConsumed])
+_RUNS = (RunFinished, RunFailed, RunCancelled)
+CODEC = Codec([Noted, Measured, ArtifactPublished, ArtifactConsumed, *_RUNS])
 
 
 def key(run: str, tenant: str = TENANT) -> RunKey:
