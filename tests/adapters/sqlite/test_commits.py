@@ -20,6 +20,7 @@ from turnloom.adapters.sqlite.background import Background
 from turnloom.errors import Conflict, StoreUnavailable, UsageError
 from turnloom.runtime.spec import Stop
 from turnloom.testing.contracts import CODEC, Noted, event, events, until
+from turnloom.testing.contracts.artifacts.samples import artifact
 from turnloom.testing.contracts.facts import TENANT, key
 
 
@@ -211,6 +212,29 @@ async def test_the_wal_is_copied_and_used_again(path: Path) -> None:
     await store.aclose()
     assert os.listdir(path.parent) == ["turnloom.db"]
     assert largest < 2 * os.stat(path).st_size + 2_000_000
+
+
+async def test_the_wal_stays_small_whatever_is_written(path: Path) -> None:
+    """Entries of artifacts change many pages by a few bytes each: what grows the WAL is pages."""
+    most = 200_000
+    store, wal = SqliteStore(path, CODEC, checkpoint_after=most), path.with_name("turnloom.db-wal")
+    await store.log.append(key("a"), events("a", 1), 0)
+    seen: list[int] = []
+
+    async def follow() -> None:
+        async for each in store.log.subscribe(key("a")):
+            seen.append(each.seq)
+
+    following = asyncio.create_task(follow())
+    for round in range(1, 3):
+        for n in range(round * 1000, round * 1000 + 100):
+            each = artifact(str(n), run=str(n), partition=str(n), tags={str(n)})
+            await store.artifacts.put(TENANT, [each])
+        await until(lambda: os.stat(wal).st_size < most)
+        await store.log.append(key("a"), events("a", 1, after=round), round)
+        await until(lambda expected=round + 1: len(seen) == expected)
+    following.cancel()
+    await store.aclose()
 
 
 async def test_a_failed_checkpoint_is_logged(

@@ -63,11 +63,12 @@ class Background:
                 write.error = unavailable(error, self._path)
 
     def _checkpoint(self) -> None:
-        """Copy while others write, then the rest while they wait, then begin the WAL anew."""
+        """Copy while others write, then the rest while they wait, then begin the WAL anew, at no
+        size: commits look at its size to know when to do this again."""
         try:
             with closing(connect(self._path, CHECKPOINT_WAIT)) as connection:
                 connection.execute(queries.CHECKPOINT).fetchone()
-                blocked, _, _ = connection.execute(queries.RESTART).fetchone()
+                blocked, _, _ = connection.execute(queries.TRUNCATE).fetchone()
                 if not blocked:
                     connection.execute(queries.TOUCH)
         except sqlite3.Error as error:

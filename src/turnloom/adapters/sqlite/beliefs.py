@@ -9,9 +9,6 @@ from turnloom.adapters.sqlite.database import Database
 from turnloom.adapters.sqlite.writer import Write, Writer
 from turnloom.guards.spec import Belief, Observation, Pool
 
-# About how many bytes an outcome takes.
-OUTCOME = 128
-
 
 class Observing(Write[None]):
     """Outcomes that are added, each once; another write may apply it inside its own change."""
@@ -19,7 +16,7 @@ class Observing(Write[None]):
     __slots__ = ("_observations",)
 
     def __init__(self, observations: Sequence[Observation]) -> None:
-        super().__init__(size=OUTCOME * len(observations))
+        super().__init__()
         self._observations = observations
 
     def apply(self, writer: Writer) -> None:

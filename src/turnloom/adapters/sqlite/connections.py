@@ -51,6 +51,13 @@ class Files:
         self._wal_id = _identify(self._wal)
         self._looked = 0.0
 
+    def wal_size(self) -> int:
+        """How many bytes the WAL has, which is cut off when it begins anew."""
+        try:
+            return os.stat(self._wal).st_size
+        except OSError:
+            return 0
+
     def loss(self, now: float) -> str:
         """What became of them, with a remedy, if one was deleted or another is in its place. The
         file is looked at each time, the WAL now and then."""

@@ -36,8 +36,6 @@ Page = Callable[[sqlite3.Connection, int], tuple[list[Row], int | None]]
 PAUSE = 0.02
 # Seconds that a short read waits, on the loop's thread, for another process that opens or closes.
 GLANCE = 1.0
-# About what a commit adds beside its data: the rest of the page, and sometimes those above it.
-COMMIT_COST = 2 * 4096
 
 # Stands for the version of a file that is gone: whoever waits for a change looks, and is told.
 LOST = -1
@@ -59,7 +57,8 @@ class Database:
         self._opening: asyncio.Future[None] | None = None
         # The writes of this tick of the loop.
         self._gathered: list[Write[Any]] = []
-        self._grown = 0
+        # The size of the WAL at which it is brought into the file.
+        self._checkpoint_at = checkpoint_after
         self._closed = False
         self._files: Files | None = None
         # Why nothing can be done with the file any more.
@@ -138,12 +137,18 @@ class Database:
         if self._is_lost():
             _fail(writes, StoreUnavailable(self._lost))
         for write in writes:
-            self._grown += write.size
             if write.topic is not None and write.error is None and self.signals:
                 self.signals.ring(write.topic)
-        self._grown += COMMIT_COST
-        if self._grown > self._checkpoint_after and not self._closed:
-            self._grown = 0
+        self._contain_wal()
+
+    def _contain_wal(self) -> None:
+        """Bring the WAL into the file when it has grown. One that could not be begun anew, as when
+        somebody reads, is tried again when it has grown by as much."""
+        size = self._files.wal_size() if self._files else 0
+        if size < self._checkpoint_after:
+            self._checkpoint_at = self._checkpoint_after
+        elif size >= self._checkpoint_at and not self._closed:
+            self._checkpoint_at = size + self._checkpoint_after
             self._background.checkpoint()
 
     # ------------------------------------------------------------------ reading

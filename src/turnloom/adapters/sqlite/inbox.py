@@ -34,7 +34,7 @@ class _Offer(Write[bool]):
     __slots__ = ("_id", "_is_limited", "_message", "_run")
 
     def __init__(self, run: RunKey, id: str, message: bytes, *, is_limited: bool) -> None:
-        super().__init__(MAIL, len(message))
+        super().__init__(MAIL)
         self._is_limited = is_limited
         self._run = run
         self._id = id

@@ -10,10 +10,6 @@ from turnloom.board.spec import Consumption
 from turnloom.board.spec.index import Row
 from turnloom.errors import ArtifactExists
 
-# About how many bytes an entry of a term takes, and a consumption.
-ENTRY = 32
-CONSUMPTION = 128
-
 
 class Keeping(Write[None]):
     """Artifacts and who took them, all or none.
@@ -26,8 +22,7 @@ class Keeping(Write[None]):
     def __init__(
         self, tenant: str, rows: Sequence[Row], consumptions: Sequence[Consumption] = ()
     ) -> None:
-        artifacts = sum(len(row.data) + ENTRY * len(row.terms) for row in rows)
-        super().__init__(size=artifacts + CONSUMPTION * len(consumptions))
+        super().__init__()
         self._tenant = tenant
         self._rows = rows
         self._consumptions = consumptions

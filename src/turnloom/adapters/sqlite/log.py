@@ -70,7 +70,6 @@ class _Append(Write[Sequence[Event]]):
         self._beside = beside
         self._end = _end(events[-1])
         self.topic = run
-        self.size = len(self._data) + sum(each.size for each in beside)
         self.error = self.outcome = None
 
     def apply_alone(self, writer: Writer) -> bool:

@@ -16,7 +16,7 @@ class _Keep(Write[None]):
     __slots__ = ("_values",)
 
     def __init__(self, tenant: str, digest: str, plan: bytes) -> None:
-        super().__init__(size=len(plan))
+        super().__init__()
         self._values = (tenant, digest, plan)
 
     def apply(self, writer: Writer) -> None:

@@ -116,7 +116,6 @@ USER_VERSION = "PRAGMA user_version"
 DATA_VERSION = "PRAGMA data_version"
 USE_WAL = "PRAGMA journal_mode = WAL"
 CHECKPOINT = "PRAGMA wal_checkpoint(PASSIVE)"
-RESTART = "PRAGMA wal_checkpoint(RESTART)"
 # A commit that changes nothing: it pays for the sync of a restarted WAL.
 TOUCH = f"PRAGMA application_id = {APPLICATION}"
 TRUNCATE = "PRAGMA wal_checkpoint(TRUNCATE)"

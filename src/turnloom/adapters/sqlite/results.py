@@ -17,7 +17,7 @@ class _Keep(Write[None]):
     __slots__ = ("_over", "_values")
 
     def __init__(self, place: tuple[str, str], until: int | None, value: bytes, now: int) -> None:
-        super().__init__(size=len(value))
+        super().__init__()
         self._values = (*place, until, value)
         self._over = (place[0], now)
 

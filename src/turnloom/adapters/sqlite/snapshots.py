@@ -10,7 +10,7 @@ class _Save(Write[None]):
     __slots__ = ("_run", "_values")
 
     def __init__(self, run: RunKey, seq: int, state: bytes) -> None:
-        super().__init__(size=len(state))
+        super().__init__()
         self._run = run
         self._values = (*run, seq, state)
 

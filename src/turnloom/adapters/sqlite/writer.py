@@ -27,14 +27,13 @@ CHUNK = 100
 class Write(Generic[T]):
     """One change of the store. It is refused alone, and stored together with others."""
 
-    __slots__ = ("error", "outcome", "result", "size", "topic")
+    __slots__ = ("error", "outcome", "result", "topic")
 
     result: T
 
-    def __init__(self, topic: Topic | None = None, size: int = 0) -> None:
-        # Who may be waiting for it (of an append: its run), and about how many bytes it adds.
+    def __init__(self, topic: Topic | None = None) -> None:
+        # Who may be waiting for it; of an append: its run.
         self.topic = topic
-        self.size = size
         # Why it was refused, and what to wait for if it could not be made at once.
         self.error: Exception | None = None
         self.outcome: Future[None] | None = None
