@@ -8,6 +8,7 @@ from turnloom.wiring.collections import (
     texts_below,
     token_counter,
 )
+from turnloom.wiring.examination import Examination
 from turnloom.wiring.flows import flows_in, is_code
 from turnloom.wiring.folders import Folders
 from turnloom.wiring.opening import open_artifacts, open_documents, open_store, open_vectors
@@ -31,6 +32,7 @@ __all__ = [
     "PATH",
     "Chosen",
     "Collections",
+    "Examination",
     "Folders",
     "Parts",
     "Records",

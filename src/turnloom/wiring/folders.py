@@ -1,7 +1,7 @@
 """Workflow folders as definitions of runs."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path as FilePath
 from typing import Any
@@ -35,6 +35,9 @@ from turnloom.wiring.servers import connect as reach
 from turnloom.wiring.sources import Registered
 
 log = logging.getLogger("turnloom.check")
+
+# Called with a file before its code runs; may refuse it by a `DefinitionError`.
+Loading = Callable[[str], None]
 
 
 class Folders:
@@ -94,20 +97,25 @@ class Folders:
         """The workflow as a run began with it, to be looked at: who answers is not asked."""
         return self._restore(started, False)
 
-    def examine(self, source: str) -> tuple[Loaded | None, list[Diagnostic]]:
+    def examine(
+        self, source: str, loading: Loading | None = None
+    ) -> tuple[Loaded | None, list[Diagnostic]]:
         """The workflow in a folder, if it is right, and everything there is to say about it.
 
-        Who answers for agents that choose no engine is not asked: a deployment says that.
+        Who answers for agents that choose no engine is not asked: a deployment says that. `loading`
+        is called with each file before its code runs.
         """
-        return self._examine(source, False)
+        return self._examine(source, False, loading)
 
-    def _examine(self, source: str, to_run: bool) -> tuple[Loaded | None, list[Diagnostic]]:
+    def _examine(
+        self, source: str, to_run: bool, loading: Loading | None = None
+    ) -> tuple[Loaded | None, list[Diagnostic]]:
         folder, problems = adapter("files").read_folder(source)
-        loaded, found = self._make(folder, problems, to_run=to_run)
+        loaded, found = self._make(folder, problems, to_run=to_run, loading=loading)
         if loaded is not None or self._strict or not leniency.is_invalid(found):
             return loaded, found
         aside = (leniency.OPTIONAL,)
-        loaded, more = self._make(folder, problems, set_aside=aside, to_run=to_run)
+        loaded, more = self._make(folder, problems, set_aside=aside, to_run=to_run, loading=loading)
         return loaded, [*found, *(problem for problem in more if problem not in found)]
 
     def _restore(self, started: RunStarted, to_run: bool) -> Loaded:
@@ -141,11 +149,12 @@ class Folders:
         *,
         to_run: bool = True,
         is_begun: bool = False,
+        loading: Loading | None = None,
     ) -> tuple[Loaded | None, list[Diagnostic]]:
         unread = [each for each in problems if not (set_aside and leniency.is_about(each))]
         broken = frozenset(FilePath(problem.file).stem for problem in unread)
         conversation, found = check(folder, broken, frozenset(set_aside))
-        code = Code(adapter("files").Modules(folder.root), folder, broken)
+        code = Code(adapter("files").Modules(folder.root, loading), folder, broken)
         engines, unasked = self._engines.choose(code, roster(folder, broken), to_run)
         tools, hooks, message_hooks = code.tools(), code.hooks(), code.message_hooks()
         components = code.components()

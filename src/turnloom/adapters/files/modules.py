@@ -30,11 +30,15 @@ class Modules:
     Files import each other, as `from .helpers import x` or `from helpers import x`: from their own
     directory first, then from the root and from `tools`. The standard library comes before them.
 
+    `loading` is called with a file before its code runs, and may refuse it by a `DefinitionError`.
     Keep it as long as its functions are used.
     """
 
-    def __init__(self, root: str | os.PathLike[str]) -> None:
+    def __init__(
+        self, root: str | os.PathLike[str], loading: Callable[[str], None] | None = None
+    ) -> None:
         self._root = os.path.abspath(root)
+        self._loading = loading
         self._name = os.path.basename(self._root)
         self._loaded: dict[str, ModuleType] = {}
         self._lock = RLock()
@@ -56,11 +60,18 @@ class Modules:
         Raises:
             DefinitionError: There is no such file, or it does not run.
         """
-        return vars(self._module(self._find(file)))
+        found = self._find(file)
+        self._announce(found)
+        return vars(self._module(found))
 
     def _module(self, file: str) -> ModuleType:
         with self._lock:
             return self._loaded[file] if file in self._loaded else self._load(file)
+
+    def _announce(self, file: str) -> None:
+        """Say whose code runs from now on."""
+        if self._loading:
+            self._loading(f"{self._name}/{file}")
 
     def text(self, file: str) -> tuple[str, str]:
         """A code file as problems name it, and its text.
@@ -98,6 +109,7 @@ class Modules:
     def _load(self, file: str) -> ModuleType:
         path = os.path.join(self._root, file)
         _, source = self.text(file)
+        self._announce(file)
         # Dataclasses, pydantic and `get_type_hints` look a class's module up in `sys.modules`, some
         # only when first used, so it stays there while this load lives. The name is never given
         # again, so no load finds another's module.
@@ -134,10 +146,13 @@ class Modules:
             place = base.joinpath(*name.split(".")) if name else base
             if f"{place}.py" in known:
                 module = self._module(f"{place}.py")
+                self._announce(file)
                 return module if members or "." not in name else _package(name, module)
             parts = {each: f"{place / each}.py" for each in members}
             if parts and all(each in known for each in parts.values()):
-                return _namespace(name, {key: self._module(each) for key, each in parts.items()})
+                modules = {key: self._module(each) for key, each in parts.items()}
+                self._announce(file)
+                return _namespace(name, modules)
         if level:
             raise ImportError(f"There is no file {name or ', '.join(members)!r} in the folder")
         return None

@@ -1,5 +1,6 @@
 """`turnloom check`: every problem of every workflow, at once."""
 
+import os
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from importlib import metadata
@@ -14,8 +15,9 @@ from turnloom.cli.programs import file_of, flow_at, is_program
 from turnloom.cli.sarif import sarif
 from turnloom.cli.terminal import Terminal
 from turnloom.errors import DefinitionError, Diagnostic, UsageError
-from turnloom.wiring import Folders, examine_code, is_code
+from turnloom.wiring import Examination, Folders, examine_code, is_code
 from turnloom.wiring.flows import examine_flow
+from turnloom.wiring.folders import Loading
 
 
 class Format(StrEnum):
@@ -45,12 +47,23 @@ class Check(Command):
         Format.text
     )
     json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False
+    timeout: Annotated[
+        float,
+        typer.Option(
+            metavar="SECONDS", min=0.1, max=86_400, help="How long a code file may take to load."
+        ),
+    ] = 30
 
     def carry_out(self, terminal: Terminal) -> int:
         """Check every folder and file; 2 if one has an error."""
         if self.json and self.format is Format.sarif:
             raise UsageError("--json and --format sarif exclude each other. Choose one.")
-        problems = [problem for path in self.paths for problem in self._problems(path)]
+        examination = Examination(self._examine, self.timeout)
+        problems = [
+            problem
+            for path, found in examination.problems(self.paths)
+            for problem in relocate(file_of(path) if is_program(path) else path, found)
+        ]
         match Format.json if self.json else self.format:
             case Format.json:
                 terminal.emit(msgspec.json.encode([asdict(problem) for problem in problems]))
@@ -61,17 +74,12 @@ class Check(Command):
                     terminal.show(line(problem))
         return 2 if any(problem.severity == "error" for problem in problems) else 0
 
-    def _problems(self, path: str) -> list[Diagnostic]:
-        if is_code(path):
-            return relocate(path, examine_code(path))
-        if is_program(path):
-            return relocate(file_of(path), _of_flow(path))
-        return relocate(path, sorted(Folders(production=self.production).examine(path)[1]))
-
-
-def _of_flow(path: str) -> list[Diagnostic]:
-    """What is wrong with one flow of a file."""
-    try:
-        return sorted(examine_flow(flow_at(path)))
-    except DefinitionError as error:
-        return [*error.diagnostics]
+    def _examine(self, path: str, loading: Loading) -> list[Diagnostic]:
+        """What is wrong with a folder or a file; runs its code."""
+        if not is_program(path):
+            return sorted(Folders(production=self.production).examine(path, loading)[1])
+        try:
+            loading(os.path.basename(file_of(path)))
+            return examine_code(path) if is_code(path) else sorted(examine_flow(flow_at(path)))
+        except DefinitionError as error:
+            return [*error.diagnostics]
