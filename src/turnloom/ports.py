@@ -8,6 +8,7 @@ from turnloom.agents.spec import Callee, Engine, Server, ToolServer
 from turnloom.assembly.ports import (
     Embedder,
     PlainSearch,
+    PrunableStore,
     Splitter,
     TokenCounter,
     Vectors,
@@ -88,6 +89,7 @@ __all__ = [
     "Observer",
     "Page",
     "PlainSearch",
+    "PrunableStore",
     "Plans",
     "Pool",
     "Probe",

@@ -2,7 +2,9 @@
 
 import json
 import os
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from anyio import to_thread
@@ -10,7 +12,7 @@ from anyio import to_thread
 from tests.cli.conftest import Call, Sit
 from tests.support.warm import Warm
 from turnloom import Loom, RagCollection, Reader
-from turnloom.assembly.spec import RetrievalResult
+from turnloom.assembly.spec import Document, RetrievalResult
 
 ANYBODY = Reader()
 
@@ -42,14 +44,14 @@ async def find(
     folder: Path, query: str, reader: Reader = ANYBODY, **filters: str
 ) -> list[RetrievalResult]:
     async with Loom(store="memory", vectors=f"sqlite:{folder}") as app:
-        return [*await app.collection(Library).search(query, 5, 0.0, filters, reader)]
+        return [*await app.collection(Library).search(query, 9, 0.0, filters, reader)]
 
 
 async def test_a_folder_is_ingested_once(turnloom: Call, shelf: Path, tmp_path: Path) -> None:
     words = ("ingest", "shelf", "--collection", "library")
     done = await to_thread.run_sync(turnloom, *words)
     assert done.out == "library: 2 added, 0 replaced, 0 unchanged, 2 chunks, 0 skipped\n"
-    assert done.err == ""
+    assert done.err == "skipped link.md: it is a link\n"
     done = await to_thread.run_sync(turnloom, *words)
     assert done.out == "library: 0 added, 0 replaced, 2 unchanged, 0 chunks, 0 skipped\n"
     (shelf / "cats.md").write_text("Cats sleep a lot.", "utf-8")
@@ -130,6 +132,7 @@ def test_what_cannot_be_read_is_told_and_the_rest_is_put_in(turnloom: Call, shel
     done = turnloom("ingest", "shelf", "--collection", "library", code=1)
     assert done.out == "library: 2 added, 0 replaced, 0 unchanged, 2 chunks, 2 skipped\n"
     assert [line.partition(":")[0] for line in done.err.splitlines()] == [
+        "skipped link.md",
         "skipped latin.txt",
         "skipped nul.txt",
     ]
@@ -145,7 +148,42 @@ def test_a_folder_that_cannot_be_looked_into_is_told(turnloom: Call, shelf: Path
     os.close(folder)
     done = turnloom("ingest", "shelf", "--collection", "library", code=1)
     assert done.out == "library: 2 added, 0 replaced, 0 unchanged, 2 chunks, 1 skipped\n"
+    (shelf / "link.md").unlink()
+    done = turnloom("ingest", "shelf", "--collection", "library", "--prune", code=1)
     assert done.err.startswith("skipped deep") and done.err.endswith("deep: File name too long\n")
+
+
+async def test_what_is_gone_from_a_folder_is_pruned(
+    turnloom: Call, shelf: Path, tmp_path: Path
+) -> None:
+    """And nothing else: neither what cannot be read now, nor what other folders, other tenants or
+    programs put in."""
+    vectors = tmp_path / ".turnloom" / "vectors.db"
+    (shelf / "guides" / "dogs.md").write_text("Dogs bark at cats.", "utf-8")
+    (shelf / "latin.txt").write_text("Latin cats.", "utf-8")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "birds.md").write_text("Birds fear cats.", "utf-8")
+    async with Loom(store="memory", vectors=f"sqlite:{vectors}") as app:
+        await app.collection(Library).add([Document("noted", "Somebody noted cats.")])
+
+    async def ingest(folder: str, *more: str, code: int = 0) -> dict[str, Any]:
+        words = ("ingest", folder, "--collection", "library", "--json", *more)
+        return json.loads((await to_thread.run_sync(partial(turnloom, *words, code=code))).out)
+
+    for folder in ("shelf", "other"):
+        await ingest(folder)
+    await ingest("shelf", "--app-id", "acme")
+    assert (await ingest("shelf", "--prune"))["removed"] == 0
+    (shelf / "cats.md").unlink()
+    (shelf / "guides" / "dogs.md").unlink()
+    (shelf / "latin.txt").write_bytes("größe".encode("latin-1"))
+    assert "removed" not in await ingest("shelf", code=1)
+    assert len(await find(vectors, "cats")) == 5
+    done = await ingest(str(shelf / "guides" / ".."), "--prune", code=1)
+    assert (done["removed"], done["unchanged"]) == (2, 1)
+    found = {each.source_id for each in await find(vectors, "cats")}
+    assert found == {"latin.txt", "birds.md", "noted"}
+    assert len(await find(vectors, "cats", Reader(tenant="acme"))) == 3
 
 
 WRONG = {

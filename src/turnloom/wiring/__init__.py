@@ -5,6 +5,7 @@ from turnloom.wiring.collections import (
     Collections,
     open_search,
     read_document,
+    root_of,
     texts_below,
     token_counter,
 )
@@ -52,6 +53,7 @@ __all__ = [
     "open_vectors",
     "read_document",
     "read_part",
+    "root_of",
     "set_up",
     "settings",
     "texts_below",

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from importlib.util import find_spec
 from inspect import signature
+from os.path import realpath
 from typing import cast
 
 from turnloom.assembly.logic.retrieval import Estimate
@@ -53,7 +54,7 @@ def counter_for(contexts: Iterable[object]) -> TokenCounter:
 
 def open_search(
     vectors: Vectors, name: str, chunking: Chunking, matching: Matching = "vector"
-) -> VectorSearch:
+) -> EmbeddingSearch:
     """A collection where vectors are kept; nothing is opened before it is used.
 
     Raises:
@@ -64,9 +65,9 @@ def open_search(
     return EmbeddingSearch(vectors.open(name, space_of(embedder)), embedder, splitter, matching)
 
 
-def texts_below(folder: str) -> list[str]:
-    """The files of texts below a folder, by their paths inside it, in order; and the folders in it
-    that cannot be looked into.
+def texts_below(folder: str) -> tuple[list[str], list[str]]:
+    """The files of texts below a folder, by their paths inside it, in order, with the folders in it
+    that cannot be looked into; and the links, which are not followed.
 
     Raises:
         UsageError: there is no such folder, or it cannot be looked into.
@@ -84,7 +85,17 @@ def read_document(
         ValueError: it, or its name, is not text in UTF-8.
     """
     text, format = adapter("files").read_text(folder, path)
-    return Document(path, text, {**metadata, PATH: path}, format, visibility)
+    about = {**metadata, PATH: path}
+    return Document(path, text, about, format, visibility, root_of(folder))
+
+
+def root_of(folder: str) -> str:
+    """The name that a folder has for the documents of its files, whatever it is called by.
+
+    Raises:
+        ValueError: it is not text in UTF-8.
+    """
+    return realpath(folder).encode().decode()
 
 
 # What makes a collection the same one wherever it is declared, as code that is loaded again does.

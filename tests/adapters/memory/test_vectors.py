@@ -1,18 +1,68 @@
 """Collections in memory."""
 
-from collections.abc import AsyncGenerator
+import tracemalloc
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from typing import Any
 
+import pytest
+
+from turnloom.adapters.memory.vectors import MemoryVectors
 from turnloom.assembly.ports import VectorSearch
+from turnloom.assembly.service import EmbeddingSearch
 from turnloom.assembly.spec.retrieval import Document, Matching, RetrievalResult
-from turnloom.testing import InMemorySearch
-from turnloom.testing.contracts import VectorSearchContract, WordsContract
+from turnloom.assembly.spec.vectors import Entry
+from turnloom.errors import UsageError
+from turnloom.testing import HashingEmbedder, InMemorySearch
+from turnloom.testing.contracts import PruningContract, VectorSearchContract, WordsContract
+from turnloom.testing.contracts.retrieval.samples import EMBEDDER, SPLITTER
 
 
 class TestCollections(VectorSearchContract, WordsContract):
     @asynccontextmanager
     async def fresh(self, matching: Matching = "vector") -> AsyncGenerator[VectorSearch, None]:
         yield InMemorySearch(matching)
+
+
+class TestStore(PruningContract):
+    @asynccontextmanager
+    async def fresh(self, matching: Matching = "vector") -> AsyncGenerator[VectorSearch, None]:
+        yield EmbeddingSearch(MemoryVectors(), EMBEDDER, SPLITTER, matching)
+
+
+class Pieces(MemoryVectors):
+    """Notes how much is put in at once, and keeps nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sizes: list[int] = []
+
+    async def replace(self, tenant: str, ids: Sequence[str], entries: Sequence[Entry]) -> int:
+        self.sizes.append(sum(len(chunk.content) for each in entries for chunk in each.chunks))
+        return 0
+
+
+async def test_long_documents_are_put_in_by_pieces_in_little_memory() -> None:
+    """Vectors as lists would take 8 kB each, twice."""
+    store = Pieces()
+    search = EmbeddingSearch(store, HashingEmbedder(), SPLITTER)
+    documents = [Document(str(n), "\n\n".join(["x" * 400] * 1_000)) for n in range(6)]
+    tracemalloc.start()
+    done = await search.add(documents)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert done.chunks == 6_000 and len(store.sizes) == 3
+    assert max(store.sizes) <= 1_000_000
+    assert peak < 16_000_000
+
+
+async def test_a_store_that_lists_nothing_cannot_be_pruned() -> None:
+    class Plain:
+        """A store of another version of the port."""
+
+    store: Any = Plain()
+    with pytest.raises(UsageError, match="having"):
+        await EmbeddingSearch(store, EMBEDDER, SPLITTER).prune("/docs", lambda _: True)
 
 
 async def test_seeds_fit_every_query_as_told() -> None:

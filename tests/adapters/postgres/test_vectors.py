@@ -26,7 +26,7 @@ from turnloom.assembly.spec.retrieval import Document, Matching
 from turnloom.assembly.spec.vectors import Chunk, Entry, Probe, Space
 from turnloom.errors import CollectionUnavailable, UsageError
 from turnloom.testing import HashingEmbedder
-from turnloom.testing.contracts import VectorSearchContract, WordsContract
+from turnloom.testing.contracts import PruningContract, VectorSearchContract, WordsContract
 from turnloom.testing.contracts.artifacts.samples import artifact
 from turnloom.testing.contracts.facts import OTHER, TENANT
 from turnloom.testing.contracts.retrieval.samples import EMBEDDER, SPLITTER, ids
@@ -39,7 +39,7 @@ def collection(
     return EmbeddingSearch(store, EMBEDDER, SPLITTER, matching)
 
 
-class TestIndexed(VectorSearchContract, WordsContract):
+class TestIndexed(VectorSearchContract, WordsContract, PruningContract):
     exact = False
 
     @pytest.fixture(autouse=True)

@@ -22,7 +22,7 @@ from turnloom.assembly.spec.retrieval import Document, Matching
 from turnloom.errors import CollectionUnavailable, UsageError
 from turnloom.kernel.names import LOCAL
 from turnloom.testing import HashingEmbedder
-from turnloom.testing.contracts import VectorSearchContract, WordsContract
+from turnloom.testing.contracts import PruningContract, VectorSearchContract, WordsContract
 from turnloom.testing.contracts.retrieval.samples import (
     EMBEDDER,
     NOUNS,
@@ -39,7 +39,7 @@ def collection(path: Path, name: str = "library", matching: Matching = "vector")
     return EmbeddingSearch(store, EMBEDDER, SPLITTER, matching)
 
 
-class TestCollections(VectorSearchContract, WordsContract):
+class TestCollections(VectorSearchContract, WordsContract, PruningContract):
     @asynccontextmanager
     async def fresh(self, matching: Matching = "vector") -> AsyncGenerator[VectorSearch, None]:
         with tempfile.TemporaryDirectory() as folder:

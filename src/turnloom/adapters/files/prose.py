@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from turnloom.assembly.spec.retrieval import Format
 from turnloom.errors import UsageError
@@ -18,9 +19,16 @@ FORMATS: dict[str, Format] = {
 }
 
 
-def texts_below(folder: str) -> list[str]:
-    """The files of texts below a folder, by their paths inside it, in order; nothing hidden, and no
-    links. A folder inside that cannot be looked into stands there itself: reading it says why.
+class Texts(NamedTuple):
+    """What is below a folder, by paths inside it, in order: files of texts, and links, which are
+    not followed. A folder that cannot be looked into is among the files: reading it says why."""
+
+    files: list[str]
+    links: list[str]
+
+
+def texts_below(folder: str) -> Texts:
+    """The files of texts below a folder, and the links that may be some; nothing hidden.
 
     Raises:
         UsageError: there is no such folder, or it cannot be looked into.
@@ -28,7 +36,8 @@ def texts_below(folder: str) -> list[str]:
     if not os.path.isdir(folder):
         raise UsageError(f"{folder!r} is not a folder. Name one that holds texts.")
     try:
-        return sorted(_walk(Path(folder), Path()))
+        links: list[str] = []
+        return Texts(sorted(_walk(Path(folder), Path(), links)), sorted(links))
     except OSError as error:
         raise UsageError(
             f"Folder {folder!r} cannot be read: {error.strerror}. See to its permissions."
@@ -49,20 +58,23 @@ def read_text(folder: str, path: str) -> tuple[str, Format]:
     return text, FORMATS[file.suffix.lower()]
 
 
-def _walk(folder: Path, inside: Path) -> Iterator[str]:
+def _walk(folder: Path, inside: Path, links: list[str]) -> Iterator[str]:
     with os.scandir(folder / inside) as entries:
         found = list(entries)
     for entry in found:
-        if entry.name.startswith(".") or entry.is_symlink():
+        if entry.name.startswith("."):
             continue
-        if entry.is_dir():
-            yield from _inside(folder, inside / entry.name)
-        elif entry.is_file() and Path(entry.name).suffix.lower() in FORMATS:
+        is_text = Path(entry.name).suffix.lower() in FORMATS
+        if entry.is_symlink():
+            links += [(inside / entry.name).as_posix()] if is_text or entry.is_dir() else []
+        elif entry.is_dir():
+            yield from _inside(folder, inside / entry.name, links)
+        elif entry.is_file() and is_text:
             yield (inside / entry.name).as_posix()
 
 
-def _inside(folder: Path, inside: Path) -> list[str]:
+def _inside(folder: Path, inside: Path, links: list[str]) -> list[str]:
     try:
-        return [*_walk(folder, inside)]
+        return [*_walk(folder, inside, links)]
     except OSError:
         return [inside.as_posix()]

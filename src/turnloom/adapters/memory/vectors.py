@@ -47,6 +47,12 @@ class MemoryVectors:
             kept[entry.id] = entry, _places(entry)
         return sum(each is not None for each in gone)
 
+    async def having(self, tenant: str, fact: str) -> Sequence[str]:
+        """The ids of the tenant's documents that have a fact."""
+        self._check_open()
+        kept = self._kept.get(tenant, {})
+        return [id for id, (entry, _) in kept.items() if fact in entry.facts]
+
     async def visibilities(self, tenant: str) -> Visibilities:
         """The different visibilities of what the tenant has, and of what any tenant shares."""
         self._check_open()

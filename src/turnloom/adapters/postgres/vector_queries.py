@@ -97,6 +97,9 @@ _REPLACE = SQL("""
     JOIN unnest({sources}::text[], {places}::integer[], {contents}::text[], {vectors}::text[],
         {words}::text[]) AS chunks (id, place, content, vector, words) USING (id);
     COMMIT""")
+_HAVING = SQL("""
+    SELECT DISTINCT source FROM turnloom_chunks
+    WHERE collection = {collection} AND tenant = {tenant} AND facts && {facts}::text[]""")
 # One look into an index for each, however many chunks have it.
 _VISIBILITIES = SQL("""
     WITH RECURSIVE own (visibility) AS (
@@ -225,6 +228,13 @@ def visibilities(collection: int, tenant: str) -> Composed:
     """The statement that gives the different visibilities of what a tenant has but for that of what
     is public, and of what is shared, and says of each which of the two it is."""
     return _VISIBILITIES.format(collection=Literal(collection), tenant=_text(tenant))
+
+
+def having(collection: int, tenant: str, fact: str) -> Composed:
+    """The statement that gives the ids of a tenant's documents that have a fact."""
+    return _HAVING.format(
+        collection=Literal(collection), tenant=_text(tenant), facts=Literal([fact])
+    )
 
 
 def any_chunk(collection: int, tenant: str) -> Composed:

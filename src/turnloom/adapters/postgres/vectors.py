@@ -102,6 +102,18 @@ class PostgresVectors:
         own = [text for is_shared, text in rows if not is_shared]
         return Visibilities(own, [text for is_shared, text in rows if is_shared])
 
+    async def having(self, tenant: str, fact: str) -> Sequence[str]:
+        """The ids of the tenant's documents that have a fact and a chunk.
+
+        Raises:
+            UsageError: the collection was made in another space, or it is closed.
+            CollectionUnavailable: the server does not answer, in time or at all.
+        """
+        number = await self._open()
+        if number is None:
+            return []
+        return [id for (id,) in await self._run(queries.having(number, tenant, fact), WRITING)]
+
     async def is_empty(self, tenant: str) -> bool:
         """Whether the tenant has no document here, and no tenant shares one.
 

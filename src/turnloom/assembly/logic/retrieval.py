@@ -81,7 +81,7 @@ def prepare(documents: Iterable[Document], cut: str) -> dict[str, Prepared]:
 
 
 def _prepare(document: Document, cut: str) -> Prepared:
-    for what, text in (("id", document.id), ("text", document.text)):
+    for what, text in (("id", document.id), ("text", document.text), ("root", document.root)):
         if not _is_kept(text):
             raise UsageError(
                 f"The {what} of document {preview(document.id)} is not text that every store can "
@@ -96,8 +96,12 @@ def _prepare(document: Document, cut: str) -> Prepared:
         )
     metadata = _write_metadata(document)
     visibility = _write_visibility(document)
-    content = [document.text, metadata, document.format, cut, *filter(None, [visibility])]
-    return Prepared(document, chain(*content), metadata, facts_of(document.metadata), visibility)
+    beside = filter(None, [visibility, document.root])
+    content = chain(document.text, metadata, document.format, cut, *beside)
+    facts = facts_of(document.metadata)
+    if document.root:
+        facts += (root_fact(document.root),)
+    return Prepared(document, content, metadata, facts, visibility)
 
 
 def check_tenant(tenant: object) -> None:
@@ -183,10 +187,19 @@ def facts_of(metadata: Mapping[str, Json]) -> tuple[str, ...]:
     return tuple(found)
 
 
+def root_fact(root: str) -> str:
+    """What documents of a root are found by; no filter says the same."""
+    return _short_fact([root])
+
+
 def _fact(key: str, value: Json) -> str:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    text = _encode([key, value]).decode()
+    return _short_fact([key, value])
+
+
+def _short_fact(parts: list[Json]) -> str:
+    text = _encode(parts).decode()
     return text if len(text) <= LONGEST_FACT else digest(text)
 
 

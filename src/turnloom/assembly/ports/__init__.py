@@ -2,6 +2,7 @@
 
 from turnloom.assembly.ports.retrieval import (
     PlainSearch,
+    PrunableStore,
     Splitter,
     Vectors,
     VectorSearch,
@@ -12,6 +13,7 @@ from turnloom.assembly.spec.means import Embedder, TokenCounter
 __all__ = [
     "Embedder",
     "PlainSearch",
+    "PrunableStore",
     "Splitter",
     "TokenCounter",
     "VectorSearch",

@@ -136,6 +136,20 @@ class VectorStore(Protocol):
         ...
 
 
+class PrunableStore(Protocol):
+    """A `VectorStore` that also lists documents; pruning needs it."""
+
+    async def having(self, tenant: str, fact: str) -> Sequence[str]:
+        """The ids of the tenant's documents that have a fact; those without a chunk may be left
+        out.
+
+        Raises:
+            UsageError: the collection was made in another space.
+            CollectionUnavailable: the store does not answer, in time or at all.
+        """
+        ...
+
+
 class Vectors(Protocol):
     """Where the vectors of collections are kept."""
 

@@ -1,8 +1,9 @@
 """Collections over a store of vectors: documents are cut and embedded here, for every store."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from itertools import islice
+from typing import cast
 
 from anyio import to_thread
 
@@ -14,12 +15,13 @@ from turnloom.assembly.logic.retrieval import (
     hidden_from,
     prepare,
     read_filters,
+    root_fact,
     shared_with_all,
     unit,
     words_of,
 )
 from turnloom.assembly.ports import Embedder, Splitter, VectorSearch, VectorStore
-from turnloom.assembly.ports.retrieval import NOBODY
+from turnloom.assembly.ports.retrieval import NOBODY, PrunableStore
 from turnloom.assembly.spec.retrieval import (
     Added,
     Document,
@@ -35,9 +37,14 @@ from turnloom.errors import UsageError
 from turnloom.kernel.names import LOCAL
 from turnloom.kernel.values import Json
 
-# How many documents are kept at once, and how many texts are embedded at once.
+# How many documents are kept at once, and how many characters of them unless one has more: vectors
+# take a multiple of their texts' memory.
 DOCUMENTS = 64
+CHARACTERS = 1_000_000
+# How many texts are embedded at once.
 TEXTS = 256
+# How many documents are removed at once.
+REMOVED = 1_000
 # How many different words of a query are looked for at most.
 MOST_WORDS = 64
 # How much of a query's words a chunk must have unless a search says otherwise.
@@ -116,9 +123,9 @@ class EmbeddingSearch:
         check_tenant(tenant)
         prepared = await to_thread.run_sync(prepare, list(documents), self._splitter.name)
         known = await self._store.digests(tenant, list(prepared))
-        changed = iter([each for id, each in prepared.items() if known.get(id) != each.digest])
+        changed = [each for id, each in prepared.items() if known.get(id) != each.digest]
         done = Added()
-        while some := list(islice(changed, DOCUMENTS)):
+        for some in _batches(changed):
             entries = await self._entries(some)
             gone = await self._store.replace(tenant, [entry.id for entry in entries], entries)
             chunks = sum(len(entry.chunks) for entry in entries)
@@ -130,24 +137,44 @@ class EmbeddingSearch:
         check_tenant(tenant)
         return await self._store.replace(tenant, list(dict.fromkeys(ids)), ())
 
+    async def prune(self, root: str, kept: Callable[[str], bool], tenant: str = LOCAL) -> int:
+        """Take a tenant's documents of a root out that are not kept; how many there were.
+
+        Raises:
+            UsageError: the store does not list documents.
+            CollectionUnavailable: the rest stays; the same may be tried again later.
+        """
+        check_tenant(tenant)
+        if not hasattr(self._store, "having"):
+            raise UsageError(
+                f"{type(self._store).__name__} does not list documents, so nothing can be pruned. "
+                "Give it a method `having`; see `turnloom.ports.PrunableStore`."
+            )
+        store = cast(PrunableStore, self._store)
+        gone = [id for id in await store.having(tenant, root_fact(root)) if not kept(id)]
+        pieces = (gone[first : first + REMOVED] for first in range(0, len(gone), REMOVED))
+        return sum([await self._store.replace(tenant, piece, ()) for piece in pieces])
+
     async def aclose(self) -> None:
         """Let go of files and connections."""
         await self._store.aclose()
 
     async def _entries(self, documents: Sequence[Prepared]) -> list[Entry]:
         texts = await to_thread.run_sync(self._split, documents)
-        vectors = await self._embed([text for some in texts for text in some])
-        return await to_thread.run_sync(_join, documents, texts, vectors)
+        every = [text for some in texts for text in some]
+        vectors: list[Sequence[float]] = []
+        for first in range(0, len(every), TEXTS):
+            found = await self._embed(every[first : first + TEXTS])
+            vectors += await to_thread.run_sync(_compact, found)
+        return _join(documents, texts, vectors)
 
     def _split(self, documents: Sequence[Prepared]) -> list[Sequence[str]]:
         """On a thread: the chunks of each document."""
         given = [each.document for each in documents]
         return [self._splitter.split(each.text, each.format) for each in given]
 
-    async def _embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
-        found: list[Sequence[float]] = []
-        for first in range(0, len(texts), TEXTS):
-            found += await self._embedder.embed(texts[first : first + TEXTS])
+    async def _embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        found = await self._embedder.embed(texts)
         lengths = {len(vector) for vector in found}
         if len(found) != len(texts) or lengths - {self._embedder.dimensions}:
             raise UsageError(
@@ -191,13 +218,34 @@ class TenantSearch:
         await self._search.aclose()
 
 
+def _batches(documents: Iterable[Prepared]) -> Iterator[list[Prepared]]:
+    """Documents that are kept at once."""
+    some: list[Prepared] = []
+    characters = 0
+    for each in documents:
+        length = len(each.document.text)
+        if len(some) == DOCUMENTS or (some and characters + length > CHARACTERS):
+            yield some
+            some, characters = [], 0
+        some.append(each)
+        characters += length
+    if some:
+        yield some
+
+
+def _compact(vectors: Iterable[Sequence[float]]) -> list[Sequence[float]]:
+    """On a thread: vectors of length 1, in a quarter of a list's memory; all zeros without a
+    direction."""
+    return [array("d", unit(vector) or [0.0] * len(vector)) for vector in vectors]
+
+
 def _join(
     documents: Sequence[Prepared],
     texts: Sequence[Sequence[str]],
     vectors: Sequence[Sequence[float]],
 ) -> list[Entry]:
-    """On a thread: documents with their chunks; one without a direction is all zeros."""
-    units = (unit(vector) or [0.0] * len(vector) for vector in vectors)
+    """Documents with their chunks."""
+    units = iter(vectors)
     entries: list[Entry] = []
     for each, some in zip(documents, texts, strict=True):
         chunks = [Chunk(text, next(units)) for text in some]

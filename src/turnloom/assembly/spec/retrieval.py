@@ -58,13 +58,15 @@ class RagCollection:
 
 class Document(msgspec.Struct, frozen=True):
     """A text of a collection under an id of its own, with what is known about it, and who may see
-    it."""
+    it. `root` names the folder that it was ingested from; nothing is found by it but what is
+    pruned."""
 
     id: str
     text: str
     metadata: Mapping[str, Json] = {}
     format: Format = "text"
     visibility: Visibility = Public()
+    root: str = ""
 
 
 class RetrievalResult(msgspec.Struct, frozen=True):

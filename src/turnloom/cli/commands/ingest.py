@@ -1,9 +1,10 @@
 """`turnloom ingest`: the texts of a folder put into a collection."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
+from itertools import islice
 from typing import Annotated
 
 import msgspec
@@ -27,12 +28,14 @@ from turnloom.wiring import (
     open_search,
     open_vectors,
     read_document,
+    root_of,
     settings,
     texts_below,
 )
 
-# How many files are read and put in at once.
+# How many files are read and put in at once, and how many characters of them unless one has more.
 BATCH = 32
+CHARACTERS = 1_000_000
 
 
 class _Intake:
@@ -41,6 +44,7 @@ class _Intake:
     def __init__(
         self,
         folder: str,
+        files: Iterable[str],
         metadata: Mapping[str, str],
         visibility: Visibility,
         search: VectorSearch,
@@ -49,26 +53,39 @@ class _Intake:
         self._metadata = metadata
         self._visibility = visibility
         self._search = search
+        self._files = frozenset(files)
         self.added = Added()
         self.skipped: dict[str, str] = {}
 
-    async def take(self, files: Sequence[str]) -> None:
-        """Put files in; those that cannot be read are noted."""
-        documents = await to_thread.run_sync(self._read, files)
+    async def take(self, files: Iterator[str]) -> int:
+        """Put some of the files in, and note those that cannot be read; how many were taken."""
+        documents, taken = await to_thread.run_sync(self._read, files)
         self.added = self.added.plus(await self._search.add(documents))
+        return taken
 
-    def _read(self, files: Sequence[str]) -> list[Document]:
-        """On a thread: the documents of the files that can be read."""
+    def keeps(self, path: str) -> bool:
+        """Whether a file is still there, as far as that can be known."""
+        return path in self._files or any(path.startswith(f"{each}/") for each in self.skipped)
+
+    def _read(self, files: Iterator[str]) -> tuple[list[Document], int]:
+        """On a thread: the documents of the next files, and how many files these are."""
         documents: list[Document] = []
-        for path in files:
+        taken = characters = 0
+        for path in islice(files, BATCH):
+            taken += 1
             try:
                 found = read_document(self._folder, path, self._metadata, self._visibility)
-                documents.append(found)
             except OSError as error:
                 self.skipped[path] = error.strerror or type(error).__name__
+                continue
             except ValueError:
                 self.skipped[path] = "it is not text in UTF-8"
-        return documents
+                continue
+            documents.append(found)
+            characters += len(found.text)
+            if characters >= CHARACTERS:
+                break
+        return documents, taken
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,6 +127,10 @@ class Ingest(Command):
     overlap: Annotated[
         int, typer.Option(metavar="N", help="How much of one chunk the next repeats at most.")
     ] = Chunking().overlap
+    prune: Annotated[
+        bool,
+        typer.Option("--prune", help="Remove what came from this folder and is gone from it."),
+    ] = False
     json: Json = False
 
     def carry_out(self, terminal: Terminal) -> int:
@@ -117,7 +138,8 @@ class Ingest(Command):
         return asyncio.run(self._ingest(terminal))
 
     async def _ingest(self, terminal: Terminal) -> int:
-        files, about = texts_below(self.folder), (self._metadata(), _visibility(self.visibility))
+        files, links = texts_below(self.folder)
+        about = self._metadata(), _visibility(self.visibility)
         chosen = settings({"vectors": self.vectors})
         if chosen.vectors == "memory":
             raise UsageError(
@@ -125,12 +147,18 @@ class Ingest(Command):
                 "`--vectors sqlite:FILE`."
             )
         search = open_search(open_vectors(chosen), check_name(self.collection), self._chunking())
-        intake = _Intake(self.folder, *about, TenantSearch(search, self.app_id))
+        intake = _Intake(self.folder, files, *about, TenantSearch(search, self.app_id))
+        for path in links:
+            terminal.tell(joined(("skipped ", "yellow"), f"{path}: it is a link"))
         async with aclosing(search):
             with _bar(terminal) as bar:
-                for first in bar.track(range(0, len(files), BATCH), description="ingesting"):
-                    await intake.take(files[first : first + BATCH])
-        self._tell(intake, terminal)
+                task, left = bar.add_task("ingesting", total=len(files)), iter(files)
+                while taken := await intake.take(left):
+                    bar.advance(task, taken)
+            removed = None
+            if self.prune:
+                removed = await search.prune(root_of(self.folder), intake.keeps, self.app_id)
+        self._tell(intake, removed, terminal)
         return 1 if intake.skipped else 0
 
     def _chunking(self) -> Chunking:
@@ -156,10 +184,12 @@ class Ingest(Command):
             found[key] = value
         return found
 
-    def _tell(self, intake: _Intake, terminal: Terminal) -> None:
+    def _tell(self, intake: _Intake, removed: int | None, terminal: Terminal) -> None:
         for path, reason in intake.skipped.items():
             terminal.tell(joined(("skipped ", "yellow"), f"{path}: {reason}"))
         counts = {**intake.added._asdict(), "skipped": len(intake.skipped)}
+        if removed is not None:
+            counts["removed"] = removed
         if self.json:
             terminal.emit(msgspec.json.encode({"collection": self.collection, **counts}))
             return

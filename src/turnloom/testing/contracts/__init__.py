@@ -34,6 +34,7 @@ from turnloom.testing.contracts.plans import PlansContract
 from turnloom.testing.contracts.results import ResultsContract
 from turnloom.testing.contracts.retrieval import (
     EmbedderContract,
+    PruningContract,
     SplitterContract,
     TokenCounterContract,
     VectorSearchContract,
@@ -46,9 +47,9 @@ from turnloom.testing.contracts.tools import ToolServerContract
 from turnloom.testing.contracts.verifier import VerifierContract
 
 __all__ = [
-    "CODEC",
     "ArtifactStoreContract",
     "BeliefStoreContract",
+    "CODEC",
     "ClaimsContract",
     "DocumentStoreContract",
     "EmbedderContract",
@@ -60,6 +61,7 @@ __all__ = [
     "Measured",
     "Noted",
     "PlansContract",
+    "PruningContract",
     "ResultsContract",
     "SchedulerContract",
     "SharedStoreContract",

@@ -106,6 +106,9 @@ VECTORS_AFTER = """
 DOCUMENTS_WITH = """
     SELECT DISTINCT f.document FROM json_each(?2) j
     JOIN facts f ON f.collection = ?1 AND f.fact = j.value"""
+HAVING = """
+    SELECT d.id FROM facts f JOIN documents d ON d.n = f.document
+    WHERE f.collection = ?1 AND d.tenant = ?2 AND f.fact = ?3"""
 # One look into the index for each, however many documents have it.
 VISIBILITIES = """
     WITH RECURSIVE found (visibility) AS (

@@ -98,6 +98,15 @@ class SqliteVectors:
         """
         return await self._run(self._visibilities, tenant)
 
+    async def having(self, tenant: str, fact: str) -> Sequence[str]:
+        """The ids of the tenant's documents that have a fact.
+
+        Raises:
+            UsageError: the collection was made in another space, or it is closed.
+            CollectionUnavailable: the file cannot be read.
+        """
+        return await self._run(self._having, tenant, fact)
+
     async def is_empty(self, tenant: str) -> bool:
         """Whether the tenant has no document here, and no tenant shares one.
 
@@ -160,6 +169,14 @@ class SqliteVectors:
             own = connection.execute(queries.VISIBILITIES, key).fetchall()
             shared = connection.execute(queries.SHARED_VISIBILITIES, (found.n,)).fetchall()
             return Visibilities([text for (text,) in own], [text for (text,) in shared])
+
+    def _having(self, tenant: str, fact: str) -> list[str]:
+        with self._file.reading() as connection:
+            found = connection and self._find(connection)
+            if not connection or not found:
+                return []
+            key = found.n, _number_of(connection, tenant)
+            return [id for (id,) in connection.execute(queries.HAVING, (*key, fact))]
 
     def _is_empty(self, tenant: str) -> bool:
         with self._file.reading() as connection:

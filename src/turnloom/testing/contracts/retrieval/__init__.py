@@ -8,12 +8,14 @@ from turnloom.testing.contracts.retrieval.models import (
     SplitterContract,
     TokenCounterContract,
 )
+from turnloom.testing.contracts.retrieval.pruning import PruningContract
 from turnloom.testing.contracts.retrieval.seeing import SeeingContract
 from turnloom.testing.contracts.retrieval.tenants import TenantDocumentsContract
 from turnloom.testing.contracts.retrieval.words import WordsContract
 
 __all__ = [
     "EmbedderContract",
+    "PruningContract",
     "SplitterContract",
     "TokenCounterContract",
     "VectorSearchContract",
