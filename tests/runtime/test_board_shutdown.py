@@ -1,7 +1,7 @@
 """A board that is stopped in the middle: cancelled for good, or closed and gone on with."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -124,6 +124,25 @@ async def test_an_app_closed_while_somebody_waits(store: str, tmp_path: Path) ->
     for ended in await asyncio.gather(*waiting, return_exceptions=True):
         assert isinstance(ended, UsageError)
     assert others() == before
+
+
+class BrokenScheduler(IdleScheduler):
+    """A scheduler that fails once it is to serve."""
+
+    async def serve(self, drive: Any, *, slots: int, limits: Mapping[str, int]) -> None:
+        raise OSError("the queue is gone")
+
+
+async def test_closing_an_app_raises_what_driving_failed_with(tmp_path: Path) -> None:
+    file = tmp_path / "turnloom.db"
+    app = Loom(store=str(file), scheduler=BrokenScheduler(FakeClock()))
+    board = app.board()
+    declare(board, Slow())
+    await board.publish(Part(n=1))
+    with pytest.RaisesGroup(OSError):
+        await app.aclose()
+    async with Loom(store=str(file)) as again:
+        assert len(await again.runs()) == 1
 
 
 async def test_a_program_leaves_the_boards_of_others_alone(

@@ -302,13 +302,26 @@ class Loom:
         return self._open().collections.open_for(as_name(app_id, "`app_id`"), collection)
 
     async def aclose(self) -> None:
-        """Stop driving, and close the store. What was going on can be resumed."""
+        """Stop driving, and close the store. What was going on can be resumed.
+
+        Raises:
+            Exception: whatever driving failed with.
+        """
         self._closed = True
-        if self._serving is not None:
-            self._serving.cancel()
-            await asyncio.wait({self._serving})
-        if self._parts is not None:
-            await self._parts.aclose()
+        try:
+            await self._stop()
+        finally:
+            if self._parts is not None:
+                await self._parts.aclose()
+
+    async def _stop(self) -> None:
+        if self._serving is None:
+            return
+        self._serving.cancel()
+        await asyncio.wait({self._serving})
+        error = None if self._serving.cancelled() else self._serving.exception()
+        if isinstance(error, Exception):  # what is none ended the program where it came up
+            raise error
 
     def _open(self) -> "Parts":
         if self._closed:
