@@ -270,7 +270,7 @@ async def clerks_chosen_by_what_is_known_of_them(world: World, where: Path) -> N
         await (await opened(app, folder(1))).finished()
 
     async def second(app: Loom) -> None:
-        await (await opened(app, folder(2), 2)).finished()
+        await (await opened(app, folder(8), 2)).finished()
 
     await world.live(first, engine=engine)
     kills = Kill("selection.made"), Kill("selection.judged")

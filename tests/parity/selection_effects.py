@@ -9,7 +9,8 @@ GUARDS: Path = (*SETUP, "guards")
 SELECTION: Path = (*GUARDS, "selection")
 CATEGORY: Path = (*SELECTION, "category")
 
-BOTH = {"candidates": ["A", "B"], "seed": 1}
+# With this seed, B is chosen first in each of the categories below.
+BOTH = {"candidates": ["A", "B"], "seed": 49}
 CHOSEN = {GUARDS: {"selection": BOTH}}
 ONLY_A = {GUARDS: {"selection": {**BOTH, "exclude": ["B"]}}}
 OUT = {"type": "array", "source": {"type": "static", "value": ["B"]}}
@@ -40,7 +41,7 @@ SELECTION_EFFECTS: dict[str, Effect] = {
         CATEGORY, "refunds", data("selection.made", "category"), ["general"], ["refunds"], CHOSEN
     ),
     "Selection.seed": Effect(
-        (*SELECTION, "seed"), 2, data("selection.made", "chance"), ["1"], ["2"], CHOSEN
+        (*SELECTION, "seed"), 53, data("selection.made", "chance"), ["49/0/0"], ["53/0/0"], CHOSEN
     ),
     "Selection.prior": Effect(
         (*SELECTION, "prior"), [1, 3], believed, [[(2, 2)] * 2], [[(1, 3)] * 2], CHOSEN

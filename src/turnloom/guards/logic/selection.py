@@ -19,11 +19,9 @@ UNKNOWN = Belief()
 
 
 class Asked(NamedTuple):
-    """One choice to be made: among whom, for whom it was meant or what woke them, and in which
-    category. `decision` is the id that it goes on record under."""
+    """One choice to be made: in which category, among whom, and for whom it was meant or what woke
+    them."""
 
-    run: str
-    decision: str
     category: str
     among: Sequence[str]
     excluded: Sequence[str] = ()
@@ -62,6 +60,11 @@ def select(
     )
 
 
+def outcomes(asked: Asked, beliefs: Mapping[str, Belief]) -> str:
+    """How many outcomes of those among whom one is chosen are known."""
+    return f"{sum(beliefs.get(name, UNKNOWN).observations for name in asked.among):.17g}"
+
+
 def confidence(belief: Belief) -> float:
     """How much is known of an agent: it grows with what was observed, up to 1."""
     return min(1.0, belief.observations / ENOUGH)
@@ -71,7 +74,7 @@ def _drawn(
     selection: Selection, asked: Asked, agent: str, belief: Belief, chance: str
 ) -> Candidate:
     alpha, beta = selection.prior[0] + belief.successes, selection.prior[1] + belief.failures
-    draw = draw_beta(alpha, beta, Stream(chance, asked.run, asked.decision, agent))
+    draw = draw_beta(alpha, beta, Stream(chance, asked.category, agent))
     return Candidate(agent, alpha, beta, draw, selection.costs.get(agent, 0.0))
 
 

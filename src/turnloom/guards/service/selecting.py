@@ -1,13 +1,14 @@
 """Choices among candidates by what is known of them; whoever keeps that may fail."""
 
 import logging
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 
 import anyio
 
 from turnloom.errors import NoCandidates, UnknownKind
 from turnloom.guards.events import SelectionMade
-from turnloom.guards.logic.selection import Asked, observations, select
+from turnloom.guards.logic.selection import Asked, observations, outcomes, select
 from turnloom.guards.ports import BeliefStore
 from turnloom.guards.spec import Belief, Pool, Selection
 from turnloom.kernel.values import said
@@ -18,12 +19,15 @@ from turnloom.log.spec import Event, RunKey
 # Seconds that a turn waits for what is known of its candidates.
 PATIENCE = 1.0
 
+# For how many seeds and numbers of outcomes it is kept how many choices were made with them.
+MOST = 10_000
+
 log = logging.getLogger("turnloom.guards")
 
 
 class Selecting:
-    """Makes choices, and lets what came of them be known; `chance` gives a word that nobody else
-    has, for selections without a seed."""
+    """Makes choices, and lets what came of them be known; `chance` gives a word that is used
+    nowhere else, for selections without a seed."""
 
     def __init__(
         self, store: BeliefStore, chance: Callable[[], str], patience: float = PATIENCE
@@ -31,6 +35,7 @@ class Selecting:
         self._store = store
         self._chance = chance
         self._patience = patience
+        self._seeded: OrderedDict[tuple[Pool, str], int] = OrderedDict()
 
     @property
     def follows_log(self) -> bool:
@@ -42,9 +47,13 @@ class Selecting:
     ) -> SelectionMade:
         """The choice that is made now. Where beliefs cannot be had the prior counts alone, and
         where nobody is left nobody is chosen; both is said in it."""
-        beliefs, trouble = await self._beliefs(Pool(tenant, workflow, asked.category), asked.among)
+        pool = Pool(tenant, workflow, asked.category)
+        beliefs, trouble = await self._beliefs(pool, asked.among)
         asked = asked._replace(notes=(*asked.notes, *trouble))
-        chance = self._chance() if selection.seed is None else str(selection.seed)
+        if selection.seed is None:
+            chance = self._chance()
+        else:
+            chance = self._next(pool, f"{selection.seed}/{outcomes(asked, beliefs)}")
         try:
             return select(selection, asked, beliefs, chance)
         except NoCandidates as error:
@@ -56,6 +65,16 @@ class Selecting:
                 artifact=asked.artifact,
                 notes=(*asked.notes, str(error)),
             )
+
+    def _next(self, pool: Pool, seeded: str) -> str:
+        """What the draws of a seeded choice follow from: its seed, how many outcomes are known, and
+        how many choices were made with these before. Names of runs differ from app to app, and are
+        no part of it."""
+        number = self._seeded.pop((pool, seeded), 0)
+        self._seeded[pool, seeded] = number + 1
+        if len(self._seeded) > MOST:
+            self._seeded.popitem(last=False)
+        return f"{seeded}/{number}"
 
     async def _beliefs(
         self, pool: Pool, agents: Sequence[str]

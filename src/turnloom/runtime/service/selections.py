@@ -57,7 +57,7 @@ class Selections:
         async def effect() -> Sequence[Fact]:
             state = self._journal.state
             await self._journal.commit()  # what this run has learned counts too
-            asked = await self._asked(key, selection, wanted)
+            asked = await self._asked(selection, wanted)
             made = self._selecting.choose(selection, asked, state.tenant, state.workflow)
             return (await made,)
 
@@ -65,14 +65,12 @@ class Selections:
         assert isinstance(made, SelectionMade)
         return made
 
-    async def _asked(self, key: str, selection: Selection, wanted: Wanted) -> Asked:
+    async def _asked(self, selection: Selection, wanted: Wanted) -> Asked:
         values, excluded = self._journal.state.values, set(selection.exclude)
         if selection.exclude_variable is not None:
             excluded.update(names_in(values.get(selection.exclude_variable)))
         category, notes = await self._category(selection.about, wanted.about)
         return Asked(
-            self._journal.state.run,
-            f"{key}.0",
             category,
             wanted.among,
             tuple(excluded),
