@@ -193,6 +193,7 @@ if TYPE_CHECKING:
     from turnloom.runtime.spec import Delta as Delta
     from turnloom.runtime.spec import Holder as Holder
     from turnloom.runtime.spec import ObservedRun as ObservedRun
+    from turnloom.runtime.spec import PrunedRun as PrunedRun
     from turnloom.runtime.spec import RunSummary as RunSummary
     from turnloom.runtime.spec import StoredPlan as StoredPlan
     from turnloom.runtime.spec import VerifiedRun as VerifiedRun
@@ -390,6 +391,7 @@ _NAMES = {
         "Delta",
         "Holder",
         "ObservedRun",
+        "PrunedRun",
         "RunSummary",
         "StoredPlan",
         "VerifiedRun",

@@ -103,6 +103,7 @@ class Scene:
             "Board.read_as": {"reader": Reader()},
             "History.events": run,
             "History.named": {"prefix": "a"},
+            "History.prune": {"older_than": "1d"},
             "History.definition": run,
             "Explanations.turn": {**run, "turn": 1},
             "Explanations.variable": {**run, "name": "user_id"},

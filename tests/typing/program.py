@@ -3,6 +3,7 @@
 import asyncio
 import tempfile
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path as FilePath
 from typing import Annotated, assert_type
 
@@ -443,6 +444,10 @@ async def explained(app: t.Loom, run: str) -> None:
             raise AssertionError(route)
     verified: list[t.VerifiedRun] = [each async for each in history.verify(run)]
     assert verified[0].events == len(events) and not verified[0].problems
+    old: list[t.PrunedRun] = []
+    with suppress(t.UsageError):  # what is in memory cannot be pruned
+        old += [each async for each in history.prune("30d", dry_run=True)]
+    assert not old
     definition: t.Definition = await history.definition(run)
     assert definition.name == "drafts" and definition.to_mermaid()
     engines: Mapping[str, tuple[t.Engine, ...]] = definition.engines

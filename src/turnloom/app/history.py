@@ -1,11 +1,14 @@
 """What is on record of runs."""
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import TYPE_CHECKING, cast
 
 from turnloom.errors import UnknownRun, UsageError
-from turnloom.kernel.arguments import as_count, as_name, as_string
+from turnloom.kernel.arguments import as_count, as_name, as_names, as_string
+from turnloom.kernel.durations import length
 from turnloom.kernel.names import LOCAL
 
 if TYPE_CHECKING:
@@ -15,8 +18,8 @@ if TYPE_CHECKING:
     from turnloom.kernel.values import Json
     from turnloom.log.spec import Event, RunKey
     from turnloom.runs.form import Form
-    from turnloom.runtime.ports import Verifier
-    from turnloom.runtime.spec import Loaded, VerifiedRun
+    from turnloom.runtime.ports import Pruner, Verifier
+    from turnloom.runtime.spec import Loaded, PrunedRun, VerifiedRun
     from turnloom.wiring import Parts
 
 
@@ -113,6 +116,41 @@ class History:
         if not is_found:
             raise UnknownRun(run or "")
 
+    async def prune(
+        self,
+        older_than: "timedelta | str",
+        *,
+        statuses: Collection[str] = ("finished", "failed", "cancelled"),
+        dry_run: bool = False,
+        app_id: str = LOCAL,
+    ) -> "AsyncGenerator[PrunedRun]":
+        """Remove runs of a tenant that ended longer ago than this, as `30d`, with all that belongs
+        to them; each is given when it is removed. A dry run says which would be.
+
+        Runs stay whose artifacts a run took that stays, and those of a correlation that was named.
+
+        Raises:
+            UsageError: the store has no `pruner`, or artifacts are kept elsewhere.
+            StoreUnavailable: what was given is removed, and the rest may be later.
+        """
+        from turnloom.runtime.service.pruning import prune
+        from turnloom.wiring.lacking import Lacking, port_of
+
+        tenant, parts, age = as_name(app_id, "`app_id`"), self._parts(), _age(older_than)
+        wanted = _statuses(statuses)
+        pruner: Pruner = port_of(parts.store, "pruner")
+        is_apart = parts.artifacts is not getattr(parts.store, "artifacts", None)
+        if is_apart and not isinstance(parts.artifacts, Lacking):
+            raise UsageError(
+                "Artifacts are kept in another place than runs, from which they cannot be removed. "
+                "Remove runs from stores that keep both."
+            )
+        before = parts.clock.now() - age
+        runs = prune(parts.store.log, pruner, tenant, before, wanted, dry_run=dry_run)
+        async with aclosing(runs):
+            async for pruned in runs:
+                yield pruned
+
     async def definition(self, run: str, *, app_id: str = LOCAL) -> Definition:
         """The workflow that a run is pinned to, with its engines and its scripted user.
 
@@ -126,6 +164,27 @@ class History:
 
         started = started_of(await self.events(run, app_id=app_id))
         return _definition(await self._parts().definitions.restore(started))
+
+
+# How a run can end.
+_STATUSES = ("finished", "failed", "cancelled")
+
+
+def _age(given: "timedelta | str") -> timedelta:
+    try:
+        age = given if isinstance(given, timedelta) else length(as_string(given, "`older_than`"))
+    except ValueError as error:
+        raise UsageError(f"`older_than`: {error}") from error
+    if age < timedelta():
+        raise UsageError(f"`older_than` is {age}. Give a time that is not below 0.")
+    return age
+
+
+def _statuses(given: Collection[str]) -> frozenset[str]:
+    wanted = as_names(given, "`statuses`")
+    for each in wanted.difference(_STATUSES):
+        raise UsageError(f"No run ends {each!r}. It is {', '.join(_STATUSES)}.")
+    return wanted
 
 
 def _definition(loaded: "Loaded") -> Definition:

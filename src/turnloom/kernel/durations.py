@@ -28,6 +28,18 @@ def seconds(text: str) -> float:
     return sum(float(part) * _LENGTHS[unit] for unit, part in given.items())
 
 
+def length(text: str) -> timedelta:
+    """The time that a text such as `30d`, `12h` or `90m` stands for.
+
+    Raises:
+        ValueError: it is none.
+    """
+    found = re.fullmatch(r"(\d{1,6})([wdhms])", text.strip())
+    if found is None:
+        raise ValueError(f"{text!r} is not a length of time. Write 30d, 12h, 90m, 45s or 2w.")
+    return timedelta(seconds=int(found[1]) * _LENGTHS[found[2].upper()])
+
+
 def later(now: datetime, seconds: float) -> datetime:
     """The instant so many seconds later; `NEVER`, where no date is that late."""
     try:

@@ -1,6 +1,14 @@
 """What the runtime needs from the world."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Mapping,
+    Sequence,
+    Set,
+)
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Literal, Protocol
@@ -12,7 +20,15 @@ from turnloom.guards.ports import BeliefStore
 from turnloom.log.events import RunStarted
 from turnloom.log.ports import EventLog
 from turnloom.log.spec import RunKey
-from turnloom.runtime.spec import Holder, Loaded, Message, StoredPlan, VerifiedRun
+from turnloom.runtime.spec import (
+    EndedRun,
+    Holder,
+    Loaded,
+    Message,
+    PrunedRun,
+    StoredPlan,
+    VerifiedRun,
+)
 
 Status = Literal["idle", "queued", "driving", "timer"]
 
@@ -109,6 +125,38 @@ class Verifier(Protocol):
 
         Raises:
             StoreUnavailable: the store cannot be read, or is damaged as a whole.
+        """
+        ...
+
+
+class Pruner(Protocol):
+    """Removes runs that ended. A store may have one, as `pruner`."""
+
+    def ended(
+        self, tenant: str, before: datetime, statuses: Collection[str]
+    ) -> AsyncIterator[EndedRun]:
+        """The runs of a tenant that ended before an instant and in one of these ways (`finished`,
+        `failed`, `cancelled`), the last one to end coming first. They may be removed meanwhile."""
+        ...
+
+    async def remove(
+        self, run: RunKey, *, without: Set[str] = frozenset(), dry_run: bool = False
+    ) -> PrunedRun | None:
+        """Remove a run that ended, all or nothing: its log, snapshot, messages, claim, artifacts,
+        and what it took. Nothing is removed, and nothing given, if it did not end, or if another
+        run that is there, and not among `without`, took one of its artifacts. A dry run says what
+        would be removed.
+
+        Raises:
+            StoreUnavailable: nothing was removed.
+        """
+        ...
+
+    async def compact(self) -> None:
+        """Give the space back that removed runs took, while others work.
+
+        Raises:
+            StoreUnavailable: the rest may be given back later.
         """
         ...
 

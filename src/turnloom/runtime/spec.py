@@ -265,6 +265,26 @@ class VerifiedRun:
 
 
 @dataclass(frozen=True, slots=True)
+class EndedRun:
+    """A run that ended: how, and when."""
+
+    run: str
+    status: str
+    ended: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class PrunedRun:
+    """A run that was removed: how and when it ended, and how much there was of it."""
+
+    run: str
+    status: str
+    ended: datetime
+    events: int
+    artifacts: int
+
+
+@dataclass(frozen=True, slots=True)
 class RunSummary:
     """A run in one line: what it is, since when, and how it stands. One that cannot be read is
     `broken`, for a `reason`; one that is `collecting` says how much it has of what is wanted."""

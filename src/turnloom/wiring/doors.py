@@ -20,6 +20,7 @@ from turnloom.runtime.ports import (
     Inbox,
     Observer,
     Plans,
+    Pruner,
     Scheduler,
     Snapshots,
     Store,
@@ -85,7 +86,8 @@ DOORS: dict[str, Door] = {
 }
 
 # The ports of a store, and those that it may lack: what needs them is refused. A store of several
-# machines has a clock, and one that can be compared with what was stored has a verifier.
+# machines has a clock, one that can be compared with what was stored has a verifier, and one that
+# runs can be removed from has a pruner.
 STORE_PORTS: dict[str, type] = {
     "log": EventLog,
     "inbox": Inbox,
@@ -97,6 +99,7 @@ STORE_PORTS: dict[str, type] = {
     "results": Results,
     "clock": Clock,
     "verifier": Verifier,
+    "pruner": Pruner,
 }
 OPTIONAL_PORTS = frozenset({"artifacts", "beliefs", "results"})
 

@@ -64,9 +64,8 @@ def lacking_in(ports: dict[str, Any]) -> frozenset[str]:
 
 
 def _refusal(what: str, port: str) -> UsageError:
-    elsewhere = (
-        "" if port in ("results", "verifier") else f", or say where else they are: `Loom({port}=…)`"
-    )
+    is_alone = port in ("results", "verifier", "pruner")
+    elsewhere = "" if is_alone else f", or say where else they are: `Loom({port}=…)`"
     return UsageError(
         f"{what} needs the port `{port}`, which the store of this app lacks. Give the store one"
         f"{elsewhere}."

@@ -19,6 +19,7 @@ from turnloom.testing.contracts import (
     FenceContract,
     InboxContract,
     PlansContract,
+    PrunerContract,
     ResultsContract,
     SharedStoreContract,
     SnapshotsContract,
@@ -133,3 +134,10 @@ class TestSnapshots(SnapshotsContract):
     async def fresh(self) -> AsyncGenerator[Any, None]:
         async with two_stores() as (store, _):
             yield store.snapshots
+
+
+class TestPruner(PrunerContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[Any, None]:
+        async with two_stores() as (store, _):
+            yield store

@@ -119,6 +119,7 @@ def prepare(path: Path) -> sqlite3.Connection:
     connection = connect_writer(path, 0.0)
     try:
         if not _is_ours(connection, path):
+            connection.execute(queries.CAN_SHRINK)
             connection.execute(queries.USE_WAL)
             _make(connection, path)
     except BaseException:

@@ -8,7 +8,7 @@ of the ids either: writers remember them, and `ids` has those of long runs up to
 
 # Marks a file as ours ("LOOM"), and tells which schema it holds.
 APPLICATION = 0x4C4F4F4D
-VERSION = 10
+VERSION = 11
 
 # Artifacts by number, and what they are found by: each term with the place of its artifact in the
 # order of the board, and when that opens. A term says of which tenant it is.
@@ -34,6 +34,7 @@ _CONSUMPTIONS = (
         run TEXT NOT NULL, turn INTEGER NOT NULL, agent TEXT NOT NULL, at INTEGER NOT NULL,
         PRIMARY KEY (tenant, artifact, subscription, run, turn)
     ) WITHOUT ROWID""",
+    "CREATE INDEX consumptions_by ON consumptions (tenant, run)",
 )
 
 # What is known of agents, and the events that it was learned from.
@@ -115,6 +116,10 @@ APPLICATION_ID = "PRAGMA application_id"
 USER_VERSION = "PRAGMA user_version"
 DATA_VERSION = "PRAGMA data_version"
 USE_WAL = "PRAGMA journal_mode = WAL"
+# Lets a file become smaller when runs are removed; it is said before there is any table.
+CAN_SHRINK = "PRAGMA auto_vacuum = INCREMENTAL"
+FREE_PAGES = "PRAGMA freelist_count"
+GIVE_BACK = "PRAGMA incremental_vacuum({pages})"
 CHECKPOINT = "PRAGMA wal_checkpoint(PASSIVE)"
 # A commit that changes nothing: it pays for the sync of a restarted WAL.
 TOUCH = f"PRAGMA application_id = {APPLICATION}"
@@ -256,6 +261,34 @@ EVIDENCE_OF = """
     SELECT agent, successes, failures FROM beliefs
     WHERE tenant = ? AND workflow = ? AND category = ?
         AND agent IN (SELECT value FROM json_each(?))"""
+
+ENDED_BEFORE = """
+    SELECT ended, n, id, status FROM runs
+    WHERE tenant = ?1 AND ended IS NOT NULL AND (ended, n) < (?2, ?3)
+    ORDER BY ended DESC, n DESC LIMIT ?4"""
+ENDED_RUN = """
+    SELECT n, status, ended, (SELECT max(last) & 0xffffffff FROM batches
+        WHERE pos > n << 32 AND pos < (n + 1) << 32)
+    FROM runs WHERE tenant = ? AND id = ? AND ended IS NOT NULL"""
+ARTIFACTS_OF_RUN = """
+    SELECT DISTINCT a.n, a.id, a.at, a.visibility, a.data
+    FROM terms e CROSS JOIN artifacts a ON a.n = e.n WHERE e.term IN ({terms}) AND a.tenant = ?"""
+# The runs that took an artifact and are there.
+TAKERS_OF = """
+    SELECT DISTINCT c.run FROM consumptions c JOIN runs r ON r.tenant = c.tenant AND r.id = c.run
+    WHERE c.tenant = ? AND c.artifact = ?"""
+REMOVE_TERM = "DELETE FROM terms WHERE term = ? AND at = ? AND n = ?"
+REMOVE_ARTIFACT = "DELETE FROM artifacts WHERE n = ?"
+REMOVE_CONSUMPTIONS = "DELETE FROM consumptions WHERE tenant = ? AND artifact = ?"
+REMOVE_BY_NUMBER = (
+    "DELETE FROM batches WHERE pos > ?1 << 32 AND pos < (?1 + 1) << 32",
+    "DELETE FROM ids WHERE n = ?",
+    "DELETE FROM runs WHERE n = ?",
+)
+REMOVE_BY_RUN = tuple(
+    f"DELETE FROM {table} WHERE tenant = ? AND run = ?"
+    for table in ("consumptions", "snapshots", "inbox", "claims", "observations")
+)
 
 KEEP_PLAN = "INSERT OR REPLACE INTO plans VALUES (?, ?, ?)"
 FIND_PLAN = "SELECT CAST(plan AS BLOB) FROM plans WHERE tenant = ? AND digest = ?"

@@ -9,6 +9,7 @@ from turnloom.adapters.sqlite.database import Database
 from turnloom.adapters.sqlite.inbox import SqliteInbox
 from turnloom.adapters.sqlite.log import SqliteLog
 from turnloom.adapters.sqlite.plans import SqlitePlans
+from turnloom.adapters.sqlite.pruner import SqlitePruner
 from turnloom.adapters.sqlite.readers import Readers
 from turnloom.adapters.sqlite.results import SqliteResults
 from turnloom.adapters.sqlite.snapshots import SqliteSnapshots
@@ -46,6 +47,7 @@ class SqliteStore:
         self.beliefs = SqliteBeliefs(self._database)
         self.results = SqliteResults(self._database)
         self.plans = SqlitePlans(self._database)
+        self.pruner = SqlitePruner(self._database, patience)
         self.verifier = SqliteVerifier(self._database, self._readers, codec)
 
     async def aclose(self) -> None:

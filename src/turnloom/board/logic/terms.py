@@ -40,6 +40,12 @@ def terms_of(tenant: str, artifact: Artifact, audience: object) -> tuple[int, ..
     return tuple([term(scope, fact) for scope in _scopes(tenant, audience) for fact in facts])
 
 
+def terms_of_run(tenant: str, run: str) -> tuple[int, ...]:
+    """What all artifacts of a run are found by, among others that have the same number."""
+    scopes: tuple[Scope, ...] = (("public", "", tenant), ("restricted", "", tenant), SHARED)
+    return tuple(term(scope, ("run", run)) for scope in scopes)
+
+
 def scopes_of(reader: Reader) -> tuple[Scope, ...]:
     """Where a reader looks; an artifact that it may see is in exactly one of these."""
     tenant = reader.tenant

@@ -10,6 +10,7 @@ import typer
 from turnloom.app import Loom
 from turnloom.cli.stored import Json, StoreCommand, find_run
 from turnloom.cli.terminal import Terminal, joined, safe
+from turnloom.errors import UsageError
 from turnloom.runtime.spec import VerifiedRun
 
 
@@ -17,20 +18,74 @@ class Deed(StrEnum):
     """What can be done with a store."""
 
     verify = "verify"
+    prune = "prune"
+
+
+class Ending(StrEnum):
+    """How a run can end."""
+
+    finished = "finished"
+    failed = "failed"
+    cancelled = "cancelled"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Store(StoreCommand):
-    """Verify that a store still holds what was stored: every event of every run, unchanged."""
+    """Verify that a store still holds what was stored, or prune runs that ended long ago."""
 
-    deed: Annotated[Deed, typer.Argument(metavar="WHAT", help="`verify`.")]
+    deed: Annotated[Deed, typer.Argument(metavar="WHAT", help="`verify` or `prune`.")]
     run: Annotated[
         str | None,
         typer.Argument(metavar="RUN", help="Only this run: its id, the beginning, or `last`."),
     ] = None
+    older_than: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Prune runs that ended longer ago, as 30d or 12h."),
+    ] = None
+    status: Annotated[
+        list[Ending] | None, typer.Option(help="Prune runs that ended so; may be repeated.")
+    ] = None
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be pruned, and remove nothing.")
+    ] = False
     json: Json = False
 
     async def act(self, app: Loom, terminal: Terminal) -> int:
+        """Verify the runs of the tenant, or prune them."""
+        self._check_options()
+        if self.deed is Deed.prune:
+            return await self._prune(app, terminal)
+        return await self._verify(app, terminal)
+
+    def _check_options(self) -> None:
+        """Refuse options of the other deed."""
+        if self.deed is Deed.verify and (self.older_than or self.status or self.dry_run):
+            raise UsageError("`--older-than`, `--status` and `--dry-run` are for `store prune`.")
+        if self.deed is Deed.prune and (self.run or not self.older_than):
+            raise UsageError(
+                "`store prune` takes no run, and needs to know which ones: `--older-than 30d`."
+            )
+
+    async def _prune(self, app: Loom, terminal: Terminal) -> int:
+        """Remove runs, and say what there was of them."""
+        counts = {"runs": 0, "events": 0, "artifacts": 0}
+        statuses = [each.value for each in self.status or Ending]
+        pruned = app.history.prune(
+            self.older_than or "", statuses=statuses, dry_run=self.dry_run, app_id=self.app_id
+        )
+        async for each in pruned:
+            counts["runs"] += 1
+            counts["events"] += each.events
+            counts["artifacts"] += each.artifacts
+        if self.json:
+            terminal.emit(msgspec.json.encode({**counts, "dry_run": self.dry_run}))
+            return 0
+        said = ", ".join(f"{name}: {number}" for name, number in counts.items())
+        done = "Would be removed" if self.dry_run else "Removed"
+        terminal.show(safe(f"{done}. {said.capitalize()}."))
+        return 0
+
+    async def _verify(self, app: Loom, terminal: Terminal) -> int:
         """Verify the runs of the tenant, and list those that are damaged."""
         run = self.run and await find_run(app, self.run, self.app_id)
         runs, events = 0, 0

@@ -31,6 +31,7 @@ from turnloom.testing.contracts.events import EventLogContract
 from turnloom.testing.contracts.facts import CODEC, Measured, Noted, event, events, refused, until
 from turnloom.testing.contracts.inbox import InboxContract
 from turnloom.testing.contracts.plans import PlansContract
+from turnloom.testing.contracts.pruner import PrunerContract
 from turnloom.testing.contracts.results import ResultsContract
 from turnloom.testing.contracts.retrieval import (
     EmbedderContract,
@@ -62,6 +63,7 @@ __all__ = [
     "Noted",
     "PlansContract",
     "PruningContract",
+    "PrunerContract",
     "ResultsContract",
     "SchedulerContract",
     "SharedStoreContract",

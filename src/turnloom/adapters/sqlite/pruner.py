@@ -1,0 +1,137 @@
+"""Removing runs that ended from a SQLite file, each whole and in one transaction."""
+
+import sqlite3
+from collections.abc import AsyncGenerator, Collection, Set
+from contextlib import closing
+from datetime import datetime
+from pathlib import Path
+
+import anyio.to_thread
+
+from turnloom.adapters.sqlite import queries
+from turnloom.adapters.sqlite.connections import connect
+from turnloom.adapters.sqlite.database import Database
+from turnloom.adapters.sqlite.faults import unavailable
+from turnloom.adapters.sqlite.writer import Write, Writer
+from turnloom.board.logic.rows import (
+    instant_of,
+    microseconds,
+    read_artifact,
+    read_visibility,
+    rows_of,
+)
+from turnloom.board.logic.terms import terms_of_run
+from turnloom.errors import InvalidArtifact
+from turnloom.log.spec import RunKey
+from turnloom.runtime.spec import EndedRun, PrunedRun
+
+# How many runs are looked at together, and how many pages are given back while others wait.
+PAGE = 200
+PAGES = 500
+
+# An artifact of a run: its number, its id, its place in time, and its two texts.
+_Kept = tuple[int, str, int, str, str]
+
+
+class _Remove(Write[PrunedRun | None]):
+    __slots__ = ("_dry_run", "_run", "_without")
+
+    def __init__(self, run: RunKey, without: Set[str], dry_run: bool) -> None:
+        super().__init__(run)
+        self._run = run
+        self._without = without
+        self._dry_run = dry_run
+
+    def apply(self, writer: Writer) -> PrunedRun | None:
+        found = writer.execute(queries.ENDED_RUN, self._run).fetchone()
+        if found is None:
+            return None
+        n, status, ended, events = found
+        terms = terms_of_run(*self._run)
+        marks = ", ".join("?" * len(terms))
+        own = queries.ARTIFACTS_OF_RUN.format(terms=marks)
+        artifacts: list[_Kept] = writer.execute(own, (*terms, self._run.tenant)).fetchall()
+        if any(self._is_used(writer, id) for _, id, *_ in artifacts):
+            return None
+        if not self._dry_run:
+            for artifact in artifacts:
+                self._remove_artifact(writer, artifact)
+            for statement in queries.REMOVE_BY_NUMBER:
+                writer.execute(statement, (n,))
+            for statement in queries.REMOVE_BY_RUN:
+                writer.execute(statement, self._run)
+            writer.places.forget(self._run)
+        return PrunedRun(self._run.id, status, instant_of(ended), events, len(artifacts))
+
+    def _is_used(self, writer: Writer, artifact: str) -> bool:
+        """Whether a run that stays took an artifact."""
+        takers = writer.execute(queries.TAKERS_OF, (self._run.tenant, artifact)).fetchall()
+        return any(taker not in self._without for (taker,) in takers if taker != self._run.id)
+
+    def _remove_artifact(self, writer: Writer, artifact: _Kept) -> None:
+        n, id, at, visibility, data = artifact
+        terms = _terms(self._run.tenant, visibility, data)
+        writer.connection.executemany(queries.REMOVE_TERM, [(term, at, n) for term in terms])
+        writer.execute(queries.REMOVE_ARTIFACT, (n,))
+        writer.execute(queries.REMOVE_CONSUMPTIONS, (self._run.tenant, id))
+
+
+def _terms(tenant: str, visibility: str, data: str) -> tuple[int, ...]:
+    """What an artifact is found by; nothing finds one that cannot be read."""
+    open_to = read_visibility(visibility)
+    try:
+        return rows_of(tenant, [read_artifact(open_to, data)])[0].terms if open_to else ()
+    except InvalidArtifact:
+        return ()
+
+
+class SqlitePruner:
+    """Removes runs that ended, beside any number of processes."""
+
+    def __init__(self, database: Database, patience: float) -> None:
+        self._database = database
+        self._patience = patience
+
+    async def ended(
+        self, tenant: str, before: datetime, statuses: Collection[str]
+    ) -> AsyncGenerator[EndedRun, None]:
+        """The runs of a tenant that ended before an instant, the last one to end coming first."""
+        await self._database.ready()
+        last = (microseconds(before), 0)
+        while rows := self._database.rows(queries.ENDED_BEFORE, tenant, *last, PAGE):
+            for at, _, run, status in rows:
+                if status in statuses:
+                    yield EndedRun(run, status, instant_of(at))
+            last = rows[-1][:2]
+
+    async def remove(
+        self, run: RunKey, *, without: Set[str] = frozenset(), dry_run: bool = False
+    ) -> PrunedRun | None:
+        """Remove a run that ended with all that belongs to it; nothing if a run that stays took one
+        of its artifacts.
+
+        Raises:
+            StoreUnavailable: nothing was removed.
+        """
+        return await self._database.write(_Remove(run, without, dry_run))
+
+    async def compact(self) -> None:
+        """Give the space of what was removed back, a little at a time.
+
+        Raises:
+            StoreUnavailable: the file cannot be written; the rest may be given back later.
+        """
+        await self._database.ready()
+        path = self._database.path
+        try:
+            await anyio.to_thread.run_sync(_compact, path, self._patience)
+        except sqlite3.Error as error:
+            raise unavailable(error, path) from error
+
+
+def _compact(path: Path, patience: float) -> None:
+    with closing(connect(path, patience)) as connection:
+        while connection.execute(queries.FREE_PAGES).fetchone()[0]:
+            connection.execute(queries.GIVE_BACK.format(pages=PAGES)).fetchall()
+        connection.execute(queries.CHECKPOINT).fetchone()
+        connection.execute(queries.TRUNCATE).fetchone()

@@ -1,0 +1,50 @@
+"""Removing runs that ended long ago."""
+
+from collections.abc import AsyncGenerator, Collection
+from datetime import datetime
+
+from turnloom.log.events import RunStarted
+from turnloom.log.ports import EventLog
+from turnloom.log.spec import RunKey
+from turnloom.runtime.ports import Pruner
+from turnloom.runtime.spec import PrunedRun
+
+
+async def prune(
+    log: EventLog,
+    pruner: Pruner,
+    tenant: str,
+    before: datetime,
+    statuses: Collection[str],
+    *,
+    dry_run: bool = False,
+) -> AsyncGenerator[PrunedRun]:
+    """Remove runs of a tenant that ended before an instant, or say which would be, each when it
+    is removed; the space that they took is given back at the end.
+
+    Those that end last come first, so that a run goes before those whose artifacts it took.
+
+    Raises:
+        StoreUnavailable: what was given is removed, and the rest may be later.
+    """
+    gone: set[str] = set()
+    async for ended in pruner.ended(tenant, before, statuses):
+        run = RunKey(tenant, ended.run)
+        ends = await log.ends(run)
+        if ends is None or _leads_to_others(ends[0].data, run.id):
+            continue
+        pruned = await pruner.remove(run, without=gone, dry_run=dry_run)
+        if pruned is not None:
+            if dry_run:
+                gone.add(run.id)
+            yield pruned
+    if not dry_run:
+        await pruner.compact()
+
+
+def _leads_to_others(started: object, run: str) -> bool:
+    """Whether later runs are found by this one: the runs of a correlation that was named, and those
+    that collect for a subscription, are counted from the first one on."""
+    if not isinstance(started, RunStarted):
+        return True
+    return bool(started.collects) or started.correlation not in ("", run)
