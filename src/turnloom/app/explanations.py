@@ -1,6 +1,8 @@
 """Why a run went as it did."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 from turnloom.app.history import History
 from turnloom.kernel.arguments import as_count, as_string
@@ -11,6 +13,12 @@ if TYPE_CHECKING:
     from turnloom.explain.spec.timeline import Timeline
     from turnloom.explain.spec.turn import TurnExplained
     from turnloom.explain.spec.variable import VariableExplained
+
+T = TypeVar("T")
+
+# What the threads are for that explain, and how many do at once: each holds a log in memory.
+EXPLAINING = "explaining"
+AT_ONCE = 4
 
 
 class Explanations:
@@ -33,7 +41,8 @@ class Explanations:
 
         number = as_count(turn, "`turn`")
         of = None if agent is None else as_string(agent, "`agent`")
-        return explain_turn(await self._history.events(run, app_id=app_id), number, of)
+        events = await self._history.events(run, app_id=app_id)
+        return await _off_loop(partial(explain_turn, events, number, of))
 
     async def variable(
         self, run: str, name: str, *, at: int | None = None, app_id: str = LOCAL
@@ -50,7 +59,8 @@ class Explanations:
 
         name, at = as_string(name, "`name`"), None if at is None else as_count(at, "`at`")
         events = await self._history.events(run, app_id=app_id)
-        return explain_variable(events, name, at, await declared(started_of(events)))
+        known = await declared(started_of(events))
+        return await _off_loop(partial(explain_variable, events, name, at, known))
 
     async def route(self, run: str, seq: int, *, app_id: str = LOCAL) -> "RouteExplanation":
         """Why the work went where it went, by the event that says so.
@@ -65,7 +75,8 @@ class Explanations:
 
         seq = as_count(seq, "`seq`")
         events = await self._history.events(run, app_id=app_id)
-        return explain_any_route(events, seq, await declared(started_of(events)))
+        known = await declared(started_of(events))
+        return await _off_loop(partial(explain_any_route, events, seq, known))
 
     async def timeline(self, run: str, *, app_id: str = LOCAL) -> "Timeline":
         """What happened in a run, a row each.
@@ -75,4 +86,12 @@ class Explanations:
         """
         from turnloom.explain.logic.timeline import timeline
 
-        return timeline(await self._history.events(run, app_id=app_id))
+        events = await self._history.events(run, app_id=app_id)
+        return await _off_loop(partial(timeline, events))
+
+
+async def _off_loop(compute: Callable[[], T]) -> T:
+    """What is computed from a log, which may be long, while others use the loop."""
+    from turnloom.kernel.threads import in_thread, threads
+
+    return await in_thread(compute, threads(EXPLAINING, AT_ONCE))

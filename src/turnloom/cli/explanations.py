@@ -6,7 +6,8 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from turnloom.cli.terminal import joined, safe
+from turnloom.cli.tables import NUMBERS, PAGE, long_table
+from turnloom.cli.terminal import UNSEEN_WIDTH, joined, safe
 from turnloom.explain.spec.board import NAMED
 from turnloom.explain.spec.explanations import Explanation
 from turnloom.explain.spec.flow import FlowRouteExplained
@@ -29,8 +30,8 @@ _KINDS = {
 _BAR = 20
 
 
-def render(found: Explanation) -> Iterator[RenderableType]:
-    """An explanation, part by part."""
+def render(found: Explanation, width: int = UNSEEN_WIDTH) -> Iterator[RenderableType]:
+    """An explanation for a terminal of a width, part by part."""
     match found:
         case TurnExplained():
             return _turn(found)
@@ -45,13 +46,13 @@ def render(found: Explanation) -> Iterator[RenderableType]:
         case ConsumptionExplained():
             return _consumption(found)
         case Timeline():
-            return _timeline(found)
+            return _timeline(found, width)
 
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim")
     for column in columns:
-        number = column in ("seq", "tokens", "share", "took", "used")
+        number = column in NUMBERS
         table.add_column(column, justify="right" if number else "left", overflow="fold")
     for row in rows:
         table.add_row(*(safe(cell) if isinstance(cell, str) else cell for cell in row))
@@ -186,8 +187,11 @@ def _consumption(found: ConsumptionExplained) -> Iterator[RenderableType]:
     yield safe(found.reason)
 
 
-def _timeline(found: Timeline) -> Iterator[RenderableType]:
+def _timeline(found: Timeline, width: int) -> Iterator[RenderableType]:
     yield _heading(found.headline)
     for line in found.about:
         yield safe(line)
-    yield _table(COLUMNS, (row.cells for row in found.rows))
+    if len(found.rows) <= PAGE:
+        yield _table(COLUMNS, (row.cells for row in found.rows))
+    else:
+        yield from long_table(COLUMNS, lambda: (row.cells for row in found.rows), width)

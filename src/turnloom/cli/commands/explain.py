@@ -47,7 +47,7 @@ class Explain(StoreCommand):
         if self.json:
             terminal.emit(msgspec.json.encode(found))
             return 0
-        for part in render(found):
+        for part in render(found, terminal.out.width):
             terminal.show(part)
         if isinstance(found, Timeline):
             self._hint(found, terminal)
