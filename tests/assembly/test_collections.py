@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from tests.support.world import PATIENCE
 from turnloom import (
@@ -83,7 +83,7 @@ def test_a_collection_that_makes_no_sense_cannot_be_declared(
     ],
 )
 def test_chunks_that_make_no_sense_cannot_be_declared(said: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError):
+    with pytest.raises(UsageError):
         Chunking(**said)
 
 

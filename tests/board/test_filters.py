@@ -10,7 +10,7 @@ from tests.board.strategies import filters
 from turnloom.adapters.memory import MemoryStore
 from turnloom.board.logic.matching import matches, resolve_types
 from turnloom.board.spec import FilterConfig, TagFilter, TypeRegistry
-from turnloom.errors import UnknownType
+from turnloom.errors import UnknownType, UsageError
 from turnloom.testing.contracts import CODEC
 from turnloom.testing.contracts.artifacts.samples import NOON, SECOND, artifact, ids
 from turnloom.testing.contracts.facts import TENANT
@@ -109,8 +109,10 @@ def test_a_filter_as_a_file_says_it() -> None:
 )
 def test_a_filter_that_makes_no_sense_is_refused(said: dict[str, Any]) -> None:
     with pytest.raises(ValidationError) as refused:
-        FilterConfig(**said)
+        FilterConfig.model_validate(said)
     assert {each["loc"][0] for each in refused.value.errors()} == said.keys()
+    with pytest.raises(UsageError):
+        FilterConfig(**said)
 
 
 def test_types_are_asked_for_by_names_that_are_known() -> None:

@@ -5,10 +5,10 @@ from textwrap import dedent
 from typing import Annotated, Literal
 
 import pytest
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from turnloom.adapters.files import parse
-from turnloom.errors import Diagnostic
+from turnloom.errors import Diagnostic, UsageError
 from turnloom.kernel.documents import Document
 from turnloom.kernel.models import Declared, Entry, Report
 
@@ -70,7 +70,7 @@ def test_a_document_without_problems_becomes_its_model() -> None:
 
 
 def test_what_is_declared_never_changes() -> None:
-    with pytest.raises(ValidationError):
+    with pytest.raises(UsageError):
         Note(text="a").text = "b"
 
 
@@ -111,7 +111,7 @@ def test_a_problem_is_told_with_its_line_and_what_to_do(
         ("{type: circel,\n radius: 2}", 3, "W012", ["'circel'", "'circle'"]),
         ("{type: zzz,\n radius: 2}", 3, "W012", ["'circle'", "'square'"]),
         ("{radius: 2}", 3, "W011", ["'type'"]),
-        ("{type: circle,\n radius: 0}", 4, "W012", ["'radius'", "0", "integer"]),
+        ("{type: circle,\n radius: 0}", 4, "W012", ["'radius'", "0"]),
         ("{type: circle,\n radius: true}", 4, "W012", ["'radius'", "True", "boolean"]),
         ("{type: circle,\n radius: 2,\n side: 1}", 5, "W010", ["type, radius"]),
         ("{type: square,\n sied: 2,\n side: 1}", 4, "W010", ["'side'"]),

@@ -23,12 +23,12 @@ from selectors import EVENT_READ, DefaultSelector
 from typing import Any, NoReturn
 
 from turnloom import explain
-from turnloom.cli.entry import COMMANDS, main
+from turnloom.cli.entry import NAMES, main
 
 ROOM = 1 << 20
 # What a call imports while it works, one or the other.
 USED = [
-    *(f"turnloom.cli.commands.{name}" for name in COMMANDS),
+    *(f"turnloom.cli.commands.{name}" for name in NAMES),
     *(f"turnloom.adapters.{name}" for name in ("files", "functions", "inline", "memory")),
     *(f"turnloom.adapters.{name}" for name in ("scripted", "sqlite", "system")),
     *("anyio._backends._asyncio", "jsonschema", "turnloom", "turnloom.testing"),

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from turnloom.agents.spec import Publication
     from turnloom.board.spec import Artifact, BoardHandle, FilterConfig, Items, Reader, Visibility
     from turnloom.board.spec.handle import BoardSummary
+    from turnloom.kernel.values import Json
     from turnloom.reaction.spec.builder import AgentBuilder
     from turnloom.runtime.service.boards import BoardRuns
     from turnloom.runtime.service.runs import Runs
@@ -108,6 +109,16 @@ class Board(Readable):
         """
         for each in types:
             self._declared.types.register(each)
+
+    def value(self, type: str, payload: "Json") -> "BaseModel":
+        """A value to be published, out of JSON: of a type that this app knows, by its full or
+        simple name.
+
+        Raises:
+            UnknownType: there is no such type, or there are several.
+            InvalidArtifact: the type refuses the payload.
+        """
+        return self._declared.types.read(as_string(type, "`type`"), payload)
 
     def _changed(self) -> None:
         self._parts.boards.change(self.name)

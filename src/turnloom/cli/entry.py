@@ -42,9 +42,16 @@ COMMANDS = {
     "index": "Index",
     "ingest": "Ingest",
     "migrate": "Migrate",
+    "board list": "BoardList",
+    "board query": "BoardQuery",
+    "board publish": "BoardPublish",
     "show": "Show",
     "store": "Store",
 }
+
+
+# The first words of them, which are modules.
+NAMES = tuple(dict.fromkeys(name.partition(" ")[0] for name in COMMANDS))
 
 
 class _Commands(MutableMapping[str, Any]):
@@ -55,12 +62,9 @@ class _Commands(MutableMapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._made:
-            module = import_module(f"turnloom.cli.commands.{name}") if name in COMMANDS else None
-            if module is None:
+            if name not in NAMES:
                 raise KeyError(name)
-            alone = typer.Typer(add_completion=False)
-            alone.command(name)(getattr(module, COMMANDS[name]))
-            self._made[name] = get_command(alone)
+            self._made[name] = _make(name)
         return self._made[name]
 
     def __setitem__(self, name: str, command: Any) -> None:
@@ -70,10 +74,25 @@ class _Commands(MutableMapping[str, Any]):
         del self._made[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(COMMANDS)
+        return iter(NAMES)
 
     def __len__(self) -> int:
-        return len(COMMANDS)
+        return len(NAMES)
+
+
+def _make(name: str) -> Any:
+    """A command, or a group of those that begin with its name."""
+    module = import_module(f"turnloom.cli.commands.{name}")
+    if name in COMMANDS:
+        alone = typer.Typer(add_completion=False)
+        alone.command(name)(getattr(module, COMMANDS[name]))
+        return get_command(alone)
+    group = typer.Typer(name=name, help=module.SUMMARY, add_completion=False, no_args_is_help=True)
+    for each, made in COMMANDS.items():
+        first, _, rest = each.partition(" ")
+        if first == name:
+            group.command(rest)(getattr(module, made))
+    return get_command(group)
 
 
 class _Group(TyperGroup):
@@ -84,7 +103,7 @@ class _Group(TyperGroup):
         self.commands = _Commands()
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return list(COMMANDS)
+        return list(NAMES)
 
 
 def _version(wanted: bool) -> None:

@@ -2,12 +2,12 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
-from turnloom.errors import Diagnostic
+from turnloom.errors import Diagnostic, UsageError
 from turnloom.kernel.documents import Document, Path
 from turnloom.kernel.values import as_array, as_object, kind_of, nearest, preview
 
@@ -16,6 +16,29 @@ class Declared(BaseModel):
     """Something a user writes down: unknown keys are refused, and nothing changes afterwards."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
+
+    def __init__(self, /, *given: object, **values: Any) -> None:
+        name = type(self).__name__
+        if given:
+            raise UsageError(f"{name}({preview(given[0])}) says of no field what it is. Name it.")
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            raise UsageError(_refusal(type(self), values, error)) from None
+
+    if not TYPE_CHECKING:  # checkers know by themselves that a frozen model does not change
+
+        def __setattr__(self, name: str, value: object) -> None:
+            raise UsageError(_FROZEN.format(type(self).__name__, name))
+
+        def __delattr__(self, name: str) -> None:
+            raise UsageError(_FROZEN.format(type(self).__name__, name))
+
+
+# What pydantic validates inside of others is built without asking `__init__`.
+Declared.__init__.__dict__.update(__pydantic_base_init__=True)
+
+_FROZEN = "A {0} does not change: {1!r} cannot be set. Make another: `{0}(…)`."
 
 
 M = TypeVar("M", bound=BaseModel)
@@ -134,6 +157,42 @@ class Report:
         return Named(found, complete)
 
 
+def _refusal(model: type[BaseModel], values: Mapping[str, Any], error: ValidationError) -> str:
+    """Why no model can be made of these values, every reason in a sentence."""
+    said = list[str]()
+    for detail in error.errors(include_url=False):
+        path, _, message, remedy = _explain(Entry((), values), detail, model)
+        inside = ".".join(map(str, path[:-1]))
+        said.append(f"{f'In {inside}: ' if inside else ''}{message} {remedy}".rstrip())
+    return f"{model.__name__} cannot be made so. {' '.join(dict.fromkeys(said))}"
+
+
+# What a value must be, by the kind of pydantic's complaint.
+_EXPECTED = {
+    **dict.fromkeys(("tuple_type", "list_type", "set_type", "frozen_set_type"), "a list"),
+    **dict.fromkeys(("is_instance_of", "sequence_str"), "a list"),
+    "dict_type": "an object",
+    "string_type": "a text",
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "finite_number": "a finite number",
+    "bool_type": "true or false",
+    "callable_type": "a function",
+}
+
+# Where a value must lie, by the kind of complaint, with what bounds it.
+_BOUNDS = {
+    "greater_than": "above {gt}",
+    "greater_than_equal": "{ge} or more",
+    "less_than": "below {lt}",
+    "less_than_equal": "{le} or less",
+    "too_short": "at least {min_length} long",
+    "too_long": "at most {max_length} long",
+    "string_too_short": "at least {min_length} character long",
+    "string_too_long": "at most {max_length} characters long",
+}
+
+
 def _explain(
     entry: Entry, detail: ErrorDetails, model: type[BaseModel]
 ) -> tuple[Path, str, str, str]:
@@ -162,8 +221,26 @@ def _explain(
         case "value_error":
             return path, "W012", str(detail["ctx"]["error"]), ""  # pyright: ignore[reportTypedDictNotRequiredAccess]
         case _:
-            message = f"{name} is {given} ({kind_of(detail['input'])}): {detail['msg'].lower()}."
-            return path, "W012", message, "Correct the value."
+            return path, "W012", *_about_value(name, given, detail)
+
+
+def _about_value(name: str, given: str, detail: ErrorDetails) -> tuple[str, str]:
+    """What a value must be, or where it must lie, and what to do."""
+    wrong, kind = detail["type"], kind_of(detail["input"])
+    if wrong in _BOUNDS:
+        must = _BOUNDS[wrong].format(**detail.get("ctx", {}))
+        return f"{name} is {given}; it must be {must}.", "Correct the value."
+    if wrong not in _EXPECTED:
+        return f"{name} is {given} ({kind}): {detail['msg'].lower()}.", "Correct the value."
+    expected = _EXPECTED[wrong]
+    remedy = _REMEDIES.get(expected, "Correct the value.")
+    return f"{name} must be {expected}, not {given} ({kind}).", remedy
+
+
+_REMEDIES = {
+    "a list": "Write its entries in brackets, or leave the key out.",
+    "an object": "Write its keys below it, or leave the key out.",
+}
 
 
 def _subject(path: Path) -> str:

@@ -1,11 +1,24 @@
 """Files of code: the flows that they build, and the chats of AG2's classic line that they start."""
 
+from collections.abc import Mapping
 from os.path import abspath
+from pathlib import Path
+from typing import Any
 
 from turnloom.conversation.logic.chats import check_chats, classic
 from turnloom.errors import Diagnostic
 from turnloom.wiring.adapters import adapter
 from turnloom.wiring.flows import examine as examine_flows
+
+
+def board_program(file: str) -> Mapping[str, Any]:
+    """What a file of code defines by name, as others have it who import the file: types of
+    artifacts are called by the module that they stand in.
+
+    Raises:
+        DefinitionError: it does not run.
+    """
+    return adapter("files").program(file, Path(file).stem)
 
 
 def examine(file: str) -> list[Diagnostic]:

@@ -16,8 +16,9 @@ _loads = itertools.count(1)
 _loading: set[str] = set()
 
 
-def program(file: str) -> dict[str, Any]:
-    """What a file of code defines, by name; it may import what stands beside it.
+def program(file: str, name: str = "") -> dict[str, Any]:
+    """What a file of code defines, by name; it may import what stands beside it. `name` is what it
+    is called as a module, unless another one is called so.
 
     Raises:
         DefinitionError: it does not run, or a workflow in it does not pass its check.
@@ -29,7 +30,8 @@ def program(file: str) -> dict[str, Any]:
             f"{path!r} is running here, and is not loaded a second time. Let it register its flows "
             "before it continues their runs: `app.register_flow(flow)`."
         )
-    module = ModuleType(f"turnloom_program_{next(_loads)}_{Path(path).stem}")
+    own = f"turnloom_program_{next(_loads)}_{Path(path).stem}"
+    module = ModuleType(own if name in ("", *sys.modules) else name)
     module.__file__ = path
     # Pydantic and `get_type_hints` look a class's module up there, some only when first used.
     sys.modules[module.__name__] = module

@@ -10,18 +10,18 @@ from typing import Annotated
 import msgspec
 import typer
 from anyio import to_thread
-from pydantic import ValidationError
 from rich.progress import Progress
 
 from turnloom.assembly.ports import VectorSearch
 from turnloom.assembly.service.retrieval import TenantSearch
 from turnloom.assembly.spec import Added, Chunking, Document
 from turnloom.assembly.spec.retrieval import LONGEST_CHUNK, check_name
-from turnloom.board.spec import Labelled, Private, Public, Shared, Tenant, Visibility
+from turnloom.board.spec import Visibility
 from turnloom.cli.command import Command, as_text
 from turnloom.cli.stored import AppId, Json
 from turnloom.cli.terminal import Terminal, joined, safe
-from turnloom.errors import InvalidArtifact, UsageError
+from turnloom.cli.visibility import visibility_of
+from turnloom.errors import UsageError
 from turnloom.kernel.names import LOCAL
 from turnloom.wiring import (
     PATH,
@@ -139,7 +139,7 @@ class Ingest(Command):
 
     async def _ingest(self, terminal: Terminal) -> int:
         files, links = texts_below(self.folder)
-        about = self._metadata(), _visibility(self.visibility)
+        about = self._metadata(), visibility_of(self.visibility, "documents")
         chosen = settings({"vectors": self.vectors})
         if chosen.vectors == "memory":
             raise UsageError(
@@ -164,7 +164,7 @@ class Ingest(Command):
     def _chunking(self) -> Chunking:
         try:
             return Chunking(tokens=self.tokens, overlap=self.overlap)
-        except ValidationError as error:
+        except UsageError as error:
             raise UsageError(
                 f"Chunks cannot have {self.tokens} tokens with an overlap of {self.overlap}. "
                 f"Take 1 to {LONGEST_CHUNK} tokens, and an overlap below that of 0 or more."
@@ -195,32 +195,6 @@ class Ingest(Command):
             return
         told = ", ".join(f"{count} {what}" for what, count in counts.items())
         terminal.show(safe(f"{self.collection}: {told}"))
-
-
-def _visibility(said: str) -> Visibility:
-    """Who may see documents, as an option says it."""
-    kind, _, who = said.partition(":")
-    names = {each.strip() for each in who.split(",")}
-    try:
-        match kind:
-            case "public" if said == kind:
-                return Public()
-            case "shared" if said == kind:
-                return Shared()
-            case "private":
-                return Private(names)
-            case "labelled":
-                return Labelled(names)
-            case "tenant":
-                return Tenant(who.strip())
-            case _:
-                reason = ""
-    except InvalidArtifact as error:
-        reason = f"{error} "
-    raise UsageError(
-        f"{said!r} does not say who may see documents. {reason}Write `public`, "
-        "`private:ann,bob`, `labelled:staff,audit`, `tenant:acme` or `shared`."
-    )
 
 
 def _bar(terminal: Terminal) -> Progress:

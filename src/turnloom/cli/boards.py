@@ -1,0 +1,102 @@
+"""Boards as the command line names them: `FILE.py:NAME`, or what is in the store."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, cast
+
+from anyio import to_thread
+
+from turnloom.app import Board, Loom
+from turnloom.cli.problems import located
+from turnloom.cli.programs import file_of, is_program
+from turnloom.errors import TurnloomError, UsageError
+from turnloom.kernel.values import nearest
+from turnloom.wiring.programs import board_program
+
+_REMEDY = "Declare it in a function of the app: `def declare(app): …; return board`."
+
+
+@asynccontextmanager
+async def opened_board(path: str, store: str | None, app_id: str) -> AsyncGenerator[Board]:
+    """The board that a path names: one that a file of code holds in a variable, or that a function
+    of it declares for an app on this store.
+
+    Raises:
+        UsageError: there is none, or it is not said which.
+        DefinitionError: the file does not run.
+    """
+    if not is_program(path):
+        raise UsageError(f"{path!r} names no board. Write `FILE.py:NAME`. {_REMEDY}")
+    file = file_of(path)
+    with located(file):
+        members = await to_thread.run_sync(_members, file)
+    apps = [each for each in members.values() if isinstance(each, Loom)]
+    found = _member(file, path[len(file) + 1 :], members)
+    try:
+        if isinstance(found, Board):
+            _check_own(file, found, store, app_id)
+            yield found
+            return
+        async with Loom(store=store) as app:
+            yield await _declared(file, found, app)
+    finally:
+        for each in apps:
+            await each.aclose()
+
+
+def _members(file: str) -> Mapping[str, Any]:
+    """What a file of code defines."""
+    if not Path(file).is_file():
+        raise UsageError(f"There is no file {file!r}.")
+    return board_program(file)
+
+
+def _member(file: str, name: str, members: Mapping[str, Any]) -> Board | Callable[[Loom], Any]:
+    """The board, or the function that declares it, which a name stands for."""
+    boards = {each: held for each, held in members.items() if isinstance(held, Board)}
+    by_name = {held.name: held for held in boards.values()}
+    if not name and len(by_name) == 1:
+        return next(iter(by_name.values()))
+    if not name and by_name:
+        names = ", ".join(by_name)
+        raise UsageError(f"{file!r} has several boards: {names}. Name one: {file}:{min(by_name)}")
+    if not name:
+        raise UsageError(f"{file!r} holds no board. {_REMEDY} Then name it: {file}:declare")
+    if name in boards or name in by_name:
+        return boards.get(name) or by_name[name]
+    functions = {
+        each: held
+        for each, held in members.items()
+        if callable(held) and not isinstance(held, type | Loom)
+    }
+    if name in functions:
+        return functions[name]
+    near = nearest(name, [*by_name, *functions])
+    remedy = f"Did you mean {near!r}?" if near else _REMEDY
+    raise UsageError(f"{file!r} has no board {name!r}. {remedy}")
+
+
+def _check_own(file: str, board: Board, store: str | None, app_id: str) -> None:
+    """Refuse to put a board elsewhere that has its app already."""
+    if store is not None:
+        raise UsageError(
+            f"Board {board.name!r} of {file!r} belongs to an app that has its store. Leave "
+            f"`--store` out. {_REMEDY}"
+        )
+    if app_id not in (board.app_id, "local"):
+        raise UsageError(f"Board {board.name!r} of {file!r} is of app {board.app_id!r}.")
+
+
+async def _declared(file: str, declare: Callable[[Loom], Any], app: Loom) -> Board:
+    called = f"{getattr(declare, '__name__', 'it')}(app) of {file!r}"
+    try:
+        given = declare(app)
+        found = await cast(Awaitable[Any], given) if isinstance(given, Awaitable) else given
+    except TurnloomError:
+        raise
+    except Exception as error:
+        raise UsageError(f"{called} failed: {type(error).__name__}: {error}. {_REMEDY}") from error
+    if not isinstance(found, Board):
+        raise UsageError(f"{called} gives no board. {_REMEDY}")
+    return found
