@@ -94,6 +94,7 @@ class Scene:
             "Run.answer": {"question": None, "value": "approve"},
             "Run.listening": {"listener": print},
             "Board.agent": {"name": "Ann"},
+            "Board.value": {"type": "Order", "payload": {}},
             "Board.publish": value,
             "Board.publish_many": {"values": [Order()]},
             "Board.invoke": {"agent": "clerk", **value},

@@ -95,6 +95,8 @@ BOARDS = {
     "board.max_turns": f"{WAITING}:test_a_loop_ends_at_the_limit_with_what_was_not_delivered",
     "agent.name": f"{WAITING}:test_all_that_failed_in_a_run_is_tried_again",
     "register.types": f"{MATCHING}:test_two_types_of_one_simple_name_are_told_apart",
+    "value.type": f"{PUBLISHING}:test_a_value_is_made_out_of_json",
+    "value.payload": f"{PUBLISHING}:test_a_value_is_made_out_of_json",
     "publish.value": REPEATED,
     "publish.tags": REPEATED,
     "publish.visibility": REPEATED,
@@ -130,7 +132,7 @@ BOARDS = {
 BY_PLACE = {
     *("types", "text", "engines", "functions", "provider", "components", "labels", "n", "k"),
     *("score", "name", "enabled", "by", "size", "value", "values", "condition", "failed", "run"),
-    *("reader", "filter", "id", "agent", "timeout", "sources"),
+    *("reader", "filter", "id", "agent", "timeout", "sources", "type", "payload"),
 }
 
 

@@ -24,7 +24,7 @@ from tests.reaction.scenes import (
 from turnloom import Board, Loom
 from turnloom.agents.spec import Task
 from turnloom.board.spec import After, FilterConfig, Labelled, Private, Reader, artifact_type
-from turnloom.errors import ArtifactExists, InvalidArtifact, UsageError
+from turnloom.errors import ArtifactExists, InvalidArtifact, UnknownType, UsageError
 
 
 @pytest.fixture(params=["memory", "sqlite", "PostgreSQL"])
@@ -48,6 +48,14 @@ def clerk(board: Board) -> Clerk:
     clerk = Clerk(pack)
     board.agent("clerk").consumes(Order).publishes(Parcel).with_engines(clerk)
     return clerk
+
+
+async def test_a_value_is_made_out_of_json(board: Board, clerk: Clerk) -> None:
+    assert board.value("Order", {"item": "a"}) == Order(item="a")
+    with pytest.raises(UnknownType):
+        board.value("Ordr", {"item": "a"})
+    with pytest.raises(InvalidArtifact):
+        board.value("Order", {"item": 5})
 
 
 async def test_a_publish_begins_a_run_and_what_it_sets_off_belongs_to_it(
@@ -199,7 +207,7 @@ async def test_what_cannot_be_is_refused_before_it_is_stored(
         await board.publish(Order(), visibility="public")  # type: ignore[arg-type]
     with pytest.raises(InvalidArtifact):
         await board.publish(Order(), id="")
-    with pytest.raises(ValueError, match="since"):
+    with pytest.raises(UsageError, match="since"):
         FilterConfig(since=naive)
     assert await app.runs() == []
 

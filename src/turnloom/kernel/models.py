@@ -162,7 +162,8 @@ def _refusal(model: type[BaseModel], values: Mapping[str, Any], error: Validatio
     said = list[str]()
     for detail in error.errors(include_url=False):
         path, _, message, remedy = _explain(Entry((), values), detail, model)
-        inside = ".".join(map(str, path[:-1]))
+        whole = detail["type"] == "value_error"  # which does not name its key
+        inside = ".".join(map(str, path if whole else path[:-1]))
         said.append(f"{f'In {inside}: ' if inside else ''}{message} {remedy}".rstrip())
     return f"{model.__name__} cannot be made so. {' '.join(dict.fromkeys(said))}"
 
