@@ -88,6 +88,27 @@ async def test_nothing_is_made_by_looking(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
+def test_a_file_that_is_made_while_it_is_looked_for_was_not_deleted(tmp_path: Path) -> None:
+    """Who looks before it is there finds nothing."""
+    waiting: list[File] = []
+
+    class Place(type(tmp_path)):
+        """A path to a file that another makes as soon as it was looked for."""
+
+        def exists(self, **how: bool) -> bool:
+            is_there = super().exists(**how)
+            while waiting:
+                with waiting.pop().writing():
+                    pass
+            return is_there
+
+    file = File(Place(tmp_path / "vectors.db"), 1)
+    waiting.append(file)
+    for is_made in (False, True):
+        with file.reading() as connection:
+            assert (connection is not None) is is_made
+
+
 async def test_another_embedder_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "vectors.db"
     await collection(path).add([Document("a", "red fish")])

@@ -33,8 +33,9 @@ class File:
         Raises:
             CollectionUnavailable: the file cannot be read, is gone, or is none of ours.
         """
+        was_there = self._was_there  # before looking: another thread may make the file meanwhile
         if not self.path.exists():
-            if self._was_there:
+            if was_there:
                 raise CollectionUnavailable(
                     f"The file of collections {str(self.path)!r} was deleted while it was in use. "
                     "Put it back, or ingest again."
