@@ -175,17 +175,19 @@ class Stuck:
 
     def __init__(self) -> None:
         self._held = threading.Event()
+        self._began = 0
         self._ended = threading.Semaphore(0)
 
     def run(self, state: Notes, ctx: Any) -> Any:
+        self._began += 1
         self._held.wait(60)
         self._ended.release()
         return {"said": ["late"]}
 
-    async def end(self, threads: int) -> None:
-        """Let so many threads end."""
+    async def end(self) -> None:
+        """Let the threads end that began in time."""
         self._held.set()
-        for _ in range(threads):
+        for _ in range(self._began):
             assert await asyncio.to_thread(self._ended.acquire, timeout=60)
 
 
@@ -208,7 +210,7 @@ async def test_the_late_result_of_a_step_changes_nothing(late: Any) -> None:
         assert [fact.attempt for fact in every(events, "step.retried")] == [1]
         assert only(events, "step.failed").error == "TimeoutError"
         if isinstance(late, Stuck):
-            await late.end(2)
+            await late.end()
         await app.run(flow(), Notes())  # the app works on after what came late
         assert await app.history.events(outcome.run_id) == events
 

@@ -9,7 +9,7 @@ from turnloom import Loom
 async def main(folder: str, store: str, *run: str) -> None:
     async with Loom(store=store) as app:
         going = await app.resume(run[0]) if run else await app.start(folder, user_id="u1")
-        print(going.id, flush=True)
+        print(f"run={going.id}.", flush=True)
         async for event in going.events():
             if event.kind == "run.paused":
                 await going.answer(event.data.waiting_for, "Yes.")

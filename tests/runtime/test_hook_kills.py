@@ -1,6 +1,7 @@
 """A process that is really killed in a hook: the next one goes on, and each hook counts once."""
 
 import os
+import re
 import signal
 import sys
 from collections.abc import Sequence
@@ -38,21 +39,26 @@ SCRIPT = "agents: {A: ['Hello?'], B: ['Bye.']}"
 
 
 async def live(folder: str, store: Path, hang_in: str, *run: str) -> str:
-    """One life of a process; it is killed as soon as it hangs. The run's id."""
+    """One life of a process; it is killed as soon as it hangs, and its run is known: a hook in a
+    thread may come before that is said. The run's id."""
     command = [sys.executable, str(CHILD), folder, str(store), *run]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "HANG_IN": hang_in}
     process = await anyio.open_process(command, stderr=None, env=env)
-    said = ""
+    said, began = "", None
     with anyio.fail_after(60):
         assert process.stdout
         async for part in TextReceiveStream(process.stdout):
             said += part
-            if "hangs" in said:
-                os.kill(process.pid, signal.SIGKILL)
+            began = re.search(r"run=(\w+)\.", said)
+            if "hangs" in said and (run or began):
+                process.kill()
         code = await process.wait()
     await process.aclose()
     assert code == (-signal.SIGKILL if hang_in else 0)
-    return said.split()[0]
+    if run:
+        return run[0]
+    assert began is not None
+    return began[1]
 
 
 async def log(store: Path, run: str) -> Sequence[Event]:

@@ -118,11 +118,11 @@ async def main():
     store = SqliteStore(sys.argv[1], codec())
     async with store.claims.claim(RunKey("local", "r")):
         child = os.fork()
-        if child == 0:
+        if child == 0:  # it says so itself, when it has let go of what it inherited
             import time
+            print(os.getpid(), flush=True)
             time.sleep(600)
             os._exit(0)
-        print(child, flush=True)
         await asyncio.sleep(3600)
 
 asyncio.run(main())
