@@ -21,6 +21,7 @@ from tests.parity import effects
 from tests.parity.answer_effects import ANSWER_EFFECTS
 from tests.parity.component_effects import COMPONENT_EFFECTS
 from tests.parity.context_effects import CONTEXT_EFFECTS
+from tests.parity.durability_effects import DURABILITY_SETTINGS
 from tests.parity.effects import Effect, put
 from tests.parity.guard_effects import GUARD_EFFECTS
 from tests.parity.observer_effects import OBSERVER_SETTINGS
@@ -554,6 +555,7 @@ APP: dict[str, Callable[[str], Any]] = {
     "Loom.scheduler": scheduler_of_the_app,
     **OBSERVER_SETTINGS,
     **WINDOW_SETTINGS,
+    **DURABILITY_SETTINGS,
     "Loom.store": store_of_the_app,
     "Loom.slots": slots_of_the_app,
     "Loom.tenant_slots": tenant_slots_of_the_app,

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from functools import partial
 from os import PathLike, fspath
 from types import TracebackType
-from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Literal, TypedDict, TypeVar, Unpack, overload
 
 from turnloom.app.board import Board
 from turnloom.app.explanations import Explanations
@@ -60,6 +60,8 @@ class LoomSettings(TypedDict, total=False):
     observer_drain: float | None
     lease: float | None
     window: int | None
+    durability: Literal["effect", "turn"] | None
+    synchronous: Literal["normal", "full"] | None
     clock: "Clock | None"
     entropy: "Entropy | None"
     environment: "Environment | None"

@@ -26,7 +26,13 @@ def open_store(chosen: Settings) -> Store:
         return there.make(there.url)
     if there.scheme == "memory":
         return adapter("memory").MemoryStore(codec(), board=beside)
-    return adapter("sqlite").SqliteStore(there.rest, codec(), board=beside, lease=chosen.lease)
+    return adapter("sqlite").SqliteStore(
+        there.rest,
+        codec(),
+        board=beside,
+        lease=chosen.lease,
+        is_synced=chosen.synchronous == "full",
+    )
 
 
 def open_artifacts(chosen: Settings, store: Store) -> Artifacts:

@@ -188,6 +188,7 @@ def assemble(setup: Setup) -> Parts:
         beliefs,
         results,
         store.plans,
+        per_turn=chosen.durability == "turn",
     )
     observers = Observers(setup.observers, chosen.observer_drain)
     clock = _clock(store, doors)

@@ -26,8 +26,9 @@ class Settings:
     engine and name none (empty: nobody), which engine asks models for agents that choose none,
     what drives runs, how many events wait for an observer at most, for how many seconds
     observers are waited for when the app closes, for how many seconds a run is left to a
-    process that does not respond, and how many tokens fit into the window of every model (0: as
-    its engine knows)."""
+    process that does not respond, how many tokens fit into the window of every model (0: as its
+    engine knows), whether what models answer is stored by `effect` or by `turn`, and whether
+    commits of a SQLite file wait for the disk (`full`) or not (`normal`)."""
 
     store: str = field(default=DEFAULT_STORE, repr=False)
     artifacts: str = field(default="", repr=False)
@@ -45,6 +46,8 @@ class Settings:
     observer_drain: float = 5.0
     lease: float = 30.0
     window: int = 0
+    durability: str = "effect"
+    synchronous: str = "normal"
 
 
 _DEFAULTS = asdict(Settings())
@@ -55,6 +58,8 @@ _WORDS: dict[type, str] = {
     float: "seconds above 0",
     bool: "true or false",
 }
+# Settings that take one of a few words.
+_CHOICES = {"durability": ("effect", "turn"), "synchronous": ("normal", "full")}
 _SWITCH = {**dict.fromkeys(TRUE, True), **dict.fromkeys(FALSE - {""}, False)}
 
 
@@ -104,6 +109,8 @@ def _setting(name: str, value: Any) -> Any:
         value = float(value)
     if type(value) is not kind or not (value == _DEFAULTS[name] or _is_allowed(value)):
         raise UsageError(f"Setting {name!r} is {value!r}; it takes {_WORDS[kind]}.")
+    if name in _CHOICES and value not in _CHOICES[name]:
+        raise UsageError(f"Setting {name!r} is {value!r}; it takes {' or '.join(_CHOICES[name])}.")
     return value
 
 

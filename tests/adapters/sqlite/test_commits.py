@@ -79,6 +79,26 @@ async def test_an_append_to_a_known_run_is_one_statement(store: SqliteStore) -> 
     assert seen == ["INSERT"] * 5
 
 
+async def test_commits_of_a_synced_file_wait_for_the_disk_and_not_on_the_loop(path: Path) -> None:
+    store = SqliteStore(path, CODEC, is_synced=True)
+    await store.log.append(key("a"), events("a", 1), 0)
+    seen = statements(store)
+    for position in range(1, 4):
+        await store.log.append(key("a"), events("a", 1, after=position), position)
+    with pytest.raises(Conflict):
+        await store.log.append(key("a"), [event("a", 3, id="other")], 2)
+    assert seen == []
+    writer = store._database._background._writer
+    assert writer and writer.execute("PRAGMA synchronous").fetchone() == (2,)
+    pending = asyncio.create_task(store.log.append(key("a"), events("a", 1, after=4), 4))
+    await anyio.lowlevel.checkpoint()
+    await store.aclose()
+    assert len(await pending) == 1
+    again = SqliteStore(path, CODEC)
+    assert len(await again.log.read(key("a"))) == 5
+    await again.aclose()
+
+
 async def test_a_write_that_cannot_be_bound_fails_alone(store: SqliteStore) -> None:
     outcomes: dict[str, str] = {}
 

@@ -25,8 +25,9 @@ _log = logging.getLogger("turnloom.sqlite")
 class Background:
     """One thread for one file; its work is done in the order in which it was given."""
 
-    def __init__(self, path: Path, patience: float) -> None:
+    def __init__(self, path: Path, patience: float, *, is_synced: bool = False) -> None:
         self._path = path
+        self._is_synced = is_synced
         self._patience = patience
         self._thread = ThreadPoolExecutor(1, "turnloom-sqlite")
         self._writer: Writer | None = None
@@ -56,7 +57,10 @@ class Background:
     def _commit(self, writes: list[Write[Any]], places: dict[RunKey, Place]) -> None:
         try:
             if self._writer is None:
-                self._writer = Writer(connect_writer(self._path, self._patience))
+                connection = connect_writer(self._path, self._patience)
+                if self._is_synced:
+                    connection.execute(queries.SYNCED)
+                self._writer = Writer(connection)
             _commit_with(self._writer, writes, places)
         except Exception as error:  # noqa: BLE001 - given to each who waits
             for write in writes:

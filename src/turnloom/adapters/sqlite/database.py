@@ -1,7 +1,8 @@
 """The file, its connections, and the one way to write to it.
 
 Commits run on the loop's thread: in WAL mode without a sync they are copies of memory, cheaper than
-a hand-over to a thread. What can wait for a disk or for another process runs in the background.
+a hand-over to a thread. What can wait for a disk or for another process runs in the background, as
+do all commits of a file that is synced.
 """
 
 import asyncio
@@ -46,12 +47,15 @@ _log = logging.getLogger("turnloom.sqlite")
 class Database:
     """One file. Nothing is opened before the first use."""
 
-    def __init__(self, path: Path, patience: float, checkpoint_after: int) -> None:
+    def __init__(
+        self, path: Path, patience: float, checkpoint_after: int, *, is_synced: bool = False
+    ) -> None:
         self.path = path.absolute()
+        self._is_synced = is_synced
         self.signals = Signals(self._version)
         self._patience = patience
         self._checkpoint_after = checkpoint_after
-        self._background = Background(self.path, patience)
+        self._background = Background(self.path, patience, is_synced=is_synced)
         self._writer: Writer | None = None
         self._reader: sqlite3.Connection | None = None
         self._opening: asyncio.Future[None] | None = None
@@ -100,6 +104,9 @@ class Database:
         writes, self._gathered = self._gathered, []
         writer = self._writer
         assert writer is not None
+        if self._is_synced:
+            self._hand_over(writes, writer.places)
+            return
         try:
             writer.commit(writes)
         except sqlite3.Error as error:

@@ -128,6 +128,8 @@ IS_EMPTY = "SELECT count(*) = 0 FROM sqlite_master"
 
 # What every connection is told. Checkpoints are the background thread's, never a commit's.
 SETTINGS = ("PRAGMA synchronous = NORMAL", "PRAGMA wal_autocheckpoint = 0")
+# For commits that survive a loss of power.
+SYNCED = "PRAGMA synchronous = FULL"
 # For a connection that writes: kibibytes of pages, enough for the ends of a crowd of runs.
 ROOMY = "PRAGMA cache_size = -32000"
 READ_ONLY = "PRAGMA query_only = 1"

@@ -24,6 +24,7 @@ class SqliteStore:
     `patience` is how many seconds a write waits for another process that holds the file's lock;
     `checkpoint_after` is how many bytes may gather in the WAL before they are copied into the file.
     `lease` is for how many seconds a run is left to a process whose event loop stands still.
+    `is_synced` says whether each commit waits for the disk, so that it survives a loss of power.
     `board` says whether the artifacts that the log is told of are kept here, beside it.
     """
 
@@ -36,8 +37,9 @@ class SqliteStore:
         checkpoint_after: int = 16 * 2**20,
         lease: float = 30.0,
         board: bool = True,
+        is_synced: bool = False,
     ) -> None:
-        self._database = Database(Path(path), patience, checkpoint_after)
+        self._database = Database(Path(path), patience, checkpoint_after, is_synced=is_synced)
         self.log = SqliteLog(self._database, codec, board=board)
         self.inbox = SqliteInbox(self._database)
         self.claims = SqliteClaims(self._database, lease)

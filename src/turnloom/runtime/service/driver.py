@@ -59,7 +59,8 @@ WARM = 256
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """Where a driver finds runs and leaves them."""
+    """Where a driver finds runs and leaves them; `per_turn` says that what models answer is stored
+    at the end of a turn."""
 
     log: EventLog
     inbox: Inbox
@@ -69,6 +70,7 @@ class Stores:
     beliefs: BeliefStore
     results: Results
     plans: Plans
+    per_turn: bool = False
 
 
 def _untold(run: RunKey) -> Tell | None:
@@ -176,7 +178,7 @@ class Driver:
         observe = self._observe and self._observe(run, started)
         tell = self._tell(run)
         learn = None if self._selecting.follows_log else self._selecting.learn
-        return Journal(
+        journal = Journal(
             telling(self._stores.log, observe, tell, learn),
             self._clock,
             loaded,
@@ -185,6 +187,8 @@ class Driver:
             objects=self._objects.get(run),
             verbose=self._context.is_verbose,
         )
+        journal.per_turn = self._stores.per_turn
+        return journal
 
     async def drive(self, run: RunKey) -> LiveRun:
         """Take in what came, then decide and act until the run ends or must wait; the run as it is

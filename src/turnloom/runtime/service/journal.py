@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 import anyio
 
+from turnloom.agents.events import ModelCalled
 from turnloom.agents.spec import RunState
 from turnloom.assembly.logic import View
 from turnloom.board.events import ArtifactPublished
@@ -102,6 +103,8 @@ class Journal:
         objects: dict[tuple[str, str], Any] | None = None,
         verbose: bool = False,
     ) -> None:
+        # Whether what models answer waits for the end of the turn, or for another call.
+        self.per_turn = False
         self.workflow = loaded.workflow
         self._triggering = loaded.workflow.triggers.kinds
         self._guards = loaded.guards
@@ -126,6 +129,7 @@ class Journal:
         self._batch: list[Event] = []
         self._rewritten: set[str] = set()
         self._is_published = False
+        self._has_results = False
         self._at: datetime | None = None
         self._last = ""
         self._cause: int | None = state.position or None
@@ -223,11 +227,14 @@ class Journal:
             return done
         if intent is not None:
             self.begin(key, intent)
-            await self.commit()
-        elif self._is_published:
+        is_model = isinstance(intent, ModelCalled)
+        waits = intent is None or (self.per_turn and is_model and not self._has_results)
+        if self._is_published or not waits:
             await self.commit()
         facts = await effect()
         self._at = None  # that took its time, also where nothing was stored meanwhile
+        if intent is None or is_model:
+            return self._complete(key, facts)
         return self.complete(key, facts)
 
     def outcome(self, key: str) -> list[Fact]:
@@ -247,7 +254,11 @@ class Journal:
             raise Diverged(f"{key} was begun with another request than it is repeated with.")
 
     def complete(self, key: str, facts: Iterable[Fact], *, derives: bool = True) -> list[Fact]:
-        """Put on record what came of what was begun."""
+        """Put on record what came of what was begun; no model is called before that is stored."""
+        self._has_results = True
+        return self._complete(key, facts, derives=derives)
+
+    def _complete(self, key: str, facts: Iterable[Fact], *, derives: bool = True) -> list[Fact]:
         writers = [(fact, getattr(fact, "writer", "driver")) for fact in facts]
         return [
             self.record(f"{key}.{number}", fact, writer, derives=derives).data
@@ -293,7 +304,7 @@ class Journal:
             raise self._trouble  # also to those who were not there when it came
         self._forget_rewritten()
         batch, self._batch, self._at = self._batch, [], None
-        self._is_published = False
+        self._is_published = self._has_results = False
         try:
             stored = await self._log.append(self.run, batch, self._stored, self.fence)
             if stored is not batch and list(stored) != batch:

@@ -63,6 +63,8 @@ class Turns:
         for id, fact, actor in settlement.facts:
             self._journal.keep(id, lambda fact=fact: fact, actor)
         await self.end(brief, outcome, settlement)
+        if self._journal.per_turn:
+            await self._journal.commit()
         return settlement
 
     async def end(self, brief: Brief, outcome: TurnOutcome, settlement: Settlement) -> None:
