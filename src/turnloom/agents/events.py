@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import ClassVar
 
 from turnloom.agents.spec import Exchange, ToolCall, ToolSchema, Usage
-from turnloom.board.spec import Visibility
+from turnloom.board.spec import Audience, Visibility
 from turnloom.kernel.values import Json
 from turnloom.log.spec import Fact, Intent
 from turnloom.variables.events import ContextChanged
@@ -46,6 +46,8 @@ class ModelAnswered(Fact, frozen=True):
     tools of the engine's own did before. `stop` is why the answer ended, as far as the engine
     knows: `end`, `tool`, `length`, `refusal` or `filter`; `refusal` is what the model said to it.
     `replaced` counts half characters of the answer, which cannot be stored and are spelled out.
+    `read` are the artifacts that the engine read on the board for it, and `visibility` is that of
+    all of them.
     """
 
     kind: ClassVar[str] = "model.answered"
@@ -60,6 +62,8 @@ class ModelAnswered(Fact, frozen=True):
     stop: str = ""
     refusal: str = ""
     replaced: int = 0
+    read: tuple[str, ...] = ()
+    visibility: Audience = ()
 
 
 class ModelFailed(Fact, frozen=True):

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from turnloom.agents.spec.tools import ToolCall, ToolResult, ToolSchema
 from turnloom.assembly.logic import prompt_text, rendered
 from turnloom.assembly.spec import ContextSlice, Transcript
-from turnloom.board.spec import Artifact, Visibility
+from turnloom.board.spec import Artifact, BoardHandle, Visibility
 from turnloom.kernel.values import Json
 from turnloom.variables.spec import Context
 
@@ -64,7 +64,8 @@ class Task(msgspec.Struct, frozen=True):
     as the frame shows them. `say` takes pieces of the answer while it is made, for whoever watches;
     `say(None)` takes them back, when the answer is made from its beginning again. `mask` gives a
     value without the run's secrets, for whoever writes it down. `variables` are the run's own, for
-    engines that take them: what is written there is on record as the agent's.
+    engines that take them: what is written there is on record as the agent's. `board` is the board
+    as the agent may read it, until this call has its answer.
     """
 
     run: str
@@ -83,6 +84,7 @@ class Task(msgspec.Struct, frozen=True):
     context: ContextSlice = NO_CONTEXT
     mask: Callable[[Json], Json] = _as_it_is
     variables: Context | None = None
+    board: BoardHandle | None = None
 
     @property
     def prompt(self) -> str:

@@ -52,7 +52,9 @@ def _answered(fact: agents.ModelAnswered) -> str:
     wanted = ", ".join(call.tool for call in fact.calls)
     who = one_line(fact.model) or "the engine"
     ends = {"length": ", cut at its limit", "refusal": ", and refused", "filter": ", filtered"}
-    return (f"{who} wants {wanted}" if wanted else f"{who} answered") + ends.get(fact.stop, "")
+    did = f"{who} wants {wanted}" if wanted else f"{who} answered"
+    read = f", and read {listed(fact.read)} on the board" if fact.read else ""
+    return did + ends.get(fact.stop, "") + read
 
 
 def _asked(fact: agents.QuestionAsked) -> str:

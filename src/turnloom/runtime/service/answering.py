@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from turnloom.agents.events import AgentOutput, AgentText, ModelAnswered
@@ -111,14 +112,15 @@ class Answering:
         """One try of a turn: its engines one after the other; what the last of them made counts."""
         ended = TurnOutcome("")
         before: list[Exchange] = []
-        audience = _audience(turn.sights)
+        audience = _audience(turn.sights, self._gatherer.read_around(turn.number))
         shown = exposed(self._journal, self._loaded, turn.agent)
         for place, engine in enumerate(turn.staff.engines):
             sight = turn.sights[min(place, len(turn.sights) - 1)]
             inside = f"{scope}/e{place}" if place else scope
             is_last = place == len(turn.staff.engines) - 1
             around = around_calls(self._components(turn.agent), engine)
-            asked = Asked(engine, around, is_last, audience, shown, self._window)
+            board = partial(self._gatherer.board, turn.agent)
+            asked = Asked(engine, around, is_last, audience, shown, self._window, board)
             rounds = self._rounds(turn, asked, sight, inside)
             try:
                 latest = await rounds.answer(sight.shown, before)
@@ -126,7 +128,7 @@ class Answering:
                 return TurnOutcome(f"{named(error)}: {said(error)}")
             if latest.error:
                 return latest
-            ended = _after(ended, latest)
+            ended, audience = _after(ended, latest), rounds.audience
             if _is_handed_over(latest.facts):
                 break
             before.append(passed_on(latest.facts))
@@ -202,11 +204,11 @@ class Answering:
         return Publication(value, frozenset(made.tags), made.visibility, made.partition)
 
 
-def _audience(sights: Sequence[Sight]) -> Audience:
-    """Who may see all that a turn is shown."""
-    if len(sights) == 1:
+def _audience(sights: Sequence[Sight], read: Audience) -> Audience:
+    """Who may see all that a turn is shown, and that components around it read."""
+    if len(sights) == 1 and not read:
         return sights[0].shown.visibility
-    return together(seen for each in sights for seen in each.shown.visibility)
+    return together((*(seen for each in sights for seen in each.shown.visibility), *read))
 
 
 def _around(offers: Mapping[str, Offer], prepared: Prepared, context: Context) -> Surrounding:

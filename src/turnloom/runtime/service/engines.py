@@ -1,11 +1,14 @@
 """Engines are asked so that none of them ends more than its own call."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from turnloom.agents.spec import Answer, Engine, Task, ToolSchema
+from turnloom.assembly.logic.labels import together
+from turnloom.board.spec import Artifact, Audience, Visibility
+from turnloom.errors import UsageError
 from turnloom.kernel.contained import contained
 from turnloom.kernel.values import Json
 from turnloom.runtime.service.calls import Call, Caller
@@ -22,6 +25,38 @@ async def ask_engine(engine: Engine, task: Task) -> Answer:
     """
     with contained():
         return await engine(task)
+
+
+class BoardReads:
+    """What an engine reads on the board during one call."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, Visibility] = {}
+        self._is_over = False
+
+    def note(self, artifacts: Sequence[Artifact]) -> None:
+        """Take note of artifacts before they are given out.
+
+        Raises:
+            UsageError: the call is over, so nothing would say what was made of them.
+        """
+        if self._is_over:
+            raise UsageError("The call that this board was for is over. Use that of the next task.")
+        self._seen |= {each.id: each.visibility for each in artifacts}
+
+    def end(self) -> None:
+        """Let nothing more be read."""
+        self._is_over = True
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The artifacts that were read."""
+        return tuple(self._seen)
+
+    @property
+    def visibility(self) -> Audience:
+        """Who may see all of them."""
+        return together(self._seen.values())
 
 
 class EngineCallee:

@@ -23,7 +23,7 @@ from turnloom.assembly.spec import (
 )
 from turnloom.assembly.spec.assemblies import Assembly
 from turnloom.board.ports import ArtifactStore
-from turnloom.board.service.handle import bind
+from turnloom.board.service.handle import Witness, bind
 from turnloom.board.spec import Artifact, Audience, BoardHandle, Reader
 from turnloom.errors import ContextUnavailable
 from turnloom.log.spec import Fact
@@ -78,15 +78,29 @@ class Gatherer:
         self._artifacts = artifacts
         self._sourcing = Sourcing(journal, loaded)
         self._states: dict[int, dict[str, Any]] = {}
+        # What components around a turn read on the board: they may leave it to providers.
+        self._read: dict[int, Witnessed] = {}
 
     def turn(self, brief: Brief) -> TurnContext:
         """A turn as components see it; what they leave in its state, providers find there."""
-        turn = self._turn(brief, self._board(brief.agent))
+        read = self._read.setdefault(brief.turn, Witnessed())
+        turn = self._turn(brief, self.board(brief.agent, read.note))
         return replace(turn, run=replace(turn.run, transcript=turn.run.transcript.closed()))
 
     def close(self, number: int) -> None:
         """Forget the state of a turn that is over."""
         self._states.pop(number, None)
+        self._read.pop(number, None)
+
+    def read_around(self, number: int) -> Audience:
+        """Who may see all that components around a turn read on the board."""
+        return together(each.visibility for each in self._read.get(number, ()))
+
+    def _witnessed(self, number: int) -> Witnessed:
+        """What providers may speak of, which grows with what the board gives them."""
+        witnessed = Witnessed()
+        witnessed.note(self._read.get(number, ()))
+        return witnessed
 
     async def gather(
         self, brief: Brief, heard: Sequence[Message] | None = None
@@ -126,8 +140,8 @@ class Gatherer:
         is_shown = self._journal.recorded(f"t{brief.turn}/frame") is not None
         if is_shown and not brief.applies_context:
             return Context(self._sourcing.gathered(assembly, brief.turn), None, tells)
-        witnessed = Witnessed()
-        board = self._board(brief.agent, witnessed.note)
+        witnessed = self._witnessed(brief.turn)
+        board = self.board(brief.agent, witnessed.note)
         request = self._request(self._turn(brief, board, heard), brief)
         made = await self._sourcing.assemble(assembly, request, witnessed, brief.about)
         return made if isinstance(made, str) else Context(made.gathered, made, tells)
@@ -139,8 +153,8 @@ class Gatherer:
         journal = self._journal
 
         async def effect() -> Sequence[Fact]:
-            witnessed = Witnessed()
-            board = self._board(brief.agent, witnessed.note)
+            witnessed = self._witnessed(brief.turn)
+            board = self.board(brief.agent, witnessed.note)
             request = self._request(self._turn(brief, board, heard), brief)
             try:
                 gathered = await gather(chosen, request, witnessed=witnessed)
@@ -190,9 +204,8 @@ class Gatherer:
         staff = self._loaded.staff[agent]
         return staff.reader or Reader(agent, staff.labels, self._journal.state.tenant)
 
-    def _board(
-        self, agent: str, witness: Callable[[Sequence[Artifact]], None] | None = None
-    ) -> BoardHandle:
+    def board(self, agent: str, witness: Witness | None = None) -> BoardHandle:
+        """The board as an agent may read it; the witness is told of what it gives out."""
         clock: Callable[[], datetime] = self._journal.clock.now
         reader, give = self._reader(agent), self._giving(agent)
         return bind(self._artifacts, self._loaded.types, reader, clock, witness, give)

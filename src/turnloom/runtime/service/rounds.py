@@ -1,6 +1,6 @@
 """An agent's answer: its engine is asked and tools are called, until the agent is done."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from itertools import count
 from typing import Any, NamedTuple
@@ -33,7 +33,9 @@ from turnloom.agents.logic.exchanges import Outcome, exchange_of, request
 from turnloom.agents.logic.trouble import without_keys
 from turnloom.agents.spec import Engine, Exchange, Question, Task, ToolCall
 from turnloom.assembly.events import FrameAssembled
-from turnloom.board.spec import Audience
+from turnloom.assembly.logic.labels import together
+from turnloom.board.service import Witness
+from turnloom.board.spec import Audience, BoardHandle
 from turnloom.errors import ContextTooLarge
 from turnloom.guards.logic.windows import POLICY, CallSize, call_size, told_size
 from turnloom.kernel.contained import named
@@ -43,7 +45,7 @@ from turnloom.log.spec import Fact
 from turnloom.runs.brief import Sinks, TurnOutcome
 from turnloom.runtime.service.beside import side_by_side
 from turnloom.runtime.service.calls import Call, Caller, Parked, as_json, park
-from turnloom.runtime.service.engines import ask_engine, engine_call
+from turnloom.runtime.service.engines import BoardReads, ask_engine, engine_call
 from turnloom.runtime.service.exposing import opened
 from turnloom.runtime.service.guarding import (
     begin_model_call,
@@ -81,8 +83,9 @@ class Job(NamedTuple):
 
 class Asked(NamedTuple):
     """An engine, itself with components around it, whether it has the last word in its turn, who
-    may see all that the turn was shown, the secrets that it was shown, and how many tokens fit into
-    the window of every model, if a setting says so."""
+    may see all that the turn was shown, the secrets that it was shown, how many tokens fit into the
+    window of every model, if a setting says so, and what gives the board as the agent may read
+    it."""
 
     engine: Engine
     wrapped: Engine
@@ -90,6 +93,7 @@ class Asked(NamedTuple):
     audience: Audience = ()
     secrets: frozenset[str] = frozenset()
     window: int = 0
+    board: Callable[[Witness], BoardHandle] | None = None
 
 
 class Rounds:
@@ -112,6 +116,8 @@ class Rounds:
         self._hooks = hooks
         self._sinks = sinks
         self._scope = scope
+        # Who may see all that the turn was shown, and that its engines read on the board so far.
+        self.audience = asked.audience
         self._agent = journal.workflow.agents[task.agent]
         self._output = journal.workflow.outputs.get(task.agent)
         self._products = journal.workflow.products.get(task.agent)
@@ -133,6 +139,7 @@ class Rounds:
             if isinstance(answered, ModelFailed):
                 return TurnOutcome(f"{answered.error}: {answered.message}")
             assert isinstance(answered, ModelAnswered)
+            self.audience = self._joined(answered.visibility)
             if self._plain and not answered.calls:
                 return TurnOutcome(
                     "", facts
@@ -167,13 +174,14 @@ class Rounds:
     async def _ask(
         self, key: str, number: int, shown: FrameAssembled, exchanges: Sequence[Exchange]
     ) -> Sequence[Fact]:
-        task = self._call(number, exchanges)
+        reads = BoardReads()
+        task = self._call(number, exchanges, reads)
         call = self._engine_call(key, task)
 
         async def effect() -> Sequence[Fact]:
             try:
                 await self._heed_window(task, shown, exchanges)
-                facts = await self._answered(key, task, call)
+                facts = await self._answered(key, task, call, reads)
                 if self._journal.has_secrets:
                     facts = self._masked_names(facts)
             except Exception as error:  # noqa: BLE001 - whatever an engine raises is recorded
@@ -219,26 +227,36 @@ class Rounds:
         takes = getattr(self._asked.engine, "takes_variables", False)
         return engine_call(self._journal, key, self._asked.wrapped, task) if takes else None
 
-    async def _answered(self, key: str, task: Task, call: Call | None) -> Sequence[Fact]:
+    async def _answered(
+        self, key: str, task: Task, call: Call | None, reads: BoardReads
+    ) -> Sequence[Fact]:
         """What an answer of the engine comes to."""
         asking = call.carry_out({}) if call else ask_engine(self._asked.wrapped, task)
-        answer, replaced = mended(await in_time(self._journal, key, asking))
-        facts = await self._interpreted(task, answer)
-        if not replaced:
+        try:
+            answer, replaced = mended(await in_time(self._journal, key, asking))
+        finally:
+            reads.end()
+        facts = await self._interpreted(task, answer, reads)
+        if not replaced and not reads.ids:
             return facts
-        answered = msgspec.structs.replace(facts[0], replaced=replaced)
+        read = {"read": reads.ids, "visibility": reads.visibility}
+        answered = msgspec.structs.replace(facts[0], replaced=replaced, **read)
         return (answered, *facts[1:])
 
-    async def _interpreted(self, task: Task, answer: Any) -> Sequence[Fact]:
+    async def _interpreted(self, task: Task, answer: Any, reads: BoardReads) -> Sequence[Fact]:
         if self._products is not None:
             answer = as_answer(task, answer)
-            is_last, audience = self._asked.is_last, self._asked.audience
+            is_last, audience = self._asked.is_last, self._joined(reads.visibility)
             made = await self._products.read(answer, audience, is_last=is_last)
             return interpret_made(task, answer, self._journal.workflow, made)
         if self._drafts:
             return interpret_draft(task, as_plain(answer))
         facts = interpret(task, as_plain(answer), self._journal.workflow, self._output)
         return _unsaid(facts) if self._hooks is not None else facts
+
+    def _joined(self, read: Audience) -> Audience:
+        """Who may see what the turn was shown and read before, and what was read now."""
+        return together((*self.audience, *read)) if read else self.audience
 
     def _masked_names(self, facts: Sequence[Fact]) -> Sequence[Fact]:
         """What an answer comes to; a tool that is not offered is called by any text."""
@@ -253,13 +271,15 @@ class Rounds:
         calls = tuple(msgspec.structs.replace(call, tool=name) for call, name in pairs)
         return msgspec.structs.replace(answered, calls=calls), *rest
 
-    def _call(self, number: int, exchanges: Sequence[Exchange]) -> Task:
-        """The task of the call of that number, from 0."""
-        task = self._task
+    def _call(self, number: int, exchanges: Sequence[Exchange], reads: BoardReads) -> Task:
+        """The task of the call of that number, from 0; what its engine reads is noted."""
+        task, bind = self._task, self._asked.board
+        board = None if bind is None else bind(reads.note)
         if not number:
-            return msgspec.structs.replace(task, exchanges=tuple(exchanges)) if exchanges else task
+            return msgspec.structs.replace(task, exchanges=tuple(exchanges), board=board)
         return msgspec.structs.replace(
             task,
+            board=board,
             number=task.number + number,
             key=f"{task.run}/{model_key(self._scope, number)}",
             exchanges=tuple(exchanges),
