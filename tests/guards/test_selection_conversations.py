@@ -349,18 +349,53 @@ async def test_tenants_do_not_learn_from_each_other(tmp_path: Path) -> None:
     assert only(events, "selection.judged").tenant == "local"
 
 
+SECRET = {
+    "context_variables.yaml": """
+        definitions:
+          key: {type: string, secret: true, source: {type: environment, env_var: KEY}}
+        """
+}
+
+
 async def test_a_secret_is_no_category_that_others_read(tmp_path: Path) -> None:
-    files = {
-        "context_variables.yaml": """
-            definitions:
-              key: {type: string, secret: true, source: {type: environment, env_var: KEY}}
-            """
-    }
-    folder = desk(tmp_path, "category: {variable: key}", files)
+    folder = desk(tmp_path, "category: {variable: key}", SECRET)
     _, events = await play(folder, world=make_world(fine, env={"KEY": "hunter2-hunter2"}))
     said: Json = [msg.data for msg in events if msg.kind.startswith("selection.")]
     assert "hunter2" not in repr(said)
     assert said[0].category == said[1].category
+
+
+class Noted(MemoryBeliefs):
+    """Beliefs that note in which categories they are asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.categories: list[str] = []
+
+    async def beliefs(self, pool: Pool, agents: Sequence[str]) -> Mapping[str, Belief]:
+        self.categories.append(pool.category)
+        return await super().beliefs(pool, agents)
+
+
+async def test_beliefs_are_not_asked_for_by_a_secret(tmp_path: Path) -> None:
+    code = "def tell(values):\n    return 'hunter2' + '-hunter2'\n"
+    folder = desk(tmp_path, "category: {function: tell}", SECRET | {"guards.py": code})
+    beliefs = Noted()
+    world = refitted(make_world(fine, env={"KEY": "hunter2-hunter2"}), beliefs=beliefs)
+    await play(folder, world=world)
+    assert beliefs.categories == ["⟨secret:key⟩"]
+
+
+@pytest.mark.parametrize("declared", ["category: {function: fail}", "score: fail"])
+async def test_what_goes_wrong_in_a_function_is_logged_without_secrets(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, declared: str
+) -> None:
+    code = "def fail(given):\n    raise LookupError('hunter2' + '-hunter2')\n"
+    folder = desk(tmp_path, declared, SECRET | {"guards.py": code})
+    with caplog.at_level(logging.WARNING, "turnloom.guards"):
+        await play(folder, world=make_world(fine, env={"KEY": "hunter2-hunter2"}))
+    assert "LookupError: ⟨secret:key⟩" in caplog.text
+    assert "hunter2-hunter2" not in caplog.text
 
 
 async def test_the_same_run_with_the_same_seed_chooses_the_same(tmp_path: Path) -> None:

@@ -186,3 +186,53 @@ async def test_steps_and_reducers_are_given_the_values_of_secrets(app: Loom) -> 
     outcome = await app.run(flow.start_with(write).then(look).finally_(again), Kept())
     assert seen == [f"{KEY} and {TEXT}"] * 2
     assert not any(KEY in repr(event) for event in await app.history.events(outcome.run_id))
+
+
+@pytest.mark.parametrize("begun_in", ["production", "test"])
+async def test_a_step_is_not_given_a_secret_that_a_gate_kept_from_its_run(
+    begun_in: str, tmp_path: Path
+) -> None:
+    seen: list[str] = []
+
+    async def write(state: Kept) -> dict[str, str]:
+        return {"text": KEY}
+
+    async def look(state: Kept) -> None:
+        seen.append(state.text)
+
+    flow = Flow("keep", Kept, variables={"definitions": DEFINITIONS})
+    flow = flow.start_with(lambda state: None, name="begin").await_approval("boss")
+    flow = flow.then(write).finally_(look)
+    store, env = str(tmp_path / "turnloom.db"), {"CANARY_KEY": KEY}
+    begun = FakeEnvironment(env | {"ENVIRONMENT": begun_in})
+    async with Loom(store=store, environment=begun) as app:
+        run_id = (await app.run(flow, Kept())).run_id
+    async with Loom(store=store, environment=FakeEnvironment(env)) as app:
+        app.register_flow(flow)
+        run = await app.resume(run_id)
+        await run.answer(None, "approve", user_id="boss")
+        assert (await run.outcome()).status == "finished"
+    assert seen == [MARK if begun_in == "production" else KEY]
+
+
+async def test_a_secret_is_put_in_where_its_own_variable_stands(tmp_path: Path) -> None:
+    """Another variable that holds its value shows a mark, also to an agent that is shown both."""
+    tasks: list[Task] = []
+
+    async def engine(task: Task) -> Answer:
+        tasks.append(task)
+        return Answer("Done.")
+
+    note = {"type": "string", "source": {"type": "static", "value": f"It was {KEY}."}}
+    shown = {"A": {"variables": ["key", "note"]}}
+    files = {
+        "orchestrator.yaml": "max_turns: 1",
+        "agents.yaml": "A: {system_message: Use it.}",
+        "context_variables.json": json.dumps(
+            {"definitions": DEFINITIONS | {"note": note}, "agents": shown}
+        ),
+    }
+    world = make_world(engine, env={"CANARY_KEY": KEY})
+    await drive(world, await begin(world, write_folder(tmp_path, files)))
+    prompt = tasks[0].system
+    assert prompt.count(KEY) == 1 and f"It was {MARK}." in prompt
