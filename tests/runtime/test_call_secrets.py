@@ -143,3 +143,27 @@ async def test_a_key_that_a_provider_repeats_in_its_refusal_is_not_on_record(
     assert not any("9a8b7c6d5e4f" in codec().encode(event).decode() for event in events)
     (failed,) = told(events, "model.failed")
     assert failed.message == "Incorrect API key provided: ⟨hidden:key⟩"
+
+
+NAMING = """
+async def use_A(given: str, context_variables):
+    token, refused = context_variables["token"], []
+    for name in (token, f"pay {token}"):
+        for attempt in (
+            lambda: context_variables.once(name, lambda: 1),
+            lambda: use_ui_tool(name, {}),
+            lambda: context_variables.set(name, 1),
+        ):
+            try:
+                await attempt()
+            except Exception as error:
+                refused.append(type(error).__name__)
+    return refused
+"""
+
+
+async def test_a_secret_is_no_name(tmp_path: Path) -> None:
+    """Names are on record as they are, so one with a secret in it is refused."""
+    events = await run_with(tmp_path, NAMING)
+    returned = next(fact for fact in told(events, "tool.returned") if fact.tool == "use_A")
+    assert returned.result == ["UsageError", "UsageError", "WriteRefused"] * 2

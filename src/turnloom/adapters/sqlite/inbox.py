@@ -12,10 +12,30 @@ from turnloom.adapters.sqlite import queries
 from turnloom.adapters.sqlite.batches import ids_of, page_after
 from turnloom.adapters.sqlite.database import Database
 from turnloom.adapters.sqlite.writer import MAIL, Write, Writer
-from turnloom.log.spec import RunKey
+from turnloom.agents.events import AnswerRefused, QuestionAnswered
+from turnloom.board.events import ArtifactPublished, ArtifactRefused
+from turnloom.log.events import ENDS, CancelRequested, RunResumed
+from turnloom.log.spec import Event, RunKey
+from turnloom.reaction.events import ArtifactReceived, BatchClosed, RetryAsked
 from turnloom.runtime.spec import Message, Stop, refuse_flood
 
 PAGE_ROWS = 200
+
+# The kinds of events that a message is put on record as.
+FROM_MAIL = frozenset(
+    fact.kind
+    for fact in (
+        QuestionAnswered,
+        AnswerRefused,
+        CancelRequested,
+        RunResumed,
+        ArtifactPublished,
+        ArtifactRefused,
+        ArtifactReceived,
+        BatchClosed,
+        RetryAsked,
+    )
+)
 
 
 _log = logging.getLogger("turnloom.sqlite")
@@ -59,6 +79,37 @@ class _Offer(Write[bool]):
             writer.execute(queries.DROP_MAIL, mail)  # it would keep out what can be read
         added = writer.execute(queries.ADD_MAIL, (*mail, position, self._message))
         return added.rowcount > 0
+
+
+class Consuming(Write[None]):
+    """Mail whose events are stored; another write may apply it inside its own change.
+
+    What people typed does not stay. That there was mail does, for readers who have not been told
+    yet, until the next mail comes or the run ends.
+    """
+
+    __slots__ = ("_ids", "_is_over", "_run")
+
+    def __init__(self, run: RunKey, ids: Sequence[str], *, is_over: bool) -> None:
+        super().__init__()
+        self._run = run
+        self._ids = ids
+        self._is_over = is_over
+
+    def apply(self, writer: Writer) -> None:
+        """Clear the messages, and forget all mail of a run that is over."""
+        if self._is_over:
+            writer.execute(queries.DROP_MAIL_OF, self._run)
+            return
+        for id in self._ids:
+            writer.execute(queries.CLEAR_MAIL, (*self._run, id))
+
+
+def consumed(run: RunKey, events: Sequence[Event]) -> Consuming | None:
+    """What becomes of mail when events are stored, if some of them may come of mail."""
+    is_over = events[-1].kind in ENDS
+    ids = [event.id for event in events if event.kind in FROM_MAIL]
+    return Consuming(run, ids, is_over=is_over) if ids or is_over else None
 
 
 class SqliteInbox:

@@ -11,6 +11,7 @@ from turnloom.adapters.sqlite import queries
 from turnloom.adapters.sqlite.batches import SEQ_BITS, digest_of, lines_after, page_after
 from turnloom.adapters.sqlite.beliefs import Observing
 from turnloom.adapters.sqlite.database import Database
+from turnloom.adapters.sqlite.inbox import consumed
 from turnloom.adapters.sqlite.keeping import Keeping
 from turnloom.adapters.sqlite.places import Place
 from turnloom.adapters.sqlite.writer import Write, Writer
@@ -168,18 +169,21 @@ class SqliteLog:
         if not events:
             await self._database.ready()
             return ()
-        beside = self._beside(run.tenant, events)
+        beside = self._beside(run, events)
         append = _Append(run, events, expected, fence, self._codec, beside)
         return await self._database.write(append)
 
-    def _beside(self, tenant: str, events: Sequence[Event]) -> list[Write[None]]:
+    def _beside(self, run: RunKey, events: Sequence[Event]) -> list[Write[None]]:
         """What is to be changed together with the log; who may refuse comes first."""
         changes: list[Write[None]] = []
+        tenant = run.tenant
         if self._board and (told := project(events)):
             rows = rows_of(tenant, told.artifacts)
             changes.append(Keeping(tenant, rows, told.consumptions))
         if seen := observations(tenant, events):
             changes.append(Observing(seen))
+        if mail := consumed(run, events):
+            changes.append(mail)
         return changes
 
     async def read(self, run: RunKey, after: int = 0) -> Sequence[Event]:

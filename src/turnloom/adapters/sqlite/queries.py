@@ -126,8 +126,13 @@ TOUCH = f"PRAGMA application_id = {APPLICATION}"
 TRUNCATE = "PRAGMA wal_checkpoint(TRUNCATE)"
 IS_EMPTY = "SELECT count(*) = 0 FROM sqlite_master"
 
-# What every connection is told. Checkpoints are the background thread's, never a commit's.
-SETTINGS = ("PRAGMA synchronous = NORMAL", "PRAGMA wal_autocheckpoint = 0")
+# What every connection is told. Checkpoints are the background thread's, never a commit's. What is
+# deleted is overwritten: people may have typed it.
+SETTINGS = (
+    "PRAGMA synchronous = NORMAL",
+    "PRAGMA wal_autocheckpoint = 0",
+    "PRAGMA secure_delete = ON",
+)
 # For commits that survive a loss of power.
 SYNCED = "PRAGMA synchronous = FULL"
 # For a connection that writes: kibibytes of pages, enough for the ends of a crowd of runs.
@@ -193,6 +198,8 @@ ADD_MAIL = """
     ON CONFLICT (tenant, run, id) DO NOTHING"""
 MAIL_CALLED = "SELECT CAST(message AS BLOB) FROM inbox WHERE tenant = ? AND run = ? AND id = ?"
 DROP_MAIL = "DELETE FROM inbox WHERE tenant = ? AND run = ? AND id = ?"
+CLEAR_MAIL = "UPDATE inbox SET message = x'' WHERE tenant = ? AND run = ? AND id = ?"
+DROP_MAIL_OF = "DELETE FROM inbox WHERE tenant = ? AND run = ?"
 MAIL_IDS = "SELECT id FROM inbox WHERE tenant = ? AND run = ?"
 MAIL_OF = (
     "SELECT id, position, CAST(message AS BLOB) FROM inbox WHERE tenant = ? AND run = ? ORDER BY n"

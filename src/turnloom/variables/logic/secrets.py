@@ -104,6 +104,10 @@ class Secrets:
         ends = [self._end_masked(each) if len(each) >= PIECE else each for each in cut]
         return CUT.join([*ends, rest])
 
+    def stands_in(self, name: str) -> bool:
+        """Whether a secret stands in a name, which is written as it is."""
+        return self.masked(name) != name
+
     def received(self, text: str) -> str:
         """A text from outside, masked; what looks like a mark in it is none, and opens nothing."""
         return self.masked(neutral(text))

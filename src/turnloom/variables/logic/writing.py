@@ -154,7 +154,7 @@ class Draft:
             WriteRefused: it cannot be written, or not with this value.
         """
         self._check_open(name)
-        problem = self._read_only(name) or self._misfit(name, value)
+        problem = self._read_only(name) or self._unnamable(name) or self._misfit(name, value)
         if problem:
             self._refuse(name, problem)
         if is_json(value):
@@ -186,7 +186,7 @@ class Draft:
             )
 
     def _refuse(self, name: str, problem: str) -> None:
-        said = name if is_text(name) else ""
+        said = self._held.recorded(name) if is_text(name) else ""
         self._refused.append(ContextRefused(said, self._writer, problem))
         raise WriteRefused(f"{problem}. {self._remedy(name)}")
 
@@ -205,6 +205,12 @@ class Draft:
         if name in BASE or name == RUN_STATUS or (definition is None and name in BAKED_IN):
             return f"{name!r} belongs to the run and is read-only"
         return None
+
+    def _unnamable(self, name: str) -> str | None:
+        """What is wrong with the name of a variable that is not declared: names are not masked."""
+        if name in self._held.definitions or self._held.recorded(name) == neutral(name):
+            return None
+        return "A secret stands in the name of the variable, and names are recorded in clear"
 
     def _misfit(self, name: str, value: Any) -> str | None:
         definition = self._held.definitions.get(name)
