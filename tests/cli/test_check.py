@@ -233,3 +233,18 @@ def test_a_chat_of_ag2_is_checked_without_being_run(turnloom: Call, tmp_path: Pa
     assert done.out.startswith("chat.py:11: W072 ") and "'serve'" in done.out
     (tmp_path / "right.py").write_text(CHAT_OF_AG2.partition("def serve")[0], "utf-8")
     assert not turnloom("check", "right.py").out
+
+
+def test_the_check_and_a_run_agree_on_who_answers(turnloom: Call, tmp_path: Path) -> None:
+    """By the same settings; whether a model can be reached is asked by a run alone."""
+    write_folder(tmp_path, {"agents.yaml": "A: {system_message: a}\n"}, "Lone")
+    for word in ("check", "run"):
+        done = turnloom(word, "Lone", code=2)
+        told = done.out + done.err
+        assert "Lone/agents.yaml:1: W050 " in told and "does not pass its check" not in told
+    for given in (("--model", "openai:gpt-5"), ("--model", "openai:gpt-5", "--engine", "ag2")):
+        assert turnloom("check", "Lone", *given).out == ""
+    assert turnloom("check", "Lone", TURNLOOM_MODEL="openai:gpt-5").out == ""
+    (tmp_path / "turnloom.toml").write_text('model = "openai:gpt-5"\n')
+    assert turnloom("check", "Lone").out == ""
+    assert "oracle" in turnloom("check", "Lone", "--engine", "oracle", code=2).err

@@ -268,9 +268,7 @@ def test_an_agent_that_nothing_makes_answer_is_refused(
     assert says in str(problem)
 
 
-async def test_who_answers_for_an_agent_is_asked_when_a_run_starts_and_not_before(
-    tmp_path: Path,
-) -> None:
+async def test_who_answers_for_an_agent_is_said_by_a_deployment(tmp_path: Path) -> None:
     files = {"agents.yaml": "A: {}\nB: {engine: scriptd}", "handoffs.yaml": "[]"}
     folder = write_folder(tmp_path, files)
     assert [problem.code for problem in problems(folder)] == ["W030", "W050"]

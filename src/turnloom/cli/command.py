@@ -23,6 +23,24 @@ def as_text(words: str | None) -> str | None:
     return words
 
 
+ModelName = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        callback=as_text,
+        help="The model of agents that choose no engine and name none, as openai:gpt-5.",
+    ),
+]
+EngineName = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        callback=as_text,
+        help="The engine that asks models for agents that choose none, as ag2.",
+    ),
+]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Command(ABC):
     """A command as it was asked for; typer makes it from its fields."""

@@ -23,6 +23,9 @@ from turnloom.errors import DefinitionError, NotYours, TurnloomError, UsageError
 
 FAILED, WRONG = 1, 2
 
+# What is said of an agent that nothing answers for, or whose model cannot be asked.
+UNANSWERED = "W050"
+
 # Seconds that threads have to end before the process ends without them.
 GRACE = 0.5
 
@@ -38,6 +41,7 @@ COMMANDS = {
     "log": "Log",
     "resume": "Resume",
     "answer": "Answer",
+    "questions": "Questions",
     "cancel": "Cancel",
     "index": "Index",
     "ingest": "Ingest",
@@ -207,7 +211,10 @@ def _complain(error: Exception, terminal: Terminal) -> int:
     notes: list[str] = getattr(error, "__notes__", [])
     match error:
         case DefinitionError():
-            terminal.fail("The workflow does not pass its check.", *notes)
+            errors = [each for each in error.diagnostics if each.severity == "error"]
+            is_unanswered = bool(errors) and all(each.code == UNANSWERED for each in errors)
+            verdict = "cannot run here" if is_unanswered else "does not pass its check"
+            terminal.fail(f"The workflow {verdict}.", *notes)
             for problem in error.diagnostics:
                 terminal.tell(problems.line(problem))
             return WRONG

@@ -12,6 +12,7 @@ from turnloom.wiring.collections import (
 from turnloom.wiring.examination import Examination
 from turnloom.wiring.flows import flows_in, is_code
 from turnloom.wiring.folders import Folders
+from turnloom.wiring.models import Models
 from turnloom.wiring.opening import open_artifacts, open_documents, open_store, open_vectors
 from turnloom.wiring.parts import (
     Parts,
@@ -35,6 +36,7 @@ __all__ = [
     "Collections",
     "Examination",
     "Folders",
+    "Models",
     "Parts",
     "Records",
     "Settings",

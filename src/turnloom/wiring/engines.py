@@ -1,7 +1,7 @@
 """What makes agents answer, as they choose it."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 from turnloom.agents.spec import Agent, Answer, Engine, EngineChoice, Line, Script, ToolCall, Usage
 from turnloom.conversation.logic.rosters import Roster
@@ -13,10 +13,15 @@ from turnloom.wiring.models import ASKING, TAKING, Models, Unanswered
 from turnloom.wiring.plugins import added, plugin
 
 ENGINES = ("scripted", "functions", *ASKING)
-REMEDY = (
+UNNAMED = (
     "Name a `model`, as in 'openai:gpt-5', or an `engine`; write its lines into script.yaml; or "
     "say it for all that lack one: `--model`, or `Loom(model=…)` or `Loom(engine=…)` in Python."
 )
+
+
+# How far it is asked who answers for agents: not for what a deployment says, or by its settings, or
+# also whether models can be reached, as a run needs it.
+Depth = Literal["folder", "settings", "run"]
 
 
 class Engines:
@@ -33,13 +38,9 @@ class Engines:
         return self._engine
 
     def choose(
-        self, code: Code, known: Roster, to_run: bool
+        self, code: Code, known: Roster, depth: Depth
     ) -> tuple[dict[str, tuple[Engine, ...]], list[Diagnostic]]:
-        """The engines of each agent, and what is wrong with those that have none.
-
-        Unless the workflow is to run, it is not asked for what a deployment says: who answers for
-        agents that choose nobody, and whether a model can be reached.
-        """
+        """The engines of each agent, and what is wrong with those that have none."""
         found: dict[str, tuple[Engine, ...]] = {}
         problems: list[Diagnostic] = []
         for agent in known.agents.values():
@@ -48,7 +49,7 @@ class Engines:
             engines: list[Engine | None] = []
             for choice in agent.chain or (None,):
                 try:
-                    engines.append(self._engine_of(agent, choice, code.modules, known, to_run))
+                    engines.append(self._engine_of(agent, choice, code.modules, known, depth))
                 except DefinitionError as error:
                     problems += [where_named(problem, *code_place) for problem in error.diagnostics]
                 except Unanswered as error:
@@ -58,7 +59,7 @@ class Engines:
         return found, problems
 
     def _engine_of(
-        self, agent: Agent, choice: EngineChoice | None, modules: Any, known: Roster, to_run: bool
+        self, agent: Agent, choice: EngineChoice | None, modules: Any, known: Roster, depth: Depth
     ) -> Engine | None:
         """The engine that is chosen for an agent; none when it is not asked for, or in a script
         that cannot be read."""
@@ -72,22 +73,24 @@ class Engines:
                 return adapter("functions").FunctionEngine(_function(choice, modules))
             case kind if kind in TAKING and _has_code(choice):
                 function = _function(choice, modules)
-                return self._models.taking(function, kind) if to_run else None
+                return self._models.taking(function, kind) if depth == "run" else None
             case kind if kind in ASKING:
                 _refuse_code(choice)
-                return self._asking(agent, known, kind) if to_run else None
+                return self._asking(agent, known, kind, depth)
             case other:
                 _check_added(other)
                 _refuse_code(choice)
-                return self._asking(agent, known, other) if to_run else None
+                return self._asking(agent, known, other, depth)
 
-    def _asking(self, agent: Agent, known: Roster, kind: str) -> Engine:
+    def _asking(self, agent: Agent, known: Roster, kind: str, depth: Depth) -> Engine | None:
         """The engine that asks the model of an agent, of its workflow or of the settings."""
+        if depth == "folder":
+            return None
         model = agent.model or known.model or self._models.default
         if not model and kind in ASKING:
             lacks = "model" if agent.chain else "engine"
-            raise Unanswered(f"Agent {agent.name!r} has no {lacks}.", REMEDY)
-        return self._models.engine(model, kind)
+            raise Unanswered(f"Agent {agent.name!r} has no {lacks}.", UNNAMED)
+        return self._models.engine(model, kind) if depth == "run" else None
 
     def _usual(self, agent: Agent, known: Roster) -> str:
         """Which engine answers for an agent that chooses none."""

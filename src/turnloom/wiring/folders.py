@@ -28,7 +28,7 @@ from turnloom.wiring.adapters import adapter
 from turnloom.wiring.code import NO_CODE_FILE, Code
 from turnloom.wiring.collections import Collections, comparing, counter_for
 from turnloom.wiring.contexts import Contexts
-from turnloom.wiring.engines import Engines, scripted
+from turnloom.wiring.engines import UNNAMED, Depth, Engines, scripted
 from turnloom.wiring.models import Models, own_contexts
 from turnloom.wiring.servers import Connect
 from turnloom.wiring.servers import connect as reach
@@ -75,7 +75,7 @@ class Folders:
     async def load(self, source: str) -> Loaded:
         """The workflow declared in a folder, ready to run; what there is to say goes to the log."""
         loaded, problems = await to_thread.run_sync(
-            self._examine, source, True, limiter=threads(LOADING)
+            self._examine, source, "run", limiter=threads(LOADING)
         )
         if loaded is None:
             raise DefinitionError(FilePath(source).name, problems)
@@ -89,13 +89,13 @@ class Folders:
         key = (started.root, started.definition, started.set_aside, *started.code.values())
         if key not in self._restored:
             self._restored[key] = await to_thread.run_sync(
-                self._restore, started, True, limiter=threads(LOADING)
+                self._restore, started, "run", limiter=threads(LOADING)
             )
         return self._restored[key]
 
     def recall(self, started: RunStarted) -> Loaded:
         """The workflow as a run began with it, to be looked at: who answers is not asked."""
-        return self._restore(started, False)
+        return self._restore(started, "folder")
 
     def examine(
         self, source: str, loading: Loading | None = None
@@ -105,20 +105,28 @@ class Folders:
         Who answers for agents that choose no engine is not asked: a deployment says that. `loading`
         is called with each file before its code runs.
         """
-        return self._examine(source, False, loading)
+        return self._examine(source, "folder", loading)
+
+    def examine_here(self, source: str, loading: Loading | None = None) -> list[Diagnostic]:
+        """Everything there is to say about the workflow in a folder and, once that is right,
+        whether something answers for each agent by the settings; not whether models can be
+        reached."""
+        _, found = self._examine(source, "settings", loading)
+        own = [problem for problem in found if problem.remedy != UNNAMED]
+        return own if any(problem.severity == "error" for problem in own) else found
 
     def _examine(
-        self, source: str, to_run: bool, loading: Loading | None = None
+        self, source: str, depth: Depth, loading: Loading | None = None
     ) -> tuple[Loaded | None, list[Diagnostic]]:
         folder, problems = adapter("files").read_folder(source)
-        loaded, found = self._make(folder, problems, to_run=to_run, loading=loading)
+        loaded, found = self._make(folder, problems, depth=depth, loading=loading)
         if loaded is not None or self._strict or not leniency.is_invalid(found):
             return loaded, found
         aside = (leniency.OPTIONAL,)
-        loaded, more = self._make(folder, problems, set_aside=aside, to_run=to_run, loading=loading)
+        loaded, more = self._make(folder, problems, set_aside=aside, depth=depth, loading=loading)
         return loaded, [*found, *(problem for problem in more if problem not in found)]
 
-    def _restore(self, started: RunStarted, to_run: bool) -> Loaded:
+    def _restore(self, started: RunStarted, depth: Depth) -> Loaded:
         files = adapter("files")
         name = FilePath(started.root).name
         folder, problems = files.restore_folder(name, started.root, started.files, started.code)
@@ -127,9 +135,7 @@ class Folders:
             file for file, digest in started.code.items() if current.code.get(file) != digest
         )
         aside = started.set_aside
-        loaded, problems = self._make(
-            folder, problems, changed, aside, to_run=to_run, is_begun=True
-        )
+        loaded, problems = self._make(folder, problems, changed, aside, depth=depth, is_begun=True)
         lost = any(problem.code == NO_CODE_FILE for problem in problems)
         if loaded is None and lost and not FilePath(started.root).is_dir():
             raise WorkflowGone(
@@ -147,15 +153,16 @@ class Folders:
         changed: tuple[str, ...] = (),
         set_aside: tuple[str, ...] = (),
         *,
-        to_run: bool = True,
+        depth: Depth = "run",
         is_begun: bool = False,
         loading: Loading | None = None,
     ) -> tuple[Loaded | None, list[Diagnostic]]:
+        to_run = depth == "run"
         unread = [each for each in problems if not (set_aside and leniency.is_about(each))]
         broken = frozenset(FilePath(problem.file).stem for problem in unread)
         conversation, found = check(folder, broken, frozenset(set_aside))
         code = Code(adapter("files").Modules(folder.root, loading), folder, broken)
-        engines, unasked = self._engines.choose(code, roster(folder, broken), to_run)
+        engines, unasked = self._engines.choose(code, roster(folder, broken), depth)
         tools, hooks, message_hooks = code.tools(), code.hooks(), code.message_hooks()
         components = code.components()
         functions = {} if set_aside else code.derivations()

@@ -3,19 +3,20 @@
 import os
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from functools import partial
 from importlib import metadata
 from typing import Annotated
 
 import msgspec
 import typer
 
-from turnloom.cli.command import Command
+from turnloom.cli.command import Command, EngineName, ModelName
 from turnloom.cli.problems import line, relocate
 from turnloom.cli.programs import file_of, flow_at, is_program
 from turnloom.cli.sarif import sarif
 from turnloom.cli.terminal import Terminal
 from turnloom.errors import DefinitionError, Diagnostic, UsageError
-from turnloom.wiring import Examination, Folders, examine_code, is_code
+from turnloom.wiring import Examination, Folders, Models, examine_code, is_code, settings
 from turnloom.wiring.flows import examine_flow
 from turnloom.wiring.folders import Loading
 
@@ -43,6 +44,8 @@ class Check(Command):
     production: Annotated[
         bool, typer.Option("--production", help="Also say what will not happen in production.")
     ] = False
+    model: ModelName = None
+    engine: EngineName = None
     format: Annotated[Format, typer.Option(help="For people, a JSON array, or SARIF 2.1.0.")] = (
         Format.text
     )
@@ -58,7 +61,9 @@ class Check(Command):
         """Check every folder and file; 2 if one has an error."""
         if self.json and self.format is Format.sarif:
             raise UsageError("--json and --format sarif exclude each other. Choose one.")
-        examination = Examination(self._examine, self.timeout)
+        chosen = settings({"model": self.model, "engine": self.engine})
+        models = Models(chosen.model, chosen.engine)
+        examination = Examination(partial(self._examine, models), self.timeout)
         problems = [
             problem
             for path, found in examination.problems(self.paths)
@@ -74,10 +79,11 @@ class Check(Command):
                     terminal.show(line(problem))
         return 2 if any(problem.severity == "error" for problem in problems) else 0
 
-    def _examine(self, path: str, loading: Loading) -> list[Diagnostic]:
+    def _examine(self, models: Models, path: str, loading: Loading) -> list[Diagnostic]:
         """What is wrong with a folder or a file; runs its code."""
         if not is_program(path):
-            return sorted(Folders(production=self.production).examine(path, loading)[1])
+            folders = Folders(production=self.production, models=models)
+            return sorted(folders.examine_here(path, loading))
         try:
             loading(os.path.basename(file_of(path)))
             return examine_code(path) if is_code(path) else sorted(examine_flow(flow_at(path)))
