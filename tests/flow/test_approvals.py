@@ -271,16 +271,35 @@ async def test_an_approval_survives_a_restart(tmp_path: FilePath) -> None:
         assert await taken(app, run.id) == ["draft", "publish"]
 
 
-async def test_paths_of_a_fork_ask_one_after_the_other(app: Loom) -> None:
-    first = Path().await_approval("ann", name="first").then(note("a"))
-    second = Path().await_approval("bob", name="second").then(note("b"))
+async def test_paths_of_a_fork_ask_at_once_and_are_answered_in_any_order(timed: Timed) -> None:
+    first = Path().await_approval("ann", name="first", timeout=60).then(note("a"))
+    second = Path().await_approval("bob", name="second", timeout=600).then(note("b"))
     flow = flow_of(note("begin")).fork(first, second, join=note("join"))
-    run = await app.start(flow)
+    run = await timed.start(flow)
     waiting = await run.outcome()
-    assert waiting.question is not None and waiting.question.to == "ann"
-    assert (await decide(run, "approve")).status == "waiting"
+    ann, bob = waiting.questions
+    assert waiting.question == ann and (ann.to, bob.to) == ("ann", "bob")
+    assert ann.due is not None and bob.due is not None
+    assert (bob.due - ann.due).total_seconds() == 540
+    assert await run.questions(user_id="bob") == [bob]
+    await run.answer(None, "approve", user_id="bob")
+    waiting = await run.outcome()
+    assert waiting.questions == (ann,)
+    assert await taken(timed, run.id) == ["begin", "fork.1/b"]
+    await run.answer(ann.id, "approve", user_id="ann")
+    assert (await run.outcome()).state.notes == ["begin", "a", "b", "join"]
+
+
+async def test_of_two_approvals_one_expires_and_the_other_is_given(timed: Timed) -> None:
+    hasty = Path().await_approval("ann", timeout=60, on_timeout=Path(note("late")))
+    patient = Path().await_approval("bob", name="second").then(note("b"))
+    flow = flow_of(note("begin")).fork(hasty, patient, join=note("join"))
+    run = await timed.start(flow)
+    assert len((await run.outcome()).questions) == 2
+    waiting = await late(timed, run, 61)
+    assert [each.to for each in waiting.questions] == ["bob"]
     outcome = await decide(run, "approve")
-    assert outcome.state.notes == ["begin", "a", "b", "join"]
+    assert outcome.state.notes == ["begin", "late", "b", "join"]
 
 
 async def test_what_a_rejection_leads_to_may_fail(app: Loom) -> None:

@@ -114,13 +114,28 @@ async def test_a_path_handles_what_fails_in_a_fork_inside_it() -> None:
 
 
 async def test_two_paths_ask_at_once() -> None:
-    """One person is asked at a time, and everybody is answered in the end."""
+    """All are asked at once, and everybody is answered in the end."""
     asking = flow().fork(
         Path(asks), Path().then(asks, name="more"), Path().await_approval("boss"), join=results
     )
     events = await log_of(asking, lambda asked: "approve" if asked.tool == "approval" else "red")
     assert events[-1].kind == "run.finished"
-    assert len(every(events, "question.asked")) == 3
+    kinds = [event.kind for event in events if event.kind.startswith("question.")]
+    assert kinds == ["question.asked"] * 3 + ["question.answered"] * 3
+
+
+@pytest.mark.parametrize("waiting", [Path().await_approval("boss"), Path().then(asks)])
+async def test_a_path_that_is_given_up_asks_nothing_any_more(waiting: Path) -> None:
+    """Its question is closed, and another one, asked beside it, stays open."""
+    failing = Path().then(bad(), retry=Retry(1, delay=5, jitter=False))
+    inside = Path().fork(waiting, failing, join=note("inner")).on_failure(Path(note("rescue")))
+    patient = Path().await_approval("ann", name="patient")
+    both = flow().fork(inside, patient, join=results)
+    events = await log_of(both, lambda asked: "approve" if asked.to == "ann" else None)
+    assert events[-1].kind == "run.finished"
+    (kept,) = [each for each in every(events, "question.asked") if each.to == "ann"]
+    assert only(events, "question.answered").question == kept.question
+    assert only(events, "question.expired").question != kept.question
 
 
 async def test_a_failure_path_may_fork_and_ask() -> None:

@@ -98,7 +98,7 @@ async def test_a_step_asks_a_person_and_is_entered_again_with_the_answer(app: Lo
     assert entered == [1, 1]
 
 
-async def test_steps_beside_each_other_ask_one_after_the_other(app: Loom) -> None:
+async def test_steps_beside_each_other_ask_at_once(app: Loom) -> None:
     def asks(field: str) -> Any:
         async def ask(state: Work, ctx: StepContext) -> dict[str, Any]:
             return {field: await use_ui_tool(field, {"question": f"Which {field}?"})}
@@ -108,10 +108,11 @@ async def test_steps_beside_each_other_ask_one_after_the_other(app: Loom) -> Non
 
     flow = Flow("work", Work).start_with(note("a"))
     run = await app.start(flow.fork(asks("text"), asks("number"), join=note("join")))
-    for tool, answer in (("text", "green"), ("number", 4)):
-        waiting = await run.outcome()
-        assert waiting.question is not None and waiting.question.tool == tool
-        await run.answer(waiting.question.id, answer)
+    text, number = (await run.outcome()).questions
+    assert (text.tool, number.tool) == ("text", "number")
+    await run.answer(number.id, 4)
+    assert (await run.outcome()).questions == (text,)
+    await run.answer(text.id, "green")
     outcome = await run.outcome()
     assert (outcome.status, outcome.state.text, outcome.state.number) == ("finished", "green", 4)
 

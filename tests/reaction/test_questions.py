@@ -80,19 +80,24 @@ async def test_a_tool_asks_and_its_turn_goes_on_with_the_answer(app: Loom, board
     assert await statuses(app) == ["finished"]
 
 
-async def test_of_two_who_ask_one_waits_for_the_other(app: Loom, board: Board) -> None:
+async def test_two_agents_ask_at_once_and_are_answered_in_any_order(
+    app: Loom, board: Board
+) -> None:
     declare(board, "one", "two")
     order = await board.publish(Order())
-    for number in (1, 2):
-        question = await asked(app, board, order.run, number)
-        await idle(board)
-        assert len(await facts(app, "question.asked", order.run)) == number
-        assert order.run is not None
-        await app.handle(order.run).answer(question, f"answer {number}")
+    await idle(board)
+    assert order.run is not None and await statuses(app) == ["waiting"]
+    run = app.handle(order.run)
+    first, second = await run.questions()
+    await run.answer(second.id, "to the second")
+    await idle(board)
+    (parcel,) = await everything(board, "Parcel")
+    assert (parcel.produced_by, parcel.payload["notes"]) == ("two", "to the second")
+    assert await run.questions() == [first] and await statuses(app) == ["waiting"]
+    await run.answer(first.id, "to the first")
     await idle(board)
     parcels = await everything(board, "Parcel")
-    assert {each.payload["notes"] for each in parcels} == {"answer 1", "answer 2"}
-    assert {each.produced_by for each in parcels} == {"one", "two"}
+    assert {each.payload["notes"] for each in parcels} == {"to the first", "to the second"}
     assert await statuses(app) == ["finished"]
 
 
@@ -259,13 +264,13 @@ async def test_a_question_outlives_the_process(store: str) -> None:
             declare(board, "one", "two")
             if order is None:
                 order = await board.publish(Order())
-                await asked(app, board, order.run, 1)
+                await asked(app, board, order.run, 2)
                 await idle(board)
                 continue
             assert await board.resume() == [order.run]
-            for number in (1, 2):
-                question = await asked(app, board, order.run, number)
-                await app.handle(order.run or "").answer(question, str(number))
+            run = app.handle(order.run or "")
+            for number, question in enumerate(reversed(await run.questions())):
+                await run.answer(question.id, str(number))
             await idle(board)
             notes = {each.payload["notes"] for each in await everything(board, "Parcel")}
-            assert notes == {"1", "2"}
+            assert notes == {"0", "1"}

@@ -119,14 +119,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
 def check_whole(events: list[Event]) -> None:
     """Everything happened once, in order, and nothing is left open."""
     asked = [each.prompt for each in every(events, "question.asked")]
-    assert asked == [
-        "Your name?",
-        "it 2?",
-        "Sure about it?",
-        "them 4?",
-        "Sure about them?",
-        *["Go on?"] * 3,
-    ]
+    assert (asked[0], asked[-3:]) == ("Your name?", ["Go on?"] * 3)
+    assert sorted(asked[1:-3]) == ["Sure about it?", "Sure about them?", "it 2?", "them 4?"]
     assert len(every(events, "question.answered")) == len(asked)
     called, closed = every(events, "tool.called"), every(events, "tool.returned")
     assert len(called) == len(closed) + 1 == 7
@@ -147,8 +141,8 @@ async def test_the_run_that_nobody_disturbs(folder: str) -> None:
     lives = Lives(folder, person)
     check_whole(await lives.live())
     entered = Counter(key.partition("/")[2] for key in lives.keys)
-    # Two tools that ask go on together; each is entered once more with each answer.
-    assert entered["t1/model#2/tool.0"] == 3
+    # Of tools that are called together, each is entered once more with each answer of its own.
+    assert entered["t1/model#2/tool.0"] == entered["t1/model#2/tool.2"] == 3
     assert entered["t1/model#2/tool.1"] == 1
     assert lives.passed > 60
 

@@ -440,16 +440,6 @@ async def test_a_run_is_cancelled_while_a_tool_waits(tmp_path: Path) -> None:
     assert not every(events, "tool.returned")
 
 
-async def test_tools_that_ask_side_by_side_are_answered_one_after_the_other(tmp_path: Path) -> None:
-    calls = [call("plan", title="one"), call("plan", title="two")]
-    files = asking(script=lines(calls, "Done."))
-    events = await play(tmp_path, files, lambda question: {**YES, "to": question.prompt})
-    assert [each.prompt for each in every(events, "question.asked")] == ["one", "two"]
-    assert [each.result["to"] for each in every(events, "tool.returned")] == ["one", "two"]
-    kinds = [event.kind for event in events]
-    assert kinds.count("tool.called") == kinds.count("tool.returned") == 2
-
-
 def variable(trigger: Mapping[str, Any]) -> dict[str, Any]:
     triggers = [{"type": "ui_response", "response_key": "acceptance", **trigger}]
     source = {"type": "derived", "default": "pending", "triggers": triggers}

@@ -64,7 +64,9 @@ async def attend(program: Program, run: str, person: Person) -> list[Event]:
         events = list(await program.app.history.events(run))
         if events[-1].kind != "run.paused":
             return events
-        asked = last(events, "question.asked")
+        oldest = await program.app.handle(run).question()
+        assert oldest is not None
+        asked = next(each for each in every(events, "question.asked") if each.question == oldest.id)
         await program.answer(run, person(asked), asked.question)
 
 

@@ -109,9 +109,9 @@ class Program:
         """Answer as the person whom a run asks, and drive it on to its next rest."""
         await self.app.resume(run, app_id=self._tenant)
         handle = self.app.handle(run, app_id=self._tenant)
-        asked = await handle.question()
+        asked = [each.to for each in await handle.questions() if question in (None, each.id)]
         with self._scheduler.held():
-            return await handle.answer(question, value, user_id=asked.to if asked else None)
+            return await handle.answer(question, value, user_id=asked[0] if asked else None)
 
     async def cancel(self, run: str, by: str = "u1", reason: str = "") -> bool:
         """Cancel a run, and drive it to its end."""

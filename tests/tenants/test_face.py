@@ -52,6 +52,7 @@ OF_RUNS: dict[str, Call] = {
     "Loom.resume": lambda p, id: p.app.resume(id, app_id=p.tenant),
     "Run.events": run(first),
     "Run.question": run(lambda handle: handle.question()),
+    "Run.questions": run(lambda handle: handle.questions()),
     "Run.answer": run(lambda handle: handle.answer(None, "accepted")),
     "Run.cancel": run(lambda handle: handle.cancel()),
     "Run.not_undone": run(lambda handle: handle.not_undone()),

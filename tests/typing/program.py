@@ -403,8 +403,10 @@ async def draft(app: t.Loom) -> None:
         outcome = await run.outcome()
     assert_type(outcome, t.Outcome[Draft])
     assert_type(outcome.status, t.OutcomeStatus)
+    questions: list[t.Question] = await run.questions()
     question: t.Question | None = await run.question(user_id="ann")
     assert outcome.status == "waiting" and question is not None, outcome
+    assert (*questions,) == outcome.questions
     delivery: t.Delivery = await run.answer(question.id, {"decision": "approve"})
     assert_type(await run.not_undone(), list[StepCompensated])
     end = await run.finished()

@@ -46,19 +46,25 @@ class Run(Generic[S_co]):
         return cast("AsyncGenerator[RunEvent]", self._runs.events(self._key, after))
 
     async def question(self, *, user_id: str | None = None) -> "Question | None":
-        """What it asks and waits for, if it does.
+        """The oldest question that it asks and waits for, if it does: the first of `questions`."""
+        return next(iter(await self.questions(user_id=user_id)), None)
 
-        `user_id` says who wants to know, if people are to be told apart.
+    async def questions(self, *, user_id: str | None = None) -> "list[Question]":
+        """The questions that it asks and waits for, the oldest first.
+
+        `user_id` says who wants to know, if people are to be told apart: the run's user is told of
+        all questions, other people of those that are asked of them.
 
         Raises:
-            NotYours: it is neither the run's user nor the person who is asked.
+            NotYours: it is neither the run's user nor a person who is asked.
         """
-        return await self._runs.question(self._key, _user(user_id))
+        return await self._runs.questions.open(self._key, _user(user_id))
 
     async def answer(
         self, question: str | None, value: "Json", *, user_id: str | None = None
     ) -> "Delivery":
-        """Answer one of its questions (`None`: the open one), and say what became of it.
+        """Answer one of its questions, and say what became of it. `None` stands for the only open
+        question that this person can answer, or else for the last one that was answered.
 
         `user_id` says who answers: the run's user, if nothing is said. Only the person who is asked
         can answer, `to` of the question.
@@ -67,10 +73,10 @@ class Run(Generic[S_co]):
             NotYours: another person is asked.
             QuestionExpired: it comes too late.
             RunBusy: another process drives it, and does not take the answer in.
-            UsageError: there is no such question, or this is no answer to it.
+            UsageError: there is no such question, or more than one, or this is no answer to it.
         """
         asked = None if question is None else as_string(question, "`question`")
-        return await self._runs.answer(self._key, asked, value, user=_user(user_id))
+        return await self._runs.questions.answer(self._key, asked, value, user=_user(user_id))
 
     def listening(self, listener: "Callable[[Delta], None]") -> "AbstractContextManager[None]":
         """Let a listener hear answers while they are made in this process, piece by piece."""

@@ -1,6 +1,6 @@
 """All facts of this release in one closed union, and how each changes what a run knows."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -20,7 +20,7 @@ from turnloom.guards.spec import NO_GUARDS, Guards, Watch
 from turnloom.lifecycle import events as lifecycle
 from turnloom.log import events as runs
 from turnloom.log.logic import Codec, Upcast
-from turnloom.log.spec import Event, RunKey
+from turnloom.log.spec import Event, Intent, RunKey
 from turnloom.reaction import events as reaction
 from turnloom.runs.form import Form, ending
 from turnloom.variables import events as variables
@@ -153,6 +153,20 @@ def evolve(workflow: Form, state: RunState, event: Event) -> None:
 def scope_of(state: RunState, id: str) -> OpenTurn | None:
     """The open turn, or step of a flow, that an event of this id belongs to."""
     return state.scopes.get(id.partition("/")[0])
+
+
+def has_open_calls(state: RunState, questions: Iterable[str]) -> bool:
+    """Whether, beside the calls that asked these questions, others of their turns or steps were
+    begun and have no outcome yet: they were cut off with a process, or answered."""
+    asking = {id.rpartition("/ask.")[0] for id in questions}
+    scopes = {id.partition("/")[0] for id in asking}
+    for scope in (state.scopes[each] for each in scopes if each in state.scopes):
+        for id, event in scope.recorded.items():
+            key = id.removesuffix("?")
+            is_open = isinstance(event.data, Intent) and f"{key}.0" not in scope.recorded
+            if is_open and key not in asking:
+                return True
+    return False
 
 
 def base_context(run: str, started: runs.RunStarted) -> dict[str, str]:

@@ -147,15 +147,17 @@ def question_of(fact: QuestionAsked, seq: int) -> Question:
     )
 
 
-def open_question(events: Iterable[Event]) -> Question | None:
-    """The question that a run waits for after these events, whoever goes on beside it."""
-    asked: Question | None = None
+def open_questions(events: Iterable[Event]) -> list[Question]:
+    """The questions that a run waits for after these events, the oldest first."""
+    asked: dict[str, Question] = {}
     for event in events:
         if isinstance(event.data, QuestionAsked):
-            asked = question_of(event.data, event.seq)
-        elif isinstance(event.data, QuestionAnswered | QuestionExpired | CancelRequested):
-            asked = None
-    return asked
+            asked[event.data.question] = question_of(event.data, event.seq)
+        elif isinstance(event.data, QuestionAnswered | QuestionExpired):
+            asked.pop(event.data.question, None)
+        elif isinstance(event.data, CancelRequested):
+            asked.clear()
+    return [*asked.values()]
 
 
 def on_frame_assembled(state: RunState, event: Event) -> None:

@@ -1,6 +1,6 @@
 """What comes next in a flow, from its plan and what a run of it knows."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -31,7 +31,7 @@ from turnloom.flow.events import (
 )
 from turnloom.flow.logic.approvals import decided
 from turnloom.flow.logic.endings import CANCELLED, FAILED, TIMED_OUT
-from turnloom.flow.logic.folding import Folding
+from turnloom.flow.logic.folding import APPROVALS, Folding
 from turnloom.flow.logic.states import StateModel
 from turnloom.flow.logic.walking import (
     MAIN,
@@ -91,7 +91,8 @@ class Flowing:
         self.triggers = around.triggers
         self.hooks = around.hooks
         self.toolkit = around.toolkit
-        self.folds: Mapping[type, Callable[[Any, Any], None]] = Folding(plan, self.states).folds
+        self._folding = Folding(plan, self.states)
+        self.folds: Mapping[type, Callable[[Any, Any], None]] = self._folding.folds
 
     def begin(self) -> Progress:
         """At the beginning of the main path."""
@@ -151,11 +152,13 @@ class Flowing:
         for strand in failed(progress):
             if strand.id and self._is_handled(progress, strand):
                 return Record((self._failed(progress, strand),))
+        if state.questions and (orphaned := self._orphaned(state, progress)):
+            return Record(unasked(orphaned))
         if progress.undoing is not None:
             return self._decide_end(state, progress, progress.undoing)
         stop = self._stopped(state, progress)
         if stop is not None:
-            return Record((("stop", stop), *unasked(state)))
+            return Record((("stop", stop), *unasked(state.questions)))
         return self._decide_onward(state, progress, Finish(reason="the flow is through"))
 
     def _decide_onward(self, state: RunState, progress: Progress, end: Finish) -> Action | None:
@@ -166,6 +169,11 @@ class Flowing:
                 if action is not None:
                     return action
         return end if progress.strands[""].status == "done" else None
+
+    def _orphaned(self, state: RunState, progress: Progress) -> list[str]:
+        """The questions of approvals on paths that are not walked any more."""
+        approvals = [id for id in state.questions if id.startswith(APPROVALS)]
+        return [id for id in approvals if self._folding.asking(progress, id) is None]
 
     def _stopped(self, state: RunState, progress: Progress) -> FlowStopped | None:
         """Why the flow is not to go on, if it is not."""
@@ -226,9 +234,6 @@ class Flowing:
             return Cross(strand.id)
         if strand.status != "ready":
             return None
-        is_asking = isinstance(node_of(self.plan, strand), ApprovalNode)
-        if is_asking and strand.asking is None and state.questions:
-            return None  # one person is asked at a time
         return self._advance(state, progress, strand)
 
     def _advance(self, state: RunState, progress: Progress, strand: Strand) -> Action:
@@ -336,9 +341,9 @@ def _is_busy(progress: Progress, step: Step) -> bool:
     return bool(step.undoes) or (strand is not None and strand.status == "busy")
 
 
-def unasked(state: RunState) -> Sequence[tuple[str, Fact]]:
-    """That the answers to open questions are not waited for any more."""
-    return [(f"{id}/expired", QuestionExpired(id, STOPPED)) for id in state.questions]
+def unasked(questions: Iterable[str]) -> Facts:
+    """That the answers to questions are not waited for any more."""
+    return tuple((f"{id}/expired", QuestionExpired(id, STOPPED)) for id in questions)
 
 
 def _told(failure: Any) -> str:

@@ -238,14 +238,14 @@ class Folding:
         leave_loop(self._plan, progress, progress.strands[fact.strand])
 
     def _on_asked(self, progress: Progress, fact: QuestionAsked) -> None:
-        strand = self._asking(progress, fact.question)
+        strand = self.asking(progress, fact.question)
         if strand is None:
             return
         asked = strand.asking or Asked()
         strand.asking = Asked(asked.level, fact.question, asked.number + 1, fact.due)
         strand.status = "waiting"
 
-    def _asking(self, progress: Progress, question: str) -> Strand | None:
+    def asking(self, progress: Progress, question: str) -> Strand | None:
         """The strand that waits for an approval, by its question."""
         if not question.startswith(APPROVALS):
             return None
@@ -256,13 +256,13 @@ class Folding:
         return None
 
     def _on_answered(self, progress: Progress, fact: QuestionAnswered) -> None:
-        strand = self._asking(progress, fact.question)
+        strand = self.asking(progress, fact.question)
         if strand is not None and strand.asking is not None:
             strand.asking.answer, strand.asking.by = fact.value, fact.by
             strand.asking.status, strand.status = "answered", "ready"
 
     def _on_expired(self, progress: Progress, fact: QuestionExpired) -> None:
-        strand = self._asking(progress, fact.question)
+        strand = self.asking(progress, fact.question)
         if strand is not None and strand.asking is not None:
             strand.asking.status, strand.status = EXPIRED, "ready"
 

@@ -84,7 +84,7 @@ class Salvaging(Flowing):
             if state.cancel is None:
                 return None
             stop = FlowStopped(CANCELLED, CANCELLED, state.cancel.reason)
-            return Record((("stop", stop), *unasked(state)))
+            return Record((("stop", stop), *unasked(state.questions)))
         if progress.steps:
             return None
         if not undoing.left:

@@ -20,13 +20,18 @@ OutcomeStatus = Literal["finished", "failed", "cancelled", "waiting"]
 @dataclass(frozen=True, slots=True, repr=False)
 class Outcome(Generic[S_co]):
     """What has become of a run of a flow: `finished`, `failed`, `cancelled`, or `waiting` for an
-    answer to its `question`; its state, and why it failed."""
+    answer to its `questions`; its state, and why it failed."""
 
     run_id: str
     status: OutcomeStatus
     state: S_co
     failure: StepFailure | None = None
-    question: Question | None = None
+    questions: tuple[Question, ...] = ()
+
+    @property
+    def question(self) -> Question | None:
+        """The oldest of the questions that it waits for."""
+        return self.questions[0] if self.questions else None
 
     def __repr__(self) -> str:
         return visible(f"<Outcome of run {self.run_id}: {self._told}; {self.state!r}>")
@@ -38,10 +43,9 @@ class Outcome(Generic[S_co]):
     @property
     def _told(self) -> str:
         """How the run stands, in words."""
-        if self.question is not None and self.status == "waiting":
-            return f"waiting for {self.question.to or 'a person'}: {self.question.prompt}".rstrip(
-                ": "
-            )
+        if self.questions and self.status == "waiting":
+            asked = [f"{each.to or 'a person'}: {each.prompt}" for each in self.questions]
+            return "waiting for " + "; ".join(each.rstrip(": ") for each in asked)
         if self.failure is None:
             return self.status
         where = self.failure.what or f"step {self.failure.step!r}"

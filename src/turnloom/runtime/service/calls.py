@@ -98,7 +98,16 @@ class Call:
             raise refused
         return given
 
+    def _unanswered(self) -> Question | None:
+        """What this call asked when it was entered before, if that is still open."""
+        asked = f"{self._caller.key}/ask."
+        questions = self._journal.state.questions
+        return next((each for id, each in questions.items() if id.startswith(asked)), None)
+
     async def _enter(self, arguments: dict[str, Json]) -> Any:
+        self.question = self._unanswered()
+        if self.question is not None:
+            raise Parked
         ASKING.set(self)
         with contained():
             return await self._callee(arguments, Context(self.draft, self))
@@ -151,6 +160,8 @@ class Call:
             raise UsageError(f"A question waits for seconds above 0, not {timeout!r}.")
         journal, kit = self._journal, self._journal.workflow.toolkit
         name = kit.called(tool)
+        if name not in kit.tools:
+            self._clear(name, "a tool")
         ui = kit.tools[name].ui if name in kit.tools else None
         asked = f"{self._caller.key}/ask.{self._asked}"
         recorded = journal.recorded(asked)
@@ -169,9 +180,22 @@ class Call:
             due,
         )
 
+    def _clear(self, name: str, of: str) -> str:
+        """A name that code gives, which is recorded as it is.
+
+        Raises:
+            UsageError: a secret stands in it.
+        """
+        if self._journal.secrets.stands_in(name):
+            raise UsageError(
+                f"A secret stands in the name of {of}, and names are recorded in clear. Use "
+                "another name."
+            )
+        return name
+
     async def once(self, name: str, effect: Callable[[], Any]) -> Json:
         """What an effect gave, from the record or by doing it now."""
-        name = as_string(name, "The name of an effect")
+        name = self._clear(as_string(name, "The name of an effect"), "an effect")
         self._go_on()
         id = f"{self._caller.key}/once:{name}"
         done = self._journal.recorded(id)
@@ -252,19 +276,19 @@ class Waiting(Exception):
 
 
 def park(journal: Journal, question: Question) -> NoReturn:
-    """Ask a person, unless another question is open, and leave the work until it is answered.
+    """Ask a person, and leave the work until the question is answered.
 
     Raises:
         Waiting: always.
     """
-    if not journal.state.questions:
-        ask(journal, question)
+    ask(journal, question)
     raise Waiting(question.id)
 
 
 def ask(journal: Journal, question: Question) -> None:
-    """Put on record that a person is asked."""
-    journal.record(question.id, _asked(question))
+    """Put on record that a person is asked, unless the question is open already."""
+    if question.id not in journal.state.questions:
+        journal.record(question.id, _asked(question))
 
 
 def _asked(question: Question) -> QuestionAsked:

@@ -372,6 +372,11 @@ class Driver:
         """Whether a run rests here, and may continue."""
         return run in self._warm
 
+    def is_behind(self, run: RunKey, position: int) -> bool:
+        """Whether a run rests here of which another process stored more."""
+        live = self._warm.get(run)
+        return live is not None and live.journal.state.position < position
+
     def continues(self, run: RunKey) -> bool:
         """Whether a run that rests here will continue by itself soon."""
         live = self._warm.get(run)

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 import anyio
 
-from turnloom.agents.events import ModelCalled
+from turnloom.agents.events import ModelCalled, QuestionAnswered, QuestionExpired
 from turnloom.agents.spec import RunState
 from turnloom.assembly.logic import View
 from turnloom.board.events import ArtifactPublished
@@ -128,6 +128,8 @@ class Journal:
         self._unsettled: deque[tuple[Event, set[str]]] = deque()
         self._batch: list[Event] = []
         self._rewritten: set[str] = set()
+        # Called when a question of the run is closed.
+        self.on_closed: list[Callable[[], None]] = []
         self._is_published = False
         self._has_results = False
         self._at: datetime | None = None
@@ -359,6 +361,9 @@ class Journal:
             self._is_published = True
         elif event.kind == ContextChanged.kind:
             self._heed(cast(ContextChanged, fact))
+        elif self.on_closed and isinstance(fact, QuestionAnswered | QuestionExpired):
+            for tell in self.on_closed:
+                tell()
         self._last = event.kind
         self._batch.append(event)
         return event

@@ -77,6 +77,7 @@ class LiveRun:
         self.driven = False
         self.freezes_at = max(2 * frozen, FREEZE)
         self._hides: dict[str, bool] = {}
+        self._asking: dict[str, bool] = {}
         self.hooks = HookRunner(journal, loaded.hooks)
         self.selections = Selections(journal, loaded.guards, means.selecting)
         gatherer = Gatherer(journal, loaded, means.artifacts)
@@ -95,11 +96,12 @@ class LiveRun:
         """The board that the run publishes on."""
         return self.means.artifacts
 
-    async def prepare(self) -> None:
-        """Make objects anew that were lost with another process; before anything is begun, call
-        the hooks before the chat, and ask what tool servers offer."""
+    async def prepare(self, *, acts: bool) -> None:
+        """Make objects anew that were lost with another process, unless a run that waits does not
+        act; before anything is begun, call the hooks before the chat, and ask what tool servers
+        offer."""
         journal, state = self.journal, self.journal.state
-        if state.ephemeral and state.status != "paused":
+        if state.ephemeral and (acts or state.status != "paused"):
             await self.hooks.restore()
         if state.begun or state.cancel is not None:
             return
@@ -123,6 +125,13 @@ class LiveRun:
         tenant, name = self.journal.run.tenant, self.journal.workflow.name
         key = (tenant, self.loaded.root, name, agent, most)
         return self.means.rooms.setdefault(key, asyncio.Semaphore(most))
+
+    def may_ask(self, agent: str) -> bool:
+        """Whether tools of an agent may ask people."""
+        if agent not in self._asking:
+            tools = self.journal.workflow.toolkit.of(agent) if agent else ()
+            self._asking[agent] = any(self.loaded.tools[tool.title].may_ask for tool in tools)
+        return self._asking[agent]
 
     def sinks(self, turn: int, agent: str) -> Sinks:
         """Send text deltas to listeners, unless something in them may have to be hidden."""

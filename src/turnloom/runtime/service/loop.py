@@ -2,11 +2,12 @@
 
 import asyncio
 
+from turnloom.agents.events import QuestionExpired
 from turnloom.guards.logic.recovering import escalation
 from turnloom.log.events import RunCancelled, RunFailed, RunFinished
 from turnloom.log.spec import Fact
 from turnloom.runs.actions import Action, Ask, Begin, Facts, Finish, Record, Work
-from turnloom.runtime.logic import ENDED
+from turnloom.runtime.logic import ENDED, has_open_calls
 from turnloom.runtime.service.calls import Waiting, ask
 from turnloom.runtime.service.guarding import afford
 from turnloom.runtime.service.intake import due, expire, park, take_in
@@ -15,6 +16,9 @@ from turnloom.runtime.service.tasks import TaskSet
 
 # The beginning of the ids of what the run itself does, outside of turns and steps.
 CHAT = "chat/"
+
+# Why a question is not open any more whose turn or step ended without the answer.
+OVER = "what asked is over"
 
 
 class Loop:
@@ -27,7 +31,7 @@ class Loop:
         self._form = live.journal.workflow
         self._half = live.runtime
         self._tasks = TaskSet()
-        self._parked: set[str] = set()
+        self._parked: dict[str, set[str]] = {}
         self._is_prepared = False
         self._is_dirty = False
         self.heeds_mail = False
@@ -58,8 +62,6 @@ class Loop:
             expire(journal)
         if journal.is_unsettled:
             await journal.settle()
-        if not state.questions:
-            self._parked.clear()
         if state.position >= self._live.freezes_at:
             await self._live.freeze()
 
@@ -69,7 +71,7 @@ class Loop:
             return False
         try:
             if not self._is_prepared:
-                await self._live.prepare()
+                await self._live.prepare(acts=bool(self._startable()))
                 self._is_prepared = True
             action = self._decide()
             if action is None:
@@ -79,13 +81,13 @@ class Loop:
                     return False  # what was begun comes to its end first
                 await self._tasks.stop()
             await self._do(action)
-        except Waiting:  # a hook asked: the question is on record
-            self._parked.add(CHAT)
+        except Waiting:
+            self._is_dirty = True  # a hook asked: the question is on record
         return True
 
     def _is_waiting(self) -> bool:
         """Whether a hook of the run itself waits for an answer."""
-        return CHAT in self._parked or any(id.startswith(CHAT) for id in self._state.questions)
+        return any(id.startswith(CHAT) for id in self._state.questions)
 
     def _decide(self) -> Action | None:
         """What guards want of a person, or what the form decides."""
@@ -93,7 +95,7 @@ class Loop:
         if state.guards is not None and not (state.unguarded or state.cancel or state.failure):
             question = escalation(state)
             if question is not None:
-                return None if state.questions else Ask(question)
+                return None if question.id in state.questions else Ask(question)
         return self._form.decide(state)
 
     async def _do(self, action: Action) -> None:
@@ -128,7 +130,7 @@ class Loop:
             hooks.give_up()
         if action.at_once:
             for work in self._form.work(self._state):
-                await self._half.cut_off(work)
+                await self._cut(work)
         await hooks.after_chat(action.status)
         self._journal.record("end", self._end(action))
 
@@ -146,27 +148,49 @@ class Loop:
         if over:
             await self._tasks.drop([work.key for work in over])
             for work in over:
-                await self._half.cut_off(work)
+                await self._cut(work)
         return bool(over)
+
+    async def _cut(self, work: Work) -> None:
+        await self._half.cut_off(work)
+        self._withdraw(work)
+
+    def _withdraw(self, work: Work) -> None:
+        """Close the questions of work that is over: it does not wait for the answers any more."""
+        for id in [*filter(work.asked, self._state.questions)]:
+            self._journal.record(f"{id}/expired", QuestionExpired(id, OVER))
 
     async def _begin_open(self) -> bool:
         """Begin all work that is open: fresh, cut off with another process, or answered. A lone
         piece of work is awaited in place; whether there was one."""
-        works = self._form.work(self._state)
-        left = [work for work in works if not (work.key in self._tasks or self._waits(work))]
-        if len(left) == 1 and left[0].is_alone and not self._tasks:
+        left = self._startable()
+        if len(left) == 1 and not self._tasks and self._is_lone(left[0]):
             await self._run(left[0])
             return True
         for work in left:
             self._tasks.begin(work.key, self._run(work))
         return False
 
+    def _startable(self) -> list[Work]:
+        """The open work that is not going on, and can."""
+        works = self._form.work(self._state)
+        return [work for work in works if not (work.key in self._tasks or self._waits(work))]
+
+    def _is_lone(self, work: Work) -> bool:
+        """Whether nothing can come to pass beside work: one of its tools may ask, and be answered,
+        while another goes on."""
+        return work.is_alone and not self._live.may_ask(work.agent)
+
     def _waits(self, work: Work) -> bool:
-        """Whether work is over, or waits for an answer: to its own question, or another one."""
-        questions = self._state.questions
+        """Whether work is over, or waits for answers to all that it asked and has nothing else to
+        do until one of them comes."""
         if work.is_over:
             return True
-        return bool(questions) and (work.key in self._parked or any(map(work.asked, questions)))
+        asked = set(filter(work.asked, self._state.questions))
+        if not asked:
+            return False
+        known = self._parked.get(work.key)
+        return known <= asked if known is not None else not has_open_calls(self._state, asked)
 
     async def _run(self, work: Work) -> None:
         try:
@@ -176,11 +200,14 @@ class Loop:
             async with room:
                 await self._half.run(work)
         except Waiting:
-            self._parked.add(work.key)
+            self._parked[work.key] = set(filter(work.asked, self._state.questions))
         except asyncio.CancelledError:
             if not self._cancelled_itself(work):
                 raise
             await self._half.fail(work, "it cancelled its own task")
+            self._withdraw(work)
+        else:
+            self._withdraw(work)
         await self._live.selections.settle()
         if len(self._tasks) > 1:  # the others may take long
             await self._journal.commit()

@@ -156,13 +156,20 @@ class Mailing:
         if not await self._attends(run):
             return
         pending = await self._stores.inbox.pending(run)
-        if not pending:
+        if not pending and not await self._is_behind(run):
             return
         is_told = self._driver.heeds(run)  # it stops by itself, and in its own order
         if not is_told and any(isinstance(message, Stop) for _, message in pending):
             await self._scheduler.cancel(run)
         await self.wake(run)
         self._driver.rouse(run)
+
+    async def _is_behind(self, run: RunKey) -> bool:
+        """Whether another process took in what came to a run that rests here."""
+        if not self._driver.keeps(run):
+            return False
+        _, last = await self._ends(run)
+        return self._driver.is_behind(run, last.seq)
 
     async def _attends(self, run: RunKey) -> bool:
         if run in self._attended:

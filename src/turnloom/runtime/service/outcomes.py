@@ -56,9 +56,10 @@ async def _followed(runs: Runs, run: RunKey, form: Flowing) -> RunState:
 
 
 async def _is_asked(runs: Runs, run: RunKey, state: RunState) -> bool:
-    """Whether what a run waits for can still be answered."""
-    asked = await runs.question(run) if state.questions else None
-    return asked is not None and asked.id in state.questions
+    """Whether a run still waits in this state, and can be answered."""
+    if not state.questions or await runs.position(run) != state.position:
+        return False
+    return bool(await runs.questions.open(run))
 
 
 def _state(form: Flowing, written: Mapping[str, Json]) -> Any:
@@ -84,5 +85,5 @@ def _outcome(run: str, form: Flowing, state: RunState) -> Outcome[Any]:
         cast(OutcomeStatus, state.status) if state.status in ENDED else "waiting",
         _state(form, progress.strands[""].state),
         undoing.failure if undoing else None,
-        state.question,
+        tuple(state.questions.values()),
     )

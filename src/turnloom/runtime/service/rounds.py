@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
+from functools import partial
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -31,7 +32,7 @@ from turnloom.agents.logic.answers import (
 from turnloom.agents.logic.endings import cut_off, unanswered
 from turnloom.agents.logic.exchanges import Outcome, exchange_of, request
 from turnloom.agents.logic.trouble import without_keys
-from turnloom.agents.spec import Engine, Exchange, Question, Task, ToolCall
+from turnloom.agents.spec import Engine, Exchange, Task, ToolCall
 from turnloom.assembly.events import FrameAssembled
 from turnloom.assembly.logic.labels import together
 from turnloom.board.service import Witness
@@ -43,8 +44,8 @@ from turnloom.kernel.digests import digest
 from turnloom.kernel.values import Json, as_data, as_object, said
 from turnloom.log.spec import Fact
 from turnloom.runs.brief import Sinks, TurnOutcome
-from turnloom.runtime.service.beside import side_by_side
-from turnloom.runtime.service.calls import Call, Caller, Parked, as_json, park
+from turnloom.runtime.service.beside import Abreast, side_by_side
+from turnloom.runtime.service.calls import Call, Caller, Parked, Waiting, as_json, ask, park
 from turnloom.runtime.service.engines import BoardReads, ask_engine, engine_call
 from turnloom.runtime.service.exposing import opened
 from turnloom.runtime.service.guarding import (
@@ -371,21 +372,21 @@ class Rounds:
         begin_tool_calls(journal, [job.key for job in jobs])
         left = [self._begin(job) for job in jobs]
         await journal.commit()
-        questions: dict[str, Question] = {}
         made: dict[str, Mapping[str, Any]] = {}
-        async with aclosing(side_by_side(left, self._carry_out)) as ended:
+        waiting: list[Job] = []
+        carry_out = partial(self._carry_out, Abreast(journal, len(left)))
+        async with aclosing(side_by_side(left, carry_out)) as ended:
             async for job, (call, fact) in ended:
-                if fact is not None:
-                    made[job.key] = call.draft.made
-                    journal.complete(job.key, _left_by(call, fact, alone=alone), derives=alone)
-                    end_tool_call(journal, job.key)
-                    if len(left) > 1:  # the others may take long
-                        await journal.commit()
-                elif call.question is not None:
-                    questions[job.key] = call.question
-        for job in left:
-            if job.key in questions:
-                park(journal, questions[job.key])
+                if fact is None:
+                    waiting.append(job)
+                    continue
+                made[job.key] = call.draft.made
+                journal.complete(job.key, _left_by(call, fact, alone=alone), derives=alone)
+                end_tool_call(journal, job.key)
+                if len(left) > 1:  # the others may take long
+                    await journal.commit()
+        if waiting:
+            raise Waiting(waiting[0].key)
         return made
 
     def _settle(self, keys: Sequence[str], made: Mapping[str, Mapping[str, Any]]) -> None:
@@ -424,8 +425,20 @@ class Rounds:
         """The arguments of a call; a secret that the agent was shown is itself again."""
         return opened(self._journal, job.arguments, self._asked.secrets)
 
-    async def _carry_out(self, job: Job) -> tuple[Call, Outcome | None]:
-        """One call to its end; nothing is to be recorded when it waits for a person."""
+    async def _carry_out(self, abreast: Abreast, job: Job) -> tuple[Call, Outcome | None]:
+        """One call to its end, with no outcome when it waits for a person; it is entered again when
+        it is answered while others go on."""
+        with abreast.going():
+            while True:
+                call, outcome = await self._enter(job)
+                if outcome is not None or call.question is None:
+                    return call, outcome
+                ask(self._journal, call.question)
+                if not await abreast.is_answered(call.question.id):
+                    return call, None
+
+    async def _enter(self, job: Job) -> tuple[Call, Outcome | None]:
+        """What a call comes to, from its top; nothing when it asked a person."""
         turn, agent, name = self._task.turn, self._task.agent, job.offer.schema.name
         assert job.offer.callee is not None
         caller = Caller(job.key, f"tool:{name}", within(self._journal, job.offer.timeout))

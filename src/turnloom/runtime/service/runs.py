@@ -2,29 +2,23 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import count
 
 import anyio
 
-from turnloom.agents.events import AnswerRefused, QuestionAnswered, QuestionAsked, UserText
-from turnloom.agents.logic.answers import answer_id, may_answer, misanswer, refusal
-from turnloom.agents.logic.folding import open_question, question_of
-from turnloom.agents.spec import WORKFLOW, Component, Question, RunState
+from turnloom.agents.events import UserText
+from turnloom.agents.spec import WORKFLOW, Component, RunState
 from turnloom.errors import (
     DefinitionError,
-    NotYours,
     PlanChanged,
-    QuestionExpired,
     RunBusy,
     TurnloomError,
     UsageError,
     WorkflowGone,
 )
-from turnloom.kernel.values import Json
 from turnloom.log.events import ENDS, RunPaused, RunStarted
 from turnloom.log.logic import BROKEN, status_of
 from turnloom.log.ports import Clock
@@ -42,10 +36,10 @@ from turnloom.runtime.service.mailing import GRACE, RETRY, Mailing
 from turnloom.runtime.service.observers import Observers
 from turnloom.runtime.service.pinning import plan_of
 from turnloom.runtime.service.posting import Posting
+from turnloom.runtime.service.questions import Questions
 from turnloom.runtime.spec import (
     Delivery,
     Loaded,
-    Reply,
     RunSummary,
     Stop,
     StoredPlan,
@@ -76,8 +70,8 @@ class World:
 
 
 class Runs:
-    """All runs of a store; `following` are those who follow them in this process, and `claims` say
-    which process drives them."""
+    """All runs of a store; `following` are those who follow them in this process, `claims` say
+    which process drives them, and `questions` are what they ask of people."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -97,6 +91,7 @@ class Runs:
         declares = world.definitions.declares
         serves = self._posting.serves
         self._mailing = Mailing(world.stores, world.scheduler, self._driver, declares, serves)
+        self.questions = Questions(world.stores, world.clock, self._mailing)
 
     async def serve(self, slots: int, tenant_slots: int = 0) -> None:
         """Drive what is woken here, and wake what gets mail and is attended to here, until
@@ -210,6 +205,11 @@ class Runs:
         first, _ = await self._ends(run)
         return await plan_of(self._world.stores.plans, first.data)
 
+    async def position(self, run: RunKey) -> int:
+        """Up to where the log of a run goes."""
+        _, last = await self._ends(run)
+        return last.seq
+
     async def resume(self, run: RunKey) -> None:
         """Go on with a run that is not at its end.
 
@@ -243,99 +243,6 @@ class Runs:
         async with aclosing(self.following.events(run, after)) as events:
             async for event in events:
                 yield event
-
-    async def question(self, run: RunKey, user: str | None = None) -> Question | None:
-        """What a run asks and waits for, if it does.
-
-        Raises:
-            NotYours: the run belongs to somebody else.
-        """
-        first, last = await self._ends(run)
-        asked = await self._asked(run, last)
-        if user not in (None, first.data.user, asked.to if asked else None):
-            raise NotYours("This run belongs to another user.")
-        return None if asked is None or self._is_overdue(asked) else asked
-
-    def _is_overdue(self, question: Question) -> bool:
-        """Whether a question has expired, also if nobody drives the run and has noticed."""
-        return question.due is not None and question.due <= self._world.clock.now()
-
-    async def _asked(self, run: RunKey, last: Event) -> Question | None:
-        """The question that a run waits for whose last event this is."""
-        if not isinstance(last.data, RunPaused):  # others may go on beside whoever asked
-            return open_question(await self._world.stores.log.read(run))
-        if not last.data.waiting_for:
-            return None
-        for after in ((last.cause or 1) - 1, 0):  # where it says, or else anywhere
-            for event in await self._world.stores.log.read(run, after):
-                if event.id == last.data.waiting_for:
-                    return question_of(event.data, event.seq)
-        return None
-
-    async def answer(
-        self, run: RunKey, question: str | None, value: Json, user: str | None = None
-    ) -> Delivery:
-        """Answer a question of a run, and say what became of the answer.
-
-        Raises:
-            NotYours: another person is asked.
-            QuestionExpired: it comes too late.
-            UsageError: the run has no such question, or the answer is not one.
-        """
-        first, last = await self._ends(run)
-        by = first.data.user if user is None else user
-        asked = await self._asked(run, last)
-        if asked is None or question not in (None, asked.id):
-            return await self._refuse_or_repeat(run, question, by)
-        if not may_answer(asked, by, first.data.user):
-            whom = repr(asked.to) if by == first.data.user else "another person"
-            raise NotYours(
-                f"Question {asked.id!r} is asked of {whom}, and only they can answer it, not "
-                f"{by!r}. Say who answers: `user_id=…`, or `--user …` on the command line."
-            )
-        problem = misanswer(asked, value)
-        if problem and not self._is_overdue(asked):
-            raise UsageError(f"This does not answer {asked.id!r}: {problem}.")
-        id = await self._answer_id(run, asked, first.data.user)
-        is_first = await self._world.stores.inbox.offer(run, id, Reply(asked.id, value, by))
-        delivery = await self._mailing.deliver(run, id, asked.seq)
-        if problem:  # it was brought to the run all the same, which so notices that time is over
-            raise QuestionExpired(_EXPIRED.format(asked.id))
-        if delivery is Delivery.KEPT:
-            return delivery if is_first else Delivery.REPEATED
-        events = await self._world.stores.log.read(run, asked.seq)
-        counts = any(event.id == id and event.kind == QuestionAnswered.kind for event in events)
-        return delivery if is_first and counts else await self._refuse_or_repeat(run, asked.id, by)
-
-    async def _answer_id(self, run: RunKey, asked: Question, user: str) -> str:
-        """The id under which the next answer counts: none that the run refused, or will refuse,
-        stands in its way."""
-        stores = self._world.stores
-        events = await stores.log.read(run, asked.seq)
-        taken = {event.id for event in events if isinstance(event.data, AnswerRefused)}
-        for id, message in await stores.inbox.pending(run):
-            if isinstance(message, Reply) and refusal(asked, message.value, message.by, user):
-                taken.add(id)
-        return next(id for id in (answer_id(asked.id, n) for n in count()) if id not in taken)
-
-    async def _refuse_or_repeat(self, run: RunKey, question: str | None, by: str) -> Delivery:
-        """Say why a question cannot be answered; one that has its answer keeps it."""
-        events = await self._world.stores.log.read(run)
-        _check_concerned(events, by)
-        answers = [event.data for event in events if isinstance(event.data, QuestionAnswered)]
-        if any(answer.question == question for answer in answers):
-            return Delivery.REPEATED
-        asked = [event.data.question for event in events if isinstance(event.data, QuestionAsked)]
-        meant = question or (asked[-1] if asked else "")
-        if any(event.id == f"{meant}/expired" for event in events):
-            raise QuestionExpired(_EXPIRED.format(meant))
-        if question is None:
-            raise UsageError(f"Run {run.id!r} has no open question.")
-        if question in asked:
-            raise UsageError(f"Question {question!r} is not open any more.")
-        raise UsageError(
-            f"Run {run.id!r} did not ask {question!r}. It asked: {', '.join(asked) or 'nothing'}."
-        )
 
     async def cancel(self, run: RunKey, *, by: str, reason: str = "") -> bool:
         """End a run now; whether it was still going.
@@ -386,17 +293,6 @@ class Runs:
         return await ends_of(self._world.stores.log, run)
 
 
-def _check_concerned(events: Sequence[Event], by: str) -> None:
-    """Tell what became of questions only to the run's user and to those who were asked.
-
-    Raises:
-        NotYours: it is neither.
-    """
-    asked = [event.data.to for event in events if isinstance(event.data, QuestionAsked)]
-    if by not in (events[0].data.user, *asked):
-        raise NotYours("This run belongs to another user, and asks others.")
-
-
 def _started(loaded: Loaded, user: str, tenant: str) -> RunStarted:
     return RunStarted(
         loaded.workflow.name,
@@ -410,9 +306,6 @@ def _started(loaded: Loaded, user: str, tenant: str) -> RunStarted:
         loaded.set_aside,
         loaded.workflow.form,
     )
-
-
-_EXPIRED = "Question {!r} expired before; the answer changes nothing."
 
 
 def _summary(tenant: str, first: Event, last: Event) -> RunSummary:
